@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#include "command.h"
+
+#include <cstdio>
+
+#include "core/error.h"
+#include "core/output_file.h"
+
+namespace mlff::app {
+
+void ModelOptions::add_to(CLI::App& command) {
+    command.add_option("--model", model, "a model file, or 'builtin'")->capture_default_str();
+    command.add_option("--device", session.device, "auto, cpu, cuda or cuda:INDEX")->capture_default_str();
+    command.add_option("--precision", precision, "auto, mixed, fp64, fp32 or fast")->capture_default_str();
+    command.add_option("--head", session.head, "one of the model's heads");
+    command.add_option("--threads", session.thread_count, "0 = all cores")->capture_default_str();
+}
+
+SessionOptions ModelOptions::session_options() const {
+    SessionOptions options = session;
+    for (Precision candidate : {Precision::automatic, Precision::mixed, Precision::fp64, Precision::fp32, Precision::fast})
+        if (precision == precision_name(candidate)) {
+            options.precision = candidate;
+            return options;
+        }
+    fail(Status::argument, "--precision '", precision, "' is none of auto, mixed, fp64, fp32, fast");
+}
+
+void write_text(const std::string& path, const std::string& text) {
+    if (path == "-") {
+        if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+            fail(Status::file, "standard output: cannot write");
+        return;
+    }
+    OutputFile file(path);
+    file.write(text.data(), text.size());
+    file.commit();
+}
+
+}  // namespace mlff::app

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// What the subcommands share. Each adds itself to the command line in a file of its own.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "engine/session.h"
+
+namespace mlff::app {
+
+// The exit codes of the command-line contract.
+enum ExitCode { kGood = 0, kCheckFailed = 1, kBadUsage = 2, kBadInput = 3, kDeviceTrouble = 4 };
+
+// The subcommand that was chosen leaves its work here; main runs it after the whole command line has been checked.
+using Work = std::function<int()>;
+
+void add_eval(CLI::App& app, Work& work);
+void add_model(CLI::App& app, Work& work);
+void add_doctor(CLI::App& app, Work& work);
+void add_demo(CLI::App& app, Work& work);
+
+// --model, --device, --precision, --head and --threads, for every command that evaluates a model.
+struct ModelOptions {
+    std::string model = "builtin";
+    std::string precision = "auto";
+    SessionOptions session;
+    void add_to(CLI::App& command);
+    SessionOptions session_options() const;
+};
+
+// Text to a file or, for "-", to standard output. Throws Error{file}.
+void write_text(const std::string& path, const std::string& text);
+
+}  // namespace mlff::app

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// mlff eval: energies, forces and stresses of the frames of a file.
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "core/error.h"
+#include "core/output_file.h"
+#include "formats/extxyz.h"
+
+namespace mlff::app {
+namespace {
+
+using Json = nlohmann::json;
+
+struct EvalOptions {
+    std::string input;
+    ModelOptions model;
+    std::string json;    // "" = none, "-" = standard output
+    std::string output;  // extended XYZ
+};
+
+struct FrameResult {
+    double energy = 0;
+    std::vector<double> forces, atom_energies;
+    std::array<double, 6> stress{};
+    bool has_stress = false;
+};
+
+FrameResult evaluate(Session& session, const Frame& frame) {
+    const SystemView system = frame.view();
+    FrameResult result;
+    result.forces.resize(static_cast<size_t>(3 * system.atom_count));
+    result.atom_energies.resize(static_cast<size_t>(system.atom_count));
+    result.has_stress = system.is_periodic();
+    Results results;
+    results.outputs.energy = &result.energy;
+    results.outputs.forces = result.forces.data();
+    results.outputs.atom_energies = result.atom_energies.data();
+    results.stress = result.has_stress ? result.stress.data() : nullptr;
+    session.evaluate({&system, 1}, {&results, 1});
+    return result;
+}
+
+Json frame_json(const FrameResult& result) {
+    Json forces = Json::array();
+    for (size_t i = 0; i < result.forces.size(); i += 3) forces.push_back({result.forces[i], result.forces[i + 1], result.forces[i + 2]});
+    return {{"atoms", result.atom_energies.size()},
+            {"energy", result.energy},
+            {"forces", forces},
+            {"stress", result.has_stress ? Json(result.stress) : Json()},
+            {"atom_energies", result.atom_energies}};
+}
+
+void put_results(Frame& frame, const FrameResult& result) {
+    frame.set_info("energy", result.energy);
+    const auto& s = result.stress;
+    if (result.has_stress) frame.set_info("stress", std::vector<double>{s[0], s[5], s[4], s[5], s[1], s[3], s[4], s[3], s[2]});
+    frame.set_column("forces", 3, result.forces);
+    frame.set_column("energies", 1, result.atom_energies);
+}
+
+double largest_force(const std::vector<double>& forces) {
+    double largest = 0;
+    for (size_t i = 0; i < forces.size(); i += 3)
+        largest = std::max(largest, std::hypot(forces[i], forces[i + 1], forces[i + 2]));
+    return largest;
+}
+
+// Sessions by head: a frame may choose its own.
+class Sessions {
+public:
+    Sessions(std::shared_ptr<const Model> model, SessionOptions options) : model_(std::move(model)), options_(std::move(options)) {}
+
+    Session& for_head(const std::string& head) {
+        auto& session = sessions_[head];
+        if (!session) {
+            SessionOptions options = options_;
+            options.head = head;
+            session = std::make_unique<Session>(model_, options);
+        }
+        return *session;
+    }
+
+private:
+    std::shared_ptr<const Model> model_;
+    SessionOptions options_;
+    std::map<std::string, std::unique_ptr<Session>> sessions_;
+};
+
+class TablePrinter {
+public:
+    void header(const std::string& model, const Session& session) {
+        std::cout << "model " << model << ", " << session.device() << ", " << precision_name(session.precision()) << "\n"
+                  << std::setw(6) << "frame" << std::setw(10) << "atoms" << std::setw(20) << "energy/eV" << std::setw(16) << "max|F|/(eV/A)"
+                  << std::setw(18) << "pressure/GPa" << "\n";
+    }
+    void row(int64_t frame, const FrameResult& result) {
+        constexpr double kGigapascal = 160.21766208;  // eV/angstrom^3
+        std::cout << std::setw(6) << frame << std::setw(10) << result.atom_energies.size() << std::fixed << std::setprecision(8) << std::setw(20)
+                  << result.energy << std::setprecision(6) << std::setw(16) << largest_force(result.forces) << std::setw(18);
+        if (result.has_stress)
+            std::cout << -(result.stress[0] + result.stress[1] + result.stress[2]) / 3 * kGigapascal << "\n";
+        else
+            std::cout << "-" << "\n";
+    }
+};
+
+int run_eval(const EvalOptions& options) {
+    const auto model = load_model(options.model.model);
+    const SessionOptions session_options = options.model.session_options();
+    Sessions sessions(model, session_options);
+    ExtxyzReader reader(options.input);
+    std::optional<OutputFile> output;
+    if (!options.output.empty()) output.emplace(options.output);
+
+    TablePrinter table;
+    std::string json;  // complete or not at all: a broken frame must not leave half a document
+    Frame frame;
+    while (reader.next(frame)) {
+        const int64_t index = reader.frames_read() - 1;
+        try {
+            Session& session = sessions.for_head(frame.info_text("head").value_or(session_options.head));
+            const FrameResult result = evaluate(session, frame);
+            if (index == 0) {
+                if (options.json != "-") table.header(options.model.model, session);
+                json = "{\"model\":" + Json(options.model.model).dump() + ",\"device\":" + Json(session.device()).dump() + ",\"precision\":\"" +
+                       std::string(precision_name(session.precision())) + "\",\"frames\":[";
+            }
+            if (options.json != "-") table.row(index, result);
+            if (!options.json.empty()) json += (index ? ",\n" : "\n") + frame_json(result).dump();
+            if (output) {
+                put_results(frame, result);
+                std::ostringstream text;
+                write_extxyz(text, frame);
+                output->write(text.str().data(), text.str().size());
+            }
+        } catch (const Error& error) {
+            throw Error(error.status(), concat(options.input, ": frame ", index, ": ", error.what()));
+        }
+    }
+    if (reader.frames_read() == 0) fail(Status::format, options.input, ": no frame in the file");
+    if (!options.json.empty()) write_text(options.json, json + "\n]}\n");
+    if (output) output->commit();
+    return kGood;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Work& work) {
+    auto options = std::make_shared<EvalOptions>();
+    CLI::App* command = app.add_subcommand("eval", "energies, forces and stresses of the frames of a file");
+    command->add_option("FILE", options->input, "extended XYZ; '-' = standard input")->required();
+    options->model.add_to(*command);
+    command->add_option("--json", options->json, "write results as JSON to this file; '-' = standard output");
+    command->add_option("--output", options->output, "write the frames with results as extended XYZ");
+    command->callback([options, &work] { work = [options] { return run_eval(*options); }; });
+}
+
+}  // namespace mlff::app

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// The command `mlff`: reads the command line, runs one subcommand, turns errors into one sentence and an exit code.
+#include <algorithm>
+#include <iostream>
+#include <new>
+
+#include "command.h"
+#include "core/error.h"
+
+namespace mlff::app {
+namespace {
+
+int exit_code_of(Status status) {
+    switch (status) {
+        case Status::ok: return kGood;
+        case Status::argument: return kBadUsage;
+        case Status::file:
+        case Status::format:
+        case Status::unsupported:
+        case Status::system: return kBadInput;
+        case Status::device:
+        case Status::memory:
+        case Status::internal: break;
+    }
+    return kDeviceTrouble;
+}
+
+int run(int argc, char** argv) {
+    CLI::App app{"Machine-learned force fields: energies, forces and stresses from a model file.", "mlff"};
+    app.set_version_flag("--version", std::string("mlff ") + MLFF_VERSION_STRING);
+    app.require_subcommand(1);
+    app.get_formatter()->column_width(34);
+    Work work;
+    add_eval(app, work);
+    add_model(app, work);
+    add_doctor(app, work);
+    add_demo(app, work);
+    const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+    const auto is_chosen = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
+    if (argc > 1 && argv[1][0] != '-' && std::none_of(commands.begin(), commands.end(), is_chosen)) {
+        std::cerr << "mlff: there is no command '" << argv[1] << "' (try 'mlff --help')\n";
+        return kBadUsage;
+    }
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+        std::cerr << "mlff: " << error.what() << " (try 'mlff --help')\n";
+        return kBadUsage;
+    }
+    return work();
+}
+
+}  // namespace
+}  // namespace mlff::app
+
+int main(int argc, char** argv) {
+    using namespace mlff;
+    try {
+        return app::run(argc, argv);
+    } catch (const Error& error) {
+        std::cerr << "mlff: " << error.what() << "\n";
+        return app::exit_code_of(error.status());
+    } catch (const std::bad_alloc&) {
+        std::cerr << "mlff: out of memory\n";
+    } catch (const std::exception& error) {
+        std::cerr << "mlff: internal error, please report it: " << error.what() << "\n";
+    }
+    return app::kDeviceTrouble;
+}

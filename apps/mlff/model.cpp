@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// mlff model: what is in a model file, and its conversion to our container.
+#include <iomanip>
+#include <iostream>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "core/elements.h"
+#include "core/error.h"
+#include "core/mapped_file.h"
+#include "core/sha256.h"
+#include "formats/module_container.h"
+
+namespace mlff::app {
+namespace {
+
+void line(const std::string& label, const std::string& text) {
+    if (!text.empty()) std::cout << std::left << std::setw(18) << label << text << "\n" << std::right;
+}
+
+std::string number_text(double value) {
+    std::ostringstream text;
+    text << std::setprecision(8) << value;
+    return text.str();
+}
+
+template <class List>
+std::string joined(const List& list, const std::string& separator = ", ") {
+    std::string text;
+    for (const Json& item : list) {
+        if (!text.empty()) text += separator;
+        text += item.is_string() ? item.get<std::string>() : item.is_number_float() ? number_text(item.get<double>()) : item.dump();
+    }
+    return text;
+}
+
+std::string with_thousands(int64_t number) {
+    std::string digits = std::to_string(number);
+    for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+    return digits;
+}
+
+std::string text_of(const Json& info, const char* key) {
+    return info.contains(key) && info[key].is_string() ? info[key].get<std::string>() : std::string();
+}
+
+void print_layers(const Json& info) {
+    if (!info.contains("layers")) return;
+    int number = 0;
+    for (const Json& layer : info["layers"]) {
+        std::string text = layer["interaction"].get<std::string>() + ", correlation " + layer["correlation"].dump() + ", messages " +
+                           layer["message_irreps"].get<std::string>() + " -> " + layer["output_irreps"].get<std::string>();
+        if (layer["readout"].is_string()) text += ", " + layer["readout"].get<std::string>();
+        line("layer " + std::to_string(++number), text);
+    }
+}
+
+void print_radial(const Json& info) {
+    if (!info.contains("radial")) return;
+    const Json& radial = info["radial"];
+    std::string text = radial["count"].dump() + " " + radial["basis"].get<std::string>();
+    if (radial["transform"].is_string()) text += " of " + radial["transform"].get<std::string>();
+    if (radial["cutoff_exponent"].is_number()) text += ", cutoff exponent " + number_text(radial["cutoff_exponent"].get<double>());
+    text += " on the " + radial["cutoff_applied_to"].get<std::string>();
+    if (!radial["hidden_widths"].empty()) text += ", network " + joined(radial["hidden_widths"], "-");
+    line("radial basis", text);
+}
+
+void print_atomic_energies(const Json& info) {
+    if (!info.contains("atomic_energies")) return;
+    const auto elements = info["elements"].get<std::vector<int>>();
+    for (const auto& [head, energies] : info["atomic_energies"].items()) {
+        std::string text;
+        for (size_t i = 0; i < energies.size() && i < elements.size(); ++i)
+            text += (i ? "  " : "") + std::string(element_symbol(elements[i])) + " " + number_text(energies[i].get<double>());
+        line(info["atomic_energies"].size() > 1 ? "E0/eV " + head : "E0/eV", text);
+    }
+}
+
+void print_info(const Json& info) {
+    std::string model_class = text_of(info, "class");
+    if (!text_of(info, "wrapper").empty()) model_class += " in " + text_of(info, "wrapper");
+    line("file", text_of(info, "file"));
+    line("class", model_class);
+    line("container", text_of(info, "container"));
+    line("note", text_of(info, "note"));
+    line("sha256", text_of(info, "sha256"));
+    const auto elements = info["elements"].get<std::vector<int>>();
+    line("elements", std::to_string(elements.size()) + ": " + symbols_text(elements));
+    line("cutoff", number_text(info["cutoff"].get<double>()) + " angstrom");
+    if (info.contains("layers")) line("layers", std::to_string(info["layers"].size()) + ", hidden irreps " + text_of(info, "hidden_irreps") + ", max_ell " + info["max_ell"].dump());
+    print_layers(info);
+    print_radial(info);
+    line("heads", joined(info["heads"]));
+    if (info.contains("fixed_head") && info["fixed_head"].is_number()) line("head fixed to", info["fixed_head"].dump());
+    print_atomic_energies(info);
+    if (info.contains("scale") && !info["scale"].empty()) line("scale, shift", joined(info["scale"]) + "; " + joined(info["shift"]));
+    if (info.contains("pair_repulsion")) line("pair repulsion", info["pair_repulsion"].get<bool>() ? "ZBL" : "none");
+    if (info.contains("extra_inputs")) line("extra inputs", joined(info["extra_inputs"]));
+    line("gate", text_of(info, "gate"));
+    line("dtype", text_of(info, "dtype") + (text_of(info, "layout").empty() ? "" : ", " + text_of(info, "layout") + " layout"));
+    line("parameters", with_thousands(info["parameters"].get<int64_t>()));
+    line("runs natively", info["runnable"].get<bool>() ? "yes" : "no: " + text_of(info, "why_not_runnable"));
+}
+
+int run_info(const std::string& name, const std::string& json_path) {
+    const auto model = load_model(name);
+    Json info = model->description();
+    if (name != "builtin") {
+        info["file"] = name;
+        info["sha256"] = sha256_hex(MappedFile::open(name)->bytes());
+    }
+    if (json_path != "-") print_info(info);
+    if (!json_path.empty()) write_text(json_path, info.dump(2) + "\n");
+    return kGood;
+}
+
+int run_convert(const std::string& input, const std::string& output) {
+    const ModuleFile file = open_module_file(input);
+    Safetensors contents = pack_module(file.root);
+    contents.metadata["source_sha256"] = sha256_hex(MappedFile::open(input)->bytes());
+    write_safetensors(output, contents);
+    std::cout << output << ": " << contents.tensors.size() << " tensors of " << input << "\n";
+    return kGood;
+}
+
+int run_list() {
+    const auto builtin = load_model("builtin");
+    std::cout << "builtin    " << builtin->summary().class_name << ", " << text_of(builtin->description(), "note") << "\n";
+    return kGood;
+}
+
+}  // namespace
+
+void add_model(CLI::App& app, Work& work) {
+    struct Options {
+        std::string input, output, json;
+    };
+    auto options = std::make_shared<Options>();
+    CLI::App* command = app.add_subcommand("model", "describe, convert or list model files");
+    command->require_subcommand(1);
+
+    CLI::App* info = command->add_subcommand("info", "what is in a model file, without running anything in it");
+    info->add_option("MODEL", options->input, "a model file, or 'builtin'")->required();
+    info->add_option("--json", options->json, "write it as JSON to this file; '-' = standard output only");
+    info->callback([options, &work] { work = [options] { return run_info(options->input, options->json); }; });
+
+    CLI::App* convert = command->add_subcommand("convert", "to our safetensors container, without loss");
+    convert->add_option("MODEL", options->input, "a model file")->required();
+    convert->add_option("OUT", options->output, "the .safetensors file to write")->required();
+    convert->callback([options, &work] { work = [options] { return run_convert(options->input, options->output); }; });
+
+    CLI::App* list = command->add_subcommand("list", "models that need no file");
+    list->callback([&work] { work = run_list; });
+}
+
+}  // namespace mlff::app

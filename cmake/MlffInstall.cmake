@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+# Installation, the find_package(mlff) and pkg-config files, and packages.
+
+include(CMakePackageConfigHelpers)
+
+install(TARGETS mlff EXPORT mlff-targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS mlff_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES include/mlff/mlff.h include/mlff/mlff.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mlff)
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mlff)
+install(EXPORT mlff-targets NAMESPACE mlff:: DESTINATION ${package_dir})
+configure_package_config_file(cmake/mlff-config.cmake.in ${PROJECT_BINARY_DIR}/mlff-config.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/mlff-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/mlff-config.cmake ${PROJECT_BINARY_DIR}/mlff-config-version.cmake DESTINATION ${package_dir})
+
+# pkg-config finds the prefix from where mlff.pc lies, so that an installed tree may be moved.
+file(RELATIVE_PATH prefix_from_pkgconfig /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" prefix_from_pkgconfig ${prefix_from_pkgconfig})
+if(NOT BUILD_SHARED_LIBS)
+  set(static_libs " -lz -lstdc++ -lpthread -lm")
+  if(MLFF_HAS_CUDA)
+    string(APPEND static_libs " -lcudart_static -ldl -lrt")
+  endif()
+endif()
+configure_file(cmake/mlff.pc.in ${PROJECT_BINARY_DIR}/mlff.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/mlff.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(CPACK_GENERATOR "DEB;TGZ")
+set(CPACK_PACKAGE_NAME mlff)
+set(CPACK_PACKAGE_CONTACT "the mlff authors <mlff@example.org>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Machine-learned force fields: library and command")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PACKAGE_FILE_NAME mlff-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+include(CPack)

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * mlff: machine-learned force fields behind a small C interface (C99).
+ *
+ * Units: angstrom, eV, eV/angstrom, eV/angstrom^3. Arrays are row-major and belong to the caller.
+ * Every call returns a status; after a failure mlff_last_error() says why, in one sentence.
+ * The library never prints, aborts, exits, or changes the environment of the host program.
+ *
+ *     mlff_model *model;   mlff_session *session;   double energy, forces[3 * ATOMS];
+ *     mlff_system water = {sizeof water, ATOMS, numbers, positions, NULL, {0, 0, 0}};
+ *     mlff_result result = {sizeof result, &energy, forces};
+ *     mlff_model_load("builtin", &model);
+ *     mlff_session_create(model, NULL, &session);
+ *     mlff_session_evaluate(session, &water, &result);
+ */
+#ifndef MLFF_MLFF_H
+#define MLFF_MLFF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(MLFF_STATIC)
+#define MLFF_API
+#elif defined(__GNUC__)
+#define MLFF_API __attribute__((visibility("default")))
+#else
+#define MLFF_API
+#endif
+
+/* Grows with every incompatible change; equals the SOVERSION of the shared library. */
+#define MLFF_ABI_VERSION 0
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int32_t mlff_status;
+enum {
+    MLFF_OK = 0,
+    MLFF_ERROR_ARGUMENT = 1,    /* a NULL, a wrong struct_size, an option that makes no sense */
+    MLFF_ERROR_FILE = 2,        /* a file cannot be opened, read or written */
+    MLFF_ERROR_FORMAT = 3,      /* a file is damaged, hostile or not what it says it is */
+    MLFF_ERROR_UNSUPPORTED = 4, /* understood, but this build or this model cannot do it */
+    MLFF_ERROR_SYSTEM = 5,      /* the atoms: an unknown element, a flat cell, a NaN position */
+    MLFF_ERROR_DEVICE = 6,      /* no such GPU, or the GPU failed */
+    MLFF_ERROR_MEMORY = 7,      /* out of memory; the session still works */
+    MLFF_ERROR_INTERNAL = 8     /* a fault of ours: please report it */
+};
+
+/* A short name for a status ("MLFF_ERROR_FILE"); never NULL. */
+MLFF_API const char *mlff_status_name(mlff_status status);
+/* Why the last failing call on this thread failed. Never NULL; valid until the next failing call on it. */
+MLFF_API const char *mlff_last_error(void);
+/* "0.1.0", and 10000 * major + 100 * minor + patch. */
+MLFF_API const char *mlff_version_string(void);
+MLFF_API int32_t mlff_version(void);
+/* The ABI of the library that was loaded; compare it with MLFF_ABI_VERSION. */
+MLFF_API int32_t mlff_abi_version(void);
+
+/* Log messages, off until a callback is set; NULL turns them off again. The callback may be called from
+ * any thread that calls mlff, must not call mlff itself, and gets one line without a line feed. */
+typedef int32_t mlff_log_level;
+enum { MLFF_LOG_WARNING = 1, MLFF_LOG_INFO = 2, MLFF_LOG_DEBUG = 3 };
+typedef void (*mlff_log_callback)(mlff_log_level level, const char *message, void *user_data);
+MLFF_API mlff_status mlff_set_log_callback(mlff_log_callback callback, mlff_log_level most_verbose, void *user_data);
+
+/* ---- Models: read-only after loading; any number of threads and sessions may share one. ---- */
+
+typedef struct mlff_model mlff_model;
+
+typedef int32_t mlff_dtype;
+enum { MLFF_DTYPE_FLOAT32 = 1, MLFF_DTYPE_FLOAT64 = 2 };
+
+typedef struct mlff_model_info {
+    size_t struct_size;       /* set to sizeof(mlff_model_info) before the call */
+    double cutoff_angstrom;   /* how far an atom sees in one layer */
+    int32_t layer_count;      /* message-passing layers; 0 for a pair potential */
+    int32_t element_count;    /* see mlff_model_get_elements */
+    int32_t head_count;       /* see mlff_model_head_name; at least 1 */
+    mlff_dtype dtype;         /* of the parameters in the file */
+    int64_t parameter_count;
+    int32_t is_runnable;      /* 1 if a session can be made; 0: mlff_model_why_not_runnable says why */
+} mlff_model_info;
+
+/* Loads a model: a path to a MACE file (.model, TorchScript archive) or to our .safetensors container,
+ * or "builtin". Nothing in the file is executed. On failure *model is NULL. */
+MLFF_API mlff_status mlff_model_load(const char *path, mlff_model **model);
+/* Sessions keep what they need: a model may be freed before its sessions. NULL is allowed. */
+MLFF_API void mlff_model_free(mlff_model *model);
+MLFF_API mlff_status mlff_model_get_info(const mlff_model *model, mlff_model_info *info);
+/* Atomic numbers the model knows, ascending; writes at most `capacity` of them, the full count to *count. */
+MLFF_API mlff_status mlff_model_get_elements(const mlff_model *model, int32_t *elements, int64_t capacity,
+                                             int64_t *count);
+/* These strings live as long as the model; NULL if the model is NULL or the index is out of range. */
+MLFF_API const char *mlff_model_head_name(const mlff_model *model, int32_t index);
+MLFF_API const char *mlff_model_class_name(const mlff_model *model); /* "ScaleShiftMACE" */
+MLFF_API const char *mlff_model_why_not_runnable(const mlff_model *model); /* "" if it is runnable */
+MLFF_API const char *mlff_model_energy_unit(const mlff_model *model);      /* "eV" */
+MLFF_API const char *mlff_model_length_unit(const mlff_model *model);      /* "angstrom" */
+/* All that is known about the model, as JSON; the keys are those of `mlff model info --json -`. */
+MLFF_API const char *mlff_model_description_json(const mlff_model *model);
+
+/* ---- Sessions: scratch memory, threads and device stream; one thread at a time. ---- */
+
+typedef struct mlff_session mlff_session;
+
+typedef int32_t mlff_precision;
+enum {
+    MLFF_PRECISION_AUTO = 0, /* mixed where the model has it, else fp64 */
+    MLFF_PRECISION_MIXED = 1,
+    MLFF_PRECISION_FP64 = 2,
+    MLFF_PRECISION_FP32 = 3,
+    MLFF_PRECISION_FAST = 4
+};
+
+typedef struct mlff_session_options { /* all zero but struct_size = the defaults */
+    size_t struct_size;
+    const char *device;       /* "auto", "cpu", "cuda" or "cuda:1"; NULL = "auto" */
+    mlff_precision precision;
+    int32_t thread_count;     /* 0 = one for each core this process may use */
+    const char *head;         /* one of the model's heads; NULL = the only one */
+    double neighbor_skin_angstrom; /* > 0: keep neighbour candidates while no pair can have been missed */
+} mlff_session_options;
+
+typedef struct mlff_session_info {
+    size_t struct_size;
+    mlff_precision precision; /* what is used, never AUTO */
+    int32_t thread_count;
+    int64_t evaluation_count;     /* systems evaluated so far */
+    int64_t neighbor_build_count; /* neighbour searches from scratch; the difference was saved by the skin */
+} mlff_session_info;
+
+/* `options` may be NULL. On failure *session is NULL. */
+MLFF_API mlff_status mlff_session_create(const mlff_model *model, const mlff_session_options *options,
+                                         mlff_session **session);
+MLFF_API void mlff_session_free(mlff_session *session);
+MLFF_API mlff_status mlff_session_get_info(const mlff_session *session, mlff_session_info *info);
+/* "cpu" or "cuda:0", and why it was chosen; live as long as the session. NULL if the session is NULL. */
+MLFF_API const char *mlff_session_device(const mlff_session *session);
+MLFF_API const char *mlff_session_device_reason(const mlff_session *session);
+
+/* Input atoms. */
+typedef struct mlff_system {
+    size_t struct_size;            /* = sizeof(mlff_system) */
+    int64_t atom_count;            /* 0 is allowed: energy 0 */
+    const int32_t *atomic_numbers; /* [atom_count] */
+    const double *positions;       /* [atom_count][3]; atoms may lie outside the cell */
+    const double *cell;            /* [3][3], one lattice vector per row; NULL if nothing is periodic */
+    uint8_t periodic[3];           /* 1 where that row of `cell` repeats; other rows may be zero */
+    double total_charge;           /* for models that take it, else ignored */
+    double spin_multiplicity;      /* 2S + 1; 0 means not given (1) */
+} mlff_system;
+
+/* Outputs. NULL = not wanted. Nothing is written on failure. */
+typedef struct mlff_result {
+    size_t struct_size;    /* = sizeof(mlff_result) */
+    double *energy;        /* [1] */
+    double *forces;        /* [atom_count][3] */
+    double *stress;        /* [6]: xx yy zz yz xz xy = (dE/dstrain) / volume; needs a periodic direction */
+    double *virial;        /* [3][3] = -dE/dstrain */
+    double *atom_energies; /* [atom_count] */
+    double *atom_virials;  /* [atom_count][3][3]; their sum is the virial */
+} mlff_result;
+
+MLFF_API mlff_status mlff_session_evaluate(mlff_session *session, const mlff_system *system, mlff_result *result);
+/* A ragged batch: `count` systems of any sizes and as many results. All systems are checked before the
+ * first is computed, and the error names the system; so a bad system leaves all results unwritten. */
+MLFF_API mlff_status mlff_session_evaluate_batch(mlff_session *session, int64_t count, const mlff_system *systems,
+                                                 mlff_result *results);
+
+/* ---- Neighbour lists, for codes that want the search alone. ---- */
+
+typedef struct mlff_neighbors mlff_neighbors;
+
+typedef struct mlff_neighbor_options { /* all zero but struct_size and cutoff = a full list, all cores */
+    size_t struct_size;
+    double cutoff_angstrom;  /* pairs with distance < cutoff */
+    double skin_angstrom;    /* candidates are kept up to cutoff + skin and reused while that is exact */
+    int32_t half;            /* 1: each pair once, else both directions */
+    int32_t thread_count;    /* 0 = all cores */
+    int32_t want_shifts, want_vectors, want_distances, want_reverse; /* 1 = fill that array */
+} mlff_neighbor_options;
+
+/* Edges grouped by receiving atom: those of atom i are first[i] ... first[i + 1] - 1. The arrays belong to
+ * the handle and live until its next update. Arrays that were not wanted are NULL. */
+typedef struct mlff_neighbor_view {
+    size_t struct_size;
+    int64_t atom_count, edge_count;
+    const int64_t *first;    /* [atom_count + 1] */
+    const int32_t *sender;   /* [edge_count], the neighbour */
+    const int32_t *shifts;   /* [edge_count][3]: the neighbour sits at positions[sender] + shifts . cell */
+    const double *vectors;   /* [edge_count][3], from the receiver to the neighbour's image */
+    const double *distances; /* [edge_count] */
+    const int64_t *reverse;  /* [edge_count], index of the same pair seen from the other end; full lists only */
+    int32_t was_reused;      /* 1 if the last update kept its candidates */
+} mlff_neighbor_view;
+
+MLFF_API mlff_status mlff_neighbors_create(const mlff_neighbor_options *options, mlff_neighbors **neighbors);
+MLFF_API void mlff_neighbors_free(mlff_neighbors *neighbors);
+/* atomic_numbers may be NULL here. */
+MLFF_API mlff_status mlff_neighbors_update(mlff_neighbors *neighbors, const mlff_system *system);
+MLFF_API mlff_status mlff_neighbors_get_view(const mlff_neighbors *neighbors, mlff_neighbor_view *view);
+
+/* ---- Devices. ---- */
+
+typedef struct mlff_device_info {
+    size_t struct_size;
+    char name[128];
+    int32_t compute_capability; /* 90 for 9.0 */
+    int64_t memory_bytes;
+} mlff_device_info;
+
+/* GPUs that this library can use: 0 without one, without a driver, or in a build without CUDA. */
+MLFF_API int32_t mlff_device_count(void);
+MLFF_API mlff_status mlff_device_get_info(int32_t index, mlff_device_info *info);
+/* Why mlff_device_count() is 0; "" if it is not. */
+MLFF_API const char *mlff_device_why_none(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

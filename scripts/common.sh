@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+# Common parts of the scripts: packages, configuration, quiet builds. Sourced, never run.
+
+root=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
+build_dir=${MLFF_BUILD_DIR:-$root/build/release}
+log_dir=$root/build/log
+
+say() { printf '%s\n' "$*" >&2; }
+# die EXIT_CODE MESSAGE
+die() {
+    say "${0##*/}: ${*:2}"
+    exit "$1"
+}
+
+# The comment at the top of a script is its help.
+show_help() {
+    local line
+    while IFS= read -r line && [[ $line == '#'* ]]; do
+        [[ $line == '#!'* || $line == '# SPDX'* ]] && continue
+        line=${line#'#'}
+        printf '%s\n' "${line# }"
+    done <"$0"
+}
+bad_option() { die 2 "unknown option '$1' (try '${0##*/} --help')"; }
+# option_value OPTION [VALUE]: for options that need one
+option_value() {
+    [[ $# -ge 2 && -n $2 ]] || die 2 "$1 needs a value (try '${0##*/} --help')"
+    printf '%s\n' "$2"
+}
+
+has() { command -v "$1" >/dev/null; }
+
+# Prints the Debian packages that are missing for a purpose: build, test or package.
+missing_packages() {
+    has "${CXX:-g++}" || echo build-essential
+    has cmake || echo cmake
+    has ninja || echo ninja-build
+    local headers='zlib.h=zlib1g-dev nlohmann/json.hpp=nlohmann-json3-dev CLI/CLI.hpp=libcli11-dev' pair probe=
+    if [[ $1 == test ]]; then
+        headers+=' doctest/doctest.h=doctest-dev'
+        has python3 || echo python3
+        has pkg-config || echo pkg-config
+    fi
+    if [[ $1 != build ]] && has dpkg; then
+        has dpkg-shlibdeps || echo dpkg-dev
+        has file || echo file
+    fi
+    for pair in $headers; do probe+="#if !__has_include(<${pair%=*}>)"$'\n'"${pair#*=}"$'\n#endif\n'; done
+    local includes=${CMAKE_PREFIX_PATH:+${CMAKE_PREFIX_PATH//:/\/include:}/include}
+    if has "${CXX:-g++}"; then
+        CPLUS_INCLUDE_PATH=$includes "${CXX:-g++}" -E -P -x c++ - <<<"$probe"
+    else
+        for pair in $headers; do echo "${pair#*=}"; done
+    fi
+}
+
+# Installs what is missing where that is possible (root, apt-get); otherwise says what is needed.
+need_packages() {
+    local missing
+    mapfile -t missing < <(missing_packages "$1" | sed '/^$/d')
+    [[ ${#missing[@]} -gt 0 ]] || return 0
+    if [[ $EUID -ne 0 ]] || ! has apt-get; then
+        die 2 "these packages are needed (by their Debian names): ${missing[*]}
+On Debian and Ubuntu:  sudo apt-get install ${missing[*]}"
+    fi
+    say "installing ${missing[*]}"
+    mkdir -p "$log_dir"
+    local log=$log_dir/packages.log
+    apt-get update >"$log" 2>&1 </dev/null || true
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1 </dev/null ||
+        die 2 "apt-get could not install ${missing[*]}; its words are in $log"
+}
+
+is_configured() { [[ -f $1/build.ninja || -f $1/Makefile ]]; }
+
+# Looks for packages only when nothing is built yet or these files have changed: an up-to-date tree starts at once.
+prepare() {
+    local stamp=$build_dir/packages-$1.stamp file
+    if is_configured "$build_dir" && [[ -f $stamp ]]; then
+        local is_fresh=1
+        for file in "$root"/scripts/common.sh "$root"/CMakeLists.txt "$root"/*/CMakeLists.txt "$root"/cmake/*; do
+            [[ ! $file -nt $stamp ]] || is_fresh=0
+        done
+        [[ $is_fresh -eq 0 ]] || return 0
+    fi
+    need_packages "$1"
+    is_configured "$build_dir" || configure release "$build_dir" -DMLFF_TESTS=OFF
+    : >"$stamp"
+}
+
+# configure PRESET DIRECTORY [-DOPTION=VALUE...]
+configure() {
+    local log=$log_dir/configure-$1.log
+    mkdir -p "$log_dir"
+    (cd "$root" && cmake --preset "$1" -B "$2" "${@:3}") >"$log" 2>&1 || {
+        cat "$log" >&2
+        die 2 "cmake could not configure $2"
+    }
+}
+
+show_progress() {
+    local line
+    if [[ ! -t 2 ]]; then
+        cat >/dev/null
+        return
+    fi
+    while IFS= read -r line; do
+        [[ $line =~ ^\[\ *[0-9]+(%|/[0-9]+)\] ]] && printf '\r\033[K%s' "${line:0:${COLUMNS:-80}-1}" >&2
+    done
+    printf '\r\033[K' >&2
+}
+
+# build DIRECTORY [TARGET...]: a progress line on a terminal, and only what went wrong elsewhere. One build at a time.
+build() {
+    local directory=$1 log=$log_dir/build-${1##*/}.log
+    shift
+    mkdir -p "$log_dir"
+    if { flock 9 && cmake --build "$directory" ${1:+--target "$@"} 2>&1; } 9>"$directory/.lock" </dev/null | tee "$log.new" | show_progress; then
+        if grep -q 'no work to do' "$log.new"; then rm -f "$log.new"; else mv "$log.new" "$log"; fi
+        return 0
+    fi
+    mv "$log.new" "$log"
+    if grep -qE '^FAILED:|^CMake Error|error:' "$log"; then
+        sed -nE '/^FAILED:|^CMake Error|error:/,$p' "$log" >&2
+    else
+        tail -n 40 "$log" >&2
+    fi
+    die 1 "the build failed; all of its output is in $log"
+}
+
+# The command of an up-to-date build.
+mlff_program() { printf '%s\n' "$build_dir/apps/mlff/mlff"; }
+
+# nvidia-smi, which WSL 2 keeps outside PATH; nothing if there is none.
+find_nvidia_smi() { command -v nvidia-smi || { [[ -x /usr/lib/wsl/lib/nvidia-smi ]] && echo /usr/lib/wsl/lib/nvidia-smi; } || true; }

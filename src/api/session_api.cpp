@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cstddef>
+
+#include "api/guard.h"
+#include "api/handles.h"
+#include "core/log.h"
+
+using mlff::concat;
+using mlff::fail;
+using mlff::Status;
+using namespace mlff::api;
+
+namespace {
+
+mlff::SessionOptions read_options(const mlff_session_options* given) {
+    mlff::SessionOptions options;
+    if (!given) return options;
+    require_size(given->struct_size, sizeof(mlff_session_options), "mlff_session_options");
+    if (given->device) options.device = given->device;
+    if (given->precision < MLFF_PRECISION_AUTO || given->precision > MLFF_PRECISION_FAST)
+        fail(Status::argument, "precision ", given->precision, " is not one of mlff_precision");
+    options.precision = static_cast<mlff::Precision>(given->precision);
+    options.thread_count = given->thread_count;
+    if (given->head) options.head = given->head;
+    options.neighbor_skin = given->neighbor_skin_angstrom;
+    return options;
+}
+
+mlff::Results read_result(const mlff_result* result) {
+    require(result, "result");
+    require_size(result->struct_size, sizeof(mlff_result), "mlff_result");
+    return {{result->energy, result->forces, result->virial, result->atom_energies, result->atom_virials}, result->stress};
+}
+
+// The i-th element of a caller's array, whose stride is the caller's idea of the struct's size.
+template <class Struct>
+Struct* element(Struct* first, int64_t i) {
+    using Byte = std::conditional_t<std::is_const_v<Struct>, const char, char>;
+    return reinterpret_cast<Struct*>(reinterpret_cast<Byte*>(first) + static_cast<size_t>(i) * first->struct_size);
+}
+
+}  // namespace
+
+namespace mlff::api {
+
+SystemView system_view(const mlff_system* system) {
+    require(system, "system");
+    require_size(system->struct_size, sizeof(mlff_system), "mlff_system");
+    SystemView view;
+    view.atom_count = system->atom_count;
+    view.atomic_numbers = system->atomic_numbers;
+    view.positions = system->positions;
+    view.total_charge = system->total_charge;
+    view.spin_multiplicity = system->spin_multiplicity == 0 ? 1 : system->spin_multiplicity;
+    for (size_t k = 0; k < 3; ++k) {
+        if (system->periodic[k] > 1) fail(Status::argument, "periodic[", k, "] is ", int{system->periodic[k]}, ", expected 0 or 1");
+        view.periodic[k] = system->periodic[k] == 1;
+        if (view.periodic[k] && !system->cell) fail(Status::argument, "periodic[", k, "] is set but cell is NULL");
+        if (system->cell) std::copy_n(system->cell + 3 * k, 3, view.cell[k].begin());
+    }
+    return view;
+}
+
+}  // namespace mlff::api
+
+mlff_status mlff_session_create(const mlff_model* model, const mlff_session_options* options, mlff_session** session) {
+    if (session) *session = nullptr;
+    return guarded([&] {
+        require(model, "model");
+        require(session, "session");
+        *session = new mlff_session{mlff::Session(model->model, read_options(options))};
+        const mlff::Session& made = (*session)->session;
+        if (mlff::is_logged(mlff::LogLevel::info))
+            mlff::log(mlff::LogLevel::info, concat("session on ", made.device(), " (", made.device_reason(), "), ",
+                                                   mlff::precision_name(made.precision()), ", ", made.thread_count(), " threads"));
+    });
+}
+
+void mlff_session_free(mlff_session* session) { delete session; }
+
+mlff_status mlff_session_get_info(const mlff_session* session, mlff_session_info* info) {
+    return guarded([&] {
+        require(session, "session");
+        require(info, "info");
+        require_size(info->struct_size, sizeof(mlff_session_info), "mlff_session_info");
+        info->precision = static_cast<mlff_precision>(session->session.precision());
+        info->thread_count = session->session.thread_count();
+        info->evaluation_count = session->session.evaluation_count();
+        info->neighbor_build_count = session->session.neighbor_build_count();
+    });
+}
+
+const char* mlff_session_device(const mlff_session* session) { return session ? session->session.device().c_str() : nullptr; }
+
+const char* mlff_session_device_reason(const mlff_session* session) {
+    return session ? session->session.device_reason().c_str() : nullptr;
+}
+
+mlff_status mlff_session_evaluate(mlff_session* session, const mlff_system* system, mlff_result* result) {
+    return guarded([&] {
+        require(session, "session");
+        const mlff::SystemView view = system_view(system);
+        const mlff::Results results = read_result(result);
+        session->session.evaluate({&view, 1}, {&results, 1});
+    });
+}
+
+mlff_status mlff_session_evaluate_batch(mlff_session* session, int64_t count, const mlff_system* systems, mlff_result* results) {
+    return guarded([&] {
+        require(session, "session");
+        if (count < 0) fail(Status::argument, "count is ", count);
+        if (count == 0) return;
+        require(systems, "systems");
+        require(results, "results");
+        require_size(systems->struct_size, sizeof(mlff_system), "mlff_system");
+        require_size(results->struct_size, sizeof(mlff_result), "mlff_result");
+        std::vector<mlff::SystemView> views;
+        std::vector<mlff::Results> outputs;
+        for (int64_t i = 0; i < count; ++i) {
+            const mlff_system* system = element(systems, i);
+            const mlff_result* result = element(results, i);
+            if (system->struct_size != systems->struct_size || result->struct_size != results->struct_size)
+                fail(Status::argument, "system ", i, ": struct_size differs from that of system 0");
+            views.push_back(system_view(system));
+            outputs.push_back(read_result(result));
+        }
+        session->session.evaluate(views, outputs);
+    });
+}

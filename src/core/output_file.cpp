@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#include "core/output_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "core/error.h"
+
+namespace mlff {
+
+OutputFile::OutputFile(const std::string& path) : path_(path) {
+    std::error_code ignored;
+    if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
+        descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);  // a device or a pipe cannot be replaced
+    } else {
+        static std::atomic<unsigned> counter{0};
+        temporary_ = concat(path, ".", ::getpid(), "-", counter++, ".part");
+        descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    if (descriptor_ < 0) fail(Status::file, path, ": cannot write the file (", std::strerror(errno), ")");
+}
+
+OutputFile::~OutputFile() {
+    if (descriptor_ < 0) return;
+    ::close(descriptor_);
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void OutputFile::write(const void* data, size_t size) {
+    const char* at = static_cast<const char*>(data);
+    while (size > 0) {
+        const ssize_t written = ::write(descriptor_, at, size);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) fail(Status::file, path_, ": cannot write the file (", std::strerror(errno), ")");
+        at += written;
+        size -= static_cast<size_t>(written);
+    }
+}
+
+void OutputFile::commit() {
+    const int status = ::close(std::exchange(descriptor_, -1));
+    const bool renamed = status == 0 && (temporary_.empty() || ::rename(temporary_.c_str(), path_.c_str()) == 0);
+    if (renamed) return;
+    const int reason = errno;
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    fail(Status::file, path_, ": cannot write the file (", std::strerror(reason), ")");
+}
+
+}  // namespace mlff

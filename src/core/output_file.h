@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// A file that appears under its name only when it is complete: written beside it, then renamed.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace mlff {
+
+class OutputFile {
+public:
+    explicit OutputFile(const std::string& path);  // throws Error{file}
+    ~OutputFile();                                 // without commit(): what was there before stays as it was
+    OutputFile(const OutputFile&) = delete;
+    OutputFile& operator=(const OutputFile&) = delete;
+
+    void write(const void* data, size_t size);  // throws Error{file}, naming the path (disk full, say)
+    void commit();
+
+private:
+    std::string path_;
+    std::string temporary_;
+    int descriptor_ = -1;
+};
+
+}  // namespace mlff

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include "core/threads.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace mlff {
+
+int available_cores() {
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
+    return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+struct ThreadTeam::Shared {
+    std::mutex mutex;
+    std::condition_variable job_ready;
+    std::condition_variable job_done;
+    const std::function<void(int64_t, int)>* work = nullptr;
+    int64_t chunk_count = 0;
+    std::atomic<int64_t> next_chunk{0};
+    uint64_t job_number = 0;
+    int busy = 0;
+    bool stopping = false;
+    std::exception_ptr first_error;
+    std::vector<std::thread> threads;
+
+    void take_chunks(int worker) {
+        for (;;) {
+            const int64_t chunk = next_chunk.fetch_add(1, std::memory_order_relaxed);
+            if (chunk >= chunk_count) return;
+            try {
+                (*work)(chunk, worker);
+            } catch (...) {
+                const std::lock_guard lock(mutex);
+                if (!first_error) first_error = std::current_exception();
+                next_chunk.store(chunk_count, std::memory_order_relaxed);
+            }
+        }
+    }
+
+    void serve(int worker) {
+        uint64_t last_job = 0;
+        for (;;) {
+            {
+                std::unique_lock lock(mutex);
+                job_ready.wait(lock, [&] { return stopping || job_number != last_job; });
+                if (stopping) return;
+                last_job = job_number;
+            }
+            take_chunks(worker);
+            const std::lock_guard lock(mutex);
+            if (--busy == 0) job_done.notify_one();
+        }
+    }
+};
+
+ThreadTeam::ThreadTeam(int thread_count) : shared_(std::make_unique<Shared>()) {
+    if (thread_count <= 0) thread_count = available_cores();
+    for (int worker = 1; worker < thread_count; ++worker)
+        shared_->threads.emplace_back([shared = shared_.get(), worker] { shared->serve(worker); });
+}
+
+ThreadTeam::~ThreadTeam() {
+    {
+        const std::lock_guard lock(shared_->mutex);
+        shared_->stopping = true;
+    }
+    shared_->job_ready.notify_all();
+    for (auto& thread : shared_->threads) thread.join();
+}
+
+int ThreadTeam::size() const { return static_cast<int>(shared_->threads.size()) + 1; }
+
+void ThreadTeam::run(int64_t chunk_count, const std::function<void(int64_t, int)>& work) {
+    if (chunk_count <= 0) return;
+    if (chunk_count == 1 || shared_->threads.empty()) {
+        for (int64_t chunk = 0; chunk < chunk_count; ++chunk) work(chunk, 0);
+        return;
+    }
+    {
+        const std::lock_guard lock(shared_->mutex);
+        shared_->work = &work;
+        shared_->chunk_count = chunk_count;
+        shared_->next_chunk.store(0, std::memory_order_relaxed);
+        shared_->busy = static_cast<int>(shared_->threads.size());
+        ++shared_->job_number;
+    }
+    shared_->job_ready.notify_all();
+    shared_->take_chunks(0);
+    std::unique_lock lock(shared_->mutex);
+    shared_->job_done.wait(lock, [&] { return shared_->busy == 0; });
+    if (shared_->first_error) std::rethrow_exception(std::exchange(shared_->first_error, nullptr));
+}
+
+}  // namespace mlff

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// A fixed team of threads that works on numbered chunks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace mlff {
+
+// Cores this process may run on.
+int available_cores();
+
+class ThreadTeam {
+public:
+    // thread_count 0: one thread for each core this process may run on. The calling thread is one of the team.
+    explicit ThreadTeam(int thread_count);
+    ~ThreadTeam();
+    ThreadTeam(const ThreadTeam&) = delete;
+    ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+    int size() const;
+
+    // Calls work(chunk, worker) once for each chunk in [0, chunk_count), worker in [0, size()). Which worker gets a
+    // chunk is not fixed, so results must depend on the chunk alone. Returns when all are done; the first
+    // exception is thrown here. Not reentrant.
+    void run(int64_t chunk_count, const std::function<void(int64_t chunk, int worker)>& work);
+
+private:
+    struct Shared;
+    std::unique_ptr<Shared> shared_;
+};
+
+}  // namespace mlff

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// GPUs that CUDA can use. Builds without CUDA have the same functions and no GPUs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mlff {
+
+struct Gpu {
+    std::string name;
+    int compute_capability = 0;  // 90 for 9.0
+    int64_t memory_bytes = 0;
+};
+
+struct GpuInventory {
+    std::vector<Gpu> gpus;
+    std::string why_none;  // "" if there is one
+    int runtime_version = 0;  // 13000 for 13.0; 0 in builds without CUDA
+    int driver_version = 0;   // the newest CUDA that the driver serves; 0 if there is no driver
+};
+
+// Asked once and remembered. Never throws: no driver and no GPU are ordinary states.
+const GpuInventory& gpu_inventory();
+
+// What the CUDA runtime of this build reports; defined once in gpu_cuda.cu and once in gpu_none.cpp.
+GpuInventory query_gpus();
+
+}  // namespace mlff

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+#include "engine/mace_model.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "mace/description.h"
+
+namespace mlff {
+namespace {
+
+Json layer_json(const mace::LayerDescription& layer) {
+    Json json = {{"interaction", layer.interaction}, {"message_irreps", layer.message_irreps}, {"output_irreps", layer.output_irreps},
+                 {"correlation", layer.correlation}, {"readout", layer.readout.empty() ? Json() : Json(layer.readout)}};
+    json["average_neighbors"] = layer.average_neighbor_count ? Json(*layer.average_neighbor_count) : Json();
+    return json;
+}
+
+Json description_json(const mace::Description& d) {
+    Json layers = Json::array(), energies = Json::object();
+    for (const auto& layer : d.layers) layers.push_back(layer_json(layer));
+    for (size_t head = 0; head < d.atomic_energies.size(); ++head)
+        energies[head < d.heads.size() ? d.heads[head] : std::to_string(head)] = d.atomic_energies[head];
+    return {{"class", d.class_name},
+            {"wrapper", d.wrapper.empty() ? Json() : Json(d.wrapper)},
+            {"elements", d.elements},
+            {"cutoff", d.cutoff},
+            {"max_ell", d.max_degree},
+            {"hidden_irreps", d.hidden_irreps},
+            {"layers", layers},
+            {"radial",
+             {{"basis", d.radial.basis},
+              {"count", d.radial.basis_count},
+              {"transform", d.radial.transform.empty() ? Json() : Json(d.radial.transform)},
+              {"cutoff_exponent", d.radial.cutoff_exponent ? Json(*d.radial.cutoff_exponent) : Json()},
+              {"cutoff_applied_to", d.radial.applies_cutoff_to_basis ? "basis" : "messages"},
+              {"hidden_widths", d.radial.hidden_widths}}},
+            {"heads", d.heads},
+            {"fixed_head", d.fixed_head ? Json(*d.fixed_head) : Json()},
+            {"atomic_energies", energies},
+            {"scale", d.scale},
+            {"shift", d.shift},
+            {"pair_repulsion", d.has_pair_repulsion},
+            {"extra_inputs", d.extra_inputs},
+            {"gate", d.gate.empty() ? Json() : Json(d.gate)},
+            {"layout", d.tensor_layout},
+            {"dtype", dtype_name(d.dtype)},
+            {"parameters", d.parameter_count},
+            {"units", {{"energy", "eV"}, {"length", "angstrom"}}}};
+}
+
+class MaceModel : public Model {
+public:
+    explicit MaceModel(ModuleFile file) : file_(std::move(file)), description_(mace::describe(file_.root)) {
+        summary_.class_name = description_.class_name;
+        summary_.cutoff = description_.cutoff;
+        summary_.layer_count = static_cast<int>(description_.layers.size());
+        summary_.elements = description_.elements;
+        std::sort(summary_.elements.begin(), summary_.elements.end());
+        summary_.heads = description_.heads;
+        summary_.dtype = description_.dtype;
+        summary_.parameter_count = description_.parameter_count;
+        summary_.why_not_runnable = "this version of mlff reads and describes MACE files but has no MACE engine yet";
+    }
+
+    const ModelSummary& summary() const override { return summary_; }
+    Json description() const override {
+        Json json = description_json(description_);
+        json["container"] = file_.container;
+        json["runnable"] = summary_.why_not_runnable.empty();
+        json["why_not_runnable"] = summary_.why_not_runnable.empty() ? Json() : Json(summary_.why_not_runnable);
+        return json;
+    }
+    Precision choose_precision(const std::string&, Precision) const override { return Precision::fp64; }
+    bool runs_on_cuda() const override { return false; }
+    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice&) const override {
+        fail(Status::unsupported, file_.path, ": ", summary_.why_not_runnable);
+    }
+
+private:
+    ModuleFile file_;
+    mace::Description description_;
+    ModelSummary summary_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Model> make_mace_model(ModuleFile file) { return std::make_shared<MaceModel>(std::move(file)); }
+
+}  // namespace mlff

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// A model: read-only after loading, shared by any number of threads and sessions.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "engine/evaluator.h"
+#include "formats/tensor.h"
+
+namespace mlff {
+
+enum class Precision : int { automatic = 0, mixed = 1, fp64 = 2, fp32 = 3, fast = 4 };  // the values of mlff_precision
+std::string_view precision_name(Precision precision);
+
+// What sessions and callers need to know of any model.
+struct ModelSummary {
+    std::string class_name;
+    double cutoff = 0;  // angstrom
+    int layer_count = 0;
+    std::vector<int> elements;       // ascending
+    std::vector<std::string> heads;  // at least one
+    DType dtype = DType::float64;
+    int64_t parameter_count = 0;
+    std::string why_not_runnable;  // "" if it can be run
+};
+
+struct EvaluatorChoice {
+    std::string device;  // "cpu", "cuda:0"
+    Precision precision = Precision::automatic;
+    int head = 0;
+};
+
+class Model {
+public:
+    virtual ~Model() = default;
+    virtual const ModelSummary& summary() const = 0;
+    // All that is known, for people and programs: the object that `mlff model info --json -` prints.
+    virtual nlohmann::json description() const = 0;
+    // The precision that `automatic` stands for. Throws Error{unsupported} if `wanted` is one that the model lacks on that device.
+    virtual Precision choose_precision(const std::string& device, Precision wanted) const = 0;
+    virtual bool runs_on_cuda() const = 0;
+    // Throws Error{unsupported} if the model cannot be run.
+    virtual std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const = 0;
+};
+
+// "builtin", or a path. Throws Error.
+std::shared_ptr<const Model> load_model(const std::string& name);
+
+}  // namespace mlff

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+#include "engine/session.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "core/elements.h"
+#include "core/error.h"
+#include "device/gpu.h"
+#include "neighbors/lattice.h"
+
+namespace mlff {
+namespace {
+
+struct DeviceChoice {
+    std::string name;
+    std::string reason;
+};
+
+// The index in "cuda" (0) or "cuda:3"; -1 if it is neither.
+int cuda_index(const std::string& device) {
+    if (device == "cuda") return 0;
+    if (device.substr(0, 5) != "cuda:") return -1;
+    int index = -1;
+    const char* end = device.data() + device.size();
+    const auto parsed = std::from_chars(device.data() + 5, end, index);
+    return parsed.ec == std::errc() && parsed.ptr == end && index >= 0 ? index : -1;
+}
+
+DeviceChoice choose_device(const Model& model, const std::string& wanted) {
+    if (wanted == "cpu") return {"cpu", "asked for"};
+    const int index = cuda_index(wanted);
+    if (wanted != "auto" && index < 0)
+        fail(Status::argument, "device '", wanted, "' is none of auto, cpu, cuda, cuda:0, cuda:1, ...");
+    if (wanted == "auto" && !model.runs_on_cuda()) return {"cpu", "this model has no CUDA engine"};
+    const GpuInventory& inventory = gpu_inventory();
+    if (wanted == "auto") {
+        if (inventory.gpus.empty()) return {"cpu", inventory.why_none};
+        return {"cuda:0", "a GPU is there"};
+    }
+    if (inventory.gpus.empty()) fail(Status::device, "device '", wanted, "' cannot be used: ", inventory.why_none);
+    if (index >= static_cast<int>(inventory.gpus.size()))
+        fail(Status::device, "device '", wanted, "' does not exist: there are ", inventory.gpus.size(), " GPUs");
+    if (!model.runs_on_cuda()) fail(Status::unsupported, "device '", wanted, "': this model has no CUDA engine");
+    return {"cuda:" + std::to_string(index), "asked for"};
+}
+
+int choose_head(const ModelSummary& summary, const std::string& wanted) {
+    std::string list;
+    for (const std::string& head : summary.heads) list += (list.empty() ? "'" : ", '") + head + "'";
+    if (wanted.empty()) {
+        if (summary.heads.size() > 1) fail(Status::argument, "the model has several heads, choose one of ", list);
+        return 0;
+    }
+    const auto found = std::find(summary.heads.begin(), summary.heads.end(), wanted);
+    if (found == summary.heads.end()) fail(Status::argument, "the model has no head '", wanted, "', only ", list);
+    return static_cast<int>(found - summary.heads.begin());
+}
+
+NeighborOptions neighbor_options(const ModelSummary& summary, double skin) {
+    NeighborOptions options;
+    options.cutoff = summary.cutoff;
+    options.skin = skin;
+    options.want_shifts = false;
+    return options;
+}
+
+}  // namespace
+
+struct Session::State {
+    State(std::shared_ptr<const Model> model_in, const SessionOptions& options)
+        : model(std::move(model_in)),
+          device(choose_device(*model, options.device)),
+          head(choose_head(model->summary(), options.head)),
+          precision(model->choose_precision(device.name, options.precision)),
+          evaluator(model->make_evaluator({device.name, precision, head})),
+          team(options.thread_count),
+          neighbors(neighbor_options(model->summary(), options.neighbor_skin)) {
+        for (int z : model->summary().elements) is_known[static_cast<size_t>(z)] = true;
+    }
+
+    std::shared_ptr<const Model> model;
+    DeviceChoice device;
+    int head;
+    Precision precision;
+    std::unique_ptr<Evaluator> evaluator;
+    ThreadTeam team;
+    NeighborList neighbors;
+    std::array<bool, kMaxAtomicNumber + 1> is_known{};
+    int64_t evaluation_count = 0;
+
+    void check(const SystemView& system, const Results& results, const std::string& where) const {
+        if (system.atom_count < 0) fail(Status::argument, where, "the atom count is ", system.atom_count);
+        if (system.atom_count > 0 && (!system.positions || !system.atomic_numbers))
+            fail(Status::argument, where, "positions or atomic_numbers are NULL");
+        for (int64_t atom = 0; atom < system.atom_count; ++atom) {
+            const int z = system.atomic_numbers[atom];
+            if (z < 1 || z > kMaxAtomicNumber) fail(Status::system, where, "atom ", atom, " has atomic number ", z, ", which is no element");
+            if (!is_known[static_cast<size_t>(z)])
+                fail(Status::system, where, "atom ", atom, " is ", element_symbol(z), ", which the model does not know; it knows ",
+                     symbols_text(model->summary().elements));
+            for (int k = 0; k < 3; ++k)
+                if (!std::isfinite(system.positions[3 * atom + k]))
+                    fail(Status::system, where, "the position of atom ", atom, " is not finite");
+        }
+        make_lattice(system);  // throws if the cell is unusable
+        if (results.stress && !system.is_periodic())
+            fail(Status::system, where, "a stress was asked for, but the system is not periodic in any direction");
+    }
+
+    void evaluate(const SystemView& system, const Results& results) {
+        neighbors.update(system, team);
+        Outputs outputs = results.outputs;
+        std::array<double, 9> virial;
+        if (results.stress && !outputs.virial) outputs.virial = virial.data();
+        evaluator->evaluate(system, neighbors.edges(), outputs, team);
+        if (results.stress) {
+            const double volume = stress_volume(system, model->summary().cutoff);
+            constexpr int kVoigt[6] = {0, 4, 8, 5, 2, 1};
+            for (int k = 0; k < 6; ++k) results.stress[k] = -outputs.virial[kVoigt[k]] / volume;
+        }
+        ++evaluation_count;
+    }
+};
+
+Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options) {
+    if (!model->summary().why_not_runnable.empty()) fail(Status::unsupported, "the model cannot be run: ", model->summary().why_not_runnable);
+    if (options.thread_count < 0 || options.thread_count > 4096)
+        fail(Status::argument, "thread count ", options.thread_count, ", expected 0 (all cores) to 4096");
+    state_ = std::make_unique<State>(std::move(model), options);
+}
+
+Session::~Session() = default;
+
+void Session::evaluate(std::span<const SystemView> systems, std::span<const Results> results) {
+    for (size_t i = 0; i < systems.size(); ++i) state_->check(systems[i], results[i], systems.size() > 1 ? concat("system ", i, ": ") : "");
+    for (size_t i = 0; i < systems.size(); ++i) state_->evaluate(systems[i], results[i]);
+}
+
+const Model& Session::model() const { return *state_->model; }
+const std::string& Session::device() const { return state_->device.name; }
+const std::string& Session::device_reason() const { return state_->device.reason; }
+Precision Session::precision() const { return state_->precision; }
+const std::string& Session::head() const { return state_->model->summary().heads[static_cast<size_t>(state_->head)]; }
+int Session::thread_count() const { return state_->team.size(); }
+int64_t Session::evaluation_count() const { return state_->evaluation_count; }
+int64_t Session::neighbor_build_count() const { return state_->neighbors.build_count(); }
+
+}  // namespace mlff

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// Evaluates a model: owns the threads, the neighbour list and the scratch memory. One thread at a time.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "engine/model.h"
+
+namespace mlff {
+
+struct SessionOptions {
+    std::string device = "auto";  // auto, cpu, cuda, cuda:1
+    Precision precision = Precision::automatic;
+    int thread_count = 0;   // 0 = all cores
+    std::string head;       // "" = the only one
+    double neighbor_skin = 0;  // angstrom
+};
+
+// Results of one system: Outputs and the stress that follows from the virial.
+struct Results {
+    Outputs outputs;
+    double* stress = nullptr;  // [6] xx yy zz yz xz xy, eV/angstrom^3; refused where nothing is periodic
+};
+
+class Session {
+public:
+    Session(std::shared_ptr<const Model> model, const SessionOptions& options);  // throws Error
+    ~Session();
+
+    // Results are written only if all systems could be evaluated up to there; a bad system is named and found before
+    // any is computed.
+    void evaluate(std::span<const SystemView> systems, std::span<const Results> results);
+
+    const Model& model() const;
+    const std::string& device() const;         // "cpu"
+    const std::string& device_reason() const;  // why
+    Precision precision() const;               // never automatic
+    const std::string& head() const;
+    int thread_count() const;
+    int64_t evaluation_count() const;
+    int64_t neighbor_build_count() const;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace mlff

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// JSON from files we do not trust.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+namespace mlff {
+
+// Refuses what nlohmann's parser would let pass: duplicate keys and nesting deeper than 100.
+// Throws Error{format}; the message begins with `where`.
+nlohmann::json parse_untrusted_json(std::string_view text, const std::string& where);
+
+}  // namespace mlff

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// From the inert graph of a pickle to a Module.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "formats/module_tree.h"
+#include "formats/pickle.h"
+#include "formats/torch_storage.h"
+
+namespace mlff {
+
+// What a pickle alone does not tell; each may be empty.
+struct ModuleSources {
+    // The module inside a nested archive (the bytes of a `__codegen__` entry of e3nn), "" if it holds none.
+    std::function<Module(std::string_view archive_bytes)> open_nested;
+    // The source text of a TorchScript class, by its full name.
+    std::function<std::string_view(std::string_view class_path)> script_source;
+};
+
+// True if the value is a torch.nn.Module (or a TorchScript object).
+bool is_module(PickleValue value);
+
+// Throws Error{format} on graphs that no module has: too deep, too large, text that is not UTF-8.
+Module build_module(PickleValue value, TorchStorages& storages, const ModuleSources& sources, const std::string& name_for_errors);
+
+}  // namespace mlff

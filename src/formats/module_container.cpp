@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+#include "formats/module_container.h"
+
+#include <set>
+
+#include "core/error.h"
+#include "formats/json_text.h"
+
+namespace mlff {
+namespace {
+
+constexpr const char* kLayout = "1";
+
+std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
+
+Json pack(const Module& module, const std::string& path, Safetensors& contents) {
+    Json tensors = Json::object(), children = Json::array();
+    for (const auto& [name, tensor] : module.tensors) {
+        tensors[name] = tensor.is_parameter ? "parameter" : "buffer";
+        contents.tensors.emplace_back(joined(path, name), tensor);
+    }
+    for (const auto& [name, child] : module.children) children.push_back({name, pack(child, joined(path, name), contents)});
+    return {{"class", module.class_path}, {"attributes", module.attributes}, {"tensors", tensors}, {"children", children}};
+}
+
+class Unpacker {
+public:
+    Unpacker(const Safetensors& contents, const std::string& name) : name_(name) {
+        for (const auto& [key, tensor] : contents.tensors) unused_.emplace(key, &tensor);
+    }
+
+    Module module(const Json& json, const std::string& path) {
+        if (!json.is_object() || !json.contains("class") || !json["class"].is_string() || !json.contains("attributes") ||
+            !json["attributes"].is_object() || !json.contains("tensors") || !json["tensors"].is_object() ||
+            !json.contains("children") || !json["children"].is_array())
+            broken(path, "is no proper module");
+        Module result;
+        result.class_path = json["class"].get<std::string>();
+        result.attributes = json["attributes"];
+        for (const auto& [name, role] : json["tensors"].items()) {
+            const auto found = unused_.find(joined(path, name));
+            if (found == unused_.end()) broken(joined(path, name), "is not among the tensors");
+            result.tensors.emplace_back(name, *found->second);
+            result.tensors.back().second.is_parameter = role == "parameter";
+            unused_.erase(found);
+        }
+        for (const Json& child : json["children"]) {
+            if (!child.is_array() || child.size() != 2 || !child[0].is_string()) broken(path, "has a malformed child");
+            const auto name = child[0].get<std::string>();
+            result.children.emplace_back(name, module(child[1], joined(path, name)));
+        }
+        return result;
+    }
+    void expect_all_used() const {
+        if (!unused_.empty()) broken(unused_.begin()->first, "belongs to no module");
+    }
+
+private:
+    template <class... Parts>
+    [[noreturn]] void broken(const std::string& path, const Parts&... parts) const {
+        fail(Status::format, name_, ": '", path, "' ", parts...);
+    }
+    const std::string& name_;
+    std::map<std::string, const Tensor*> unused_;
+};
+
+}  // namespace
+
+Safetensors pack_module(const Module& root) {
+    Safetensors contents;
+    const Json tree = pack(root, "", contents);
+    contents.metadata = {{"format", "mlff"}, {"mlff_layout", kLayout}, {"mlff_module", tree.dump()}};
+    return contents;
+}
+
+Module unpack_module(const Safetensors& contents, const std::string& name_for_errors) {
+    const auto get = [&](const char* key) {
+        const auto found = contents.metadata.find(key);
+        return found == contents.metadata.end() ? std::string() : found->second;
+    };
+    if (get("format") != "mlff")
+        fail(Status::unsupported, name_for_errors, ": a safetensors file that mlff did not write, so it lacks the description of the model");
+    if (get("mlff_layout") != kLayout)
+        fail(Status::unsupported, name_for_errors, ": layout ", get("mlff_layout"), " of a later mlff, expected ", kLayout);
+    Unpacker unpacker(contents, name_for_errors);
+    Module root = unpacker.module(parse_untrusted_json(get("mlff_module"), name_for_errors + " (mlff_module)"), "");
+    unpacker.expect_all_used();
+    return root;
+}
+
+}  // namespace mlff

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#include "mace/reference/gate.h"
+
+#include "mace/reference/activation.h"
+
+namespace mlff::mace::reference {
+namespace {
+
+// Calls visit(gate, first, dimension) for each copy of the gated blocks: the index of its gate among the inputs, the index
+// of its first component among the inputs, and how many components there are. In the output they lie gate_count lower.
+template <class Visit>
+void for_each_gated_copy(const Gate& gate, const Visit& visit) {
+    int next_gate = gate.scalar_count;
+    int offset = 0;
+    for (const IrrepBlock& block : gate.in.blocks()) {
+        for (int u = 0; u < block.multiplicity; ++u) {
+            if (offset >= gate.scalar_count + gate.gate_count) visit(next_gate++, offset, block.irrep.dimension());
+            offset += block.irrep.dimension();
+        }
+    }
+}
+
+}  // namespace
+
+void compute_gate(const Gate& gate, const double* in, double* out) {
+    for (int i = 0; i < gate.scalar_count; ++i) out[i] = activate(gate.scalar_activation, in[i]);
+    for_each_gated_copy(gate, [&](int gate_index, int first, int dimension) {
+        const double factor = activate(gate.gate_activation, in[gate_index]);
+        for (int m = 0; m < dimension; ++m) out[first - gate.gate_count + m] = factor * in[first + m];
+    });
+}
+
+void reverse_gate(const Gate& gate, const double* in, const double* out_gradient, double* in_gradient) {
+    for (int i = 0; i < gate.scalar_count; ++i)
+        in_gradient[i] = out_gradient[i] * activation_slope(gate.scalar_activation, in[i]);
+    for_each_gated_copy(gate, [&](int gate_index, int first, int dimension) {
+        const double factor = activate(gate.gate_activation, in[gate_index]);
+        double sum = 0;
+        for (int m = 0; m < dimension; ++m) {
+            sum += out_gradient[first - gate.gate_count + m] * in[first + m];
+            in_gradient[first + m] = out_gradient[first - gate.gate_count + m] * factor;
+        }
+        in_gradient[gate_index] = sum * activation_slope(gate.gate_activation, in[gate_index]);
+    });
+}
+
+}  // namespace mlff::mace::reference

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#include "mace/reference/readout.h"
+
+#include <vector>
+
+#include "mace/reference/activation.h"
+#include "mace/reference/linear.h"
+
+namespace mlff::mace::reference {
+namespace {
+
+size_t column_of(const Readout& readout, int head) { return readout.column_count() == 1 ? 0 : static_cast<size_t>(head); }
+
+bool belongs_to_head(const Readout& readout, int head, size_t hidden, size_t hidden_count) {
+    return hidden * static_cast<size_t>(readout.head_slices) / hidden_count == static_cast<size_t>(head);
+}
+
+bool is_masked(const Readout& readout, int head, size_t hidden, size_t hidden_count) {
+    return readout.head_slices > 1 && !belongs_to_head(readout, head, hidden, hidden_count);
+}
+
+// mask(f(x)) with f the activation: zero outside of the head's slice.
+std::vector<double> activated(const Readout& readout, int head, const std::vector<double>& before) {
+    std::vector<double> after(before.size());
+    for (size_t i = 0; i < before.size(); ++i)
+        after[i] = is_masked(readout, head, i, before.size()) ? 0 : activate(readout.activation, before[i]);
+    return after;
+}
+
+void reverse_activated(const Readout& readout, int head, const std::vector<double>& before, std::vector<double>& gradient) {
+    for (size_t i = 0; i < before.size(); ++i)
+        gradient[i] *= is_masked(readout, head, i, before.size()) ? 0 : activation_slope(readout.activation, before[i]);
+}
+
+std::vector<double> applied(const Linear& linear, const double* in) {
+    std::vector<double> out(static_cast<size_t>(linear.out.dimension()));
+    compute_linear(linear, 0, in, out.data());
+    return out;
+}
+
+std::vector<double> reversed(const Linear& linear, const std::vector<double>& out_gradient) {
+    std::vector<double> in_gradient(static_cast<size_t>(linear.in.dimension()), 0.0);
+    reverse_linear(linear, 0, out_gradient.data(), in_gradient.data());
+    return in_gradient;
+}
+
+}  // namespace
+
+double compute_readout(const Readout& readout, int head, const double* features) {
+    std::vector<double> values = applied(readout.first, features);
+    if (readout.last) {
+        values = activated(readout, head, values);
+        if (readout.middle) values = activated(readout, head, applied(*readout.middle, values.data()));
+        values = applied(*readout.last, values.data());
+    }
+    return values[column_of(readout, head)];
+}
+
+void reverse_readout(const Readout& readout, int head, const double* features, double energy_gradient,
+                     double* features_gradient) {
+    std::vector<double> gradient(static_cast<size_t>(readout.column_count()), 0.0);
+    gradient[column_of(readout, head)] = energy_gradient;
+    if (readout.last) {
+        const std::vector<double> hidden = applied(readout.first, features);
+        gradient = reversed(*readout.last, gradient);
+        if (readout.middle) {
+            const std::vector<double> second = applied(*readout.middle, activated(readout, head, hidden).data());
+            reverse_activated(readout, head, second, gradient);
+            gradient = reversed(*readout.middle, gradient);
+        }
+        reverse_activated(readout, head, hidden, gradient);
+    }
+    reverse_linear(readout.first, 0, gradient.data(), features_gradient);
+}
+
+}  // namespace mlff::mace::reference

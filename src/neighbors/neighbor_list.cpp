@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#include "neighbors/neighbor_list.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "neighbors/cell_list.h"
+#include "neighbors/edge_arrays.h"
+#include "neighbors/pair_search.h"
+#include "neighbors/pair_selection.h"
+
+namespace mlff {
+
+struct NeighborList::State {
+    NeighborOptions options;
+    Edges edges;
+    bool was_reused = false;
+    int64_t build_count = 0;
+
+    CellList cells;
+    PairSearch search;
+    PairList found;     // without skin the pairs themselves, else candidates
+    PairList selected;  // the candidates that are within the cutoff
+    EdgeArrays arrays;
+
+    // The system that was searched; only kept with skin.
+    bool has_candidates = false;
+    Buffer<double> searched_positions;
+    Mat3 searched_cell{};
+    std::array<bool, 3> searched_periodic{};
+
+    bool can_reuse(const SystemView& system) const;
+    void find_pairs(const SystemView& system, ThreadTeam& team);
+};
+
+namespace {
+
+void check_options(const NeighborOptions& options) {
+    if (!(options.cutoff > 0) || !std::isfinite(options.cutoff))
+        fail(Status::argument, "The cutoff must be positive and finite, not ", options.cutoff, ".");
+    if (!(options.skin >= 0) || !std::isfinite(options.skin))
+        fail(Status::argument, "The skin must be zero or positive and finite, not ", options.skin, ".");
+    if (options.half && options.want_reverse)
+        fail(Status::argument, "A half list has no reverse edges.");
+}
+
+}  // namespace
+
+NeighborList::NeighborList(const NeighborOptions& options) : state_(std::make_unique<State>()) {
+    check_options(options);
+    state_->options = options;
+}
+NeighborList::~NeighborList() = default;
+NeighborList::NeighborList(NeighborList&&) noexcept = default;
+
+const Edges& NeighborList::edges() const { return state_->edges; }
+const NeighborOptions& NeighborList::options() const { return state_->options; }
+bool NeighborList::was_reused() const { return state_->was_reused; }
+int64_t NeighborList::build_count() const { return state_->build_count; }
+
+void NeighborList::update(const SystemView& system, ThreadTeam& team) {
+    State& state = *state_;
+    const NeighborOptions& options = state.options;
+    state.edges = {};
+    state.was_reused = state.can_reuse(system);
+    if (state.was_reused)
+        state.cells.move_sites(system, team);
+    else
+        state.find_pairs(system, team);
+    const PairList* pairs = &state.found;
+    if (options.skin > 0) {
+        select_pairs(state.cells, state.found, system.cell,
+                     options.cutoff * options.cutoff, team, state.selected);
+        pairs = &state.selected;
+    }
+    state.edges =
+        state.arrays.fill(state.cells, *pairs, system.cell, options, team);
+}
+
+// A comparison with NaN is false, so that bad positions are searched, and refused there.
+bool NeighborList::State::can_reuse(const SystemView& system) const {
+    const auto coordinates = static_cast<size_t>(3 * system.atom_count);
+    if (!has_candidates || coordinates != searched_positions.size() || system.cell != searched_cell ||
+        system.periodic != searched_periodic)
+        return false;
+    double largest = 0;
+    double second = 0;
+    for (size_t k = 0; k < coordinates; k += 3) {
+        const double squared = squared_length(edge_vector(&searched_positions[k], system.positions + k, {0, 0, 0}));
+        if (!(squared <= options.skin * options.skin)) return false;
+        second = std::max(second, std::min(largest, squared));
+        largest = std::max(largest, squared);
+    }
+    return std::sqrt(largest) + std::sqrt(second) <= options.skin;
+}
+
+void NeighborList::State::find_pairs(const SystemView& system, ThreadTeam& team) {
+    has_candidates = false;
+    cells.build(system, options.cutoff + options.skin, team);
+    PairRule rule;
+    rule.cutoff_squared = options.cutoff * options.cutoff;
+    rule.exact = !(options.skin > 0);
+    rule.half = options.half;
+    search.find(cells, system.cell, rule, team, found);
+    ++build_count;
+    if (!(options.skin > 0)) return;
+    searched_positions.resize_discard(static_cast<size_t>(3 * system.atom_count));
+    std::copy_n(system.positions, searched_positions.size(), searched_positions.data());
+    searched_cell = system.cell;
+    searched_periodic = system.periodic;
+    has_candidates = true;
+}
+
+}  // namespace mlff

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// Neighbour lists: all pairs closer than a cutoff, periodic images included, in O(N) time and memory.
+//
+// An edge says that atom `sender`, displaced by `shift` lattice vectors, is a neighbour of the atom that
+// receives the edge:  vector = (x[sender] - x[receiver]) + (shift[0] a + shift[1] b + shift[2] c),
+// |vector|^2 < cutoff^2 evaluated in this order in double precision, without fused multiply-adds. All
+// implementations use `edge_vector` below, so that they agree on every pair, to the last bit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/buffer.h"
+#include "core/system_view.h"
+#include "core/threads.h"
+
+namespace mlff {
+
+struct NeighborOptions {
+    double cutoff = 0;  // angstrom
+    double skin = 0;    // angstrom; candidates up to cutoff + skin are kept while that is exact
+    bool half = false;  // each pair once: sender > receiver, or a self-image with its first non-zero shift > 0
+    bool want_shifts = true;
+    bool want_vectors = true;
+    bool want_distances = true;
+    bool want_reverse = false;  // not with `half`
+};
+
+// Edges grouped by receiver: those of atom i are first[i] ... first[i + 1] - 1. The order within an atom
+// is fixed by the positions at the last search alone, not by the number of threads.
+struct Edges {
+    int64_t atom_count = 0;
+    int64_t edge_count = 0;
+    const int64_t* first = nullptr;    // [atom_count + 1]
+    const int32_t* sender = nullptr;   // [edge_count]
+    const int32_t* shift = nullptr;    // [edge_count][3]
+    const double* vector = nullptr;    // [edge_count][3], receiver to neighbour, angstrom
+    const double* distance = nullptr;  // [edge_count]
+    const int64_t* reverse = nullptr;  // [edge_count]: the edge from the other end, with the opposite shift
+};
+
+inline Vec3 shift_vector(const Mat3& cell, int s0, int s1, int s2) {
+    Vec3 sum;
+    for (int k = 0; k < 3; ++k) sum[k] = (s0 * cell[0][k] + s1 * cell[1][k]) + s2 * cell[2][k];
+    return sum;
+}
+inline Vec3 edge_vector(const double* receiver, const double* sender, const Vec3& shift) {
+    return {(sender[0] - receiver[0]) + shift[0], (sender[1] - receiver[1]) + shift[1],
+            (sender[2] - receiver[2]) + shift[2]};
+}
+inline double squared_length(const Vec3& v) { return (v[0] * v[0] + v[1] * v[1]) + v[2] * v[2]; }
+
+// A list that is kept from step to step. One thread at a time.
+class NeighborList {
+public:
+    explicit NeighborList(const NeighborOptions& options);  // throws on a cutoff or skin that makes no sense
+    ~NeighborList();
+    NeighborList(NeighborList&&) noexcept;
+
+    // Makes `edges()` right for these atoms. Candidates are reused if and only if atom count, cell and periodic
+    // directions are the same and the two largest displacements since the search add up to at most the skin:
+    // then no pair that was beyond cutoff + skin can be within the cutoff now.
+    // Throws Error{system} for NaN, flat cells, or a cutoff that would need absurdly many images; the list then
+    // is empty and the next update searches afresh.
+    void update(const SystemView& system, ThreadTeam& team);
+
+    const Edges& edges() const;
+    const NeighborOptions& options() const;
+    bool was_reused() const;
+    int64_t build_count() const;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+// The oracle for tests: every pair of atoms and every image within reach, O(N^2). Same conventions and options
+// (skin ignored); edges of an atom in order of sender, then shift. The system must be one that NeighborList accepts.
+struct BruteForceEdges {
+    std::vector<int64_t> first;
+    std::vector<int32_t> sender;
+    std::vector<int32_t> shift;
+    std::vector<double> vector;
+    std::vector<double> distance;
+};
+BruteForceEdges brute_force_neighbors(const SystemView& system, const NeighborOptions& options);
+
+}  // namespace mlff

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""The command line: its output, its exit codes and its messages. Usage: test_cli.py MLFF GOLDEN_DIR [SHARED_GOLDEN_DIR]"""
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+MLFF, GOLDEN_DIR = sys.argv[1], sys.argv[2]
+SHARED_DIR = sys.argv[3] if len(sys.argv) > 3 and os.path.isdir(sys.argv[3]) else None
+
+WATER = """3
+Lattice="5 0 0 0 6 0 0 0 7" Properties=species:S:1:pos:R:3 pbc="T T T"
+O 0 0 0
+H 0.96 0 0
+H -0.24 0.93 0
+"""
+MOLECULE = "2\n\nC 0 0 0\nO 0 0 1.13\n"
+
+
+def run(*arguments, stdin=None):
+    return subprocess.run([MLFF, *arguments], input=stdin, capture_output=True, text=True, timeout=60)
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name, text=None):
+        path = os.path.join(self.folder.name, name)
+        if text is not None:
+            with open(path, "w") as file:
+                file.write(text)
+        return path
+
+    def assert_fails(self, result, code, *words):
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, "one sentence: " + result.stderr)
+        for word in words:
+            self.assertIn(word, result.stderr)
+
+    def test_help_and_version(self):
+        self.assertIn("eval", run("--help").stdout)
+        self.assertRegex(run("--version").stdout, r"^mlff \d+\.\d+\.\d+$")
+        self.assertEqual(run("--help").returncode, 0)
+
+    def test_bad_usage(self):
+        self.assert_fails(run(), 2, "--help")
+        self.assert_fails(run("frobnicate"), 2, "frobnicate")
+        self.assert_fails(run("eval"), 2, "FILE")
+        self.assert_fails(run("eval", "x.xyz", "--nonsense"), 2, "nonsense")
+        self.assert_fails(run("model"), 2)
+        self.assert_fails(run("eval", self.path("w.xyz", WATER), "--precision", "fp8"), 2, "fp8")
+        self.assert_fails(run("eval", self.path("w.xyz", WATER), "--device", "toaster"), 2, "toaster")
+        self.assert_fails(run("eval", self.path("w.xyz", WATER), "--threads", "-2"), 2, "thread")
+
+    def test_eval_json(self):
+        path = self.path("w.xyz", WATER + MOLECULE)
+        result = run("eval", path, "--json", "-")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        document = json.loads(result.stdout)
+        self.assertEqual(document["model"], "builtin")
+        self.assertEqual((document["device"], document["precision"]), ("cpu", "fp64"))
+        water, molecule = document["frames"]
+        self.assertEqual((water["atoms"], len(water["forces"]), len(water["stress"])), (3, 3, 6))
+        self.assertIsNone(molecule["stress"])
+        for frame in document["frames"]:
+            self.assertTrue(math.isfinite(frame["energy"]))
+            self.assertAlmostEqual(sum(frame["atom_energies"]), frame["energy"], places=10)
+            for k in range(3):
+                self.assertAlmostEqual(sum(force[k] for force in frame["forces"]), 0.0, places=10)
+
+    def test_eval_to_files_and_from_standard_input(self):
+        path, out, js = self.path("w.xyz", WATER), self.path("o.xyz"), self.path("o.json")
+        result = run("eval", path, "--json", js, "--output", out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("energy", result.stdout)
+        with open(js) as file:
+            energy = json.load(file)["frames"][0]["energy"]
+        with open(out) as file:
+            text = file.read()
+        self.assertIn("forces:R:3", text)
+        self.assertIn(f"energy={energy!r}", text)
+        again = json.loads(run("eval", "-", "--json", "-", stdin=text).stdout)
+        self.assertEqual(again["frames"][0]["energy"], energy)
+        self.assertEqual(sorted(os.listdir(self.folder.name)), ["o.json", "o.xyz", "w.xyz"], "no temporary files are left")
+
+    def test_bad_input(self):
+        self.assert_fails(run("eval", "/no/such.xyz"), 3, "/no/such.xyz")
+        self.assert_fails(run("eval", self.path("a.xyz", "2\n\nC 0 0 0\nO 0 zero 1\n")), 3, "a.xyz:4:5", "zero")
+        self.assert_fails(run("eval", self.path("b.xyz", "1\n\nDs 0 0 0\n")), 3, "frame 0", "Ds")
+        self.assert_fails(run("eval", self.path("empty.xyz", "")), 3, "no frame")
+        self.assert_fails(run("eval", self.path("w.xyz", WATER), "--model", self.path("m.model", "nonsense")), 3, "m.model")
+        flat = WATER.replace("0 6 0", "5 0 0")
+        self.assert_fails(run("eval", self.path("flat.xyz", flat)), 3, "frame 0")
+        self.assert_fails(run("eval", self.path("w.xyz", WATER), "--head", "nobody"), 2, "nobody", "Default")
+
+    def test_a_broken_frame_leaves_no_half_output(self):
+        path, out, js = self.path("w.xyz", WATER + "1\n\nDs 0 0 0\n"), self.path("o.xyz"), self.path("o.json")
+        with open(out, "w") as file:
+            file.write("precious")
+        self.assert_fails(run("eval", path, "--output", out, "--json", js), 3, "frame 1")
+        with open(out) as file:
+            self.assertEqual(file.read(), "precious")
+        self.assertFalse(os.path.exists(js))
+        self.assertEqual(run("eval", path, "--json", "-").stdout, "")
+
+    def test_no_gpu_is_device_trouble(self):
+        doctor = json.loads(run("doctor", "--json", "-").stdout)
+        if doctor["gpus"]:
+            self.skipTest("there is a GPU")
+        self.assertTrue(doctor["why_no_gpu"])
+        self.assert_fails(run("eval", self.path("w.xyz", WATER), "--device", "cuda"), 4, "cuda", doctor["why_no_gpu"])
+
+    def golden_files(self):
+        for folder in [GOLDEN_DIR] + ([SHARED_DIR] if SHARED_DIR else []):
+            print("goldens from", folder)
+            for name in sorted(os.listdir(folder)):
+                if name.endswith(".json") and name != "index.json":
+                    with open(os.path.join(folder, name)) as file:
+                        case = json.load(file)
+                    yield case, os.path.join(folder, case["model_file"])
+
+    def test_model_info_of_every_golden(self):
+        count = 0
+        for case, path in self.golden_files():
+            with self.subTest(case["case"]):
+                text, js = run("model", "info", path), run("model", "info", path, "--json", "-")
+                if case["container"] == "state_dict":
+                    self.assert_fails(text, 3, "state dict", "torch.save(model")
+                    continue
+                self.assertEqual((text.returncode, js.returncode), (0, 0), text.stderr)
+                info, wanted = json.loads(js.stdout), case["architecture"]
+                self.assertEqual(info["class"], wanted["cls"])
+                self.assertEqual(info["heads"], wanted["heads"])
+                self.assertEqual(len(info["layers"]), wanted["num_interactions"])
+                self.assertEqual(info["dtype"], wanted["dtype"])
+                self.assertAlmostEqual(info["cutoff"], wanted["r_max"], places=6)
+                self.assertEqual(len(info["sha256"]), 64)
+                self.assertIn(info["class"], text.stdout)
+                self.assertIn("runs natively", text.stdout)
+                count += 1
+        self.assertGreater(count, 10)
+
+    def test_convert_is_lossless(self):
+        for case, path in self.golden_files():
+            if case["container"] == "state_dict":
+                continue
+            with self.subTest(case["case"]):
+                out = self.path("m.safetensors")
+                self.assertEqual(run("model", "convert", path, out).returncode, 0)
+                before = json.loads(run("model", "info", path, "--json", "-").stdout)
+                after = json.loads(run("model", "info", out, "--json", "-").stdout)
+                for key in ("file", "sha256", "container"):
+                    before.pop(key), after.pop(key)
+                self.assertEqual(before, after)
+        self.assert_fails(run("model", "convert", "/no/such.model", self.path("x.safetensors")), 3, "/no/such.model")
+        self.assert_fails(run("model", "convert", path, "/no/such/folder/x.safetensors"), 3, "/no/such/folder")
+
+    def test_demo(self):
+        result = run("demo")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("demonstration only", result.stdout)
+        self.assertIn("water molecule", result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=1)

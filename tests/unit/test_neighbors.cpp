@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/error.h"
+#include "neighbors/lattice.h"
+#include "neighbors/neighbor_list.h"
+
+using namespace mlff;
+
+namespace {
+
+// A system that owns its positions.
+struct Atoms {
+    std::vector<double> positions;
+    Mat3 cell{};
+    std::array<bool, 3> periodic{};
+
+    SystemView view() const {
+        SystemView system;
+        system.atom_count = static_cast<int64_t>(positions.size() / 3);
+        system.positions = positions.data();
+        system.cell = cell;
+        system.periodic = periodic;
+        return system;
+    }
+};
+
+struct Random {
+    std::mt19937_64 generator;
+    explicit Random(uint64_t seed) : generator(seed) {}
+    double uniform(double low, double high) { return std::uniform_real_distribution<double>(low, high)(generator); }
+    int integer(int low, int high) { return std::uniform_int_distribution<int>(low, high)(generator); }
+};
+
+double determinant(const Mat3& m) {
+    return m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1]) - m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0]) +
+           m[0][2] * (m[1][0] * m[2][1] - m[1][1] * m[2][0]);
+}
+
+// Triclinic of either hand, sometimes flat or elongated; never nearly degenerate.
+Mat3 random_cell(Random& random) {
+    for (;;) {
+        Mat3 cell;
+        double edges = 1;
+        const double skew = random.integer(0, 3) == 0 ? 0 : random.uniform(0, 1.5);
+        for (size_t k = 0; k < 3; ++k) {
+            const double length = random.integer(0, 4) == 0 ? random.uniform(8, 30) : random.uniform(1.5, 8);
+            for (size_t axis = 0; axis < 3; ++axis)
+                cell[k][axis] = length * (skew * random.uniform(-1, 1) + (k == axis ? 1 : 0));
+            edges *= std::hypot(cell[k][0], cell[k][1], cell[k][2]);
+        }
+        if (random.integer(0, 1) == 0) std::swap(cell[0], cell[1]);
+        if (std::abs(determinant(cell)) > 0.1 * edges) return cell;
+    }
+}
+
+Atoms random_atoms(Random& random, int most_atoms) {
+    Atoms atoms;
+    atoms.cell = random_cell(random);
+    const int directions = random.integer(0, 7);
+    for (size_t k = 0; k < 3; ++k) atoms.periodic[k] = (directions >> k & 1) != 0;
+    const int count = random.integer(1, most_atoms);
+    const double spread = random.integer(0, 2) == 0 ? 20 : random.integer(0, 1) == 0 ? 1.5 : 0.5;
+    for (int atom = 0; atom < count; ++atom) {
+        Vec3 f;
+        for (double& component : f) component = 0.5 + random.uniform(-spread, spread);
+        if (random.integer(0, 9) == 0) f[0] = 0;  // exactly on a face
+        for (size_t axis = 0; axis < 3; ++axis)
+            atoms.positions.push_back(f[0] * atoms.cell[0][axis] + f[1] * atoms.cell[1][axis] +
+                                      f[2] * atoms.cell[2][axis]);
+    }
+    if (count > 1 && random.integer(0, 3) == 0) std::copy_n(&atoms.positions[0], 3, &atoms.positions[3]);
+    for (size_t k = 0; k < 3; ++k)
+        if (!atoms.periodic[k] && random.integer(0, 1) == 0) atoms.cell[k] = {0, 0, 0};
+    return atoms;
+}
+
+// Of about as many neighbours as the oracle can list quickly.
+double random_cutoff(Random& random, const Atoms& atoms) {
+    const double largest = atoms.positions.size() > 60 ? 7 : 12;
+    return random.uniform(0.3, largest);
+}
+
+struct Edge {
+    int64_t receiver;
+    int32_t sender;
+    std::array<int32_t, 3> shift;
+    std::array<uint64_t, 4> bits;  // of the vector and the distance: compared exactly
+    auto operator<=>(const Edge&) const = default;
+};
+
+std::array<uint64_t, 4> bits_of(const double* vector, double distance) {
+    const std::array<double, 4> values = {vector[0], vector[1], vector[2], distance};
+    std::array<uint64_t, 4> bits;
+    std::memcpy(bits.data(), values.data(), sizeof bits);
+    return bits;
+}
+
+template <class AnyEdges>
+std::vector<Edge> list_edges(const AnyEdges& edges, int64_t atom_count) {
+    std::vector<Edge> list;
+    for (int64_t receiver = 0; receiver < atom_count; ++receiver)
+        for (auto k = static_cast<size_t>(edges.first[static_cast<size_t>(receiver)]);
+             k < static_cast<size_t>(edges.first[static_cast<size_t>(receiver) + 1]); ++k)
+            list.push_back({receiver,
+                            edges.sender[k],
+                            {edges.shift[3 * k], edges.shift[3 * k + 1], edges.shift[3 * k + 2]},
+                            bits_of(&edges.vector[3 * k], edges.distance[k])});
+    return list;
+}
+
+std::vector<Edge> sorted(std::vector<Edge> edges) {
+    std::sort(edges.begin(), edges.end());
+    return edges;
+}
+
+std::vector<Edge> expected_edges(const SystemView& system, const NeighborOptions& options) {
+    return list_edges(brute_force_neighbors(system, options), system.atom_count);
+}
+
+bool matches_oracle(const NeighborList& list, const SystemView& system) {
+    const Edges& edges = list.edges();
+    const std::vector<Edge> found = list_edges(edges, system.atom_count);
+    return edges.atom_count == system.atom_count && edges.edge_count == static_cast<int64_t>(found.size()) &&
+           sorted(found) == sorted(expected_edges(system, list.options()));
+}
+
+NeighborOptions with_cutoff(double cutoff) {
+    NeighborOptions options;
+    options.cutoff = cutoff;
+    return options;
+}
+
+ThreadTeam& team() {
+    static ThreadTeam two(2);
+    return two;
+}
+
+Atoms simple_cubic(double edge) {
+    Atoms atoms;
+    atoms.positions = {0.1, 0.2, 0.3};
+    for (size_t k = 0; k < 3; ++k) atoms.cell[k][k] = edge;
+    atoms.periodic = {true, true, true};
+    return atoms;
+}
+
+// Enough atoms for many chunks and bins.
+Atoms liquid(Random& random, int per_edge) {
+    Atoms atoms = simple_cubic(2.2 * per_edge);
+    atoms.positions.clear();
+    for (int i = 0; i < per_edge * per_edge * per_edge; ++i)
+        for (const int cell : {i % per_edge, i / per_edge % per_edge, i / per_edge / per_edge})
+            atoms.positions.push_back(2.2 * cell + random.uniform(-0.8, 0.8));
+    return atoms;
+}
+
+template <class Call>
+std::string message_of(Status expected, const Call& call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        CHECK(error.status() == expected);
+        CHECK(std::string(error.what()).ends_with('.'));
+        return error.what();
+    }
+    return "nothing was thrown";
+}
+
+std::string refusal(const Atoms& atoms, double cutoff) {
+    NeighborList list(with_cutoff(cutoff));
+    return message_of(Status::system, [&] { list.update(atoms.view(), team()); });
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("the brute force oracle counts shells of a simple cubic lattice") {
+    const Atoms atoms = simple_cubic(2.0);
+    const auto count = [&](double cutoff) {
+        return brute_force_neighbors(atoms.view(), with_cutoff(cutoff)).sender.size();
+    };
+    CHECK(count(2.0) == 0);
+    CHECK(count(2.01) == 6);
+    CHECK(count(3.0) == 18);
+    CHECK(count(3.6) == 26);
+    CHECK(count(4.01) == 32);
+    NeighborOptions half = with_cutoff(3.6);
+    half.half = true;
+    CHECK(brute_force_neighbors(atoms.view(), half).sender.size() == 13);
+    Atoms alone = atoms;
+    alone.periodic = {false, false, false};
+    CHECK(brute_force_neighbors(alone.view(), with_cutoff(50)).sender.empty());
+}
+
+TEST_CASE("the brute force oracle gives a pair across a face") {
+    Atoms atoms = simple_cubic(10.0);
+    atoms.positions = {0.5, 0, 0, 9.5, 0, 0};
+    const BruteForceEdges edges = brute_force_neighbors(atoms.view(), with_cutoff(1.5));
+    REQUIRE(edges.sender == std::vector<int32_t>{1, 0});
+    CHECK(edges.shift == std::vector<int32_t>{-1, 0, 0, 1, 0, 0});
+    CHECK(edges.vector[0] == -1.0);
+    CHECK(edges.vector[3] == 1.0);
+    CHECK(edges.distance == std::vector<double>{1.0, 1.0});
+}
+
+TEST_CASE("random cells give the edges of the oracle, bit for bit") {
+    Random random(1);
+    for (int round = 0; round < 6000; ++round) {
+        const Atoms atoms = random_atoms(random, round % 10 == 0 ? 60 : 12);
+        NeighborOptions options = with_cutoff(random_cutoff(random, atoms));
+        options.half = random.integer(0, 3) == 0;
+        NeighborList list(options);
+        list.update(atoms.view(), team());
+        CAPTURE(round);
+        REQUIRE(matches_oracle(list, atoms.view()));
+    }
+}
+
+TEST_CASE("one list serves systems of changing size") {
+    Random random(2);
+    NeighborList list(with_cutoff(4.0));
+    for (int round = 0; round < 200; ++round) {
+        const Atoms atoms = random_atoms(random, 30);
+        list.update(atoms.view(), team());
+        REQUIRE(matches_oracle(list, atoms.view()));
+    }
+    CHECK(list.build_count() == 200);
+}
+
+TEST_CASE("cutoffs exactly at distances that occur") {
+    Atoms atoms = simple_cubic(3.0);
+    atoms.positions.clear();
+    for (int i = 0; i < 216; ++i)
+        for (const int cell : {i % 6, i / 6 % 6, i / 36}) atoms.positions.push_back(0.7 * cell);
+    for (size_t k = 0; k < 3; ++k) atoms.cell[k][k] = 6 * 0.7;
+    for (const double cutoff : {0.7, std::sqrt(2.0) * 0.7, 1.4, 2.1, 0.7 * std::sqrt(5.0)}) {
+        NeighborList list(with_cutoff(cutoff));
+        list.update(atoms.view(), team());
+        CHECK(matches_oracle(list, atoms.view()));
+    }
+}
+
+TEST_CASE("liquids of many bins give the edges of the oracle") {
+    Random random(3);
+    for (const int per_edge : {3, 9}) {
+        const Atoms atoms = liquid(random, per_edge);
+        for (const bool half : {false, true}) {
+            NeighborOptions options = with_cutoff(4.5);
+            options.half = half;
+            NeighborList list(options);
+            list.update(atoms.view(), team());
+            CHECK(matches_oracle(list, atoms.view()));
+        }
+    }
+}
+
+TEST_CASE("deformed liquids of many bins give the edges of the oracle") {
+    Random random(14);
+    for (int round = 0; round < 16; ++round) {
+        const Atoms cubic = liquid(random, 6);
+        Atoms atoms;
+        const Mat3 deformed = random_cell(random);
+        atoms.cell = deformed;
+        for (size_t k = 0; k < 3; ++k) atoms.periodic[k] = random.integer(0, 2) > 0;
+        for (size_t k = 0; k < cubic.positions.size(); k += 3)
+            for (size_t axis = 0; axis < 3; ++axis)
+                atoms.positions.push_back((cubic.positions[k] * deformed[0][axis] +
+                                           cubic.positions[k + 1] * deformed[1][axis] +
+                                           cubic.positions[k + 2] * deformed[2][axis]) / cubic.cell[0][0]);
+        const double spacing = std::cbrt(std::abs(determinant(deformed)) / 216);
+        NeighborList list(with_cutoff(random.uniform(1, 2.5) * spacing));
+        list.update(atoms.view(), team());
+        CAPTURE(round);
+        CHECK(matches_oracle(list, atoms.view()));
+    }
+}
+
+TEST_CASE("atoms very far outside the cell, and mostly empty boxes") {
+    Random random(4);
+    for (const double distance : {1e3, 1e5, 1e7}) {
+        Atoms atoms = liquid(random, 4);
+        for (size_t k = 0; k < atoms.positions.size(); k += 7)
+            atoms.positions[k] += 8.8 * std::floor(random.uniform(-distance, distance));
+        NeighborList list(with_cutoff(4.0));
+        list.update(atoms.view(), team());
+        CHECK(matches_oracle(list, atoms.view()));
+        atoms.periodic = {false, true, false};
+        list.update(atoms.view(), team());
+        CHECK(matches_oracle(list, atoms.view()));
+    }
+}
+
+TEST_CASE("strongly skewed cells") {
+    Random random(5);
+    Atoms atoms = liquid(random, 4);
+    for (const double skew : {3.0, 17.5, -40.0}) {
+        for (size_t axis = 0; axis < 3; ++axis) {
+            atoms.cell[1][axis] += skew * atoms.cell[0][axis];
+            atoms.cell[2][axis] -= 2 * skew * atoms.cell[1][axis];
+        }
+        NeighborList list(with_cutoff(3.0));
+        list.update(atoms.view(), team());
+        CHECK(matches_oracle(list, atoms.view()));
+        atoms.cell = liquid(random, 4).cell;
+    }
+}
+
+TEST_CASE("coincident atoms are neighbours at distance zero, an atom is not its own") {
+    Atoms atoms = simple_cubic(9.0);
+    atoms.positions = {1, 2, 3, 1, 2, 3};
+    NeighborList list(with_cutoff(1.0));
+    list.update(atoms.view(), team());
+    REQUIRE(list.edges().edge_count == 2);
+    CHECK(list.edges().sender[0] == 1);
+    CHECK(list.edges().distance[0] == 0.0);
+}
+
+TEST_CASE("no atoms and one atom") {
+    Atoms atoms = simple_cubic(9.0);
+    atoms.positions.clear();
+    NeighborList list(with_cutoff(3.0));
+    for (const bool periodic : {true, false}) {
+        atoms.periodic = {periodic, periodic, periodic};
+        list.update(atoms.view(), team());
+        CHECK(list.edges().edge_count == 0);
+        REQUIRE(list.edges().first != nullptr);
+        CHECK(list.edges().first[0] == 0);
+    }
+    atoms.positions = {100, -100, 0};
+    list.update(atoms.view(), team());
+    CHECK(list.edges().atom_count == 1);
+    CHECK(list.edges().edge_count == 0);
+}
+
+TEST_CASE("a boundless cutoff finds all pairs of a cluster") {
+    Atoms atoms;
+    for (int k = 0; k < 30; ++k) atoms.positions.push_back(k % 3 == 0 ? 1e8 * k : k);
+    NeighborList list(with_cutoff(1e300));
+    list.update(atoms.view(), team());
+    CHECK(list.edges().edge_count == 90);
+    CHECK(matches_oracle(list, atoms.view()));
+}
+
+TEST_CASE("the number of threads changes nothing, not even the order") {
+    Random random(6);
+    const Atoms atoms = liquid(random, 16);
+    NeighborOptions options = with_cutoff(4.5);
+    options.want_reverse = true;
+    std::vector<Edge> expected;
+    std::vector<int64_t> expected_reverse;
+    for (const int threads : {1, 2, 3, 7}) {
+        ThreadTeam workers(threads);
+        NeighborList list(options);
+        list.update(atoms.view(), workers);
+        const Edges& edges = list.edges();
+        const std::vector<Edge> found = list_edges(edges, edges.atom_count);
+        const std::vector<int64_t> reverse(edges.reverse, edges.reverse + edges.edge_count);
+        if (threads == 1) {
+            expected = found;
+            expected_reverse = reverse;
+        }
+        CHECK(found == expected);
+        CHECK(reverse == expected_reverse);
+    }
+}
+
+TEST_CASE("the reverse edge comes from the other end with the opposite shift and vector") {
+    Random random(7);
+    for (int round = 0; round < 300; ++round) {
+        const Atoms atoms = random_atoms(random, 20);
+        NeighborOptions options = with_cutoff(random.uniform(1, 7));
+        options.want_reverse = true;
+        NeighborList list(options);
+        list.update(atoms.view(), team());
+        const Edges& edges = list.edges();
+        bool right = true;
+        for (int64_t atom = 0; atom < edges.atom_count; ++atom)
+            for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge) {
+                const int64_t other = edges.reverse[edge];
+                const int32_t from = edges.sender[edge];
+                right = right && other >= edges.first[from] && other < edges.first[from + 1] &&
+                        edges.sender[other] == atom && edges.reverse[other] == edge &&
+                        edges.distance[other] == edges.distance[edge];
+                for (int k = 0; k < 3; ++k)
+                    right = right && edges.shift[3 * other + k] == -edges.shift[3 * edge + k] &&
+                            edges.vector[3 * other + k] == -edges.vector[3 * edge + k];
+            }
+        REQUIRE(right);
+    }
+}
+
+TEST_CASE("arrays that are not wanted are null") {
+    Random random(8);
+    const Atoms atoms = liquid(random, 3);
+    NeighborOptions options = with_cutoff(3.0);
+    options.want_shifts = options.want_vectors = options.want_distances = false;
+    options.want_reverse = true;
+    NeighborList list(options);
+    list.update(atoms.view(), team());
+    CHECK(list.edges().shift == nullptr);
+    CHECK(list.edges().vector == nullptr);
+    CHECK(list.edges().distance == nullptr);
+    REQUIRE(list.edges().reverse != nullptr);
+    CHECK(list.edges().reverse[list.edges().reverse[0]] == 0);
+}
+
+TEST_CASE("random walks with skin stay exact, and reuse exactly when the criterion allows") {
+    Random random(9);
+    int64_t reused = 0;
+    int64_t searched = 0;
+    for (int walk = 0; walk < 60; ++walk) {
+        Atoms atoms = random_atoms(random, 25);
+        NeighborOptions options = with_cutoff(random.uniform(2, 5));
+        options.skin = random.uniform(0.1, 1.5);
+        options.half = random.integer(0, 3) == 0;
+        NeighborList list(options);
+        std::vector<double> start;
+        for (int step = 0; step < 25; ++step) {
+            list.update(atoms.view(), team());
+            std::vector<double> moved = {0, 0};
+            for (size_t k = 0; k < start.size(); k += 3)
+                moved.push_back(std::sqrt(squared_length(edge_vector(&start[k], &atoms.positions[k], {0, 0, 0}))));
+            std::sort(moved.rbegin(), moved.rend());
+            REQUIRE(list.was_reused() == (step > 0 && moved[0] + moved[1] <= options.skin));
+            REQUIRE(matches_oracle(list, atoms.view()));
+            ++(list.was_reused() ? reused : searched);
+            if (!list.was_reused()) start = atoms.positions;
+            for (double& coordinate : atoms.positions)
+                coordinate += random.uniform(-0.1, 0.1) * (random.integer(0, 5) == 0 ? 1 : 0.1);
+        }
+    }
+    CHECK(reused > 200);
+    CHECK(searched > 100);
+}
+
+TEST_CASE("a changed cell, periodicity or atom count forces a search") {
+    Random random(10);
+    Atoms atoms = liquid(random, 4);
+    NeighborOptions options = with_cutoff(4.0);
+    options.skin = 1.0;
+    NeighborList list(options);
+    list.update(atoms.view(), team());
+    list.update(atoms.view(), team());
+    CHECK(list.was_reused());
+    CHECK(list.build_count() == 1);
+    atoms.cell[0][1] += 1e-9;
+    list.update(atoms.view(), team());
+    CHECK_FALSE(list.was_reused());
+    atoms.periodic[2] = false;
+    list.update(atoms.view(), team());
+    CHECK_FALSE(list.was_reused());
+    atoms.positions.resize(atoms.positions.size() - 3);
+    list.update(atoms.view(), team());
+    CHECK_FALSE(list.was_reused());
+    CHECK(list.build_count() == 4);
+    CHECK(matches_oracle(list, atoms.view()));
+}
+
+TEST_CASE("a pair that crosses the whole skin is found: two atoms may share it unequally") {
+    Atoms atoms;
+    atoms.positions = {0, 0, 0, 4.0, 0, 0, 0, 50, 0};
+    NeighborOptions options = with_cutoff(3.0);
+    options.skin = 1.0;
+    NeighborList list(options);
+    list.update(atoms.view(), team());
+    CHECK(list.edges().edge_count == 0);
+    atoms.positions[0] = 1.0;
+    list.update(atoms.view(), team());
+    CHECK(list.was_reused());
+    CHECK(list.edges().edge_count == 0);
+    atoms.positions[0] = 0.9;
+    atoms.positions[3] = std::nextafter(3.9, 0.0);
+    list.update(atoms.view(), team());
+    CHECK(list.edges().edge_count == 2);
+    CHECK(matches_oracle(list, atoms.view()));
+}
+
+TEST_CASE("a list recovers after a refusal") {
+    Random random(11);
+    const Atoms good = liquid(random, 4);
+    Atoms bad = good;
+    bad.positions[10] = std::numeric_limits<double>::quiet_NaN();
+    NeighborOptions options = with_cutoff(4.0);
+    options.skin = 0.5;
+    NeighborList list(options);
+    list.update(good.view(), team());
+    CHECK(contains(message_of(Status::system, [&] { list.update(bad.view(), team()); }), "atom 3 "));
+    CHECK(list.edges().edge_count == 0);
+    CHECK(list.edges().atom_count == 0);
+    list.update(good.view(), team());
+    CHECK_FALSE(list.was_reused());
+    CHECK(matches_oracle(list, good.view()));
+}
+
+TEST_CASE("a steady state keeps its memory") {
+    Random random(12);
+    Atoms atoms = liquid(random, 8);
+    NeighborList list(with_cutoff(4.0));
+    list.update(atoms.view(), team());
+    const Edges before = list.edges();
+    for (double& coordinate : atoms.positions) coordinate += 1e-3;
+    list.update(atoms.view(), team());
+    CHECK(list.edges().first == before.first);
+    CHECK(list.edges().sender == before.sender);
+    CHECK(list.edges().shift == before.shift);
+    CHECK(list.edges().vector == before.vector);
+    CHECK(list.edges().distance == before.distance);
+}
+
+TEST_CASE("systems that cannot be searched are refused with a reason") {
+    const double infinity = std::numeric_limits<double>::infinity();
+    Atoms atoms = simple_cubic(4.0);
+    atoms.positions = {0, 0, 0, 1, 1, 1};
+    Atoms bad = atoms;
+    bad.positions[4] = infinity;
+    CHECK(contains(refusal(bad, 3), "atom 1 is not finite"));
+    bad.periodic = {false, false, false};
+    CHECK(contains(refusal(bad, 3), "atom 1 is not finite"));
+    bad = atoms;
+    bad.positions[3] = 1e12;
+    CHECK(contains(refusal(bad, 3), "Atom 1"));
+    bad = atoms;
+    bad.cell[0][0] = 1e-3;
+    bad.positions[3] = 2e6;
+    CHECK(contains(refusal(bad, 0.1), "Atom 1"));
+    bad = atoms;
+    bad.cell[2] = {0, 0, 0};
+    CHECK(contains(refusal(bad, 3), "lattice vector 2 of the cell is zero"));
+    bad.periodic[2] = false;
+    CHECK(refusal(bad, 3) == "nothing was thrown");
+    bad = atoms;
+    bad.cell[2] = {4, 4, 1e-9};
+    CHECK(contains(refusal(bad, 3), "flat"));
+    bad = atoms;
+    bad.cell[1] = {-8, 0, 0};
+    bad.periodic[2] = false;
+    CHECK(contains(refusal(bad, 3), "parallel"));
+    bad = atoms;
+    bad.cell[1][2] = infinity;
+    CHECK(contains(refusal(bad, 3), "Lattice vector 1"));
+    bad = atoms;
+    bad.cell[1] = {0, 1e200, 0};
+    CHECK(contains(refusal(bad, 3), "Lattice vector 1"));
+    CHECK(contains(refusal(atoms, 2003), "501 images in direction 0 of the cell, the limit is 500"));
+    CHECK(contains(refusal(atoms, 1990), "neighbours per atom, the limit is 1e+06"));
+    SystemView huge = atoms.view();
+    huge.atom_count = int64_t{1} << 31;
+    NeighborList list(with_cutoff(3));
+    CHECK(contains(message_of(Status::system, [&] { list.update(huge, team()); }), "2147483648 atoms"));
+    huge.atom_count = -1;
+    CHECK(contains(message_of(Status::argument, [&] { list.update(huge, team()); }), "-1"));
+}
+
+TEST_CASE("options that make no sense are refused") {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    for (const double cutoff : {0.0, -1.0, nan, std::numeric_limits<double>::infinity()})
+        CHECK(contains(message_of(Status::argument, [&] { NeighborList list(with_cutoff(cutoff)); }), "cutoff"));
+    for (const double skin : {-0.1, nan}) {
+        NeighborOptions options = with_cutoff(3);
+        options.skin = skin;
+        CHECK(contains(message_of(Status::argument, [&] { NeighborList list(options); }), "skin"));
+    }
+    NeighborOptions options = with_cutoff(3);
+    options.half = options.want_reverse = true;
+    CHECK(contains(message_of(Status::argument, [&] { NeighborList list(options); }), "half"));
+}
+
+TEST_CASE("a lattice inverts its vectors and knows its heights") {
+    Random random(13);
+    for (int round = 0; round < 300; ++round) {
+        const Atoms atoms = random_atoms(random, 1);
+        const Lattice lattice = make_lattice(atoms.view());
+        for (size_t k = 0; k < 3; ++k) {
+            for (size_t l = 0; l < 3; ++l) {
+                double product = 0;
+                for (size_t axis = 0; axis < 3; ++axis) product += lattice.vectors[k][axis] * lattice.inverse[axis][l];
+                CHECK(product == doctest::Approx(k == l ? 1 : 0).epsilon(1e-12));
+            }
+            const double column =
+                std::hypot(lattice.inverse[0][k], lattice.inverse[1][k], lattice.inverse[2][k]);
+            CHECK(lattice.height[k] * column == doctest::Approx(1));
+            if (lattice.periodic[k]) {
+                CHECK(lattice.vectors[k] == atoms.cell[k]);
+            } else {
+                CHECK(lattice.height[k] == doctest::Approx(1));
+                CHECK(squared_length(lattice.vectors[k]) == doctest::Approx(1));
+            }
+        }
+        CHECK(lattice.volume == doctest::Approx(std::abs(determinant(lattice.vectors))));
+    }
+}
+
+TEST_CASE("the volume for stresses") {
+    Atoms atoms;
+    atoms.positions = {0, 0, 1, 0, 0, 4, 7, 8, 2};
+    atoms.cell = {Vec3{10, 0, 0}, Vec3{3, -11, 0}, Vec3{1, 2, 12}};
+    atoms.periodic = {true, true, true};
+    CHECK(stress_volume(atoms.view(), 5) == doctest::Approx(10 * 11 * 12));
+    atoms.periodic[2] = false;  // a row that is given counts, periodic or not
+    CHECK(stress_volume(atoms.view(), 5) == doctest::Approx(10 * 11 * 12));
+    atoms.cell[2] = {0, 0, 0};
+    CHECK(stress_volume(atoms.view(), 5) == doctest::Approx(10 * 11 * (3 + 10 + 1)));
+    atoms.cell[1] = {0, 0, 0};
+    atoms.periodic[1] = false;
+    CHECK(stress_volume(atoms.view(), 5) == doctest::Approx(10 * (8 + 11) * (3 + 11)));
+    atoms.positions.clear();
+    CHECK(stress_volume(atoms.view(), 5) == doctest::Approx(10 * 11 * 11));
+    atoms.cell[1] = {20, 0, 0};
+    CHECK(contains(message_of(Status::system, [&] { stress_volume(atoms.view(), 5); }), "parallel"));
+}

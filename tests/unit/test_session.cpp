@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// Sessions: choices, refusals, batches, reuse of neighbours.
+#include "close.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "core/error.h"
+#include "device/gpu.h"
+#include "engine/session.h"
+
+using namespace mlff;
+
+namespace {
+
+const int32_t kWaterNumbers[] = {8, 1, 1};
+const double kWater[] = {0, 0, 0, 0.96, 0, 0, -0.24, 0.93, 0};
+
+SystemView water() {
+    SystemView system;
+    system.atom_count = 3;
+    system.atomic_numbers = kWaterNumbers;
+    system.positions = kWater;
+    return system;
+}
+
+// The status and message that evaluating gives; Status::ok if it works.
+std::pair<Status, std::string> try_evaluate(Session& session, const SystemView& system, double* stress = nullptr) {
+    double energy = 12345;
+    Results results{{&energy, nullptr, nullptr, nullptr, nullptr}, stress};
+    try {
+        session.evaluate({&system, 1}, {&results, 1});
+    } catch (const Error& error) {
+        CHECK(energy == 12345);  // nothing is written on failure
+        return {error.status(), error.what()};
+    }
+    CHECK(std::isfinite(energy));
+    return {Status::ok, ""};
+}
+
+Status try_create(const SessionOptions& options) {
+    try {
+        Session session(load_model("builtin"), options);
+    } catch (const Error& error) {
+        return error.status();
+    }
+    return Status::ok;
+}
+
+}  // namespace
+
+TEST_CASE("bad systems are refused with a sentence and the session still works") {
+    Session session(load_model("builtin"), {});
+    const int32_t unknown[] = {8, 1, 110}, none[] = {8, 0, 1};
+    double broken[9];
+    std::copy_n(kWater, 9, broken);
+    broken[7] = std::numeric_limits<double>::quiet_NaN();
+
+    SystemView system = water();
+    system.atomic_numbers = unknown;
+    auto [status, message] = try_evaluate(session, system);
+    CHECK(status == Status::system);
+    CHECK(message.find("atom 2 is Ds") != std::string::npos);
+
+    system.atomic_numbers = none;
+    CHECK(try_evaluate(session, system).first == Status::system);
+
+    system = water();
+    system.positions = broken;
+    CHECK(try_evaluate(session, system).second.find("atom 2 is not finite") != std::string::npos);
+
+    system = water();
+    system.periodic = {true, false, false};  // with a zero row
+    CHECK(try_evaluate(session, system).first == Status::system);
+
+    system = water();
+    system.cell = {{{4, 0, 0}, {8, 0, 0}, {0, 0, 4}}};
+    system.periodic = {true, true, true};
+    CHECK(try_evaluate(session, system).first == Status::system);
+
+    double stress[6];
+    CHECK(try_evaluate(session, water(), stress).first == Status::system);
+    CHECK(try_evaluate(session, water()).first == Status::ok);
+}
+
+TEST_CASE("no atoms, one atom, one atom in a tiny cell") {
+    Session session(load_model("builtin"), {});
+    SystemView system;
+    double energy = 1;
+    Results results{{&energy, nullptr, nullptr, nullptr, nullptr}, nullptr};
+    session.evaluate({&system, 1}, {&results, 1});
+    CHECK(energy == 0);
+
+    const int32_t hydrogen = 1;
+    const double origin[3] = {0, 0, 0};
+    double forces[3] = {1, 1, 1};
+    system.atom_count = 1;
+    system.atomic_numbers = &hydrogen;
+    system.positions = origin;
+    results.outputs.forces = forces;
+    session.evaluate({&system, 1}, {&results, 1});
+    CHECK(energy == 0);
+    CHECK(forces[1] == 0);
+
+    system.cell = {{{0.9, 0, 0}, {0, 0.9, 0}, {0, 0, 0.9}}};
+    system.periodic = {true, true, true};
+    double stress[6];
+    results.stress = stress;
+    session.evaluate({&system, 1}, {&results, 1});
+    CHECK(std::isfinite(energy));
+    CHECK(energy != 0);
+    CHECK_ALL_CLOSE(std::span<const double>(forces, 3), std::vector<double>(3, 0.0), 1e-9);
+    CHECK_ALL_CLOSE(std::span<const double>(stress + 3, 3), std::vector<double>(3, 0.0), 1e-9);
+}
+
+TEST_CASE("a ragged batch gives what single calls give, and is checked before it runs") {
+    Session session(load_model("builtin"), {});
+    const double two[] = {0, 0, 0, 0, 0, 1.1};
+    const int32_t pair[] = {6, 8};
+    SystemView other;
+    other.atom_count = 2;
+    other.atomic_numbers = pair;
+    other.positions = two;
+    std::vector<SystemView> systems = {water(), other, {}, water()};
+    std::vector<double> energies(4, 77.0), single(4);
+    std::vector<Results> results(4);
+    for (size_t i = 0; i < 4; ++i) results[i].outputs.energy = &energies[i];
+    session.evaluate(systems, results);
+    for (size_t i = 0; i < 4; ++i) {
+        Results one{{&single[i], nullptr, nullptr, nullptr, nullptr}, nullptr};
+        session.evaluate({&systems[i], 1}, {&one, 1});
+    }
+    CHECK(energies == single);
+
+    energies.assign(4, 77.0);
+    systems[3].atom_count = -1;
+    CHECK_THROWS_WITH_AS(session.evaluate(systems, results), "system 3: the atom count is -1", Error);
+    CHECK(energies == std::vector<double>(4, 77.0));
+}
+
+TEST_CASE("options that make no sense are refused") {
+    SessionOptions options;
+    options.device = "gpu";
+    CHECK(try_create(options) == Status::argument);
+    options.device = "cuda:x";
+    CHECK(try_create(options) == Status::argument);
+    options.device = "cuda:99";
+    CHECK((try_create(options) == Status::device || try_create(options) == Status::unsupported));
+    options = {};
+    options.precision = Precision::fast;
+    CHECK(try_create(options) == Status::unsupported);
+    options = {};
+    options.head = "nobody";
+    CHECK(try_create(options) == Status::argument);
+    options = {};
+    options.thread_count = -1;
+    CHECK(try_create(options) == Status::argument);
+    options = {};
+    options.neighbor_skin = std::numeric_limits<double>::quiet_NaN();
+    CHECK(try_create(options) == Status::argument);
+    CHECK(try_create({}) == Status::ok);
+}
+
+TEST_CASE("a skin saves searches and changes no number") {
+    SessionOptions options;
+    options.neighbor_skin = 1.0;
+    Session with_skin(load_model("builtin"), options), without(load_model("builtin"), {});
+    std::mt19937 random(3);
+    std::normal_distribution<double> step(0.0, 0.02);
+    std::vector<double> positions(kWater, kWater + 9);
+    for (int i = 0; i < 50; ++i) {
+        for (double& x : positions) x += step(random);
+        SystemView system = water();
+        system.positions = positions.data();
+        double a = 0, b = 0;
+        Results ra{{&a, nullptr, nullptr, nullptr, nullptr}, nullptr}, rb{{&b, nullptr, nullptr, nullptr, nullptr}, nullptr};
+        with_skin.evaluate({&system, 1}, {&ra, 1});
+        without.evaluate({&system, 1}, {&rb, 1});
+        CHECK(test::is_close(a, b, 1e-12));
+    }
+    CHECK(without.neighbor_build_count() == 50);
+    CHECK(with_skin.neighbor_build_count() < 20);
+    CHECK(with_skin.evaluation_count() == 50);
+}
+
+TEST_CASE("the absence of a GPU is an ordinary state with a reason") {
+    const GpuInventory& inventory = gpu_inventory();
+    CHECK(inventory.gpus.empty() != inventory.why_none.empty());
+}

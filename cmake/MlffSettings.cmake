@@ -20,6 +20,9 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-ffp-contract=off> $<$<COMPILE_LANGUAGE:C,CXX>:-Wall>
                     $<$<COMPILE_LANGUAGE:C,CXX>:-Wextra> $<$<COMPILE_LANGUAGE:CXX>:-Wshadow>
                     $<$<COMPILE_LANGUAGE:CXX>:-Wconversion>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)  # false alarms of GCC 12 on std::string (GCC bug 105651)
+endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 
 if(MLFF_SANITIZE)

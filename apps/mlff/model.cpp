@@ -58,7 +58,7 @@ void print_layers(const Json& info) {
 }
 
 void print_radial(const Json& info) {
-    if (!info.contains("radial")) return;
+    if (!info.contains("radial") || text_of(info["radial"], "basis").empty()) return;
     const Json& radial = info["radial"];
     std::string text = radial["count"].dump() + " " + radial["basis"].get<std::string>();
     if (radial["transform"].is_string()) text += " of " + radial["transform"].get<std::string>();
@@ -88,16 +88,16 @@ void print_info(const Json& info) {
     line("note", text_of(info, "note"));
     line("sha256", text_of(info, "sha256"));
     const auto elements = info["elements"].get<std::vector<int>>();
-    line("elements", std::to_string(elements.size()) + ": " + symbols_text(elements));
-    line("cutoff", number_text(info["cutoff"].get<double>()) + " angstrom");
-    if (info.contains("layers")) line("layers", std::to_string(info["layers"].size()) + ", hidden irreps " + text_of(info, "hidden_irreps") + ", max_ell " + info["max_ell"].dump());
+    if (!elements.empty()) line("elements", std::to_string(elements.size()) + ": " + symbols_text(elements));
+    if (const double cutoff = info["cutoff"].get<double>(); cutoff > 0) line("cutoff", number_text(cutoff) + " angstrom");
+    if (!text_of(info, "hidden_irreps").empty()) line("layers", std::to_string(info["layers"].size()) + ", hidden irreps " + text_of(info, "hidden_irreps") + ", max_ell " + info["max_ell"].dump());
     print_layers(info);
     print_radial(info);
     line("heads", joined(info["heads"]));
     if (info.contains("fixed_head") && info["fixed_head"].is_number()) line("head fixed to", info["fixed_head"].dump());
     print_atomic_energies(info);
     if (info.contains("scale") && !info["scale"].empty()) line("scale, shift", joined(info["scale"]) + "; " + joined(info["shift"]));
-    if (info.contains("pair_repulsion")) line("pair repulsion", info["pair_repulsion"].get<bool>() ? "ZBL" : "none");
+    if (info.value("pair_repulsion", false)) line("pair repulsion", "ZBL");
     if (info.contains("extra_inputs")) line("extra inputs", joined(info["extra_inputs"]));
     line("gate", text_of(info, "gate"));
     line("dtype", text_of(info, "dtype") + (text_of(info, "layout").empty() ? "" : ", " + text_of(info, "layout") + " layout"));
@@ -106,11 +106,12 @@ void print_info(const Json& info) {
 }
 
 int run_info(const std::string& name, const std::string& json_path) {
-    const auto model = load_model(name);
-    Json info = model->description();
-    if (name != "builtin") {
+    // Hashed before the model is loaded, so that the file is not mapped twice at a time.
+    const std::string sha256 = name == "builtin" ? "" : sha256_hex(MappedFile::open(name)->bytes());
+    Json info = load_model(name)->description();
+    if (!sha256.empty()) {
         info["file"] = name;
-        info["sha256"] = sha256_hex(MappedFile::open(name)->bytes());
+        info["sha256"] = sha256;
     }
     if (json_path != "-") print_info(info);
     if (!json_path.empty()) write_text(json_path, info.dump(2) + "\n");

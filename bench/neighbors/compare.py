@@ -191,7 +191,7 @@ def machine():
     except OSError:
         pass
     folder = pathlib.Path(__file__).parent
-    commit = subprocess.run(["git", "-C", str(folder), "rev-parse", "HEAD"], stdout=subprocess.PIPE,
+    commit = subprocess.run(["git", "-C", str(folder), "rev-parse", "--verify", "HEAD"], stdout=subprocess.PIPE,
                             stderr=subprocess.DEVNULL, text=True).stdout.strip()
     return {"processor": model, "architecture": platform.machine(), "cores": len(os.sched_getaffinity(0)),
             "system": platform.system() + " " + platform.release(), "load_before": os.getloadavg()[0],

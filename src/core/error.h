@@ -37,9 +37,25 @@ std::string concat(const Parts&... parts) {
     return text.str();
 }
 
+// Messages quote what files hold, which may be long or made to confuse a terminal: one line of moderate length is kept,
+// its beginning (the path) and its end (the reason).
+inline std::string as_message(std::string text) {
+    constexpr size_t kHead = 1000, kTail = 500;
+    if (text.size() > kHead + kTail) {
+        const auto is_inside_character = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
+        size_t head = kHead, tail = text.size() - kTail;
+        while (head > 0 && is_inside_character(head)) --head;
+        while (tail < text.size() && is_inside_character(tail)) ++tail;
+        text = text.substr(0, head) + " ... " + text.substr(tail);
+    }
+    for (char& letter : text)
+        if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = '?';
+    return text;
+}
+
 template <class... Parts>
 [[noreturn]] void fail(Status status, const Parts&... parts) {
-    throw Error(status, concat(parts...));
+    throw Error(status, as_message(concat(parts...)));
 }
 
 }  // namespace mlff

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -65,8 +66,12 @@ struct ThreadTeam::Shared {
 
 ThreadTeam::ThreadTeam(int thread_count) : shared_(std::make_unique<Shared>()) {
     if (thread_count <= 0) thread_count = available_cores();
-    for (int worker = 1; worker < thread_count; ++worker)
-        shared_->threads.emplace_back([shared = shared_.get(), worker] { shared->serve(worker); });
+    shared_->threads.reserve(static_cast<size_t>(thread_count));
+    try {
+        for (int worker = 1; worker < thread_count; ++worker)
+            shared_->threads.emplace_back([shared = shared_.get(), worker] { shared->serve(worker); });
+    } catch (const std::system_error&) {  // the system allows no more: work with those there are
+    }
 }
 
 ThreadTeam::~ThreadTeam() {

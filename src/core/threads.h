@@ -13,7 +13,8 @@ int available_cores();
 
 class ThreadTeam {
 public:
-    // thread_count 0: one thread for each core this process may run on. The calling thread is one of the team.
+    // thread_count 0: one thread for each core this process may run on. The calling thread is one of the team, which is
+    // smaller than asked for where the system allows no more threads.
     explicit ThreadTeam(int thread_count);
     ~ThreadTeam();
     ThreadTeam(const ThreadTeam&) = delete;

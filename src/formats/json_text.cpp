@@ -11,7 +11,7 @@ namespace mlff {
 using Json = nlohmann::json;
 
 Json parse_untrusted_json(std::string_view text, const std::string& where) {
-    constexpr int kMaxDepth = 100;
+    constexpr int kMaxDepth = 400;
     std::vector<std::unordered_set<std::string>> keys;  // of the objects that are open
     const Json::parser_callback_t check = [&](int depth, Json::parse_event_t event, Json& value) {
         if (depth > kMaxDepth) fail(Status::format, where, ": JSON nested more than ", kMaxDepth, " levels deep");

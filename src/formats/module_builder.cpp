@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "formats/module_builder.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -11,7 +12,7 @@ namespace mlff {
 namespace {
 
 constexpr int kMaxDepth = 100;
-constexpr int64_t kMaxValues = 4'000'000;  // shared nodes are copied into the tree: a small graph can unfold to a huge one
+constexpr size_t kMaxPathLength = 2000;
 constexpr std::string_view kScriptPrefix = "__torch__.";
 constexpr std::string_view kReduceGraphModule = "torch.fx.graph_module.reduce_graph_module";
 
@@ -62,11 +63,12 @@ Json real_json(double value) {
 
 class Builder {
 public:
-    Builder(TorchStorages& storages, const ModuleSources& sources, const std::string& name)
-        : storages_(storages), sources_(sources), name_(name) {}
+    Builder(TorchStorages& storages, const ModuleSources& sources, ValueBudget& budget, const std::string& name)
+        : storages_(storages), sources_(sources), budget_(budget), name_(name) {}
 
     Module module(PickleValue value, const std::string& path, int depth) {
         enter(depth, path);
+        spend_text(value.class_name(), path);
         Module result;
         const bool is_graph = value.class_name() == kReduceGraphModule;
         const bool is_script = starts_with(value.class_name(), kScriptPrefix);
@@ -79,9 +81,11 @@ public:
             read_members(result, state.get("_parameters"), path, depth, true);
             read_members(result, state.get("_buffers"), path, depth, false);
             read_members(result, state.get("_modules"), path, depth, false);
-            read_generated_code(result, state.get("__codegen__"));
+            read_generated_code(result, state.get("__codegen__"), path);
             if (!is_graph) read_attributes(result, state, path, depth);
         }
+        check_names(result.tensors, path);
+        check_names(result.children, path);
         return result;
     }
 
@@ -92,18 +96,40 @@ private:
     }
     void enter(int depth, const std::string& path) {
         if (depth > kMaxDepth) broken(path, "is nested more than ", kMaxDepth, " levels deep");
-        if (++values_ > kMaxValues) broken(path, "unfolds to more than ", kMaxValues, " values");
+        spend(1, path);
     }
+    void spend(size_t count, const std::string& path) {
+        if (!budget_.spend(count)) broken(path, "unfolds to more than ", ValueBudget::kLimit, " values");
+    }
+    void spend_text(std::string_view text, const std::string& path) { spend(text.size() / 64, path); }
 
     std::string key_text(PickleValue key, const std::string& path) {
+        spend_text(key.text(), path);
         if (!key.is(PickleKind::text) || !is_utf8(key.text())) broken(path, "has a member whose name is not text");
         return std::string(key.text());
     }
-    static std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
+    std::string joined(const std::string& path, const std::string& name) const {
+        if (path.size() + name.size() > kMaxPathLength) broken(path, "has a member whose name is too long");
+        return path.empty() ? name : path + "." + name;
+    }
+
+    // Dotted paths must lead to one member only.
+    template <class Members>
+    void check_names(const Members& members, const std::string& path) const {
+        std::vector<std::string_view> names;
+        for (const auto& [name, member] : members) {
+            if (name.empty() || name.find('.') != std::string::npos) broken(path, "has a member called '", name, "'");
+            names.push_back(name);
+        }
+        std::sort(names.begin(), names.end());
+        const auto twice = std::adjacent_find(names.begin(), names.end());
+        if (twice != names.end()) broken(path, "has two members called '", *twice, "'");
+    }
 
     // One member of a module: a tensor, a module, or a plain value.
     void add_member(Module& target, const std::string& key, PickleValue value, const std::string& path, int depth) {
         const std::string full = joined(path, key);
+        spend(value.state().size() / 2, full);  // is_module looks at all of them
         if (auto tensor = storages_.tensor(value, full)) {
             enter(depth, full);
             target.tensors.emplace_back(key, std::move(*tensor));
@@ -132,6 +158,7 @@ private:
 
     void read_members(Module& target, PickleValue dict, const std::string& path, int depth, bool are_parameters) {
         if (!dict.is(PickleKind::dict)) return;
+        spend(dict.size() / 2, path);
         for (size_t i = 0; i + 1 < dict.size(); i += 2) {
             if (dict[i + 1].is_none()) continue;  // a registered but absent tensor or module
             const size_t tensors_before = target.tensors.size();
@@ -142,6 +169,7 @@ private:
 
     void read_attributes(Module& target, PickleValue state, const std::string& path, int depth) {
         if (!state.is(PickleKind::dict)) return;
+        spend(state.size() / 2, path);
         for (size_t i = 0; i + 1 < state.size(); i += 2) {
             const std::string key = key_text(state[i], path);
             if (!is_bookkeeping(key)) add_member(target, key, state[i + 1], path, depth);
@@ -150,26 +178,28 @@ private:
 
     // e3nn keeps its compiled tensor products as archives in the archive. Their buffers (the Wigner 3j symbols, in the
     // file's precision) matter to the numbers, their code does not.
-    void read_generated_code(Module& target, PickleValue generated) {
+    void read_generated_code(Module& target, PickleValue generated, const std::string& path) {
         if (!generated.is(PickleKind::dict) || !sources_.open_nested) return;
         for (size_t i = 0; i + 1 < generated.size(); i += 2)
             if (generated[i].is(PickleKind::text) && generated[i + 1].is(PickleKind::bytes)) {
-                values_ += static_cast<int64_t>(generated[i + 1].text().size() / 64);  // so that a blob is not opened forever
-                enter(0, target.class_path);
+                spend_text(generated[i + 1].text(), path);
+                enter(0, path);
                 Module nested = sources_.open_nested(generated[i + 1].text());
                 if (!nested.tensors.empty() || !nested.children.empty())
-                    target.children.emplace_back(generated[i].text(), std::move(nested));
+                    target.children.emplace_back(key_text(generated[i], path), std::move(nested));
             }
     }
 
     // TorchScript does not tell parameters from buffers in its data, nor which function an activation is; the source beside
     // it names both, in lines that are looked for as text.
     void read_script_members(Module& target, std::string_view class_path, PickleValue state, const std::string& path, int depth) {
+        spend(state.size() / 2, path);
         if (state.is(PickleKind::dict))
             for (size_t i = 0; i + 1 < state.size(); i += 2)
                 if (!state[i + 1].is_none()) add_member(target, key_text(state[i], path), state[i + 1], path, depth);
         if (starts_with(target.class_path, "torch.fx.")) target.attributes.clear();  // generated code
         const std::string_view source = sources_.script_source ? sources_.script_source(class_path) : std::string_view();
+        spend_text(source, path);
         const size_t at = source.find("__parameters__ = [");
         const std::string_view names = at == std::string_view::npos ? "" : source.substr(at, source.find(']', at) - at);
         for (auto& [name, tensor] : target.tensors) tensor.is_parameter = names.find("\"" + name + "\"") != std::string_view::npos;
@@ -207,6 +237,7 @@ private:
     Json irreps(PickleValue value, const std::string& path) {
         std::string text;
         const PickleValue terms = unwrapped(value);
+        spend(terms.size(), path);
         for (size_t i = 0; i < terms.size(); ++i) {
             const PickleValue term = unwrapped(terms[i]);
             const PickleValue irrep = term.size() == 2 ? unwrapped(term[1]) : term;
@@ -222,6 +253,7 @@ private:
         const PickleValue terms = value.state().get("_mulirreps");
         for (size_t i = 0; i < terms.size(); ++i) {
             const PickleValue term = terms[i].state(), irrep = term.get("ir").state();
+            spend(1 + term.size() + irrep.size(), path);
             if (!term.get("mul").is(PickleKind::integer) || !irrep.get("l").is(PickleKind::integer) || !irrep.get("p").is(PickleKind::integer))
                 broken(path, "holds malformed irreps");
             text += (i ? "+" : "") + std::to_string(term.get("mul").integer()) + "x" + irrep_text(irrep.get("l").integer(), irrep.get("p").integer());
@@ -240,10 +272,9 @@ private:
             if (code == name) return value;
         return std::nullopt;
     }
-    Json numbers(const Tensor& tensor) {
+    Json numbers(const Tensor& tensor, const std::string& path) {
         Json result = Json::array();
-        values_ += tensor.element_count();
-        if (values_ > kMaxValues) fail(Status::format, name_, ": more than ", kMaxValues, " values");
+        spend(static_cast<size_t>(tensor.element_count()), path);
         if (is_floating(tensor.dtype))
             for (double value : tensor.to_doubles()) result.push_back(real_json(value));
         else
@@ -264,21 +295,23 @@ private:
             strides = {strides.rbegin(), strides.rend()};
         }
         const Tensor tensor = make_tensor(*dtype, shape, strides, 0, as_bytes(state[4].text()), concat(name_, ": '", path, "'"));
-        return {{"array", numbers(tensor)}, {"shape", shape}};
+        return {{"array", numbers(tensor, path)}, {"shape", shape}};
     }
     Json numpy_scalar(PickleValue value, const std::string& path) {
         const PickleValue arguments = value.arguments();
         const auto dtype = arguments.size() == 2 ? numpy_dtype(arguments[0]) : std::nullopt;
         if (!dtype || !arguments[1].is(PickleKind::bytes)) broken(path, "holds a malformed numpy number");
-        return numbers(make_tensor(*dtype, {}, {}, 0, as_bytes(arguments[1].text()), concat(name_, ": '", path, "'")))[0];
+        return numbers(make_tensor(*dtype, {}, {}, 0, as_bytes(arguments[1].text()), concat(name_, ": '", path, "'")), path)[0];
     }
     static Bytes as_bytes(std::string_view text) { return {reinterpret_cast<const std::byte*>(text.data()), text.size()}; }
 
     Json object(PickleValue value, const std::string& path, int depth) {
         const std::string_view name = value.class_name();
         const PickleValue arguments = value.arguments();
+        spend_text(name, path);
         if (auto tensor = storages_.tensor(value, path))
-            return {{"tensor", numbers(*tensor)}, {"shape", tensor->shape}, {"dtype", dtype_name(tensor->dtype)}};
+            return {{"tensor", numbers(*tensor, path)}, {"shape", tensor->shape}, {"dtype", dtype_name(tensor->dtype)}};
+        if (ends_with(name, ".Irreps")) spend(value.state().size(), path);
         if (ends_with(name, ".Irreps") && value.state().get("_mulirreps").is_none()) return irreps(value, path);
         if (ends_with(name, ".Irreps")) return cue_irreps(value, path);
         if (ends_with(name, "multiarray.scalar")) return numpy_scalar(value, path);
@@ -309,6 +342,7 @@ private:
             case PickleKind::set: return array(value, path, depth);
             case PickleKind::dict: return dict(value, path, depth);
             case PickleKind::global:
+                spend_text(value.text(), path);
                 if (!is_utf8(value.text())) broken(path, "holds a name that is not text");
                 return {{"function", std::string(value.text())}};
             case PickleKind::object: return object(value, path, depth);
@@ -319,8 +353,8 @@ private:
 
     TorchStorages& storages_;
     const ModuleSources& sources_;
+    ValueBudget& budget_;
     const std::string& name_;
-    int64_t values_ = 0;
 };
 
 }  // namespace
@@ -332,8 +366,9 @@ bool is_module(PickleValue value) {
     return value.state().has("_modules") && value.state().has("_parameters");
 }
 
-Module build_module(PickleValue value, TorchStorages& storages, const ModuleSources& sources, const std::string& name_for_errors) {
-    return Builder(storages, sources, name_for_errors).module(value, "", 0);
+Module build_module(PickleValue value, TorchStorages& storages, const ModuleSources& sources, ValueBudget& budget,
+                    const std::string& name_for_errors) {
+    return Builder(storages, sources, budget, name_for_errors).module(value, "", 0);
 }
 
 }  // namespace mlff

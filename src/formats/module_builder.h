@@ -11,6 +11,21 @@
 
 namespace mlff {
 
+// The work that one file may cause. Shared nodes of a pickle are copied into the tree, so a small graph can unfold to a huge
+// one; every value that is looked at counts, long texts count more, and archives inside the archive draw on the same budget.
+class ValueBudget {
+public:
+    static constexpr size_t kLimit = 2'000'000;
+    [[nodiscard]] bool spend(size_t count) {
+        const bool is_enough = count <= left_;
+        left_ = is_enough ? left_ - count : 0;
+        return is_enough;
+    }
+
+private:
+    size_t left_ = kLimit;
+};
+
 // What a pickle alone does not tell; each may be empty.
 struct ModuleSources {
     // The module inside a nested archive (the bytes of a `__codegen__` entry of e3nn), "" if it holds none.
@@ -22,7 +37,8 @@ struct ModuleSources {
 // True if the value is a torch.nn.Module (or a TorchScript object).
 bool is_module(PickleValue value);
 
-// Throws Error{format} on graphs that no module has: too deep, too large, text that is not UTF-8.
-Module build_module(PickleValue value, TorchStorages& storages, const ModuleSources& sources, const std::string& name_for_errors);
+// Throws Error{format} on graphs that no module has: too deep, too large, two members of one name, text that is not UTF-8.
+Module build_module(PickleValue value, TorchStorages& storages, const ModuleSources& sources, ValueBudget& budget,
+                    const std::string& name_for_errors);
 
 }  // namespace mlff

@@ -14,9 +14,9 @@ constexpr const char* kLayout = "1";
 std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
 
 Json pack(const Module& module, const std::string& path, Safetensors& contents) {
-    Json tensors = Json::object(), children = Json::array();
+    Json tensors = Json::array(), children = Json::array();
     for (const auto& [name, tensor] : module.tensors) {
-        tensors[name] = tensor.is_parameter ? "parameter" : "buffer";
+        tensors.push_back({name, tensor.is_parameter ? "parameter" : "buffer"});
         contents.tensors.emplace_back(joined(path, name), tensor);
     }
     for (const auto& [name, child] : module.children) children.push_back({name, pack(child, joined(path, name), contents)});
@@ -31,17 +31,20 @@ public:
 
     Module module(const Json& json, const std::string& path) {
         if (!json.is_object() || !json.contains("class") || !json["class"].is_string() || !json.contains("attributes") ||
-            !json["attributes"].is_object() || !json.contains("tensors") || !json["tensors"].is_object() ||
+            !json["attributes"].is_object() || !json.contains("tensors") || !json["tensors"].is_array() ||
             !json.contains("children") || !json["children"].is_array())
             broken(path, "is no proper module");
         Module result;
         result.class_path = json["class"].get<std::string>();
         result.attributes = json["attributes"];
-        for (const auto& [name, role] : json["tensors"].items()) {
+        for (const Json& tensor : json["tensors"]) {
+            if (!tensor.is_array() || tensor.size() != 2 || !tensor[0].is_string() || (tensor[1] != "parameter" && tensor[1] != "buffer"))
+                broken(path, "has a malformed tensor");
+            const auto name = tensor[0].get<std::string>();
             const auto found = unused_.find(joined(path, name));
             if (found == unused_.end()) broken(joined(path, name), "is not among the tensors");
             result.tensors.emplace_back(name, *found->second);
-            result.tensors.back().second.is_parameter = role == "parameter";
+            result.tensors.back().second.is_parameter = tensor[1] == "parameter";
             unused_.erase(found);
         }
         for (const Json& child : json["children"]) {

@@ -10,7 +10,7 @@
 namespace mlff {
 namespace {
 
-constexpr size_t kMaxNodes = 16'000'000;
+constexpr size_t kMaxNodes = 4'000'000;
 constexpr size_t kMaxStack = 64'000'000;
 constexpr PickleId kNone = 0, kFalse = 1, kTrue = 2, kEmptyTuple = 3;
 
@@ -36,7 +36,8 @@ bool latin1_bytes(std::string_view utf8, std::string& bytes) {
 
 class PickleMachine {
 public:
-    PickleMachine(Pickle& graph, Bytes bytes, const std::string& name) : graph_(graph), bytes_(bytes), name_(name), copy_budget_(8 * bytes.size() + 4096) {}
+    PickleMachine(Pickle& graph, Bytes bytes, const std::string& name)
+        : graph_(graph), bytes_(bytes), name_(name), copy_budget_(8 * bytes.size() + 4096) {}
 
     void run() {
         graph_.nodes_.resize(4);
@@ -207,6 +208,7 @@ private:
     void stack_global() {
         const PickleId name = pop(), module = pop();
         if (node(name).kind != PickleKind::text || node(module).kind != PickleKind::text) broken("a global that is not named by text");
+        spend(node(module).text.size() + node(name).text.size());
         push(add_global(node(module).text, node(name).text));
     }
     void push_long(std::string_view digits) {  // little-endian two's complement

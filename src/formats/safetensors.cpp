@@ -119,7 +119,12 @@ void write_safetensors(const std::string& path, const Safetensors& contents) {
         header[entry->first] = {{"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
         offset = end;
     }
-    std::string text = header.dump();
+    std::string text;
+    try {
+        text = header.dump();
+    } catch (const Json::exception& error) {
+        fail(Status::argument, path, ": a name or metadata that is not UTF-8 text: ", error.what());
+    }
     text.resize((text.size() + 7) / 8 * 8, ' ');
 
     OutputFile file(path);

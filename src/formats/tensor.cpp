@@ -122,7 +122,12 @@ std::vector<double> Tensor::to_doubles() const {
     values.reserve(static_cast<size_t>(element_count()));
     const bool real = is_floating(dtype);
     for_each_element(*this, [&](const std::byte* at) {
-        values.push_back(real ? load_real(dtype, at, is_big_endian) : static_cast<double>(load_integer(dtype, at, is_big_endian)));
+        if (real)
+            values.push_back(load_real(dtype, at, is_big_endian));
+        else if (dtype == DType::uint64)
+            values.push_back(static_cast<double>(load<uint64_t>(at, is_big_endian)));
+        else
+            values.push_back(static_cast<double>(load_integer(dtype, at, is_big_endian)));
     });
     return values;
 }
@@ -132,6 +137,8 @@ std::vector<int64_t> Tensor::to_integers() const {
     std::vector<int64_t> values;
     values.reserve(static_cast<size_t>(element_count()));
     for_each_element(*this, [&](const std::byte* at) { values.push_back(load_integer(dtype, at, is_big_endian)); });
+    if (dtype == DType::uint64 && std::any_of(values.begin(), values.end(), [](int64_t value) { return value < 0; }))
+        fail(Status::format, "a tensor of uint64 holds numbers above 2^63");
     return values;
 }
 

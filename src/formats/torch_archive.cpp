@@ -34,20 +34,34 @@ public:
         const std::string_view class_name = class_path.substr(class_path.rfind('.') + 1);
         for (char& letter : file)
             if (letter == '.') letter = '/';
-        const std::string path = folder_ + "/code/" + file + ".py";
-        const ZipEntry* entry = archive_.find(path);
-        if (!entry) return {};
-        auto [found, is_new] = files_.try_emplace(path);
-        if (is_new) found->second = archive_.read(*entry);
-        const std::string_view text = text_at(found->second, 0, found->second.size());
-        const size_t begin = text.find("class " + std::string(class_name) + "(");
-        return begin == std::string_view::npos ? std::string_view() : text.substr(begin, text.find("\nclass ", begin) - begin);
+        auto [found, is_new] = files_.try_emplace(folder_ + "/code/" + file + ".py");
+        if (is_new) read(found->first, found->second);
+        const auto text = found->second.classes.find(class_name);
+        return text == found->second.classes.end() ? std::string_view() : text->second;
     }
 
 private:
+    struct File {
+        std::vector<std::byte> bytes;
+        std::map<std::string_view, std::string_view> classes;  // text of each, by its name
+    };
+
+    void read(const std::string& path, File& file) const {
+        const ZipEntry* entry = archive_.find(path);
+        if (!entry) return;
+        file.bytes = archive_.read(*entry);
+        std::string_view rest = text_at(file.bytes, 0, file.bytes.size());
+        while (!rest.empty()) {
+            const std::string_view text = rest.substr(0, rest.find("\nclass ", 1));
+            rest.remove_prefix(text.size());
+            const size_t name = text.find("class ") + 6;
+            if (name == 6 || name == 7) file.classes.emplace(text.substr(name, text.find('(', name) - name), text);
+        }
+    }
+
     const ZipArchive& archive_;
     std::string folder_;
-    std::map<std::string, std::vector<std::byte>> files_;
+    std::map<std::string, File> files_;
 };
 
 struct Contents {
@@ -67,8 +81,14 @@ struct Contents {
          ", expected a saved torch.nn.Module");
 }
 
-Contents read_contents(Bytes bytes, const std::string& name, std::vector<std::shared_ptr<const void>>& memory, int nesting) {
+Contents read_contents(Bytes bytes, const std::string& name, std::vector<std::shared_ptr<const void>>& memory, ValueBudget& budget,
+                       int nesting) {
     const ZipArchive archive(bytes, name);
+    if (nesting > 0) {
+        size_t size = 0;
+        for (const ZipEntry& entry : archive.entries()) size += static_cast<size_t>(entry.size);
+        if (!budget.spend(size / 16)) fail(Status::format, name, ": too much of it");
+    }
     const std::string folder = top_folder(archive, name);
     const std::vector<std::byte> pickle_bytes = archive.read(*archive.find(folder + "/data.pkl"));
     const Pickle pickle(pickle_bytes, concat(name, " (", folder, "/data.pkl)"));
@@ -82,13 +102,13 @@ Contents read_contents(Bytes bytes, const std::string& name, std::vector<std::sh
         sources.open_nested = [&](std::string_view text) {
             const auto* begin = reinterpret_cast<const std::byte*>(text.data());
             auto copy = std::make_shared<const std::vector<std::byte>>(begin, begin + text.size());
-            Module nested = read_contents(*copy, name + " (generated code)", memory, nesting + 1).root;
+            Module nested = read_contents(*copy, name + " (generated code)", memory, budget, nesting + 1).root;
             if (!nested.tensors.empty()) memory.push_back(std::move(copy));
             nested.children.clear();  // only buffers of the top module are of use
             return nested;
         };
     Contents contents;
-    contents.root = build_module(pickle.root(), storages, sources, name);
+    contents.root = build_module(pickle.root(), storages, sources, budget, name);
     contents.is_script = pickle.root().class_name().substr(0, 9) == "__torch__";
     return contents;
 }
@@ -98,7 +118,8 @@ Contents read_contents(Bytes bytes, const std::string& name, std::vector<std::sh
 ModuleFile read_torch_archive(Bytes bytes, const std::string& path) {
     ModuleFile file;
     file.path = path;
-    Contents contents = read_contents(bytes, path, file.memory, 0);
+    ValueBudget budget;
+    Contents contents = read_contents(bytes, path, file.memory, budget, 0);
     file.root = std::move(contents.root);
     file.container = contents.is_script ? "TorchScript archive" : "torch module";
     return file;

@@ -60,6 +60,10 @@ std::optional<std::vector<int64_t>> integers(PickleValue value) {
     return numbers;
 }
 
+bool is_parameter_call(std::string_view function) {
+    return function == "torch._utils._rebuild_parameter" || function == "torch._utils._rebuild_parameter_with_state";
+}
+
 }  // namespace
 
 template <class... Parts>
@@ -108,18 +112,20 @@ TorchStorages::Storage TorchStorages::storage(PickleValue persistent, std::strin
     if (!result.dtype && type != "torch.UntypedStorage" && type != "torch.storage.UntypedStorage")
         fail(Status::unsupported, name_, ": tensor '", tensor_name, "' is kept in a ", type, ", which mlff does not read");
     result.bytes = storage_bytes(id[2].text(), tensor_name);
-    const auto stored = static_cast<int64_t>(result.bytes.size() / (result.dtype ? dtype_size(*result.dtype) : 1));
-    if (id[4].integer() != stored)
-        broken(tensor_name, "expects ", id[4].integer(), " elements in storage '", id[2].text(), "', which has ", stored);
+    const size_t element_size = result.dtype ? dtype_size(*result.dtype) : 1;
+    const size_t size = result.bytes.size();
+    if (size % element_size != 0 || id[4].integer() != static_cast<int64_t>(size / element_size))
+        broken(tensor_name, "expects ", id[4].integer(), " elements of ", element_size, " bytes in storage '", id[2].text(), "', which has ",
+               size, " bytes");
     return result;
 }
 
 std::optional<Tensor> TorchStorages::tensor(PickleValue value, std::string_view name) {
     const std::string_view function = value.class_name();
     const PickleValue arguments = value.arguments();
-    if (function == "torch._utils._rebuild_parameter" || function == "torch._utils._rebuild_parameter_with_state") {
+    if (is_parameter_call(function)) {
         if (arguments.size() < 1) broken(name, "is a parameter without a tensor");
-        if (arguments[0].id() == value.id() || arguments[0].class_name() == function) broken(name, "is a parameter of a parameter");
+        if (is_parameter_call(arguments[0].class_name())) broken(name, "is a parameter of a parameter");
         std::optional<Tensor> parameter = tensor(arguments[0], name);
         if (!parameter) broken(name, "is a parameter without a tensor");
         parameter->is_parameter = true;

@@ -24,8 +24,9 @@ constexpr size_t kEnd64LocatorSize = 20;
 constexpr size_t kDirectoryHeaderSize = 46;
 constexpr size_t kLocalHeaderSize = 30;
 constexpr uint64_t kMaxEntries = 1'000'000;
-constexpr uint64_t kMaxInflatedSize = uint64_t{1} << 31;  // deflated members of a model file are source text
-constexpr uint64_t kMaxDeflateRatio = 1040;               // deflate itself cannot exceed about 1032
+// Torch deflates only source text. All deflated members together may have this size plus so many times that of the file.
+constexpr uint64_t kMaxInflatedSize = uint64_t{1} << 24;
+constexpr uint64_t kMaxInflatedRatio = 32;
 
 // The end record is the last thing in the file but for a comment of at most 65535 bytes.
 size_t find_end_record(Bytes bytes) {
@@ -129,9 +130,11 @@ void ZipArchive::read_directory() {
         entries_.push_back(std::move(entry));
         at += kDirectoryHeaderSize + name_size + extra_size + comment_size;
     }
+    if (at != directory_end) broken("the directory of ", size, " bytes holds more than its ", count, " entries");
     for (size_t i = 0; i < entries_.size(); ++i)
         if (!index_.emplace(entries_[i].name, i).second) broken("two entries are called '", entries_[i].name, "'");
     refuse_overlaps(offset);
+    refuse_bombs();
 }
 
 void ZipArchive::locate_data(ZipEntry& entry) const {
@@ -151,8 +154,6 @@ void ZipArchive::locate_data(ZipEntry& entry) const {
         broken("entry '", entry.name, "' claims ", entry.compressed_size, " bytes but the file ends before");
     if (!entry.is_deflated && entry.size != entry.compressed_size)
         broken("stored entry '", entry.name, "' has two different sizes");
-    if (entry.is_deflated && (entry.size > kMaxInflatedSize || entry.size / kMaxDeflateRatio > entry.compressed_size))
-        broken("entry '", entry.name, "' would inflate from ", entry.compressed_size, " to ", entry.size, " bytes");
 }
 
 void ZipArchive::refuse_overlaps(uint64_t directory_offset) const {
@@ -167,12 +168,24 @@ void ZipArchive::refuse_overlaps(uint64_t directory_offset) const {
     }
 }
 
+void ZipArchive::refuse_bombs() const {
+    const uint64_t limit = kMaxInflatedSize + kMaxInflatedRatio * bytes_.size();
+    uint64_t total = 0;
+    for (const ZipEntry& entry : entries_) {
+        if (!entry.is_deflated) continue;
+        if (entry.size > limit - total)
+            broken("entry '", entry.name, "' would inflate from ", entry.compressed_size, " to ", entry.size, " bytes");
+        total += entry.size;
+    }
+}
+
 const ZipEntry* ZipArchive::find(std::string_view name) const {
     const auto found = index_.find(name);
     return found == index_.end() ? nullptr : &entries_[found->second];
 }
 
 void ZipArchive::check_crc(const ZipEntry& entry, Bytes contents) const {
+    if (!has_checksums_) return;
     const auto found = crc32_z(0, reinterpret_cast<const Bytef*>(contents.data()), contents.size());
     if (found != entry.crc32) broken("the contents of entry '", entry.name, "' do not match their CRC");
 }
@@ -192,11 +205,12 @@ std::vector<std::byte> ZipArchive::read(const ZipEntry& entry) const {
     std::vector<std::byte> contents(static_cast<size_t>(entry.size));
     z_stream stream{};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
-    // Bounded by kMaxInflatedSize and by the file, hence by 32 bits each (see locate_data).
-    const size_t available = std::min<size_t>(static_cast<size_t>(entry.compressed_size), std::numeric_limits<uInt>::max());
+    constexpr uint64_t kMaxOnePass = std::numeric_limits<uInt>::max();
+    if (entry.size > kMaxOnePass || entry.compressed_size > kMaxOnePass)
+        broken("entry '", entry.name, "' is compressed and larger than 4 GiB");
     std::byte empty{};
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes_.data() + entry.data_offset));
-    stream.avail_in = static_cast<uInt>(available);
+    stream.avail_in = static_cast<uInt>(entry.compressed_size);
     stream.next_out = reinterpret_cast<Bytef*>(contents.empty() ? &empty : contents.data());
     stream.avail_out = static_cast<uInt>(contents.size());
     const int status = inflate(&stream, Z_FINISH);

@@ -45,6 +45,7 @@ private:
     void read_directory();
     void locate_data(ZipEntry& entry) const;
     void refuse_overlaps(uint64_t directory_offset) const;
+    void refuse_bombs() const;
     void check_crc(const ZipEntry& entry, Bytes contents) const;
     template <class... Parts>
     [[noreturn]] void broken(const Parts&... parts) const;
@@ -52,6 +53,7 @@ private:
     Bytes bytes_;
     std::string name_;
     std::vector<ZipEntry> entries_;
+    bool has_checksums_ = false;  // torch can be told to write none: then all are zero
     std::unordered_map<std::string_view, size_t> index_;
 };
 

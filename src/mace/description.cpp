@@ -40,7 +40,7 @@ std::vector<int> small_integers(const Json* list) {
     std::vector<int> values;
     if (list && list->is_array())
         for (const Json& value : *list)
-            if (value.is_number_integer() && std::abs(value.get<int64_t>()) < 1'000'000) values.push_back(value.get<int>());
+            if (value.is_number_integer() && std::abs(value.get<double>()) < 1e6) values.push_back(value.get<int>());
     return values;
 }
 

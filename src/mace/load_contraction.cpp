@@ -2,6 +2,8 @@
 // The symmetric contraction as one sparse polynomial, from dense U tensors (MACE) or from lists of paths (cuequivariance).
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "mace/loaders.h"
 
@@ -30,7 +32,8 @@ int count_rows(const ModuleReader& reader, const Irreps& irreps, int channel_cou
 
 // Sorts the rows of a term and adds it; the polynomial does not care about the order of its factors.
 void add_term(std::vector<RowTerm>& terms, int out_row, Term term) {
-    std::sort(term.rows.begin(), term.rows.begin() + term.order);
+    for (size_t i = 1; i < static_cast<size_t>(term.order); ++i)
+        for (size_t j = i; j > 0 && term.rows[j] < term.rows[j - 1]; --j) std::swap(term.rows[j], term.rows[j - 1]);
     terms.push_back({out_row, term});
 }
 

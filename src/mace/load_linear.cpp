@@ -48,6 +48,7 @@ void check_instructions(const ModuleReader& reader, const Linear& linear, bool i
 
 // Cuts the flat weights into paths; [in][element][out] in the file becomes [element][in][out].
 void fill_paths(const ModuleReader& reader, Linear& linear) {
+    if (linear.in.dimension() == 0 || linear.out.dimension() == 0) reader.malformed("maps nothing, or to nothing");
     linear.paths = default_paths(linear.in, linear.out);
     int64_t expected = 0;
     for (const Linear::Path& path : linear.paths)

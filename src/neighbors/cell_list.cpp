@@ -57,24 +57,28 @@ struct CellList::Survey {
     int64_t refused = std::numeric_limits<int64_t>::max();  // the first atom that cannot be used
     double farthest = 0;                                    // largest coordinate, angstrom
     Vec3 most_wraps{};
-    Vec3 lowest;  // fractional coordinates
+    Vec3 lowest;  // of the fractional coordinates
     Vec3 highest;
+    Vec3 sum{};
+    Vec3 sum_of_squares{};
 
     Survey() {
         lowest.fill(std::numeric_limits<double>::max());
         highest.fill(std::numeric_limits<double>::lowest());
     }
 
-    void add(const Lattice& lattice, const double* x, int64_t atom) {
-        const double distance = largest_component({x[0], x[1], x[2]});
-        const Vec3 f = fractional(lattice, x);
-        bool usable = distance <= kFarthestAtom && !std::isnan(x[0] + x[1] + x[2]);
+    void add(const Lattice& axes, const double* position, int64_t atom) {
+        const double distance = largest_component({position[0], position[1], position[2]});
+        const Vec3 f = fractional(axes, position);
+        bool usable = distance <= kFarthestAtom && !std::isnan(position[0] + position[1] + position[2]);
         for (size_t k = 0; k < 3; ++k) {
-            const double wraps = lattice.periodic[k] ? std::abs(std::floor(f[k])) : 0;
+            const double wraps = axes.periodic[k] ? std::abs(std::floor(f[k])) : 0;
             usable = usable && wraps <= kMostWraps;
             most_wraps[k] = std::max(most_wraps[k], wraps);
             lowest[k] = std::min(lowest[k], f[k]);
             highest[k] = std::max(highest[k], f[k]);
+            sum[k] += f[k];
+            sum_of_squares[k] += f[k] * f[k];
         }
         farthest = std::max(farthest, distance);
         if (!usable) refused = std::min(refused, atom);
@@ -87,19 +91,21 @@ struct CellList::Survey {
             most_wraps[k] = std::max(most_wraps[k], other.most_wraps[k]);
             lowest[k] = std::min(lowest[k], other.lowest[k]);
             highest[k] = std::max(highest[k], other.highest[k]);
+            sum[k] += other.sum[k];
+            sum_of_squares[k] += other.sum_of_squares[k];
         }
     }
 };
 
 void CellList::build(const SystemView& system, double search_reach, ThreadTeam& team) {
-    if (system.atom_count < 0) fail(Status::argument, "The system has ", system.atom_count, " atoms.");
+    if (system.atom_count < 0) fail(Status::argument, "the system has ", system.atom_count, " atoms");
     if (system.atom_count > std::numeric_limits<int32_t>::max())
-        fail(Status::system, "The system has ", system.atom_count, " atoms, the limit is ",
-             std::numeric_limits<int32_t>::max(), ".");
+        fail(Status::system, "the system has ", system.atom_count, " atoms, the limit is ",
+             std::numeric_limits<int32_t>::max());
     reach = std::min(search_reach, 4 * kFarthestAtom);  // no two atoms are farther apart
     lattice = make_lattice(system);
     const Survey survey = survey_atoms(system, team);
-    place_grid(survey);
+    place_grid(survey, system.atom_count);
     choose_margins(survey);
     check_reach(system.atom_count);
     choose_bins(system.atom_count);
@@ -119,22 +125,28 @@ CellList::Survey CellList::survey_atoms(const SystemView& system, ThreadTeam& te
     if (whole.refused >= system.atom_count) return whole;
     const double* at = system.positions + 3 * whole.refused;
     if (!std::isfinite(at[0]) || !std::isfinite(at[1]) || !std::isfinite(at[2]))
-        fail(Status::system, "The position of atom ", whole.refused, " is not finite.");
-    fail(Status::system, "Atom ", whole.refused, " at (", at[0], ", ", at[1], ", ", at[2],
-         ") angstrom is too far away: the limits are ", kFarthestAtom, " angstrom and ", kMostWraps, " cells.");
+        fail(Status::system, "the position of atom ", whole.refused, " is not finite");
+    fail(Status::system, "atom ", whole.refused, " at (", at[0], ", ", at[1], ", ", at[2],
+         ") angstrom is too far away: the limits are ", kFarthestAtom, " angstrom and ", kMostWraps, " cells");
 }
 
-void CellList::place_grid(const Survey& survey) {
-    Vec3 middle{};
+// Where nothing repeats, the grid covers the bulk of the atoms, and those beyond it fall into the outermost bins:
+// bins d apart still are at least d - 1 widths apart, and one stray atom does not spread the grid over a vacuum.
+void CellList::place_grid(const Survey& survey, int64_t atom_count) {
+    const double atoms = static_cast<double>(std::max<int64_t>(atom_count, 1));
     for (size_t k = 0; k < 3; ++k) {
-        const double extent = std::max(survey.highest[k] - survey.lowest[k], 0.0);
-        grid_origin_[k] = lattice.periodic[k] || survey.highest[k] < survey.lowest[k] ? 0 : survey.lowest[k];
-        grid_length_[k] = lattice.periodic[k] ? 1 : std::max(extent, 1e-3 * reach);
-        middle[k] = grid_origin_[k] + grid_length_[k] / 2;
+        const double mean = survey.sum[k] / atoms;
+        const double deviation = std::sqrt(std::max(survey.sum_of_squares[k] / atoms - mean * mean, 0.0));
+        const double low = atom_count == 0 ? 0 : std::max(survey.lowest[k], mean - 3 * deviation);
+        const double high = atom_count == 0 ? 0 : std::min(survey.highest[k], mean + 3 * deviation);
+        grid_origin_[k] = lattice.periodic[k] ? 0 : low;
+        grid_length_[k] = lattice.periodic[k] ? 1 : std::max(high - low, 1e-3 * reach);
     }
-    for (size_t axis = 0; axis < 3; ++axis)
-        grid_middle_[axis] = middle[0] * lattice.vectors[0][axis] + middle[1] * lattice.vectors[1][axis] +
-                             middle[2] * lattice.vectors[2][axis];
+    for (size_t axis = 0; axis < 3; ++axis) {
+        grid_middle_[axis] = 0;
+        for (size_t k = 0; k < 3; ++k)
+            grid_middle_[axis] += (grid_origin_[k] + grid_length_[k] / 2) * lattice.vectors[k][axis];
+    }
 }
 
 // Single precision: a wrapped position is at most M from the middle of the grid, its image T farther. Rounding
@@ -143,14 +155,15 @@ void CellList::place_grid(const Survey& survey) {
 // roundings of numbers no larger than the farthest atom plus what wrapping subtracts from it.
 void CellList::choose_margins(const Survey& survey) {
     const double edges = length(lattice.vectors[0]) * length(lattice.vectors[1]) * length(lattice.vectors[2]);
-    double single = reach;
-    double twice = survey.farthest;
+    double wrapped = reach;
+    double unwrapped = survey.farthest;
     for (size_t k = 0; k < 3; ++k) {
         const double largest = largest_component(lattice.vectors[k]);
-        single += (grid_length_[k] + 2 * reach / lattice.height[k]) * largest;
-        twice += survey.most_wraps[k] * largest;
+        const double extent = lattice.periodic[k] ? 1 : std::max(survey.highest[k] - survey.lowest[k], reach);
+        wrapped += (extent + 2 * reach / lattice.height[k]) * largest;
+        unwrapped += survey.most_wraps[k] * largest;
     }
-    filter_margin = 8 * double{std::numeric_limits<float>::epsilon()} * single + 32 * kEpsilon * twice;
+    filter_margin = 8 * double{std::numeric_limits<float>::epsilon()} * wrapped + 32 * kEpsilon * unwrapped;
     // edges / volume bounds the condition number of the inverse.
     bin_margin = 16 * kEpsilon * (survey.farthest + reach) * edges / lattice.volume;
 }
@@ -164,14 +177,14 @@ void CellList::check_reach(int64_t atom_count) const {
         }
         const double images = (reach + filter_margin + 2 * bin_margin) / lattice.height[k];
         if (!(images <= kMostImages))
-            fail(Status::system, "A cutoff of ", reach, " angstrom needs ", std::ceil(images),
-                 " images in direction ", k, " of the cell, the limit is ", kMostImages, ".");
+            fail(Status::system, "a cutoff (plus skin) of ", reach, " angstrom needs ", std::ceil(images),
+                 " images in direction ", k, " of the cell, the limit is ", kMostImages);
     }
     const double sphere = 4.0 / 3 * std::numbers::pi * reach * reach * reach;
     const double neighbors = static_cast<double>(atom_count) * sphere / volume;
     if (neighbors > kMostNeighbors)
-        fail(Status::system, "A cutoff of ", reach, " angstrom gives about ", neighbors,
-             " neighbours per atom, the limit is ", kMostNeighbors, ".");
+        fail(Status::system, "a cutoff (plus skin) of ", reach, " angstrom gives about ", neighbors,
+             " neighbours per atom, the limit is ", kMostNeighbors);
 }
 
 void CellList::choose_bins(int64_t atom_count) {
@@ -195,7 +208,7 @@ int32_t CellList::bin_of(const double* position) const {
     std::array<int32_t, 3> index;
     for (size_t k = 0; k < 3; ++k) {
         const double inside = lattice.periodic[k] ? f[k] - std::floor(f[k]) : f[k] - grid_origin_[k];
-        index[k] = std::clamp(static_cast<int32_t>(inside / bin_width[k]), 0, bin_count[k] - 1);
+        index[k] = static_cast<int32_t>(std::clamp(inside / bin_width[k], 0.0, bin_count[k] - 1.0));
     }
     return (index[2] * bin_count[1] + index[1]) * bin_count[0] + index[0];
 }

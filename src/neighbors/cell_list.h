@@ -2,7 +2,7 @@
 // Atoms sorted into the bins of a grid that follows the lattice.
 //
 // Bins are numbered with direction 0 fastest: neighbouring bins along direction 0 hold one contiguous run of
-// sorted atoms. Periodic directions are wrapped into the cell; others are binned between the outermost atoms.
+// sorted atoms. Periodic directions are wrapped into the cell; in others the outermost bins have no outer end.
 #pragma once
 
 #include <array>
@@ -45,7 +45,7 @@ struct CellList {
 private:
     struct Survey;
     Survey survey_atoms(const SystemView& system, ThreadTeam& team);
-    void place_grid(const Survey& survey);
+    void place_grid(const Survey& survey, int64_t atom_count);
     void choose_margins(const Survey& survey);
     void check_reach(int64_t atom_count) const;
     void choose_bins(int64_t atom_count);

@@ -129,7 +129,7 @@ int64_t EdgeArrays::reverse_of(int64_t receiver, int64_t edge) const {
         --low;
         ++high;
     }
-    fail(Status::internal, "An edge has no reverse edge.");
+    fail(Status::internal, "an edge has no reverse edge");
 }
 
 }  // namespace mlff

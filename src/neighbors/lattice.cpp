@@ -35,13 +35,13 @@ Vec3 perpendicular(const Vec3& axis) {
 void check_row(const SystemView& system, size_t k) {
     const Vec3& row = system.cell[k];
     for (const double value : row)
-        if (!std::isfinite(value)) fail(Status::system, "Lattice vector ", k, " of the cell is not finite.");
+        if (!std::isfinite(value)) fail(Status::system, "lattice vector ", k, " of the cell is not finite");
     if (!system.periodic[k]) return;
     if (length(row) < kShortestRow)
-        fail(Status::system, "Direction ", k, " is periodic, but lattice vector ", k, " of the cell is zero.");
+        fail(Status::system, "direction ", k, " is periodic, but lattice vector ", k, " of the cell is zero");
     if (length(row) > kLongestRow)
-        fail(Status::system, "Lattice vector ", k, " of the cell is ", length(row), " angstrom long, the limit is ",
-             kLongestRow, ".");
+        fail(Status::system, "lattice vector ", k, " of the cell is ", length(row), " angstrom long, the limit is ",
+             kLongestRow);
 }
 
 // Replaces the rows that are not given by unit vectors perpendicular to the given ones and to each other.
@@ -58,7 +58,8 @@ Mat3 complete_rows(Mat3 rows, const std::array<bool, 3>& given) {
         }
         if (count == 2 && !given[k]) {
             const Vec3 normal = cross(unit(next), unit(last));
-            if (length(normal) < kFlattest) fail(Status::system, "Two lattice vectors of the cell are nearly parallel.");
+            if (length(normal) < kFlattest)
+                fail(Status::system, "two lattice vectors of the cell are nearly parallel");
             rows[k] = unit(normal);
         }
     }
@@ -69,7 +70,7 @@ Mat3 complete_rows(Mat3 rows, const std::array<bool, 3>& given) {
 void check_not_flat(const Mat3& rows) {
     const double share = std::abs(dot(cross(unit(rows[0]), unit(rows[1])), unit(rows[2])));
     if (!(share > kFlattest))
-        fail(Status::system, "The cell is flat: its volume is ", share, " of the product of its edges.");
+        fail(Status::system, "the cell is flat: its volume is ", share, " of the product of its edges");
 }
 
 }  // namespace

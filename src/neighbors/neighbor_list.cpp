@@ -38,11 +38,11 @@ namespace {
 
 void check_options(const NeighborOptions& options) {
     if (!(options.cutoff > 0) || !std::isfinite(options.cutoff))
-        fail(Status::argument, "The cutoff must be positive and finite, not ", options.cutoff, ".");
+        fail(Status::argument, "the cutoff must be positive and finite, not ", options.cutoff);
     if (!(options.skin >= 0) || !std::isfinite(options.skin))
-        fail(Status::argument, "The skin must be zero or positive and finite, not ", options.skin, ".");
+        fail(Status::argument, "the skin must be zero or positive and finite, not ", options.skin);
     if (options.half && options.want_reverse)
-        fail(Status::argument, "A half list has no reverse edges.");
+        fail(Status::argument, "a half list has no reverse edges");
 }
 
 }  // namespace

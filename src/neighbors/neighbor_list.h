@@ -42,7 +42,7 @@ struct Edges {
 
 inline Vec3 shift_vector(const Mat3& cell, int s0, int s1, int s2) {
     Vec3 sum;
-    for (int k = 0; k < 3; ++k) sum[k] = (s0 * cell[0][k] + s1 * cell[1][k]) + s2 * cell[2][k];
+    for (size_t k = 0; k < 3; ++k) sum[k] = (s0 * cell[0][k] + s1 * cell[1][k]) + s2 * cell[2][k];
     return sum;
 }
 inline Vec3 edge_vector(const double* receiver, const double* sender, const Vec3& shift) {

@@ -79,7 +79,8 @@ double bin_diameter(const CellList& cells, size_t direction) {
     return 1 + 2 * cells.bin_margin / (cells.bin_width[direction] * cells.lattice.height[direction]) + 1e-9;
 }
 
-// How far apart, in fractional coordinates, atoms are whose bins are `offset` apart along a direction.
+// How far apart, in fractional coordinates, atoms are whose bins are `offset` apart along a direction. Where
+// nothing repeats only the near end is right, but only that is used: such directions are perpendicular to others.
 Interval separation(const CellList& cells, size_t direction, int offset) {
     const double diameter = bin_diameter(cells, direction);
     return {(offset - diameter) * cells.bin_width[direction], (offset + diameter) * cells.bin_width[direction]};

@@ -26,7 +26,8 @@ inline std::array<int32_t, 3> unpack_image(uint32_t image) {
 }
 
 // The shift between the positions as given, for two sites of which the sender is moved to this image.
-inline std::array<int32_t, 3> pair_shift(const Site& receiver, const Site& sender, const std::array<int32_t, 3>& image) {
+inline std::array<int32_t, 3> pair_shift(const Site& receiver, const Site& sender,
+                                         const std::array<int32_t, 3>& image) {
     return {image[0] + receiver.wrap[0] - sender.wrap[0], image[1] + receiver.wrap[1] - sender.wrap[1],
             image[2] + receiver.wrap[2] - sender.wrap[2]};
 }

@@ -343,9 +343,23 @@ TEST_CASE("no atoms and one atom") {
     CHECK(list.edges().edge_count == 0);
 }
 
+TEST_CASE("stray atoms do not spread the grid over a vacuum") {
+    Random random(15);
+    Atoms atoms = liquid(random, 7);
+    atoms.periodic = {false, false, false};
+    const std::array<double, 12> stray = {1e5, -1e5, 2e5, 1e5, -1e5, 2e5 + 1, -3e5, 0, 0, 1e5, 1e5, 1e5};
+    atoms.positions.insert(atoms.positions.end(), stray.begin(), stray.end());
+    for (const bool periodic : {false, true}) {
+        atoms.periodic[1] = periodic;
+        NeighborList list(with_cutoff(4.0));
+        list.update(atoms.view(), team());
+        CHECK(matches_oracle(list, atoms.view()));
+    }
+}
+
 TEST_CASE("a boundless cutoff finds all pairs of a cluster") {
     Atoms atoms;
-    for (int k = 0; k < 30; ++k) atoms.positions.push_back(k % 3 == 0 ? 1e8 * k : k);
+    for (int k = 0; k < 30; ++k) atoms.positions.push_back(k % 3 == 0 ? 1e7 * k : k);
     NeighborList list(with_cutoff(1e300));
     list.update(atoms.view(), team());
     CHECK(list.edges().edge_count == 90);
@@ -529,11 +543,11 @@ TEST_CASE("systems that cannot be searched are refused with a reason") {
     CHECK(contains(refusal(bad, 3), "atom 1 is not finite"));
     bad = atoms;
     bad.positions[3] = 1e12;
-    CHECK(contains(refusal(bad, 3), "Atom 1"));
+    CHECK(contains(refusal(bad, 3), "atom 1 at"));
     bad = atoms;
     bad.cell[0][0] = 1e-3;
     bad.positions[3] = 2e6;
-    CHECK(contains(refusal(bad, 0.1), "Atom 1"));
+    CHECK(contains(refusal(bad, 0.1), "atom 1 at"));
     bad = atoms;
     bad.cell[2] = {0, 0, 0};
     CHECK(contains(refusal(bad, 3), "lattice vector 2 of the cell is zero"));
@@ -548,10 +562,10 @@ TEST_CASE("systems that cannot be searched are refused with a reason") {
     CHECK(contains(refusal(bad, 3), "parallel"));
     bad = atoms;
     bad.cell[1][2] = infinity;
-    CHECK(contains(refusal(bad, 3), "Lattice vector 1"));
+    CHECK(contains(refusal(bad, 3), "lattice vector 1"));
     bad = atoms;
     bad.cell[1] = {0, 1e200, 0};
-    CHECK(contains(refusal(bad, 3), "Lattice vector 1"));
+    CHECK(contains(refusal(bad, 3), "lattice vector 1"));
     CHECK(contains(refusal(atoms, 2003), "501 images in direction 0 of the cell, the limit is 500"));
     CHECK(contains(refusal(atoms, 1990), "neighbours per atom, the limit is 1e+06"));
     SystemView huge = atoms.view();

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// Everything that is known of an edge before the first layer: harmonics of its direction, radial functions of its length.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/threads.h"
+#include "mace/weights.h"
+#include "neighbors/neighbor_list.h"
+
+namespace mlff::mace::reference {
+
+struct EdgeData {
+    const Edges* list = nullptr;
+    const int* elements = nullptr;      // [atom]
+    std::vector<int64_t> receiver;      // [edge]
+    std::vector<int64_t> first_sent;    // [atom + 1]: the edges that an atom sends are sent[first_sent[atom]] ...
+    std::vector<int64_t> sent;          // [edge]
+    size_t harmonic_count = 0;
+    size_t basis_count = 0;
+    std::vector<double> harmonics;      // [edge][harmonic_count]
+    std::vector<double> basis;          // [edge][basis_count]
+    std::vector<double> cutoff;         // [edge]; 1 where the basis has it already
+    std::vector<double> harmonics_gradient;
+    std::vector<double> basis_gradient;
+    std::vector<double> cutoff_gradient;
+    std::vector<double> distance_gradient;  // [edge], what does not pass through the basis (pair repulsion)
+};
+
+// Fills all of it; the gradients become zero. MACE takes harmonics of the vector from neighbour to centre, which is minus
+// the vector of our edge.
+void compute_edges(const Weights& weights, const Edges& edges, const int* elements, EdgeData& data, ThreadTeam& team);
+
+// vector_gradient[edge][3] = dE / d(vector of our edge), from the gradients in `data`.
+void reverse_edges(const Weights& weights, const EdgeData& data, std::vector<double>& vector_gradient, ThreadTeam& team);
+
+}  // namespace mlff::mace::reference

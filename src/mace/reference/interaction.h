@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// The interaction of one layer: messages from the neighbours, summed, scaled and mixed. See `Interaction` for the formulas.
+#pragma once
+
+#include <vector>
+
+#include "mace/reference/edge_data.h"
+
+namespace mlff::mace::reference {
+
+// What the forward pass leaves for the reverse pass; all [atom][...] but edge_weights.
+struct InteractionState {
+    std::vector<double> up;            // g = up(h)
+    std::vector<double> down;          // of the features that the networks see, if any
+    std::vector<double> edge_weights;  // [edge][weight_count], cutoff included
+    std::vector<double> divisor;       // [atom]
+    std::vector<double> scaled;        // message(sum) / divisor
+    std::vector<double> gate_input;
+    std::vector<double> basis;         // m: what goes into the contraction
+};
+
+// features: h, [atom][up.in.dimension()]
+void compute_interaction(const Interaction& interaction, const EdgeData& edges, const double* features,
+                         InteractionState& state, ThreadTeam& team);
+
+// Adds the gradients of the edges to `edges`, and those of h to features_gradient unless that is nullptr.
+void reverse_interaction(const Interaction& interaction, const InteractionState& state, const double* basis_gradient,
+                         EdgeData& edges, double* features_gradient, ThreadTeam& team);
+
+}  // namespace mlff::mace::reference

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# scripts/detect-env: its JSON is valid whatever the machine has, and says what is there.
+source "$(dirname "${BASH_SOURCE[0]}")/helpers.sh"
+python=$(command -v python3) || skip "no python3"
+
+# value EXPRESSION: of the report in $temporary/report.json
+value() { "$python" -c "import json, sys; report = json.load(open(sys.argv[1])); print($1)" "$temporary/report.json"; }
+report() { env "$@" "$(command -v bash)" "$scripts/detect-env" --json >"$temporary/report.json"; }
+
+echo "this machine"
+report
+"$python" -m json.tool "$temporary/report.json" >/dev/null
+expect_same "$(value 'report["system"]')" Linux
+expect_same "$(value 'report["architecture"]')" "$(uname -m)"
+expect_same "$(value 'report["cores"]')" "$(nproc)"
+expect_same "$(value 'report["cmake"] is not None and report["memory_bytes"] > 2**20 and len(report["pythons"]) > 0')" True
+expect_exit 0 "$scripts/detect-env"
+expect_text "$(cat "$temporary/output")" "$(uname -m)"
+
+echo "no program on PATH at all"
+mkdir "$temporary/empty"
+report PATH="$temporary/empty"
+"$python" -m json.tool "$temporary/report.json" >/dev/null
+expect_same "$(value 'report["g++"], report["cmake"], report["valgrind"], report["pythons"]')" "(None, None, None, [])"
+expect_same "$(value 'report["system"], report["memory_bytes"] > 2**20')" "('Linux', True)"
+
+echo "two GPUs, one with odd characters in its name, by a fake nvidia-smi"
+mkdir "$temporary/fake"
+cat >"$temporary/fake/nvidia-smi" <<'SMI'
+#!/bin/sh
+echo 'NVIDIA H200, 143771, 570.86.15'
+printf 'Odd "GPU" \\ \303\251,\tInc, [N/A], 570.86.15\n'
+SMI
+chmod +x "$temporary/fake/nvidia-smi"
+report PATH="$temporary/fake:$PATH"
+expect_same "$(value 'report["gpus"][0]')" "{'name': 'NVIDIA H200', 'memory_mib': 143771}"
+expect_same "$(PYTHONIOENCODING=utf-8 value 'report["gpus"][1]["name"]')" $'Odd "GPU" \\ \303\251,\tInc'
+expect_same "$(value 'report["gpus"][1]["memory_mib"], report["nvidia_driver"]')" "(None, '570.86.15')"
+
+echo "a driver without a GPU, and one that fails"
+printf '#!/bin/sh\necho "No devices were found"\nexit 6\n' >"$temporary/fake/nvidia-smi"
+report PATH="$temporary/fake:$PATH"
+expect_same "$(value 'report["gpus"]')" "[]"
+
+echo "WSL"
+wsl() {
+    echo "$1" >"$temporary/version"
+    report -u WSL_INTEROP "${@:2}" MLFF_PROC_VERSION="$temporary/version"
+    value 'report["wsl"]'
+}
+expect_same "$(wsl 'Linux version 5.15.153.1-microsoft-standard-WSL2 (root@941d701f84f1)')" 2
+expect_same "$(wsl 'Linux version 4.4.0-19041-Microsoft (Microsoft@Microsoft.com)')" 1
+expect_same "$(wsl 'Linux version 6.1.0-18-amd64 (debian-kernel@lists.debian.org)')" None
+expect_same "$(wsl 'Linux version 6.6.0-custom (me@home)' WSL_INTEROP=/run/WSL/8_interop)" 2

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# scripts/install, both ways of using the installed library, scripts/uninstall.
+source "$(dirname "${BASH_SOURCE[0]}")/helpers.sh"
+has pkg-config || skip "no pkg-config"
+
+# Something is there before: it must be there, and the same, afterwards.
+prefix=$temporary/a\ prefix
+mkdir -p "$prefix/bin" "$prefix/share/empty"
+echo "not ours" >"$prefix/bin/stranger"
+listing() { (cd "$1" && find . -printf '%p %y %m %l\n' | sort && find . -type f -exec sha256sum {} + | sort); }
+before=$(listing "$prefix")
+
+expect_exit 3 "$scripts/uninstall" --prefix "$prefix"
+expect_text "$(cat "$temporary/output")" "not installed"
+
+echo "install, twice: the second replaces the first"
+expect_exit 0 "$scripts/install" --prefix "$prefix"
+installed=$(listing "$prefix")
+(cd "$temporary" && expect_exit 0 "$scripts/install" --prefix "a prefix")
+expect_same "$(listing "$prefix")" "$installed"
+manifest=$prefix/share/mlff/install_manifest.txt
+sort -c "$manifest"
+while read -r path; do [[ -e $prefix/$path ]] || fail "$path is in the manifest, but not there"; done <"$manifest"
+expect_same "$("$prefix/bin/mlff" --version)" "mlff $(cat "$source_dir/VERSION")"
+energy=$(command_energy "$prefix/bin/mlff")
+[[ $energy =~ ^-?[0-9]+\.[0-9]+$ && ! $energy =~ ^-?0\.0+$ ]] || fail "odd energy '$energy'"
+
+echo "find_package(mlff)"
+expect_exit 0 cmake -S "$here/consumer" -B "$temporary/consumer" -DCMAKE_PREFIX_PATH="$prefix"
+expect_exit 0 cmake --build "$temporary/consumer"
+expect_same "$("$temporary/consumer/consumer_cpp")" "$energy"
+expect_same "$("$temporary/consumer/consumer_c")" "$energy"
+
+echo "moved as a whole, with pkg-config"
+cp -a "$prefix" "$temporary/moved"
+expect_same "$(c_consumer_energy "$temporary/moved")" "$energy"
+
+echo "a file of a stranger in our way is not overwritten"
+mkdir -p "$temporary/taken/bin"
+echo "not ours" >"$temporary/taken/bin/mlff"
+expect_exit 3 "$scripts/install" --prefix "$temporary/taken"
+expect_same "$(cd "$temporary/taken" && find . | sort | tr '\n' ' ')" ". ./bin ./bin/mlff "
+
+echo "uninstall"
+echo "not ours" >"$prefix/share/mlff/stranger"
+expect_exit 0 "$scripts/uninstall" --prefix "$prefix"
+[[ -f $prefix/share/mlff/stranger ]] || fail "the file of a stranger was removed"
+rm -r "$prefix/share/mlff"
+expect_same "$(listing "$prefix")" "$before"
+
+echo "a prefix that install made goes with it"
+expect_exit 0 "$scripts/install" --prefix "$temporary/new"
+expect_exit 0 "$scripts/uninstall" --prefix "$temporary/new"
+[[ ! -e $temporary/new ]] || fail "left behind: $(find "$temporary/new")"
+
+echo "a manifest that leads out of the prefix"
+mkdir -p "$temporary/evil/share/mlff"
+echo "../a prefix/bin/stranger" >"$temporary/evil/share/mlff/install_manifest.txt"
+expect_exit 3 "$scripts/uninstall" --prefix "$temporary/evil"
+expect_same "$(listing "$prefix")" "$before"

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The library as it is built: what it exports and needs, its size, its headers, and how fast the command starts.
+source "$(dirname "${BASH_SOURCE[0]}")/helpers.sh"
+library=$MLFF_BUILD_DIR/src/libmlff.so
+program=$MLFF_BUILD_DIR/apps/mlff/mlff
+
+echo "loads without a GPU"
+"$CC" -std=c99 -pedantic-errors -Wall -Wextra -Werror "$here/load_library.c" -o "$temporary/load_library" -ldl
+CUDA_VISIBLE_DEVICES=-1 "$temporary/load_library" "$library"
+needed=$(readelf -d "$library" | grep NEEDED)
+[[ $needed != *libcud* ]] || fail "libmlff needs CUDA libraries: $needed"
+
+echo "exports only mlff_* and mace_*"
+exported=$(nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $3); print $3 }')
+expect_text "$exported" mlff_session_evaluate
+strangers=$(grep -vE '^(mlff|mace)_' <<<"$exported" || true)
+[[ -z $strangers ]] || fail "also exported: $strangers"
+for name in $(grep -ohE '\bmlff_[a-z_]+\(' "$source_dir/include/mlff/mlff.h" | tr -d '(' | sort -u); do
+    grep -qx "$name" <<<"$exported" || fail "$name is declared but not exported"
+done
+
+echo "size"
+strip -o "$temporary/stripped.so" "$library"
+size=$(stat -c %s "$temporary/stripped.so")
+limit=$((3 << 20))
+[[ ${MLFF_HAS_CUDA:-OFF} != ON ]] || limit=$((4 << 20))
+echo "$size bytes"
+[[ $size -lt $limit ]] || fail "the stripped library has $size bytes, more than $limit"
+
+echo "headers: C99, and C++17"
+while read -r header; do
+    if [[ $header == *.h ]]; then
+        "$CC" -x c -std=c99 -pedantic-errors -Wall -Wextra -Werror -fsyntax-only -I"$source_dir/include" "$header"
+    fi
+    "$CXX" -x c++ -std=c++17 -pedantic-errors -Wall -Wextra -Werror -fsyntax-only -I"$source_dir/include" "$header"
+done < <(find "$source_dir/include" -name '*.h' -o -name '*.hpp')
+
+echo "mlff --help starts fast"
+median=$(for _ in {1..10}; do time_of "$program" --help; done | sort -n | sed -n 5p)
+echo "$median ms"
+[[ $median -lt 60 ]] || fail "mlff --help took $median ms"

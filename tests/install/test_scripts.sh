@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# scripts/run is mlff, with its exit codes and the caller's directory; every script has help and refuses unknown options.
+source "$(dirname "${BASH_SOURCE[0]}")/helpers.sh"
+
+for script in run test install uninstall package detect-env; do
+    expect_exit 0 "$scripts/$script" --help
+    expect_text "$(cat "$temporary/output")" "scripts/$script"
+    expect_exit 2 "$scripts/$script" --no-such-option
+    expect_text "$(cat "$temporary/output")" "$(if [[ $script == run ]]; then echo mlff:; else echo --no-such-option; fi)"
+done
+for script in install uninstall; do expect_exit 2 "$scripts/$script" --prefix; done
+expect_exit 2 "$scripts/package" --output
+expect_exit 2 "$scripts/test" --filter
+
+echo "scripts/run: exit codes, relative paths, clean standard output"
+mkdir "$temporary/elsewhere"
+write_water "$temporary/elsewhere/water.xyz"
+cd "$temporary/elsewhere"
+expect_exit 0 "$scripts/run" eval water.xyz --device cpu --output result.xyz
+[[ -s result.xyz ]] || fail "a relative output path went astray"
+"$scripts/run" eval water.xyz --device cpu --json - 2>/dev/null | python3 -m json.tool >/dev/null
+expect_exit 3 "$scripts/run" eval not_there.xyz
+expect_exit 2 "$scripts/run" eval
+expect_exit 0 "$scripts/run"
+expect_text "$(cat "$temporary/output")" water
+
+echo "scripts/run starts fast when there is nothing to build"
+best=100000
+for _ in 1 2 3; do
+    time=$(time_of "$scripts/run" --version)
+    [[ $time -ge $best ]] || best=$time
+done
+echo "$best ms"
+[[ $best -lt 1500 ]] || fail "scripts/run --version took $best ms"
+
+if [[ $("$scripts/detect-env") =~ gpu\ +none ]]; then
+    echo "scripts/test --gpu without a GPU"
+    expect_exit 4 "$scripts/test" --gpu
+fi

@@ -32,7 +32,9 @@ has() { command -v "$1" >/dev/null; }
 
 # Prints the Debian packages that are missing for a purpose: build, test or package.
 missing_packages() {
-    has "${CXX:-g++}" || echo build-essential
+    local -a compiler
+    read -ra compiler <<<"${CXX:-g++}"
+    has "${compiler[0]}" || echo build-essential
     has cmake || echo cmake
     has ninja || echo ninja-build
     local headers='zlib.h=zlib1g-dev nlohmann/json.hpp=nlohmann-json3-dev CLI/CLI.hpp=libcli11-dev' pair probe=
@@ -47,8 +49,8 @@ missing_packages() {
     fi
     for pair in $headers; do probe+="#if !__has_include(<${pair%=*}>)"$'\n'"${pair#*=}"$'\n#endif\n'; done
     local includes=${CMAKE_PREFIX_PATH:+${CMAKE_PREFIX_PATH//:/\/include:}/include}
-    if has "${CXX:-g++}"; then
-        CPLUS_INCLUDE_PATH=$includes "${CXX:-g++}" -E -P -x c++ - <<<"$probe"
+    if has "${compiler[0]}"; then
+        CPLUS_INCLUDE_PATH=$includes "${compiler[@]}" -E -P -x c++ - <<<"$probe"
     else
         for pair in $headers; do echo "${pair#*=}"; done
     fi

@@ -10,7 +10,7 @@ namespace mlff::app {
 
 void ModelOptions::add_to(CLI::App& command) {
     command.add_option("--model", model, "a model file, or 'builtin'")->capture_default_str();
-    command.add_option("--device", session.device, "auto, cpu, cuda or cuda:INDEX")->capture_default_str();
+    command.add_option("--device", session.device, "auto, cpu, reference, cuda or cuda:INDEX")->capture_default_str();
     command.add_option("--precision", precision, "auto, mixed, fp64, fp32 or fast")->capture_default_str();
     command.add_option("--head", session.head, "one of the model's heads");
     command.add_option("--threads", session.thread_count, "0 = all cores")->capture_default_str();

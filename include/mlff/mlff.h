@@ -115,7 +115,7 @@ enum {
 
 typedef struct mlff_session_options { /* all zero but struct_size = the defaults */
     size_t struct_size;
-    const char *device;       /* "auto", "cpu", "cuda" or "cuda:1"; NULL = "auto" */
+    const char *device;       /* "auto", "cpu", "reference" (plain fp64 loops), "cuda", "cuda:1"; NULL = "auto" */
     mlff_precision precision;
     int32_t thread_count;     /* 0 = one for each core this process may use */
     const char *head;         /* one of the model's heads; NULL = the only one */

@@ -4,7 +4,11 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "mace/cpu/evaluator.h"
+#include "mace/cpu/layer_plan.h"
 #include "mace/description.h"
+#include "mace/reference/evaluator.h"
+#include "mace/weights.h"
 
 namespace mlff {
 namespace {
@@ -60,7 +64,14 @@ public:
         summary_.heads = description_.heads;
         summary_.dtype = description_.dtype;
         summary_.parameter_count = description_.parameter_count;
-        summary_.why_not_runnable = "this version of mlff reads and describes MACE files but has no MACE engine yet";
+        try {
+            weights_ = std::make_shared<const mace::Weights>(mace::load_weights(file_.root));
+            summary_.cutoff = weights_->cutoff;
+            if (weights_->fixed_head >= 0) summary_.fixed_head = weights_->fixed_head;
+            why_not_fast_ = mace::cpu::why_not_on_cpu(*weights_);
+        } catch (const Error& error) {
+            summary_.why_not_runnable = error.what();
+        }
     }
 
     const ModelSummary& summary() const override { return summary_; }
@@ -71,16 +82,31 @@ public:
         json["why_not_runnable"] = summary_.why_not_runnable.empty() ? Json() : Json(summary_.why_not_runnable);
         return json;
     }
-    Precision choose_precision(const std::string&, Precision) const override { return Precision::fp64; }
+
+    // The fast backend has mixed and fp64; models it lacks run on the reference, in fp64.
+    Precision choose_precision(const std::string& device, Precision wanted) const override {
+        const bool is_fast = device == "cpu" && why_not_fast_.empty();
+        if (wanted == Precision::automatic) return is_fast ? Precision::mixed : Precision::fp64;
+        if (wanted == Precision::fp64 || (wanted == Precision::mixed && is_fast)) return wanted;
+        if (wanted == Precision::mixed && device == "cpu") fail(Status::unsupported, "this model runs in fp64 only: ", why_not_fast_);
+        fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device, "' for MACE; fp64 is",
+             is_fast ? ", and mixed" : "");
+    }
     bool runs_on_cuda() const override { return false; }
-    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice&) const override {
-        fail(Status::unsupported, file_.path, ": ", summary_.why_not_runnable);
+
+    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
+        if (!weights_) fail(Status::unsupported, file_.path, ": ", summary_.why_not_runnable);
+        if (choice.device == "cpu" && why_not_fast_.empty())
+            return mace::cpu::make_cpu_evaluator(weights_, choice.head, choice.precision == Precision::mixed);
+        return std::make_unique<mace::reference::ReferenceEvaluator>(weights_, choice.head);
     }
 
 private:
     ModuleFile file_;
     mace::Description description_;
     ModelSummary summary_;
+    std::shared_ptr<const mace::Weights> weights_;  // null if the model cannot be run
+    std::string why_not_fast_;                      // "" if the fast CPU backend can
 };
 
 }  // namespace

@@ -24,13 +24,14 @@ struct ModelSummary {
     int layer_count = 0;
     std::vector<int> elements;       // ascending
     std::vector<std::string> heads;  // at least one
+    int fixed_head = -1;             // >= 0: the file works with this head only
     DType dtype = DType::float64;
     int64_t parameter_count = 0;
     std::string why_not_runnable;  // "" if it can be run
 };
 
 struct EvaluatorChoice {
-    std::string device;  // "cpu", "cuda:0"
+    std::string device;  // "cpu", "reference", "cuda:0"
     Precision precision = Precision::automatic;
     int head = 0;
 };

@@ -30,10 +30,10 @@ int cuda_index(const std::string& device) {
 }
 
 DeviceChoice choose_device(const Model& model, const std::string& wanted) {
-    if (wanted == "cpu") return {"cpu", "asked for"};
+    if (wanted == "cpu" || wanted == "reference") return {wanted, "asked for"};
     const int index = cuda_index(wanted);
     if (wanted != "auto" && index < 0)
-        fail(Status::argument, "device '", wanted, "' is none of auto, cpu, cuda, cuda:0, cuda:1, ...");
+        fail(Status::argument, "device '", wanted, "' is none of auto, cpu, reference, cuda, cuda:0, cuda:1, ...");
     if (wanted == "auto" && !model.runs_on_cuda()) return {"cpu", "this model has no CUDA engine"};
     const GpuInventory& inventory = gpu_inventory();
     if (wanted == "auto") {
@@ -50,6 +50,9 @@ DeviceChoice choose_device(const Model& model, const std::string& wanted) {
 int choose_head(const ModelSummary& summary, const std::string& wanted) {
     std::string list;
     for (const std::string& head : summary.heads) list += (list.empty() ? "'" : ", '") + head + "'";
+    const bool is_fixed = summary.fixed_head >= 0 && static_cast<size_t>(summary.fixed_head) < summary.heads.size();
+    if (is_fixed && (wanted.empty() || wanted == summary.heads[static_cast<size_t>(summary.fixed_head)])) return summary.fixed_head;
+    if (is_fixed) fail(Status::argument, "the file works with head '", summary.heads[static_cast<size_t>(summary.fixed_head)], "' only, not '", wanted, "'");
     if (wanted.empty()) {
         if (summary.heads.size() > 1) fail(Status::argument, "the model has several heads, choose one of ", list);
         return 0;

@@ -11,7 +11,7 @@
 namespace mlff {
 
 struct SessionOptions {
-    std::string device = "auto";  // auto, cpu, cuda, cuda:1
+    std::string device = "auto";  // auto, cpu, reference (plain fp64 loops), cuda, cuda:1
     Precision precision = Precision::automatic;
     int thread_count = 0;   // 0 = all cores
     std::string head;       // "" = the only one

@@ -21,6 +21,8 @@ Json parse_untrusted_json(std::string_view text, const std::string& where) {
             fail(Status::format, where, ": JSON key '", value.get<std::string>(), "' occurs twice in one object");
         return true;
     };
+    // The parser would take a zero byte for the end and ignore the rest.
+    if (text.find('\0') != std::string_view::npos) fail(Status::format, where, ": malformed JSON: a zero byte");
     try {
         return Json::parse(text, check);
     } catch (const Json::exception& error) {

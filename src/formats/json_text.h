@@ -9,7 +9,7 @@
 
 namespace mlff {
 
-// Refuses what nlohmann's parser would let pass: duplicate keys and nesting deeper than 400.
+// Refuses what nlohmann's parser would let pass: duplicate keys, zero bytes and nesting deeper than 400.
 // Throws Error{format}; the message begins with `where`.
 nlohmann::json parse_untrusted_json(std::string_view text, const std::string& where);
 

@@ -127,6 +127,7 @@ void ZipArchive::read_directory() {
             field += 4 + length;
         }
         locate_data(entry);
+        has_checksums_ = has_checksums_ || entry.crc32 != 0;
         entries_.push_back(std::move(entry));
         at += kDirectoryHeaderSize + name_size + extra_size + comment_size;
     }

@@ -23,8 +23,7 @@ struct RowTerm {
 int count_rows(const ModuleReader& reader, const Irreps& irreps, int channel_count) {
     int rows = 0;
     for (const IrrepBlock& block : irreps.blocks()) {
-        if (block.multiplicity != channel_count)
-            reader.unsupported("irreps '", irreps.text(), "' with different multiplicities");
+        if (block.multiplicity != channel_count) reader.unsupported("irreps '", irreps.text(), "' with different multiplicities");
         rows += block.irrep.dimension();
     }
     return rows;
@@ -69,8 +68,8 @@ void append_paths(const ModuleReader& reader, const Tensor& tensor, const std::v
 }
 
 // U[M, i1, ..., i_order, k]; the M axis is absent for scalars. Returns the number of paths k.
-int64_t add_dense_terms(const ModuleReader& reader, int order, const SymmetricContraction& contraction,
-                        const IrrepBlock& out, int first_out_row, std::vector<RowTerm>& terms) {
+int64_t add_dense_terms(const ModuleReader& reader, int order, const SymmetricContraction& contraction, const IrrepBlock& out,
+                        int first_out_row, std::vector<RowTerm>& terms) {
     const std::string name = concat("U_matrix_", order);
     const Tensor& tensor = reader.tensor(name);
     std::vector<int64_t> shape = tensor.shape;

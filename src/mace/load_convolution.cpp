@@ -96,8 +96,7 @@ Convolution load_convolution(const ModuleReader& reader, const Irreps& harmonics
         if (!known.contains(degrees)) known[degrees] = sparse_couplings(coupling_tensor(reader, l1, l2, l3), l1, l2, l3);
         const int out_block = convolution.out.block_count();
         convolution.out.append(block.multiplicity, candidate.irrep);
-        convolution.paths.push_back(
-            {candidate.in_block, candidate.degree, out_block, convolution.weight_count, known[degrees]});
+        convolution.paths.push_back({candidate.in_block, candidate.degree, out_block, convolution.weight_count, known[degrees]});
         convolution.weight_count += block.multiplicity;
     }
     if (!convolution.out.same_layout(out))

@@ -18,8 +18,7 @@ Kind kind_of(const ModuleReader& reader) {
 }
 
 void expect_layout(const ModuleReader& reader, std::string_view what, const Irreps& found, const Irreps& expected) {
-    if (!found.same_layout(expected))
-        reader.malformed(what, " takes '", found.text(), "', but is given '", expected.text(), "'");
+    if (!found.same_layout(expected)) reader.malformed(what, " takes '", found.text(), "', but is given '", expected.text(), "'");
 }
 
 // The block's own children hold the rest; these are the two parts that say how the divisor is made.

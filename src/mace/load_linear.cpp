@@ -52,8 +52,7 @@ void fill_paths(const ModuleReader& reader, Linear& linear) {
     linear.paths = default_paths(linear.in, linear.out);
     int64_t expected = 0;
     for (const Linear::Path& path : linear.paths)
-        expected += product(linear.in[path.in_block].multiplicity, linear.element_count,
-                            linear.out[path.out_block].multiplicity);
+        expected += product(linear.in[path.in_block].multiplicity, linear.element_count, linear.out[path.out_block].multiplicity);
     const Tensor& tensor = reader.tensor("weight");
     const bool flat = tensor.shape.size() == 1 || (tensor.shape.size() == 2 && tensor.shape[0] == 1);
     if (!flat || tensor.element_count() != expected)

@@ -169,9 +169,8 @@ Weights load_wrapped(const ModuleReader& reader) {
     if (!reader.is("MACE") && !reader.is("ScaleShiftMACE"))
         reader.unsupported("class ", reader.class_name().empty() ? "(none)" : reader.class_name(),
                            " is not implemented; MACE and ScaleShiftMACE are");
-    reader.expect_children({"node_embedding", "joint_embedding", "embedding_readout", "radial_embedding",
-                            "spherical_harmonics", "atomic_energies_fn", "interactions", "products", "readouts",
-                            "scale_shift", "pair_repulsion_fn"});
+    reader.expect_children({"node_embedding", "joint_embedding", "embedding_readout", "radial_embedding", "spherical_harmonics",
+                            "atomic_energies_fn", "interactions", "products", "readouts", "scale_shift", "pair_repulsion_fn"});
     Weights weights;
     weights.class_name = reader.class_name();
     load_inputs(reader, weights);

@@ -76,8 +76,7 @@ const Tensor& ModuleReader::tensor(std::string_view name) const {
 
 std::vector<double> ModuleReader::values(std::string_view name) const {
     const Tensor& found = tensor(name);
-    if (found.dtype == DType::complex64 || found.dtype == DType::complex128)
-        malformed("tensor '", name, "' has complex numbers");
+    if (found.dtype == DType::complex64 || found.dtype == DType::complex128) malformed("tensor '", name, "' has complex numbers");
     std::vector<double> result = found.to_doubles();
     for (double value : result)
         if (!std::isfinite(value)) malformed("tensor '", name, "' contains NaN or infinity");

@@ -72,9 +72,9 @@ struct RadialEmbedding {
     };
     enum class Transform {
         none,
-        agnesi,   // 1 / (1 + a y^q / (1 + y^(q-p))),   y = 2 r / s,  s = R_i + R_j
-        soft,     // p0 + (r - p0) (1 + tanh(alpha (r - (p0 + p1) / 2) / (p1 - p0))) / 2,  p0 = 3s/4, p1 = 4s/3
-        soft_2023 // r + (1 + tanh(-y - a y^b)) / 2,    y = 4 r / s
+        agnesi,    // 1 / (1 + a y^q / (1 + y^(q-p))),   y = 2 r / s,  s = R_i + R_j
+        soft,      // p0 + (r - p0) (1 + tanh(alpha (r - (p0 + p1) / 2) / (p1 - p0))) / 2,  p0 = 3s/4, p1 = 4s/3
+        soft_2023  // r + (1 + tanh(-y - a y^b)) / 2,    y = 4 r / s
     };
     Basis basis = Basis::bessel;
     int basis_count = 0;
@@ -105,7 +105,7 @@ struct JointEmbedding {
         Quantity quantity = Quantity::total_charge;
         bool categorical = true;
         int width = 0;
-        int offset = 0;             // categorical: the row is value + offset
+        int offset = 0;  // categorical: the row is value + offset
         int row_count = 0;
         std::vector<double> table;  // [row_count][width]
         DenseNetwork network;       // not categorical: of the value itself
@@ -189,7 +189,7 @@ struct SymmetricContraction {
         std::array<int, kMaxCorrelation> rows{};  // the first `order` of them, ascending
         double coefficient = 0;
     };
-    Irreps in;   // every block has `channel_count` copies
+    Irreps in;  // every block has `channel_count` copies
     Irreps out;
     int channel_count = 0;
     int in_row_count = 0;
@@ -222,13 +222,13 @@ struct Readout {
 };
 
 struct Weights {
-    std::string class_name;           // "ScaleShiftMACE"
-    std::vector<int> atomic_numbers;  // by element
-    std::vector<std::string> heads;   // never empty
-    int fixed_head = -1;              // a LAMMPS file works with one head only
-    double cutoff = 0;                // angstrom; edges are strictly shorter
-    int max_degree = 0;               // of the harmonics
-    int channel_count = 0;            // of the first features
+    std::string class_name;              // "ScaleShiftMACE"
+    std::vector<int> atomic_numbers;     // by element
+    std::vector<std::string> heads;      // never empty
+    int fixed_head = -1;                 // a LAMMPS file works with one head only
+    double cutoff = 0;                   // angstrom; edges are strictly shorter
+    int max_degree = 0;                  // of the harmonics
+    int channel_count = 0;               // of the first features
     std::vector<double> node_embedding;  // [element][channel_count]
     std::optional<JointEmbedding> joint_embedding;
     std::optional<Linear> embedding_readout;

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 # scripts/detect-env: its JSON is valid whatever the machine has, and says what is there.
 source "$(dirname "${BASH_SOURCE[0]}")/helpers.sh"
-python=$(command -v python3) || skip "no python3"
+python=$(python3 -c 'import sys; print(sys.executable)') || skip "no python3"
 
 # value EXPRESSION: of the report in $temporary/report.json
-value() { "$python" -c "import json, sys; report = json.load(open(sys.argv[1])); print($1)" "$temporary/report.json"; }
+value() { "$python" -c "import json, sys; report = json.load(open(sys.argv[1])); print(($1))" "$temporary/report.json"; }
 report() { env "$@" "$(command -v bash)" "$scripts/detect-env" --json >"$temporary/report.json"; }
 
 echo "this machine"
@@ -33,20 +33,20 @@ echo 'NVIDIA H200, 143771, 570.86.15'
 printf 'Odd "GPU" \\ \303\251,\tInc, [N/A], 570.86.15\n'
 SMI
 chmod +x "$temporary/fake/nvidia-smi"
-report PATH="$temporary/fake:$PATH"
+report PATH="$temporary/fake:/usr/bin:/bin"
 expect_same "$(value 'report["gpus"][0]')" "{'name': 'NVIDIA H200', 'memory_mib': 143771}"
 expect_same "$(PYTHONIOENCODING=utf-8 value 'report["gpus"][1]["name"]')" $'Odd "GPU" \\ \303\251,\tInc'
 expect_same "$(value 'report["gpus"][1]["memory_mib"], report["nvidia_driver"]')" "(None, '570.86.15')"
 
 echo "a driver without a GPU, and one that fails"
 printf '#!/bin/sh\necho "No devices were found"\nexit 6\n' >"$temporary/fake/nvidia-smi"
-report PATH="$temporary/fake:$PATH"
+report PATH="$temporary/fake:/usr/bin:/bin"
 expect_same "$(value 'report["gpus"]')" "[]"
 
 echo "WSL"
 wsl() {
     echo "$1" >"$temporary/version"
-    report -u WSL_INTEROP "${@:2}" MLFF_PROC_VERSION="$temporary/version"
+    report -u WSL_INTEROP PATH="$temporary/empty" MLFF_PROC_VERSION="$temporary/version" "${@:2}"
     value 'report["wsl"]'
 }
 expect_same "$(wsl 'Linux version 5.15.153.1-microsoft-standard-WSL2 (root@941d701f84f1)')" 2

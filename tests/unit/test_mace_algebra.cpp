@@ -2,6 +2,7 @@
 // Irreps, coupling coefficients and harmonics: against what the files store, explicit formulas and rotations.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <functional>
 
 #include "core/error.h"
@@ -35,8 +36,18 @@ TEST_CASE("mace wigner: invariant under rotations, normalised, symmetric up to t
     std::vector<std::vector<double>> d;
     for (int degree = 0; degree <= 6; ++degree) d.push_back(rotation_matrix(degree, kRotation));
     const auto at = [&](int l, size_t a, size_t b) { return d[static_cast<size_t>(l)][a * static_cast<size_t>(2 * l + 1) + b]; };
-    for (const auto& [l1, l2, l3] : {std::array{1, 1, 0}, {1, 1, 1}, {1, 1, 2}, {2, 1, 2}, {2, 2, 3}, {3, 2, 1}, {3, 3, 3},
-                                     {4, 3, 2}, {6, 1, 6}, {3, 6, 4}, {6, 6, 6}}) {
+    for (const std::array<int, 3>& degrees : {std::array{1, 1, 0},
+                                              {1, 1, 1},
+                                              {1, 1, 2},
+                                              {2, 1, 2},
+                                              {2, 2, 3},
+                                              {3, 2, 1},
+                                              {3, 3, 3},
+                                              {4, 3, 2},
+                                              {6, 1, 6},
+                                              {3, 6, 4},
+                                              {6, 6, 6}}) {
+        const int l1 = degrees[0], l2 = degrees[1], l3 = degrees[2];
         CAPTURE(l1);
         CAPTURE(l2);
         CAPTURE(l3);
@@ -55,21 +66,18 @@ TEST_CASE("mace wigner: invariant under rotations, normalised, symmetric up to t
         for (size_t i = 0; i < n1; ++i)
             for (size_t j = 0; j < n2; ++j)
                 for (size_t k = 0; k < n3; ++k)
-                    for (size_t b = 0; b < n2; ++b)
-                        second[(i * n2 + b) * n3 + k] += at(l2, b, j) * first[(i * n2 + j) * n3 + k];
+                    for (size_t b = 0; b < n2; ++b) second[(i * n2 + b) * n3 + k] += at(l2, b, j) * first[(i * n2 + j) * n3 + k];
         for (size_t i = 0; i < n1; ++i)
             for (size_t j = 0; j < n2; ++j)
                 for (size_t k = 0; k < n3; ++k)
-                    for (size_t e = 0; e < n3; ++e)
-                        third[(i * n2 + j) * n3 + e] += at(l3, e, k) * second[(i * n2 + j) * n3 + k];
+                    for (size_t e = 0; e < n3; ++e) third[(i * n2 + j) * n3 + e] += at(l3, e, k) * second[(i * n2 + j) * n3 + k];
         CHECK(largest_difference(third, c) <= 1e-12);
         const std::vector<double> swapped = wigner_3j(l2, l1, l3);
         const double sign = (l1 + l2 + l3) % 2 == 0 || l1 == l2 ? 1 : -1;
         if (l1 != l2)
             for (size_t i = 0; i < n1; ++i)
                 for (size_t j = 0; j < n2; ++j)
-                    for (size_t k = 0; k < n3; ++k)
-                        CHECK(swapped[(j * n1 + i) * n3 + k] == sign * c[(i * n2 + j) * n3 + k]);
+                    for (size_t k = 0; k < n3; ++k) CHECK(swapped[(j * n1 + i) * n3 + k] == sign * c[(i * n2 + j) * n3 + k]);
     }
     CHECK_THROWS_AS(wigner_3j(1, 1, 3), mlff::Error);
     CHECK_THROWS_AS(wigner_3j(12, 12, 0), mlff::Error);
@@ -78,7 +86,9 @@ TEST_CASE("mace wigner: invariant under rotations, normalised, symmetric up to t
 TEST_CASE("mace wigner: the symbols that the files store") {
     int compared = 0;
     const std::function<void(const mlff::Module&)> visit = [&](const mlff::Module& module) {
-        for (const auto& [name, tensor] : module.tensors) {
+        for (const auto& entry : module.tensors) {
+            const std::string& name = entry.first;
+            const mlff::Tensor& tensor = entry.second;
             if (name.rfind("_w3j_", 0) != 0 || tensor.shape.size() != 3) continue;
             const auto degree = [&](size_t axis) { return static_cast<int>((tensor.shape[axis] - 1) / 2); };
             CAPTURE(name);
@@ -105,11 +115,22 @@ TEST_CASE("mace harmonics: explicit formulas, sum rule, gradients") {
         const double r = std::sqrt(dot(v, v));
         const double x = v[0] / r, y = v[1] / r, z = v[2] / r, s3 = std::sqrt(3.0), s5 = std::sqrt(5.0), s7 = std::sqrt(7.0);
         const double a = std::sqrt(5.0 / 8), b = std::sqrt(15.0), c = std::sqrt(3.0 / 8);
-        const std::vector<double> expected = {
-            1, s3 * x, s3 * y, s3 * z, s5 * s3 * x * z, s5 * s3 * x * y, s5 * (y * y - (x * x + z * z) / 2), s5 * s3 * y * z,
-            s5 * s3 / 2 * (z * z - x * x), s7 * a * x * (3 * z * z - x * x), s7 * b * x * y * z,
-            s7 * c * x * (4 * y * y - x * x - z * z), s7 * y * (2 * y * y - 3 * x * x - 3 * z * z) / 2,
-            s7 * c * z * (4 * y * y - x * x - z * z), s7 * b / 2 * y * (z * z - x * x), s7 * a * z * (z * z - 3 * x * x)};
+        const std::vector<double> expected = {1,
+                                              s3 * x,
+                                              s3 * y,
+                                              s3 * z,
+                                              s5 * s3 * x * z,
+                                              s5 * s3 * x * y,
+                                              s5 * (y * y - (x * x + z * z) / 2),
+                                              s5 * s3 * y * z,
+                                              s5 * s3 / 2 * (z * z - x * x),
+                                              s7 * a * x * (3 * z * z - x * x),
+                                              s7 * b * x * y * z,
+                                              s7 * c * x * (4 * y * y - x * x - z * z),
+                                              s7 * y * (2 * y * y - 3 * x * x - 3 * z * z) / 2,
+                                              s7 * c * z * (4 * y * y - x * x - z * z),
+                                              s7 * b / 2 * y * (z * z - x * x),
+                                              s7 * a * z * (z * z - 3 * x * x)};
         constexpr int kDegree = 6;
         std::vector<double> found(static_cast<size_t>(harmonic_count(kDegree)));
         std::vector<mlff::Vec3> gradients(found.size());

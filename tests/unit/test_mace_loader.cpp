@@ -16,9 +16,7 @@ using mlff::Tensor;
 
 namespace {
 
-Module* find_mutable(Module& root, const std::string& dotted) {
-    return const_cast<Module*>(root.find(dotted));
-}
+Module* find_mutable(Module& root, const std::string& dotted) { return const_cast<Module*>(root.find(dotted)); }
 
 std::string refusal(const Module& root) { return mlff::mace::why_not_runnable(root); }
 
@@ -30,11 +28,33 @@ void collect(Module& module, std::vector<Module*>& all) {
 
 // Wrong values of every kind that JSON has.
 Json odd_value(Random& random) {
-    static const std::vector<Json> values = {
-        Json(), true, false, -1, 0, 1, 2, 7, 1e300, -1e300, 1u << 31, "", "abc", "8x0e", "8x0e+8x1o", "100000000x0e",
-        "3x11o", "1x0e+1x1o+1x2e", "4x0e+", Json::array(), Json::object(), Json::array({1, 2, 3}),
-        Json::array({Json::array({8, Json::array({0, 1})})}), Json::array({Json::array({8, Json::array({0, 7})})}),
-        Json{{"real", "nan"}}, Json{{"function", "torch.nn.functional.relu"}}, Json{{"state", Json::object()}}};
+    static const std::vector<Json> values = {Json(),
+                                             true,
+                                             false,
+                                             -1,
+                                             0,
+                                             1,
+                                             2,
+                                             7,
+                                             1e300,
+                                             -1e300,
+                                             1u << 31,
+                                             "",
+                                             "abc",
+                                             "8x0e",
+                                             "8x0e+8x1o",
+                                             "100000000x0e",
+                                             "3x11o",
+                                             "1x0e+1x1o+1x2e",
+                                             "4x0e+",
+                                             Json::array(),
+                                             Json::object(),
+                                             Json::array({1, 2, 3}),
+                                             Json::array({Json::array({8, Json::array({0, 1})})}),
+                                             Json::array({Json::array({8, Json::array({0, 7})})}),
+                                             Json{{"real", "nan"}},
+                                             Json{{"function", "torch.nn.functional.relu"}},
+                                             Json{{"state", Json::object()}}};
     return values[static_cast<size_t>((random.number() + 1) / 2 * static_cast<double>(values.size()))];
 }
 
@@ -79,14 +99,23 @@ void spoil_tensor(Tensor& tensor, Random& random) {
 void spoil(Module& root, Random& random) {
     std::vector<Module*> all;
     collect(root, all);
-    static const std::vector<std::string> classes = {"",      "a.Linear", "a.MACE", "a.Sequential", "a.SiLU", "a.LayerNorm",
-                                                     "a.Gate", "a.LAMMPS_MACE", "a.SymmetricContraction", "a.Contraction"};
+    static const std::vector<std::string> classes = {"",
+                                                     "a.Linear",
+                                                     "a.MACE",
+                                                     "a.Sequential",
+                                                     "a.SiLU",
+                                                     "a.LayerNorm",
+                                                     "a.Gate",
+                                                     "a.LAMMPS_MACE",
+                                                     "a.SymmetricContraction",
+                                                     "a.Contraction"};
     for (int attempt = 0; attempt < 50; ++attempt) {
         Module& module = *all[pick(random, all.size())];
         switch (pick(random, 6)) {
             case 0:
                 if (module.children.empty()) continue;
-                module.children.erase(module.children.begin() + static_cast<std::ptrdiff_t>(pick(random, module.children.size())));
+                module.children.erase(module.children.begin() +
+                                      static_cast<std::ptrdiff_t>(pick(random, module.children.size())));
                 return;
             case 1:
                 if (module.children.size() < 2) continue;
@@ -108,9 +137,7 @@ void spoil(Module& root, Random& random) {
                 item.value() = odd_value(random);
                 return;
             }
-            default:
-                module.class_path = classes[pick(random, classes.size())];
-                return;
+            default: module.class_path = classes[pick(random, classes.size())]; return;
         }
     }
 }
@@ -118,7 +145,7 @@ void spoil(Module& root, Random& random) {
 }  // namespace
 
 TEST_CASE("mace loader: what is not implemented is refused by name") {
-    const auto path = golden_model("p01_ss_l0_c3");
+    const auto path = golden_model("p03_mace_plain_l1");
     if (path.empty()) return;
     const mlff::ModuleFile file = mlff::open_module_file(path.string());
     const auto refused = [&](const std::string& module, const std::string& class_name) {
@@ -156,7 +183,7 @@ TEST_CASE("mace loader: what is not implemented is refused by name") {
 }
 
 TEST_CASE("mace loader: a wrapper for LAMMPS fixes the head") {
-    const auto path = golden_model("p16_multihead");
+    const auto path = golden_model("p07_nonlinear_mh");
     if (path.empty()) return;
     const mlff::ModuleFile file = mlff::open_module_file(path.string());
     CHECK(mlff::mace::load_weights(file.root).fixed_head == -1);
@@ -164,16 +191,16 @@ TEST_CASE("mace loader: a wrapper for LAMMPS fixes the head") {
     wrapper.class_path = "mace.calculators.lammps_mace.LAMMPS_MACE";
     wrapper.children.emplace_back("model", file.root);
     static const int64_t head = 1;
-    wrapper.tensors.emplace_back(
-        "head", mlff::make_tensor(mlff::DType::int64, {1}, {1}, 0, std::as_bytes(std::span(&head, 1)), "head"));
+    wrapper.tensors.emplace_back("head",
+                                 mlff::make_tensor(mlff::DType::int64, {1}, {1}, 0, std::as_bytes(std::span(&head, 1)), "head"));
     CHECK(mlff::mace::load_weights(wrapper).fixed_head == 1);
     CHECK(mlff::mace::load_weights(wrapper).heads.size() == 2);
 }
 
 TEST_CASE("mace loader: terms of a contraction are sorted, unique and inside of their arrays") {
     for (const auto& directory : golden_directories())
-        for (const char* name : {"p01_ss_l0_c3", "p07_nonlinear_mh", "p18_cueq_ir_mul", "p11_3layers_corrlist"}) {
-            const auto path = directory / (std::string(name) + ".model");
+        for (const std::string name : {"p03_mace_plain_l1", "p07_nonlinear_mh", "p18_cueq_ir_mul", "p11_3layers_corrlist"}) {
+            const auto path = directory / (name + ".model");
             if (!std::filesystem::exists(path)) continue;
             const mlff::mace::Weights weights = mlff::mace::load_weights(mlff::open_module_file(path.string()).root);
             for (const auto& layer : weights.layers) {
@@ -201,8 +228,8 @@ TEST_CASE("mace loader: spoiled trees throw an Error or still evaluate") {
     int runnable = 0, refused = 0;
     const char* repeats = std::getenv("MLFF_SPOILED_TREES");
     const int count = repeats ? std::atoi(repeats) : 60;
-    for (const char* name : {"p01_ss_l0_c3", "p04_density_agnesi_zbl", "p06_att_residual_f32", "p08_omol_like_f32",
-                             "p18_cueq_ir_mul", "p19_lammps_torchscript", "p23_v0314_nonlinear"}) {
+    for (const std::string name : {"p01_ss_l0_c3", "p04_density_agnesi_zbl", "p06_att_residual_f32", "p08_omol_like_f32",
+                                   "p18_cueq_ir_mul", "p19_lammps_torchscript", "p23_v0314_nonlinear"}) {
         if (golden_model(name).empty()) continue;
         CAPTURE(name);
         const mlff::ModuleFile file = mlff::open_module_file(golden_model(name).string());
@@ -226,5 +253,5 @@ TEST_CASE("mace loader: spoiled trees throw an Error or still evaluate") {
         }
     }
     MESSAGE(refused, " spoiled trees refused, ", runnable, " evaluated");
-    CHECK(refused + runnable >= 0);
+    CHECK((refused > 0 || refused + runnable == 0));
 }

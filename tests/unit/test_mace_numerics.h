@@ -39,7 +39,7 @@ inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
 
 // gradient must be d(weights . f(x))/dx: compares all components with central differences.
 inline void check_gradient(const Function& f, std::vector<double> x, const std::vector<double>& weights,
-                    const std::vector<double>& gradient) {
+                           const std::vector<double>& gradient) {
     REQUIRE(gradient.size() == x.size());
     const double step = 1e-5;
     for (size_t i = 0; i < x.size(); ++i) {
@@ -100,6 +100,6 @@ inline std::vector<double> rotation_matrix(int degree, const double rotation[3][
 }
 
 inline constexpr double kCos = 0.6, kSin = 0.8;
-inline constexpr double kRotation[3][3] = {{kCos, -kSin, 0}, {kSin * kCos, kCos * kCos, -kSin}, {kSin * kSin, kCos * kSin, kCos}};
+inline constexpr double kRotation[3][3] = {{kCos, -kSin, 0}, {kSin * kCos, kCos* kCos, -kSin}, {kSin * kSin, kCos* kSin, kCos}};
 
 }  // namespace mace_test

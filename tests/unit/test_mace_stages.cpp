@@ -185,7 +185,7 @@ TEST_CASE("mace readout: gradients, and a head sees its own slice only") {
 
 TEST_CASE("mace layers of real models: gradients of messages and contractions, rotation of contractions") {
     int tested = 0;
-    for (const char* name : {"p09_l2_ell3", "p11_3layers_corrlist", "p18_cueq_ir_mul", "p25_odd_parity", "p01_ss_l0_c3"}) {
+    for (const std::string name : {"p09_l2_ell3", "p11_3layers_corrlist", "p18_cueq_ir_mul", "p25_odd_parity", "p01_ss_l0_c3"}) {
         if (golden_model(name).empty()) continue;
         CAPTURE(name);
         Random random;
@@ -217,7 +217,8 @@ TEST_CASE("mace layers of real models: gradients of messages and contractions, r
             }
             return result;
         };
-        const double rotated = largest_difference(contract(turned(contraction.in, basis)), turned(contraction.out, contract(basis)));
+        const double rotated =
+            largest_difference(contract(turned(contraction.in, basis)), turned(contraction.out, contract(basis)));
         CHECK(rotated <= 1e-11 * std::max(1.0, largest_size(contract(basis))));
 
         const Convolution& convolution = layer.interaction.convolution;

@@ -129,8 +129,9 @@ struct Result {
 class Model {
 public:
     explicit Model(const std::filesystem::path& path)
-        : weights(std::make_shared<const mlff::mace::Weights>(
-              mlff::mace::load_weights(mlff::open_module_file(path.string()).root))) {}
+        : weights(
+              std::make_shared<const mlff::mace::Weights>(mlff::mace::load_weights(mlff::open_module_file(path.string()).root))) {
+    }
     explicit Model(mlff::mace::Weights loaded) : weights(std::make_shared<const mlff::mace::Weights>(std::move(loaded))) {}
 
     Result evaluate(const System& system, int head = 0, int threads = 1) const {
@@ -146,8 +147,8 @@ public:
         result.atom_energies.resize(atoms);
         result.atom_virials.resize(atoms * 9);
         result.edge_count = static_cast<int64_t>(list.sender.size());
-        const mlff::Outputs outputs = {&result.energy, result.forces.data(), result.virial.data(),
-                                       result.atom_energies.data(), result.atom_virials.data()};
+        const mlff::Outputs outputs = {&result.energy, result.forces.data(), result.virial.data(), result.atom_energies.data(),
+                                       result.atom_virials.data()};
         evaluator.evaluate(system.view(), edges_of(list), outputs, team);
         return result;
     }

@@ -68,10 +68,9 @@ void reverse_edges(const Weights& weights, const EdgeData& data, std::vector<dou
             const double r = edges.distance[edge];
             const Vec3 v = vector_to_receiver(edges, edge);
             compute_harmonics_and_gradients(weights.max_degree, v, harmonics.data(), slopes.data());
-            const double slope =
-                data.distance_gradient[e] + reverse_radial(weights.radial, data.elements[edges.sender[edge]],
-                                                           data.elements[atom], r, &data.basis_gradient[e * data.basis_count],
-                                                           data.cutoff_gradient[e]);
+            const double slope = data.distance_gradient[e] +
+                                 reverse_radial(weights.radial, data.elements[edges.sender[edge]], data.elements[atom], r,
+                                                &data.basis_gradient[e * data.basis_count], data.cutoff_gradient[e]);
             for (size_t k = 0; k < 3; ++k) {
                 double sum = slope * v[k] / r;
                 for (size_t lm = 0; lm < data.harmonic_count; ++lm)

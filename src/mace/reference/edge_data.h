@@ -13,15 +13,15 @@ namespace mlff::mace::reference {
 
 struct EdgeData {
     const Edges* list = nullptr;
-    const int* elements = nullptr;      // [atom]
-    std::vector<int64_t> receiver;      // [edge]
-    std::vector<int64_t> first_sent;    // [atom + 1]: the edges that an atom sends are sent[first_sent[atom]] ...
-    std::vector<int64_t> sent;          // [edge]
+    const int* elements = nullptr;    // [atom]
+    std::vector<int64_t> receiver;    // [edge]
+    std::vector<int64_t> first_sent;  // [atom + 1]: the edges that an atom sends are sent[first_sent[atom]] ...
+    std::vector<int64_t> sent;        // [edge]
     size_t harmonic_count = 0;
     size_t basis_count = 0;
-    std::vector<double> harmonics;      // [edge][harmonic_count]
-    std::vector<double> basis;          // [edge][basis_count]
-    std::vector<double> cutoff;         // [edge]; 1 where the basis has it already
+    std::vector<double> harmonics;  // [edge][harmonic_count]
+    std::vector<double> basis;      // [edge][basis_count]
+    std::vector<double> cutoff;     // [edge]; 1 where the basis has it already
     std::vector<double> harmonics_gradient;
     std::vector<double> basis_gradient;
     std::vector<double> cutoff_gradient;

@@ -22,8 +22,7 @@ void append_input(const JointEmbedding::Input& input, const SystemView& system, 
     const double row = value + input.offset;
     if (!(row >= 0 && row < input.row_count) || row != std::floor(row))
         fail(Status::system, is_charge ? "a total charge of " : "a spin multiplicity of ", value,
-             " is not known to the model; it has whole numbers from ", -input.offset, " to ",
-             input.row_count - 1 - input.offset);
+             " is not known to the model; it has whole numbers from ", -input.offset, " to ", input.row_count - 1 - input.offset);
     const double* begin = input.table.data() + static_cast<int64_t>(row) * input.width;
     embedded.insert(embedded.end(), begin, begin + input.width);
 }
@@ -48,8 +47,7 @@ void compute_embedding(const Weights& weights, const SystemView& system, const s
                 weights.node_embedding[static_cast<size_t>(elements[atom]) * channels + u] + common[u];
 }
 
-double embedding_energy(const Weights& weights, int head, const std::vector<int>& elements,
-                        const std::vector<double>& features) {
+double embedding_energy(const Weights& weights, int head, const std::vector<int>& elements, const std::vector<double>& features) {
     if (!weights.embedding_readout) return 0;
     const auto channels = static_cast<size_t>(weights.channel_count);
     std::vector<double> columns(static_cast<size_t>(weights.embedding_readout->out.dimension()));

@@ -15,7 +15,6 @@ void compute_embedding(const Weights& weights, const SystemView& system, const s
                        std::vector<double>& features);
 
 // The energy that the embedding readout gives to all atoms together; 0 without one.
-double embedding_energy(const Weights& weights, int head, const std::vector<int>& elements,
-                        const std::vector<double>& features);
+double embedding_energy(const Weights& weights, int head, const std::vector<int>& elements, const std::vector<double>& features);
 
 }  // namespace mlff::mace::reference

@@ -36,12 +36,12 @@ private:
 
     std::shared_ptr<const Weights> weights_;
     int head_;
-    std::vector<int> elements_;                  // [atom]
+    std::vector<int> elements_;  // [atom]
     EdgeData edges_;
     std::vector<std::vector<double>> features_;  // [layer + 1][atom][...]: before the first layer, after each
     std::vector<InteractionState> interactions_;
-    std::vector<double> interaction_energy_;     // [atom], before scale and shift
-    std::vector<double> vector_gradient_;        // [edge][3]
+    std::vector<double> interaction_energy_;  // [atom], before scale and shift
+    std::vector<double> vector_gradient_;     // [edge][3]
 };
 
 }  // namespace mlff::mace::reference

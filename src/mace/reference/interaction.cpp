@@ -128,9 +128,9 @@ void reverse_received_edges(const Interaction& interaction, const InteractionSta
         const auto e = static_cast<size_t>(edge);
         const auto sender = static_cast<size_t>(edges.list->sender[edge]);
         const double cutoff = edges.cutoff[e];
-        reverse_message_of_edge(interaction.convolution, &state.up[sender * up_size],
-                                &edges.harmonics[e * edges.harmonic_count], &state.edge_weights[e * weight_count],
-                                sum_gradient, &edges.harmonics_gradient[e * edges.harmonic_count], weights_gradient.data());
+        reverse_message_of_edge(interaction.convolution, &state.up[sender * up_size], &edges.harmonics[e * edges.harmonic_count],
+                                &state.edge_weights[e * weight_count], sum_gradient,
+                                &edges.harmonics_gradient[e * edges.harmonic_count], weights_gradient.data());
         gather_edge_input(interaction, edges, state, e, input);
         std::vector<double> input_gradient(input.size());
         const double* weights = radial.compute(input.data());
@@ -179,8 +179,8 @@ void reverse_sent_edges(const Interaction& interaction, const InteractionState& 
 
 }  // namespace
 
-void compute_interaction(const Interaction& interaction, const EdgeData& edges, const double* features,
-                         InteractionState& state, ThreadTeam& team) {
+void compute_interaction(const Interaction& interaction, const EdgeData& edges, const double* features, InteractionState& state,
+                         ThreadTeam& team) {
     const int64_t atom_count = edges.list->atom_count;
     const auto atoms = static_cast<size_t>(atom_count);
     const auto weight_count = static_cast<size_t>(interaction.convolution.weight_count);
@@ -231,12 +231,11 @@ void reverse_interaction(const Interaction& interaction, const InteractionState&
 
     for_each_atom(team, atom_count, [&](int64_t atom) {
         const auto a = static_cast<size_t>(atom);
-        gradients.density[a] = reverse_update(interaction, state, edges.elements[a], a,
-                                              basis_gradient + a * size_of(interaction.message_irreps()),
-                                              gradients.sum.data() + a * sum_size, gradients.up.data() + a * up_size);
+        gradients.density[a] =
+            reverse_update(interaction, state, edges.elements[a], a, basis_gradient + a * size_of(interaction.message_irreps()),
+                           gradients.sum.data() + a * sum_size, gradients.up.data() + a * up_size);
     });
-    for_each_atom(team, atom_count,
-                  [&](int64_t atom) { reverse_received_edges(interaction, state, atom, edges, gradients); });
+    for_each_atom(team, atom_count, [&](int64_t atom) { reverse_received_edges(interaction, state, atom, edges, gradients); });
     if (!features_gradient) return;
     for_each_atom(team, atom_count, [&](int64_t atom) {
         const auto a = static_cast<size_t>(atom);

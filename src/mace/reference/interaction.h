@@ -16,12 +16,12 @@ struct InteractionState {
     std::vector<double> divisor;       // [atom]
     std::vector<double> scaled;        // message(sum) / divisor
     std::vector<double> gate_input;
-    std::vector<double> basis;         // m: what goes into the contraction
+    std::vector<double> basis;  // m: what goes into the contraction
 };
 
 // features: h, [atom][up.in.dimension()]
-void compute_interaction(const Interaction& interaction, const EdgeData& edges, const double* features,
-                         InteractionState& state, ThreadTeam& team);
+void compute_interaction(const Interaction& interaction, const EdgeData& edges, const double* features, InteractionState& state,
+                         ThreadTeam& team);
 
 // Adds the gradients of the edges to `edges`, and those of h to features_gradient unless that is nullptr.
 void reverse_interaction(const Interaction& interaction, const InteractionState& state, const double* basis_gradient,

@@ -48,8 +48,7 @@ void reverse_product(const Layer& layer, const std::vector<int>& elements, const
         reverse_linear(layer.linear, elements[a], gradient, product_gradient.data());
         reverse_contraction(layer.contraction, elements[a], basis + a * basis_size, product_gradient.data(),
                             basis_gradient.data() + a * basis_size);
-        if (skip && features_gradient)
-            reverse_linear(*skip, elements[a], gradient, features_gradient + a * size_of(skip->in));
+        if (skip && features_gradient) reverse_linear(*skip, elements[a], gradient, features_gradient + a * size_of(skip->in));
     });
 }
 

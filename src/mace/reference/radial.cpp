@@ -76,8 +76,8 @@ ValueAndSlope cutoff_function(const PolynomialCutoff& cutoff, double r) {
     const double p = cutoff.exponent;
     const double t = r / cutoff.radius;
     const double power = std::pow(t, cutoff.exponent - 1);  // t^(p-1)
-    const double value = 1 - (p + 1) * (p + 2) / 2 * power * t + p * (p + 2) * power * t * t -
-                         p * (p + 1) / 2 * power * t * t * t;
+    const double value =
+        1 - (p + 1) * (p + 2) / 2 * power * t + p * (p + 2) * power * t * t - p * (p + 1) / 2 * power * t * t * t;
     const double slope = p * (p + 1) * (p + 2) / 2 * power * (-1 + 2 * t - t * t);
     return {value, slope / cutoff.radius};
 }
@@ -119,13 +119,12 @@ double reverse_radial(const RadialEmbedding& radial, int sender_element, int rec
 }
 
 // V / 2, V = 14.3996 Z_i Z_j / r phi(r / a) f(r), a = prefactor 0.529 / (Z_i^e + Z_j^e), phi(x) = sum_k c_k exp(-e_k x)
-ValueAndSlope pair_repulsion(const PairRepulsion& repulsion, const Weights& weights, int sender_element,
-                             int receiver_element, double r) {
+ValueAndSlope pair_repulsion(const PairRepulsion& repulsion, const Weights& weights, int sender_element, int receiver_element,
+                             double r) {
     constexpr std::array<double, 4> kDecay = {3.2, 0.9423, 0.4028, 0.2016};
     const double z1 = weights.atomic_numbers[static_cast<size_t>(sender_element)];
     const double z2 = weights.atomic_numbers[static_cast<size_t>(receiver_element)];
-    const double length =
-        repulsion.prefactor * 0.529 / (std::pow(z1, repulsion.exponent) + std::pow(z2, repulsion.exponent));
+    const double length = repulsion.prefactor * 0.529 / (std::pow(z1, repulsion.exponent) + std::pow(z2, repulsion.exponent));
     const ValueAndSlope f =
         cutoff_function({pair_radius(repulsion.radii, sender_element, receiver_element), repulsion.cutoff_exponent}, r);
     double phi = 0, phi_slope = 0;

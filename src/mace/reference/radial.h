@@ -25,7 +25,7 @@ double reverse_radial(const RadialEmbedding& radial, int sender_element, int rec
                       const double* basis_gradient, double cutoff_gradient);
 
 // The energy that one directed edge gives to its receiver, and its slope by r.
-ValueAndSlope pair_repulsion(const PairRepulsion& repulsion, const Weights& weights, int sender_element,
-                             int receiver_element, double r);
+ValueAndSlope pair_repulsion(const PairRepulsion& repulsion, const Weights& weights, int sender_element, int receiver_element,
+                             double r);
 
 }  // namespace mlff::mace::reference

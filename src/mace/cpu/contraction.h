@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// The symmetric contraction as one polynomial for all channels, with coefficients for each element made when it is first met.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "core/buffer.h"
+#include "mace/cpu/kernel_table.h"
+#include "mace/weights.h"
+
+namespace mlff::mace::cpu {
+
+template <class Real>
+class Contraction {
+public:
+    explicit Contraction(const SymmetricContraction& contraction);
+
+    void prepare(int element);  // makes its coefficients; before the calls below, from one thread
+
+    // in [row][stride()] -> out [row][stride()], for atoms of one element.
+    void apply(const KernelTable<Real>& kernels, int element, const Real* in, Real* out, int atom_count) const;
+    // in_gradient is overwritten.
+    void reverse(const KernelTable<Real>& kernels, int element, const Real* in, const Real* out_gradient, Real* in_gradient, int atom_count) const;
+
+    int stride() const { return stride_; }
+    int in_size() const { return contraction_.in_row_count * stride_; }
+    int out_size() const { return contraction_.out_row_count * stride_; }
+    int64_t monomial_count() const { return polynomial_coefficients_; }
+
+private:
+    struct Source {  // coefficient += value * weights[path]
+        int coefficient, path;
+        double value;
+    };
+    void build_tree();
+    const Real* coefficients(int element) const;
+
+    const SymmetricContraction& contraction_;
+    int stride_ = 0;
+    int polynomial_coefficients_ = 0;
+    std::vector<PolynomialNode> nodes_;
+    std::vector<int32_t> leaf_rows_, roots_;
+    std::vector<Source> sources_;
+    std::map<int, Buffer<Real>> coefficients_;  // by element: [channel / 16][coefficient][16]
+    Polynomial polynomial() const;
+};
+
+}  // namespace mlff::mace::cpu

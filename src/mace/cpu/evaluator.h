@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// The fast CPU backend: the same stages as the reference, on rows of channels, with tabulated radial functions.
+#pragma once
+
+#include <memory>
+
+#include "engine/evaluator.h"
+#include "mace/weights.h"
+
+namespace mlff::mace::cpu {
+
+// `is_single`: features and messages in float, energies and forces summed in double; else all in double.
+// Throws Error{unsupported} if why_not_on_cpu (layer_plan.h) has a reason.
+std::unique_ptr<Evaluator> make_cpu_evaluator(std::shared_ptr<const Weights> weights, int head, bool is_single);
+
+}  // namespace mlff::mace::cpu

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// One layer of a model, laid out for the CPU kernels.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "mace/cpu/contraction.h"
+#include "mace/cpu/linear_map.h"
+#include "mace/cpu/radial_table.h"
+#include "mace/cpu/row_layout.h"
+#include "mace/weights.h"
+
+namespace mlff::mace::cpu {
+
+// "" if the CPU backend has all that the model needs, else what it lacks.
+std::string why_not_on_cpu(const Weights& weights);
+
+template <class Real>
+struct PathPlan {
+    struct Coupling {
+        int share;     // a * out_components + c
+        int harmonic;
+        Real value;
+    };
+    int in_offset = 0, in_components = 0;    // of the sender's features
+    int out_offset = 0, out_components = 0;  // of the summed messages
+    int stride = 0;
+    int column = 0;        // of the radial table
+    Real reversal = 1;     // (-1)^l of the harmonics: their sign for the opposite edge
+    std::vector<Coupling> couplings;
+
+    // shares[a][c] = sum over couplings of value * harmonic, times `sign`
+    void fill_shares(const Real* harmonics, Real sign, Real* shares) const {
+        for (int i = 0; i < in_components * out_components; ++i) shares[i] = 0;
+        for (const Coupling& coupling : couplings) shares[coupling.share] += sign * coupling.value * harmonics[coupling.harmonic];
+    }
+    void reverse_shares(const Real* shares_gradient, Real sign, Real* harmonics_gradient) const {
+        for (const Coupling& coupling : couplings) harmonics_gradient[coupling.harmonic] += sign * coupling.value * shares_gradient[coupling.share];
+    }
+};
+
+template <class Real>
+struct LayerPlan {
+    LayerPlan(const Weights& weights, const Layer& layer, const RowLayout& features_in);
+
+    // Makes what depends on the elements present: radial tables and contraction coefficients.
+    void prepare(const std::vector<int>& elements_present, ThreadTeam& team);
+    const RadialTable<Real>& table(int receiver_element, int sender_element) const {
+        return *tables[static_cast<size_t>(receiver_element) * receiver_stride + static_cast<size_t>(sender_element) * sender_stride];
+    }
+
+    const Weights& weights;
+    const Layer& layer;
+    RowLayout sender_layout, sums_layout, message_layout, features_layout;
+    LinearMap<Real> up, message, linear;
+    std::optional<LinearMap<Real>> message_skip, skip;
+    Contraction<Real> contraction;
+    std::vector<PathPlan<Real>> paths;
+    RadialColumns columns;
+    int most_components = 1;  // of a sender's block
+    int most_shares = 1;      // of a path
+    std::vector<std::unique_ptr<RadialTable<Real>>> tables;  // [receiver][sender], or one for all
+    size_t receiver_stride = 0, sender_stride = 0;
+};
+
+}  // namespace mlff::mace::cpu

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+#include "mace/cpu/linear_map.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace mlff::mace::cpu {
+namespace {
+
+struct Piece {
+    RowBlock block;      // of the layout
+    int first_copy = 0;  // of the linear map's block
+};
+
+// The layout's blocks that make up each block of the irreps.
+std::vector<std::vector<Piece>> match_blocks(const Irreps& irreps, const RowLayout& layout) {
+    std::vector<std::vector<Piece>> pieces;
+    size_t next = 0;
+    for (const IrrepBlock& block : irreps.blocks()) {
+        pieces.emplace_back();
+        int copies = 0;
+        while (copies < block.multiplicity) {
+            if (next >= layout.blocks.size() || layout.blocks[next].components != block.irrep.dimension())
+                fail(Status::unsupported, "a linear map from or to ", irreps.text(), " does not fit the features it is given");
+            pieces.back().push_back({layout.blocks[next], copies});
+            copies += layout.blocks[next++].copies;
+        }
+        if (copies != block.multiplicity) fail(Status::unsupported, "a linear map from or to ", irreps.text(), " cuts through a block of features");
+    }
+    return pieces;
+}
+
+}  // namespace
+
+template <class Real>
+LinearMap<Real>::LinearMap(const Linear& linear, const RowLayout& in, const RowLayout& out)
+    : element_count_(linear.element_count), in_size_(in.size), out_size_(out.size), has_bias_(!linear.bias.empty()) {
+    const auto in_pieces = match_blocks(linear.in, in), out_pieces = match_blocks(linear.out, out);
+    size_t size = 0;
+    for (const Linear::Path& path : linear.paths)
+        for (const Piece& from : in_pieces[static_cast<size_t>(path.in_block)])
+            for (const Piece& to : out_pieces[static_cast<size_t>(path.out_block)]) {
+                const size_t forward = static_cast<size_t>(from.block.copies) * static_cast<size_t>(to.block.stride);
+                paths_.push_back({from.block, to.block, size, size + forward});
+                size += forward + static_cast<size_t>(to.block.copies) * static_cast<size_t>(from.block.stride);
+            }
+    weights_per_element_ = size;
+    weights_.resize_discard(size * static_cast<size_t>(element_count_));
+    std::fill(weights_.begin(), weights_.end(), Real(0));
+    size_t next = 0;
+    for (const Linear::Path& path : linear.paths)
+        for (const Piece& from : in_pieces[static_cast<size_t>(path.in_block)])
+            for (const Piece& to : out_pieces[static_cast<size_t>(path.out_block)]) {
+                const Path& packed = paths_[next++];
+                const auto copies_in = static_cast<size_t>(linear.in[path.in_block].multiplicity);
+                const auto copies_out = static_cast<size_t>(linear.out[path.out_block].multiplicity);
+                for (size_t z = 0; z < static_cast<size_t>(element_count_); ++z)
+                    for (size_t u = 0; u < static_cast<size_t>(from.block.copies); ++u)
+                        for (size_t w = 0; w < static_cast<size_t>(to.block.copies); ++w) {
+                            const size_t source = (z * copies_in + static_cast<size_t>(from.first_copy) + u) * copies_out + static_cast<size_t>(to.first_copy) + w;
+                            const auto weight = static_cast<Real>(path.weight[source]);
+                            weights_[z * size + packed.weight + u * static_cast<size_t>(to.block.stride) + w] = weight;
+                            weights_[z * size + packed.transposed + w * static_cast<size_t>(from.block.stride) + u] = weight;
+                        }
+            }
+}
+
+template <class Real>
+template <bool Transposed>
+void LinearMap<Real>::run(const KernelTable<Real>& kernels, int element, const Real* in, int in_stride, Real* out, int out_stride, int atom_count,
+                          bool accumulate) const {
+    constexpr int kMostRows = 256;
+    const Real* from[kMostRows];
+    Real* to[kMostRows];
+    if (!accumulate)
+        for (int atom = 0; atom < atom_count; ++atom) std::fill_n(out + static_cast<ptrdiff_t>(atom) * out_stride, Transposed ? in_size_ : out_size_, Real(0));
+    const Real* weights = weights_.data() + static_cast<size_t>(element_count_ > 1 ? element : 0) * weights_per_element_;
+    for (const Path& path : paths_) {
+        const RowBlock& source = Transposed ? path.out : path.in;
+        const RowBlock& target = Transposed ? path.in : path.out;
+        int rows = 0;
+        const auto flush = [&] {
+            kernels.multiply_rows(from, to, rows, weights + (Transposed ? path.transposed : path.weight), source.copies, target.stride, true);
+            rows = 0;
+        };
+        for (int atom = 0; atom < atom_count; ++atom)
+            for (int m = 0; m < source.components; ++m) {
+                from[rows] = in + static_cast<ptrdiff_t>(atom) * in_stride + source.offset + m * source.stride;
+                to[rows] = out + static_cast<ptrdiff_t>(atom) * out_stride + target.offset + m * target.stride;
+                if (++rows == kMostRows) flush();
+            }
+        if (rows > 0) flush();
+    }
+}
+
+template <class Real>
+void LinearMap<Real>::apply(const KernelTable<Real>& kernels, int element, const Real* in, int in_stride, Real* out, int out_stride, int atom_count,
+                            bool accumulate) const {
+    run<false>(kernels, element, in, in_stride, out, out_stride, atom_count, accumulate);
+}
+
+template <class Real>
+void LinearMap<Real>::apply_transposed(const KernelTable<Real>& kernels, int element, const Real* out_gradient, int out_stride, Real* in_gradient,
+                                       int in_stride, int atom_count, bool accumulate) const {
+    run<true>(kernels, element, out_gradient, out_stride, in_gradient, in_stride, atom_count, accumulate);
+}
+
+template class LinearMap<float>;
+template class LinearMap<double>;
+
+}  // namespace mlff::mace::cpu

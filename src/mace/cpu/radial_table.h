@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// The radial network of a layer as a table: quintic B-splines in the distance, with an error that was checked.
+//
+// Between r_i and r_i+1 a function is  sum over t < 6 of b_t(x) c[i + t],  x = (r - r_i) / h.  The coefficients
+//   c_i = (13 f_i-2 - 112 f_i-1 + 438 f_i - 112 f_i+1 + 13 f_i+2) / 240
+// reproduce polynomials of degree five; the spline has four continuous derivatives, so forces are smooth.
+#pragma once
+
+#include "core/buffer.h"
+#include "core/threads.h"
+#include "mace/cpu/kernel_table.h"
+#include "mace/weights.h"
+
+namespace mlff::mace::cpu {
+
+// Where the columns of a layer's functions are: the weights of each path, padded, then the density.
+struct RadialColumns {
+    std::vector<int> path;  // first column of each path
+    int density = -1;       // -1: this layer has none
+    int count = 0;          // padded
+};
+
+template <class Real>
+class RadialTable {
+public:
+    // The functions of one layer for one pair of elements. `lowest`: distances below are not in the table.
+    // Throws Error{unsupported} if the error bound cannot be met with a table of sensible size.
+    RadialTable(const Weights& weights, const Interaction& interaction, const RadialColumns& columns, int sender_element, int receiver_element,
+                ThreadTeam& team);
+
+    SplinePoint<Real> at(double distance) const;
+    Real density(const SplinePoint<Real>& point) const;        // from the density column
+    Real density_slope(const SplinePoint<Real>& point) const;
+
+    int interval_count() const { return interval_count_; }
+    double worst_error() const { return worst_error_; }  // of a value, relative to the largest value
+
+private:
+    double low_ = 0;
+    double inverse_step_ = 0;
+    int interval_count_ = 0;
+    int column_count_ = 0;
+    int density_column_ = -1;
+    double worst_error_ = 0;
+    Buffer<Real> coefficients_;  // [interval_count + 5][column_count]
+};
+
+// Transforms with a power of r are not smooth at r = 0, and their tables begin here; below, the reference takes over.
+double lowest_distance(const RadialEmbedding& radial);
+
+// The part that changes with the elements of a pair: 0 for all pairs where the functions are the same for all.
+bool depends_on_elements(const Weights& weights, const Interaction& interaction);
+
+}  // namespace mlff::mace::cpu

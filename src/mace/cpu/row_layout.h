@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Features as the CPU backend holds them: for each block of irreps, for each component, one padded row of channels.
+#pragma once
+
+#include <vector>
+
+#include "mace/cpu/kernel_table.h"
+#include "mace/irreps.h"
+
+namespace mlff::mace::cpu {
+
+struct RowBlock {
+    int copies = 0;
+    int components = 0;
+    int stride = 0;  // padded(copies): from component to component
+    int offset = 0;
+};
+
+struct RowLayout {
+    std::vector<RowBlock> blocks;
+    int size = 0;
+
+    RowLayout() = default;
+    explicit RowLayout(const Irreps& irreps) {
+        for (const IrrepBlock& block : irreps.blocks()) {
+            const int stride = padded(block.multiplicity);
+            blocks.push_back({block.multiplicity, block.irrep.dimension(), stride, size});
+            size += stride * block.irrep.dimension();
+        }
+    }
+};
+
+// Between [copy][component] of the irreps and [component][copy] of the rows.
+template <class Real>
+void to_rows(const Irreps& irreps, const RowLayout& layout, const double* features, Real* rows) {
+    for (size_t b = 0; b < layout.blocks.size(); ++b) {
+        const RowBlock& block = layout.blocks[b];
+        const double* from = features + irreps[static_cast<int>(b)].offset;
+        for (int m = 0; m < block.components; ++m)
+            for (int u = 0; u < block.stride; ++u)
+                rows[block.offset + m * block.stride + u] = u < block.copies ? static_cast<Real>(from[u * block.components + m]) : Real(0);
+    }
+}
+template <class Real>
+void from_rows(const Irreps& irreps, const RowLayout& layout, const Real* rows, double* features) {
+    for (size_t b = 0; b < layout.blocks.size(); ++b) {
+        const RowBlock& block = layout.blocks[b];
+        double* to = features + irreps[static_cast<int>(b)].offset;
+        for (int m = 0; m < block.components; ++m)
+            for (int u = 0; u < block.copies; ++u) to[u * block.components + m] = static_cast<double>(rows[block.offset + m * block.stride + u]);
+    }
+}
+
+}  // namespace mlff::mace::cpu

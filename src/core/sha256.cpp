@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__aarch64__)
+// Some versions of clang declare the instructions only when all code is compiled for them.
+#if defined(__aarch64__) && !defined(__clang__)
+#define MLFF_SHA256_ARMV8
 #include <arm_neon.h>
 #include <sys/auxv.h>
 #elif defined(__x86_64__)
@@ -49,7 +51,7 @@ void compress_portable(State& state, const uint8_t* blocks, size_t block_count) 
     }
 }
 
-#if defined(__aarch64__)
+#if defined(MLFF_SHA256_ARMV8)
 
 __attribute__((target("+crypto"))) void compress_armv8(State& state, const uint8_t* blocks, size_t block_count) {
     uint32x4_t abcd = vld1q_u32(&state[0]), efgh = vld1q_u32(&state[4]);

@@ -110,9 +110,10 @@ std::string json_text(const InfoValue& value, size_t count) {
 
 void append_info(std::string& out, const std::string& key, const InfoValue& value) {
     const size_t count = std::visit([](const auto& values) { return values.size(); }, value.values);
-    size_t expected = 1;
+    const bool is_empty = std::find(value.shape.begin(), value.shape.end(), 0) != value.shape.end();
+    size_t expected = is_empty ? 0 : 1;
     for (const int64_t length : value.shape) {
-        const bool fits = length >= 0 && (length == 0 || expected <= count / static_cast<size_t>(length));
+        const bool fits = length >= 0 && (is_empty || expected <= count / static_cast<size_t>(length));
         expected = fits ? expected * static_cast<size_t>(length) : count + 1;
         if (!fits) break;
     }

@@ -36,6 +36,8 @@ std::pair<std::string_view, std::string_view> split_last(std::string_view path) 
 
 }  // namespace
 
+Module::Module() = default;
+
 std::string_view Module::class_name() const { return split_last(class_path).second; }
 
 const Module* Module::find(std::string_view dotted_path) const {

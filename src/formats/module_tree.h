@@ -18,6 +18,7 @@ namespace mlff {
 using Json = nlohmann::json;
 
 struct Module {
+    Module();  // not inline: until the class is complete, some compilers cannot tell how to make its children
     std::string class_path;                                // "mace.modules.models.ScaleShiftMACE"
     std::vector<std::pair<std::string, Tensor>> tensors;   // parameters and buffers, in file order
     std::vector<std::pair<std::string, Module>> children;  // in file order

@@ -170,7 +170,10 @@ Tensor make_tensor(DType dtype, std::vector<int64_t> shape, std::vector<int64_t>
     bool overflow = offset < 0, is_empty = false;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
         int64_t reach = 0;
-        overflow |= shape[axis] < 0 || strides[axis] < 0;
+        if (shape[axis] < 0 || strides[axis] < 0) {
+            overflow = true;
+            break;
+        }
         is_empty |= shape[axis] == 0;
         overflow |= __builtin_mul_overflow(count, std::max<int64_t>(shape[axis], 1), &count);
         overflow |= __builtin_mul_overflow(std::max<int64_t>(shape[axis] - 1, 0), strides[axis], &reach);

@@ -38,7 +38,8 @@ class TemporaryDirectory {
 public:
     TemporaryDirectory() {
         static std::atomic<int> counter{0};
-        path_ = std::filesystem::temp_directory_path() / ("mlff-test-" + std::to_string(::getpid()) + "-" + std::to_string(counter++));
+        path_ = std::filesystem::temp_directory_path() /
+                ("mlff-test-" + std::to_string(::getpid()) + "-" + std::to_string(counter++));
         std::filesystem::create_directories(path_);
     }
     ~TemporaryDirectory() {

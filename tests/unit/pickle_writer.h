@@ -49,7 +49,9 @@ inline std::string dict(const Entries& entries) {
 }
 inline std::string put(int slot) { return "q" + little_endian(static_cast<uint64_t>(slot), 1); }  // names the value before it
 inline std::string get(int slot) { return "h" + little_endian(static_cast<uint64_t>(slot), 1); }
-inline std::string call(const std::string& function, const Values& arguments) { return global(function) + tuple(arguments) + "R"; }
+inline std::string call(const std::string& function, const Values& arguments) {
+    return global(function) + tuple(arguments) + "R";
+}
 inline std::string object(const std::string& class_path, const Values& arguments = {}) {
     return global(class_path) + tuple(arguments) + "\x81";
 }
@@ -78,10 +80,10 @@ inline std::string integers(const std::vector<int64_t>& values) {
 inline std::string storage(const std::string& type, const std::string& key, int64_t count, const std::string& location = "cpu") {
     return tuple({text("storage"), global("torch." + type), text(key), text(location), integer(count)}) + "Q";
 }
-inline std::string tensor(const std::string& storage_bytes, const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
-                          int64_t offset = 0) {
-    return call("torch._utils._rebuild_tensor_v2", {storage_bytes, integer(offset), integers(shape), integers(strides), boolean(false),
-                                                    call("collections.OrderedDict", {})});
+inline std::string tensor(const std::string& storage_bytes, const std::vector<int64_t>& shape,
+                          const std::vector<int64_t>& strides, int64_t offset = 0) {
+    return call("torch._utils._rebuild_tensor_v2", {storage_bytes, integer(offset), integers(shape), integers(strides),
+                                                    boolean(false), call("collections.OrderedDict", {})});
 }
 inline std::string parameter(const std::string& tensor_bytes) {
     return call("torch._utils._rebuild_parameter", {tensor_bytes, boolean(true), call("collections.OrderedDict", {})});

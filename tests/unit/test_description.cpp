@@ -99,9 +99,8 @@ TEST_CASE("description: modules that are no MACE, or not quite") {
 
     Module odd;
     odd.class_path = "mace.modules.models.MACE";
-    odd.attributes = {{"atomic_numbers", {1, INT64_MIN, UINT64_MAX, 1.5, "H", nullptr, 8}},
-                      {"r_max", "five"},
-                      {"heads", {1, nullptr, "a"}}};
+    odd.attributes = {
+        {"atomic_numbers", {1, INT64_MIN, UINT64_MAX, 1.5, "H", nullptr, 8}}, {"r_max", "five"}, {"heads", {1, nullptr, "a"}}};
     Module embedding;
     embedding.attributes = {{"out_dim", 1e300}, {"apply_cutoff", 3}};
     odd.children.emplace_back("radial_embedding", embedding);

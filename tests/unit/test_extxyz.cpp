@@ -553,6 +553,16 @@ TEST_CASE("extxyz: what is written") {
     CHECK(again.periodic == frame.periodic);
 }
 
+TEST_CASE("extxyz: arrays of nothing can be written, whatever their shape") {
+    for (const char* value : {"[]", "[[]]", "[[], []]", "[[[]], [[]]]"}) {
+        CAPTURE(value);
+        const Frame frame = frames_of("0\nx=" + std::string(value) + "\n").at(0);
+        const Frame again = frames_of(text_of(frame)).at(0);
+        check_info(again, "x", Reals{}, {0});
+        CHECK(text_of(again) == text_of(frame));
+    }
+}
+
 TEST_CASE("extxyz: setting values and columns again replaces them") {
     Frame frame;
     frame.atomic_numbers = {2};

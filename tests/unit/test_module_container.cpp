@@ -26,8 +26,8 @@ std::string difference(const Module& a, const Module& b, const std::string& path
     for (size_t i = 0; i < a.tensors.size(); ++i) {
         const auto& [name, tensor] = a.tensors[i];
         const auto& [other_name, other] = b.tensors[i];
-        if (name != other_name || tensor.dtype != other.dtype || tensor.shape != other.shape || tensor.is_parameter != other.is_parameter ||
-            row_major_bytes(tensor) != row_major_bytes(other))
+        if (name != other_name || tensor.dtype != other.dtype || tensor.shape != other.shape ||
+            tensor.is_parameter != other.is_parameter || row_major_bytes(tensor) != row_major_bytes(other))
             return path + "." + name;
     }
     for (size_t i = 0; i < a.children.size(); ++i) {
@@ -125,7 +125,8 @@ TEST_CASE("module container: other files are refused") {
             contents.metadata["mlff_module"] = tree.dump();
         });
     };
-    const auto check = [](const char* what, const Safetensors& contents, const std::string& words, Status status = Status::format) {
+    const auto check = [](const char* what, const Safetensors& contents, const std::string& words,
+                          Status status = Status::format) {
         CAPTURE(what);
         const std::string message = error_of(contents, status);
         CAPTURE(message);
@@ -133,15 +134,19 @@ TEST_CASE("module container: other files are refused") {
     };
     CHECK(error_of(changed([](auto&) {}), Status::ok) == "no error");
     check("no metadata", changed([](auto& c) { c.metadata.clear(); }), "that mlff did not write", Status::unsupported);
-    check("metadata of others", changed([](auto& c) { c.metadata["format"] = "pt"; }), "that mlff did not write", Status::unsupported);
-    check("a later layout", changed([](auto& c) { c.metadata["mlff_layout"] = "2"; }), "layout 2 of a later mlff, expected 1", Status::unsupported);
+    check("metadata of others", changed([](auto& c) { c.metadata["format"] = "pt"; }), "that mlff did not write",
+          Status::unsupported);
+    check("a later layout", changed([](auto& c) { c.metadata["mlff_layout"] = "2"; }), "layout 2 of a later mlff, expected 1",
+          Status::unsupported);
     check("no layout", changed([](auto& c) { c.metadata.erase("mlff_layout"); }), "layout", Status::unsupported);
     check("no tree", changed([](auto& c) { c.metadata.erase("mlff_module"); }), "malformed JSON");
-    check("tree that is no JSON", changed([](auto& c) { c.metadata["mlff_module"] = "{"; }), "x.mlff (mlff_module): malformed JSON");
+    check("tree that is no JSON", changed([](auto& c) { c.metadata["mlff_module"] = "{"; }),
+          "x.mlff (mlff_module): malformed JSON");
     check("deep tree", changed([](auto& c) { c.metadata["mlff_module"] = std::string(100'000, '['); }), "levels deep");
     check("key twice", changed([](auto& c) { c.metadata["mlff_module"] = "{\"class\":1,\"class\":2}"; }), "occurs twice");
     check("tensor too few", changed([](auto& c) { c.tensors.pop_back(); }), "'2.a' is not among the tensors");
-    check("tensor too many", changed([](auto& c) { c.tensors.emplace_back("extra", c.tensors[0].second); }), "'extra' belongs to no module");
+    check("tensor too many", changed([](auto& c) { c.tensors.emplace_back("extra", c.tensors[0].second); }),
+          "'extra' belongs to no module");
     check("tree that is a list", with_tree([](Json& t) { t = Json::array(); }), "is no proper module");
     for (const char* key : {"class", "attributes", "tensors", "children"}) {
         check(key, with_tree([&](Json& t) { t.erase(key); }), "is no proper module");

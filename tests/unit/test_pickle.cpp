@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
-#include <chrono>
+#include <ctime>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -132,7 +132,9 @@ TEST_CASE("pickle: bytes written as latin1 text") {
     for (int i = 0; i < 256; ++i) every.push_back(static_cast<char>(i));
     CHECK(text_of(pk::bytes(every), Kind::bytes) == every);
     CHECK(text_of(pk::bytes(""), Kind::bytes) == "");
-    const auto encoded = [](const std::string& utf8) { return pk::call("_codecs.encode", {pk::text(utf8), pk::text("latin1")}) + "."; };
+    const auto encoded = [](const std::string& utf8) {
+        return pk::call("_codecs.encode", {pk::text(utf8), pk::text("latin1")}) + ".";
+    };
     check_refused("a letter beyond latin1", encoded("\xc4\x80"), "not encoded as latin1");
     check_refused("a lone continuation", encoded("\x80"), "not encoded as latin1");
     check_refused("a cut letter", encoded("\xc3"), "not encoded as latin1");
@@ -157,12 +159,16 @@ TEST_CASE("pickle: containers") {
     }
     CHECK(Read("(t.").root().size() == 0);
 
-    const Read list("](K\x01K\x02""eK\x03""a.");
+    const Read list(
+        "](K\x01K\x02"
+        "eK\x03"
+        "a.");
     REQUIRE((*list).is(Kind::list));
     REQUIRE((*list).size() == 3);
     CHECK((*list)[2].integer() == 3);
 
-    const Read dict(pk::document(pk::dict({{"a", pk::integer(1)}, {"b", pk::integer(2)}}) + pk::text("c") + pk::integer(3) + "s"));
+    const Read dict(
+        pk::document(pk::dict({{"a", pk::integer(1)}, {"b", pk::integer(2)}}) + pk::text("c") + pk::integer(3) + "s"));
     REQUIRE((*dict).is(Kind::dict));
     CHECK((*dict).size() == 6);
     CHECK((*dict).get("a").integer() == 1);
@@ -184,12 +190,22 @@ TEST_CASE("pickle: containers") {
 }
 
 TEST_CASE("pickle: stack and memo") {
-    CHECK(Read("K\x01K\x02""0.").root().integer() == 1);
-    CHECK(Read("K\x01(K\x02K\x03""1.").root().integer() == 1);
-    const Read twice("K\x07""2\x86.");
+    CHECK(Read("K\x01K\x02"
+               "0.")
+              .root()
+              .integer() == 1);
+    CHECK(Read("K\x01(K\x02K\x03"
+               "1.")
+              .root()
+              .integer() == 1);
+    const Read twice(
+        "K\x07"
+        "2\x86.");
     CHECK((*twice)[0].integer() == 7);
     CHECK((*twice)[0].id() == (*twice)[1].id());
-    for (const std::string& bytes : {"]q\x05h\x05\x86."s, "]r\x05\0\0\0j\x05\0\0\0\x86."s, "]\x94h\0\x86."s, "Nq\0""0]\x94h\x01\x86."s}) {
+    for (const std::string& bytes : {"]q\x05h\x05\x86."s, "]r\x05\0\0\0j\x05\0\0\0\x86."s, "]\x94h\0\x86."s,
+                                     "Nq\0"
+                                     "0]\x94h\x01\x86."s}) {
         const Read read(bytes);
         REQUIRE((*read).size() == 2);
         CHECK((*read)[0].is(Kind::list));
@@ -213,7 +229,8 @@ TEST_CASE("pickle: globals, objects and persistent ids are records") {
     const Read keywords(pk::document(pk::global("a.C") + ")" + pk::dict({{"k", pk::integer(2)}}) + "\x92"));
     CHECK((*keywords).class_name() == "a.C");
     CHECK((*keywords).state().get("k").integer() == 2);
-    const Read grown(pk::document(pk::object("a.List") + "(K\x01K\x02""e"));
+    const Read grown(pk::document(pk::object("a.List") + "(K\x01K\x02"
+                                                         "e"));
     CHECK((*grown).size() == 2);
     const Read persistent(pk::document(pk::text("id") + "Q"));
     CHECK((*persistent).is(Kind::persistent));
@@ -231,8 +248,9 @@ TEST_CASE("pickle: nothing that a pickle calls is run") {
     const std::string victim = directory.file("victim");
     const std::string command = "touch " + victim;
     const std::string stack_global = pk::text("posix") + pk::text("system") + "\x93" + pk::tuple({pk::text(command)}) + "R";
-    for (const std::string& bytes : {pk::call("os.system", {pk::text(command)}), stack_global, pk::call("builtins.eval", {pk::text(command)}),
-                                     pk::build(pk::object("os.system", {pk::text(command)}), pk::text(command))}) {
+    for (const std::string& bytes :
+         {pk::call("os.system", {pk::text(command)}), stack_global, pk::call("builtins.eval", {pk::text(command)}),
+          pk::build(pk::object("os.system", {pk::text(command)}), pk::text(command))}) {
         const Read read(pk::document(bytes, 4));
         CHECK((*read).is(Kind::object));
         CHECK((*read).arguments()[0].text() == command);
@@ -266,17 +284,29 @@ TEST_CASE("pickle: a million levels") {
 }
 
 TEST_CASE("pickle: bombs are refused at once") {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     const std::string long_text = pk::text(std::string(100'000, 'x'));
-    std::string bytes = long_text + "q\0""0"s + pk::text("latin1") + "q\1""0"s;
+    std::string bytes = long_text +
+                        "q\0"
+                        "0"s +
+                        pk::text("latin1") +
+                        "q\1"
+                        "0"s;
     for (int i = 0; i < 10'000; ++i) bytes += pk::global("_codecs.encode") + "h\0h\1\x86R0"s;
     check_refused("one text encoded again and again", bytes + "N.", "copies the same data again and again");
 
-    bytes = long_text + "q\0""0"s;
-    for (int i = 0; i < 10'000; ++i) bytes += "h\0h\0\x93""0"s;
+    bytes = long_text +
+            "q\0"
+            "0"s;
+    for (int i = 0; i < 10'000; ++i)
+        bytes +=
+            "h\0h\0\x93"
+            "0"s;
     check_refused("a long name used again and again", bytes + "N.", "copies the same data again and again");
 
-    bytes = "](" + std::string(100'000, 'N') + "e\x85q\0""0"s;
+    bytes = "](" + std::string(100'000, 'N') +
+            "e\x85q\0"
+            "0"s;
     for (int i = 0; i < 10'000; ++i) bytes += pk::global("builtins.set") + "h\0R0"s;
     check_refused("a list made a set again and again", bytes + "N.", "copies the same data again and again");
 
@@ -284,7 +314,7 @@ TEST_CASE("pickle: bombs are refused at once") {
     check_refused("a text longer than the file", "X\xff\xff\xff\x7fN.", "does not fit into the file");
     check_refused("a text longer than anything", "\x8d" + std::string(8, '\xff') + "N.", "does not fit into the file");
     check_refused("a memo slot far away", "Nr\xff\xff\xff\xff.", "memo slot 4294967295");
-    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(kIsSanitized ? 20 : 2));
+    CHECK(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < (kIsSanitized ? 20 : 2));
 }
 
 TEST_CASE("pickle: programs that make no sense are refused") {
@@ -314,19 +344,24 @@ TEST_CASE("pickle: programs that make no sense are refused") {
 }
 
 TEST_CASE("pickle: instructions that torch does not write are named, with their place") {
-    const std::string known = "\x80\x95.(012N\x88\x89JKM\x8a\x8bGX\x8c\x8dTUBC\x8e\x96)t\x85\x86\x87]}\x8f""ae\x90su\x91""c\x93R\x81\x92""bQqr\x94hj";
+    const std::string known =
+        "\x80\x95.(012N\x88\x89JKM\x8a\x8bGX\x8c\x8dTUBC\x8e\x96)t\x85\x86\x87]}\x8f"
+        "ae\x90su\x91"
+        "c\x93R\x81\x92"
+        "bQqr\x94hj";
     for (int opcode = 0; opcode < 256; ++opcode) {
         if (known.find(static_cast<char>(opcode)) != std::string::npos) continue;
         char hex[8];
         std::snprintf(hex, sizeof hex, "0x%x", static_cast<unsigned>(opcode));
-        check_refused(hex, "NNN" + std::string(1, static_cast<char>(opcode)), "at byte 3: instruction " + std::string(hex) + " is not one");
+        check_refused(hex, "NNN" + std::string(1, static_cast<char>(opcode)),
+                      "at byte 3: instruction " + std::string(hex) + " is not one");
     }
 }
 
 TEST_CASE("pickle: cut off at any byte") {
-    const std::string module =
-        pk::module("a.M", {.parameters = {{"w", pk::parameter(pk::tensor(pk::storage("FloatStorage", "0", 6), {2, 3}, {3, 1}))}},
-                           .attributes = {{"blob", pk::bytes("\x80\xff")}, {"x", pk::real(1.5)}, {"l", pk::integer(int64_t{1} << 40)}}});
+    const std::string module = pk::module(
+        "a.M", {.parameters = {{"w", pk::parameter(pk::tensor(pk::storage("FloatStorage", "0", 6), {2, 3}, {3, 1}))}},
+                .attributes = {{"blob", pk::bytes("\x80\xff")}, {"x", pk::real(1.5)}, {"l", pk::integer(int64_t{1} << 40)}}});
     const std::string whole = pk::document(module);
     REQUIRE(error_of(whole) == "");
     for (size_t size = 0; size < whole.size(); ++size) {

@@ -16,11 +16,14 @@ namespace {
 using Reals = std::vector<double>;
 using Integers = std::vector<int64_t>;
 
-constexpr DType kWritable[] = {DType::float64, DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3, DType::float8_e5m2,
-                               DType::int64, DType::int32, DType::int16, DType::int8, DType::uint64, DType::uint32,
-                               DType::uint16, DType::uint8, DType::boolean, DType::complex64};
+constexpr DType kWritable[] = {DType::float64,     DType::float32,     DType::float16, DType::bfloat16,
+                               DType::float8_e4m3, DType::float8_e5m2, DType::int64,   DType::int32,
+                               DType::int16,       DType::int8,        DType::uint64,  DType::uint32,
+                               DType::uint16,      DType::uint8,       DType::boolean, DType::complex64};
 
-std::string file_of(const std::string& header, const std::string& data) { return little_endian(header.size(), 8) + header + data; }
+std::string file_of(const std::string& header, const std::string& data) {
+    return little_endian(header.size(), 8) + header + data;
+}
 
 std::string row_major_bytes(const Tensor& tensor) {
     std::string bytes(static_cast<size_t>(tensor.element_count()) * dtype_size(tensor.dtype), '?');
@@ -65,7 +68,11 @@ TEST_CASE("safetensors: all types and strides survive writing and reading") {
         contents.tensors.emplace_back(name + ".big", contents.tensors.back().second);
         contents.tensors.back().second.is_big_endian = true;
     }
-    contents.metadata = {{"format", "test"}, {"quotes", "\"\\\n\t"}, {"Gr\xc3\xb6\xc3\x9f""e", ""}};
+    contents.metadata = {{"format", "test"},
+                         {"quotes", "\"\\\n\t"},
+                         {"Gr\xc3\xb6\xc3\x9f"
+                          "e",
+                          ""}};
     write_safetensors(path, contents);
 
     const std::string bytes = read_bytes(path);
@@ -95,7 +102,9 @@ TEST_CASE("safetensors: a file of the reference implementation") {
     const std::string bytes = read_bytes(path);
     const Safetensors contents = read_safetensors(as_bytes(bytes), path);
     CHECK(contents.metadata == std::map<std::string, std::string>{{"note", "written by safetensors 0.8.0"},
-                                                                  {"gr\xc3\xb6\xc3\x9f""e", "\"quoted\"\n"}});
+                                                                  {"gr\xc3\xb6\xc3\x9f"
+                                                                   "e",
+                                                                   "\"quoted\"\n"}});
     CHECK(contents.tensors.size() == 8);
     CHECK(contents.find("weight")->shape == Integers{2, 3});
     CHECK(contents.find("weight")->to_doubles() == Reals{0, 1.5, -2, 3, 4, 5e30f});
@@ -143,7 +152,8 @@ TEST_CASE("safetensors: what cannot be written leaves nothing behind") {
     write_safetensors(path, {{{"a", good}}, {}});
     CHECK(read_bytes(path).size() > 16);
     int files = 0;
-    for ([[maybe_unused]] const auto& file : std::filesystem::directory_iterator(std::filesystem::path(path).parent_path())) ++files;
+    for ([[maybe_unused]] const auto& file : std::filesystem::directory_iterator(std::filesystem::path(path).parent_path()))
+        ++files;
     CHECK(files == 1);
 }
 
@@ -165,18 +175,24 @@ TEST_CASE("safetensors: broken files are refused") {
     check_refused("a number that is none", file_of("{\"a\":1e999}", ""), "malformed JSON");
     check_refused("an array", file_of("[]", ""), "not a JSON object");
     check_refused("deep JSON", file_of("{\"a\":" + std::string(100'000, '['), ""), "levels deep");
-    check_refused("deep JSON objects", file_of([] {
-                      std::string text;
-                      for (int i = 0; i < 100'000; ++i) text += "{\"a\":";
-                      return text;
-                  }(), ""), "levels deep");
+    check_refused("deep JSON objects",
+                  file_of(
+                      [] {
+                          std::string text;
+                          for (int i = 0; i < 100'000; ++i) text += "{\"a\":";
+                          return text;
+                      }(),
+                      ""),
+                  "levels deep");
     check_refused("a key twice", file_of("{\"a\":1,\"a\":2}", ""), "'a' occurs twice");
     check_refused("a key twice in an entry", file_of("{\"a\":{\"dtype\":1,\"dtype\":2}}", ""), "'dtype' occurs twice");
     check_refused("metadata that is a list", file_of("{\"__metadata__\":[]}", ""), "__metadata__ is not");
     check_refused("metadata with a number", file_of("{\"__metadata__\":{\"k\":1}}", ""), "metadata 'k' is not text");
     check_refused("entry that is text", file_of("{\"a\":\"F32\"}", data), "lacks dtype, shape or data_offsets");
-    check_refused("entry without offsets", file_of("{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", data), "lacks dtype, shape or data_offsets");
-    check_refused("unknown type", file_of(entry("[0,8]", "[2]", "\"F3\""), data), "dtype F3, which mlff does not read", Status::unsupported);
+    check_refused("entry without offsets", file_of("{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", data),
+                  "lacks dtype, shape or data_offsets");
+    check_refused("unknown type", file_of(entry("[0,8]", "[2]", "\"F3\""), data), "dtype F3, which mlff does not read",
+                  Status::unsupported);
     check_refused("type that is a number", file_of(entry("[0,8]", "[2]", "32"), data), "malformed");
     check_refused("one offset", file_of(entry("[0]"), data), "malformed");
     check_refused("three offsets", file_of(entry("[0,8,8]"), data), "malformed");
@@ -191,12 +207,15 @@ TEST_CASE("safetensors: broken files are refused") {
     check_refused("too small for its shape", file_of(entry("[0,8]", "[3]"), data), "reaches outside its storage");
     check_refused("too large for its shape", file_of(entry("[0,8]", "[1]"), data), "does not fill its 8 bytes");
     check_refused("a scalar of two", file_of(entry("[0,8]", "[]"), data), "does not fill its 8 bytes");
-    check_refused("overflowing shape", file_of(entry("[0,8]", "[4611686018427387903,4611686018427387903]"), data), "reaches outside its storage");
-    check_refused("overflowing empty shape", file_of(entry("[0,0]", "[4611686018427387903,4611686018427387903,0]"), ""), "reaches outside");
+    check_refused("overflowing shape", file_of(entry("[0,8]", "[4611686018427387903,4611686018427387903]"), data),
+                  "reaches outside its storage");
+    check_refused("overflowing empty shape", file_of(entry("[0,0]", "[4611686018427387903,4611686018427387903,0]"), ""),
+                  "reaches outside");
     check_refused("bytes after the last tensor", file_of(entry("[0,8]"), data + "x"), "bytes after the last tensor");
     check_refused("bytes before the first tensor", file_of(entry("[1,9]"), data + "x"), "gap or overlaps");
     const auto two = [](const std::string& first, const std::string& second) {
-        return "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" + first + "},\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" + second + "}}";
+        return "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" + first +
+               "},\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" + second + "}}";
     };
     CHECK(read_safetensors(as_bytes(file_of(two("[4,8]", "[0,4]"), data)), "x").tensors[0].first == "b");
     check_refused("a gap", file_of(two("[0,4]", "[5,9]"), data + "x"), "gap or overlaps");

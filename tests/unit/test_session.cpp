@@ -9,7 +9,6 @@
 #include <random>
 
 #include "core/error.h"
-#include "device/gpu.h"
 #include "engine/session.h"
 
 using namespace mlff;
@@ -184,9 +183,4 @@ TEST_CASE("a skin saves searches and changes no number") {
     CHECK(without.neighbor_build_count() == 50);
     CHECK(with_skin.neighbor_build_count() < 20);
     CHECK(with_skin.evaluation_count() == 50);
-}
-
-TEST_CASE("the absence of a GPU is an ordinary state with a reason") {
-    const GpuInventory& inventory = gpu_inventory();
-    CHECK(inventory.gpus.empty() != inventory.why_none.empty());
 }

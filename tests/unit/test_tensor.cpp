@@ -63,13 +63,23 @@ const std::string kTwelve = bytes_of<int32_t>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
 }  // namespace
 
 TEST_CASE("tensor: names and sizes of the types") {
-    for (const auto& [dtype, name, size] : {std::tuple(DType::float64, "float64", 8u), {DType::float32, "float32", 4u},
-                                            {DType::float16, "float16", 2u}, {DType::bfloat16, "bfloat16", 2u},
-                                            {DType::float8_e4m3, "float8_e4m3", 1u}, {DType::float8_e5m2, "float8_e5m2", 1u},
-                                            {DType::int64, "int64", 8u}, {DType::int32, "int32", 4u}, {DType::int16, "int16", 2u},
-                                            {DType::int8, "int8", 1u}, {DType::uint64, "uint64", 8u}, {DType::uint32, "uint32", 4u},
-                                            {DType::uint16, "uint16", 2u}, {DType::uint8, "uint8", 1u}, {DType::boolean, "bool", 1u},
-                                            {DType::complex64, "complex64", 8u}, {DType::complex128, "complex128", 16u}}) {
+    for (const auto& [dtype, name, size] : {std::tuple(DType::float64, "float64", 8u),
+                                            {DType::float32, "float32", 4u},
+                                            {DType::float16, "float16", 2u},
+                                            {DType::bfloat16, "bfloat16", 2u},
+                                            {DType::float8_e4m3, "float8_e4m3", 1u},
+                                            {DType::float8_e5m2, "float8_e5m2", 1u},
+                                            {DType::int64, "int64", 8u},
+                                            {DType::int32, "int32", 4u},
+                                            {DType::int16, "int16", 2u},
+                                            {DType::int8, "int8", 1u},
+                                            {DType::uint64, "uint64", 8u},
+                                            {DType::uint32, "uint32", 4u},
+                                            {DType::uint16, "uint16", 2u},
+                                            {DType::uint8, "uint8", 1u},
+                                            {DType::boolean, "bool", 1u},
+                                            {DType::complex64, "complex64", 8u},
+                                            {DType::complex128, "complex128", 16u}}) {
         CHECK(dtype_name(dtype) == name);
         CHECK(dtype_size(dtype) == size);
         CHECK(is_floating(dtype) == (std::string_view(name).find("float") != std::string_view::npos));
@@ -145,7 +155,7 @@ TEST_CASE("tensor: strides and offsets") {
     CHECK(view({2, 2}, {4, 1}, 5).to_integers() == Integers{5, 6, 9, 10});
     CHECK(view({2, 3, 2}, {6, 1, 3}).to_integers() == Integers{0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11});
     CHECK(view({2, 3}, {0, 1}, 3).to_integers() == Integers{3, 4, 5, 3, 4, 5});  // expanded
-    CHECK(view({2, 1, 2}, {2, 77, 1}).is_contiguous());  // the stride of a single row does not matter
+    CHECK(view({2, 1, 2}, {2, 77, 1}).is_contiguous());                          // the stride of a single row does not matter
     CHECK(view({2, 1, 2}, {2, 77, 1}).to_integers() == Integers{0, 1, 2, 3});
     CHECK(view({}, {}, 7).to_integers() == Integers{7});
     CHECK(view({}, {}, 7).item() == 7);
@@ -155,7 +165,8 @@ TEST_CASE("tensor: strides and offsets") {
     CHECK(view({3, 0, 2}, {0, 2, 1}, 12).element_count() == 0);
     CHECK_THROWS_AS(view({2}, {1}).item(), Error);
     CHECK_THROWS_AS(view({0}, {1}).item(), Error);
-    for (const Tensor& tensor : {view({3, 4}, {4, 1}), view({4, 3}, {1, 4}), view({2, 3}, {0, 1}), view({}, {}, 3), view({0}, {1})}) {
+    for (const Tensor& tensor :
+         {view({3, 4}, {4, 1}), view({4, 3}, {1, 4}), view({2, 3}, {0, 1}), view({}, {}, 3), view({0}, {1})}) {
         const std::string bytes = row_major_bytes(tensor);
         const Tensor again = make_tensor(DType::int32, tensor.shape, row_major_strides(tensor.shape), 0, as_bytes(bytes), "t");
         CHECK(again.to_integers() == tensor.to_integers());
@@ -206,7 +217,8 @@ TEST_CASE("tensor: views that leave their storage are refused") {
     CHECK(!refused(Integers(32, 1), Integers(32, 1)));
     CHECK(refused({1 << 21}, {0}));  // one number repeated two million times
     CHECK(!refused({1000}, {0}));
-    CHECK(refusal(DType::float64, {2}, {1}, 0, std::string(15, 'x')) == "here of shape [2] reaches outside its storage of 1 elements");
+    CHECK(refusal(DType::float64, {2}, {1}, 0, std::string(15, 'x')) ==
+          "here of shape [2] reaches outside its storage of 1 elements");
     CHECK(refusal(DType::float64, {}, {}, 0, "") != "");
     CHECK(refusal(DType::float64, {0}, {1}, 0, "") == "");
     CHECK(refused({5, 5}, row_major_strides({5, 5})));

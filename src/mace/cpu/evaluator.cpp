@@ -31,6 +31,8 @@ struct LayerState {
     Buffer<Real> messages;       // [atom][message_layout.size], what the contraction takes
     Buffer<Real> features;       // [atom][features_layout.size], what the layer gives
     Buffer<Real> divisors;       // [atom]
+    Buffer<Real> gate_inputs;    // [atom][linear_layout.size], where there is a gate
+    Buffer<Real> senders_gradient;  // [atom][sender_layout.size], through the gate's residual
     Buffer<Real> sums_gradient;  // [atom][sums_layout.size]
     Buffer<Real> features_gradient;
     Buffer<Real> density_gradient;  // [atom]
@@ -39,7 +41,7 @@ struct LayerState {
 // Memory of one worker.
 template <class Real>
 struct Scratch {
-    Buffer<Real> sums, messages, products, contracted, features, shares, senders_gradient;
+    Buffer<Real> sums, messages, gated, products, contracted, features, shares, senders_gradient;
     std::vector<double> plain, plain_gradient;
     SplinePoint<Real> points[kEdgesPerBatch];
     const Real* senders[kEdgesPerBatch];
@@ -194,6 +196,7 @@ private:
         state.messages.resize_discard(atom_count * static_cast<size_t>(message_size));
         state.features.resize_discard(atom_count * static_cast<size_t>(features_size));
         state.divisors.resize_discard(atom_count);
+        if (plan.gate) state.gate_inputs.resize_discard(atom_count * static_cast<size_t>(plan.linear_layout.size));
         if (has_next) states_[layer + 1].senders.resize_discard(atom_count * static_cast<size_t>(plans_[layer + 1]->sender_layout.size));
         for (Scratch<Real>& scratch : scratch_) reserve(plan, scratch);
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
@@ -204,15 +207,20 @@ private:
                 const Real density = sum_messages(layer, atom, scratch, scratch.sums.data() + i * plan.sums_layout.size);
                 state.divisors[static_cast<size_t>(atom)] = static_cast<Real>(interaction.divisor_constant) + static_cast<Real>(interaction.divisor_density) * density;
             }
-            plan.message.apply(kernels_, tile.element, scratch.sums.data(), plan.sums_layout.size, scratch.messages.data(), message_size, count, false);
+            const int linear_size = plan.linear_layout.size;
+            plan.message.apply(kernels_, tile.element, scratch.sums.data(), plan.sums_layout.size, scratch.messages.data(), linear_size, count, false);
             for (int i = 0; i < count; ++i) {
                 const Real factor = 1 / state.divisors[static_cast<size_t>(atom_at(tile.begin + i))];
-                for (int k = 0; k < message_size; ++k) scratch.messages[static_cast<size_t>(i * message_size + k)] *= factor;
+                for (int k = 0; k < linear_size; ++k) scratch.messages[static_cast<size_t>(i * linear_size + k)] *= factor;
             }
             const Real* messages = scratch.messages.data();
-            if (plan.message_skip) {
-                plan.message_skip->apply(kernels_, tile.element, messages, message_size, scratch.sums.data(), message_size, count, false);
+            if (plan.gate) {
+                compute_gate(layer, tile, scratch);
                 messages = scratch.sums.data();
+            }
+            if (plan.message_skip) {
+                plan.message_skip->apply(kernels_, tile.element, messages, message_size, scratch.gated.data(), message_size, count, false);
+                messages = scratch.gated.data();
             }
             plan.contraction.apply(kernels_, tile.element, messages, scratch.contracted.data(), count);
             plan.linear.apply(kernels_, tile.element, scratch.contracted.data(), plan.contraction.out_size(), scratch.features.data(), features_size, count, false);
@@ -230,15 +238,55 @@ private:
         });
     }
 
+    // From linear maps of the sums in scratch.messages to messages in scratch.sums.
+    void compute_gate(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
+        const LayerPlan<Real>& plan = *plans_[layer];
+        const int count = static_cast<int>(tile.end - tile.begin), in_size = plan.linear_layout.size, out_size = plan.gate->out_layout.size;
+        for (int i = 0; i < count; ++i) {
+            const int64_t atom = atom_at(tile.begin + i);
+            Real* input = scratch.messages.data() + i * in_size;
+            plan.gate->residual.apply(kernels_, tile.element, sender_features(layer, atom), 0, input, 0, 1, true);
+            std::copy_n(input, in_size, states_[layer].gate_inputs.data() + atom * in_size);
+            plan.gate->apply(input, scratch.gated.data() + i * out_size);
+        }
+        plan.gate->after.apply(kernels_, tile.element, scratch.gated.data(), out_size, scratch.sums.data(), plan.message_layout.size, count, false);
+    }
+
+    // From the gradient of the messages in `gradient` to that of the scaled linear maps, which replaces it in scratch.messages.
+    const Real* reverse_gate(size_t layer, const Tile& tile, const Real* gradient, Scratch<Real>& scratch) {
+        const LayerPlan<Real>& plan = *plans_[layer];
+        LayerState<Real>& state = states_[layer];
+        const int count = static_cast<int>(tile.end - tile.begin), in_size = plan.linear_layout.size, out_size = plan.gate->out_layout.size;
+        plan.gate->after.apply_transposed(kernels_, tile.element, gradient, plan.message_layout.size, scratch.gated.data(), out_size, count, false);
+        for (int i = 0; i < count; ++i) {
+            const int64_t atom = atom_at(tile.begin + i);
+            const Real* input = state.gate_inputs.data() + atom * in_size;
+            Real* input_gradient = scratch.messages.data() + i * in_size;
+            plan.gate->reverse(input, scratch.gated.data() + i * out_size, input_gradient);
+            if (layer > 0)
+                plan.gate->residual.apply_transposed(kernels_, tile.element, input_gradient, 0, state.senders_gradient.data() + atom * plan.sender_layout.size, 0, 1, false);
+        }
+        return scratch.messages.data();
+    }
+
+    // The scaled linear maps of the sums, of which the density gradient needs the product with their gradient.
+    const Real* scaled_linear_maps(size_t layer, int element, int64_t atom, Scratch<Real>& scratch) {
+        const LayerPlan<Real>& plan = *plans_[layer];
+        if (!plan.gate) return states_[layer].messages.data() + atom * plan.message_layout.size;
+        Real* maps = scratch.gated.data();
+        plan.gate->residual.apply(kernels_, element, sender_features(layer, atom), 0, maps, 0, 1, false);
+        const Real* input = states_[layer].gate_inputs.data() + atom * plan.linear_layout.size;
+        for (int k = 0; k < plan.linear_layout.size; ++k) maps[k] = input[k] - maps[k];
+        return maps;
+    }
+
     void reserve(const LayerPlan<Real>& plan, Scratch<Real>& scratch) {
-        const auto most = [](int a, int b) { return static_cast<size_t>(kAtomsPerTile) * static_cast<size_t>(std::max(a, b)); };
-        const int widest = 4 * std::max({plan.sums_layout.size, plan.message_layout.size, plan.contraction.out_size(), plan.features_layout.size});
+        const int gate_size = plan.gate ? std::max(plan.linear_layout.size, plan.gate->out_layout.size) : 0;
+        const int widest = std::max({plan.sums_layout.size, plan.message_layout.size, plan.contraction.out_size(), plan.features_layout.size, gate_size});
         int stride = kRowPadding;
         for (const auto& path : plan.paths) stride = std::max(stride, path.stride);
-        scratch.sums.resize_discard(most(plan.sums_layout.size, plan.message_layout.size));
-        scratch.messages.resize_discard(most(plan.sums_layout.size, plan.message_layout.size));
-        scratch.contracted.resize_discard(most(plan.contraction.out_size(), plan.message_layout.size));
-        scratch.features.resize_discard(most(plan.features_layout.size, widest / 4));
+        for (Buffer<Real>* buffer : {&scratch.sums, &scratch.messages, &scratch.gated, &scratch.contracted, &scratch.features})
+            buffer->resize_discard(static_cast<size_t>(kAtomsPerTile) * static_cast<size_t>(widest));
         scratch.products.resize_discard(static_cast<size_t>(kEdgesPerBatch * plan.most_components * stride));
         scratch.shares.resize_discard(static_cast<size_t>(kEdgesPerBatch * plan.most_shares));
         scratch.senders_gradient.resize_discard(static_cast<size_t>(plan.sender_layout.size));
@@ -314,6 +362,7 @@ private:
         const LayerPlan<Real>& plan = *plans_[layer];
         states_[layer].sums_gradient.resize_discard(elements_.size() * static_cast<size_t>(plan.sums_layout.size));
         states_[layer].density_gradient.resize_discard(elements_.size());
+        if (plan.gate) states_[layer].senders_gradient.resize_discard(elements_.size() * static_cast<size_t>(plan.sender_layout.size));
         for (Scratch<Real>& scratch : scratch_) reserve(plan, scratch);
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) { reverse_atoms(layer, tile, scratch); });
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
@@ -338,26 +387,27 @@ private:
         }
         plan.linear.apply_transposed(kernels_, tile.element, scratch.features.data(), features_size, scratch.contracted.data(), plan.contraction.out_size(), count, false);
         plan.contraction.reverse(kernels_, tile.element, scratch.messages.data(), scratch.contracted.data(), scratch.sums.data(), count);
-        for (int i = 0; i < count; ++i) {
-            const auto atom = static_cast<size_t>(atom_at(tile.begin + i));
-            const Real* gradient = scratch.sums.data() + i * message_size;
-            const Real* messages = scratch.messages.data() + i * message_size;
-            Real dot = 0;
-            if (plan.columns.density >= 0)
-                for (int k = 0; k < message_size; ++k) dot += gradient[k] * messages[k];
-            state.density_gradient[atom] = -static_cast<Real>(interaction.divisor_density) * dot / state.divisors[atom];
-        }
         const Real* gradient = scratch.sums.data();
         if (plan.message_skip) {
-            plan.message_skip->apply_transposed(kernels_, tile.element, gradient, message_size, scratch.messages.data(), message_size, count, false);
-            gradient = scratch.messages.data();
+            plan.message_skip->apply_transposed(kernels_, tile.element, gradient, message_size, scratch.features.data(), message_size, count, false);
+            gradient = scratch.features.data();
         }
+        if (plan.gate) gradient = reverse_gate(layer, tile, gradient, scratch);
+        const int linear_size = plan.linear_layout.size;
         for (int i = 0; i < count; ++i) {
             const int64_t atom = atom_at(tile.begin + i);
+            Real dot = 0;
+            if (plan.columns.density >= 0) {
+                // Without a gate, messages and their gradient before and after the skip have the same product.
+                const Real* maps = scaled_linear_maps(layer, tile.element, atom, scratch);
+                const Real* by_maps = plan.gate ? gradient + i * linear_size : scratch.sums.data() + i * message_size;
+                for (int k = 0; k < linear_size; ++k) dot += by_maps[k] * maps[k];
+            }
+            const Real divisor = state.divisors[static_cast<size_t>(atom)];
+            state.density_gradient[static_cast<size_t>(atom)] = -static_cast<Real>(interaction.divisor_density) * dot / divisor;
             Real* target = state.sums_gradient.data() + atom * plan.sums_layout.size;
-            plan.message.apply_transposed(kernels_, tile.element, gradient + i * message_size, 0, target, 0, 1, false);
-            const Real factor = 1 / state.divisors[static_cast<size_t>(atom)];
-            for (int k = 0; k < plan.sums_layout.size; ++k) target[k] *= factor;
+            plan.message.apply_transposed(kernels_, tile.element, gradient + i * linear_size, 0, target, 0, 1, false);
+            for (int k = 0; k < plan.sums_layout.size; ++k) target[k] /= divisor;
         }
     }
 
@@ -368,7 +418,10 @@ private:
         const int element = elements_[static_cast<size_t>(atom)];
         const Real* features = sender_features(layer, atom);
         Real* gradient = layer > 0 ? scratch.senders_gradient.data() : nullptr;
-        if (gradient) std::fill_n(gradient, plan.sender_layout.size, Real(0));
+        if (gradient && plan.gate)
+            std::copy_n(state.senders_gradient.data() + atom * plan.sender_layout.size, plan.sender_layout.size, gradient);
+        else if (gradient)
+            std::fill_n(gradient, plan.sender_layout.size, Real(0));
         Real* shares = scratch.shares.data();
         Real* shares_gradient = scratch.products.data();
         for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge) {

@@ -13,15 +13,18 @@
 namespace mlff::mace::cpu {
 
 inline constexpr int kRowPadding = 16;  // numbers: 64 bytes of float, 128 of double
-inline constexpr int kSplineOrder = 6;  // rows that take part in one interpolation (quintic)
+inline constexpr int kSplineOrder = 5;  // differences that take part in one interpolation (quintic)
 
 inline constexpr int padded(int count) { return (count + kRowPadding - 1) / kRowPadding * kRowPadding; }
 
-// The six rows of a radial table that a distance falls between, and their shares in value and slope.
+// Where a distance falls in a radial table:
+//   value = center + sum over t of value[t] * difference[t],  slope = sum over t of slope[t] * difference[t].
+// Differences of neighbouring coefficients, rounded after they were formed, keep slopes as exact as values in single precision.
 template <class Real>
 struct SplinePoint {
-    const Real* rows = nullptr;  // the first row, at its first column
-    ptrdiff_t stride = 0;        // from row to row
+    const Real* center = nullptr;       // at the first column
+    const Real* differences = nullptr;  // the first of them
+    ptrdiff_t stride = 0;               // from one to the next
     Real value[kSplineOrder] = {};
     Real slope[kSplineOrder] = {};
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "mace/reference/activation.h"
+
 namespace mlff::mace::cpu {
 namespace {
 
@@ -47,13 +49,68 @@ std::string why_not_on_cpu(const Weights& weights) {
     for (const Layer& layer : weights.layers) {
         const Interaction& interaction = layer.interaction;
         if (interaction.edge_input == Interaction::EdgeInput::features) return "its radial weights depend on the features of both atoms";
-        if (interaction.gated) return "its interactions are gated";
         if (!interaction.up.bias.empty() || !interaction.message.bias.empty() || !layer.linear.bias.empty()) return "its linear maps have biases";
         for (const Convolution::Path& path : interaction.convolution.paths)
             if (interaction.convolution.in[path.in_block].multiplicity != interaction.convolution.out[path.out_block].multiplicity)
                 return "its tensor products change the number of channels";
     }
     return "";
+}
+
+template <class Real>
+GatePlan<Real>::GatePlan(const Interaction::Gated& gated, const RowLayout& senders, const RowLayout& in, const RowLayout& messages)
+    : gate(gated.gate), in_layout(in), out_layout(gated.gate.out), residual(gated.residual, senders, in), after(gated.after, out_layout, messages) {
+    for (const RowBlock& block : in_layout.blocks)
+        for (int u = 0; u < block.copies && static_cast<int>(scalar_at.size()) < gate.scalar_count + gate.gate_count; ++u)
+            scalar_at.push_back(block.offset + u);
+}
+
+// Visits the gated blocks: visit(gate number, place in the input, place in the output), one call for each number.
+template <class Real, class Visit>
+static void for_each_gated(const GatePlan<Real>& plan, const Visit& visit) {
+    int scalars = 0, gate_number = 0;
+    size_t out_block = 0;
+    while (scalars < plan.gate.scalar_count) scalars += plan.out_layout.blocks[out_block++].copies;
+    size_t in_block = plan.in_layout.blocks.size() - (plan.out_layout.blocks.size() - out_block);
+    for (; out_block < plan.out_layout.blocks.size(); ++out_block, ++in_block) {
+        const RowBlock &in = plan.in_layout.blocks[in_block], &out = plan.out_layout.blocks[out_block];
+        for (int u = 0; u < out.copies; ++u, ++gate_number)
+            for (int m = 0; m < out.components; ++m) visit(gate_number, in.offset + m * in.stride + u, out.offset + m * out.stride + u);
+    }
+}
+
+template <class Real>
+void GatePlan<Real>::apply(const Real* in, Real* out) const {
+    std::fill_n(out, out_layout.size, Real(0));
+    int scalar = 0;
+    for (const RowBlock& block : out_layout.blocks)
+        for (int u = 0; u < block.copies && scalar < gate.scalar_count; ++u, ++scalar)
+            out[block.offset + u] = static_cast<Real>(reference::activate(gate.scalar_activation, static_cast<double>(in[scalar_at[static_cast<size_t>(scalar)]])));
+    std::vector<Real> gates;
+    for (int g = 0; g < gate.gate_count; ++g)
+        gates.push_back(static_cast<Real>(reference::activate(gate.gate_activation, static_cast<double>(in[scalar_at[static_cast<size_t>(gate.scalar_count + g)]]))));
+    for_each_gated(*this, [&](int g, int from, int to) { out[to] = gates[static_cast<size_t>(g)] * in[from]; });
+}
+
+template <class Real>
+void GatePlan<Real>::reverse(const Real* in, const Real* out_gradient, Real* in_gradient) const {
+    std::fill_n(in_gradient, in_layout.size, Real(0));
+    int scalar = 0;
+    for (const RowBlock& block : out_layout.blocks)
+        for (int u = 0; u < block.copies && scalar < gate.scalar_count; ++u, ++scalar) {
+            const int at = scalar_at[static_cast<size_t>(scalar)];
+            in_gradient[at] = out_gradient[block.offset + u] * static_cast<Real>(reference::activation_slope(gate.scalar_activation, static_cast<double>(in[at])));
+        }
+    std::vector<Real> gates, slopes;
+    for (int g = 0; g < gate.gate_count; ++g) {
+        const auto x = static_cast<double>(in[scalar_at[static_cast<size_t>(gate.scalar_count + g)]]);
+        gates.push_back(static_cast<Real>(reference::activate(gate.gate_activation, x)));
+        slopes.push_back(static_cast<Real>(reference::activation_slope(gate.gate_activation, x)));
+    }
+    for_each_gated(*this, [&](int g, int from, int to) {
+        in_gradient[from] = gates[static_cast<size_t>(g)] * out_gradient[to];
+        in_gradient[scalar_at[static_cast<size_t>(gate.scalar_count + g)]] += slopes[static_cast<size_t>(g)] * in[from] * out_gradient[to];
+    });
 }
 
 template <class Real>
@@ -64,11 +121,13 @@ LayerPlan<Real>::LayerPlan(const Weights& weights_in, const Layer& layer_in, con
       sums_layout(layer.interaction.convolution.out),
       message_layout(layer.contraction.in),
       features_layout(layer.linear.out),
+      linear_layout(layer.interaction.gated ? RowLayout(layer.interaction.gated->gate.in) : message_layout),
       up(layer.interaction.up, features_in, sender_layout),
-      message(layer.interaction.message, sums_layout, message_layout),
+      message(layer.interaction.message, sums_layout, linear_layout),
       linear(layer.linear, RowLayout(layer.contraction.out), features_layout),
       contraction(layer.contraction),
       columns(lay_out_columns(layer.interaction)) {
+    if (layer.interaction.gated) gate.emplace(*layer.interaction.gated, sender_layout, linear_layout, message_layout);
     if (layer.interaction.message_skip) message_skip.emplace(*layer.interaction.message_skip, message_layout, message_layout);
     if (layer.interaction.skip && layer.uses_skip) skip.emplace(*layer.interaction.skip, features_in, features_layout);
     paths = plan_paths<Real>(layer.interaction.convolution, sender_layout, sums_layout, columns);
@@ -97,6 +156,8 @@ void LayerPlan<Real>::prepare(const std::vector<int>& elements_present, ThreadTe
     }
 }
 
+template struct GatePlan<float>;
+template struct GatePlan<double>;
 template struct LayerPlan<float>;
 template struct LayerPlan<double>;
 

@@ -41,6 +41,20 @@ struct PathPlan {
     }
 };
 
+// message = after(gate(x)), x = message(sums) / divisor + residual(own sender features)
+template <class Real>
+struct GatePlan {
+    GatePlan(const Interaction::Gated& gated, const RowLayout& senders, const RowLayout& in, const RowLayout& messages);
+
+    const Gate& gate;
+    RowLayout in_layout, out_layout;
+    LinearMap<Real> residual, after;
+    std::vector<int> scalar_at;  // [scalar, then gate]: where its number is in the input rows
+
+    void apply(const Real* in, Real* out) const;
+    void reverse(const Real* in, const Real* out_gradient, Real* in_gradient) const;  // overwrites
+};
+
 template <class Real>
 struct LayerPlan {
     LayerPlan(const Weights& weights, const Layer& layer, const RowLayout& features_in);
@@ -54,8 +68,10 @@ struct LayerPlan {
     const Weights& weights;
     const Layer& layer;
     RowLayout sender_layout, sums_layout, message_layout, features_layout;
+    RowLayout linear_layout;  // of `message`: the gate's input, or the messages themselves
     LinearMap<Real> up, message, linear;
     std::optional<LinearMap<Real>> message_skip, skip;
+    std::optional<GatePlan<Real>> gate;
     Contraction<Real> contraction;
     std::vector<PathPlan<Real>> paths;
     RadialColumns columns;

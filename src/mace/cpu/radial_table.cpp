@@ -69,21 +69,23 @@ private:
     std::vector<double> input_;
 };
 
-template <class Real>
-void spline_shares(double x, double scale, Real* value, Real* slope) {
+constexpr int kShareCount = kSplineOrder + 1;
+
+// The B-splines b_t(x) and their slopes.
+void spline_shares(double x, double* value, double* slope) {
     const double y = 1 - x, x2 = x * x, x4 = x2 * x2, y2 = y * y;
-    value[0] = static_cast<Real>(y2 * y2 * y / 120);
-    value[1] = static_cast<Real>((26 + x * (-50 + x * (20 + x * (20 + x * (-20 + 5 * x))))) / 120);
-    value[2] = static_cast<Real>((66 + x2 * (-60 + x2 * (30 - 10 * x))) / 120);
-    value[3] = static_cast<Real>((26 + x * (50 + x * (20 + x * (-20 + x * (-20 + 10 * x))))) / 120);
-    value[4] = static_cast<Real>((1 + x * (5 + x * (10 + x * (10 + x * (5 - 5 * x))))) / 120);
-    value[5] = static_cast<Real>(x4 * x / 120);
-    slope[0] = static_cast<Real>(-scale * y2 * y2 / 24);
-    slope[1] = static_cast<Real>(scale * (-50 + x * (40 + x * (60 + x * (-80 + 25 * x)))) / 120);
-    slope[2] = static_cast<Real>(scale * x * (-120 + x2 * (120 - 50 * x)) / 120);
-    slope[3] = static_cast<Real>(scale * (50 + x * (40 + x * (-60 + x * (-80 + 50 * x)))) / 120);
-    slope[4] = static_cast<Real>(scale * (5 + x * (20 + x * (30 + x * (20 - 25 * x)))) / 120);
-    slope[5] = static_cast<Real>(scale * x4 / 24);
+    value[0] = y2 * y2 * y / 120;
+    value[1] = (26 + x * (-50 + x * (20 + x * (20 + x * (-20 + 5 * x))))) / 120;
+    value[2] = (66 + x2 * (-60 + x2 * (30 - 10 * x))) / 120;
+    value[3] = (26 + x * (50 + x * (20 + x * (-20 + x * (-20 + 10 * x))))) / 120;
+    value[4] = (1 + x * (5 + x * (10 + x * (10 + x * (5 - 5 * x))))) / 120;
+    value[5] = x4 * x / 120;
+    slope[0] = -y2 * y2 / 24;
+    slope[1] = (-50 + x * (40 + x * (60 + x * (-80 + 25 * x)))) / 120;
+    slope[2] = x * (-120 + x2 * (120 - 50 * x)) / 120;
+    slope[3] = (50 + x * (40 + x * (-60 + x * (-80 + 50 * x)))) / 120;
+    slope[4] = (5 + x * (20 + x * (30 + x * (20 - 25 * x)))) / 120;
+    slope[5] = x4 / 24;
 }
 
 // Rows [first, first + row_count) of samples at low + (first + row + shift) * step.
@@ -133,19 +135,24 @@ RadialTable<Real>::RadialTable(const Weights& weights, const Interaction& intera
                 largest = std::max(largest, std::abs(f[2 * width]));
             }
         sample_rows(between, interval_count_, low_ + 0.5 * step, step, weights, interaction, columns, sender_element, receiver_element, team);
-        double value[kSplineOrder], slope[kSplineOrder];
-        spline_shares(0.5, inverse_step_, value, slope);
+        double value[kShareCount], slope[kShareCount];
+        spline_shares(0.5, value, slope);
         worst_error_ = 0;
         for (size_t i = 0; i < static_cast<size_t>(interval_count_); ++i)
             for (size_t c = 0; c < width; ++c) {
                 double sum = 0;
-                for (size_t t = 0; t < kSplineOrder; ++t) sum += value[t] * exact[(i + t) * width + c];
+                for (size_t t = 0; t < kShareCount; ++t) sum += value[t] * exact[(i + t) * width + c];
                 worst_error_ = std::max(worst_error_, std::abs(sum - between[i * width + c]));
             }
         worst_error_ = largest > 0 ? worst_error_ / largest : 0;
         if (worst_error_ <= kTolerance || 2 * interval_count_ > kMostIntervals) {
-            coefficients_.resize_discard(exact.size());
-            std::transform(exact.begin(), exact.end(), coefficients_.begin(), [](double c) { return static_cast<Real>(c); });
+            coefficients_.resize_discard(2 * exact.size());
+            for (size_t row = 0; row < static_cast<size_t>(row_count); ++row)
+                for (size_t c = 0; c < width; ++c) {
+                    const double here = exact[row * width + c], next = row + 1 < static_cast<size_t>(row_count) ? exact[(row + 1) * width + c] : here;
+                    coefficients_[2 * row * width + c] = static_cast<Real>(here);
+                    coefficients_[(2 * row + 1) * width + c] = static_cast<Real>(next - here);
+                }
             break;
         }
     }
@@ -157,24 +164,35 @@ template <class Real>
 SplinePoint<Real> RadialTable<Real>::at(double distance) const {
     const double place = (distance - low_) * inverse_step_;
     const int interval = std::clamp(static_cast<int>(place), 0, interval_count_ - 1);
+    double value[kShareCount], slope[kShareCount];
+    spline_shares(place - interval, value, slope);
     SplinePoint<Real> point;
-    point.rows = coefficients_.data() + static_cast<ptrdiff_t>(interval) * column_count_;
-    point.stride = column_count_;
-    spline_shares(place - interval, inverse_step_, point.value, point.slope);
+    point.stride = 2 * column_count_;
+    const Real* row = coefficients_.data() + interval * point.stride;
+    point.center = row + 2 * point.stride;
+    point.differences = row + column_count_;
+    double below = 0, above = 1, slopes_below = 0;  // sums of the b before, of those from here on, and of the slopes before
+    for (int t = 0; t < kSplineOrder; ++t) {
+        below += value[t];
+        above -= value[t];
+        slopes_below += slope[t];
+        point.value[t] = static_cast<Real>(t < 2 ? -below : above);
+        point.slope[t] = static_cast<Real>(-slopes_below * inverse_step_);
+    }
     return point;
 }
 
 template <class Real>
 Real RadialTable<Real>::density(const SplinePoint<Real>& point) const {
-    Real sum = 0;
-    for (int t = 0; t < kSplineOrder; ++t) sum += point.value[t] * point.rows[t * point.stride + density_column_];
+    Real sum = point.center[density_column_];
+    for (int t = 0; t < kSplineOrder; ++t) sum += point.value[t] * point.differences[t * point.stride + density_column_];
     return sum;
 }
 
 template <class Real>
 Real RadialTable<Real>::density_slope(const SplinePoint<Real>& point) const {
     Real sum = 0;
-    for (int t = 0; t < kSplineOrder; ++t) sum += point.slope[t] * point.rows[t * point.stride + density_column_];
+    for (int t = 0; t < kSplineOrder; ++t) sum += point.slope[t] * point.differences[t * point.stride + density_column_];
     return sum;
 }
 

@@ -3,7 +3,9 @@
 //
 // Between r_i and r_i+1 a function is  sum over t < 6 of b_t(x) c[i + t],  x = (r - r_i) / h.  The coefficients
 //   c_i = (13 f_i-2 - 112 f_i-1 + 438 f_i - 112 f_i+1 + 13 f_i+2) / 240
-// reproduce polynomials of degree five; the spline has four continuous derivatives, so forces are smooth.
+// reproduce polynomials of degree five; the spline has four continuous derivatives, so forces are smooth. What is stored and
+// used are the c and their differences d[i] = c[i + 1] - c[i] (see SplinePoint): with the b adding up to 1,
+//   value = c[i + 2] - b_0 d[i] - (b_0 + b_1) d[i+1] + (b_3 + b_4 + b_5) d[i+2] + (b_4 + b_5) d[i+3] + b_5 d[i+4].
 #pragma once
 
 #include "core/buffer.h"
@@ -42,7 +44,7 @@ private:
     int column_count_ = 0;
     int density_column_ = -1;
     double worst_error_ = 0;
-    Buffer<Real> coefficients_;  // [interval_count + 5][column_count]
+    Buffer<Real> coefficients_;  // [interval_count + 5][c, d][column_count]
 };
 
 // Transforms with a power of r are not smooth at r = 0, and their tables begin here; below, the reference takes over.

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Reads any bytes as a safetensors file: the tensors must tile the data. Where it is a container of ours, packing what it
+// holds gives the same metadata again.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "core/error.h"
+#include "formats/module_container.h"
+#include "mace/description.h"
+
+namespace {
+
+void require(bool condition) {
+    if (!condition) std::abort();
+}
+
+void check_container(const mlff::Safetensors& contents) {
+    const mlff::Module root = mlff::unpack_module(contents, "fuzz");
+    const mlff::Safetensors packed = mlff::pack_module(root);
+    require(packed.tensors.size() == contents.tensors.size());
+    const mlff::Module again = mlff::unpack_module(packed, "fuzz");
+    require(again.attributes == root.attributes && again.class_path == root.class_path);
+    require(mlff::pack_module(again).metadata == packed.metadata);
+    mlff::mace::describe(root);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    const mlff::Bytes bytes(reinterpret_cast<const std::byte*>(data), size);
+    mlff::looks_like_safetensors(bytes);
+    try {
+        const mlff::Safetensors contents = mlff::read_safetensors(bytes, "fuzz");
+        size_t total = 0;
+        for (const auto& [name, tensor] : contents.tensors) {
+            std::string copy(tensor.storage.size(), '\0');
+            tensor.copy_bytes_to(reinterpret_cast<std::byte*>(copy.data()));
+            total += copy.size();
+        }
+        require(total <= size);
+        check_container(contents);
+    } catch (const mlff::Error&) {}
+    return 0;
+}

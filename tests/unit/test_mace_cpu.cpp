@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+// The fast CPU backend: against mace-torch's numbers, against the reference, and its parts on their own.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <random>
+
+#include "core/error.h"
+#include "mace/cpu/edge_harmonics.h"
+#include "mace/cpu/evaluator.h"
+#include "mace/cpu/layer_plan.h"
+#include "mace/spherical_harmonics.h"
+#include "test_mace_support.h"
+
+using namespace mace_test;
+using namespace mlff;
+
+namespace {
+
+// |found - expected| <= tolerance * max(1, largest expected), for every number; NaN fails.
+struct Tolerance {
+    double energy_per_atom, forces, virial;
+};
+constexpr Tolerance kDouble = {1e-9, 1e-8, 1e-8};   // with tabulated radial functions
+constexpr Tolerance kMixed = {2e-5, 5e-6, 5e-5};
+
+Result evaluate(Evaluator& evaluator, const mace::Weights& weights, const System& system, int threads) {
+    NeighborOptions options;
+    options.cutoff = weights.cutoff;
+    NeighborList list(options);
+    ThreadTeam team(threads);
+    list.update(system.view(), team);
+    Result result;
+    const size_t atoms = system.numbers.size();
+    result.forces.assign(atoms * 3, NAN);
+    result.virial.assign(9, NAN);
+    result.atom_energies.assign(atoms, NAN);
+    result.atom_virials.assign(atoms * 9, NAN);
+    result.edge_count = list.edges().edge_count;
+    const Outputs outputs = {&result.energy, result.forces.data(), result.virial.data(), result.atom_energies.data(), result.atom_virials.data()};
+    evaluator.evaluate(system.view(), list.edges(), outputs, team);
+    return result;
+}
+
+void check_close(const std::vector<double>& found, const std::vector<double>& expected, double tolerance) {
+    CHECK(largest_difference(found, expected) <= tolerance * std::max(1.0, largest_size(expected)));
+}
+
+void compare_with_golden(const Result& found, const nlohmann::json& record, const Tolerance& tolerance) {
+    const nlohmann::json& golden = record["outputs"]["float64"];
+    const double atoms = static_cast<double>(std::max<size_t>(1, found.atom_energies.size()));
+    CHECK(found.edge_count == record["n_edges"].get<int64_t>());
+    CHECK(std::abs(found.energy - golden["energy"].get<double>()) <= tolerance.energy_per_atom * atoms);
+    check_close(found.atom_energies, flat(golden["node_energies"]), tolerance.energy_per_atom);
+    check_close(found.forces, flat(golden["forces"]), tolerance.forces);
+    // A virial adds over all edges, so its rounding grows with their number.
+    const double edges = static_cast<double>(std::max<int64_t>(1, found.edge_count));
+    CHECK(largest_difference(found.virial, flat(golden["virials"])) <= tolerance.virial * std::max({1.0, largest_size(found.virial), 0.01 * edges}));
+    std::vector<double> virial(9, 0.0);
+    for (size_t i = 0; i < found.atom_virials.size(); ++i) virial[i % 9] += found.atom_virials[i];
+    check_close(virial, found.virial, 1e-11);
+}
+
+// A loose random crystal of the model's elements.
+System random_crystal(const mace::Weights& weights, unsigned seed, size_t atom_count, double length) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> uniform(0, 1);
+    System system;
+    system.cell = {{{length, 0.2, 0.1}, {-0.3, length, 0.4}, {0.5, -0.2, length}}};
+    system.periodic = {true, true, true};
+    while (system.numbers.size() < atom_count) {
+        Vec3 x{};
+        for (size_t k = 0; k < 3; ++k) {
+            const double f = uniform(random);
+            for (size_t a = 0; a < 3; ++a) x[a] += f * system.cell[k][a];
+        }
+        bool is_free = true;
+        for (size_t i = 0; i < system.positions.size(); i += 3)
+            is_free &= std::hypot(x[0] - system.positions[i], x[1] - system.positions[i + 1], x[2] - system.positions[i + 2]) > 0.9;
+        if (!is_free) continue;
+        system.positions.insert(system.positions.end(), x.begin(), x.end());
+        system.numbers.push_back(weights.atomic_numbers[random() % weights.atomic_numbers.size()]);
+    }
+    return system;
+}
+
+}  // namespace
+
+TEST_CASE("goldens in fp64 and mixed precision") {
+    int case_count = 0;
+    for (const auto& directory : golden_directories()) {
+        MESSAGE("goldens from " << directory.string());
+        for (const auto& path : golden_cases(directory)) {
+            CAPTURE(path.string());
+            std::ifstream file(path);
+            const nlohmann::json golden = nlohmann::json::parse(file);
+            if (golden["container"] == "state_dict" || golden["architecture"]["cls"] == "EnergyDipolesMACE") continue;
+            const Model model(path.parent_path() / golden["model_file"].get<std::string>());
+            if (!mace::cpu::why_not_on_cpu(*model.weights).empty()) {
+                CHECK_THROWS_AS(mace::cpu::make_cpu_evaluator(model.weights, 0, true), Error);
+                continue;
+            }
+            ++case_count;
+            for (const auto& record : golden["systems"]) {
+                CAPTURE(record["name"].dump());
+                const int head = model.weights->fixed_head >= 0 ? model.weights->fixed_head : record.value("head_index", 0);
+                const System system = read_system(record);
+                for (const bool is_single : {false, true}) {
+                    const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, head, is_single);
+                    compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record, is_single ? kMixed : kDouble);
+                }
+            }
+        }
+    }
+    MESSAGE(case_count << " cases ran on the fast CPU backend");
+    CHECK(case_count >= 10);
+}
+
+TEST_CASE("results do not depend on the number of threads, and a session may go from system to system") {
+    const auto path = golden_model("p09_l2_ell3");
+    REQUIRE(!path.empty());
+    const Model model(path);
+    const System large = random_crystal(*model.weights, 3, 60, 9.5), small = random_crystal(*model.weights, 4, 5, 6.0);
+    for (const bool is_single : {false, true}) {
+        const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, 0, is_single);
+        const Result expected = evaluate(*evaluator, *model.weights, large, 1);
+        const Result small_expected = evaluate(*evaluator, *model.weights, small, 1);
+        for (int threads : {1, 2, 3, 5}) {
+            const Result found = evaluate(*evaluator, *model.weights, large, threads);
+            CHECK(std::memcmp(&found.energy, &expected.energy, sizeof(double)) == 0);
+            CHECK(found.forces == expected.forces);
+            CHECK(found.virial == expected.virial);
+            CHECK(evaluate(*evaluator, *model.weights, small, threads).forces == small_expected.forces);
+        }
+    }
+}
+
+TEST_CASE("forces are the slope of the energy it computes, tables included") {
+    for (const char* name : {"p04_density_agnesi_zbl", "p11_3layers_corrlist"}) {
+        const auto path = golden_model(name);
+        REQUIRE(!path.empty());
+        const Model model(path);
+        System system = random_crystal(*model.weights, 5, 6, 5.5);
+        const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, 0, false);
+        const Result found = evaluate(*evaluator, *model.weights, system, 1);
+        std::vector<double> expected(found.forces.size());
+        constexpr double kStep = 1e-4;
+        const auto energy_at = [&](size_t i, double x) {
+            System moved = system;
+            moved.positions[i] = x;
+            return evaluate(*evaluator, *model.weights, moved, 1).energy;
+        };
+        for (size_t i = 0; i < expected.size(); ++i) {
+            const double x = system.positions[i];
+            expected[i] = -(8 * (energy_at(i, x + kStep) - energy_at(i, x - kStep)) - (energy_at(i, x + 2 * kStep) - energy_at(i, x - 2 * kStep))) / (12 * kStep);
+        }
+        check_close(found.forces, expected, 1e-8);
+    }
+}
+
+TEST_CASE("atoms too close for the tables get the reference's numbers") {
+    const auto path = golden_model("p04_density_agnesi_zbl");
+    REQUIRE(!path.empty());
+    const Model model(path);
+    System system;
+    system.numbers = {model.weights->atomic_numbers[0], model.weights->atomic_numbers[1], model.weights->atomic_numbers[0]};
+    system.positions = {0, 0, 0, 0.12, 0.1, 0, 1.4, 0, 0.2};
+    const Result expected = model.evaluate(system);
+    const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, 0, true);
+    check_close(evaluate(*evaluator, *model.weights, system, 1).forces, expected.forces, 1e-12);
+}
+
+TEST_CASE("harmonics written out agree with the general ones, and their gradients") {
+    std::mt19937 random(11);
+    std::normal_distribution<double> normal;
+    for (int max_degree = 0; max_degree <= 4; ++max_degree) {
+        const auto count = static_cast<size_t>(mace::harmonic_count(max_degree));
+        const Vec3 v = {normal(random), normal(random), normal(random)};
+        const double length = std::sqrt(squared_length(v));
+        const Vec3 direction = {v[0] / length, v[1] / length, v[2] / length};
+        std::vector<double> found(count), expected(count), gradient(count), sum(3, 0.0);
+        std::vector<Vec3> slopes(count);
+        mace::cpu::compute_edge_harmonics(max_degree, direction, found.data());
+        mace::compute_harmonics_and_gradients(max_degree, v, expected.data(), slopes.data());
+        check_close(found, expected, 1e-13);
+        for (size_t i = 0; i < count; ++i) {
+            gradient[i] = normal(random);
+            for (size_t k = 0; k < 3; ++k) sum[k] += gradient[i] * slopes[i][k];
+        }
+        const Vec3 turned = mace::cpu::reverse_edge_harmonics(max_degree, direction, length, gradient.data());
+        check_close({turned.begin(), turned.end()}, sum, 1e-12);
+    }
+}
+
+TEST_CASE("every instruction set of this processor gives the same numbers") {
+    const auto path = golden_model("p09_l2_ell3");
+    REQUIRE(!path.empty());
+    const Model model(path);
+    const System system = random_crystal(*model.weights, 8, 30, 8.0);
+    const Result expected = model.evaluate(system);
+    std::string names = mace::cpu::kernel_names() + ", ";
+    while (!names.empty()) {
+        const std::string name = names.substr(0, names.find(", "));
+        names = names.substr(name.size() + 2);
+        CAPTURE(name);
+        setenv("MLFF_CPU", name.c_str(), 1);
+        for (const bool is_single : {false, true}) {
+            const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, 0, is_single);
+            check_close(evaluate(*evaluator, *model.weights, system, 1).forces, expected.forces, is_single ? kMixed.forces : kDouble.forces);
+        }
+    }
+    setenv("MLFF_CPU", "abacus", 1);
+    CHECK_THROWS_AS(mace::cpu::make_cpu_evaluator(model.weights, 0, true), Error);
+    unsetenv("MLFF_CPU");
+}

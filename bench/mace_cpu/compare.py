@@ -92,7 +92,7 @@ def one_case(arguments):
     first = time.perf_counter() - begin
     call()
     seconds = []
-    while len(seconds) < 10 and (len(seconds) < 3 or sum(seconds) < 30):
+    while len(seconds) < 10 and (len(seconds) < 3 or sum(seconds) < 15):
         begin = time.perf_counter()
         call()
         seconds.append(time.perf_counter() - begin)
@@ -102,30 +102,11 @@ def one_case(arguments):
                       "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 
 
-def table(rows):
-    lines = ["| model, system | atoms | mlff mixed, ms | mlff fp64, ms | mace-torch fp32, ms | mace-torch fp64, ms | mixed / fp32 | fp64 / fp64 | "
-             "max force error of mixed, eV/A | peak MB, mixed / torch fp32 |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
-    for model, name in sorted({(row["model"], row["system"]) for row in rows}, key=lambda key: [row["model"] + row["system"] for row in rows].index(key[0] + key[1])):
-        by = {row["engine"]: row for row in rows if (row["model"], row["system"]) == (model, name)}
-
-        def ms(engine):
-            return f"{by[engine]['median'] * 1e3:.1f} ({by[engine]['min'] * 1e3:.1f}…{by[engine]['max'] * 1e3:.1f})" if engine in by else "-"
-
-        def ratio(a, b):
-            return f"{by[b]['median'] / by[a]['median']:.0f}x" if a in by and b in by else "-"
-        mixed = by["mlff mixed"]
-        error = f"{mixed['force_error']:.0e}" if "force_error" in mixed else "-"
-        peak = f"{mixed['peak_mb']:.0f} / " + (f"{by['mace-torch fp32']['peak_mb']:.0f}" if "mace-torch fp32" in by else "-")
-        lines.append(f"| {model}, {name} | {mixed['atoms']} | " + " | ".join(ms(engine) for engine in ENGINES) +
-                     f" | {ratio('mlff mixed', 'mace-torch fp32')} | {ratio('mlff fp64', 'mace-torch fp64')} | {error} | {peak} |")
-    return "\n".join(lines) + "\n"
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", required=True)
     parser.add_argument("--model-folder", required=True)
-    parser.add_argument("--output", default=os.path.dirname(os.path.abspath(__file__)))
+    parser.add_argument("--output", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "results"))
     parser.add_argument("--models", nargs="*")
     parser.add_argument("--systems", nargs="*")
     parser.add_argument("--engines", nargs="*", default=ENGINES)
@@ -160,12 +141,11 @@ def main():
             for row in rows:
                 if (row["model"], row["system"]) == (model, name) and exact is not None:
                     row["force_error"] = float(np.abs(found[row["engine"]] - exact).max())
-    report = {"machine": platform.machine(), "processor": platform.processor(), "threads": arguments.threads, "rows": rows}
-    with open(os.path.join(arguments.output, "result.json"), "w") as file:
+    report = {"machine": platform.machine(), "processor": platform.processor(), "threads": arguments.threads, "date": time.strftime("%Y-%m-%d"),
+              "rows": rows}
+    with open(os.path.join(arguments.output, "mace_cpu.json"), "w") as file:
         json.dump(report, file, indent=1)
-    with open(os.path.join(arguments.output, "result.md"), "w") as file:
-        file.write(table(rows))
-    print(table(rows))
+        file.write("\n")
 
 
 if __name__ == "__main__":

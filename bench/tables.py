@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Puts the tables of README.md and docs/performance.md in place, from the measurements in bench/results. With --check, fails if
+they are not what the measurements say.
+
+  python3 bench/tables.py [--check]"""
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"
+
+
+def load(name):
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+def neighbors():
+    rows = {}
+    for result in load("neighbors")["results"]:
+        rows.setdefault(result["atoms"], {})[result["library"]] = result
+    lines = ["| atoms | mlff, us/atom | vesin | matscipy | faster than vesin | than matscipy |", "|--:|--:|--:|--:|--:|--:|"]
+    for atoms, by in rows.items():
+        def cell(library):
+            if library not in by or "median_s" not in by[library]:
+                return "-"
+            return " ".join((f"{by[library]['median_s'] / atoms * 1e6:.2f}", f"({by[library]['min_s'] / atoms * 1e6:.2f} to {by[library]['max_s'] / atoms * 1e6:.2f})"))
+
+        def ratio(library):
+            return f"{by[library]['median_s'] / by['mlff']['median_s']:.1f}x" if library in by and "median_s" in by[library] else "-"
+        lines.append(f"| {atoms:,} | {cell('mlff')} | {cell('vesin')} | {cell('matscipy')} | {ratio('vesin')} | {ratio('matscipy')} |")
+    return lines
+
+
+def mace_cpu():
+    rows = {}
+    for row in load("mace_cpu")["rows"]:
+        rows.setdefault((row["model"], row["system"]), {})[row["engine"]] = row
+    lines = ["| model, system | mlff mixed, ms | mlff fp64, ms | mace-torch fp32, ms | mace-torch fp64, ms | mixed against fp32 | fp64 against fp64 | "
+             "force error of mixed, eV/A | peak memory, mixed / fp32, MB |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    for (model, system), by in rows.items():
+        def cell(engine):
+            return f"{by[engine]['median'] * 1e3:.0f} ({by[engine]['min'] * 1e3:.0f} to {by[engine]['max'] * 1e3:.0f})" if engine in by else "-"
+
+        def ratio(ours, theirs):
+            return f"{by[theirs]['median'] / by[ours]['median']:.0f}x" if ours in by and theirs in by else "-"
+        lines.append(f"| {model}, {system} | " + " | ".join(cell(e) for e in ("mlff mixed", "mlff fp64", "mace-torch fp32", "mace-torch fp64")) +
+                     f" | {ratio('mlff mixed', 'mace-torch fp32')} | {ratio('mlff fp64', 'mace-torch fp64')} | {by['mlff mixed']['force_error']:.0e} | "
+                     f"{by['mlff mixed']['peak_mb']:.0f} / {by['mace-torch fp32']['peak_mb']:.0f} |")
+    return lines
+
+
+def model_open():
+    result = load("model_open")
+    seconds = result["mlff_model_info_seconds"]
+    return ["| | |", "|---|--:|", f"| file | {result['file_bytes'] / 1e6:.1f} MB |",
+            f"| `mlff model info`, whole command, SHA-256 included | {seconds['median'] * 1e3:.0f} ms ({seconds['min'] * 1e3:.0f} to {seconds['max'] * 1e3:.0f}) |",
+            f"| its peak memory | {result['mlff_peak_over_file']:.2f}x the file |",
+            f"| torch.load, after {result['torch_import_seconds']:.1f} s of imports | {result['torch_load_seconds'] * 1e3:.0f} ms |"]
+
+
+def summary():
+    mace, lists, opening = load("mace_cpu")["rows"], load("neighbors")["results"], load("model_open")
+    lines = ["| on 2 cores | mlff | peer | |", "|---|--:|--:|--:|"]
+    for model, system in (("mp0-small", "water192"), ("mp0-medium", "water192"), ("off23-small", "water192")):
+        by = {row["engine"]: row for row in mace if (row["model"], row["system"]) == (model, system)}
+        ours, theirs = by["mlff mixed"]["median"], by["mace-torch fp32"]["median"]
+        lines.append(f"| MACE {model} shape, 192 atoms of water, energy + forces + stress | {ours * 1e3:.0f} ms | mace-torch fp32, {theirs * 1e3:.0f} ms | **{theirs / ours:.0f}x** |")
+    by = {row["library"]: row for row in lists if row["atoms"] == 98304}
+    lines.append(f"| neighbour list, 98,304 atoms, 6 A | {by['mlff']['median_s'] * 1e3:.0f} ms | vesin, {by['vesin']['median_s'] * 1e3:.0f} ms | "
+                 f"**{by['vesin']['median_s'] / by['mlff']['median_s']:.1f}x** |")
+    lines.append(f"| open and describe a {opening['file_bytes'] / 1e6:.0f} MB `.model` | {opening['mlff_model_info_seconds']['median'] * 1e3:.0f} ms | "
+                 f"import torch and load, {opening['torch_import_seconds'] + opening['torch_load_seconds']:.1f} s | |")
+    return lines
+
+
+TABLES = {"neighbors": neighbors, "mace_cpu": mace_cpu, "model_open": model_open, "summary": summary}
+
+
+def main():
+    is_check = "--check" in sys.argv[1:]
+    stale = []
+    for path in (ROOT / "README.md", ROOT / "docs" / "performance.md"):
+        text = path.read_text()
+        new = re.sub(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", lambda m: m[1] + "\n".join(TABLES[m[2]]()) + "\n" + m[3], text, flags=re.S)
+        if new != text:
+            stale.append(path.name)
+            if not is_check:
+                path.write_text(new)
+    if is_check and stale:
+        sys.exit("tables are not what bench/results says: " + ", ".join(stale) + "; run python3 bench/tables.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -59,6 +59,10 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
     return file;
 }
 
+void MappedFile::drop_pages() const {
+    if (mapping_) madvise(mapping_, bytes_.size(), MADV_DONTNEED);  // a hint only
+}
+
 MappedFile::~MappedFile() {
     if (mapping_) munmap(mapping_, bytes_.size());
 }

@@ -20,6 +20,8 @@ public:
     MappedFile& operator=(const MappedFile&) = delete;
 
     Bytes bytes() const { return bytes_; }
+    // Gives back the memory of pages that were looked at; they are read again when next needed.
+    void drop_pages() const;
 
 private:
     MappedFile() = default;

@@ -94,6 +94,7 @@ ModuleFile open_module_file(const std::string& path) {
     } else {
         refuse_contents(bytes, path);
     }
+    mapped->drop_pages();  // checking the CRCs has looked at every page; most tensors are needed later or never
     file.memory.push_back(mapped);
     return file;
 }

@@ -307,15 +307,7 @@ private:
                 interaction_energy_[static_cast<size_t>(atom)] = energy;
             }
         });
-        const auto head = static_cast<size_t>(head_), element_count = static_cast<size_t>(weights_->element_count());
-        double sum = reference::embedding_energy(*weights_, head_, elements_, embedding_);
-        for (size_t atom = 0; atom < elements_.size(); ++atom) {
-            const double isolated = weights_->atomic_energies[head * element_count + static_cast<size_t>(elements_[atom])];
-            const double energy = isolated + (weights_->scale[head] * interaction_energy_[atom] + weights_->shift[head]);
-            if (outputs.atom_energies) outputs.atom_energies[atom] = energy;
-            sum += energy;
-        }
-        if (outputs.energy) *outputs.energy = sum;
+        reference::write_energies(*weights_, head_, elements_, embedding_, interaction_energy_, outputs);
     }
 
     const double* plain_features(const Readout& readout, int64_t atom, Scratch<Real>& scratch) const {

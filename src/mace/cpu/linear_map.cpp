@@ -35,7 +35,7 @@ std::vector<std::vector<Piece>> match_blocks(const Irreps& irreps, const RowLayo
 
 template <class Real>
 LinearMap<Real>::LinearMap(const Linear& linear, const RowLayout& in, const RowLayout& out)
-    : element_count_(linear.element_count), in_size_(in.size), out_size_(out.size), has_bias_(!linear.bias.empty()) {
+    : element_count_(linear.element_count), in_size_(in.size), out_size_(out.size) {
     const auto in_pieces = match_blocks(linear.in, in), out_pieces = match_blocks(linear.out, out);
     size_t size = 0;
     for (const Linear::Path& path : linear.paths)

@@ -24,8 +24,6 @@ public:
     // in_gradient[atom] = or += transposed map of out_gradient[atom]
     void apply_transposed(const KernelTable<Real>& kernels, int element, const Real* out_gradient, int out_stride, Real* in_gradient,
                           int in_stride, int atom_count, bool accumulate) const;
-    bool is_empty() const { return in_size_ == 0 && out_size_ == 0; }
-    bool has_bias() const { return has_bias_; }
 
 private:
     struct Path {
@@ -40,7 +38,6 @@ private:
     size_t weights_per_element_ = 0;
     int element_count_ = 1;
     int in_size_ = 0, out_size_ = 0;
-    bool has_bias_ = false;
     Buffer<Real> weights_;
 };
 

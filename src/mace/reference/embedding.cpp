@@ -59,4 +59,18 @@ double embedding_energy(const Weights& weights, int head, const std::vector<int>
     return sum;
 }
 
+void write_energies(const Weights& weights, int head, const std::vector<int>& elements, const std::vector<double>& features,
+                    const std::vector<double>& interaction_energy, const Outputs& outputs) {
+    const auto h = static_cast<size_t>(head);
+    const size_t element_count = weights.atomic_numbers.size();
+    double sum = embedding_energy(weights, head, elements, features);
+    for (size_t atom = 0; atom < elements.size(); ++atom) {
+        const double isolated = weights.atomic_energies[h * element_count + static_cast<size_t>(elements[atom])];
+        const double energy = isolated + (weights.scale[h] * interaction_energy[atom] + weights.shift[h]);
+        if (outputs.atom_energies) outputs.atom_energies[atom] = energy;
+        sum += energy;
+    }
+    if (outputs.energy) *outputs.energy = sum;
+}
+
 }  // namespace mlff::mace::reference

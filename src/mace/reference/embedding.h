@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/system_view.h"
+#include "engine/evaluator.h"
 #include "mace/weights.h"
 
 namespace mlff::mace::reference {
@@ -16,5 +17,9 @@ void compute_embedding(const Weights& weights, const SystemView& system, const s
 
 // The energy that the embedding readout gives to all atoms together; 0 without one.
 double embedding_energy(const Weights& weights, int head, const std::vector<int>& elements, const std::vector<double>& features);
+
+// Writes atom = E0 + (scale * interaction_energy[atom] + shift), and their sum with the embedding energy.
+void write_energies(const Weights& weights, int head, const std::vector<int>& elements, const std::vector<double>& features,
+                    const std::vector<double>& interaction_energy, const Outputs& outputs);
 
 }  // namespace mlff::mace::reference

@@ -35,7 +35,7 @@ void ReferenceEvaluator::evaluate(const SystemView& system, const Edges& edges, 
     interaction_energy_.assign(elements_.size(), 0.0);
     compute_repulsion(team);
     compute_readouts(team);
-    write_energies(outputs);
+    write_energies(*weights_, head_, elements_, features_[0], interaction_energy_, outputs);
 
     if (!outputs.forces && !outputs.virial && !outputs.atom_virials) return;
     reverse_repulsion();
@@ -118,20 +118,6 @@ void ReferenceEvaluator::reverse_layers(ThreadTeam& team) {
         reverse_interaction(layer.interaction, interactions_[i], basis_gradient.data(), edges_, features_gradient, team);
         gradient = std::move(below);
     }
-}
-
-// atom = E0 + scale * (repulsion + readouts) + shift
-void ReferenceEvaluator::write_energies(const Outputs& outputs) {
-    const auto head = static_cast<size_t>(head_);
-    const size_t element_count = weights_->atomic_numbers.size();
-    double sum = embedding_energy(*weights_, head_, elements_, features_[0]);
-    for (size_t atom = 0; atom < elements_.size(); ++atom) {
-        const double isolated = weights_->atomic_energies[head * element_count + static_cast<size_t>(elements_[atom])];
-        const double energy = isolated + (weights_->scale[head] * interaction_energy_[atom] + weights_->shift[head]);
-        if (outputs.atom_energies) outputs.atom_energies[atom] = energy;
-        sum += energy;
-    }
-    if (outputs.energy) *outputs.energy = sum;
 }
 
 // An edge vector is x[sender] - x[receiver] + shift, so its gradient pulls the two ends in opposite directions.

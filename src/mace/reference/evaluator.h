@@ -27,7 +27,6 @@ private:
     void find_elements(const SystemView& system);
     void compute_repulsion(ThreadTeam& team);
     void compute_readouts(ThreadTeam& team);
-    void write_energies(const Outputs& outputs);
     void reverse_repulsion();
     void reverse_readouts(size_t layer, std::vector<double>& gradient, ThreadTeam& team) const;
     void reverse_layers(ThreadTeam& team);

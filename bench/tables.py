@@ -33,22 +33,42 @@ def neighbors():
     return lines
 
 
+def milliseconds(figures):
+    if not figures:
+        return "-"
+    middle, least, most = (format(figures[key] * 1e3, ".1f" if figures["median"] < 0.01 else ".0f") for key in ("median", "min", "max"))
+    return f"{middle} ({least} to {most})"
+
+
 def mace_cpu():
     rows = {}
     for row in load("mace_cpu")["rows"]:
         rows.setdefault((row["model"], row["system"]), {})[row["engine"]] = row
-    lines = ["| model, system | mlff mixed, ms | mlff fp64, ms | mace-torch fp32, ms | mace-torch fp64, ms | mixed against fp32 | fp64 against fp64 | "
-             "force error of mixed, eV/A | peak memory, mixed / fp32, MB |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    symmetrix = json.loads((ROOT / "bench" / "mace_cpu" / "symmetrix.json").read_text())["faster_than_mace_torch_fp32"]
+    lines = ["| model, system | mlff mixed, ms | mlff fp64, ms | mace-torch fp32, ms | mace-torch fp64, ms | mixed against mace-torch fp32 | "
+             "mixed against symmetrix, derived | fp64 against fp64 | force error of mixed, eV/A | peak memory, mixed / fp32, MB |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
     for (model, system), by in rows.items():
-        def cell(engine):
-            return f"{by[engine]['median'] * 1e3:.0f} ({by[engine]['min'] * 1e3:.0f} to {by[engine]['max'] * 1e3:.0f})" if engine in by else "-"
+        def value(engine, key, form):
+            return format(by[engine][key], form) if key in by.get(engine, {}) else "-"
 
-        def ratio(ours, theirs):
-            return f"{by[theirs]['median'] / by[ours]['median']:.0f}x" if ours in by and theirs in by else "-"
-        lines.append(f"| {model}, {system} | " + " | ".join(cell(e) for e in ("mlff mixed", "mlff fp64", "mace-torch fp32", "mace-torch fp64")) +
-                     f" | {ratio('mlff mixed', 'mace-torch fp32')} | {ratio('mlff fp64', 'mace-torch fp64')} | {by['mlff mixed']['force_error']:.0e} | "
-                     f"{by['mlff mixed']['peak_mb']:.0f} / {by['mace-torch fp32']['peak_mb']:.0f} |")
+        def ratio(ours, theirs, form="%.0fx", divisor=1.0):
+            return form % (by[theirs]["median"] / by[ours]["median"] / divisor) if ours in by and theirs in by and divisor else "-"
+        cells = [f"{model}, {system}"]
+        cells += [milliseconds(by.get(engine)) for engine in ("mlff mixed", "mlff fp64", "mace-torch fp32", "mace-torch fp64")]
+        cells += [ratio("mlff mixed", "mace-torch fp32"), ratio("mlff mixed", "mace-torch fp32", "%.1fx", symmetrix.get(model, {}).get(system)),
+                  ratio("mlff fp64", "mace-torch fp64"), value("mlff mixed", "force_error", ".0e"),
+                  f"{value('mlff mixed', 'peak_mb', '.0f')} / {value('mace-torch fp32', 'peak_mb', '.0f')}"]
+        lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def mace_start():
+    start = load("mace_cpu").get("start", {})
+    ours, theirs = start.get("mlff"), start.get("mace-torch")
+    return ["| | mlff, ms | mace-torch fp32, ms | |", "|---|--:|--:|--:|",
+            f"| process that evaluates one water molecule with mp0-small once | {milliseconds(ours)} | {milliseconds(theirs)} | "
+            f"{format(theirs['median'] / ours['median'], '.0f') + 'x' if ours and theirs else '-'} |"]
 
 
 def model_open():
@@ -75,7 +95,7 @@ def summary():
     return lines
 
 
-TABLES = {"neighbors": neighbors, "mace_cpu": mace_cpu, "model_open": model_open, "summary": summary}
+TABLES = {"neighbors": neighbors, "mace_cpu": mace_cpu, "mace_start": mace_start, "model_open": model_open, "summary": summary}
 
 
 def main():

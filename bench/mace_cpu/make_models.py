@@ -27,6 +27,7 @@ SHAPES = {
     "mp0-small": dict(MP, hidden="128x0e"),
     "mp0-medium": dict(MP, hidden="128x0e+128x1o"),
     "mp0-large": dict(MP, hidden="128x0e+128x1o+128x2e"),
+    "mp0-medium-89": dict(MP, hidden="128x0e+128x1o", elements=list(range(1, 90))),
     "mpa0-medium": dict(MP, hidden="128x0e+128x1o", first="RealAgnosticDensityInteractionBlock", other=DENSITY, pair_repulsion=True,
                         distance_transform="Agnesi"),
     "off23-small": dict(OFF, hidden="96x0e"),

@@ -16,6 +16,7 @@ from ase import Atoms
 import report
 import systems
 
+CASE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "case.py")
 MATRIX = {"mp0-small": ["water3", "ethanol", "ala2", "water24", "si64", "water192", "si512", "water648", "water1536"],
           "mp0-medium": ["water3", "ala2", "water24", "si64", "water192", "si512", "water648"],
           "mp0-medium-89": ["water192"],
@@ -51,8 +52,8 @@ def measure_case(arguments, model, name, folder):
     engines = [engine for engine in arguments.engines if name not in TOO_LARGE.get(engine, [])]
     unasked = [] if set(engines) & set(REFERENCES) else REFERENCES[-1:]  # for its forces only
     for engine in engines + unasked:
-        child = subprocess.run([sys.executable, "-W", "ignore", os.path.join(os.path.dirname(os.path.abspath(__file__)), "case.py"), arguments.library,
-                                model_path(arguments, model), name, engine, str(arguments.threads), path], capture_output=True, text=True)
+        child = subprocess.run([sys.executable, "-W", "ignore", CASE, arguments.library, model_path(arguments, model), name, engine,
+                                str(arguments.threads), path], capture_output=True, text=True)
         if child.returncode != 0:
             print(model, name, engine, "failed:", child.stderr.strip().splitlines()[-1:], file=sys.stderr)
             continue
@@ -84,7 +85,7 @@ def measure_start(arguments, kind, folder):
         seconds.append(time.perf_counter() - begin)
     del seconds[0]  # it brought the files into memory
     return {"model": START_MODEL, "system": START_SYSTEM, "median": statistics.median(seconds), "min": min(seconds), "max": max(seconds),
-            "calls": count}
+            "calls": count, "model_sha256": report.sha256(model)}
 
 
 def main():

@@ -30,20 +30,43 @@ option_value() {
 
 has() { command -v "$1" >/dev/null; }
 
-# Prints the Debian packages that are missing for a purpose: build, test or package.
+# Whether a C++ program with zlib can be built for AArch64 and run.
+can_run_aarch64() {
+    local directory emulator program='#include <iostream>
+        #include <zlib.h>
+        int main() { std::cout << zlibVersion(); }'
+    emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || return
+    directory=$(mktemp -d)
+    local status=0
+    { aarch64-linux-gnu-g++ -x c++ - -lz -o "$directory/probe" <<<"$program" && "$emulator" "$directory/probe"; } >/dev/null 2>&1 || status=1
+    rm -r "$directory"
+    return $status
+}
+
+# Prints the Debian packages that are missing for a purpose: build, test, package or aarch64 (tests under qemu).
 missing_packages() {
     local -a compiler
+    local compiler_package=build-essential headers='nlohmann/json.hpp=nlohmann-json3-dev CLI/CLI.hpp=libcli11-dev' pair probe=
     read -ra compiler <<<"${CXX:-g++}"
-    has "${compiler[0]}" || echo build-essential
+    if [[ $1 == aarch64 ]]; then
+        compiler=(aarch64-linux-gnu-g++)
+        [[ $(uname -m) == aarch64 ]] || compiler_package=g++-aarch64-linux-gnu
+        has qemu-aarch64 || has qemu-aarch64-static || echo qemu-user
+        can_run_aarch64 || printf '%s\n' zlib1g-dev:arm64 libstdc++6:arm64
+    else
+        headers+=' zlib.h=zlib1g-dev'
+    fi
+    has "${compiler[0]}" || echo "$compiler_package"
     has cmake || echo cmake
     has ninja || echo ninja-build
-    local headers='zlib.h=zlib1g-dev nlohmann/json.hpp=nlohmann-json3-dev CLI/CLI.hpp=libcli11-dev' pair probe=
-    if [[ $1 == test ]]; then
+    if [[ $1 == test || $1 == aarch64 ]]; then
         headers+=' doctest/doctest.h=doctest-dev'
         has python3 || echo python3
+    fi
+    if [[ $1 == test ]]; then
         has pkg-config || echo pkg-config
     fi
-    if [[ $1 != build ]] && has dpkg; then
+    if [[ $1 == test || $1 == package ]] && has dpkg; then
         has dpkg-shlibdeps || echo dpkg-dev
         has file || echo file
     fi
@@ -61,13 +84,18 @@ need_packages() {
     local missing
     mapfile -t missing < <(missing_packages "$1" | sed '/^$/d')
     [[ ${#missing[@]} -gt 0 ]] || return 0
+    local is_foreign=0
+    [[ ${missing[*]} != *:arm64* || $(uname -m) == aarch64 ]] || is_foreign=1
     if [[ $EUID -ne 0 ]] || ! has apt-get; then
+        local first=
+        [[ $is_foreign -eq 0 ]] || first='sudo dpkg --add-architecture arm64 && sudo apt-get update && '
         die 2 "these packages are needed (by their Debian names): ${missing[*]}
-On Debian and Ubuntu:  sudo apt-get install ${missing[*]}"
+On Debian and Ubuntu:  ${first}sudo apt-get install ${missing[*]}"
     fi
     say "installing ${missing[*]}"
     mkdir -p "$log_dir"
     local log=$log_dir/packages.log
+    [[ $is_foreign -eq 0 ]] || dpkg --add-architecture arm64
     apt-get update >"$log" 2>&1 </dev/null || true
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1 </dev/null ||
         die 2 "apt-get could not install ${missing[*]}; its words are in $log"

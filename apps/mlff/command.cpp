@@ -13,6 +13,7 @@ void ModelOptions::add_to(CLI::App& command) {
     command.add_option("--device", session.device, "auto, cpu, reference, cuda or cuda:INDEX")->capture_default_str();
     command.add_option("--precision", precision, "auto, mixed, fp64, fp32 or fast")->capture_default_str();
     command.add_option("--head", session.head, "one of the model's heads");
+    command.add_flag("--exact-radial", session.exact_radial, "evaluate radial functions for every pair instead of interpolating in tables");
     command.add_option("--threads", session.thread_count, "0 = all cores")->capture_default_str();
 }
 

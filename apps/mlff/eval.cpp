@@ -25,18 +25,21 @@ struct EvalOptions {
     ModelOptions model;
     std::string json;    // "" = none, "-" = standard output
     std::string output;  // extended XYZ
+    bool descriptors = false;
 };
 
 struct FrameResult {
     double energy = 0;
     std::vector<double> forces, atom_energies;
+    std::vector<double> descriptors;  // [atom][descriptor_count], or empty
     std::array<double, 6> stress{};
     bool has_stress = false;
 };
 
-FrameResult evaluate(Session& session, const Frame& frame) {
+FrameResult evaluate(Session& session, const Frame& frame, bool wants_descriptors) {
     const SystemView system = frame.view();
     FrameResult result;
+    if (wants_descriptors) result.descriptors.resize(static_cast<size_t>(system.atom_count * session.model().summary().descriptor_count));
     result.forces.resize(static_cast<size_t>(3 * system.atom_count));
     result.atom_energies.resize(static_cast<size_t>(system.atom_count));
     result.has_stress = system.is_periodic();
@@ -44,19 +47,29 @@ FrameResult evaluate(Session& session, const Frame& frame) {
     results.outputs.energy = &result.energy;
     results.outputs.forces = result.forces.data();
     results.outputs.atom_energies = result.atom_energies.data();
+    results.outputs.descriptors = wants_descriptors ? result.descriptors.data() : nullptr;
     results.stress = result.has_stress ? result.stress.data() : nullptr;
     session.evaluate({&system, 1}, {&results, 1});
     return result;
 }
 
+// [atom][...] as nested arrays
+Json atom_rows(const std::vector<double>& values, size_t atom_count) {
+    Json rows = Json::array();
+    const auto width = static_cast<std::ptrdiff_t>(atom_count > 0 ? values.size() / atom_count : 0);
+    for (auto at = values.begin(); at != values.end(); at += width) rows.push_back(std::vector<double>(at, at + width));
+    return rows;
+}
+
 Json frame_json(const FrameResult& result) {
-    Json forces = Json::array();
-    for (size_t i = 0; i < result.forces.size(); i += 3) forces.push_back({result.forces[i], result.forces[i + 1], result.forces[i + 2]});
-    return {{"atoms", result.atom_energies.size()},
+    const size_t atom_count = result.atom_energies.size();
+    Json json = {{"atoms", atom_count},
             {"energy", result.energy},
-            {"forces", forces},
+            {"forces", atom_rows(result.forces, atom_count)},
             {"stress", result.has_stress ? Json(result.stress) : Json()},
             {"atom_energies", result.atom_energies}};
+    if (!result.descriptors.empty()) json["descriptors"] = atom_rows(result.descriptors, atom_count);
+    return json;
 }
 
 void put_results(Frame& frame, const FrameResult& result) {
@@ -65,6 +78,8 @@ void put_results(Frame& frame, const FrameResult& result) {
     if (result.has_stress) frame.set_info("stress", std::vector<double>{s[0], s[5], s[4], s[5], s[1], s[3], s[4], s[3], s[2]});
     frame.set_column("forces", 3, result.forces);
     frame.set_column("energies", 1, result.atom_energies);
+    if (!result.descriptors.empty())
+        frame.set_column("descriptors", static_cast<int>(result.descriptors.size() / result.atom_energies.size()), result.descriptors);
 }
 
 double largest_force(const std::vector<double>& forces) {
@@ -115,6 +130,8 @@ public:
 
 int run_eval(const EvalOptions& options) {
     const auto model = load_model(options.model.model);
+    if (options.descriptors && model->summary().descriptor_count == 0)
+        fail(Status::unsupported, options.model.model, ": descriptors were asked for, but this model has none");
     const SessionOptions session_options = options.model.session_options();
     Sessions sessions(model, session_options);
     ExtxyzReader reader(options.input);
@@ -128,7 +145,7 @@ int run_eval(const EvalOptions& options) {
         const int64_t index = reader.frames_read() - 1;
         try {
             Session& session = sessions.for_head(frame.info_text("head").value_or(session_options.head));
-            const FrameResult result = evaluate(session, frame);
+            const FrameResult result = evaluate(session, frame, options.descriptors);
             if (index == 0) {
                 if (options.json != "-") table.header(options.model.model, session);
                 json = "{\"model\":" + Json(options.model.model).dump() + ",\"device\":" + Json(session.device()).dump() + ",\"precision\":\"" +
@@ -161,6 +178,7 @@ void add_eval(CLI::App& app, Work& work) {
     options->model.add_to(*command);
     command->add_option("--json", options->json, "write results as JSON to this file; '-' = standard output");
     command->add_option("--output", options->output, "write the frames with results as extended XYZ");
+    command->add_flag("--descriptors", options->descriptors, "also the invariant features of every atom, in the JSON and the frames written");
     command->callback([options, &work] { work = [options] { return run_eval(*options); }; });
 }
 

@@ -23,12 +23,12 @@ class System(ctypes.Structure):
 
 class Result(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t)] + [(name, ctypes.c_void_p) for name in
-                ("energy", "forces", "stress", "virial", "atom_energies", "atom_virials")]
+                ("energy", "forces", "stress", "virial", "atom_energies", "atom_virials", "descriptors")]
 
 
 class Options(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("device", ctypes.c_char_p), ("precision", ctypes.c_int32),
-                ("thread_count", ctypes.c_int32), ("head", ctypes.c_char_p), ("neighbor_skin_angstrom", ctypes.c_double)]
+                ("thread_count", ctypes.c_int32), ("head", ctypes.c_char_p), ("neighbor_skin_angstrom", ctypes.c_double), ("exact_radial", ctypes.c_int32)]
 
 
 def mlff_call(library, path, name, precision, threads):

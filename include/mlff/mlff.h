@@ -80,6 +80,7 @@ typedef struct mlff_model_info {
     mlff_dtype dtype;         /* of the parameters in the file */
     int64_t parameter_count;
     int32_t is_runnable;      /* 1 if a session can be made; 0: mlff_model_why_not_runnable says why */
+    int32_t descriptor_count; /* numbers for each atom in mlff_result.descriptors; 0: the model has none */
 } mlff_model_info;
 
 /* Loads a model: a path to a MACE file (.model, TorchScript archive) or to our .safetensors container,
@@ -120,6 +121,7 @@ typedef struct mlff_session_options { /* all zero but struct_size = the defaults
     int32_t thread_count;     /* 0 = one for each core this process may use */
     const char *head;         /* one of the model's heads; NULL = the only one */
     double neighbor_skin_angstrom; /* > 0: keep neighbour candidates while no pair can have been missed */
+    int32_t exact_radial;     /* 1: no tables of radial functions; slower, and exact to rounding in fp64 */
 } mlff_session_options;
 
 typedef struct mlff_session_info {
@@ -160,6 +162,7 @@ typedef struct mlff_result {
     double *virial;        /* [3][3] = -dE/dstrain */
     double *atom_energies; /* [atom_count] */
     double *atom_virials;  /* [atom_count][3][3]; their sum is the virial */
+    double *descriptors;   /* [atom_count][descriptor_count of the model]: invariant features of every layer */
 } mlff_result;
 
 MLFF_API mlff_status mlff_session_evaluate(mlff_session *session, const mlff_system *system, mlff_result *result);

@@ -99,6 +99,7 @@ struct Evaluation {
     std::vector<double> atom_energies;            // [atom]
     std::array<double, 9> virial{};               // [3][3] = -dE/dstrain
     std::optional<std::array<double, 6>> stress;  // xx yy zz yz xz xy; where something is periodic
+    std::vector<double> descriptors;              // [atom][descriptor_count], if Options ask for them
 };
 
 struct Options {
@@ -107,6 +108,8 @@ struct Options {
     int32_t thread_count = 0;
     std::string head;
     double neighbor_skin_angstrom = 0;
+    bool exact_radial = false;
+    bool want_descriptors = false;
 };
 
 // Movable, not copyable; one thread at a time.
@@ -120,6 +123,9 @@ public:
         given.thread_count = options.thread_count;
         given.head = options.head.empty() ? nullptr : options.head.c_str();
         given.neighbor_skin_angstrom = options.neighbor_skin_angstrom;
+        given.exact_radial = options.exact_radial;
+        if (options.want_descriptors) descriptor_count_ = static_cast<size_t>(model.info().descriptor_count);
+        if (options.want_descriptors && descriptor_count_ == 0) throw std::invalid_argument("mlff::Session: the model has no descriptors");
         mlff_session* session = nullptr;
         check_status(mlff_session_create(model.get(), &given, &session));
         session_.reset(session);
@@ -136,6 +142,7 @@ public:
             systems.push_back(batch[i].view());
             evaluation.forces.resize(batch[i].positions.size());
             evaluation.atom_energies.resize(batch[i].numbers.size());
+            evaluation.descriptors.resize(batch[i].numbers.size() * descriptor_count_);
             if (batch[i].is_periodic()) evaluation.stress.emplace();
             mlff_result result{};
             result.struct_size = sizeof result;
@@ -144,6 +151,7 @@ public:
             result.stress = evaluation.stress ? evaluation.stress->data() : nullptr;
             result.virial = evaluation.virial.data();
             result.atom_energies = evaluation.atom_energies.data();
+            result.descriptors = descriptor_count_ > 0 ? evaluation.descriptors.data() : nullptr;
             results.push_back(result);
         }
         check_status(mlff_session_evaluate_batch(session_.get(), static_cast<int64_t>(batch.size()), systems.data(), results.data()));
@@ -166,6 +174,7 @@ private:
         void operator()(mlff_session* session) const { mlff_session_free(session); }
     };
     std::unique_ptr<mlff_session, Free> session_;
+    size_t descriptor_count_ = 0;
 };
 
 }  // namespace v0

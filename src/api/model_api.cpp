@@ -43,6 +43,7 @@ mlff_status mlff_model_get_info(const mlff_model* model, mlff_model_info* info) 
         info->dtype = summary.dtype == mlff::DType::float64 ? MLFF_DTYPE_FLOAT64 : MLFF_DTYPE_FLOAT32;
         info->parameter_count = summary.parameter_count;
         info->is_runnable = summary.why_not_runnable.empty();
+        info->descriptor_count = summary.descriptor_count;
     });
 }
 

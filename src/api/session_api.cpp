@@ -24,13 +24,15 @@ mlff::SessionOptions read_options(const mlff_session_options* given) {
     options.thread_count = given->thread_count;
     if (given->head) options.head = given->head;
     options.neighbor_skin = given->neighbor_skin_angstrom;
+    if (given->exact_radial != 0 && given->exact_radial != 1) fail(Status::argument, "exact_radial is ", given->exact_radial, ", expected 0 or 1");
+    options.exact_radial = given->exact_radial == 1;
     return options;
 }
 
 mlff::Results read_result(const mlff_result* result) {
     require(result, "result");
     require_size(result->struct_size, sizeof(mlff_result), "mlff_result");
-    return {{result->energy, result->forces, result->virial, result->atom_energies, result->atom_virials}, result->stress};
+    return {{result->energy, result->forces, result->virial, result->atom_energies, result->atom_virials, result->descriptors}, result->stress};
 }
 
 // The i-th element of a caller's array, whose stride is the caller's idea of the struct's size.

@@ -2,6 +2,8 @@
 // What every backend of every model implements: energies and their derivatives, given atoms and edges.
 #pragma once
 
+#include <span>
+
 #include "core/system_view.h"
 #include "core/threads.h"
 #include "neighbors/neighbor_list.h"
@@ -15,6 +17,7 @@ struct Outputs {
     double* virial = nullptr;         // [3][3] = -dE/dstrain, eV; symmetric
     double* atom_energies = nullptr;  // [atom], eV
     double* atom_virials = nullptr;   // [atom][3][3], eV; their sum is the virial
+    double* descriptors = nullptr;    // [atom][descriptor_count of the model]: what the model knows of the atom, invariant
 };
 
 // Scratch memory for one thread of the caller; made by Model::make_evaluator.
@@ -23,6 +26,16 @@ public:
     virtual ~Evaluator() = default;
     // `edges` is a full list with vectors and distances for the model's cutoff. Elements have been checked.
     virtual void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) = 0;
+
+    // Many small systems are faster together. Whether `next` may be evaluated together with `first`:
+    virtual bool can_join(const SystemView& first, const SystemView& next) const {
+        (void)first, (void)next;
+        return false;
+    }
+    // The same as evaluate() for each of the systems, which can_join(). Their atoms and edges are numbered through in `edges`.
+    virtual void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) {
+        evaluate(systems.front(), edges, outputs.front(), team);
+    }
 };
 
 }  // namespace mlff

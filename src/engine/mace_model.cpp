@@ -67,6 +67,7 @@ public:
         try {
             weights_ = std::make_shared<const mace::Weights>(mace::load_weights(file_.root));
             summary_.cutoff = weights_->cutoff;
+            summary_.descriptor_count = weights_->descriptor_count();
             if (weights_->fixed_head >= 0) summary_.fixed_head = weights_->fixed_head;
             why_not_fast_ = mace::cpu::why_not_on_cpu(*weights_);
         } catch (const Error& error) {
@@ -78,6 +79,7 @@ public:
     Json description() const override {
         Json json = description_json(description_);
         json["container"] = file_.container;
+        json["descriptors"] = summary_.descriptor_count;
         json["runnable"] = summary_.why_not_runnable.empty();
         json["why_not_runnable"] = summary_.why_not_runnable.empty() ? Json() : Json(summary_.why_not_runnable);
         return json;
@@ -97,7 +99,7 @@ public:
     std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
         if (!weights_) fail(Status::unsupported, file_.path, ": ", summary_.why_not_runnable);
         if (choice.device == "cpu" && why_not_fast_.empty())
-            return mace::cpu::make_cpu_evaluator(weights_, choice.head, choice.precision == Precision::mixed);
+            return mace::cpu::make_cpu_evaluator(weights_, {choice.head, choice.precision == Precision::mixed, choice.exact_radial});
         return std::make_unique<mace::reference::ReferenceEvaluator>(weights_, choice.head);
     }
 

@@ -27,6 +27,7 @@ struct ModelSummary {
     int fixed_head = -1;             // >= 0: the file works with this head only
     DType dtype = DType::float64;
     int64_t parameter_count = 0;
+    int descriptor_count = 0;  // numbers for each atom in Outputs::descriptors; 0: the model has none
     std::string why_not_runnable;  // "" if it can be run
 };
 
@@ -34,6 +35,7 @@ struct EvaluatorChoice {
     std::string device;  // "cpu", "reference", "cuda:0"
     Precision precision = Precision::automatic;
     int head = 0;
+    bool exact_radial = false;  // no tables where the backend would use them
 };
 
 class Model {

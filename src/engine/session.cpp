@@ -9,6 +9,7 @@
 #include "core/elements.h"
 #include "core/error.h"
 #include "device/gpu.h"
+#include "neighbors/joined_edges.h"
 #include "neighbors/lattice.h"
 
 namespace mlff {
@@ -78,7 +79,7 @@ struct Session::State {
           device(choose_device(*model, options.device)),
           head(choose_head(model->summary(), options.head)),
           precision(model->choose_precision(device.name, options.precision)),
-          evaluator(model->make_evaluator({device.name, precision, head})),
+          evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial})),
           team(options.thread_count),
           neighbors(neighbor_options(model->summary(), options.neighbor_skin)) {
         for (int z : model->summary().elements) is_known[static_cast<size_t>(z)] = true;
@@ -91,6 +92,7 @@ struct Session::State {
     std::unique_ptr<Evaluator> evaluator;
     ThreadTeam team;
     NeighborList neighbors;
+    JoinedEdges joined;
     std::array<bool, kMaxAtomicNumber + 1> is_known{};
     int64_t evaluation_count = 0;
 
@@ -109,22 +111,47 @@ struct Session::State {
                     fail(Status::system, where, "the position of atom ", atom, " is not finite");
         }
         make_lattice(system);  // throws if the cell is unusable
+        if (results.outputs.descriptors && model->summary().descriptor_count == 0)
+            fail(Status::unsupported, where, "descriptors were asked for, but this model has none");
         if (results.stress && !system.is_periodic())
             fail(Status::system, where, "a stress was asked for, but the system is not periodic in any direction");
     }
 
-    void evaluate(const SystemView& system, const Results& results) {
-        neighbors.update(system, team);
-        Outputs outputs = results.outputs;
-        std::array<double, 9> virial;
-        if (results.stress && !outputs.virial) outputs.virial = virial.data();
-        evaluator->evaluate(system, neighbors.edges(), outputs, team);
-        if (results.stress) {
-            const double volume = stress_volume(system, model->summary().cutoff);
-            constexpr int kVoigt[6] = {0, 4, 8, 5, 2, 1};
-            for (int k = 0; k < 6; ++k) results.stress[k] = -outputs.virial[kVoigt[k]] / volume;
+    // How many of the systems, from the first on, are evaluated together: those that can be, until there are enough atoms
+    // to keep all threads busy.
+    size_t joined_count(std::span<const SystemView> systems) const {
+        constexpr int64_t kEnoughAtoms = 512;
+        size_t count = 1;
+        int64_t atoms = systems[0].atom_count;
+        while (count < systems.size() && (atoms += systems[count].atom_count) <= kEnoughAtoms && evaluator->can_join(systems[0], systems[count])) ++count;
+        return count;
+    }
+
+    void evaluate(std::span<const SystemView> systems, std::span<const Results> results) {
+        std::vector<std::array<double, 9>> virials(systems.size());
+        std::vector<Outputs> outputs;
+        for (size_t i = 0; i < systems.size(); ++i) {
+            outputs.push_back(results[i].outputs);
+            if (results[i].stress && !outputs[i].virial) outputs[i].virial = virials[i].data();
         }
-        ++evaluation_count;
+        if (systems.size() == 1) {
+            neighbors.update(systems[0], team);
+            evaluator->evaluate(systems[0], neighbors.edges(), outputs[0], team);
+        } else {
+            joined.clear();
+            for (const SystemView& system : systems) {
+                neighbors.update(system, team);
+                joined.append(neighbors.edges());
+            }
+            evaluator->evaluate_joined(systems, joined.edges(), outputs, team);
+        }
+        for (size_t i = 0; i < systems.size(); ++i) {
+            if (!results[i].stress) continue;
+            const double volume = stress_volume(systems[i], model->summary().cutoff);
+            constexpr int kVoigt[6] = {0, 4, 8, 5, 2, 1};
+            for (int k = 0; k < 6; ++k) results[i].stress[k] = -outputs[i].virial[kVoigt[k]] / volume;
+        }
+        evaluation_count += static_cast<int64_t>(systems.size());
     }
 };
 
@@ -139,7 +166,11 @@ Session::~Session() = default;
 
 void Session::evaluate(std::span<const SystemView> systems, std::span<const Results> results) {
     for (size_t i = 0; i < systems.size(); ++i) state_->check(systems[i], results[i], systems.size() > 1 ? concat("system ", i, ": ") : "");
-    for (size_t i = 0; i < systems.size(); ++i) state_->evaluate(systems[i], results[i]);
+    for (size_t first = 0; first < systems.size();) {
+        const size_t count = state_->joined_count(systems.subspan(first));
+        state_->evaluate(systems.subspan(first, count), results.subspan(first, count));
+        first += count;
+    }
 }
 
 const Model& Session::model() const { return *state_->model; }

@@ -16,6 +16,7 @@ struct SessionOptions {
     int thread_count = 0;   // 0 = all cores
     std::string head;       // "" = the only one
     double neighbor_skin = 0;  // angstrom
+    bool exact_radial = false;  // radial functions evaluated for every edge instead of interpolated in tables
 };
 
 // Results of one system: Outputs and the stress that follows from the virial.

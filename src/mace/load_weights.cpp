@@ -182,6 +182,12 @@ Weights load_wrapped(const ModuleReader& reader) {
 
 }  // namespace
 
+int Weights::descriptor_count() const {
+    int count = 0;
+    for (const Layer& layer : layers) count += layer.linear.out.copies_of(Irrep{});
+    return count;
+}
+
 int Weights::element_of(int atomic_number) const {
     const auto found = std::find(atomic_numbers.begin(), atomic_numbers.end(), atomic_number);
     return found == atomic_numbers.end() ? -1 : static_cast<int>(found - atomic_numbers.begin());

@@ -243,6 +243,7 @@ struct Weights {
     int element_count() const { return static_cast<int>(atomic_numbers.size()); }
     int head_count() const { return static_cast<int>(heads.size()); }
     int element_of(int atomic_number) const;  // -1 if the model does not know it
+    int descriptor_count() const;             // invariant features (0e) of all layers together
 };
 
 // Throws Error{unsupported} naming the class or option that cannot be run, Error{format} naming the tensor that is wrong.

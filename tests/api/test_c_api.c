@@ -197,6 +197,51 @@ static void test_session(void) {
     mlff_session_free(NULL);
 }
 
+/* Descriptors and exact radial functions of a MACE model. */
+static void test_descriptors(const char *golden_dir) {
+    mlff_model *model = NULL;
+    mlff_session *session = NULL;
+    mlff_session_options options;
+    mlff_model_info info;
+    mlff_system system = water();
+    mlff_result result = no_result();
+    double energies[2], descriptors[3 * 64];
+    char path[1024];
+    int i, width, exact;
+
+    snprintf(path, sizeof path, "%s/p09_l2_ell3.model", golden_dir);
+    CHECK(mlff_model_load(path, &model) == MLFF_OK);
+    memset(&info, 0, sizeof info);
+    info.struct_size = sizeof info;
+    CHECK(mlff_model_get_info(model, &info) == MLFF_OK);
+    width = info.descriptor_count;
+    CHECK(width > 0 && width <= 64);
+    memset(&options, 0, sizeof options);
+    options.struct_size = sizeof options;
+    options.precision = MLFF_PRECISION_FP64;
+    options.exact_radial = 2;
+    CHECK(mlff_session_create(model, &options, &session) == MLFF_ERROR_ARGUMENT);
+    for (exact = 0; exact < 2; ++exact) {
+        options.exact_radial = exact;
+        CHECK(mlff_session_create(model, &options, &session) == MLFF_OK);
+        for (i = 0; i < 3 * width; ++i) descriptors[i] = NAN;
+        result.energy = &energies[exact];
+        result.descriptors = descriptors;
+        CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_OK);
+        for (i = 0; i < 3 * width; ++i) CHECK(isfinite(descriptors[i]));
+        mlff_session_free(session);
+    }
+    CHECK(energies[0] != energies[1]);
+    CHECK_CLOSE(energies[0], energies[1], 1e-8);
+    mlff_model_free(model);
+
+    CHECK(mlff_model_load("builtin", &model) == MLFF_OK);
+    CHECK(mlff_session_create(model, NULL, &session) == MLFF_OK);
+    CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_ERROR_UNSUPPORTED);
+    mlff_session_free(session);
+    mlff_model_free(model);
+}
+
 /* A caller compiled against a later header, whose structs have grown: the array stride is theirs. */
 static void test_batch_of_larger_structs(void) {
     struct {
@@ -321,6 +366,7 @@ int main(int argc, char **argv) {
     }
     test_version();
     test_model(argv[1]);
+    test_descriptors(argv[1]);
     test_session();
     test_batch_of_larger_structs();
     test_neighbors();

@@ -88,6 +88,22 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(again["frames"][0]["energy"], energy)
         self.assertEqual(sorted(os.listdir(self.folder.name)), ["o.json", "o.xyz", "w.xyz"], "no temporary files are left")
 
+    def test_descriptors_and_exact_radial_functions(self):
+        model, path, out = os.path.join(GOLDEN_DIR, "p09_l2_ell3.model"), self.path("w.xyz", WATER), self.path("o.xyz")
+        arguments = ("eval", path, "--model", model, "--json", "-", "--precision", "fp64")
+        tables = json.loads(run(*arguments).stdout)["frames"][0]
+        exact = json.loads(run(*arguments, "--exact-radial", "--descriptors", "--output", out).stdout)["frames"][0]
+        self.assertNotIn("descriptors", tables)
+        self.assertNotEqual(tables["energy"], exact["energy"], "the flag changes how it is computed")
+        self.assertAlmostEqual(tables["energy"], exact["energy"], places=8)
+        reference = json.loads(run("eval", path, "--model", model, "--json", "-", "--device", "reference").stdout)["frames"][0]
+        self.assertAlmostEqual(reference["energy"], exact["energy"], places=11)
+        width = json.loads(run("model", "info", model, "--json", "-").stdout)["descriptors"]
+        self.assertEqual([len(row) for row in exact["descriptors"]], [width] * 3)
+        with open(out) as file:
+            self.assertIn(f"descriptors:R:{width}", file.read())
+        self.assert_fails(run("eval", path, "--descriptors"), 3, "this model has none")
+
     def test_bad_input(self):
         self.assert_fails(run("eval", "/no/such.xyz"), 3, "/no/such.xyz")
         self.assert_fails(run("eval", self.path("a.xyz", "2\n\nC 0 0 0\nO 0 zero 1\n")), 3, "a.xyz:4:5", "zero")

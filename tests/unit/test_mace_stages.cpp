@@ -266,14 +266,15 @@ TEST_CASE("mace embedding: a charge outside of the table is refused, a continuou
     weights.joint_embedding = joint;
     mlff::SystemView system;
     std::vector<double> features;
+    const std::vector<int> elements = {0};
     for (double good : {-1.0, 0.0, 1.0}) {
         system.total_charge = good;
-        compute_embedding(weights, system, {0}, features);
+        compute_embedding(weights, system, elements, features);
         CHECK(features.size() == 2);
     }
     for (double bad : {-2.0, 2.0, 0.5, std::nan("")}) {
         system.total_charge = bad;
-        CHECK_THROWS_AS(compute_embedding(weights, system, {0}, features), mlff::Error);
+        CHECK_THROWS_AS(compute_embedding(weights, system, elements, features), mlff::Error);
     }
-    CHECK(embedding_energy(weights, 0, {0}, features) == 0);
+    CHECK(embedding_energy(weights, 0, 0, features.data()) == 0);
 }

@@ -29,7 +29,7 @@ SystemView water() {
 // The status and message that evaluating gives; Status::ok if it works.
 std::pair<Status, std::string> try_evaluate(Session& session, const SystemView& system, double* stress = nullptr) {
     double energy = 12345;
-    Results results{{&energy, nullptr, nullptr, nullptr, nullptr}, stress};
+    Results results{{&energy}, stress};
     try {
         session.evaluate({&system, 1}, {&results, 1});
     } catch (const Error& error) {
@@ -89,7 +89,7 @@ TEST_CASE("no atoms, one atom, one atom in a tiny cell") {
     Session session(load_model("builtin"), {});
     SystemView system;
     double energy = 1;
-    Results results{{&energy, nullptr, nullptr, nullptr, nullptr}, nullptr};
+    Results results{{&energy}, nullptr};
     session.evaluate({&system, 1}, {&results, 1});
     CHECK(energy == 0);
 
@@ -129,7 +129,7 @@ TEST_CASE("a ragged batch gives what single calls give, and is checked before it
     for (size_t i = 0; i < 4; ++i) results[i].outputs.energy = &energies[i];
     session.evaluate(systems, results);
     for (size_t i = 0; i < 4; ++i) {
-        Results one{{&single[i], nullptr, nullptr, nullptr, nullptr}, nullptr};
+        Results one{{&single[i]}, nullptr};
         session.evaluate({&systems[i], 1}, {&one, 1});
     }
     CHECK(energies == single);
@@ -138,6 +138,58 @@ TEST_CASE("a ragged batch gives what single calls give, and is checked before it
     systems[3].atom_count = -1;
     CHECK_THROWS_WITH_AS(session.evaluate(systems, results), "system 3: the atom count is -1", Error);
     CHECK(energies == std::vector<double>(4, 77.0));
+}
+
+TEST_CASE("a batch of MACE systems gives what single calls give, whatever the model joins") {
+    SessionOptions mixed;
+    mixed.thread_count = 2;
+    Session session(load_model(MLFF_GOLDEN_DIR "/p03_mace_plain_l1.model"), mixed);
+    const int32_t oxygen = session.model().summary().elements.back(), hydrogen = session.model().summary().elements.front();
+    const int32_t numbers[] = {oxygen, hydrogen, hydrogen};
+    std::mt19937 random(17);
+    std::normal_distribution<double> noise(0.0, 0.05);
+    constexpr size_t kSystems = 200;  // more atoms than are joined
+    std::vector<std::vector<double>> positions(kSystems, std::vector<double>(kWater, kWater + 9));
+    std::vector<SystemView> systems(kSystems, water());
+    std::vector<double> energies(kSystems, 77.0);
+    std::vector<std::vector<double>> forces(kSystems, std::vector<double>(9, 77.0));
+    std::vector<std::array<double, 6>> stress(kSystems);
+    std::vector<Results> results(kSystems);
+    for (size_t i = 0; i < kSystems; ++i) {
+        for (double& x : positions[i]) x += noise(random);
+        systems[i].positions = positions[i].data();
+        systems[i].atomic_numbers = numbers;
+        systems[i].atom_count = static_cast<int64_t>(i % 4);
+        if (i % 3 == 0) {
+            systems[i].cell = {{{4, 0, 0}, {0, 4, 0}, {0, 0, 4}}};
+            systems[i].periodic = {true, true, true};
+            results[i].stress = stress[i].data();
+        }
+        results[i].outputs.energy = &energies[i];
+        results[i].outputs.forces = forces[i].data();
+    }
+    session.evaluate(systems, results);
+    for (size_t i = 0; i < kSystems; ++i) {
+        double energy = 0;
+        std::vector<double> single(9, 77.0);
+        std::array<double, 6> single_stress{};
+        const Results one{{&energy, single.data()}, results[i].stress ? single_stress.data() : nullptr};
+        session.evaluate({&systems[i], 1}, {&one, 1});
+        CHECK(energies[i] == energy);
+        CHECK(forces[i] == single);
+        if (results[i].stress) CHECK(stress[i] == single_stress);
+    }
+    CHECK(session.evaluation_count() == 2 * kSystems);
+}
+
+TEST_CASE("descriptors are refused where the model has none") {
+    Session session(load_model("builtin"), {});
+    const SystemView system = water();
+    double descriptors[3] = {5, 5, 5};
+    Results results;
+    results.outputs.descriptors = descriptors;
+    CHECK_THROWS_WITH_AS(session.evaluate({&system, 1}, {&results, 1}), "descriptors were asked for, but this model has none", Error);
+    CHECK(descriptors[0] == 5);
 }
 
 TEST_CASE("options that make no sense are refused") {
@@ -175,7 +227,7 @@ TEST_CASE("a skin saves searches and changes no number") {
         SystemView system = water();
         system.positions = positions.data();
         double a = 0, b = 0;
-        Results ra{{&a, nullptr, nullptr, nullptr, nullptr}, nullptr}, rb{{&b, nullptr, nullptr, nullptr, nullptr}, nullptr};
+        Results ra{{&a}, nullptr}, rb{{&b}, nullptr};
         with_skin.evaluate({&system, 1}, {&ra, 1});
         without.evaluate({&system, 1}, {&rb, 1});
         CHECK(test::is_close(a, b, 1e-12));

@@ -6,9 +6,9 @@
 
 #include "core/error.h"
 #include "mace/cpu/edge_harmonics.h"
-#include "mace/cpu/layer_plan.h"
+#include "mace/cpu/messages.h"
+#include "mace/cpu/moments.h"
 #include "mace/reference/embedding.h"
-#include "mace/reference/evaluator.h"
 #include "mace/reference/radial.h"
 #include "mace/reference/readout.h"
 #include "mace/spherical_harmonics.h"
@@ -16,24 +16,26 @@
 namespace mlff::mace::cpu {
 namespace {
 
-constexpr int kAtomsPerTile = 8;    // fixed: results do not depend on the number of threads
-constexpr int kEdgesPerBatch = 32;  // weighed features of a batch stay in the first cache
+constexpr int kAtomsPerTile = 8;  // fixed: results do not depend on the number of threads
 
 // Atoms of one element, next to each other in `order`.
 struct Tile {
     int64_t begin, end;
     int element;
+
+    int count() const { return static_cast<int>(end - begin); }
 };
 
 template <class Real>
 struct LayerState {
-    Buffer<Real> senders;        // [atom][sender_layout.size]; [element][...] in the first layer
-    Buffer<Real> messages;       // [atom][message_layout.size], what the contraction takes
-    Buffer<Real> features;       // [atom][features_layout.size], what the layer gives
-    Buffer<Real> divisors;       // [atom]
-    Buffer<Real> gate_inputs;    // [atom][linear_layout.size], where there is a gate
-    Buffer<Real> senders_gradient;  // [atom][sender_layout.size], through the gate's residual
-    Buffer<Real> sums_gradient;  // [atom][sums_layout.size]
+    Buffer<Real> senders;           // [atom][sender_layout.size]; [element][...] in the first layer
+    Buffer<Real> down;              // the same for what the radial networks see of the features
+    Buffer<Real> messages;          // [atom][message_layout.size], what the contraction takes
+    Buffer<Real> features;          // [atom][features_layout.size], what the layer gives
+    Buffer<Real> divisors;          // [atom]
+    Buffer<Real> gate_inputs;       // [atom][linear_layout.size], where there is a gate
+    Buffer<Real> senders_gradient;  // [atom][sender_layout.size]
+    Buffer<Real> sums_gradient;     // [atom][sums_layout.size]
     Buffer<Real> features_gradient;
     Buffer<Real> density_gradient;  // [atom]
 };
@@ -41,73 +43,96 @@ struct LayerState {
 // Memory of one worker.
 template <class Real>
 struct Scratch {
-    Buffer<Real> sums, messages, gated, products, contracted, features, shares, senders_gradient;
+    Buffer<Real> sums, messages, gated, contracted, features;  // [atom of the tile][...]
+    Buffer<Real> senders_gradient, down_gradient;              // [atom of the tile][...]
+    std::array<Real, kAtomsPerTile> densities;
     std::vector<double> plain, plain_gradient;
-    SplinePoint<Real> points[kEdgesPerBatch];
-    const Real* senders[kEdgesPerBatch];
+    MessageScratch<Real> message;
+    MomentScratch<Real> moment;
 };
 
 template <class Real>
 class CpuEvaluator : public Evaluator {
 public:
-    CpuEvaluator(std::shared_ptr<const Weights> weights, int head)
-        : weights_(std::move(weights)), head_(head), kernels_(choose_kernels<Real>()), reference_(weights_, head) {
+    CpuEvaluator(std::shared_ptr<const Weights> weights, const CpuOptions& options)
+        : weights_(std::move(weights)), head_(options.head), kernels_(choose_kernels<Real>()) {
         const RowLayout* below = &first_layout_;
         Irreps scalars;
         scalars.append(weights_->channel_count, Irrep{});
         first_layout_ = RowLayout(scalars);
         for (const Layer& layer : weights_->layers) {
-            plans_.push_back(std::make_unique<LayerPlan<Real>>(*weights_, layer, *below));
+            plans_.push_back(std::make_unique<LayerPlan<Real>>(*weights_, layer, *below, options.exact_radial));
             below = &plans_.back()->features_layout;
         }
         states_.resize(plans_.size());
     }
 
     void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override {
-        if (has_too_short_edge(edges)) return reference_.evaluate(system, edges, outputs, team);
-        edges_ = &edges;
+        evaluate_joined({&system, 1}, edges, {&outputs, 1}, team);
+    }
+
+    // Charge and spin change the first features of all atoms alike, which are kept by element.
+    bool can_join(const SystemView& first, const SystemView& next) const override {
+        return !weights_->joint_embedding || (first.total_charge == next.total_charge && first.spin_multiplicity == next.spin_multiplicity);
+    }
+
+    void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) override {
+        edges_.edges = &edges;
         scratch_.resize(static_cast<size_t>(team.size()));
-        sort_atoms(system);
+        sort_atoms(systems);
+        sort_edges(team);
         for (auto& plan : plans_) plan->prepare(elements_present_, team);
         compute_harmonics_of_edges(team);
-        compute_first_features(system);
+        compute_first_features(systems.front());
         for (size_t i = 0; i < plans_.size(); ++i) compute_layer(i, team);
-        compute_energies(outputs, team);
-        if (!outputs.forces && !outputs.virial && !outputs.atom_virials) return;
+        compute_energies(team);
+        write_energies(systems, outputs);
+        write_descriptors(systems, outputs);
+        if (std::none_of(outputs.begin(), outputs.end(), [](const Outputs& o) { return o.forces || o.virial || o.atom_virials; })) return;
         start_gradients();
         for (size_t i = plans_.size(); i-- > 0;) reverse_layer(i, team);
         reverse_harmonics_of_edges(team);
-        write_forces(outputs);
-        write_virials(outputs);
+        write_forces(systems, outputs);
+        write_virials(systems, outputs);
     }
 
 private:
-    bool has_too_short_edge(const Edges& edges) const {
-        const double lowest = lowest_distance(weights_->radial);
-        for (int64_t edge = 0; edge < edges.edge_count; ++edge)
-            if (!(edges.distance[edge] > lowest)) return true;
-        return false;
+    // ---- atoms and edges ----
+
+    void sort_atoms(std::span<const SystemView> systems) {
+        edges_.elements.clear();
+        elements_present_.clear();
+        for (const SystemView& system : systems)
+            for (int64_t atom = 0; atom < system.atom_count; ++atom) edges_.elements.push_back(weights_->element_of(system.atomic_numbers[atom]));
+        first_of_element_.assign(static_cast<size_t>(weights_->element_count()) + 1, 0);
+        for (int element : edges_.elements) ++first_of_element_[static_cast<size_t>(element) + 1];
+        for (size_t z = 1; z < first_of_element_.size(); ++z) {
+            if (first_of_element_[z] > 0) elements_present_.push_back(static_cast<int>(z) - 1);
+            first_of_element_[z] += first_of_element_[z - 1];
+        }
+        tiles_.clear();
+        for (int element : elements_present_) {
+            const int64_t end = first_of_element_[static_cast<size_t>(element) + 1];
+            for (int64_t at = first_of_element_[static_cast<size_t>(element)]; at < end; at += kAtomsPerTile)
+                tiles_.push_back({at, std::min(at + kAtomsPerTile, end), element});
+        }
+        order_.resize(edges_.elements.size());
+        for (size_t atom = 0; atom < edges_.elements.size(); ++atom)
+            order_[static_cast<size_t>(first_of_element_[static_cast<size_t>(edges_.elements[atom])]++)] = static_cast<int64_t>(atom);
     }
 
-    void sort_atoms(const SystemView& system) {
-        const auto atom_count = static_cast<size_t>(system.atom_count);
-        elements_.resize(atom_count);
-        std::vector<std::vector<int64_t>> by_element(static_cast<size_t>(weights_->element_count()));
-        for (size_t atom = 0; atom < atom_count; ++atom) {
-            elements_[atom] = weights_->element_of(system.atomic_numbers[atom]);
-            by_element.at(static_cast<size_t>(elements_[atom])).push_back(static_cast<int64_t>(atom));
-        }
-        order_.clear();
-        tiles_.clear();
-        elements_present_.clear();
-        for (size_t element = 0; element < by_element.size(); ++element) {
-            if (by_element[element].empty()) continue;
-            elements_present_.push_back(static_cast<int>(element));
-            const auto begin = static_cast<int64_t>(order_.size());
-            order_.insert(order_.end(), by_element[element].begin(), by_element[element].end());
-            for (int64_t at = begin; at < static_cast<int64_t>(order_.size()); at += kAtomsPerTile)
-                tiles_.push_back({at, std::min(at + kAtomsPerTile, static_cast<int64_t>(order_.size())), static_cast<int>(element)});
-        }
+    void sort_edges(ThreadTeam& team) {
+        if (!plans_.front()->moments) return;
+        edges_.by_element.resize(static_cast<size_t>(edges_.edges->edge_count));
+        for_each_tile(team, [&](const Tile& tile, Scratch<Real>&) {
+            for (int64_t place = tile.begin; place < tile.end; ++place) {
+                const int64_t begin = edges_.edges->first[atom_at(place)], end = edges_.edges->first[atom_at(place) + 1];
+                auto next = edges_.by_element.begin() + begin;
+                for (int element : elements_present_)
+                    for (int64_t edge = begin; edge < end; ++edge)
+                        if (edges_.sender_element(edge) == element) *next++ = edge;
+            }
+        });
     }
 
     template <class Work>
@@ -115,199 +140,183 @@ private:
         team.run(static_cast<int64_t>(tiles_.size()), [&](int64_t tile, int worker) { work(tiles_[static_cast<size_t>(tile)], scratch_[static_cast<size_t>(worker)]); });
     }
     int64_t atom_at(int64_t place) const { return order_[static_cast<size_t>(place)]; }
+    size_t atom_count() const { return edges_.elements.size(); }
+
+    template <class T>
+    AtomRows<T> rows_of(const Tile& tile, T* first, int stride) const {
+        return {first, stride, order_.data() + tile.begin};
+    }
 
     // MACE takes harmonics of the vector from neighbour to centre, which is minus the vector of our edge.
     Vec3 direction(int64_t edge) const {
-        const double* v = edges_->vector + 3 * edge;
-        const double scale = -1 / edges_->distance[edge];
+        const double* v = edges_.edges->vector + 3 * edge;
+        const double scale = -1 / edges_.edges->distance[edge];
         return {scale * v[0], scale * v[1], scale * v[2]};
     }
 
-    void compute_harmonics_of_edges(ThreadTeam& team) {
-        harmonic_count_ = harmonic_count(weights_->max_degree);
-        harmonics_.resize_discard(static_cast<size_t>(edges_->edge_count) * static_cast<size_t>(harmonic_count_));
+    template <class Work>
+    void for_each_edge(ThreadTeam& team, const Work& work) {
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>&) {
             for (int64_t place = tile.begin; place < tile.end; ++place)
-                for (int64_t edge = edges_->first[atom_at(place)]; edge < edges_->first[atom_at(place) + 1]; ++edge)
-                    compute_edge_harmonics(weights_->max_degree, direction(edge), harmonics_.data() + edge * harmonic_count_);
+                for (int64_t edge = edges_.edges->first[atom_at(place)]; edge < edges_.edges->first[atom_at(place) + 1]; ++edge) work(edge, tile.element);
         });
     }
 
-    void compute_first_features(const SystemView& system) {
-        reference::compute_embedding(*weights_, system, elements_, embedding_);
-        const auto width = static_cast<size_t>(weights_->channel_count);
-        first_features_.resize_discard(static_cast<size_t>(weights_->element_count()) * static_cast<size_t>(first_layout_.size));
-        std::fill(first_features_.begin(), first_features_.end(), Real(0));
-        for (const Tile& tile : tiles_) {  // all atoms of an element are alike
-            Real* rows = first_features_.data() + tile.element * first_layout_.size;
-            const double* plain = embedding_.data() + static_cast<size_t>(atom_at(tile.begin)) * width;
-            for (size_t u = 0; u < width; ++u) rows[u] = static_cast<Real>(plain[u]);
-        }
-        Buffer<Real>& senders = states_[0].senders;
-        const int size = plans_[0]->sender_layout.size;
-        senders.resize_discard(static_cast<size_t>(weights_->element_count()) * static_cast<size_t>(size));
-        plans_[0]->up.apply(kernels_, 0, first_features_.data(), first_layout_.size, senders.data(), size, weights_->element_count(), false);
+    void compute_harmonics_of_edges(ThreadTeam& team) {
+        edges_.harmonic_count = harmonic_count(weights_->max_degree);
+        edges_.harmonics.resize_discard(static_cast<size_t>(edges_.edges->edge_count) * static_cast<size_t>(edges_.harmonic_count));
+        for_each_edge(team, [&](int64_t edge, int) { compute_edge_harmonics(weights_->max_degree, direction(edge), edges_.harmonics.data() + edge * edges_.harmonic_count); });
     }
 
-    const Real* sender_features(size_t layer, int64_t atom) const {
-        const int size = plans_[layer]->sender_layout.size;
-        return states_[layer].senders.data() + (layer == 0 ? static_cast<int64_t>(elements_[static_cast<size_t>(atom)]) : atom) * size;
+    // ---- features ----
+
+    // All atoms of an element are alike.
+    void compute_first_features(const SystemView& system) {
+        reference::compute_embedding(*weights_, system, elements_present_, embedding_);
+        const auto width = static_cast<size_t>(weights_->channel_count);
+        const int element_count = weights_->element_count();
+        const AtomRows<Real> rows = {resized(first_features_, static_cast<size_t>(element_count), first_layout_.size), first_layout_.size};
+        std::fill(first_features_.begin(), first_features_.end(), Real(0));
+        for (size_t i = 0; i < elements_present_.size(); ++i)
+            for (size_t u = 0; u < width; ++u) rows[elements_present_[i]][u] = static_cast<Real>(embedding_[i * width + u]);
+        compute_senders(0, 0, {rows.first, rows.stride}, nullptr, element_count);
     }
-    const Real* features_below(size_t layer, int64_t atom) const {
-        if (layer == 0) return first_features_.data() + elements_[static_cast<size_t>(atom)] * first_layout_.size;
-        return states_[layer - 1].features.data() + atom * plans_[layer - 1]->features_layout.size;
+
+    static Real* resized(Buffer<Real>& buffer, size_t rows, int size) {
+        buffer.resize_discard(rows * static_cast<size_t>(size));
+        return buffer.data();
+    }
+
+    // What the layer's messages are made of, from the features below; `atoms` says where the rows go.
+    void compute_senders(size_t layer, int element, AtomRows<const Real> below, const int64_t* atoms, int count) {
+        const LayerPlan<Real>& plan = *plans_[layer];
+        if (layer == 0) reserve_senders(0, static_cast<size_t>(count));
+        plan.up.apply(kernels_, element, below, {states_[layer].senders.data(), plan.sender_layout.size, atoms}, count, false);
+        if (plan.down) plan.down->apply(kernels_, element, below, {states_[layer].down.data(), plan.down->out_size(), atoms}, count, false);
+    }
+
+    void reserve_senders(size_t layer, size_t rows) {
+        resized(states_[layer].senders, rows, plans_[layer]->sender_layout.size);
+        if (plans_[layer]->down) resized(states_[layer].down, rows, plans_[layer]->down->out_size());
+    }
+
+    LayerInput<Real> input_of(size_t layer) const {
+        const LayerPlan<Real>& plan = *plans_[layer];
+        const int* elements = layer == 0 ? edges_.elements.data() : nullptr;
+        LayerInput<Real> input = {plan, kernels_, {states_[layer].senders.data(), plan.sender_layout.size, elements}, {}};
+        if (plan.down) input.down = {states_[layer].down.data(), plan.down->out_size(), elements};
+        return input;
+    }
+
+    AtomRows<const Real> features_below(size_t layer, const Tile& tile) const {
+        if (layer == 0) return {first_features_.data() + tile.element * first_layout_.size, 0};
+        return rows_of<const Real>(tile, states_[layer - 1].features.data(), plans_[layer - 1]->features_layout.size);
+    }
+    AtomRows<const Real> sender_rows(size_t layer, const Tile& tile) const {
+        const int size = plans_[layer]->sender_layout.size;
+        if (layer == 0) return {states_[0].senders.data() + tile.element * size, 0};
+        return rows_of<const Real>(tile, states_[layer].senders.data(), size);
+    }
+    AtomRows<Real> gradient_below(size_t layer, const Tile& tile) {
+        return rows_of<Real>(tile, states_[layer - 1].features_gradient.data(), plans_[layer - 1]->features_layout.size);
     }
 
     // ---- forward ----
 
-    // sums[path][c][k] = sum over edges of R[k] shares[a][c] features[sender][a][k]; returns the density
-    Real sum_messages(size_t layer, int64_t atom, Scratch<Real>& scratch, Real* sums) {
-        const LayerPlan<Real>& plan = *plans_[layer];
-        std::fill_n(sums, plan.sums_layout.size, Real(0));
-        Real density = 0;
-        for (int64_t begin = edges_->first[atom]; begin < edges_->first[atom + 1]; begin += kEdgesPerBatch) {
-            const int count = static_cast<int>(std::min<int64_t>(kEdgesPerBatch, edges_->first[atom + 1] - begin));
-            for (int e = 0; e < count; ++e) {
-                const int64_t sender = edges_->sender[begin + e];
-                const RadialTable<Real>& table = plan.table(elements_[static_cast<size_t>(atom)], elements_[static_cast<size_t>(sender)]);
-                scratch.points[e] = table.at(edges_->distance[begin + e]);
-                if (plan.columns.density >= 0) density += table.density(scratch.points[e]);
-            }
-            for (const PathPlan<Real>& path : plan.paths) {
-                const int share_count = path.in_components * path.out_components;
-                for (int e = 0; e < count; ++e) {
-                    path.fill_shares(harmonics_.data() + (begin + e) * harmonic_count_, Real(1), scratch.shares.data() + e * share_count);
-                    scratch.senders[e] = sender_features(layer, edges_->sender[begin + e]) + path.in_offset;
-                }
-                kernels_.weigh_features(scratch.points, path.column, scratch.senders, path.in_components, path.stride, count, scratch.products.data());
-                kernels_.sum_products(scratch.shares.data(), scratch.products.data(), count * path.in_components, path.out_components, path.stride,
-                                      sums + path.out_offset);
-            }
-        }
-        return density;
-    }
-
     void compute_layer(size_t layer, ThreadTeam& team) {
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
-        const auto atom_count = elements_.size();
-        const int message_size = plan.message_layout.size, features_size = plan.features_layout.size;
         const bool has_next = layer + 1 < plans_.size();
-        state.messages.resize_discard(atom_count * static_cast<size_t>(message_size));
-        state.features.resize_discard(atom_count * static_cast<size_t>(features_size));
-        state.divisors.resize_discard(atom_count);
-        if (plan.gate) state.gate_inputs.resize_discard(atom_count * static_cast<size_t>(plan.linear_layout.size));
-        if (has_next) states_[layer + 1].senders.resize_discard(atom_count * static_cast<size_t>(plans_[layer + 1]->sender_layout.size));
+        resized(state.messages, atom_count(), plan.message_layout.size);
+        resized(state.features, atom_count(), plan.features_layout.size);
+        state.divisors.resize_discard(atom_count());
+        if (plan.gate) resized(state.gate_inputs, atom_count(), plan.linear_layout.size);
+        if (has_next) reserve_senders(layer + 1, atom_count());
         for (Scratch<Real>& scratch : scratch_) reserve(plan, scratch);
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
-            const int count = static_cast<int>(tile.end - tile.begin);
-            const Interaction& interaction = plan.layer.interaction;
-            for (int i = 0; i < count; ++i) {
-                const int64_t atom = atom_at(tile.begin + i);
-                const Real density = sum_messages(layer, atom, scratch, scratch.sums.data() + i * plan.sums_layout.size);
-                state.divisors[static_cast<size_t>(atom)] = static_cast<Real>(interaction.divisor_constant) + static_cast<Real>(interaction.divisor_density) * density;
-            }
-            const int linear_size = plan.linear_layout.size;
-            plan.message.apply(kernels_, tile.element, scratch.sums.data(), plan.sums_layout.size, scratch.messages.data(), linear_size, count, false);
-            for (int i = 0; i < count; ++i) {
-                const Real factor = 1 / state.divisors[static_cast<size_t>(atom_at(tile.begin + i))];
-                for (int k = 0; k < linear_size; ++k) scratch.messages[static_cast<size_t>(i * linear_size + k)] *= factor;
-            }
+            const int count = tile.count(), message_size = plan.message_layout.size, features_size = plan.features_layout.size;
+            compute_scaled_messages(layer, tile, scratch);
             const Real* messages = scratch.messages.data();
             if (plan.gate) {
                 compute_gate(layer, tile, scratch);
                 messages = scratch.sums.data();
             }
             if (plan.message_skip) {
-                plan.message_skip->apply(kernels_, tile.element, messages, message_size, scratch.gated.data(), message_size, count, false);
+                plan.message_skip->apply(kernels_, tile.element, {messages, message_size}, {scratch.gated.data(), message_size}, count, false);
                 messages = scratch.gated.data();
             }
             plan.contraction.apply(kernels_, tile.element, messages, scratch.contracted.data(), count);
-            plan.linear.apply(kernels_, tile.element, scratch.contracted.data(), plan.contraction.out_size(), scratch.features.data(), features_size, count, false);
+            const AtomRows<Real> features = {scratch.features.data(), features_size};
+            plan.linear.apply(kernels_, tile.element, {scratch.contracted.data(), plan.contraction.out_size()}, features, count, false);
+            if (plan.skip) plan.skip->apply(kernels_, tile.element, features_below(layer, tile), features, count, true);
             for (int i = 0; i < count; ++i) {
                 const int64_t atom = atom_at(tile.begin + i);
-                Real* features = scratch.features.data() + i * features_size;
-                if (plan.skip) plan.skip->apply(kernels_, tile.element, features_below(layer, atom), 0, features, 0, 1, true);
                 std::copy_n(messages + i * message_size, message_size, state.messages.data() + atom * message_size);
-                std::copy_n(features, features_size, state.features.data() + atom * features_size);
-                if (has_next) {
-                    const int size = plans_[layer + 1]->sender_layout.size;
-                    plans_[layer + 1]->up.apply(kernels_, tile.element, features, 0, states_[layer + 1].senders.data() + atom * size, 0, 1, false);
-                }
+                std::copy_n(features[i], features_size, state.features.data() + atom * features_size);
             }
+            if (has_next) compute_senders(layer + 1, tile.element, {features.first, features.stride}, order_.data() + tile.begin, count);
         });
+    }
+
+    // Linear maps of the summed messages, divided, in scratch.messages.
+    void compute_scaled_messages(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
+        const LayerPlan<Real>& plan = *plans_[layer];
+        const Interaction& interaction = plan.layer.interaction;
+        const int size = plan.linear_layout.size;
+        if (plan.moments) {
+            compute_moment_messages(input_of(layer), edges_, elements_present_, {order_.data() + tile.begin, tile.count()}, scratch.moment, scratch.messages.data(),
+                                    scratch.densities.data());
+        } else {
+            for (int i = 0; i < tile.count(); ++i)
+                scratch.densities[static_cast<size_t>(i)] =
+                    sum_messages(input_of(layer), edges_, atom_at(tile.begin + i), scratch.message, scratch.sums.data() + i * plan.sums_layout.size);
+            plan.message.apply(kernels_, tile.element, {scratch.sums.data(), plan.sums_layout.size}, {scratch.messages.data(), size}, tile.count(), false);
+        }
+        for (int i = 0; i < tile.count(); ++i) {
+            const Real divisor = static_cast<Real>(interaction.divisor_constant) + static_cast<Real>(interaction.divisor_density) * scratch.densities[static_cast<size_t>(i)];
+            states_[layer].divisors[static_cast<size_t>(atom_at(tile.begin + i))] = divisor;
+            for (int k = 0; k < size; ++k) scratch.messages[static_cast<size_t>(i * size + k)] *= 1 / divisor;
+        }
     }
 
     // From linear maps of the sums in scratch.messages to messages in scratch.sums.
     void compute_gate(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
-        const int count = static_cast<int>(tile.end - tile.begin), in_size = plan.linear_layout.size, out_size = plan.gate->out_layout.size;
+        const int count = tile.count(), in_size = plan.linear_layout.size, out_size = plan.gate->out_layout.size;
+        plan.gate->residual.apply(kernels_, tile.element, sender_rows(layer, tile), {scratch.messages.data(), in_size}, count, true);
         for (int i = 0; i < count; ++i) {
-            const int64_t atom = atom_at(tile.begin + i);
-            Real* input = scratch.messages.data() + i * in_size;
-            plan.gate->residual.apply(kernels_, tile.element, sender_features(layer, atom), 0, input, 0, 1, true);
-            std::copy_n(input, in_size, states_[layer].gate_inputs.data() + atom * in_size);
+            const Real* input = scratch.messages.data() + i * in_size;
+            std::copy_n(input, in_size, states_[layer].gate_inputs.data() + atom_at(tile.begin + i) * in_size);
             plan.gate->apply(input, scratch.gated.data() + i * out_size);
         }
-        plan.gate->after.apply(kernels_, tile.element, scratch.gated.data(), out_size, scratch.sums.data(), plan.message_layout.size, count, false);
-    }
-
-    // From the gradient of the messages in `gradient` to that of the scaled linear maps, which replaces it in scratch.messages.
-    const Real* reverse_gate(size_t layer, const Tile& tile, const Real* gradient, Scratch<Real>& scratch) {
-        const LayerPlan<Real>& plan = *plans_[layer];
-        LayerState<Real>& state = states_[layer];
-        const int count = static_cast<int>(tile.end - tile.begin), in_size = plan.linear_layout.size, out_size = plan.gate->out_layout.size;
-        plan.gate->after.apply_transposed(kernels_, tile.element, gradient, plan.message_layout.size, scratch.gated.data(), out_size, count, false);
-        for (int i = 0; i < count; ++i) {
-            const int64_t atom = atom_at(tile.begin + i);
-            const Real* input = state.gate_inputs.data() + atom * in_size;
-            Real* input_gradient = scratch.messages.data() + i * in_size;
-            plan.gate->reverse(input, scratch.gated.data() + i * out_size, input_gradient);
-            if (layer > 0)
-                plan.gate->residual.apply_transposed(kernels_, tile.element, input_gradient, 0, state.senders_gradient.data() + atom * plan.sender_layout.size, 0, 1, false);
-        }
-        return scratch.messages.data();
-    }
-
-    // The scaled linear maps of the sums, of which the density gradient needs the product with their gradient.
-    const Real* scaled_linear_maps(size_t layer, int element, int64_t atom, Scratch<Real>& scratch) {
-        const LayerPlan<Real>& plan = *plans_[layer];
-        if (!plan.gate) return states_[layer].messages.data() + atom * plan.message_layout.size;
-        Real* maps = scratch.gated.data();
-        plan.gate->residual.apply(kernels_, element, sender_features(layer, atom), 0, maps, 0, 1, false);
-        const Real* input = states_[layer].gate_inputs.data() + atom * plan.linear_layout.size;
-        for (int k = 0; k < plan.linear_layout.size; ++k) maps[k] = input[k] - maps[k];
-        return maps;
+        plan.gate->after.apply(kernels_, tile.element, {scratch.gated.data(), out_size}, {scratch.sums.data(), plan.message_layout.size}, count, false);
     }
 
     void reserve(const LayerPlan<Real>& plan, Scratch<Real>& scratch) {
         const int gate_size = plan.gate ? std::max(plan.linear_layout.size, plan.gate->out_layout.size) : 0;
         const int widest = std::max({plan.sums_layout.size, plan.message_layout.size, plan.contraction.out_size(), plan.features_layout.size, gate_size});
-        int stride = kRowPadding;
-        for (const auto& path : plan.paths) stride = std::max(stride, path.stride);
-        for (Buffer<Real>* buffer : {&scratch.sums, &scratch.messages, &scratch.gated, &scratch.contracted, &scratch.features})
-            buffer->resize_discard(static_cast<size_t>(kAtomsPerTile) * static_cast<size_t>(widest));
-        scratch.products.resize_discard(static_cast<size_t>(kEdgesPerBatch * plan.most_components * stride));
-        scratch.shares.resize_discard(static_cast<size_t>(kEdgesPerBatch * plan.most_shares));
-        scratch.senders_gradient.resize_discard(static_cast<size_t>(plan.sender_layout.size));
+        for (Buffer<Real>* buffer : {&scratch.sums, &scratch.messages, &scratch.gated, &scratch.contracted, &scratch.features}) resized(*buffer, kAtomsPerTile, widest);
+        resized(scratch.senders_gradient, kAtomsPerTile, plan.sender_layout.size);
+        if (plan.down) resized(scratch.down_gradient, kAtomsPerTile, plan.down->out_size());
+        scratch.message.reserve(plan);
     }
 
+    // ---- energies ----
+
     // Readouts are small: they run in double precision, as in the reference.
-    void compute_energies(const Outputs& outputs, ThreadTeam& team) {
-        interaction_energy_.assign(elements_.size(), 0.0);
+    void compute_energies(ThreadTeam& team) {
+        interaction_energy_.assign(atom_count(), 0.0);
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
             for (int64_t place = tile.begin; place < tile.end; ++place) {
                 const int64_t atom = atom_at(place);
                 double energy = 0;
                 if (weights_->repulsion)
-                    for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge)
-                        energy += reference::pair_repulsion(*weights_->repulsion, *weights_, elements_[static_cast<size_t>(edges_->sender[edge])], tile.element,
-                                                            edges_->distance[edge]).value;
+                    for (int64_t edge = edges_.edges->first[atom]; edge < edges_.edges->first[atom + 1]; ++edge)
+                        energy += reference::pair_repulsion(*weights_->repulsion, *weights_, edges_.sender_element(edge), tile.element, edges_.edges->distance[edge]).value;
                 for (const Readout& readout : weights_->readouts) energy += reference::compute_readout(readout, head_, plain_features(readout, atom, scratch));
                 interaction_energy_[static_cast<size_t>(atom)] = energy;
             }
         });
-        reference::write_energies(*weights_, head_, elements_, embedding_, interaction_energy_, outputs);
     }
 
     const double* plain_features(const Readout& readout, int64_t atom, Scratch<Real>& scratch) const {
@@ -318,16 +327,58 @@ private:
         return scratch.plain.data();
     }
 
+    void write_energies(std::span<const SystemView> systems, std::span<const Outputs> outputs) {
+        energy_of_embedding_.assign(static_cast<size_t>(weights_->element_count()), 0.0);
+        for (size_t i = 0; i < elements_present_.size(); ++i)
+            energy_of_embedding_[static_cast<size_t>(elements_present_[i])] =
+                reference::embedding_energy(*weights_, head_, elements_present_[i], embedding_.data() + i * static_cast<size_t>(weights_->channel_count));
+        for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
+            double sum = 0;
+            for (int64_t atom = begin; atom < end; ++atom) sum += energy_of_embedding_[static_cast<size_t>(edges_.element(atom))];
+            for (int64_t atom = begin; atom < end; ++atom) {
+                const double energy = reference::atom_energy(*weights_, head_, edges_.element(atom), interaction_energy_[static_cast<size_t>(atom)]);
+                if (outputs[s].atom_energies) outputs[s].atom_energies[atom - begin] = energy;
+                sum += energy;
+            }
+            if (outputs[s].energy) *outputs[s].energy = sum;
+        });
+    }
+
+    void write_descriptors(std::span<const SystemView> systems, std::span<const Outputs> outputs) const {
+        for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
+            double* next = outputs[s].descriptors;
+            if (!next) return;
+            for (int64_t atom = begin; atom < end; ++atom)
+                for (size_t i = 0; i < plans_.size(); ++i) {
+                    const RowLayout& layout = plans_[i]->features_layout;
+                    const Irreps& irreps = plans_[i]->layer.linear.out;
+                    const Real* features = states_[i].features.data() + atom * layout.size;
+                    for (size_t b = 0; b < layout.blocks.size(); ++b)
+                        if (irreps[static_cast<int>(b)].irrep.is_scalar()) next = std::copy_n(features + layout.blocks[b].offset, layout.blocks[b].copies, next);
+                }
+        });
+    }
+
+    // visit(system, its first atom, the end of its atoms)
+    template <class Visit>
+    static void for_each_system(std::span<const SystemView> systems, const Visit& visit) {
+        int64_t begin = 0;
+        for (size_t s = 0; s < systems.size(); ++s) {
+            visit(s, begin, begin + systems[s].atom_count);
+            begin += systems[s].atom_count;
+        }
+    }
+
     // ---- reverse ----
 
     void start_gradients() {
-        const auto edge_count = static_cast<size_t>(edges_->edge_count);
-        harmonics_gradient_.resize_discard(edge_count * static_cast<size_t>(harmonic_count_));
-        std::fill(harmonics_gradient_.begin(), harmonics_gradient_.end(), Real(0));
-        distance_gradient_.assign(edge_count, 0.0);
+        const auto edge_count = static_cast<size_t>(edges_.edges->edge_count);
+        edges_.harmonics_gradient.resize_discard(edge_count * static_cast<size_t>(edges_.harmonic_count));
+        std::fill(edges_.harmonics_gradient.begin(), edges_.harmonics_gradient.end(), Real(0));
+        edges_.distance_gradient.assign(edge_count, 0.0);
         for (size_t i = 0; i < plans_.size(); ++i) {
             Buffer<Real>& gradient = states_[i].features_gradient;
-            gradient.resize_discard(elements_.size() * static_cast<size_t>(plans_[i]->features_layout.size));
+            resized(gradient, atom_count(), plans_[i]->features_layout.size);
             std::fill(gradient.begin(), gradient.end(), Real(0));
         }
     }
@@ -352,172 +403,201 @@ private:
 
     void reverse_layer(size_t layer, ThreadTeam& team) {
         const LayerPlan<Real>& plan = *plans_[layer];
-        states_[layer].sums_gradient.resize_discard(elements_.size() * static_cast<size_t>(plan.sums_layout.size));
-        states_[layer].density_gradient.resize_discard(elements_.size());
-        if (plan.gate) states_[layer].senders_gradient.resize_discard(elements_.size() * static_cast<size_t>(plan.sender_layout.size));
+        LayerState<Real>& state = states_[layer];
+        if (!plan.moments) resized(state.sums_gradient, atom_count(), plan.sums_layout.size);
+        if (plan.gate) resized(state.senders_gradient, atom_count(), plan.sender_layout.size);
+        state.density_gradient.resize_discard(atom_count());
         for (Scratch<Real>& scratch : scratch_) reserve(plan, scratch);
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) { reverse_atoms(layer, tile, scratch); });
-        for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
-            for (int64_t place = tile.begin; place < tile.end; ++place) reverse_sent_messages(layer, atom_at(place), scratch);
-        });
+        if (!plan.moments) for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) { reverse_messages(layer, tile, scratch); });
     }
 
     // From the gradient of a layer's features to that of its summed messages, and of the features below through the skip.
     void reverse_atoms(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
-        const Interaction& interaction = plan.layer.interaction;
-        const int count = static_cast<int>(tile.end - tile.begin), message_size = plan.message_layout.size, features_size = plan.features_layout.size;
+        const int count = tile.count(), message_size = plan.message_layout.size;
         for (int i = 0; i < count; ++i) {
             const int64_t atom = atom_at(tile.begin + i);
             add_readout_gradient(layer, atom, scratch);
-            const Real* gradient = state.features_gradient.data() + atom * features_size;
-            std::copy_n(gradient, features_size, scratch.features.data() + i * features_size);
             std::copy_n(state.messages.data() + atom * message_size, message_size, scratch.messages.data() + i * message_size);
-            if (plan.skip && layer > 0)
-                plan.skip->apply_transposed(kernels_, tile.element, gradient, 0, states_[layer - 1].features_gradient.data() + atom * plans_[layer - 1]->features_layout.size, 0, 1, true);
         }
-        plan.linear.apply_transposed(kernels_, tile.element, scratch.features.data(), features_size, scratch.contracted.data(), plan.contraction.out_size(), count, false);
+        const auto features_gradient = rows_of<const Real>(tile, state.features_gradient.data(), plan.features_layout.size);
+        if (plan.skip && layer > 0) plan.skip->apply_transposed(kernels_, tile.element, features_gradient, gradient_below(layer, tile), count, true);
+        plan.linear.apply_transposed(kernels_, tile.element, features_gradient, {scratch.contracted.data(), plan.contraction.out_size()}, count, false);
         plan.contraction.reverse(kernels_, tile.element, scratch.messages.data(), scratch.contracted.data(), scratch.sums.data(), count);
-        const Real* gradient = scratch.sums.data();
+        Real* gradient = scratch.sums.data();
         if (plan.message_skip) {
-            plan.message_skip->apply_transposed(kernels_, tile.element, gradient, message_size, scratch.features.data(), message_size, count, false);
+            plan.message_skip->apply_transposed(kernels_, tile.element, {gradient, message_size}, {scratch.features.data(), message_size}, count, false);
             gradient = scratch.features.data();
         }
         if (plan.gate) gradient = reverse_gate(layer, tile, gradient, scratch);
-        const int linear_size = plan.linear_layout.size;
+        reverse_scaled_messages(layer, tile, gradient, scratch);
+    }
+
+    // From the gradient of the divided linear maps of the sums to that of the sums and densities; in the first layer, of the edges.
+    void reverse_scaled_messages(size_t layer, const Tile& tile, Real* gradient, Scratch<Real>& scratch) {
+        const LayerPlan<Real>& plan = *plans_[layer];
+        LayerState<Real>& state = states_[layer];
+        const int count = tile.count(), size = plan.linear_layout.size;
         for (int i = 0; i < count; ++i) {
-            const int64_t atom = atom_at(tile.begin + i);
+            const auto atom = static_cast<size_t>(atom_at(tile.begin + i));
+            const Real divisor = state.divisors[atom];
             Real dot = 0;
             if (plan.columns.density >= 0) {
                 // Without a gate, messages and their gradient before and after the skip have the same product.
-                const Real* maps = scaled_linear_maps(layer, tile.element, atom, scratch);
-                const Real* by_maps = plan.gate ? gradient + i * linear_size : scratch.sums.data() + i * message_size;
-                for (int k = 0; k < linear_size; ++k) dot += by_maps[k] * maps[k];
+                const Real* maps = scaled_linear_maps(layer, tile, i, scratch);
+                const Real* by_maps = plan.gate ? gradient + i * size : scratch.sums.data() + i * plan.message_layout.size;
+                for (int k = 0; k < size; ++k) dot += by_maps[k] * maps[k];
             }
-            const Real divisor = state.divisors[static_cast<size_t>(atom)];
-            state.density_gradient[static_cast<size_t>(atom)] = -static_cast<Real>(interaction.divisor_density) * dot / divisor;
-            Real* target = state.sums_gradient.data() + atom * plan.sums_layout.size;
-            plan.message.apply_transposed(kernels_, tile.element, gradient + i * linear_size, 0, target, 0, 1, false);
-            for (int k = 0; k < plan.sums_layout.size; ++k) target[k] /= divisor;
+            state.density_gradient[atom] = scratch.densities[static_cast<size_t>(i)] = -static_cast<Real>(plan.layer.interaction.divisor_density) * dot / divisor;
         }
+        for (int i = 0; i < count; ++i) {
+            const Real divisor = state.divisors[static_cast<size_t>(atom_at(tile.begin + i))];
+            for (int k = 0; k < size; ++k) gradient[i * size + k] /= divisor;
+        }
+        if (plan.moments)
+            reverse_moment_messages(input_of(layer), elements_present_, {order_.data() + tile.begin, count}, gradient, scratch.densities.data(), scratch.moment, edges_);
+        else
+            plan.message.apply_transposed(kernels_, tile.element, {gradient, size}, rows_of<Real>(tile, state.sums_gradient.data(), plan.sums_layout.size), count, false);
     }
 
-    // The messages that an atom sends are those of its edges reversed: same length, harmonics of the other sign.
-    void reverse_sent_messages(size_t layer, int64_t atom, Scratch<Real>& scratch) {
+    // From the gradient of the messages in `gradient` to that of the scaled linear maps, in scratch.messages.
+    Real* reverse_gate(size_t layer, const Tile& tile, const Real* gradient, Scratch<Real>& scratch) {
+        const LayerPlan<Real>& plan = *plans_[layer];
+        LayerState<Real>& state = states_[layer];
+        const int count = tile.count(), in_size = plan.linear_layout.size, out_size = plan.gate->out_layout.size;
+        plan.gate->after.apply_transposed(kernels_, tile.element, {gradient, plan.message_layout.size}, {scratch.gated.data(), out_size}, count, false);
+        for (int i = 0; i < count; ++i)
+            plan.gate->reverse(state.gate_inputs.data() + atom_at(tile.begin + i) * in_size, scratch.gated.data() + i * out_size, scratch.messages.data() + i * in_size);
+        if (layer > 0)
+            plan.gate->residual.apply_transposed(kernels_, tile.element, {scratch.messages.data(), in_size},
+                                                 rows_of<Real>(tile, state.senders_gradient.data(), plan.sender_layout.size), count, false);
+        return scratch.messages.data();
+    }
+
+    // The scaled linear maps of the sums of the tile's i-th atom, of which the density gradient needs the product with their gradient.
+    const Real* scaled_linear_maps(size_t layer, const Tile& tile, int i, Scratch<Real>& scratch) {
+        const LayerPlan<Real>& plan = *plans_[layer];
+        const int64_t atom = atom_at(tile.begin + i);
+        if (!plan.gate) return states_[layer].messages.data() + atom * plan.message_layout.size;
+        Real* maps = scratch.gated.data();
+        plan.gate->residual.apply(kernels_, tile.element, {sender_rows(layer, tile)[i], 0}, {maps, 0}, 1, false);
+        const Real* input = states_[layer].gate_inputs.data() + atom * plan.linear_layout.size;
+        for (int k = 0; k < plan.linear_layout.size; ++k) maps[k] = input[k] - maps[k];
+        return maps;
+    }
+
+    // From the gradient of the summed messages to that of the edges and of the features below.
+    void reverse_messages(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         const LayerState<Real>& state = states_[layer];
-        const int element = elements_[static_cast<size_t>(atom)];
-        const Real* features = sender_features(layer, atom);
-        Real* gradient = layer > 0 ? scratch.senders_gradient.data() : nullptr;
-        if (gradient && plan.gate)
-            std::copy_n(state.senders_gradient.data() + atom * plan.sender_layout.size, plan.sender_layout.size, gradient);
-        else if (gradient)
-            std::fill_n(gradient, plan.sender_layout.size, Real(0));
-        Real* shares = scratch.shares.data();
-        Real* shares_gradient = scratch.products.data();
-        for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge) {
-            const int64_t receiver = edges_->sender[edge];
-            const RadialTable<Real>& table = plan.table(elements_[static_cast<size_t>(receiver)], element);
-            const SplinePoint<Real> point = table.at(edges_->distance[edge]);
-            const Real* harmonics = harmonics_.data() + edge * harmonic_count_;
-            const Real* sums_gradient = state.sums_gradient.data() + receiver * plan.sums_layout.size;
-            double slope = 0;
-            for (const PathPlan<Real>& path : plan.paths) {
-                path.fill_shares(harmonics, path.reversal, shares);
-                slope += static_cast<double>(kernels_.reverse_edge(point, path.column, features + path.in_offset, gradient ? gradient + path.in_offset : nullptr,
-                                                                   sums_gradient + path.out_offset, shares, shares_gradient, path.in_components, path.out_components, path.stride));
-                path.reverse_shares(shares_gradient, path.reversal, harmonics_gradient_.data() + edge * harmonic_count_);
+        const LayerInput<Real> input = input_of(layer);
+        const MessageGradients<Real> gradients = {state.sums_gradient.data(), state.density_gradient.data()};
+        const int size = plan.sender_layout.size, down_size = plan.down ? plan.down->out_size() : 0;
+        for (int i = 0; i < tile.count(); ++i) {
+            const int64_t atom = atom_at(tile.begin + i);
+            if (layer == 0) {
+                reverse_sent_messages<Real>(input, gradients, atom, scratch.message, edges_, nullptr, nullptr);
+                continue;
             }
-            if (plan.columns.density >= 0) slope += static_cast<double>(state.density_gradient[static_cast<size_t>(receiver)] * table.density_slope(point));
-            distance_gradient_[static_cast<size_t>(edge)] += slope;
+            Real* senders_gradient = scratch.senders_gradient.data() + i * size;
+            if (plan.gate)
+                std::copy_n(state.senders_gradient.data() + atom * size, size, senders_gradient);
+            else
+                std::fill_n(senders_gradient, size, Real(0));
+            Real* down_gradient = plan.down ? scratch.down_gradient.data() + i * down_size : nullptr;
+            if (down_gradient) {
+                std::fill_n(down_gradient, down_size, Real(0));
+                reverse_received_features(input, gradients, atom, scratch.message, edges_, down_gradient);
+            }
+            reverse_sent_messages(input, gradients, atom, scratch.message, edges_, senders_gradient, down_gradient);
         }
-        if (gradient)
-            plan.up.apply_transposed(kernels_, element, gradient, 0, states_[layer - 1].features_gradient.data() + atom * plans_[layer - 1]->features_layout.size, 0, 1, true);
+        if (layer == 0) return;
+        plan.up.apply_transposed(kernels_, tile.element, {scratch.senders_gradient.data(), size}, gradient_below(layer, tile), tile.count(), true);
+        if (plan.down) plan.down->apply_transposed(kernels_, tile.element, {scratch.down_gradient.data(), down_size}, gradient_below(layer, tile), tile.count(), true);
     }
 
-    // vector_gradient[edge] = dE/dvector of the messages that go along the edge the other way, as functions of this vector.
+    // vector_gradient[edge] = dE/dvector of the messages of the edge, in either direction, that were counted as functions of this vector.
     void reverse_harmonics_of_edges(ThreadTeam& team) {
-        vector_gradient_.resize(static_cast<size_t>(edges_->edge_count));
+        vector_gradient_.resize(static_cast<size_t>(edges_.edges->edge_count));
         const double scale = weights_->scale[static_cast<size_t>(head_)];
-        for_each_tile(team, [&](const Tile& tile, Scratch<Real>&) {
-            for (int64_t place = tile.begin; place < tile.end; ++place)
-                for (int64_t edge = edges_->first[atom_at(place)]; edge < edges_->first[atom_at(place) + 1]; ++edge) {
-                    const Vec3 n = direction(edge);
-                    const double r = edges_->distance[edge];
-                    double slope = distance_gradient_[static_cast<size_t>(edge)];
-                    if (weights_->repulsion)
-                        slope += scale * reference::pair_repulsion(*weights_->repulsion, *weights_, tile.element, elements_[static_cast<size_t>(edges_->sender[edge])], r).slope;
-                    const Vec3 turn = reverse_edge_harmonics(weights_->max_degree, n, r, harmonics_gradient_.data() + edge * harmonic_count_);
-                    for (size_t k = 0; k < 3; ++k) vector_gradient_[static_cast<size_t>(edge)][k] = -(slope * n[k] + turn[k]);
+        for_each_edge(team, [&](int64_t edge, int element) {
+            const Vec3 n = direction(edge);
+            const double r = edges_.edges->distance[edge];
+            double slope = edges_.distance_gradient[static_cast<size_t>(edge)];
+            if (weights_->repulsion) slope += scale * reference::pair_repulsion(*weights_->repulsion, *weights_, element, edges_.sender_element(edge), r).slope;
+            const Vec3 turn = reverse_edge_harmonics(weights_->max_degree, n, r, edges_.harmonics_gradient_of(edge));
+            for (size_t k = 0; k < 3; ++k) vector_gradient_[static_cast<size_t>(edge)][k] = -(slope * n[k] + turn[k]);
+        });
+    }
+
+    // ---- forces ----
+
+    void write_forces(std::span<const SystemView> systems, std::span<const Outputs> outputs) const {
+        for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
+            double* forces = outputs[s].forces;
+            if (!forces) return;
+            std::fill_n(forces, 3 * (end - begin), 0.0);
+            for (int64_t atom = begin; atom < end; ++atom)
+                for (int64_t edge = edges_.edges->first[atom]; edge < edges_.edges->first[atom + 1]; ++edge)
+                    for (size_t k = 0; k < 3; ++k) {
+                        const double gradient = vector_gradient_[static_cast<size_t>(edge)][k];
+                        forces[3 * (atom - begin) + static_cast<int64_t>(k)] += gradient;
+                        forces[3 * (edges_.edges->sender[edge] - begin) + static_cast<int64_t>(k)] -= gradient;
+                    }
+        });
+    }
+
+    void write_virials(std::span<const SystemView> systems, std::span<const Outputs> outputs) const {
+        for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
+            double *virial = outputs[s].virial, *atom_virials = outputs[s].atom_virials;
+            if (!virial && !atom_virials) return;
+            if (virial) std::fill_n(virial, 9, 0.0);
+            if (atom_virials) std::fill_n(atom_virials, 9 * (end - begin), 0.0);
+            for (int64_t atom = begin; atom < end; ++atom)
+                for (int64_t edge = edges_.edges->first[atom]; edge < edges_.edges->first[atom + 1]; ++edge) {
+                    const double* vector = edges_.edges->vector + 3 * edge;
+                    const Vec3& gradient = vector_gradient_[static_cast<size_t>(edge)];
+                    for (int i = 0; i < 3; ++i)
+                        for (int j = 0; j < 3; ++j) {
+                            const double part = -0.5 * (vector[i] * gradient[static_cast<size_t>(j)] + vector[j] * gradient[static_cast<size_t>(i)]);
+                            if (virial) virial[3 * i + j] += part;
+                            if (!atom_virials) continue;
+                            atom_virials[9 * (atom - begin) + 3 * i + j] += 0.5 * part;
+                            atom_virials[9 * (edges_.edges->sender[edge] - begin) + 3 * i + j] += 0.5 * part;
+                        }
                 }
         });
-    }
-
-    void write_forces(const Outputs& outputs) const {
-        if (!outputs.forces) return;
-        std::fill_n(outputs.forces, elements_.size() * 3, 0.0);
-        for_edges([&](int64_t atom, int64_t neighbor, const double*, const Vec3& gradient) {
-            for (int k = 0; k < 3; ++k) {
-                outputs.forces[3 * atom + k] += gradient[static_cast<size_t>(k)];
-                outputs.forces[3 * neighbor + k] -= gradient[static_cast<size_t>(k)];
-            }
-        });
-    }
-
-    void write_virials(const Outputs& outputs) const {
-        if (!outputs.virial && !outputs.atom_virials) return;
-        if (outputs.virial) std::fill_n(outputs.virial, 9, 0.0);
-        if (outputs.atom_virials) std::fill_n(outputs.atom_virials, elements_.size() * 9, 0.0);
-        for_edges([&](int64_t atom, int64_t neighbor, const double* vector, const Vec3& gradient) {
-            for (int i = 0; i < 3; ++i)
-                for (int j = 0; j < 3; ++j) {
-                    const double part = -0.5 * (vector[i] * gradient[static_cast<size_t>(j)] + vector[j] * gradient[static_cast<size_t>(i)]);
-                    if (outputs.virial) outputs.virial[3 * i + j] += part;
-                    if (!outputs.atom_virials) continue;
-                    outputs.atom_virials[9 * atom + 3 * i + j] += 0.5 * part;
-                    outputs.atom_virials[9 * neighbor + 3 * i + j] += 0.5 * part;
-                }
-        });
-    }
-
-    template <class Visit>
-    void for_edges(const Visit& visit) const {
-        for (int64_t atom = 0; atom < edges_->atom_count; ++atom)
-            for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge)
-                visit(atom, static_cast<int64_t>(edges_->sender[edge]), edges_->vector + 3 * edge, vector_gradient_[static_cast<size_t>(edge)]);
     }
 
     std::shared_ptr<const Weights> weights_;
     int head_;
     const KernelTable<Real>& kernels_;
-    reference::ReferenceEvaluator reference_;  // for atoms so close that the tables do not reach
     RowLayout first_layout_;
     std::vector<std::unique_ptr<LayerPlan<Real>>> plans_;
     std::vector<LayerState<Real>> states_;
     std::vector<Scratch<Real>> scratch_;
 
-    const Edges* edges_ = nullptr;
-    std::vector<int> elements_;         // [atom]
+    EdgeState<Real> edges_;
     std::vector<int> elements_present_;
-    std::vector<int64_t> order_;        // atoms sorted by element
+    std::vector<int64_t> first_of_element_;
+    std::vector<int64_t> order_;  // atoms sorted by element
     std::vector<Tile> tiles_;
-    int harmonic_count_ = 0;
-    Buffer<Real> harmonics_, harmonics_gradient_;  // [edge][harmonic_count]
-    std::vector<double> distance_gradient_;        // [edge]
-    std::vector<Vec3> vector_gradient_;            // [edge]
-    std::vector<double> embedding_;                // [atom][channel_count]
-    Buffer<Real> first_features_;                  // [element][first_layout_.size]
-    std::vector<double> interaction_energy_;       // [atom]
+    std::vector<Vec3> vector_gradient_;        // [edge]
+    std::vector<double> embedding_;            // [element present][channel_count]
+    std::vector<double> energy_of_embedding_;  // [element]
+    Buffer<Real> first_features_;              // [element][first_layout_.size]
+    std::vector<double> interaction_energy_;   // [atom]
 };
 
 }  // namespace
 
-std::unique_ptr<Evaluator> make_cpu_evaluator(std::shared_ptr<const Weights> weights, int head, bool is_single) {
+std::unique_ptr<Evaluator> make_cpu_evaluator(std::shared_ptr<const Weights> weights, const CpuOptions& options) {
     const std::string why_not = why_not_on_cpu(*weights);
     if (!why_not.empty()) fail(Status::unsupported, "the fast CPU backend cannot run this model: ", why_not);
-    if (is_single) return std::make_unique<CpuEvaluator<float>>(std::move(weights), head);
-    return std::make_unique<CpuEvaluator<double>>(std::move(weights), head);
+    if (options.is_single) return std::make_unique<CpuEvaluator<float>>(std::move(weights), options);
+    return std::make_unique<CpuEvaluator<double>>(std::move(weights), options);
 }
 
 }  // namespace mlff::mace::cpu

@@ -17,6 +17,11 @@ inline constexpr int kSplineOrder = 5;  // differences that take part in one int
 
 inline constexpr int padded(int count) { return (count + kRowPadding - 1) / kRowPadding * kRowPadding; }
 
+// Matrices [depth][width] lie in strips of kRowPadding columns, so that a strip is one stretch of memory.
+inline constexpr size_t matrix_index(size_t row, size_t column, size_t depth) {
+    return (column / kRowPadding * depth + row) * kRowPadding + column % kRowPadding;
+}
+
 // Where a distance falls in a radial table:
 //   value = center + sum over t of value[t] * difference[t],  slope = sum over t of slope[t] * difference[t].
 // Differences of neighbouring coefficients, rounded after they were formed, keep slopes as exact as values in single precision.
@@ -27,6 +32,36 @@ struct SplinePoint {
     ptrdiff_t stride = 0;               // from one to the next
     Real value[kSplineOrder] = {};
     Real slope[kSplineOrder] = {};
+};
+
+template <class Real>
+Real value_at(const SplinePoint<Real>& point, int column) {
+    Real sum = point.center[column];
+    for (int t = 0; t < kSplineOrder; ++t) sum += point.value[t] * point.differences[t * point.stride + column];
+    return sum;
+}
+template <class Real>
+Real slope_at(const SplinePoint<Real>& point, int column) {
+    Real sum = 0;
+    for (int t = 0; t < kSplineOrder; ++t) sum += point.slope[t] * point.differences[t * point.stride + column];
+    return sum;
+}
+
+// One path of some edges of one atom in reverse: what is read and what is added to.
+template <class Real>
+struct ReverseEdges {
+    int edge_count = 0;
+    const SplinePoint<Real>* points = nullptr;           // [edge]
+    int column = 0;                                      // of the path
+    const Real* const* features = nullptr;               // [edge] -> [a][stride], of the sender
+    const Real* const* sums_gradient = nullptr;          // [edge] -> [c][stride], of the receiver
+    Real* features_gradient = nullptr;                   // [a][stride], of the sender of all edges, or nullptr
+    Real* radial_gradient = nullptr;                     // [edge][radial_stride], or nullptr
+    int radial_stride = 0;
+    const Real* shares = nullptr;                        // [edge][a][c]
+    Real* shares_gradient = nullptr;                     // [edge][a][c], overwritten
+    Real* slopes = nullptr;                              // [edge]
+    int component_count = 0, out_count = 0, stride = 0;  // of a, c and k
 };
 
 // The symmetric contraction as a tree of monomials. A node stands for the product of the rows on the way to it; its value is
@@ -49,7 +84,7 @@ struct Polynomial {
 
 template <class Real>
 struct KernelTable {
-    // out[r][0 ... width) (+)= sum over u < depth of in[r][u] * weight[u * width + ...], for each of `row_count` rows.
+    // out[r][w] (+)= sum over u < depth of in[r][u] * weight[matrix_index(u, w, depth)], for each of `row_count` rows and all w < width.
     void (*multiply_rows)(const Real* const* in, Real* const* out, int row_count, const Real* weight, int depth, int width,
                           bool accumulate);
 
@@ -57,15 +92,18 @@ struct KernelTable {
     void (*weigh_features)(const SplinePoint<Real>* points, int column, const Real* const* features, int component_count,
                            int stride, int edge_count, Real* products);
 
-    // sums[c][k] += sum over q of shares[q * out_count + c] * products[q][k]
-    void (*sum_products)(const Real* shares, const Real* products, int product_count, int out_count, int stride, Real* sums);
+    // values[e][k] = R[k], slopes[e][k] = R'[k] (if not null), for the first `count` columns of the table at points[e]
+    void (*interpolate)(const SplinePoint<Real>* points, int count, int edge_count, Real* values, Real* slopes);
 
-    // One path of one edge, in reverse. shares: [a][c]; features, features_gradient: [a][stride]; sums_gradient: [c][stride].
-    //   S[a] = sum_c shares[a][c] sums_gradient[c];  features_gradient[a] += R S[a] (if not null)
-    //   returns sum over k of R'[k] * sum_a features[a][k] S[a][k];  shares_gradient[a][c] = sum_k R features[a] sums_gradient[c]
-    Real (*reverse_edge)(const SplinePoint<Real>& point, int column, const Real* features, Real* features_gradient,
-                         const Real* sums_gradient, const Real* shares, Real* shares_gradient, int component_count, int out_count,
-                         int stride);
+    // out[r] = sum over k of a[r][k] * b[r][k]
+    void (*dot_rows)(const Real* a, const Real* b, int stride, int row_count, Real* out);
+
+    // sums[c][k] += sum over q of shares[q * share_stride + c] * products[q][k]
+    void (*sum_products)(const Real* shares, int share_stride, const Real* products, int product_count, int out_count, int stride, Real* sums);
+
+    //   S[a] = sum_c shares[a][c] sums_gradient[c];  features_gradient[a] += R S[a];  radial_gradient[k] += sum_a features[a][k] S[a][k]
+    //   slopes += sum over k of R'[k] * sum_a features[a][k] S[a][k];  shares_gradient[a][c] = sum_k R features[a] sums_gradient[c]
+    void (*reverse_edges)(const ReverseEdges<Real>& edges);
 
     // out[M][k] for 16 channels: in and out point at the first of them, rows are `stride` apart; coefficients [index][16].
     void (*evaluate_polynomial)(const Polynomial& polynomial, const Real* coefficients, const Real* in, int stride, Real* out);

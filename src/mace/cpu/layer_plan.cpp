@@ -8,19 +8,6 @@
 namespace mlff::mace::cpu {
 namespace {
 
-RadialColumns lay_out_columns(const Interaction& interaction) {
-    RadialColumns columns;
-    for (const Convolution::Path& path : interaction.convolution.paths) {
-        columns.path.push_back(columns.count);
-        columns.count += padded(interaction.convolution.in[path.in_block].multiplicity);
-    }
-    if (interaction.density_network) {
-        columns.density = columns.count;
-        columns.count += kRowPadding;
-    }
-    return columns;
-}
-
 template <class Real>
 std::vector<PathPlan<Real>> plan_paths(const Convolution& convolution, const RowLayout& senders, const RowLayout& sums, const RadialColumns& columns) {
     std::vector<PathPlan<Real>> plans;
@@ -34,7 +21,7 @@ std::vector<PathPlan<Real>> plan_paths(const Convolution& convolution, const Row
         plan.out_offset = out.offset;
         plan.out_components = out.components;
         plan.stride = in.stride;
-        plan.column = columns.path[p];
+        plan.column = columns.kind == RadialColumns::Kind::weights ? columns.path[p] : 0;
         plan.reversal = path.degree % 2 == 0 ? Real(1) : Real(-1);
         for (const Convolution::Coupling& coupling : path.couplings)
             plan.couplings.push_back({coupling.in * out.components + coupling.out, coupling.harmonic, static_cast<Real>(coupling.value)});
@@ -48,7 +35,8 @@ std::vector<PathPlan<Real>> plan_paths(const Convolution& convolution, const Row
 std::string why_not_on_cpu(const Weights& weights) {
     for (const Layer& layer : weights.layers) {
         const Interaction& interaction = layer.interaction;
-        if (interaction.edge_input == Interaction::EdgeInput::features) return "its radial weights depend on the features of both atoms";
+        if (interaction.edge_input == Interaction::EdgeInput::features && interaction.density_network) return "its densities depend on the features of both atoms";
+        if (interaction.down && !interaction.down->bias.empty()) return "its linear maps have biases";
         if (!interaction.up.bias.empty() || !interaction.message.bias.empty() || !layer.linear.bias.empty()) return "its linear maps have biases";
         for (const Convolution::Path& path : interaction.convolution.paths)
             if (interaction.convolution.in[path.in_block].multiplicity != interaction.convolution.out[path.out_block].multiplicity)
@@ -65,17 +53,19 @@ GatePlan<Real>::GatePlan(const Interaction::Gated& gated, const RowLayout& sende
             scalar_at.push_back(block.offset + u);
 }
 
-// Visits the gated blocks: visit(gate number, place in the input, place in the output), one call for each number.
-template <class Real, class Visit>
-static void for_each_gated(const GatePlan<Real>& plan, const Visit& visit) {
+// Visits the gated blocks: visit(gate number, found(gate number), place in the input, place in the output), one call for each number.
+template <class Real, class Find, class Visit>
+static void for_each_gated(const GatePlan<Real>& plan, const Find& find, const Visit& visit) {
     int scalars = 0, gate_number = 0;
     size_t out_block = 0;
     while (scalars < plan.gate.scalar_count) scalars += plan.out_layout.blocks[out_block++].copies;
     size_t in_block = plan.in_layout.blocks.size() - (plan.out_layout.blocks.size() - out_block);
     for (; out_block < plan.out_layout.blocks.size(); ++out_block, ++in_block) {
         const RowBlock &in = plan.in_layout.blocks[in_block], &out = plan.out_layout.blocks[out_block];
-        for (int u = 0; u < out.copies; ++u, ++gate_number)
-            for (int m = 0; m < out.components; ++m) visit(gate_number, in.offset + m * in.stride + u, out.offset + m * out.stride + u);
+        for (int u = 0; u < out.copies; ++u, ++gate_number) {
+            const auto found = find(gate_number);
+            for (int m = 0; m < out.components; ++m) visit(gate_number, found, in.offset + m * in.stride + u, out.offset + m * out.stride + u);
+        }
     }
 }
 
@@ -86,10 +76,8 @@ void GatePlan<Real>::apply(const Real* in, Real* out) const {
     for (const RowBlock& block : out_layout.blocks)
         for (int u = 0; u < block.copies && scalar < gate.scalar_count; ++u, ++scalar)
             out[block.offset + u] = static_cast<Real>(reference::activate(gate.scalar_activation, static_cast<double>(in[scalar_at[static_cast<size_t>(scalar)]])));
-    std::vector<Real> gates;
-    for (int g = 0; g < gate.gate_count; ++g)
-        gates.push_back(static_cast<Real>(reference::activate(gate.gate_activation, static_cast<double>(in[scalar_at[static_cast<size_t>(gate.scalar_count + g)]]))));
-    for_each_gated(*this, [&](int g, int from, int to) { out[to] = gates[static_cast<size_t>(g)] * in[from]; });
+    const auto gate_value = [&](int g) { return static_cast<Real>(reference::activate(gate.gate_activation, static_cast<double>(in[gate_at(g)]))); };
+    for_each_gated(*this, gate_value, [&](int, Real value, int from, int to) { out[to] = value * in[from]; });
 }
 
 template <class Real>
@@ -101,20 +89,21 @@ void GatePlan<Real>::reverse(const Real* in, const Real* out_gradient, Real* in_
             const int at = scalar_at[static_cast<size_t>(scalar)];
             in_gradient[at] = out_gradient[block.offset + u] * static_cast<Real>(reference::activation_slope(gate.scalar_activation, static_cast<double>(in[at])));
         }
-    std::vector<Real> gates, slopes;
-    for (int g = 0; g < gate.gate_count; ++g) {
-        const auto x = static_cast<double>(in[scalar_at[static_cast<size_t>(gate.scalar_count + g)]]);
-        gates.push_back(static_cast<Real>(reference::activate(gate.gate_activation, x)));
-        slopes.push_back(static_cast<Real>(reference::activation_slope(gate.gate_activation, x)));
-    }
-    for_each_gated(*this, [&](int g, int from, int to) {
-        in_gradient[from] = gates[static_cast<size_t>(g)] * out_gradient[to];
-        in_gradient[scalar_at[static_cast<size_t>(gate.scalar_count + g)]] += slopes[static_cast<size_t>(g)] * in[from] * out_gradient[to];
+    struct GateAndSlope {
+        Real value, slope;
+    };
+    const auto gate_and_slope = [&](int g) {
+        const auto x = static_cast<double>(in[gate_at(g)]);
+        return GateAndSlope{static_cast<Real>(reference::activate(gate.gate_activation, x)), static_cast<Real>(reference::activation_slope(gate.gate_activation, x))};
+    };
+    for_each_gated(*this, gate_and_slope, [&](int g, const GateAndSlope& found, int from, int to) {
+        in_gradient[from] = found.value * out_gradient[to];
+        in_gradient[gate_at(g)] += found.slope * in[from] * out_gradient[to];
     });
 }
 
 template <class Real>
-LayerPlan<Real>::LayerPlan(const Weights& weights_in, const Layer& layer_in, const RowLayout& features_in)
+LayerPlan<Real>::LayerPlan(const Weights& weights_in, const Layer& layer_in, const RowLayout& features_in, bool exact_radial)
     : weights(weights_in),
       layer(layer_in),
       sender_layout(layer.interaction.convolution.in),
@@ -126,15 +115,20 @@ LayerPlan<Real>::LayerPlan(const Weights& weights_in, const Layer& layer_in, con
       message(layer.interaction.message, sums_layout, linear_layout),
       linear(layer.linear, RowLayout(layer.contraction.out), features_layout),
       contraction(layer.contraction),
-      columns(lay_out_columns(layer.interaction)) {
+      moments(make_moment_maps<Real>(weights, layer, linear_layout)),
+      lowest_distance(cpu::lowest_distance(weights.radial)),
+      columns(moments ? columns_of_hidden(layer.interaction) : columns_of_weights(layer.interaction)),
+      functions(weights, layer.interaction, columns) {
     if (layer.interaction.gated) gate.emplace(*layer.interaction.gated, sender_layout, linear_layout, message_layout);
     if (layer.interaction.message_skip) message_skip.emplace(*layer.interaction.message_skip, message_layout, message_layout);
     if (layer.interaction.skip && layer.uses_skip) skip.emplace(*layer.interaction.skip, features_in, features_layout);
+    if (layer.interaction.down) down.emplace(*layer.interaction.down, features_in, RowLayout(layer.interaction.down->out));
     paths = plan_paths<Real>(layer.interaction.convolution, sender_layout, sums_layout, columns);
     for (const auto& path : paths) {
         most_components = std::max(most_components, path.in_components);
-        most_shares = std::max(most_shares, path.in_components * path.out_components);
+        most_shares = std::max(most_shares, path.share_count());
     }
+    if (exact_radial || layer.interaction.edge_input == Interaction::EdgeInput::features) return;
     const auto element_count = static_cast<size_t>(weights.element_count());
     if (depends_on_elements(weights, layer.interaction)) {
         receiver_stride = element_count;
@@ -149,9 +143,12 @@ template <class Real>
 void LayerPlan<Real>::prepare(const std::vector<int>& elements_present, ThreadTeam& team) {
     for (int receiver : elements_present) {
         contraction.prepare(receiver);
+        if (moments) moments->prepare(receiver);
         for (int sender : elements_present) {
+            if (!uses_tables()) continue;
             auto& made = tables[static_cast<size_t>(receiver) * receiver_stride + static_cast<size_t>(sender) * sender_stride];
-            if (!made) made = std::make_unique<RadialTable<Real>>(weights, layer.interaction, columns, sender, receiver, team);
+            if (!made)
+                made = std::make_unique<RadialTable<Real>>(functions, columns.count, lowest_distance, weights.cutoff, sender, receiver, team);
         }
     }
 }

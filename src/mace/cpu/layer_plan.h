@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "mace/cpu/contraction.h"
+#include "mace/cpu/edge_functions.h"
 #include "mace/cpu/linear_map.h"
+#include "mace/cpu/moment_map.h"
 #include "mace/cpu/radial_table.h"
 #include "mace/cpu/row_layout.h"
 #include "mace/weights.h"
@@ -31,9 +33,10 @@ struct PathPlan {
     Real reversal = 1;     // (-1)^l of the harmonics: their sign for the opposite edge
     std::vector<Coupling> couplings;
 
+    int share_count() const { return in_components * out_components; }
     // shares[a][c] = sum over couplings of value * harmonic, times `sign`
     void fill_shares(const Real* harmonics, Real sign, Real* shares) const {
-        for (int i = 0; i < in_components * out_components; ++i) shares[i] = 0;
+        for (int i = 0; i < share_count(); ++i) shares[i] = 0;
         for (const Coupling& coupling : couplings) shares[coupling.share] += sign * coupling.value * harmonics[coupling.harmonic];
     }
     void reverse_shares(const Real* shares_gradient, Real sign, Real* harmonics_gradient) const {
@@ -50,6 +53,7 @@ struct GatePlan {
     RowLayout in_layout, out_layout;
     LinearMap<Real> residual, after;
     std::vector<int> scalar_at;  // [scalar, then gate]: where its number is in the input rows
+    int gate_at(int g) const { return scalar_at[static_cast<size_t>(gate.scalar_count + g)]; }
 
     void apply(const Real* in, Real* out) const;
     void reverse(const Real* in, const Real* out_gradient, Real* in_gradient) const;  // overwrites
@@ -57,10 +61,12 @@ struct GatePlan {
 
 template <class Real>
 struct LayerPlan {
-    LayerPlan(const Weights& weights, const Layer& layer, const RowLayout& features_in);
+    // `exact_radial`: no tables, the networks are evaluated for every edge.
+    LayerPlan(const Weights& weights, const Layer& layer, const RowLayout& features_in, bool exact_radial);
 
-    // Makes what depends on the elements present: radial tables and contraction coefficients.
+    // Makes what depends on the elements present: radial tables, contraction coefficients, maps of moments.
     void prepare(const std::vector<int>& elements_present, ThreadTeam& team);
+    bool uses_tables() const { return !tables.empty(); }
     const RadialTable<Real>& table(int receiver_element, int sender_element) const {
         return *tables[static_cast<size_t>(receiver_element) * receiver_stride + static_cast<size_t>(sender_element) * sender_stride];
     }
@@ -70,14 +76,17 @@ struct LayerPlan {
     RowLayout sender_layout, sums_layout, message_layout, features_layout;
     RowLayout linear_layout;  // of `message`: the gate's input, or the messages themselves
     LinearMap<Real> up, message, linear;
-    std::optional<LinearMap<Real>> message_skip, skip;
+    std::optional<LinearMap<Real>> message_skip, skip, down;
     std::optional<GatePlan<Real>> gate;
     Contraction<Real> contraction;
     std::vector<PathPlan<Real>> paths;
+    std::optional<MomentMaps<Real>> moments;  // where the senders' features depend on their element alone
+    double lowest_distance = 0;  // tables begin here
     RadialColumns columns;
+    EdgeFunctions functions;
     int most_components = 1;  // of a sender's block
     int most_shares = 1;      // of a path
-    std::vector<std::unique_ptr<RadialTable<Real>>> tables;  // [receiver][sender], or one for all
+    std::vector<std::unique_ptr<RadialTable<Real>>> tables;  // [receiver][sender], or one for all; empty: none
     size_t receiver_stride = 0, sender_stride = 0;
 };
 

@@ -60,21 +60,20 @@ LinearMap<Real>::LinearMap(const Linear& linear, const RowLayout& in, const RowL
                         for (size_t w = 0; w < static_cast<size_t>(to.block.copies); ++w) {
                             const size_t source = (z * copies_in + static_cast<size_t>(from.first_copy) + u) * copies_out + static_cast<size_t>(to.first_copy) + w;
                             const auto weight = static_cast<Real>(path.weight[source]);
-                            weights_[z * size + packed.weight + u * static_cast<size_t>(to.block.stride) + w] = weight;
-                            weights_[z * size + packed.transposed + w * static_cast<size_t>(from.block.stride) + u] = weight;
+                            weights_[z * size + packed.weight + matrix_index(u, w, static_cast<size_t>(from.block.copies))] = weight;
+                            weights_[z * size + packed.transposed + matrix_index(w, u, static_cast<size_t>(to.block.copies))] = weight;
                         }
             }
 }
 
 template <class Real>
 template <bool Transposed>
-void LinearMap<Real>::run(const KernelTable<Real>& kernels, int element, const Real* in, int in_stride, Real* out, int out_stride, int atom_count,
-                          bool accumulate) const {
+void LinearMap<Real>::run(const KernelTable<Real>& kernels, int element, AtomRows<const Real> in, AtomRows<Real> out, int atom_count, bool accumulate) const {
     constexpr int kMostRows = 256;
     const Real* from[kMostRows];
     Real* to[kMostRows];
     if (!accumulate)
-        for (int atom = 0; atom < atom_count; ++atom) std::fill_n(out + static_cast<ptrdiff_t>(atom) * out_stride, Transposed ? in_size_ : out_size_, Real(0));
+        for (int i = 0; i < atom_count; ++i) std::fill_n(out[i], Transposed ? in_size_ : out_size_, Real(0));
     const Real* weights = weights_.data() + static_cast<size_t>(element_count_ > 1 ? element : 0) * weights_per_element_;
     for (const Path& path : paths_) {
         const RowBlock& source = Transposed ? path.out : path.in;
@@ -84,10 +83,10 @@ void LinearMap<Real>::run(const KernelTable<Real>& kernels, int element, const R
             kernels.multiply_rows(from, to, rows, weights + (Transposed ? path.transposed : path.weight), source.copies, target.stride, true);
             rows = 0;
         };
-        for (int atom = 0; atom < atom_count; ++atom)
+        for (int i = 0; i < atom_count; ++i)
             for (int m = 0; m < source.components; ++m) {
-                from[rows] = in + static_cast<ptrdiff_t>(atom) * in_stride + source.offset + m * source.stride;
-                to[rows] = out + static_cast<ptrdiff_t>(atom) * out_stride + target.offset + m * target.stride;
+                from[rows] = in[i] + source.offset + m * source.stride;
+                to[rows] = out[i] + target.offset + m * target.stride;
                 if (++rows == kMostRows) flush();
             }
         if (rows > 0) flush();
@@ -95,15 +94,15 @@ void LinearMap<Real>::run(const KernelTable<Real>& kernels, int element, const R
 }
 
 template <class Real>
-void LinearMap<Real>::apply(const KernelTable<Real>& kernels, int element, const Real* in, int in_stride, Real* out, int out_stride, int atom_count,
+void LinearMap<Real>::apply(const KernelTable<Real>& kernels, int element, AtomRows<const Real> in, AtomRows<Real> out, int atom_count,
                             bool accumulate) const {
-    run<false>(kernels, element, in, in_stride, out, out_stride, atom_count, accumulate);
+    run<false>(kernels, element, in, out, atom_count, accumulate);
 }
 
 template <class Real>
-void LinearMap<Real>::apply_transposed(const KernelTable<Real>& kernels, int element, const Real* out_gradient, int out_stride, Real* in_gradient,
-                                       int in_stride, int atom_count, bool accumulate) const {
-    run<true>(kernels, element, out_gradient, out_stride, in_gradient, in_stride, atom_count, accumulate);
+void LinearMap<Real>::apply_transposed(const KernelTable<Real>& kernels, int element, AtomRows<const Real> out_gradient, AtomRows<Real> in_gradient,
+                                       int atom_count, bool accumulate) const {
+    run<true>(kernels, element, out_gradient, in_gradient, atom_count, accumulate);
 }
 
 template class LinearMap<float>;

@@ -11,6 +11,16 @@
 
 namespace mlff::mace::cpu {
 
+// Rows of atoms: the i-th is that of atoms[i], or of atom i without `atoms`.
+template <class Real>
+struct AtomRows {
+    Real* first = nullptr;
+    int stride = 0;
+    const int64_t* atoms = nullptr;
+
+    Real* operator[](int i) const { return first + (atoms ? atoms[i] : i) * stride; }
+};
+
 template <class Real>
 class LinearMap {
 public:
@@ -18,21 +28,21 @@ public:
     // `in` and `out` are those of the linear map or finer: its blocks may be cut into several of the layout's.
     LinearMap(const Linear& linear, const RowLayout& in, const RowLayout& out);
 
-    // out[atom] = or += map of in[atom], for atoms that lie in_stride and out_stride apart.
-    void apply(const KernelTable<Real>& kernels, int element, const Real* in, int in_stride, Real* out, int out_stride, int atom_count,
-               bool accumulate) const;
-    // in_gradient[atom] = or += transposed map of out_gradient[atom]
-    void apply_transposed(const KernelTable<Real>& kernels, int element, const Real* out_gradient, int out_stride, Real* in_gradient,
-                          int in_stride, int atom_count, bool accumulate) const;
+    // out[i] = or += map of in[i]
+    void apply(const KernelTable<Real>& kernels, int element, AtomRows<const Real> in, AtomRows<Real> out, int atom_count, bool accumulate) const;
+    // in_gradient[i] = or += transposed map of out_gradient[i]
+    void apply_transposed(const KernelTable<Real>& kernels, int element, AtomRows<const Real> out_gradient, AtomRows<Real> in_gradient, int atom_count,
+                          bool accumulate) const;
+
+    int out_size() const { return out_size_; }
 
 private:
     struct Path {
         RowBlock in, out;
-        size_t weight = 0, transposed = 0;  // offsets for element 0: [copies in][out.stride] and [copies out][in.stride]
+        size_t weight = 0, transposed = 0;  // offsets for element 0: matrices [copies in][out.stride] and [copies out][in.stride]
     };
     template <bool Transposed>
-    void run(const KernelTable<Real>& kernels, int element, const Real* in, int in_stride, Real* out, int out_stride, int atom_count,
-             bool accumulate) const;
+    void run(const KernelTable<Real>& kernels, int element, AtomRows<const Real> in, AtomRows<Real> out, int atom_count, bool accumulate) const;
 
     std::vector<Path> paths_;
     size_t weights_per_element_ = 0;

@@ -2,72 +2,16 @@
 #include "mace/cpu/radial_table.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/error.h"
-#include "mace/reference/network.h"
-#include "mace/reference/radial.h"
 
 namespace mlff::mace::cpu {
 namespace {
 
 constexpr int kGhostNodes = 4;  // samples beyond either end
 constexpr int kFewestIntervals = 128, kMostIntervals = 4096;
-
-// f(r) = 1 - (p+1)(p+2)/2 t^p + p(p+2) t^(p+1) - p(p+1)/2 t^(p+2), continued as the polynomial it is beyond the cutoff: the
-// spline there is never used, but a kink would spoil it further in.
-double smooth_cutoff(const PolynomialCutoff& cutoff, double r) {
-    const double p = cutoff.exponent, t = r / cutoff.radius;
-    return 1 + std::pow(t, cutoff.exponent) * (-(p + 1) * (p + 2) / 2 + t * (p * (p + 2) - t * p * (p + 1) / 2));
-}
-
-// All functions of a layer at one distance.
-class Sampler {
-public:
-    Sampler(const Weights& weights, const Interaction& interaction, const RadialColumns& columns, int sender_element, int receiver_element)
-        : interaction_(interaction), columns_(columns), radial_(weights.radial), sender_(sender_element), receiver_(receiver_element),
-          network_(interaction.radial_network), density_(interaction.density_network ? *interaction.density_network : interaction.radial_network) {
-        in_basis_ = radial_.cutoff_in_basis;
-        radial_.cutoff_in_basis = false;  // bare basis functions, which continue smoothly
-        input_.resize(static_cast<size_t>(interaction.radial_network.in_width()));
-    }
-
-    void sample(double r, double* values) {
-        if (std::abs(r) < 1e-9) r = 1e-9;
-        double unused = 0;
-        reference::compute_radial(radial_, sender_, receiver_, r, input_.data(), &unused);
-        const double cutoff = smooth_cutoff(radial_.cutoff, r);
-        if (in_basis_)
-            for (int n = 0; n < radial_.basis_count; ++n) input_[static_cast<size_t>(n)] *= cutoff;
-        if (interaction_.edge_input == Interaction::EdgeInput::elements) {
-            const auto width = static_cast<size_t>(interaction_.edge_width);
-            double* at = input_.data() + radial_.basis_count;
-            std::copy_n(interaction_.sender_table.data() + static_cast<size_t>(sender_) * width, width, at);
-            std::copy_n(interaction_.receiver_table.data() + static_cast<size_t>(receiver_) * width, width, at + width);
-        }
-        std::fill_n(values, columns_.count, 0.0);
-        const double outside = in_basis_ ? 1.0 : cutoff;
-        const double* weights = network_.compute(input_.data());
-        for (size_t p = 0; p < columns_.path.size(); ++p) {
-            const Convolution::Path& path = interaction_.convolution.paths[p];
-            const int copies = interaction_.convolution.in[path.in_block].multiplicity;
-            for (int u = 0; u < copies; ++u) values[columns_.path[p] + u] = outside * weights[path.weight_offset + u];
-        }
-        if (columns_.density >= 0) {
-            const double d = density_.compute(input_.data())[0];
-            values[columns_.density] = outside * std::tanh(d * d);
-        }
-    }
-
-private:
-    const Interaction& interaction_;
-    const RadialColumns& columns_;
-    RadialEmbedding radial_;
-    int sender_, receiver_;
-    reference::NetworkPass network_, density_;
-    bool in_basis_ = true;
-    std::vector<double> input_;
-};
 
 constexpr int kShareCount = kSplineOrder + 1;
 
@@ -88,17 +32,69 @@ void spline_shares(double x, double* value, double* slope) {
     slope[5] = x4 / 24;
 }
 
-// Rows [first, first + row_count) of samples at low + (first + row + shift) * step.
-void sample_rows(std::vector<double>& samples, int row_count, double begin, double step, const Weights& weights, const Interaction& interaction,
-                 const RadialColumns& columns, int sender, int receiver, ThreadTeam& team) {
-    samples.resize(static_cast<size_t>(row_count) * static_cast<size_t>(columns.count));
-    constexpr int kRowsPerChunk = 16;
-    team.run((row_count + kRowsPerChunk - 1) / kRowsPerChunk, [&](int64_t chunk, int) {
-        Sampler sampler(weights, interaction, columns, sender, receiver);
-        const int end = std::min(row_count, static_cast<int>(chunk + 1) * kRowsPerChunk);
-        for (int row = static_cast<int>(chunk) * kRowsPerChunk; row < end; ++row)
-            sampler.sample(begin + row * step, samples.data() + static_cast<size_t>(row) * static_cast<size_t>(columns.count));
+struct Pair {
+    const EdgeFunctions& functions;
+    int column_count;
+    int sender, receiver;
+};
+
+// Rows of samples at begin, begin + step, ...
+std::vector<double> sample_rows(const Pair& pair, int row_count, double begin, double step, ThreadTeam& team) {
+    const auto width = static_cast<size_t>(pair.column_count);
+    std::vector<double> samples(static_cast<size_t>(row_count) * width);
+    constexpr int kRowsPerChunk = 32;
+    const KernelTable<double>& kernels = choose_kernels<double>();
+    std::vector<EdgeFunctions::Pass> passes(static_cast<size_t>(team.size()));
+    team.run((row_count + kRowsPerChunk - 1) / kRowsPerChunk, [&](int64_t chunk, int worker) {
+        EdgeFunctions::Pass& pass = passes[static_cast<size_t>(worker)];
+        const int first = static_cast<int>(chunk) * kRowsPerChunk, count = std::min(row_count - first, kRowsPerChunk);
+        std::array<EdgePlace, kRowsPerChunk> places;
+        for (int row = 0; row < count; ++row) places[static_cast<size_t>(row)] = {begin + (first + row) * step, pair.sender, pair.receiver};
+        pair.functions.start(pass, {places.data(), static_cast<size_t>(count)});
+        pair.functions.compute(kernels, pass, count, samples.data() + static_cast<size_t>(first) * width, nullptr);
     });
+    return samples;
+}
+
+// Coefficients of the spline through rows of samples, of which two at either end are ghosts.
+std::vector<double> spline_coefficients(const std::vector<double>& samples, size_t width) {
+    std::vector<double> coefficients(samples.size() - 4 * width);
+    for (size_t i = 0; i < coefficients.size(); ++i) {
+        const double* f = samples.data() + i;
+        coefficients[i] = (13 * (f[0] + f[4 * width]) - 112 * (f[width] + f[3 * width]) + 438 * f[2 * width]) / 240;
+    }
+    return coefficients;
+}
+
+double largest_size(const std::vector<double>& values) {
+    double largest = 0;
+    for (double value : values) largest = std::max(largest, std::abs(value));
+    return largest;
+}
+
+// The largest difference between the spline in the middle of each interval and `between`, samples there.
+double largest_error(const std::vector<double>& coefficients, const double* between, size_t interval_count, size_t width) {
+    double value[kShareCount], slope[kShareCount], largest = 0;
+    spline_shares(0.5, value, slope);
+    for (size_t i = 0; i < interval_count * width; ++i) {
+        double sum = 0;
+        for (size_t t = 0; t < kShareCount; ++t) sum += value[t] * coefficients[i + t * width];
+        largest = std::max(largest, std::abs(sum - between[i]));
+    }
+    return largest;
+}
+
+// Nodes and the points between them are the nodes of half the step, of which kGhostNodes remain at either end.
+std::vector<double> interleave(const std::vector<double>& nodes, const std::vector<double>& between, size_t width) {
+    std::vector<double> merged;
+    merged.reserve(nodes.size() + between.size());
+    const size_t node_count = nodes.size() / width;
+    for (size_t node = kGhostNodes / 2; node < node_count - kGhostNodes / 2; ++node) {
+        const auto at = static_cast<std::ptrdiff_t>(node * width), end = static_cast<std::ptrdiff_t>((node + 1) * width);
+        merged.insert(merged.end(), nodes.begin() + at, nodes.begin() + end);
+        if (node + 1 < node_count - kGhostNodes / 2) merged.insert(merged.end(), between.begin() + at, between.begin() + end);
+    }
+    return merged;
 }
 
 }  // namespace
@@ -113,51 +109,40 @@ bool depends_on_elements(const Weights& weights, const Interaction& interaction)
 }
 
 template <class Real>
-RadialTable<Real>::RadialTable(const Weights& weights, const Interaction& interaction, const RadialColumns& columns, int sender_element,
-                               int receiver_element, ThreadTeam& team)
-    : low_(lowest_distance(weights.radial)), column_count_(columns.count), density_column_(columns.density) {
+RadialTable<Real>::RadialTable(const EdgeFunctions& functions, int column_count, double low, double cutoff, int sender_element, int receiver_element,
+                               ThreadTeam& team)
+    : low_(low), column_count_(column_count) {
     constexpr double kTolerance = sizeof(Real) == 4 ? 2e-7 : 2e-10;
-    const auto width = static_cast<size_t>(columns.count);
-    std::vector<double> samples, between;
+    const auto width = static_cast<size_t>(column_count);
+    const Pair pair = {functions, column_count, sender_element, receiver_element};
+    interval_count_ = kFewestIntervals;
+    double step = (cutoff - low_) / interval_count_;
+    std::vector<double> samples = sample_rows(pair, interval_count_ + 1 + 2 * kGhostNodes, low_ - kGhostNodes * step, step, team);
+    std::vector<double> coefficients;
     // Each round has twice the intervals. The nodes of the next round that lie between those of this one test it.
-    for (interval_count_ = kFewestIntervals;; interval_count_ *= 2) {
-        const double step = (weights.cutoff - low_) / interval_count_;
-        inverse_step_ = 1 / step;
-        const int node_count = interval_count_ + 1 + 2 * kGhostNodes;
-        sample_rows(samples, node_count, low_ - kGhostNodes * step, step, weights, interaction, columns, sender_element, receiver_element, team);
-        const int row_count = interval_count_ + 5;
-        std::vector<double> exact(static_cast<size_t>(row_count) * width);
-        double largest = 0;
-        for (size_t row = 0; row < static_cast<size_t>(row_count); ++row)
-            for (size_t c = 0; c < width; ++c) {
-                const double* f = samples.data() + row * width + c;
-                exact[row * width + c] = (13 * (f[0] + f[4 * width]) - 112 * (f[width] + f[3 * width]) + 438 * f[2 * width]) / 240;
-                largest = std::max(largest, std::abs(f[2 * width]));
-            }
-        sample_rows(between, interval_count_, low_ + 0.5 * step, step, weights, interaction, columns, sender_element, receiver_element, team);
-        double value[kShareCount], slope[kShareCount];
-        spline_shares(0.5, value, slope);
-        worst_error_ = 0;
-        for (size_t i = 0; i < static_cast<size_t>(interval_count_); ++i)
-            for (size_t c = 0; c < width; ++c) {
-                double sum = 0;
-                for (size_t t = 0; t < kShareCount; ++t) sum += value[t] * exact[(i + t) * width + c];
-                worst_error_ = std::max(worst_error_, std::abs(sum - between[i * width + c]));
-            }
-        worst_error_ = largest > 0 ? worst_error_ / largest : 0;
-        if (worst_error_ <= kTolerance || 2 * interval_count_ > kMostIntervals) {
-            coefficients_.resize_discard(2 * exact.size());
-            for (size_t row = 0; row < static_cast<size_t>(row_count); ++row)
-                for (size_t c = 0; c < width; ++c) {
-                    const double here = exact[row * width + c], next = row + 1 < static_cast<size_t>(row_count) ? exact[(row + 1) * width + c] : here;
-                    coefficients_[2 * row * width + c] = static_cast<Real>(here);
-                    coefficients_[(2 * row + 1) * width + c] = static_cast<Real>(next - here);
-                }
-            break;
-        }
+    for (;;) {
+        coefficients = spline_coefficients(samples, width);
+        const std::vector<double> between = sample_rows(pair, interval_count_ + 2 * kGhostNodes, low_ + (0.5 - kGhostNodes) * step, step, team);
+        const double largest = largest_size(samples);
+        worst_error_ = largest_error(coefficients, between.data() + kGhostNodes * width, static_cast<size_t>(interval_count_), width);
+        if (largest > 0) worst_error_ /= largest;
+        if (worst_error_ <= kTolerance || 2 * interval_count_ > kMostIntervals) break;
+        samples = interleave(samples, between, width);
+        interval_count_ *= 2;
+        step /= 2;
     }
     if (!(worst_error_ <= 1000 * kTolerance))
-        fail(Status::unsupported, "the radial functions of this model vary too fast for a table (error ", worst_error_, " with ", interval_count_, " intervals)");
+        fail(Status::unsupported, "the radial functions of this model vary too fast for a table (error ", worst_error_, " with ", interval_count_,
+             " intervals); exact radial functions can be asked for");
+    inverse_step_ = 1 / step;
+    coefficients_.resize_discard(2 * coefficients.size());
+    const size_t row_count = coefficients.size() / width;
+    for (size_t row = 0; row < row_count; ++row)
+        for (size_t c = 0; c < width; ++c) {
+            const double here = coefficients[row * width + c], next = row + 1 < row_count ? coefficients[(row + 1) * width + c] : here;
+            coefficients_[2 * row * width + c] = static_cast<Real>(here);
+            coefficients_[(2 * row + 1) * width + c] = static_cast<Real>(next - here);
+        }
 }
 
 template <class Real>
@@ -180,20 +165,6 @@ SplinePoint<Real> RadialTable<Real>::at(double distance) const {
         point.slope[t] = static_cast<Real>(-slopes_below * inverse_step_);
     }
     return point;
-}
-
-template <class Real>
-Real RadialTable<Real>::density(const SplinePoint<Real>& point) const {
-    Real sum = point.center[density_column_];
-    for (int t = 0; t < kSplineOrder; ++t) sum += point.value[t] * point.differences[t * point.stride + density_column_];
-    return sum;
-}
-
-template <class Real>
-Real RadialTable<Real>::density_slope(const SplinePoint<Real>& point) const {
-    Real sum = 0;
-    for (int t = 0; t < kSplineOrder; ++t) sum += point.slope[t] * point.differences[t * point.stride + density_column_];
-    return sum;
 }
 
 template class RadialTable<float>;

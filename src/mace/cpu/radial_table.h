@@ -10,29 +10,19 @@
 
 #include "core/buffer.h"
 #include "core/threads.h"
+#include "mace/cpu/edge_functions.h"
 #include "mace/cpu/kernel_table.h"
-#include "mace/weights.h"
 
 namespace mlff::mace::cpu {
-
-// Where the columns of a layer's functions are: the weights of each path, padded, then the density.
-struct RadialColumns {
-    std::vector<int> path;  // first column of each path
-    int density = -1;       // -1: this layer has none
-    int count = 0;          // padded
-};
 
 template <class Real>
 class RadialTable {
 public:
-    // The functions of one layer for one pair of elements. `lowest`: distances below are not in the table.
+    // The functions of one layer for one pair of elements, from `low` to the cutoff.
     // Throws Error{unsupported} if the error bound cannot be met with a table of sensible size.
-    RadialTable(const Weights& weights, const Interaction& interaction, const RadialColumns& columns, int sender_element, int receiver_element,
-                ThreadTeam& team);
+    RadialTable(const EdgeFunctions& functions, int column_count, double low, double cutoff, int sender_element, int receiver_element, ThreadTeam& team);
 
     SplinePoint<Real> at(double distance) const;
-    Real density(const SplinePoint<Real>& point) const;        // from the density column
-    Real density_slope(const SplinePoint<Real>& point) const;
 
     int interval_count() const { return interval_count_; }
     double worst_error() const { return worst_error_; }  // of a value, relative to the largest value
@@ -42,7 +32,6 @@ private:
     double inverse_step_ = 0;
     int interval_count_ = 0;
     int column_count_ = 0;
-    int density_column_ = -1;
     double worst_error_ = 0;
     Buffer<Real> coefficients_;  // [interval_count + 5][c, d][column_count]
 };

@@ -29,8 +29,7 @@ void append_input(const JointEmbedding::Input& input, const SystemView& system, 
 
 }  // namespace
 
-void compute_embedding(const Weights& weights, const SystemView& system, const std::vector<int>& elements,
-                       std::vector<double>& features) {
+void compute_embedding(const Weights& weights, const SystemView& system, std::span<const int> elements, std::vector<double>& features) {
     const auto channels = static_cast<size_t>(weights.channel_count);
     std::vector<double> common(channels, 0.0);
     if (weights.joint_embedding) {
@@ -47,30 +46,16 @@ void compute_embedding(const Weights& weights, const SystemView& system, const s
                 weights.node_embedding[static_cast<size_t>(elements[atom]) * channels + u] + common[u];
 }
 
-double embedding_energy(const Weights& weights, int head, const std::vector<int>& elements, const std::vector<double>& features) {
+double embedding_energy(const Weights& weights, int head, int element, const double* features) {
     if (!weights.embedding_readout) return 0;
-    const auto channels = static_cast<size_t>(weights.channel_count);
     std::vector<double> columns(static_cast<size_t>(weights.embedding_readout->out.dimension()));
-    double sum = 0;
-    for (size_t atom = 0; atom < elements.size(); ++atom) {
-        compute_linear(*weights.embedding_readout, elements[atom], features.data() + atom * channels, columns.data());
-        sum += columns[columns.size() == 1 ? 0 : static_cast<size_t>(head)];
-    }
-    return sum;
+    compute_linear(*weights.embedding_readout, element, features, columns.data());
+    return columns[columns.size() == 1 ? 0 : static_cast<size_t>(head)];
 }
 
-void write_energies(const Weights& weights, int head, const std::vector<int>& elements, const std::vector<double>& features,
-                    const std::vector<double>& interaction_energy, const Outputs& outputs) {
+double atom_energy(const Weights& weights, int head, int element, double interaction_energy) {
     const auto h = static_cast<size_t>(head);
-    const size_t element_count = weights.atomic_numbers.size();
-    double sum = embedding_energy(weights, head, elements, features);
-    for (size_t atom = 0; atom < elements.size(); ++atom) {
-        const double isolated = weights.atomic_energies[h * element_count + static_cast<size_t>(elements[atom])];
-        const double energy = isolated + (weights.scale[h] * interaction_energy[atom] + weights.shift[h]);
-        if (outputs.atom_energies) outputs.atom_energies[atom] = energy;
-        sum += energy;
-    }
-    if (outputs.energy) *outputs.energy = sum;
+    return weights.atomic_energies[h * weights.atomic_numbers.size() + static_cast<size_t>(element)] + (weights.scale[h] * interaction_energy + weights.shift[h]);
 }
 
 }  // namespace mlff::mace::reference

@@ -35,7 +35,8 @@ void ReferenceEvaluator::evaluate(const SystemView& system, const Edges& edges, 
     interaction_energy_.assign(elements_.size(), 0.0);
     compute_repulsion(team);
     compute_readouts(team);
-    write_energies(*weights_, head_, elements_, features_[0], interaction_energy_, outputs);
+    write_energies(outputs);
+    write_descriptors(outputs);
 
     if (!outputs.forces && !outputs.virial && !outputs.atom_virials) return;
     reverse_repulsion();
@@ -102,6 +103,30 @@ void ReferenceEvaluator::reverse_readouts(size_t layer, std::vector<double>& gra
             reverse_readout(readout, head_, features.data() + a * size, scale, gradient.data() + a * size);
         });
     }
+}
+
+void ReferenceEvaluator::write_energies(const Outputs& outputs) const {
+    double sum = 0;
+    for (size_t atom = 0; atom < elements_.size(); ++atom)
+        sum += embedding_energy(*weights_, head_, elements_[atom], features_[0].data() + atom * static_cast<size_t>(weights_->channel_count));
+    for (size_t atom = 0; atom < elements_.size(); ++atom) {
+        const double energy = atom_energy(*weights_, head_, elements_[atom], interaction_energy_[atom]);
+        if (outputs.atom_energies) outputs.atom_energies[atom] = energy;
+        sum += energy;
+    }
+    if (outputs.energy) *outputs.energy = sum;
+}
+
+void ReferenceEvaluator::write_descriptors(const Outputs& outputs) const {
+    if (!outputs.descriptors) return;
+    double* next = outputs.descriptors;
+    for (size_t atom = 0; atom < elements_.size(); ++atom)
+        for (size_t i = 0; i < weights_->layers.size(); ++i) {
+            const Irreps& irreps = weights_->layers[i].linear.out;
+            const double* features = features_[i + 1].data() + atom * static_cast<size_t>(irreps.dimension());
+            for (const IrrepBlock& block : irreps.blocks())
+                if (block.irrep.is_scalar()) next = std::copy_n(features + block.offset, block.multiplicity, next);
+        }
 }
 
 // From the last layer to the first. The features before the first layer do not depend on positions.

@@ -30,6 +30,8 @@ private:
     void reverse_repulsion();
     void reverse_readouts(size_t layer, std::vector<double>& gradient, ThreadTeam& team) const;
     void reverse_layers(ThreadTeam& team);
+    void write_energies(const Outputs& outputs) const;
+    void write_descriptors(const Outputs& outputs) const;
     void write_forces(const Outputs& outputs) const;
     void write_virials(const Outputs& outputs) const;
 

@@ -94,27 +94,29 @@ ValueAndSlope transform_distance(const RadialEmbedding& radial, int sender_eleme
     return {r, 1};
 }
 
+void bare_basis(const RadialEmbedding& radial, int sender_element, int receiver_element, double r, std::vector<ValueAndSlope>& basis) {
+    const ValueAndSlope x = transform_distance(radial, sender_element, receiver_element, r);
+    basis_functions(radial, x.value, basis);
+    for (ValueAndSlope& function : basis) function.slope *= x.slope;
+}
+
 void compute_radial(const RadialEmbedding& radial, int sender_element, int receiver_element, double r, double* basis,
                     double* cutoff) {
-    const double x = transform_distance(radial, sender_element, receiver_element, r).value;
     const double f = cutoff_function(radial.cutoff, r).value;
     std::vector<ValueAndSlope> functions;
-    basis_functions(radial, x, functions);
+    bare_basis(radial, sender_element, receiver_element, r, functions);
     for (size_t n = 0; n < functions.size(); ++n) basis[n] = functions[n].value * (radial.cutoff_in_basis ? f : 1);
     *cutoff = radial.cutoff_in_basis ? 1 : f;
 }
 
 double reverse_radial(const RadialEmbedding& radial, int sender_element, int receiver_element, double r,
                       const double* basis_gradient, double cutoff_gradient) {
-    const ValueAndSlope x = transform_distance(radial, sender_element, receiver_element, r);
     const ValueAndSlope f = cutoff_function(radial.cutoff, r);
     std::vector<ValueAndSlope> functions;
-    basis_functions(radial, x.value, functions);
+    bare_basis(radial, sender_element, receiver_element, r, functions);
     double sum = radial.cutoff_in_basis ? 0 : cutoff_gradient * f.slope;
-    for (size_t n = 0; n < functions.size(); ++n) {
-        const double slope = functions[n].slope * x.slope;
-        sum += basis_gradient[n] * (radial.cutoff_in_basis ? slope * f.value + functions[n].value * f.slope : slope);
-    }
+    for (size_t n = 0; n < functions.size(); ++n)
+        sum += basis_gradient[n] * (radial.cutoff_in_basis ? functions[n].slope * f.value + functions[n].value * f.slope : functions[n].slope);
     return sum;
 }
 

@@ -17,6 +17,9 @@ ValueAndSlope cutoff_function(const PolynomialCutoff& cutoff, double r);
 // x(r) for a pair of elements
 ValueAndSlope transform_distance(const RadialEmbedding& radial, int sender_element, int receiver_element, double r);
 
+// b_n(x(r)) without the cutoff, with slopes by r.
+void bare_basis(const RadialEmbedding& radial, int sender_element, int receiver_element, double r, std::vector<ValueAndSlope>& basis);
+
 // basis[n] = b_n(x(r)) f(r) and *cutoff = 1; with cutoff_in_basis false, basis[n] = b_n(x(r)) and *cutoff = f(r).
 void compute_radial(const RadialEmbedding& radial, int sender_element, int receiver_element, double r, double* basis,
                     double* cutoff);

@@ -16,7 +16,9 @@
 namespace mlff::mace::cpu {
 namespace {
 
-constexpr int kAtomsPerTile = 8;  // fixed: results do not depend on the number of threads
+// More atoms in a tile share what is loaded; fewer leave work for all threads. What an atom gets does not depend on its tile.
+constexpr int kAtomsPerTile = 8;  // at most
+int64_t atoms_per_tile(size_t atom_count) { return std::clamp<int64_t>(static_cast<int64_t>(atom_count) / 8, 1, kAtomsPerTile); }
 
 // Atoms of one element, next to each other in `order`.
 struct Tile {
@@ -110,11 +112,12 @@ private:
             if (first_of_element_[z] > 0) elements_present_.push_back(static_cast<int>(z) - 1);
             first_of_element_[z] += first_of_element_[z - 1];
         }
+        const int64_t tile_size = atoms_per_tile(atom_count());
         tiles_.clear();
         for (int element : elements_present_) {
             const int64_t end = first_of_element_[static_cast<size_t>(element) + 1];
-            for (int64_t at = first_of_element_[static_cast<size_t>(element)]; at < end; at += kAtomsPerTile)
-                tiles_.push_back({at, std::min(at + kAtomsPerTile, end), element});
+            for (int64_t at = first_of_element_[static_cast<size_t>(element)]; at < end; at += tile_size)
+                tiles_.push_back({at, std::min(at + tile_size, end), element});
         }
         order_.resize(edges_.elements.size());
         for (size_t atom = 0; atom < edges_.elements.size(); ++atom)

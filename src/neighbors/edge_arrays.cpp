@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "neighbors/reverse_edge.h"
 
 namespace mlff {
 namespace {
@@ -94,6 +95,7 @@ void EdgeArrays::count_edges(const PairList& pairs) {
 void EdgeArrays::find_reverse(int64_t atom_count, ThreadTeam& team) {
     constexpr int64_t kAtomsPerChunk = 128;
     reverse_.resize_discard(sender_.size());
+    const EdgeLists lists = {first_.data(), sender_.data(), shift_.data()};
     const auto find = [&](int64_t chunk, int) {
         const int64_t end = std::min(atom_count, (chunk + 1) * kAtomsPerChunk);
         for (int64_t receiver = chunk * kAtomsPerChunk; receiver < end; ++receiver)
@@ -101,35 +103,13 @@ void EdgeArrays::find_reverse(int64_t atom_count, ThreadTeam& team) {
                  edge < first_[static_cast<size_t>(receiver) + 1]; ++edge) {
                 const int64_t sender = sender_[static_cast<size_t>(edge)];
                 if (sender < receiver) continue;
-                const int64_t reverse = reverse_of(receiver, edge);
+                const int64_t reverse = find_reverse_edge(lists, receiver, edge);
+                if (reverse < 0) fail(Status::internal, "an edge has no reverse edge");
                 reverse_[static_cast<size_t>(edge)] = reverse;
                 if (sender > receiver) reverse_[static_cast<size_t>(reverse)] = edge;
             }
     };
     team.run((atom_count + kAtomsPerChunk - 1) / kAtomsPerChunk, std::ref(find));
-}
-
-// The search visits the bins around every atom in the same order, so that the reverse edge is near the mirrored
-// place in the list of the sender: looking outwards from there takes few steps.
-int64_t EdgeArrays::reverse_of(int64_t receiver, int64_t edge) const {
-    const auto is_reverse = [&](int64_t other) {
-        const int32_t* s = shift_.data() + 3 * edge;
-        const int32_t* t = shift_.data() + 3 * other;
-        return sender_[static_cast<size_t>(other)] == receiver && s[0] == -t[0] && s[1] == -t[1] && s[2] == -t[2];
-    };
-    const auto sender = static_cast<size_t>(sender_[static_cast<size_t>(edge)]);
-    const int64_t begin = first_[sender];
-    const int64_t end = first_[sender + 1];
-    const int64_t mirrored = end - 1 - (edge - first_[static_cast<size_t>(receiver)]);
-    int64_t low = std::clamp(mirrored, begin, end - 1);
-    int64_t high = low + 1;
-    while (low >= begin || high < end) {
-        if (low >= begin && is_reverse(low)) return low;
-        if (high < end && is_reverse(high)) return high;
-        --low;
-        ++high;
-    }
-    fail(Status::internal, "an edge has no reverse edge");
 }
 
 }  // namespace mlff

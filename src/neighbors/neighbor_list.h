@@ -28,6 +28,9 @@ struct NeighborOptions {
     bool want_reverse = false;  // not with `half`
 };
 
+// Throws Error{argument} for a cutoff or skin that makes no sense, or a half list with reverse edges.
+void check_options(const NeighborOptions& options);
+
 // Edges grouped by receiver: those of atom i are first[i] ... first[i + 1] - 1. The order within an atom
 // is fixed by the positions at the last search alone, not by the number of threads.
 struct Edges {

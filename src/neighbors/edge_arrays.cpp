@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "core/error.h"
-#include "neighbors/reverse_edge.h"
+#include "neighbors/mirrored_search.h"
 
 namespace mlff {
 namespace {
@@ -95,7 +95,6 @@ void EdgeArrays::count_edges(const PairList& pairs) {
 void EdgeArrays::find_reverse(int64_t atom_count, ThreadTeam& team) {
     constexpr int64_t kAtomsPerChunk = 128;
     reverse_.resize_discard(sender_.size());
-    const EdgeLists lists = {first_.data(), sender_.data(), shift_.data()};
     const auto find = [&](int64_t chunk, int) {
         const int64_t end = std::min(atom_count, (chunk + 1) * kAtomsPerChunk);
         for (int64_t receiver = chunk * kAtomsPerChunk; receiver < end; ++receiver)
@@ -103,13 +102,25 @@ void EdgeArrays::find_reverse(int64_t atom_count, ThreadTeam& team) {
                  edge < first_[static_cast<size_t>(receiver) + 1]; ++edge) {
                 const int64_t sender = sender_[static_cast<size_t>(edge)];
                 if (sender < receiver) continue;
-                const int64_t reverse = find_reverse_edge(lists, receiver, edge);
-                if (reverse < 0) fail(Status::internal, "an edge has no reverse edge");
+                const int64_t reverse = reverse_of(receiver, edge);
                 reverse_[static_cast<size_t>(edge)] = reverse;
                 if (sender > receiver) reverse_[static_cast<size_t>(reverse)] = edge;
             }
     };
     team.run((atom_count + kAtomsPerChunk - 1) / kAtomsPerChunk, std::ref(find));
+}
+
+int64_t EdgeArrays::reverse_of(int64_t receiver, int64_t edge) const {
+    const auto is_reverse = [&](int64_t other) {
+        const int32_t* s = shift_.data() + 3 * edge;
+        const int32_t* t = shift_.data() + 3 * other;
+        return sender_[static_cast<size_t>(other)] == receiver && s[0] == -t[0] && s[1] == -t[1] && s[2] == -t[2];
+    };
+    const auto sender = static_cast<size_t>(sender_[static_cast<size_t>(edge)]);
+    const int64_t found =
+        find_mirrored(first_[sender], first_[sender + 1], edge - first_[static_cast<size_t>(receiver)], is_reverse);
+    if (found < 0) fail(Status::internal, "an edge has no reverse edge");
+    return found;
 }
 
 }  // namespace mlff

@@ -19,6 +19,7 @@ public:
 private:
     void count_edges(const PairList& pairs);
     void find_reverse(int64_t atom_count, ThreadTeam& team);
+    int64_t reverse_of(int64_t receiver, int64_t edge) const;
 
     Buffer<int64_t> first_;
     Buffer<int32_t> sender_;

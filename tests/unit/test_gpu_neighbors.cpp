@@ -174,14 +174,13 @@ public:
     CapturedSteps(const CapturedSteps&) = delete;
     CapturedSteps& operator=(const CapturedSteps&) = delete;
     ~CapturedSteps() {
-        cudaGraphExecDestroy(steps_);
+        if (steps_) cudaGraphExecDestroy(steps_);
         cudaStreamDestroy(stream_);
     }
 
+    // Once.
     template <class Enqueue>
     void capture(const Enqueue& enqueue) {
-        require_success(cudaGraphExecDestroy(steps_));
-        steps_ = nullptr;
         cudaGraph_t graph = nullptr;
         require_success(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
         enqueue(stream_);
@@ -520,6 +519,18 @@ TEST_CASE("GPU: steps without the host, captured once in a graph and replayed") 
     CHECK(download(list.edges().report, 1).at(0).search_needed == 0);
     CHECK(sorted(list_edges(arrays_of(list.edges()), system.atom_count)) == sorted(expected_edges(atoms.view(), options)));
 
+    // Much too far: what is in the arrays is still safe to read.
+    for (double& coordinate : atoms.positions) coordinate += random.uniform(-3, 3);
+    positions.upload(atoms.positions);
+    steps.replay();
+    CHECK(download(list.edges().report, 1).at(0).search_needed == 1);
+    const Arrays<double> wrong = arrays_of(list.edges());
+    CHECK(wrong.first.back() == static_cast<int64_t>(wrong.sender.size()));
+    for (size_t edge = 0; edge < wrong.sender.size(); ++edge) {
+        REQUIRE((wrong.sender[edge] >= 0 && wrong.sender[edge] < system.atom_count));
+        REQUIRE((wrong.reverse[edge] >= 0 && wrong.reverse[edge] < wrong.first.back()));
+    }
+
     // Positions that are no numbers never count as near enough.
     atoms.positions[7] = std::numeric_limits<double>::quiet_NaN();
     positions.upload(atoms.positions);
@@ -628,6 +639,20 @@ TEST_CASE("GPU: a list recovers after a refusal") {
     CHECK(matches_oracle(list, good));
 }
 
+TEST_CASE("GPU: an error that the caller left behind is neither blamed on the list nor hidden") {
+    if (!has_gpu()) return;
+    Random random(16);
+    const Atoms atoms = liquid(random, 4);
+    const DevicePositions positions(atoms.positions);
+    SystemView system = atoms.view();
+    system.positions = positions.data();
+    GpuNeighborList<double> list(with_cutoff(4.0));
+    REQUIRE(cudaSetDevice(-1) != cudaSuccess);
+    list.update(system, nullptr);
+    CHECK(cudaGetLastError() != cudaSuccess);
+    CHECK(matches_oracle(list, atoms));
+}
+
 TEST_CASE("GPU: too little memory is an error that says how much, and the list works afterwards") {
     if (!has_gpu()) return;
     Random random(15);
@@ -642,7 +667,7 @@ TEST_CASE("GPU: too little memory is an error that says how much, and the list w
     void* ballast = nullptr;
     require_success(cudaMalloc(&ballast, free_bytes - left));
     const std::string message = message_of(Status::memory, [&] { update(list, large); });
-    CHECK(contains(message, "MiB free, but the edges need "));
+    CHECK(contains(message, "MiB free, but "));
     CHECK(list.edges() == GpuEdges<double>{});
     update(list, small);
     CHECK(matches_oracle(list, small));

@@ -10,8 +10,8 @@
 #include "core/error.h"
 #include "neighbors/displacements.h"
 #include "neighbors/lattice.h"
+#include "neighbors/mirrored_search.h"
 #include "neighbors/neighbor_list.h"
-#include "neighbors/reverse_edge.h"
 #include "neighbor_systems.h"
 
 using namespace mlff;
@@ -507,13 +507,17 @@ TEST_CASE("the two largest displacements do not depend on the order, and NaN for
     }
 }
 
-TEST_CASE("an edge without a reverse edge is noticed") {
-    const std::vector<int64_t> first = {0, 1, 2};
-    const std::vector<int32_t> sender = {1, 0};
-    std::vector<int32_t> shift = {1, 0, -2, -1, 0, 2};
-    const EdgeLists lists = {first.data(), sender.data(), shift.data()};
-    CHECK(find_reverse_edge(lists, 0, 0) == 1);
-    CHECK(find_reverse_edge(lists, 1, 1) == 0);
-    shift[5] = 1;
-    CHECK(find_reverse_edge(lists, 0, 0) == -1);
+TEST_CASE("looking outwards from the mirrored place finds what is there, and only that") {
+    for (int64_t length = 0; length < 7; ++length)
+        for (int64_t offset = 0; offset < 9; ++offset)
+            for (int64_t wanted = -2; wanted < length + 2; ++wanted) {
+                std::vector<int> looked(static_cast<size_t>(length));
+                const int64_t found = find_mirrored(100, 100 + length, offset, [&](int64_t place) {
+                    ++looked.at(static_cast<size_t>(place - 100));
+                    return place == 100 + wanted;
+                });
+                const bool is_there = wanted >= 0 && wanted < length;
+                CHECK(found == (is_there ? 100 + wanted : -1));
+                for (const int times : looked) CHECK((is_there ? times <= 1 : times == 1));
+            }
 }

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "neighbors/gpu/candidate_search.h"
 
-#include "neighbors/gpu/launch.cuh"
+#include "device/cuda_check.h"
+#include "neighbors/gpu/team.cuh"
+#include "neighbors/mirrored_search.h"
 #include "neighbors/neighbor_list.h"
 
 namespace mlff::cuda {
 namespace {
+
+// Many threads for each atom finish sooner where there are few atoms, few threads waste less where there are many.
+constexpr int64_t kManyAtoms = 20000;
+constexpr int kThreadsIfFew = 32;
+constexpr int kThreadsIfMany = 8;
+constexpr int kThreadsForReverse = 32;
 
 struct SearchView {
     BinnedAtoms atoms;
@@ -20,8 +28,10 @@ struct SearchView {
     bool half;
 };
 
-__device__ float3 image_translation(const Mat3& vectors, const std::array<int32_t, 3>& image) {
-    const Vec3 shift = shift_vector(vectors, image[0], image[1], image[2]);
+__device__ float3 image_translation(const Mat3& vectors, uint32_t image) {
+    if (image == pack_image(0, 0, 0)) return make_float3(0, 0, 0);
+    const auto number = unpack_image(image);
+    const Vec3 shift = shift_vector(vectors, number[0], number[1], number[2]);
     return make_float3(static_cast<float>(shift[0]), static_cast<float>(shift[1]), static_cast<float>(shift[2]));
 }
 
@@ -33,29 +43,33 @@ __device__ bool is_near(const float4& receiver, const float4& sender, const floa
     return (x * x + y * y) + z * z < surely_beyond;
 }
 
+__device__ bool is_candidate(const SearchView& view, int64_t receiver, const float4& at, int32_t sender, uint32_t image,
+                             const float3& translation) {
+    if (sender == receiver && image == pack_image(0, 0, 0)) return false;
+    if (!is_near(at, view.place[sender], translation, view.surely_beyond)) return false;
+    return !view.half || is_in_half_list(view.sites[receiver].atom, view.sites[sender].atom, unpack_image(image));
+}
+
 // Launch: one team for each sorted atom, which looks at the runs of atoms in the bins around it, in the order of the
 // stencil. The first pass counts, the second writes from first[receiver] on.
-template <bool kFill>
-__global__ void __launch_bounds__(kBlockThreads) search_around(SearchView view, int32_t* count, const int64_t* first, Candidate* found) {
-    const Team team;
+template <int kTeamThreads, bool kFill>
+__global__ void __launch_bounds__(kBlockThreads)
+    search_around(SearchView view, int32_t* count, const int64_t* first, Candidate* found) {
+    const Team<kTeamThreads> team;
     const int64_t receiver = team.atom();
     if (receiver >= view.atom_count) return;
     const float4 at = view.place[receiver];
-    const uint32_t home = pack_image(0, 0, 0);
     const BinRange around = bin_range(view.atoms, view.bin[receiver], view.bin[receiver]);
     int64_t kept = kFill ? first[receiver] : 0;
     for (int32_t row = 0; row < view.stencil_rows; ++row) {
         RunCursor cursor(view.atoms, around, view.stencil[row]);
         for (CandidateRun run; cursor.next(run);) {
-            const auto image = unpack_image(run.image);
-            const float3 translation = image_translation(view.lattice_vectors, image);
+            const float3 translation = image_translation(view.lattice_vectors, run.image);
             for (int32_t begin = run.begin; begin < run.end; begin += kTeamThreads) {
                 const int32_t sender = begin + team.rank();
-                bool keep = sender < run.end && (run.image != home || sender != receiver) &&
-                            is_near(at, view.place[sender], translation, view.surely_beyond);
-                if (keep && view.half)
-                    keep = is_in_half_list(view.sites[receiver].atom, view.sites[sender].atom, image);
-                const Team::Kept place = team.count_kept(keep);
+                const bool keep =
+                    sender < run.end && is_candidate(view, receiver, at, sender, run.image, translation);
+                const typename Team<kTeamThreads>::Kept place = team.count_kept(keep);
                 if (kFill && keep) found[kept + place.before] = {sender, run.image};
                 kept += place.total;
             }
@@ -64,15 +78,52 @@ __global__ void __launch_bounds__(kBlockThreads) search_around(SearchView view, 
     if (!kFill && team.rank() == 0) count[receiver] = static_cast<int32_t>(kept);
 }
 
+template <bool kFill>
+void launch_search(const SearchView& view, int32_t* count, const int64_t* first, Candidate* found, cudaStream_t stream) {
+    const bool many = view.atom_count >= kManyAtoms;
+    launch(kFill ? "finding neighbours" : "counting neighbours",
+           many ? search_around<kThreadsIfMany, kFill> : search_around<kThreadsIfFew, kFill>,
+           many ? Team<kThreadsIfMany>::blocks(view.atom_count) : Team<kThreadsIfFew>::blocks(view.atom_count),
+           kBlockThreads, stream, view, count, first, found);
+}
+
+struct IsCandidate {
+    const Candidate* candidates;
+    Candidate wanted;
+    MLFF_HOST_DEVICE bool operator()(int64_t place) const {
+        const Candidate found = candidates[place];
+        return found.sender == wanted.sender && found.image == wanted.image;
+    }
+};
+
+// Launch: one team for each sorted atom; each thread follows one candidate at a time.
+__global__ void __launch_bounds__(kBlockThreads)
+    find_reverse(const int64_t* first, const Candidate* candidates, int64_t atom_count, int32_t* reverse) {
+    const Team<kThreadsForReverse> team;
+    const int64_t receiver = team.atom();
+    if (receiver >= atom_count) return;
+    const int64_t begin = first[receiver];
+    for (int64_t place = begin + team.rank(); place < first[receiver + 1]; place += kThreadsForReverse) {
+        const Candidate candidate = candidates[place];
+        const auto image = unpack_image(candidate.image);
+        const IsCandidate is_reverse = {
+            candidates, {static_cast<int32_t>(receiver), pack_image(-image[0], -image[1], -image[2])}};
+        const int64_t sender_begin = first[candidate.sender];
+        const int64_t found = find_mirrored(sender_begin, first[candidate.sender + 1], place - begin, is_reverse);
+        reverse[place] = found < 0 ? -1 : static_cast<int32_t>(found - sender_begin);
+    }
+}
+
 }  // namespace
 
-void CandidateSearch::find(const SortedSites& sites, bool half, cudaStream_t stream) {
+void CandidateSearch::find(const SortedSites& sites, bool half, bool want_reverse, cudaStream_t stream) {
     const int64_t atoms = sites.atom_count();
     make_stencil(sites.grid(), stencil_);
     const auto rows = static_cast<int64_t>(stencil_.size());
     device_stencil_.resize_discard(rows, "the bins around an atom");
     check(cudaMemcpyAsync(device_stencil_.data(), stencil_.data(), stencil_.size() * sizeof(StencilRow),
-                          cudaMemcpyHostToDevice, stream), "copying the stencil");
+                          cudaMemcpyHostToDevice, stream),
+          "copying the stencil");
     const SearchView view = {sites.binned(), sites.sites(), sites.bin(), sites.place(), atoms,
                              sites.grid().lattice.vectors, device_stencil_.data(), static_cast<int32_t>(rows),
                              sites.grid().surely_beyond(), half};
@@ -80,13 +131,14 @@ void CandidateSearch::find(const SortedSites& sites, bool half, cudaStream_t str
     count_.resize_discard(atoms + 1, "counts of neighbours");
     first_.resize_discard(atoms + 1, "counts of neighbours");
     check(cudaMemsetAsync(count_.data() + atoms, 0, sizeof(int32_t), stream), "clearing a count");
-    const unsigned blocks = team_blocks_for(atoms);
-    search_around<false><<<blocks, kBlockThreads, 0, stream>>>(view, count_.data(), nullptr, nullptr);
-    check_launch("counting neighbours");
+    launch_search<false>(view, count_.data(), nullptr, nullptr, stream);
     scan_.run(count_.data(), atoms + 1, first_.data(), stream);
     candidates_.resize_discard(total_.read(first_.data() + atoms, stream), "candidate neighbours");
-    search_around<true><<<blocks, kBlockThreads, 0, stream>>>(view, nullptr, first_.data(), candidates_.data());
-    check_launch("finding neighbours");
+    launch_search<true>(view, nullptr, first_.data(), candidates_.data(), stream);
+    if (!want_reverse) return;
+    reverse_.resize_discard(candidates_.size(), "candidate neighbours");
+    launch("finding reverse edges", find_reverse, Team<kThreadsForReverse>::blocks(atoms), kBlockThreads, stream, first_.data(),
+           candidates_.data(), atoms, reverse_.data());
 }
 
 }  // namespace mlff::cuda

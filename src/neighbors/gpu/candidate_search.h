@@ -21,12 +21,15 @@ struct Candidate {
 
 class CandidateSearch {
 public:
-    // By count, scan and fill. `half` as in NeighborOptions. Waits for the stream once.
-    void find(const SortedSites& sites, bool half, cudaStream_t stream);
+    // By count, scan and fill. `half` and `want_reverse` as in NeighborOptions. Waits for the stream once.
+    void find(const SortedSites& sites, bool half, bool want_reverse, cudaStream_t stream);
 
     int64_t total() const { return candidates_.size(); }
     const int64_t* first() const { return first_.data(); }              // [sorted atom + 1]
     const Candidate* candidates() const { return candidates_.data(); }  // in the order of the CPU's search
+    // [candidate]: which of the sender's candidates is the same pair. Every pair within the reach has one; of those barely
+    // beyond, rounding may have left out an end, which gives -1.
+    const int32_t* reverse() const { return reverse_.data(); }
 
 private:
     std::vector<StencilRow> stencil_;
@@ -34,6 +37,7 @@ private:
     DeviceBuffer<int32_t> count_;  // [sorted atom + 1], the last is 0
     DeviceBuffer<int64_t> first_;
     DeviceBuffer<Candidate> candidates_;
+    DeviceBuffer<int32_t> reverse_;
     PinnedValue<int64_t> total_;
     ExclusiveScan scan_;
 };

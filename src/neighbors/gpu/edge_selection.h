@@ -22,20 +22,22 @@ struct Selection {
     Mat3 cell{};
     double cutoff = 0;
     double skin = 0;
-    Site* sites = nullptr;                           // [sorted atom]
-    const double* searched = nullptr;                // [atom][3], the positions of the search
-    const int64_t* candidate_first = nullptr;        // [sorted atom + 1]
-    const Candidate* candidates = nullptr;
-    LargestDisplacements* displacements = nullptr;   // [kMostReductionBlocks + 1], the last is the result
-    int32_t* count = nullptr;                        // [atom + 1], the last is 0
+    Site* sites = nullptr;                          // [sorted atom]
+    const double* searched = nullptr;               // [atom][3], the positions of the search
+    const int64_t* candidate_first = nullptr;       // [sorted atom + 1]
+    const Candidate* candidates = nullptr;          // [candidate]
+    const int32_t* candidate_reverse = nullptr;     // [candidate], as CandidateSearch::reverse
+    LargestDisplacements* displacements = nullptr;  // [kMostReductionBlocks + 1], the last is the result
+    int32_t* count = nullptr;                       // [atom + 1], the last is 0
+    int32_t* edge_of_candidate = nullptr;           // [candidate], among the edges of its atom; -1 if it is beyond the cutoff
 
     GpuNeighborReport* report = nullptr;
-    int64_t* first = nullptr;     // [atom + 1]
-    int32_t* sender = nullptr;    // [candidate], like all that follow
-    int32_t* shift = nullptr;     // [candidate][3]
-    Real* vector = nullptr;       // [candidate][3]
-    Real* distance = nullptr;     // [candidate]
-    int64_t* reverse = nullptr;   // [candidate]
+    int64_t* first = nullptr;    // [atom + 1]
+    int32_t* sender = nullptr;   // [candidate], like all that follow; null if not wanted
+    int32_t* shift = nullptr;    // [candidate][3]
+    Real* vector = nullptr;      // [candidate][3]
+    Real* distance = nullptr;    // [candidate]
+    int64_t* reverse = nullptr;  // [candidate]
 
     bool operator==(const Selection&) const = default;
 };
@@ -46,6 +48,6 @@ void move_sites(const Selection<Real>& selection, const double* positions, cudaS
 
 // Fills the edges and the report. The order of the candidates is kept.
 template <class Real>
-void select_edges(const Selection<Real>& selection, ExclusiveScan& scan, cudaStream_t stream);
+void select_edges(const Selection<Real>& selection, const ExclusiveScan& scan, cudaStream_t stream);
 
 }  // namespace mlff::cuda

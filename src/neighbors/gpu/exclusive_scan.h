@@ -3,24 +3,24 @@
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
 #include <cstdint>
 
 #include "device/device_buffer.h"
 
 namespace mlff::cuda {
 
-// sums[i] = counts[0] + ... + counts[i - 1], exactly. Allocates when `count` is larger than ever before.
+// sums[i] = counts[0] + ... + counts[i - 1] for i < count. Allocates nothing after the constructor.
 class ExclusiveScan {
 public:
-    void run(const int32_t* counts, int64_t count, int32_t* sums, cudaStream_t stream);
-    void run(const int32_t* counts, int64_t count, int64_t* sums, cudaStream_t stream);
+    ExclusiveScan();
+    void run(const int32_t* counts, int64_t count, int32_t* sums, cudaStream_t stream) const;
+    void run(const int32_t* counts, int64_t count, int64_t* sums, cudaStream_t stream) const;
 
 private:
     template <class Sum>
-    void scan(const int32_t* counts, int64_t count, Sum* sums, cudaStream_t stream);
+    void scan(const int32_t* counts, int64_t count, Sum* sums, cudaStream_t stream) const;
 
-    DeviceBuffer<std::byte> scratch_;
+    DeviceBuffer<int64_t> chunk_totals_;
 };
 
 }  // namespace mlff::cuda

@@ -40,9 +40,10 @@ struct GpuNeighborList<Real>::State {
 
     SortedSites sites;
     CandidateSearch candidates;
-    ExclusiveScan scan;  // only for steps, so that its memory stays as long as the number of atoms does
+    ExclusiveScan scan;
     DeviceBuffer<LargestDisplacements> displacements;
     DeviceBuffer<int32_t> count;
+    DeviceBuffer<int32_t> edge_of_candidate;
     DeviceBuffer<GpuNeighborReport> device_report;
     PinnedValue<GpuNeighborReport> host_report;
     DeviceBuffer<int64_t> first;
@@ -78,8 +79,8 @@ void GpuNeighborList<Real>::State::search(const SystemView& system, cudaStream_t
     resize_edges(system.atom_count, stream);
     const Selection<Real> before = selection;
     selection = {system.atom_count, system.cell, options.cutoff, options.skin, sites.sites(), searched_positions.data(),
-                 candidates.first(), candidates.candidates(), displacements.data(), count.data(), device_report.data(),
-                 first.data(), sender.data(), shift.data(), vector.data(), distance.data(), reverse.data()};
+                 candidates.first(), candidates.candidates(), candidates.reverse(), displacements.data(), count.data(),
+                 edge_of_candidate.data(), device_report.data(), first.data(), sender.data(), shift.data(), vector.data(), distance.data(), reverse.data()};
     if (!(selection == before)) ++generation;
 
     // Nothing has moved yet.
@@ -99,7 +100,7 @@ void GpuNeighborList<Real>::State::search(const SystemView& system, cudaStream_t
 template <class Real>
 void GpuNeighborList<Real>::State::find_candidates(const SystemView& system, cudaStream_t stream) {
     sites.build(system, options.cutoff + options.skin, stream);
-    candidates.find(sites, options.half, stream);
+    candidates.find(sites, options.half, options.want_reverse, stream);
     if (!(options.skin > 0)) return;
     searched_positions.resize_discard(3 * system.atom_count, "positions");
     check(cudaMemcpyAsync(searched_positions.data(), system.positions,
@@ -118,7 +119,9 @@ void GpuNeighborList<Real>::State::resize_edges(int64_t atom_count, cudaStream_t
     if (options.want_shifts || options.want_reverse) shift.resize_discard(3 * capacity, kPurpose);
     if (options.want_vectors) vector.resize_discard(3 * capacity, kPurpose);
     if (options.want_distances) distance.resize_discard(capacity, kPurpose);
-    if (options.want_reverse) reverse.resize_discard(capacity, kPurpose);
+    if (!options.want_reverse) return;
+    reverse.resize_discard(capacity, kPurpose);
+    edge_of_candidate.resize_discard(capacity, kPurpose);
 }
 
 template <class Real>
@@ -157,6 +160,7 @@ void GpuNeighborList<Real>::update(const SystemView& system, void* stream) {
         state.was_reused = state.report.search_needed == 0;
     }
     if (!state.was_reused) {
+        state.report = {};
         state.search(system, cuda_stream);
         state.report = state.host_report.read(state.device_report.data(), cuda_stream);
     }

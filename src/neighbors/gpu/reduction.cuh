@@ -42,9 +42,9 @@ template <class Sum, class Source>
 void reduce(const Source& source, int64_t count, Sum* sums, cudaStream_t stream) {
     const int64_t wanted = (count + kReductionThreads - 1) / kReductionThreads;
     const int64_t blocks = std::clamp<int64_t>(wanted, 1, kMostReductionBlocks);
-    reduce_block<Sum><<<static_cast<unsigned>(blocks), kReductionThreads, 0, stream>>>(source, count, sums);
-    reduce_block<Sum><<<1, kReductionThreads, 0, stream>>>(PartialSums<Sum>{sums}, blocks, sums + kMostReductionBlocks);
-    check_launch("a reduction");
+    launch("a reduction", reduce_block<Sum, Source>, blocks, kReductionThreads, stream, source, count, sums);
+    launch("a reduction", reduce_block<Sum, PartialSums<Sum>>, 1, kReductionThreads, stream, PartialSums<Sum>{sums}, blocks,
+           sums + kMostReductionBlocks);
 }
 
 }  // namespace mlff::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "neighbors/gpu/sorted_sites.h"
 
-#include "neighbors/gpu/launch.cuh"
+#include "neighbors/gpu/team.cuh"
 
 namespace mlff::cuda {
 namespace {
@@ -89,16 +89,14 @@ void SortedSites::sort_atoms(const SystemView& system, cudaStream_t stream) {
     place_.resize_discard(atoms, kPurpose);
 
     check(cudaMemsetAsync(count_.data(), 0, static_cast<size_t>(bins + 1) * sizeof(int32_t), stream), "clearing counts");
-    const unsigned blocks = blocks_for(atoms);
-    count_bins<<<blocks, kBlockThreads, 0, stream>>>(grid_, system.positions, atoms, unsorted_bin_.data(), count_.data());
-    check_launch("counting atoms in bins");
+    const int64_t blocks = blocks_for(atoms);
+    launch("counting atoms in bins", count_bins, blocks, kBlockThreads, stream, grid_, system.positions, atoms,
+           unsorted_bin_.data(), count_.data());
     scan_.run(count_.data(), bins + 1, first_in_bin_.data(), stream);
-    collect_atoms<<<blocks, kBlockThreads, 0, stream>>>(unsorted_bin_.data(), first_in_bin_.data(), atoms, count_.data(),
-                                                        atom_of_slot_.data());
-    place_atoms<<<blocks, kBlockThreads, 0, stream>>>(grid_, system.positions, atoms, unsorted_bin_.data(),
-                                                      first_in_bin_.data(), atom_of_slot_.data(),
-                                                      {sites_.data(), bin_.data(), place_.data()});
-    check_launch("sorting atoms");
+    launch("sorting atoms", collect_atoms, blocks, kBlockThreads, stream, unsorted_bin_.data(), first_in_bin_.data(), atoms,
+           count_.data(), atom_of_slot_.data());
+    launch("sorting atoms", place_atoms, blocks, kBlockThreads, stream, grid_, system.positions, atoms, unsorted_bin_.data(),
+           first_in_bin_.data(), atom_of_slot_.data(), PlacedAtoms{sites_.data(), bin_.data(), place_.data()});
 }
 
 }  // namespace mlff::cuda

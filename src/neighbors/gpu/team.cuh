@@ -10,18 +10,19 @@
 namespace mlff::cuda {
 
 constexpr int kBlockThreads = 128;
-constexpr int kTeamThreads = 8;
 
-inline unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + kBlockThreads - 1) / kBlockThreads); }
-inline unsigned team_blocks_for(int64_t atoms) { return blocks_for(kTeamThreads * atoms); }
+inline int64_t blocks_for(int64_t threads) { return (threads + kBlockThreads - 1) / kBlockThreads; }
 
 __device__ inline int64_t thread_index() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 
 // The threads that share one atom. They look at consecutive items, and those that keep theirs write them one after the
 // other, so that the order of the items is kept.
+template <int kThreads>
 class Team {
 public:
-    __device__ int64_t atom() const { return thread_index() / kTeamThreads; }
+    static int64_t blocks(int64_t atoms) { return blocks_for(kThreads * atoms); }
+
+    __device__ int64_t atom() const { return thread_index() / kThreads; }
     __device__ int rank() const { return static_cast<int>(tile_.thread_rank()); }
 
     struct Kept {
@@ -35,8 +36,8 @@ public:
     }
 
 private:
-    cooperative_groups::thread_block_tile<kTeamThreads> tile_ =
-        cooperative_groups::tiled_partition<kTeamThreads>(cooperative_groups::this_thread_block());
+    cooperative_groups::thread_block_tile<kThreads> tile_ =
+        cooperative_groups::tiled_partition<kThreads>(cooperative_groups::this_thread_block());
 };
 
 }  // namespace mlff::cuda

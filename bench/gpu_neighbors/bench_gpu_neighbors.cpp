@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Times neighbour lists of water boxes on the GPU and prints JSON.
 //
-//   bench_gpu_neighbors [largest number of atoms]
+//   mlff_bench_gpu_neighbors [largest number of atoms]
 //
 // "search": update() without skin, a search every time, host round trips included.
 // "reuse": a step with candidates from a search with a skin, replayed as a CUDA graph and as plain launches.
@@ -59,8 +59,9 @@ std::vector<double> water_box(int per_edge) {
         for (size_t k = 0; k < 3; ++k) oxygen[k] = kSpacing * cell[k] + 0.1 * normal(generator);
         for (const int side : {0, 1, -1})
             for (size_t k = 0; k < 3; ++k)
-                positions.push_back(oxygen[k] + (side == 0 ? 0 : bond * (std::cos(half_angle) * along[k] +
-                                                                         side * std::sin(half_angle) * across[k] / length)));
+                positions.push_back(oxygen[k] + (side == 0 ? 0
+                                                           : bond * (std::cos(half_angle) * along[k] +
+                                                                     side * std::sin(half_angle) * across[k] / length)));
     }
     return positions;
 }
@@ -154,8 +155,7 @@ json measure(const SystemView& box, const ShakenPositions& positions, const Arra
     GpuNeighborList<Real> list(options_for<Real>(arrays, kSkin));
     list.update(at(0), stream);
     result["candidates"] = list.edges().edge_capacity;
-    result["reuse_launches"] =
-        time_steps(box.atom_count, stream, [&](int k) { list.enqueue_reuse(positions[k], stream); });
+    result["reuse_launches"] = time_steps(box.atom_count, stream, [&](int k) { list.enqueue_reuse(positions[k], stream); });
     std::array<cudaGraphExec_t, kPositionSets> graphs{};
     for (int k = 0; k < kPositionSets; ++k) {
         cudaGraph_t graph = nullptr;
@@ -165,9 +165,8 @@ json measure(const SystemView& box, const ShakenPositions& positions, const Arra
         require(cudaGraphInstantiate(&graphs[static_cast<size_t>(k)], graph, 0));
         require(cudaGraphDestroy(graph));
     }
-    result["reuse_graph"] = time_steps(box.atom_count, stream, [&](int k) {
-        require(cudaGraphLaunch(graphs[static_cast<size_t>(k % kPositionSets)], stream));
-    });
+    result["reuse_graph"] = time_steps(
+        box.atom_count, stream, [&](int k) { require(cudaGraphLaunch(graphs[static_cast<size_t>(k % kPositionSets)], stream)); });
     for (cudaGraphExec_t graph : graphs) require(cudaGraphExecDestroy(graph));
     GpuNeighborReport report;
     require(cudaMemcpy(&report, list.edges().report, sizeof report, cudaMemcpyDeviceToHost));
@@ -178,8 +177,10 @@ json measure(const SystemView& box, const ShakenPositions& positions, const Arra
 // Driver, clocks and power as nvidia-smi gives them, right after the largest box.
 std::string gpu_state() {
     std::string text;
-    FILE* pipe = popen("nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.draw,temperature.gpu "
-                       "--format=csv,noheader 2>/dev/null", "r");
+    FILE* pipe = popen(
+        "nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.draw,temperature.gpu "
+        "--format=csv,noheader 2>/dev/null",
+        "r");
     if (!pipe) return text;
     for (int letter; (letter = std::fgetc(pipe)) != EOF && letter != '\n';) text.push_back(static_cast<char>(letter));
     pclose(pipe);
@@ -194,12 +195,8 @@ void run(int64_t largest) {
     require(cudaRuntimeGetVersion(&runtime));
     cudaStream_t stream = nullptr;
     require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    json report = {{"gpu", properties.name},
-                   {"cuda_driver", driver},
-                   {"cuda_runtime", runtime},
-                   {"state_before", gpu_state()},
-                   {"cutoff_angstrom", kCutoff},
-                   {"skin_angstrom", kSkin},
+    json report = {{"gpu", properties.name},      {"cuda_driver", driver},      {"cuda_runtime", runtime},
+                   {"state_before", gpu_state()}, {"cutoff_angstrom", kCutoff}, {"skin_angstrom", kSkin},
                    {"results", json::array()}};
     for (const int per_edge : {4, 8, 16, 32, 55}) {
         const std::vector<double> positions = water_box(per_edge);

@@ -60,8 +60,8 @@ private:
         size_t free_bytes = 0;
         size_t total_bytes = 0;
         cudaMemGetInfo(&free_bytes, &total_bytes);
-        fail(Status::memory, "the GPU has ", free_bytes >> 20, " MiB of ", total_bytes >> 20, " MiB free, but ", purpose, " need ",
-             static_cast<double>(count) * sizeof(T) / (1 << 20), " MiB");
+        fail(Status::memory, "the GPU has ", free_bytes >> 20, " MiB of ", total_bytes >> 20, " MiB free, but ", purpose,
+             " need ", static_cast<double>(count) * sizeof(T) / (1 << 20), " MiB");
     }
 
     T* data_ = nullptr;

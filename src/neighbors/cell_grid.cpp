@@ -8,9 +8,9 @@
 namespace mlff {
 namespace {
 
-constexpr double kMostNeighbors = 1e6;   // estimated, of one atom
-constexpr double kBinsPerAtom = 2;       // bounds the memory for boxes that are mostly empty
-constexpr double kMostBins = 2e9;        // counted by int32
+constexpr double kMostNeighbors = 1e6;  // estimated, of one atom
+constexpr double kBinsPerAtom = 2;      // bounds the memory for boxes that are mostly empty
+constexpr double kMostBins = 2e9;       // counted by int32
 // Direction 0 is binned finely, because there a range of bins costs no more than one bin.
 constexpr std::array<double, 3> kBinsPerReach = {8, 2, 1};
 
@@ -37,8 +37,7 @@ void place_grid(const AtomSurvey& survey, int64_t atom_count, CellGrid& grid) {
     }
     for (size_t axis = 0; axis < 3; ++axis) {
         grid.middle[axis] = 0;
-        for (size_t k = 0; k < 3; ++k)
-            grid.middle[axis] += (grid.origin[k] + grid.length[k] / 2) * grid.lattice.vectors[k][axis];
+        for (size_t k = 0; k < 3; ++k) grid.middle[axis] += (grid.origin[k] + grid.length[k] / 2) * grid.lattice.vectors[k][axis];
     }
 }
 
@@ -111,15 +110,14 @@ float CellGrid::surely_beyond() const {
 void check_atom_count(int64_t atom_count) {
     if (atom_count < 0) fail(Status::argument, "the system has ", atom_count, " atoms");
     if (atom_count > std::numeric_limits<int32_t>::max())
-        fail(Status::system, "the system has ", atom_count, " atoms, the limit is ",
-             std::numeric_limits<int32_t>::max());
+        fail(Status::system, "the system has ", atom_count, " atoms, the limit is ", std::numeric_limits<int32_t>::max());
 }
 
 void refuse_atom(int64_t atom, const double* at) {
     if (!std::isfinite(at[0]) || !std::isfinite(at[1]) || !std::isfinite(at[2]))
         fail(Status::system, "the position of atom ", atom, " is not finite");
-    fail(Status::system, "atom ", atom, " at (", at[0], ", ", at[1], ", ", at[2],
-         ") angstrom is too far away: the limits are ", kFarthestAtom, " angstrom and ", kMostWraps, " cells");
+    fail(Status::system, "atom ", atom, " at (", at[0], ", ", at[1], ", ", at[2], ") angstrom is too far away: the limits are ",
+         kFarthestAtom, " angstrom and ", kMostWraps, " cells");
 }
 
 CellGrid choose_grid(const Lattice& lattice, const AtomSurvey& survey, int64_t atom_count, double search_reach) {

@@ -6,7 +6,6 @@
 #include <functional>
 
 #include "core/error.h"
-#include "neighbors/mirrored_search.h"
 
 namespace mlff {
 namespace {
@@ -110,6 +109,8 @@ void EdgeArrays::find_reverse(int64_t atom_count, ThreadTeam& team) {
     team.run((atom_count + kAtomsPerChunk - 1) / kAtomsPerChunk, std::ref(find));
 }
 
+// The search visits the bins around every atom in the same order, so that the reverse edge is near the mirrored
+// place in the list of the sender: looking outwards from there takes few steps.
 int64_t EdgeArrays::reverse_of(int64_t receiver, int64_t edge) const {
     const auto is_reverse = [&](int64_t other) {
         const int32_t* s = shift_.data() + 3 * edge;
@@ -117,10 +118,18 @@ int64_t EdgeArrays::reverse_of(int64_t receiver, int64_t edge) const {
         return sender_[static_cast<size_t>(other)] == receiver && s[0] == -t[0] && s[1] == -t[1] && s[2] == -t[2];
     };
     const auto sender = static_cast<size_t>(sender_[static_cast<size_t>(edge)]);
-    const int64_t found =
-        find_mirrored(first_[sender], first_[sender + 1], edge - first_[static_cast<size_t>(receiver)], is_reverse);
-    if (found < 0) fail(Status::internal, "an edge has no reverse edge");
-    return found;
+    const int64_t begin = first_[sender];
+    const int64_t end = first_[sender + 1];
+    const int64_t mirrored = end - 1 - (edge - first_[static_cast<size_t>(receiver)]);
+    int64_t low = std::clamp(mirrored, begin, end - 1);
+    int64_t high = low + 1;
+    while (low >= begin || high < end) {
+        if (low >= begin && is_reverse(low)) return low;
+        if (high < end && is_reverse(high)) return high;
+        --low;
+        ++high;
+    }
+    fail(Status::internal, "an edge has no reverse edge");
 }
 
 }  // namespace mlff

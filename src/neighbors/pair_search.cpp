@@ -84,7 +84,8 @@ private:
 
     void collect_runs(int64_t begin, int64_t end) {
         const BinnedAtoms atoms = {cells_.grid.bin_count, cells_.grid.lattice.periodic, cells_.first_in_bin.data()};
-        const BinRange around = bin_range(atoms, cells_.bin[static_cast<size_t>(begin)], cells_.bin[static_cast<size_t>(end - 1)]);
+        const BinRange around =
+            bin_range(atoms, cells_.bin[static_cast<size_t>(begin)], cells_.bin[static_cast<size_t>(end - 1)]);
         scratch_.runs.clear();
         for (const StencilRow& row : stencil_) {
             RunCursor cursor(atoms, around, row);

@@ -14,8 +14,7 @@ namespace mlff {
 
 // Three image numbers, each within +-kMostImages and a little more, in 30 bits.
 MLFF_HOST_DEVICE inline uint32_t pack_image(int q0, int q1, int q2) {
-    return static_cast<uint32_t>(q0 + 512) | static_cast<uint32_t>(q1 + 512) << 10 |
-           static_cast<uint32_t>(q2 + 512) << 20;
+    return static_cast<uint32_t>(q0 + 512) | static_cast<uint32_t>(q1 + 512) << 10 | static_cast<uint32_t>(q2 + 512) << 20;
 }
 MLFF_HOST_DEVICE inline std::array<int32_t, 3> unpack_image(uint32_t image) {
     return {static_cast<int32_t>(image & 1023) - 512, static_cast<int32_t>(image >> 10 & 1023) - 512,

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@
 #include "neighbors/gpu/gpu_neighbor_list.h"
 #ifdef MLFF_HAS_CUDA
 #include <cuda_runtime.h>
+
+#include "device/device_buffer.h"
+#include "neighbors/gpu/exclusive_scan.h"
 #endif
 
 using namespace mlff;
@@ -69,8 +73,7 @@ public:
             size_ = positions.size();
             if (size_ > 0) require_success(cudaMalloc(&data_, size_ * sizeof(double)));
         }
-        if (size_ > 0)
-            require_success(cudaMemcpy(data_, positions.data(), size_ * sizeof(double), cudaMemcpyHostToDevice));
+        if (size_ > 0) require_success(cudaMemcpy(data_, positions.data(), size_ * sizeof(double), cudaMemcpyHostToDevice));
     }
     const double* data() const { return data_; }
 
@@ -90,8 +93,7 @@ void update(GpuNeighborList<Real>& list, const Atoms& atoms) {
 template <class T>
 std::vector<T> download(const T* data, int64_t count) {
     std::vector<T> host(static_cast<size_t>(data ? count : 0));
-    if (!host.empty())
-        require_success(cudaMemcpy(host.data(), data, host.size() * sizeof(T), cudaMemcpyDeviceToHost));
+    if (!host.empty()) require_success(cudaMemcpy(host.data(), data, host.size() * sizeof(T), cudaMemcpyDeviceToHost));
     return host;
 }
 
@@ -111,8 +113,8 @@ template <class Real>
 Arrays<Real> arrays_of(const GpuEdges<Real>& edges) {
     const int64_t count = download(edges.report, 1).at(0).edge_count;
     REQUIRE(count <= edges.edge_capacity);
-    return {download(edges.first, edges.atom_count + 1), download(edges.sender, count), download(edges.shift, 3 * count),
-            download(edges.vector, 3 * count), download(edges.distance, count), download(edges.reverse, count)};
+    return {download(edges.first, edges.atom_count + 1), download(edges.sender, count),   download(edges.shift, 3 * count),
+            download(edges.vector, 3 * count),           download(edges.distance, count), download(edges.reverse, count)};
 }
 
 template <class Real, class T>
@@ -123,9 +125,12 @@ std::vector<Real> rounded(const T* data, int64_t count) {
 template <class Real>
 Arrays<Real> arrays_of(const Edges& edges) {
     const int64_t count = edges.edge_count;
-    return {rounded<int64_t>(edges.first, edges.atom_count + 1), rounded<int32_t>(edges.sender, count),
-            rounded<int32_t>(edges.shift, 3 * count), rounded<Real>(edges.vector, 3 * count),
-            rounded<Real>(edges.distance, count), rounded<int64_t>(edges.reverse, count)};
+    return {rounded<int64_t>(edges.first, edges.atom_count + 1),
+            rounded<int32_t>(edges.sender, count),
+            rounded<int32_t>(edges.shift, 3 * count),
+            rounded<Real>(edges.vector, 3 * count),
+            rounded<Real>(edges.distance, count),
+            rounded<int64_t>(edges.reverse, count)};
 }
 
 // Zeros of different sign are equal for ==, so the bits are compared as well.
@@ -201,6 +206,31 @@ private:
 
 }  // namespace
 
+TEST_CASE("GPU: an exclusive scan of few and many counts") {
+    if (!has_gpu()) return;
+    Random random(17);
+    const cuda::ExclusiveScan scan;
+    for (const int64_t count : {1, 2, 31, 1023, 1024, 1025, 70001, 1 << 20, (1 << 20) + 1, 3000001}) {
+        std::vector<int32_t> counts(static_cast<size_t>(count));
+        for (int32_t& value : counts) value = random.integer(0, count < 2000 ? 1 << 20 : 2000);
+        std::vector<int64_t> expected(counts.size());
+        std::exclusive_scan(counts.begin(), counts.end(), expected.begin(), int64_t{0});
+        cuda::DeviceBuffer<int32_t> input;
+        cuda::DeviceBuffer<int64_t> sums;
+        cuda::DeviceBuffer<int32_t> short_sums;
+        input.resize_discard(count, "a test");
+        sums.resize_discard(count, "a test");
+        short_sums.resize_discard(count, "a test");
+        require_success(cudaMemcpy(input.data(), counts.data(), counts.size() * sizeof(int32_t), cudaMemcpyHostToDevice));
+        scan.run(input.data(), count, sums.data(), nullptr);
+        CAPTURE(count);
+        CHECK(download<int64_t>(sums.data(), count) == expected);
+        if (expected.back() > std::numeric_limits<int32_t>::max()) continue;
+        scan.run(input.data(), count, short_sums.data(), nullptr);
+        CHECK(download<int32_t>(short_sums.data(), count) == std::vector<int32_t>(expected.begin(), expected.end()));
+    }
+}
+
 TEST_CASE("GPU: random cells give the edges of the CPU list in its order and of the oracle, bit for bit") {
     if (!has_gpu()) return;
     Random random(1);
@@ -255,7 +285,8 @@ TEST_CASE("GPU: liquids of many bins, also deformed, as slabs, wires and cluster
             for (size_t axis = 0; axis < 3; ++axis)
                 atoms.positions.push_back((cubic.positions[k] * atoms.cell[0][axis] +
                                            cubic.positions[k + 1] * atoms.cell[1][axis] +
-                                           cubic.positions[k + 2] * atoms.cell[2][axis]) / cubic.cell[0][0]);
+                                           cubic.positions[k + 2] * atoms.cell[2][axis]) /
+                                          cubic.cell[0][0]);
         const double spacing = std::cbrt(std::abs(determinant(atoms.cell)) / 216);
         CAPTURE(round);
         CHECK(is_right(atoms, with_cutoff(random.uniform(1, 2.5) * spacing)));
@@ -342,13 +373,13 @@ TEST_CASE("GPU: no atoms and one atom") {
 TEST_CASE("GPU: a large list is that of the CPU, and two runs give the same bits") {
     if (!has_gpu()) return;
     Random random(6);
-    const Atoms atoms = liquid(random, 30);
-    NeighborOptions options = with_cutoff(4.5);
+    const Atoms atoms = liquid(random, 52);  // more than one item for each thread of a reduction
+    NeighborOptions options = with_cutoff(3.5);
     options.want_reverse = true;
     GpuNeighborList<double> list(options);
     update(list, atoms);
     const Arrays<double> first = arrays_of(list.edges());
-    CHECK(list.edge_count() > 800000);
+    CHECK(list.edge_count() > 2000000);
     CHECK(matches_cpu(list, atoms));
     update(list, atoms);
     CHECK(arrays_of(list.edges()) == first);
@@ -426,7 +457,7 @@ TEST_CASE("GPU: random walks with skin stay exact, and reuse exactly when the CP
     int64_t reused = 0;
     int64_t searched = 0;
     for (int walk = 0; walk < 40; ++walk) {
-        Atoms atoms = walk == 0 ? liquid(random, 8) : random_atoms(random, 25);
+        Atoms atoms = walk == 0 ? liquid(random, 5) : random_atoms(random, 25);
         NeighborOptions options = with_cutoff(random.uniform(2, 5));
         options.skin = random.uniform(0.1, 1.5);
         options.half = random.integer(0, 3) == 0;
@@ -480,7 +511,7 @@ TEST_CASE("GPU: a changed cell, periodicity or atom count forces a search") {
 TEST_CASE("GPU: steps without the host, captured once in a graph and replayed") {
     if (!has_gpu()) return;
     Random random(12);
-    Atoms atoms = liquid(random, 8);
+    Atoms atoms = liquid(random, 6);
     const std::vector<double> start = atoms.positions;
     NeighborOptions options = with_cutoff(4.0);
     options.skin = 0.5;
@@ -495,7 +526,7 @@ TEST_CASE("GPU: steps without the host, captured once in a graph and replayed") 
     const int64_t generation = list.generation();
     steps.capture([&](cudaStream_t stream) { list.enqueue_reuse(positions.data(), stream); });
 
-    for (int step = 0; step < 20; ++step) {
+    for (int step = 0; step < 10; ++step) {
         for (size_t k = 0; k < start.size(); ++k) atoms.positions[k] = start[k] + random.uniform(-0.14, 0.14);
         positions.upload(atoms.positions);
         steps.replay();
@@ -549,7 +580,7 @@ TEST_CASE("GPU: a steady state keeps its memory") {
     if (!has_gpu()) return;
     Random random(13);
     for (const double skin : {0.0, 0.3}) {
-        Atoms atoms = liquid(random, 12);
+        Atoms atoms = liquid(random, 6);
         NeighborOptions options = with_cutoff(4.0);
         options.skin = skin;
         options.want_reverse = true;

@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "neighbors/displacements.h"
 #include "neighbors/lattice.h"
-#include "neighbors/mirrored_search.h"
 #include "neighbors/neighbor_list.h"
 #include "neighbor_systems.h"
 
@@ -505,19 +504,4 @@ TEST_CASE("the two largest displacements do not depend on the order, and NaN for
         parts[0].merge(parts[1]);
         CHECK_FALSE(parts[0].allow_reuse(1e300));
     }
-}
-
-TEST_CASE("looking outwards from the mirrored place finds what is there, and only that") {
-    for (int64_t length = 0; length < 7; ++length)
-        for (int64_t offset = 0; offset < 9; ++offset)
-            for (int64_t wanted = -2; wanted < length + 2; ++wanted) {
-                std::vector<int> looked(static_cast<size_t>(length));
-                const int64_t found = find_mirrored(100, 100 + length, offset, [&](int64_t place) {
-                    ++looked.at(static_cast<size_t>(place - 100));
-                    return place == 100 + wanted;
-                });
-                const bool is_there = wanted >= 0 && wanted < length;
-                CHECK(found == (is_there ? 100 + wanted : -1));
-                for (const int times : looked) CHECK((is_there ? times <= 1 : times == 1));
-            }
 }

@@ -3,7 +3,6 @@
 
 #include "device/cuda_check.h"
 #include "neighbors/gpu/team.cuh"
-#include "neighbors/mirrored_search.h"
 #include "neighbors/neighbor_list.h"
 
 namespace mlff::cuda {
@@ -67,8 +66,7 @@ __global__ void __launch_bounds__(kBlockThreads)
             const float3 translation = image_translation(view.lattice_vectors, run.image);
             for (int32_t begin = run.begin; begin < run.end; begin += kTeamThreads) {
                 const int32_t sender = begin + team.rank();
-                const bool keep =
-                    sender < run.end && is_candidate(view, receiver, at, sender, run.image, translation);
+                const bool keep = sender < run.end && is_candidate(view, receiver, at, sender, run.image, translation);
                 const typename Team<kTeamThreads>::Kept place = team.count_kept(keep);
                 if (kFill && keep) found[kept + place.before] = {sender, run.image};
                 kept += place.total;
@@ -83,34 +81,51 @@ void launch_search(const SearchView& view, int32_t* count, const int64_t* first,
     const bool many = view.atom_count >= kManyAtoms;
     launch(kFill ? "finding neighbours" : "counting neighbours",
            many ? search_around<kThreadsIfMany, kFill> : search_around<kThreadsIfFew, kFill>,
-           many ? Team<kThreadsIfMany>::blocks(view.atom_count) : Team<kThreadsIfFew>::blocks(view.atom_count),
-           kBlockThreads, stream, view, count, first, found);
+           many ? Team<kThreadsIfMany>::blocks(view.atom_count) : Team<kThreadsIfFew>::blocks(view.atom_count), kBlockThreads,
+           stream, view, count, first, found);
 }
 
-struct IsCandidate {
-    const Candidate* candidates;
-    Candidate wanted;
-    MLFF_HOST_DEVICE bool operator()(int64_t place) const {
-        const Candidate found = candidates[place];
-        return found.sender == wanted.sender && found.image == wanted.image;
+// Where a candidate stands in the list of its receiver: the search goes through the rows of bins, images included, and
+// in a row through the images along direction 0 and the sorted atoms.
+struct CandidateOrder {
+    int64_t row;
+    int64_t place;
+    __device__ bool operator<(const CandidateOrder& other) const {
+        return row != other.row ? row < other.row : place < other.place;
     }
 };
 
-// Launch: one team for each sorted atom; each thread follows one candidate at a time.
+__device__ CandidateOrder order_of(const SearchView& view, const Candidate& candidate) {
+    const BinRange at = bin_range(view.atoms, view.bin[candidate.sender], view.bin[candidate.sender]);
+    const auto image = unpack_image(candidate.image);
+    const int64_t row1 = at.bin1 + int64_t{image[1]} * view.atoms.bin_count[1];
+    const int64_t row2 = at.bin2 + int64_t{image[2]} * view.atoms.bin_count[2];
+    return {(row2 << 32) + row1, (int64_t{image[0]} << 32) + candidate.sender};
+}
+
+// Launch: one team for each sorted atom; each thread looks for the other end of one candidate at a time.
 __global__ void __launch_bounds__(kBlockThreads)
-    find_reverse(const int64_t* first, const Candidate* candidates, int64_t atom_count, int32_t* reverse) {
+    find_reverse(SearchView view, const int64_t* first, const Candidate* candidates, int32_t* reverse) {
     const Team<kThreadsForReverse> team;
     const int64_t receiver = team.atom();
-    if (receiver >= atom_count) return;
-    const int64_t begin = first[receiver];
-    for (int64_t place = begin + team.rank(); place < first[receiver + 1]; place += kThreadsForReverse) {
-        const Candidate candidate = candidates[place];
+    if (receiver >= view.atom_count) return;
+    for (int64_t index = first[receiver] + team.rank(); index < first[receiver + 1]; index += kThreadsForReverse) {
+        const Candidate candidate = candidates[index];
         const auto image = unpack_image(candidate.image);
-        const IsCandidate is_reverse = {
-            candidates, {static_cast<int32_t>(receiver), pack_image(-image[0], -image[1], -image[2])}};
-        const int64_t sender_begin = first[candidate.sender];
-        const int64_t found = find_mirrored(sender_begin, first[candidate.sender + 1], place - begin, is_reverse);
-        reverse[place] = found < 0 ? -1 : static_cast<int32_t>(found - sender_begin);
+        const Candidate opposite = {static_cast<int32_t>(receiver), pack_image(-image[0], -image[1], -image[2])};
+        const CandidateOrder wanted = order_of(view, opposite);
+        const int64_t begin = first[candidate.sender];
+        const int64_t end = first[candidate.sender + 1];
+        int64_t low = begin;
+        for (int64_t high = end; low < high;) {
+            const int64_t middle = low + (high - low) / 2;
+            if (order_of(view, candidates[middle]) < wanted)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        const bool found = low < end && candidates[low].sender == opposite.sender && candidates[low].image == opposite.image;
+        reverse[index] = found ? static_cast<int32_t>(low - begin) : -1;
     }
 }
 
@@ -121,12 +136,19 @@ void CandidateSearch::find(const SortedSites& sites, bool half, bool want_revers
     make_stencil(sites.grid(), stencil_);
     const auto rows = static_cast<int64_t>(stencil_.size());
     device_stencil_.resize_discard(rows, "the bins around an atom");
-    check(cudaMemcpyAsync(device_stencil_.data(), stencil_.data(), stencil_.size() * sizeof(StencilRow),
-                          cudaMemcpyHostToDevice, stream),
+    check(cudaMemcpyAsync(device_stencil_.data(), stencil_.data(), stencil_.size() * sizeof(StencilRow), cudaMemcpyHostToDevice,
+                          stream),
           "copying the stencil");
-    const SearchView view = {sites.binned(), sites.sites(), sites.bin(), sites.place(), atoms,
-                             sites.grid().lattice.vectors, device_stencil_.data(), static_cast<int32_t>(rows),
-                             sites.grid().surely_beyond(), half};
+    const SearchView view = {sites.binned(),
+                             sites.sites(),
+                             sites.bin(),
+                             sites.place(),
+                             atoms,
+                             sites.grid().lattice.vectors,
+                             device_stencil_.data(),
+                             static_cast<int32_t>(rows),
+                             sites.grid().surely_beyond(),
+                             half};
 
     count_.resize_discard(atoms + 1, "counts of neighbours");
     first_.resize_discard(atoms + 1, "counts of neighbours");
@@ -137,8 +159,8 @@ void CandidateSearch::find(const SortedSites& sites, bool half, bool want_revers
     launch_search<true>(view, nullptr, first_.data(), candidates_.data(), stream);
     if (!want_reverse) return;
     reverse_.resize_discard(candidates_.size(), "candidate neighbours");
-    launch("finding reverse edges", find_reverse, Team<kThreadsForReverse>::blocks(atoms), kBlockThreads, stream, first_.data(),
-           candidates_.data(), atoms, reverse_.data());
+    launch("finding reverse edges", find_reverse, Team<kThreadsForReverse>::blocks(atoms), kBlockThreads, stream, view,
+           first_.data(), candidates_.data(), reverse_.data());
 }
 
 }  // namespace mlff::cuda

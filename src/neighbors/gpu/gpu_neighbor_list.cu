@@ -78,9 +78,16 @@ void GpuNeighborList<Real>::State::search(const SystemView& system, cudaStream_t
         make_lattice(system);  // a bad cell is refused, atoms or not
     resize_edges(system.atom_count, stream);
     const Selection<Real> before = selection;
-    selection = {system.atom_count, system.cell, options.cutoff, options.skin, sites.sites(), searched_positions.data(),
-                 candidates.first(), candidates.candidates(), candidates.reverse(), displacements.data(), count.data(),
-                 edge_of_candidate.data(), device_report.data(), first.data(), sender.data(), shift.data(), vector.data(), distance.data(), reverse.data()};
+    selection = {system.atom_count,    system.cell,
+                 options.cutoff,       options.skin,
+                 sites.sites(),        searched_positions.data(),
+                 candidates.first(),   candidates.candidates(),
+                 candidates.reverse(), displacements.data(),
+                 count.data(),         edge_of_candidate.data(),
+                 device_report.data(), first.data(),
+                 sender.data(),        shift.data(),
+                 vector.data(),        distance.data(),
+                 reverse.data()};
     if (!(selection == before)) ++generation;
 
     // Nothing has moved yet.
@@ -116,7 +123,7 @@ void GpuNeighborList<Real>::State::resize_edges(int64_t atom_count, cudaStream_t
     count.resize_discard(atom_count + 1, kPurpose);
     check(cudaMemsetAsync(count.data() + atom_count, 0, sizeof(int32_t), stream), "clearing a count");
     sender.resize_discard(capacity, kPurpose);
-    if (options.want_shifts || options.want_reverse) shift.resize_discard(3 * capacity, kPurpose);
+    if (options.want_shifts) shift.resize_discard(3 * capacity, kPurpose);
     if (options.want_vectors) vector.resize_discard(3 * capacity, kPurpose);
     if (options.want_distances) distance.resize_discard(capacity, kPurpose);
     if (!options.want_reverse) return;
@@ -131,7 +138,7 @@ void GpuNeighborList<Real>::State::describe_edges() {
     edges.report = device_report.data();
     edges.first = first.data();
     edges.sender = sender.data();
-    edges.shift = options.want_shifts ? shift.data() : nullptr;
+    edges.shift = shift.data();
     edges.vector = vector.data();
     edges.distance = distance.data();
     edges.reverse = reverse.data();

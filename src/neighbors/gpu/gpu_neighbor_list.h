@@ -23,7 +23,7 @@ namespace mlff {
 // What a step found out; on the device, for later kernels of the same stream to read.
 struct GpuNeighborReport {
     int64_t edge_count = 0;
-    int32_t search_needed = 0;  // 1: some pair within the cutoff may be missing
+    int64_t search_needed = 0;  // 1: some pair within the cutoff may be missing
 };
 
 // Device pointers; null where the array is not wanted. Edges are grouped by receiver as in Edges. `first` and `reverse`
@@ -31,20 +31,21 @@ struct GpuNeighborReport {
 template <class Real>
 struct GpuEdges {
     int64_t atom_count = 0;
-    int64_t edge_capacity = 0;                  // report->edge_count stays below or at it until the next search
+    int64_t edge_capacity = 0;  // room in the arrays; until the next search report->edge_count is never more
     const GpuNeighborReport* report = nullptr;
-    const int64_t* first = nullptr;             // [atom_count + 1]
-    const int32_t* sender = nullptr;            // [edge]
-    const int32_t* shift = nullptr;             // [edge][3]
-    const Real* vector = nullptr;               // [edge][3], receiver to neighbour, angstrom
-    const Real* distance = nullptr;             // [edge]
-    const int64_t* reverse = nullptr;           // [edge]: the edge from the other end, with the opposite shift
+    const int64_t* first = nullptr;    // [atom_count + 1]
+    const int32_t* sender = nullptr;   // [edge]
+    const int32_t* shift = nullptr;    // [edge][3]
+    const Real* vector = nullptr;      // [edge][3], receiver to neighbour, angstrom
+    const Real* distance = nullptr;    // [edge]
+    const int64_t* reverse = nullptr;  // [edge]: the edge from the other end, with the opposite shift
 
     bool operator==(const GpuEdges&) const = default;
 };
 
 // Real is double or float. Vectors and distances are computed in double precision and rounded once.
-// One thread at a time, always with the same device current. `stream` is a cudaStream_t; null is the default stream.
+// One thread at a time, always with the same device current. `stream` is a cudaStream_t; null is the default stream. Calls
+// with different streams are for the caller to keep in order.
 template <class Real>
 class GpuNeighborList {
 public:
@@ -54,8 +55,9 @@ public:
     GpuNeighborList(GpuNeighborList&&) noexcept;
 
     // Makes `edges()` right for these atoms; `system.positions` is a device pointer, the rest is read on the host. Waits
-    // for the stream: once if the candidates are reused, three times if not. Throws what NeighborList::update throws,
-    // Error{memory} if the GPU has too little, Error{device}; the list then is empty and the next update searches afresh.
+    // for the stream once to see whether the candidates can be reused, and three times in a search. Throws what
+    // NeighborList::update throws, Error{memory} if the GPU has too little, Error{device}; the list then is empty and the
+    // next update searches afresh.
     void update(const SystemView& system, void* stream);
 
     // Enqueues a step that reuses the candidates of the last update, for the same atoms, cell and periodic directions;

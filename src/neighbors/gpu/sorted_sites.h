@@ -26,9 +26,9 @@ public:
     const CellGrid& grid() const { return grid_; }
     int64_t atom_count() const { return sites_.size(); }
     BinnedAtoms binned() const { return {grid_.bin_count, grid_.lattice.periodic, first_in_bin_.data()}; }
-    Site* sites() const { return sites_.data(); }                 // [atom], sorted by bin, then by original index
-    const int32_t* bin() const { return bin_.data(); }            // [atom] of the sorted atom
-    const float4* place() const { return place_.data(); }         // [atom] WrappedAtom::place of the sorted atom
+    Site* sites() const { return sites_.data(); }          // [atom], sorted by bin, then by original index
+    const int32_t* bin() const { return bin_.data(); }     // [sorted atom]
+    const float4* place() const { return place_.data(); }  // [sorted atom], WrappedAtom::place
 
 private:
     AtomSurvey survey_atoms(const SystemView& system, const Lattice& lattice, cudaStream_t stream);
@@ -43,9 +43,9 @@ private:
     DeviceBuffer<AtomSurvey> surveys_;
     PinnedValue<AtomSurvey> survey_;
     ExclusiveScan scan_;
-    DeviceBuffer<int32_t> unsorted_bin_;    // [original atom]
-    DeviceBuffer<int32_t> count_;           // [bins + 1]
-    DeviceBuffer<int32_t> atom_of_slot_;    // atoms by bin, in no order within one
+    DeviceBuffer<int32_t> unsorted_bin_;  // [original atom]
+    DeviceBuffer<int32_t> count_;         // [bins + 1]
+    DeviceBuffer<int32_t> atom_of_slot_;  // atoms by bin, in no order within one
 };
 
 }  // namespace mlff::cuda

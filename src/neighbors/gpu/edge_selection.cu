@@ -71,13 +71,16 @@ __global__ void __launch_bounds__(kBlockThreads) select_around(Selection<Real> s
     const Site at = selection.sites[receiver];
     const int64_t first = kFill ? selection.first[at.atom] : 0;
     const int64_t end = selection.candidate_first[receiver + 1];
+    int64_t index = selection.candidate_first[receiver] + team.rank();
+    Candidate upcoming{};  // loaded a turn ahead, while the site of the one before is on its way
+    if (index < end) upcoming = selection.candidates[index];
     int32_t kept = 0;
-    for (int64_t begin = selection.candidate_first[receiver]; begin < end; begin += kTeamThreads) {
-        const int64_t index = begin + team.rank();
+    for (; index - team.rank() < end; index += kTeamThreads) {
         bool keep = false;
         MeasuredPair pair;
         if (index < end) {
-            const Candidate candidate = selection.candidates[index];
+            const Candidate candidate = upcoming;
+            if (index + kTeamThreads < end) upcoming = selection.candidates[index + kTeamThreads];
             pair = measure(selection.cell, at, selection.sites[candidate.sender], candidate.image);
             keep = pair.squared < cutoff_squared;
         }

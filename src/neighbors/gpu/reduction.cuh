@@ -14,6 +14,7 @@ namespace mlff::cuda {
 
 constexpr int kReductionThreads = 128;
 constexpr int64_t kMostReductionBlocks = 1024;
+constexpr int64_t kFewItems = 8 * kReductionThreads;  // for which a second launch takes longer than a few items for each thread
 
 // Sum: default constructed is nothing, merge(other) adds. Source: add(i, sum) adds item i.
 template <class Sum, class Source>
@@ -41,10 +42,13 @@ struct PartialSums {
 template <class Sum, class Source>
 void reduce(const Source& source, int64_t count, Sum* sums, cudaStream_t stream) {
     const int64_t wanted = (count + kReductionThreads - 1) / kReductionThreads;
-    const int64_t blocks = std::clamp<int64_t>(wanted, 1, kMostReductionBlocks);
-    launch("a reduction", reduce_block<Sum, Source>, blocks, kReductionThreads, stream, source, count, sums);
+    const int64_t blocks = count <= kFewItems ? 1 : std::min(wanted, kMostReductionBlocks);
+    Sum* result = sums + kMostReductionBlocks;
+    launch("a reduction", reduce_block<Sum, Source>, blocks, kReductionThreads, stream, source, count,
+           blocks == 1 ? result : sums);
+    if (blocks == 1) return;
     launch("a reduction", reduce_block<Sum, PartialSums<Sum>>, 1, kReductionThreads, stream, PartialSums<Sum>{sums}, blocks,
-           sums + kMostReductionBlocks);
+           result);
 }
 
 }  // namespace mlff::cuda

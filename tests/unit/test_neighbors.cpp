@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "neighbors/cell_grid.h"
 #include "neighbors/displacements.h"
 #include "neighbors/lattice.h"
 #include "neighbors/neighbor_list.h"
@@ -504,4 +505,32 @@ TEST_CASE("the two largest displacements do not depend on the order, and NaN for
         parts[0].merge(parts[1]);
         CHECK_FALSE(parts[0].allow_reuse(1e300));
     }
+}
+
+TEST_CASE("the grid does not depend on the order in which the atoms were surveyed") {
+    Random random(17);
+    int clipped = 0;
+    for (int round = 0; round < 200; ++round) {
+        Atoms atoms = liquid(random, 5);
+        atoms.periodic = {round % 2 == 0, false, false};
+        for (const double stray : {300.0, -200.0, 1000.0}) atoms.positions.push_back(stray);
+        for (double& coordinate : atoms.positions) coordinate += 0.1 * random.uniform(0, 1);
+        const Lattice lattice = make_lattice(atoms.view());
+        const int64_t count = atoms.view().atom_count;
+        AtomSurvey forward, halves, part;
+        for (int64_t atom = 0; atom < count; ++atom) {
+            forward.add(lattice, &atoms.positions[static_cast<size_t>(3 * atom)], atom);
+            const int64_t other = count - 1 - atom;
+            (atom % 2 == 0 ? halves : part).add(lattice, &atoms.positions[static_cast<size_t>(3 * other)], other);
+        }
+        halves.merge(part);
+        const CellGrid one = choose_grid(lattice, forward, count, 4.0);
+        const CellGrid other = choose_grid(lattice, halves, count, 4.0);
+        CHECK(one.bin_count == other.bin_count);
+        CHECK(one.origin == other.origin);
+        CHECK(one.length == other.length);
+        CHECK(one.middle == other.middle);
+        clipped += forward.sum != halves.sum && one.origin[1] > forward.lowest[1] ? 1 : 0;
+    }
+    CHECK(clipped > 100);  // the sums did differ, and the grid did come from them
 }

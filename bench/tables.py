@@ -40,6 +40,17 @@ def milliseconds(figures):
     return f"{middle} ({least} to {most})"
 
 
+def gpu_neighbors():
+    lines = ["| atoms | arrays | search, us | reuse in a CUDA graph, us | search, ns/atom | reuse, ns/atom |", "|--:|---|--:|--:|--:|--:|"]
+    for result in load("gpu_neighbors")["results"]:
+        search, reuse, atoms = result["search"], result["reuse_graph"], result["atoms"]
+        def cell(time):
+            return f"{time['median_us']:.0f} ({time['min_us']:.0f} to {time['max_us']:.0f})"
+        lines.append(f"| {atoms:,} | {result['arrays']} | {cell(search)} | {cell(reuse)} | {search['median_us'] / atoms * 1e3:.1f} | "
+                     f"{reuse['median_us'] / atoms * 1e3:.1f} |")
+    return lines
+
+
 def mace_cpu():
     rows = {}
     for row in load("mace_cpu")["rows"]:
@@ -95,7 +106,7 @@ def summary():
     return lines
 
 
-TABLES = {"neighbors": neighbors, "mace_cpu": mace_cpu, "mace_start": mace_start, "model_open": model_open, "summary": summary}
+TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "mace_cpu": mace_cpu, "mace_start": mace_start, "model_open": model_open, "summary": summary}
 
 
 def main():

@@ -27,6 +27,9 @@ MATRIX = {"mp0-small": ["water3", "ethanol", "ala2", "water24", "si64", "water19
 ENGINES = ["mlff mixed", "mlff fp64", "mace-torch fp32", "mace-torch fp64"]
 TOO_LARGE = {"mace-torch fp64": ["si512", "water648", "water1536"]}  # for the memory of a machine with 24 GB
 REFERENCES = ["mace-torch fp64", "mlff fp64"]  # of forces, by preference
+# In the peer's favour: torch keeps its memory between calls instead of giving it back to the system, and its threads do not sleep.
+TORCH_ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "100000000000",
+                     "MALLOC_TOP_PAD_": "268435456", "OMP_WAIT_POLICY": "active"}
 START_MODEL, START_SYSTEM = "mp0-small", "water3"
 TORCH_START = """
 import json, sys, warnings
@@ -53,7 +56,8 @@ def measure_case(arguments, model, name, folder):
     unasked = [] if set(engines) & set(REFERENCES) else REFERENCES[-1:]  # for its forces only
     for engine in engines + unasked:
         child = subprocess.run([sys.executable, "-W", "ignore", CASE, arguments.library, model_path(arguments, model), name, engine,
-                                str(arguments.threads), path], capture_output=True, text=True)
+                                str(arguments.threads), path], capture_output=True, text=True,
+                               env={**os.environ, **(TORCH_ENVIRONMENT if engine.startswith("mace-torch") else {})})
         if child.returncode != 0:
             print(model, name, engine, "failed:", child.stderr.strip().splitlines()[-1:], file=sys.stderr)
             continue

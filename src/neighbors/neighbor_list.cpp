@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "neighbors/cell_list.h"
+#include "neighbors/displacements.h"
 #include "neighbors/edge_arrays.h"
 #include "neighbors/pair_search.h"
 #include "neighbors/pair_selection.h"
@@ -34,8 +35,6 @@ struct NeighborList::State {
     void find_pairs(const SystemView& system, ThreadTeam& team);
 };
 
-namespace {
-
 void check_options(const NeighborOptions& options) {
     if (!(options.cutoff > 0) || !std::isfinite(options.cutoff))
         fail(Status::argument, "the cutoff must be positive and finite, not ", options.cutoff);
@@ -44,8 +43,6 @@ void check_options(const NeighborOptions& options) {
     if (options.half && options.want_reverse)
         fail(Status::argument, "a half list has no reverse edges");
 }
-
-}  // namespace
 
 NeighborList::NeighborList(const NeighborOptions& options) : state_(std::make_unique<State>()) {
     check_options(options);
@@ -78,21 +75,16 @@ void NeighborList::update(const SystemView& system, ThreadTeam& team) {
         state.arrays.fill(state.cells, *pairs, system.cell, options, team);
 }
 
-// A comparison with NaN is false, so that bad positions are searched, and refused there.
+// Positions that are not numbers are searched, and refused there.
 bool NeighborList::State::can_reuse(const SystemView& system) const {
     const auto coordinates = static_cast<size_t>(3 * system.atom_count);
     if (!has_candidates || coordinates != searched_positions.size() || system.cell != searched_cell ||
         system.periodic != searched_periodic)
         return false;
-    double largest = 0;
-    double second = 0;
-    for (size_t k = 0; k < coordinates; k += 3) {
-        const double squared = squared_length(edge_vector(&searched_positions[k], system.positions + k, {0, 0, 0}));
-        if (!(squared <= options.skin * options.skin)) return false;
-        second = std::max(second, std::min(largest, squared));
-        largest = std::max(largest, squared);
-    }
-    return std::sqrt(largest) + std::sqrt(second) <= options.skin;
+    LargestDisplacements displacements;
+    for (size_t k = 0; k < coordinates; k += 3)
+        displacements.add(squared_length(edge_vector(&searched_positions[k], system.positions + k, {0, 0, 0})));
+    return displacements.allow_reuse(options.skin);
 }
 
 void NeighborList::State::find_pairs(const SystemView& system, ThreadTeam& team) {

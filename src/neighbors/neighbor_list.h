@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/host_device.h"
 #include "core/system_view.h"
 #include "core/threads.h"
 
@@ -27,6 +28,9 @@ struct NeighborOptions {
     bool want_reverse = false;  // not with `half`
 };
 
+// Throws Error{argument} for a cutoff or skin that makes no sense, or a half list with reverse edges.
+void check_options(const NeighborOptions& options);
+
 // Edges grouped by receiver: those of atom i are first[i] ... first[i + 1] - 1. The order within an atom
 // is fixed by the positions at the last search alone, not by the number of threads.
 struct Edges {
@@ -40,16 +44,16 @@ struct Edges {
     const int64_t* reverse = nullptr;  // [edge_count]: the edge from the other end, with the opposite shift
 };
 
-inline Vec3 shift_vector(const Mat3& cell, int s0, int s1, int s2) {
+MLFF_HOST_DEVICE inline Vec3 shift_vector(const Mat3& cell, int s0, int s1, int s2) {
     Vec3 sum;
     for (size_t k = 0; k < 3; ++k) sum[k] = (s0 * cell[0][k] + s1 * cell[1][k]) + s2 * cell[2][k];
     return sum;
 }
-inline Vec3 edge_vector(const double* receiver, const double* sender, const Vec3& shift) {
+MLFF_HOST_DEVICE inline Vec3 edge_vector(const double* receiver, const double* sender, const Vec3& shift) {
     return {(sender[0] - receiver[0]) + shift[0], (sender[1] - receiver[1]) + shift[1],
             (sender[2] - receiver[2]) + shift[2]};
 }
-inline double squared_length(const Vec3& v) { return (v[0] * v[0] + v[1] * v[1]) + v[2] * v[2]; }
+MLFF_HOST_DEVICE inline double squared_length(const Vec3& v) { return (v[0] * v[0] + v[1] * v[1]) + v[2] * v[2]; }
 
 // A list that is kept from step to step. One thread at a time.
 class NeighborList {

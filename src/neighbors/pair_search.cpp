@@ -2,25 +2,12 @@
 #include "neighbors/pair_search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 
 #include "neighbors/neighbor_list.h"
 
 namespace mlff {
-
-// The bins b + (lowest ... highest, offset1, offset2) can hold neighbours of atoms in bin b.
-struct PairSearch::StencilRow {
-    int32_t offset1, offset2;
-    int32_t lowest, highest;
-};
-
-// Sorted atoms begin ... end - 1 in one image.
-struct CandidateRun {
-    int32_t begin, end;
-    uint32_t image;
-};
 
 struct PairSearch::Scratch {
     std::vector<CandidateRun> runs;
@@ -49,95 +36,14 @@ namespace {
 
 constexpr int kGroupBins = 4;  // along direction 0
 
-struct Interval {
-    double low, high;
-    double distance_to_zero() const { return std::max({low, -high, 0.0}); }
-};
-Interval operator+(const Interval& a, const Interval& b) { return {a.low + b.low, a.high + b.high}; }
-Interval operator*(double factor, const Interval& a) {
-    return {std::min(factor * a.low, factor * a.high), std::max(factor * a.low, factor * a.high)};
-}
-
-// The lattice vectors in a frame where the first points along x and the second lies in the xy plane.
-Mat3 triangular(const Mat3& rows) {
-    Mat3 axes = rows;
-    Mat3 result{};
-    for (size_t k = 0; k < 3; ++k) {
-        for (size_t l = 0; l < k; ++l) {
-            result[k][l] = rows[k][0] * axes[l][0] + rows[k][1] * axes[l][1] + rows[k][2] * axes[l][2];
-            for (size_t axis = 0; axis < 3; ++axis) axes[k][axis] -= result[k][l] * axes[l][axis];
-        }
-        result[k][k] = std::hypot(axes[k][0], axes[k][1], axes[k][2]);
-        for (double& component : axes[k]) component /= result[k][k];
-    }
-    return result;
-}
-
-// Two atoms in the same bin are less than this far apart along a direction, in units of bins. The last term
-// covers the rounding of the stencil itself.
-double bin_diameter(const CellList& cells, size_t direction) {
-    return 1 + 2 * cells.bin_margin / (cells.bin_width[direction] * cells.lattice.height[direction]) + 1e-9;
-}
-
-// How far apart, in fractional coordinates, atoms are whose bins are `offset` apart along a direction. Where
-// nothing repeats only the near end is right, but only that is used: such directions are perpendicular to others.
-Interval separation(const CellList& cells, size_t direction, int offset) {
-    const double diameter = bin_diameter(cells, direction);
-    return {(offset - diameter) * cells.bin_width[direction], (offset + diameter) * cells.bin_width[direction]};
-}
-
-int farthest_bin(const CellList& cells, size_t direction) {
-    const double width = cells.bin_width[direction] * cells.lattice.height[direction];
-    const double most = std::floor((cells.reach + cells.filter_margin) / width + bin_diameter(cells, direction));
-    if (cells.lattice.periodic[direction]) return static_cast<int>(most);
-    return static_cast<int>(std::min(most, cells.bin_count[direction] - 1.0));
-}
-
-void make_stencil(const CellList& cells, std::vector<PairSearch::StencilRow>& stencil) {
-    const Mat3 rows = triangular(cells.lattice.vectors);
-    const double reach = cells.reach + cells.filter_margin;
-    const double far0 = farthest_bin(cells, 0);
-    const int far1 = farthest_bin(cells, 1);
-    const int far2 = farthest_bin(cells, 2);
-    stencil.clear();
-    for (int offset2 = -far2; offset2 <= far2; ++offset2)
-        for (int offset1 = -far1; offset1 <= far1; ++offset1) {
-            const Interval along1 = separation(cells, 1, offset1);
-            const Interval along2 = separation(cells, 2, offset2);
-            const double z = (rows[2][2] * along2).distance_to_zero();
-            const double y = (rows[1][1] * along1 + rows[2][1] * along2).distance_to_zero();
-            const double rest = reach * reach - y * y - z * z;
-            if (rest < 0) continue;
-            const Interval x = rows[1][0] * along1 + rows[2][0] * along2;
-            const double half = std::sqrt(rest);
-            const double width = rows[0][0] * cells.bin_width[0];
-            const double diameter = bin_diameter(cells, 0);
-            const double lowest = std::max(std::ceil((-half - x.high) / width - diameter), -far0);
-            const double highest = std::min(std::floor((half - x.low) / width + diameter), far0);
-            stencil.push_back({offset1, offset2, static_cast<int>(lowest), static_cast<int>(highest)});
-        }
-}
-
-struct ImageBin {
-    int image, bin;
-};
-// bin = image * count + remainder. Most calls need no division.
-ImageBin split(int bin, int count) {
-    if (bin >= 0 && bin < count) return {0, bin};
-    const int image = bin >= 0 ? bin / count : -((count - 1 - bin) / count);
-    return {image, bin - image * count};
-}
-
 // The search for one chunk of receivers.
 class ChunkSearch {
 public:
     ChunkSearch(const CellList& cells, const Mat3& cell, const PairRule& rule,
-                const std::vector<PairSearch::StencilRow>& stencil, PairSearch::Scratch& scratch)
+                const std::vector<StencilRow>& stencil, PairSearch::Scratch& scratch)
         : cells_(cells), cell_(cell), rule_(rule), stencil_(stencil), scratch_(scratch) {
-        const double near = std::max(0.0, cells.reach - cells.filter_margin);
-        const double far = cells.reach + cells.filter_margin;
-        surely_in_ = std::nextafter(static_cast<float>(near * near), 0.0f);
-        surely_out_ = std::nextafter(static_cast<float>(far * far), std::numeric_limits<float>::max());
+        surely_in_ = cells.grid.surely_within();
+        surely_out_ = cells.grid.surely_beyond();
     }
 
     void search(int64_t chunk, PairList& pairs) {
@@ -168,7 +74,7 @@ public:
 private:
     // Receivers in the same row within a few bins share their candidates.
     int64_t find_group(int64_t begin, int64_t end) const {
-        const int row_length = cells_.bin_count[0];
+        const int row_length = cells_.grid.bin_count[0];
         const int first = cells_.bin[static_cast<size_t>(begin)];
         const int last = std::min(first + kGroupBins - 1, first - first % row_length + row_length - 1);
         int64_t group_end = begin + 1;
@@ -177,34 +83,13 @@ private:
     }
 
     void collect_runs(int64_t begin, int64_t end) {
-        const auto& count = cells_.bin_count;
-        const auto& periodic = cells_.lattice.periodic;
-        const int first_bin = cells_.bin[static_cast<size_t>(begin)];
-        const int row = first_bin / count[0];
-        const int first0 = first_bin - row * count[0];
-        const int last0 = cells_.bin[static_cast<size_t>(end - 1)] - row * count[0];
-        const int bin1 = row % count[1];
-        const int bin2 = row / count[1];
+        const BinnedAtoms atoms = {cells_.grid.bin_count, cells_.grid.lattice.periodic, cells_.first_in_bin.data()};
+        const BinRange around =
+            bin_range(atoms, cells_.bin[static_cast<size_t>(begin)], cells_.bin[static_cast<size_t>(end - 1)]);
         scratch_.runs.clear();
-        for (const auto& entry : stencil_) {
-            const ImageBin along1 = split(bin1 + entry.offset1, count[1]);
-            const ImageBin along2 = split(bin2 + entry.offset2, count[2]);
-            if ((along1.image != 0 && !periodic[1]) || (along2.image != 0 && !periodic[2])) continue;
-            const int32_t* first = cells_.first_in_bin.data() + (along2.bin * count[1] + along1.bin) * count[0];
-            int from = first0 + entry.lowest;
-            int to = last0 + entry.highest;
-            if (!periodic[0]) {
-                from = std::max(from, 0);
-                to = std::min(to, count[0] - 1);
-            }
-            while (from <= to) {
-                const ImageBin along0 = split(from, count[0]);
-                const int stop = std::min(to - along0.image * count[0], count[0] - 1) + 1;
-                if (first[along0.bin] < first[stop])
-                    scratch_.runs.push_back({first[along0.bin], first[stop],
-                                             pack_image(along0.image, along1.image, along2.image)});
-                from = (along0.image + 1) * count[0];
-            }
+        for (const StencilRow& row : stencil_) {
+            RunCursor cursor(atoms, around, row);
+            for (CandidateRun run; cursor.next(run);) scratch_.runs.push_back(run);
         }
     }
 
@@ -233,7 +118,7 @@ private:
 
     void copy_run(const CandidateRun& run, size_t place) {
         const auto image = unpack_image(run.image);
-        const Vec3 shift = shift_vector(cells_.lattice.vectors, image[0], image[1], image[2]);
+        const Vec3 shift = shift_vector(cells_.grid.lattice.vectors, image[0], image[1], image[2]);
         const auto shift_x = static_cast<float>(shift[0]);
         const auto shift_y = static_cast<float>(shift[1]);
         const auto shift_z = static_cast<float>(shift[2]);
@@ -310,8 +195,7 @@ private:
     bool is_wanted(int32_t receiver, int32_t sender, const std::array<int32_t, 3>& image) const {
         const Site& from = cells_.sites[static_cast<size_t>(receiver)];
         const Site& to = cells_.sites[static_cast<size_t>(sender)];
-        if (rule_.half && to.atom < from.atom) return false;
-        if (rule_.half && to.atom == from.atom && image < std::array<int32_t, 3>{0, 0, 0}) return false;
+        if (rule_.half && !is_in_half_list(from.atom, to.atom, image)) return false;
         if (!rule_.exact) return true;
         const auto shift = pair_shift(from, to, image);
         const Vec3 vector = edge_vector(from.position.data(), to.position.data(),
@@ -322,7 +206,7 @@ private:
     const CellList& cells_;
     const Mat3& cell_;
     const PairRule& rule_;
-    const std::vector<PairSearch::StencilRow>& stencil_;
+    const std::vector<StencilRow>& stencil_;
     PairSearch::Scratch& scratch_;
     float surely_in_;
     float surely_out_;
@@ -336,7 +220,7 @@ void PairSearch::find(const CellList& cells, const Mat3& cell, const PairRule& r
     const auto workers = static_cast<size_t>(team.size());
     if (scratch_.size() < workers) scratch_.resize(workers);
     pairs.resize(static_cast<int64_t>(cells.sites.size()));
-    make_stencil(cells, stencil_);
+    make_stencil(cells.grid, stencil_);
     const auto search = [&](int64_t chunk, int worker) {
         ChunkSearch(cells, cell, rule, stencil_, scratch_[static_cast<size_t>(worker)]).search(chunk, pairs);
     };

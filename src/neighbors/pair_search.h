@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -12,25 +11,9 @@
 #include "core/system_view.h"
 #include "core/threads.h"
 #include "neighbors/cell_list.h"
+#include "neighbors/stencil.h"
 
 namespace mlff {
-
-// Three image numbers, each within +-kMostImages and a little more, in 30 bits.
-inline uint32_t pack_image(int q0, int q1, int q2) {
-    return static_cast<uint32_t>(q0 + 512) | static_cast<uint32_t>(q1 + 512) << 10 |
-           static_cast<uint32_t>(q2 + 512) << 20;
-}
-inline std::array<int32_t, 3> unpack_image(uint32_t image) {
-    return {static_cast<int32_t>(image & 1023) - 512, static_cast<int32_t>(image >> 10 & 1023) - 512,
-            static_cast<int32_t>(image >> 20) - 512};
-}
-
-// The shift between the positions as given, for two sites of which the sender is moved to this image.
-inline std::array<int32_t, 3> pair_shift(const Site& receiver, const Site& sender,
-                                         const std::array<int32_t, 3>& image) {
-    return {image[0] + receiver.wrap[0] - sender.wrap[0], image[1] + receiver.wrap[1] - sender.wrap[1],
-            image[2] + receiver.wrap[2] - sender.wrap[2]};
-}
 
 // Neighbours that lie in the same image, one after the other.
 struct ImageRun {
@@ -71,7 +54,6 @@ public:
 
     void find(const CellList& cells, const Mat3& cell, const PairRule& rule, ThreadTeam& team, PairList& pairs);
 
-    struct StencilRow;
     struct Scratch;
 
 private:

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// Growing memory on the GPU, kept from step to step, and a pinned value that the GPU copies results to. For CUDA
+// sources only.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "core/error.h"
+#include "device/cuda_check.h"
+
+namespace mlff::cuda {
+
+template <class T>
+class DeviceBuffer {
+    static_assert(std::is_trivially_copyable_v<T>);
+
+public:
+    DeviceBuffer() = default;
+    DeviceBuffer(const DeviceBuffer&) = delete;
+    DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+    ~DeviceBuffer() { cudaFree(data_); }
+
+    // Forgets the contents and never shrinks. Growing waits for the device. If there is not enough memory the buffer is
+    // left empty, and the error says what was needed for `purpose`.
+    void resize_discard(int64_t count, const char* purpose) {
+        if (count > capacity_) {
+            cudaFree(std::exchange(data_, nullptr));
+            size_ = capacity_ = 0;
+            if (!try_allocate(count + count / 8) && !try_allocate(count)) refuse(count, purpose);
+        }
+        size_ = count;
+    }
+
+    T* data() const { return data_; }
+    int64_t size() const { return size_; }
+    int64_t capacity() const { return capacity_; }
+
+private:
+    static constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 2 / static_cast<int64_t>(sizeof(T));
+
+    bool try_allocate(int64_t count) {
+        if (count > kMost) return false;
+        const cudaError_t status = cudaMalloc(&data_, static_cast<size_t>(count) * sizeof(T));
+        if (status == cudaErrorMemoryAllocation) {
+            cudaGetLastError();
+            return false;
+        }
+        check(status, "allocating memory");
+        capacity_ = count;
+        return true;
+    }
+
+    [[noreturn]] static void refuse(int64_t count, const char* purpose) {
+        size_t free_bytes = 0;
+        size_t total_bytes = 0;
+        cudaMemGetInfo(&free_bytes, &total_bytes);
+        fail(Status::memory, "the GPU has ", free_bytes >> 20, " MiB of ", total_bytes >> 20, " MiB free, but ", purpose,
+             " need ", static_cast<double>(count) * sizeof(T) / (1 << 20), " MiB");
+    }
+
+    T* data_ = nullptr;
+    int64_t size_ = 0;
+    int64_t capacity_ = 0;
+};
+
+template <class T>
+class PinnedValue {
+    static_assert(std::is_trivially_copyable_v<T>);
+
+public:
+    PinnedValue() { check(cudaMallocHost(&value_, sizeof(T)), "allocating pinned memory"); }
+    PinnedValue(const PinnedValue&) = delete;
+    PinnedValue& operator=(const PinnedValue&) = delete;
+    ~PinnedValue() { cudaFreeHost(value_); }
+
+    // Waits until everything before it in the stream is done.
+    const T& read(const T* on_device, cudaStream_t stream) {
+        check(cudaMemcpyAsync(value_, on_device, sizeof(T), cudaMemcpyDeviceToHost, stream), "copying a result");
+        check(cudaStreamSynchronize(stream), "a kernel");
+        return *value_;
+    }
+
+private:
+    T* value_ = nullptr;
+};
+
+}  // namespace mlff::cuda

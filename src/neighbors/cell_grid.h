@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// The grid of bins of a search, chosen from the lattice and a survey of the atoms. The CPU and the GPU list use the
+// same grid and the same functions of it, so that they sort atoms alike.
+//
+// Bins are numbered with direction 0 fastest: neighbouring bins along direction 0 hold one contiguous run of
+// sorted atoms. Periodic directions are wrapped into the cell; in others the outermost bins have no outer end.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "core/host_device.h"
+#include "core/system_view.h"
+#include "neighbors/lattice.h"
+
+namespace mlff {
+
+constexpr int kMostImages = 500;       // in one direction; image numbers are packed in 10 bits
+constexpr double kFarthestAtom = 1e9;  // angstrom; beyond, positions have no digits left for distances
+constexpr double kMostWraps = 1e9;     // the difference of two, plus an image, fits an int32
+
+// An atom of the list. One record, because pairs need all of it and visit atoms in scattered order.
+struct Site {
+    Vec3 position;                // as given, angstrom
+    std::array<int32_t, 3> wrap;  // lattice vectors to subtract to get into the cell
+    int32_t atom;                 // original index
+};
+
+MLFF_HOST_DEVICE inline Vec3 fractional(const Lattice& lattice, const double* x) {
+    Vec3 result;
+    for (size_t k = 0; k < 3; ++k)
+        result[k] = x[0] * lattice.inverse[0][k] + x[1] * lattice.inverse[1][k] + x[2] * lattice.inverse[2][k];
+    return result;
+}
+
+// What one pass over the atoms finds out. All but the two sums are the same in whatever order the atoms are taken.
+struct AtomSurvey {
+    int64_t refused = std::numeric_limits<int64_t>::max();  // the first atom that cannot be used
+    double farthest = 0;                                    // largest coordinate, angstrom
+    Vec3 most_wraps = {0, 0, 0};
+    Vec3 lowest = {kNone, kNone, kNone};  // of the fractional coordinates
+    Vec3 highest = {-kNone, -kNone, -kNone};
+    Vec3 sum = {0, 0, 0};
+    Vec3 sum_of_squares = {0, 0, 0};
+
+    MLFF_HOST_DEVICE void add(const Lattice& axes, const double* position, int64_t atom) {
+        const double distance = std::max(std::abs(position[0]), std::max(std::abs(position[1]), std::abs(position[2])));
+        const double total = position[0] + position[1] + position[2];
+        const Vec3 f = fractional(axes, position);
+        bool usable = distance <= kFarthestAtom && total == total;  // NaN is not equal to itself
+        for (size_t k = 0; k < 3; ++k) {
+            const double wraps = axes.periodic[k] ? std::abs(std::floor(f[k])) : 0;
+            usable = usable && wraps <= kMostWraps;
+            most_wraps[k] = std::max(most_wraps[k], wraps);
+            lowest[k] = std::min(lowest[k], f[k]);
+            highest[k] = std::max(highest[k], f[k]);
+            sum[k] += f[k];
+            sum_of_squares[k] += f[k] * f[k];
+        }
+        farthest = std::max(farthest, distance);
+        if (!usable) refused = std::min(refused, atom);
+    }
+
+    MLFF_HOST_DEVICE void merge(const AtomSurvey& other) {
+        refused = std::min(refused, other.refused);
+        farthest = std::max(farthest, other.farthest);
+        for (size_t k = 0; k < 3; ++k) {
+            most_wraps[k] = std::max(most_wraps[k], other.most_wraps[k]);
+            lowest[k] = std::min(lowest[k], other.lowest[k]);
+            highest[k] = std::max(highest[k], other.highest[k]);
+            sum[k] += other.sum[k];
+            sum_of_squares[k] += other.sum_of_squares[k];
+        }
+    }
+
+private:
+    static constexpr double kNone = std::numeric_limits<double>::max();
+};
+
+// An atom moved into the cell.
+struct WrappedAtom {
+    std::array<int32_t, 3> wrap;  // as in Site
+    std::array<float, 3> place;   // relative to the middle of the grid, angstrom
+};
+
+struct CellGrid {
+    Lattice lattice;
+    double reach = 0;  // pairs up to this distance can be found
+    std::array<int32_t, 3> bin_count{};
+    Vec3 bin_width{};          // in fractional coordinates
+    double bin_margin = 0;     // an atom may sit this far outside its bin, angstrom
+    double filter_margin = 0;  // |distance between WrappedAtom::place - distance by edge_vector| is less, angstrom
+    Vec3 origin{};             // in fractional coordinates
+    Vec3 length{};             // in fractional coordinates
+    Vec3 middle{};             // angstrom
+
+    int64_t total_bins() const { return int64_t{bin_count[0]} * bin_count[1] * bin_count[2]; }
+
+    // A pair whose single-precision squared distance is less is within the reach; if it is not less than the other, it
+    // is beyond.
+    float surely_within() const;
+    float surely_beyond() const;
+
+    MLFF_HOST_DEVICE int32_t bin_of(const double* position) const {
+        const Vec3 f = fractional(lattice, position);
+        std::array<int32_t, 3> index;
+        for (size_t k = 0; k < 3; ++k) {
+            const double inside = lattice.periodic[k] ? f[k] - std::floor(f[k]) : f[k] - origin[k];
+            index[k] = static_cast<int32_t>(std::clamp(inside / bin_width[k], 0.0, bin_count[k] - 1.0));
+        }
+        return (index[2] * bin_count[1] + index[1]) * bin_count[0] + index[0];
+    }
+
+    MLFF_HOST_DEVICE WrappedAtom wrap_atom(const double* position) const {
+        const Vec3 f = fractional(lattice, position);
+        WrappedAtom atom;
+        Vec3 wrapped;
+        for (size_t axis = 0; axis < 3; ++axis) wrapped[axis] = position[axis] - middle[axis];
+        for (size_t k = 0; k < 3; ++k) {
+            const double wraps = lattice.periodic[k] ? std::floor(f[k]) : 0;
+            atom.wrap[k] = static_cast<int32_t>(wraps);
+            for (size_t axis = 0; axis < 3; ++axis) wrapped[axis] -= wraps * lattice.vectors[k][axis];
+        }
+        for (size_t axis = 0; axis < 3; ++axis) atom.place[axis] = static_cast<float>(wrapped[axis]);
+        return atom;
+    }
+};
+
+// Throws Error for a number of atoms that no list can hold.
+void check_atom_count(int64_t atom_count);
+// Says why the survey refused an atom.
+[[noreturn]] void refuse_atom(int64_t atom, const double* position);
+// Throws Error{system} if the reach needs too many images or gives too many neighbours.
+CellGrid choose_grid(const Lattice& lattice, const AtomSurvey& survey, int64_t atom_count, double search_reach);
+
+}  // namespace mlff

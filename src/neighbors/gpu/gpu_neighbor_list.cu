@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+#include "neighbors/gpu/gpu_neighbor_list.h"
+
+#include "core/error.h"
+#include "device/cuda_check.h"
+#include "device/device_buffer.h"
+#include "neighbors/gpu/candidate_search.h"
+#include "neighbors/gpu/edge_selection.h"
+#include "neighbors/gpu/exclusive_scan.h"
+#include "neighbors/gpu/reduction.cuh"
+#include "neighbors/gpu/sorted_sites.h"
+
+namespace mlff {
+
+using namespace cuda;
+
+template <class Real>
+struct GpuNeighborList<Real>::State {
+    explicit State(const NeighborOptions& wanted) : options(wanted) {
+        device_report.resize_discard(1, "neighbour lists");
+        displacements.resize_discard(kMostReductionBlocks + 1, "neighbour lists");
+    }
+
+    bool may_reuse(const SystemView& system) const {
+        return has_candidates && system.atom_count == selection.atom_count && system.cell == selection.cell &&
+               system.periodic == searched_periodic;
+    }
+    void enqueue_reuse(const double* positions, cudaStream_t stream);
+    void search(const SystemView& system, cudaStream_t stream);
+    void find_candidates(const SystemView& system, cudaStream_t stream);
+    void resize_edges(int64_t atom_count, cudaStream_t stream);
+    void describe_edges();
+
+    NeighborOptions options;
+    GpuEdges<Real> edges;
+    GpuNeighborReport report;  // of the last update
+    bool was_reused = false;
+    int64_t build_count = 0;
+    int64_t generation = 0;
+
+    SortedSites sites;
+    CandidateSearch candidates;
+    ExclusiveScan scan;
+    DeviceBuffer<LargestDisplacements> displacements;
+    DeviceBuffer<int32_t> count;
+    DeviceBuffer<int32_t> edge_of_candidate;
+    DeviceBuffer<GpuNeighborReport> device_report;
+    PinnedValue<GpuNeighborReport> host_report;
+    DeviceBuffer<int64_t> first;
+    DeviceBuffer<int32_t> sender;
+    DeviceBuffer<int32_t> shift;
+    DeviceBuffer<Real> vector;
+    DeviceBuffer<Real> distance;
+    DeviceBuffer<int64_t> reverse;
+
+    // The system that was searched; only kept with skin.
+    bool has_candidates = false;
+    DeviceBuffer<double> searched_positions;
+    std::array<bool, 3> searched_periodic{};
+
+    Selection<Real> selection;
+};
+
+template <class Real>
+void GpuNeighborList<Real>::State::enqueue_reuse(const double* positions, cudaStream_t stream) {
+    if (selection.atom_count == 0) return;
+    move_sites(selection, positions, stream);
+    select_edges(selection, scan, stream);
+}
+
+template <class Real>
+void GpuNeighborList<Real>::State::search(const SystemView& system, cudaStream_t stream) {
+    has_candidates = false;
+    check_atom_count(system.atom_count);
+    if (system.atom_count > 0)
+        find_candidates(system, stream);
+    else
+        make_lattice(system);  // a bad cell is refused, atoms or not
+    resize_edges(system.atom_count, stream);
+    const Selection<Real> before = selection;
+    selection = {system.atom_count,    system.cell,
+                 options.cutoff,       options.skin,
+                 sites.sites(),        searched_positions.data(),
+                 candidates.first(),   candidates.candidates(),
+                 candidates.reverse(), displacements.data(),
+                 count.data(),         edge_of_candidate.data(),
+                 device_report.data(), first.data(),
+                 sender.data(),        shift.data(),
+                 vector.data(),        distance.data(),
+                 reverse.data()};
+    if (!(selection == before)) ++generation;
+
+    // Nothing has moved yet.
+    check(cudaMemsetAsync(displacements.data() + kMostReductionBlocks, 0, sizeof(LargestDisplacements), stream),
+          "clearing displacements");
+    if (system.atom_count > 0) {
+        select_edges(selection, scan, stream);
+    } else {
+        check(cudaMemsetAsync(first.data(), 0, sizeof(int64_t), stream), "clearing edges");
+        check(cudaMemsetAsync(device_report.data(), 0, sizeof(GpuNeighborReport), stream), "clearing edges");
+    }
+    ++build_count;
+    has_candidates = options.skin > 0;
+    searched_periodic = system.periodic;
+}
+
+template <class Real>
+void GpuNeighborList<Real>::State::find_candidates(const SystemView& system, cudaStream_t stream) {
+    sites.build(system, options.cutoff + options.skin, stream);
+    candidates.find(sites, options.half, options.want_reverse, stream);
+    if (!(options.skin > 0)) return;
+    searched_positions.resize_discard(3 * system.atom_count, "positions");
+    check(cudaMemcpyAsync(searched_positions.data(), system.positions,
+                          static_cast<size_t>(3 * system.atom_count) * sizeof(double), cudaMemcpyDeviceToDevice, stream),
+          "copying positions");
+}
+
+template <class Real>
+void GpuNeighborList<Real>::State::resize_edges(int64_t atom_count, cudaStream_t stream) {
+    constexpr const char* kPurpose = "the edges";
+    const int64_t capacity = atom_count > 0 ? candidates.total() : 0;
+    first.resize_discard(atom_count + 1, kPurpose);
+    count.resize_discard(atom_count + 1, kPurpose);
+    check(cudaMemsetAsync(count.data() + atom_count, 0, sizeof(int32_t), stream), "clearing a count");
+    sender.resize_discard(capacity, kPurpose);
+    if (options.want_shifts) shift.resize_discard(3 * capacity, kPurpose);
+    if (options.want_vectors) vector.resize_discard(3 * capacity, kPurpose);
+    if (options.want_distances) distance.resize_discard(capacity, kPurpose);
+    if (!options.want_reverse) return;
+    reverse.resize_discard(capacity, kPurpose);
+    edge_of_candidate.resize_discard(capacity, kPurpose);
+}
+
+template <class Real>
+void GpuNeighborList<Real>::State::describe_edges() {
+    edges.atom_count = selection.atom_count;
+    edges.edge_capacity = sender.size();
+    edges.report = device_report.data();
+    edges.first = first.data();
+    edges.sender = sender.data();
+    edges.shift = shift.data();
+    edges.vector = vector.data();
+    edges.distance = distance.data();
+    edges.reverse = reverse.data();
+}
+
+template <class Real>
+GpuNeighborList<Real>::GpuNeighborList(const NeighborOptions& options) {
+    check_options(options);
+    state_ = std::make_unique<State>(options);
+}
+template <class Real>
+GpuNeighborList<Real>::~GpuNeighborList() = default;
+template <class Real>
+GpuNeighborList<Real>::GpuNeighborList(GpuNeighborList&&) noexcept = default;
+
+template <class Real>
+void GpuNeighborList<Real>::update(const SystemView& system, void* stream) {
+    State& state = *state_;
+    const auto cuda_stream = static_cast<cudaStream_t>(stream);
+    state.edges = {};
+    state.report = {};
+    state.was_reused = false;
+    if (state.may_reuse(system)) {
+        state.enqueue_reuse(system.positions, cuda_stream);
+        state.report = state.host_report.read(state.device_report.data(), cuda_stream);
+        state.was_reused = state.report.search_needed == 0;
+    }
+    if (!state.was_reused) {
+        state.report = {};
+        state.search(system, cuda_stream);
+        state.report = state.host_report.read(state.device_report.data(), cuda_stream);
+    }
+    state.describe_edges();
+}
+
+template <class Real>
+void GpuNeighborList<Real>::enqueue_reuse(const double* positions, void* stream) {
+    if (!state_->has_candidates) fail(Status::argument, "there are no candidates to reuse: update the list first, with a skin");
+    state_->enqueue_reuse(positions, static_cast<cudaStream_t>(stream));
+}
+
+template <class Real>
+const GpuEdges<Real>& GpuNeighborList<Real>::edges() const {
+    return state_->edges;
+}
+template <class Real>
+int64_t GpuNeighborList<Real>::edge_count() const {
+    return state_->report.edge_count;
+}
+template <class Real>
+const NeighborOptions& GpuNeighborList<Real>::options() const {
+    return state_->options;
+}
+template <class Real>
+bool GpuNeighborList<Real>::was_reused() const {
+    return state_->was_reused;
+}
+template <class Real>
+int64_t GpuNeighborList<Real>::build_count() const {
+    return state_->build_count;
+}
+template <class Real>
+int64_t GpuNeighborList<Real>::generation() const {
+    return state_->generation;
+}
+
+template class GpuNeighborList<double>;
+template class GpuNeighborList<float>;
+
+}  // namespace mlff

@@ -30,4 +30,23 @@ void launch(const char* doing, void (*kernel)(Parameters...), int64_t blocks, in
     check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), doing);
 }
 
+// The same for a grid of several dimensions, with shared memory whose size is chosen at run time.
+struct LaunchShape {
+    dim3 blocks;
+    int threads = 0;
+    size_t shared_bytes = 0;
+};
+template <class... Parameters, class... Arguments>
+void launch(const char* doing, void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream, Arguments&&... arguments) {
+    constexpr size_t kWithoutAsking = 48 << 10;
+    if (shape.shared_bytes > kWithoutAsking)
+        check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared_bytes)), doing);
+    cudaLaunchConfig_t config{};
+    config.gridDim = shape.blocks;
+    config.blockDim = dim3(static_cast<unsigned>(shape.threads));
+    config.dynamicSmemBytes = shape.shared_bytes;
+    config.stream = stream;
+    check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), doing);
+}
+
 }  // namespace mlff::cuda

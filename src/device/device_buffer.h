@@ -22,8 +22,14 @@ class DeviceBuffer {
 
 public:
     DeviceBuffer() = default;
-    DeviceBuffer(const DeviceBuffer&) = delete;
-    DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+    DeviceBuffer(DeviceBuffer&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), capacity_(std::exchange(other.capacity_, 0)) {}
+    DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+        std::swap(capacity_, other.capacity_);
+        return *this;
+    }
     ~DeviceBuffer() { cudaFree(data_); }
 
     // Forgets the contents and never shrinks. Growing waits for the device. If there is not enough memory the buffer is
@@ -35,6 +41,20 @@ public:
             if (!try_allocate(count + count / 8) && !try_allocate(count)) refuse(count, purpose);
         }
         size_ = count;
+    }
+
+    // Makes it a copy of numbers of the host, which may be pageable. Waits for the stream.
+    void upload(const T* from, int64_t count, const char* purpose, cudaStream_t stream) {
+        resize_discard(count, purpose);
+        if (count == 0) return;
+        check(cudaMemcpyAsync(data_, from, static_cast<size_t>(count) * sizeof(T), cudaMemcpyHostToDevice, stream), "copying to the GPU");
+        check(cudaStreamSynchronize(stream), "copying to the GPU");
+    }
+    void download(T* to, int64_t count, cudaStream_t stream) const {
+        if (count > 0) check(cudaMemcpyAsync(to, data_, static_cast<size_t>(count) * sizeof(T), cudaMemcpyDeviceToHost, stream), "copying a result");
+    }
+    void clear(cudaStream_t stream) {
+        if (size_ > 0) check(cudaMemsetAsync(data_, 0, static_cast<size_t>(size_) * sizeof(T), stream), "clearing memory");
     }
 
     T* data() const { return data_; }

@@ -27,6 +27,10 @@ public:
     // `edges` is a full list with vectors and distances for the model's cutoff. Elements have been checked.
     virtual void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) = 0;
 
+    // Whether evaluate() reads its `edges`. If not, neighbours are found by the evaluator itself, this many times from scratch so far.
+    virtual bool needs_edges() const { return true; }
+    virtual int64_t neighbor_build_count() const { return 0; }
+
     // Many small systems are faster together. Whether `next` may be evaluated together with `first`:
     virtual bool can_join(const SystemView& first, const SystemView& next) const {
         (void)first, (void)next;

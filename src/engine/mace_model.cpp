@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "mace/cpu/evaluator.h"
 #include "mace/cpu/layer_plan.h"
+#include "mace/cuda/evaluator.h"
 #include "mace/description.h"
 #include "mace/reference/evaluator.h"
 #include "mace/weights.h"
@@ -70,6 +71,7 @@ public:
             summary_.descriptor_count = weights_->descriptor_count();
             if (weights_->fixed_head >= 0) summary_.fixed_head = weights_->fixed_head;
             why_not_fast_ = mace::cpu::why_not_on_cpu(*weights_);
+            why_not_cuda_ = mace::cuda::why_not_on_gpu(*weights_);
         } catch (const Error& error) {
             summary_.why_not_runnable = error.what();
         }
@@ -85,30 +87,37 @@ public:
         return json;
     }
 
-    // The fast backend has mixed and fp64; models it lacks run on the reference, in fp64.
+    // The fast backends have mixed and fp64; models that the CPU's lacks run on the reference, in fp64.
     Precision choose_precision(const std::string& device, Precision wanted) const override {
-        const bool is_fast = device == "cpu" && why_not_fast_.empty();
+        const bool is_fast = is_cuda(device) || (device == "cpu" && why_not_fast_.empty());
         if (wanted == Precision::automatic) return is_fast ? Precision::mixed : Precision::fp64;
         if (wanted == Precision::fp64 || (wanted == Precision::mixed && is_fast)) return wanted;
         if (wanted == Precision::mixed && device == "cpu") fail(Status::unsupported, "this model runs in fp64 only: ", why_not_fast_);
         fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device, "' for MACE; fp64 is",
              is_fast ? ", and mixed" : "");
     }
-    bool runs_on_cuda() const override { return false; }
+    bool runs_on_cuda() const override { return weights_ && why_not_cuda_.empty(); }
 
     std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
         if (!weights_) fail(Status::unsupported, file_.path, ": ", summary_.why_not_runnable);
+        if (is_cuda(choice.device)) {
+            if (choice.exact_radial) fail(Status::unsupported, "exact radial functions are not available on device '", choice.device, "'");
+            return mace::cuda::make_cuda_evaluator(weights_, {std::stoi(choice.device.substr(5)), choice.head, choice.precision == Precision::mixed, choice.neighbor_skin});
+        }
         if (choice.device == "cpu" && why_not_fast_.empty())
             return mace::cpu::make_cpu_evaluator(weights_, {choice.head, choice.precision == Precision::mixed, choice.exact_radial});
         return std::make_unique<mace::reference::ReferenceEvaluator>(weights_, choice.head);
     }
 
 private:
+    static bool is_cuda(const std::string& device) { return device.starts_with("cuda:"); }
+
     ModuleFile file_;
     mace::Description description_;
     ModelSummary summary_;
     std::shared_ptr<const mace::Weights> weights_;  // null if the model cannot be run
     std::string why_not_fast_;                      // "" if the fast CPU backend can
+    std::string why_not_cuda_;                      // "" if the GPU backend can
 };
 
 }  // namespace

@@ -36,6 +36,7 @@ struct EvaluatorChoice {
     Precision precision = Precision::automatic;
     int head = 0;
     bool exact_radial = false;  // no tables where the backend would use them
+    double neighbor_skin = 0;   // angstrom; for backends that find neighbours themselves
 };
 
 class Model {

@@ -79,7 +79,7 @@ struct Session::State {
           device(choose_device(*model, options.device)),
           head(choose_head(model->summary(), options.head)),
           precision(model->choose_precision(device.name, options.precision)),
-          evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial})),
+          evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial, options.neighbor_skin})),
           team(options.thread_count),
           neighbors(neighbor_options(model->summary(), options.neighbor_skin)) {
         for (int z : model->summary().elements) is_known[static_cast<size_t>(z)] = true;
@@ -135,7 +135,7 @@ struct Session::State {
             if (results[i].stress && !outputs[i].virial) outputs[i].virial = virials[i].data();
         }
         if (systems.size() == 1) {
-            neighbors.update(systems[0], team);
+            if (evaluator->needs_edges()) neighbors.update(systems[0], team);
             evaluator->evaluate(systems[0], neighbors.edges(), outputs[0], team);
         } else {
             joined.clear();
@@ -180,6 +180,8 @@ Precision Session::precision() const { return state_->precision; }
 const std::string& Session::head() const { return state_->model->summary().heads[static_cast<size_t>(state_->head)]; }
 int Session::thread_count() const { return state_->team.size(); }
 int64_t Session::evaluation_count() const { return state_->evaluation_count; }
-int64_t Session::neighbor_build_count() const { return state_->neighbors.build_count(); }
+int64_t Session::neighbor_build_count() const {
+    return state_->neighbors.build_count() + state_->evaluator->neighbor_build_count();
+}
 
 }  // namespace mlff

@@ -9,88 +9,18 @@
 #include <tuple>
 
 #include "core/error.h"
-#include "mace/cpu/edge_harmonics.h"
+#include "mace/cpu/batched_network.h"
 #include "mace/cpu/evaluator.h"
 #include "mace/cpu/layer_plan.h"
+#include "mace/edge_harmonics.h"
 #include "mace/reference/evaluator.h"
+#include "mace/reference/network.h"
 #include "mace/spherical_harmonics.h"
 #include "neighbors/joined_edges.h"
-#include "test_mace_support.h"
+#include "test_mace_backends.h"
 
 using namespace mace_test;
 using namespace mlff;
-
-namespace {
-
-// |found - expected| <= tolerance * max(1, largest expected), for every number; NaN fails.
-struct Tolerance {
-    double energy_per_atom, forces, virial;
-};
-constexpr Tolerance kExact = {1e-11, 1e-12, 1e-12};  // fp64 without tables; the goal is 1e-9 and 1e-8
-constexpr Tolerance kDouble = {1e-9, 1e-8, 1e-8};    // with tabulated radial functions
-constexpr Tolerance kMixed = {2e-5, 5e-6, 5e-5};
-
-Result evaluate(Evaluator& evaluator, const mace::Weights& weights, const System& system, int threads) {
-    NeighborOptions options;
-    options.cutoff = weights.cutoff;
-    NeighborList list(options);
-    ThreadTeam team(threads);
-    list.update(system.view(), team);
-    Result result;
-    const size_t atoms = system.numbers.size();
-    result.forces.assign(atoms * 3, NAN);
-    result.virial.assign(9, NAN);
-    result.atom_energies.assign(atoms, NAN);
-    result.atom_virials.assign(atoms * 9, NAN);
-    result.edge_count = list.edges().edge_count;
-    const Outputs outputs = {&result.energy, result.forces.data(), result.virial.data(), result.atom_energies.data(), result.atom_virials.data()};
-    evaluator.evaluate(system.view(), list.edges(), outputs, team);
-    return result;
-}
-
-void check_close(const std::vector<double>& found, const std::vector<double>& expected, double tolerance) {
-    CHECK(largest_difference(found, expected) <= tolerance * std::max(1.0, largest_size(expected)));
-}
-
-void compare_with_golden(const Result& found, const nlohmann::json& record, const Tolerance& tolerance) {
-    const nlohmann::json& golden = record["outputs"]["float64"];
-    const double atoms = static_cast<double>(std::max<size_t>(1, found.atom_energies.size()));
-    CHECK(found.edge_count == record["n_edges"].get<int64_t>());
-    CHECK(std::abs(found.energy - golden["energy"].get<double>()) <= tolerance.energy_per_atom * atoms);
-    check_close(found.atom_energies, flat(golden["node_energies"]), tolerance.energy_per_atom);
-    check_close(found.forces, flat(golden["forces"]), tolerance.forces);
-    // A virial adds over all edges, so its rounding grows with their number.
-    const double edges = static_cast<double>(std::max<int64_t>(1, found.edge_count));
-    CHECK(largest_difference(found.virial, flat(golden["virials"])) <= tolerance.virial * std::max({1.0, largest_size(found.virial), 0.01 * edges}));
-    std::vector<double> virial(9, 0.0);
-    for (size_t i = 0; i < found.atom_virials.size(); ++i) virial[i % 9] += found.atom_virials[i];
-    check_close(virial, found.virial, 1e-11);
-}
-
-// A loose random crystal of the model's elements.
-System random_crystal(const mace::Weights& weights, unsigned seed, size_t atom_count, double length) {
-    std::mt19937 random(seed);
-    std::uniform_real_distribution<double> uniform(0, 1);
-    System system;
-    system.cell = {{{length, 0.2, 0.1}, {-0.3, length, 0.4}, {0.5, -0.2, length}}};
-    system.periodic = {true, true, true};
-    while (system.numbers.size() < atom_count) {
-        Vec3 x{};
-        for (size_t k = 0; k < 3; ++k) {
-            const double f = uniform(random);
-            for (size_t a = 0; a < 3; ++a) x[a] += f * system.cell[k][a];
-        }
-        bool is_free = true;
-        for (size_t i = 0; i < system.positions.size(); i += 3)
-            is_free &= std::hypot(x[0] - system.positions[i], x[1] - system.positions[i + 1], x[2] - system.positions[i + 2]) > 0.9;
-        if (!is_free) continue;
-        system.positions.insert(system.positions.end(), x.begin(), x.end());
-        system.numbers.push_back(weights.atomic_numbers[random() % weights.atomic_numbers.size()]);
-    }
-    return system;
-}
-
-}  // namespace
 
 TEST_CASE("goldens in fp64 and mixed precision") {
     int case_count = 0;
@@ -250,6 +180,114 @@ TEST_CASE("forces are the slope of the energy it computes, tables included") {
     }
 }
 
+TEST_CASE("the virial is the slope of the energy by strain; a turned, shifted or repeated crystal is the same crystal") {
+    const Model model(golden_model("p04_density_agnesi_zbl"));
+    const System system = random_crystal(*model.weights, 31, 9, 6.0);
+    const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, {});
+    const Result found = evaluate(*evaluator, *model.weights, system, 1);
+    // x' = matrix x + shift, for atoms and cell
+    const auto transformed = [&](const Mat3& matrix, double shift) {
+        System result = system;
+        const auto apply = [&](const double* from, double* to) {
+            for (size_t a = 0; a < 3; ++a) to[a] = matrix[a][0] * from[0] + matrix[a][1] * from[1] + matrix[a][2] * from[2];
+        };
+        for (size_t i = 0; i < system.positions.size(); i += 3) {
+            apply(&system.positions[i], &result.positions[i]);
+            for (size_t a = 0; a < 3; ++a) result.positions[i + a] += shift;
+        }
+        for (size_t k = 0; k < 3; ++k) apply(system.cell[k].data(), result.cell[k].data());
+        return result;
+    };
+    constexpr Mat3 kUnit = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
+    constexpr double kStep = 1e-5;
+    std::vector<double> slopes(9);
+    for (size_t a = 0; a < 3; ++a)
+        for (size_t b = 0; b < 3; ++b) {
+            const auto energy_at = [&](double strain) {
+                Mat3 matrix = kUnit;
+                matrix[a][b] += 0.5 * strain;
+                matrix[b][a] += 0.5 * strain;
+                return evaluate(*evaluator, *model.weights, transformed(matrix, 0), 1).energy;
+            };
+            slopes[3 * a + b] = -(energy_at(kStep) - energy_at(-kStep)) / (2 * kStep);
+        }
+    check_close(found.virial, slopes, 1e-7);
+
+    constexpr Mat3 kTurn = {{{0.6, -0.8, 0}, {0.8, 0.6, 0}, {0, 0, 1}}};
+    const Result turned = evaluate(*evaluator, *model.weights, transformed(kTurn, 0.37), 1);
+    CHECK(std::abs(turned.energy - found.energy) <= 1e-9);
+    std::vector<double> expected(found.forces.size());
+    for (size_t i = 0; i < expected.size(); i += 3)
+        for (size_t a = 0; a < 3; ++a)
+            for (size_t b = 0; b < 3; ++b) expected[i + a] += kTurn[a][b] * found.forces[i + b];
+    check_close(turned.forces, expected, 1e-8);
+
+    System doubled = system;
+    for (size_t i = 0; i < system.positions.size(); ++i) doubled.positions.push_back(system.positions[i] + system.cell[2][i % 3]);
+    doubled.numbers.insert(doubled.numbers.end(), system.numbers.begin(), system.numbers.end());
+    for (double& x : doubled.cell[2]) x *= 2;
+    const Result twice = evaluate(*evaluator, *model.weights, doubled, 1);
+    CHECK(std::abs(twice.energy - 2 * found.energy) <= 1e-9);
+    std::vector<double> forces = found.forces;
+    forces.insert(forces.end(), found.forces.begin(), found.forces.end());
+    check_close(twice.forces, forces, 1e-8);
+}
+
+TEST_CASE("networks on many rows: the reference's values, slopes and gradients") {
+    std::mt19937 random(7);
+    std::normal_distribution<double> normal;
+    mace::DenseNetwork network;
+    for (const auto& [in, out] : {std::pair(5, 20), std::pair(20, 17), std::pair(17, 3)}) {
+        mace::DenseLayer layer;
+        layer.in_width = in;
+        layer.out_width = out;
+        for (int i = 0; i < in * out; ++i) layer.weight.push_back(normal(random) / std::sqrt(in));
+        for (int i = 0; i < out; ++i) layer.bias.push_back(normal(random));
+        if (out == 17) {  // one layer with normalisation
+            for (int i = 0; i < out; ++i) layer.norm_scale.push_back(1 + 0.3 * normal(random)), layer.norm_offset.push_back(normal(random));
+            layer.norm_epsilon = 1e-5;
+        }
+        if (out != 3) layer.activation = {mace::Activation::Kind::silu, 1.7};
+        network.layers.push_back(layer);
+    }
+    constexpr int kRows = 7;
+    const mace::cpu::BatchedNetwork batched(network, network.layers.size());
+    const auto& kernels = mace::cpu::choose_kernels<double>();
+    mace::cpu::NetworkPass pass;
+    batched.start(pass, kRows);
+    std::vector<double> output_gradient(static_cast<size_t>(kRows * batched.out_stride()), 0.0);
+    for (int row = 0; row < kRows; ++row) {
+        for (int i = 0; i < 5; ++i) pass.input[static_cast<size_t>(row * batched.in_stride() + i)] = normal(random);
+        for (int i = 0; i < 5; ++i) pass.input_slope[static_cast<size_t>(row * batched.in_stride() + i)] = normal(random);
+        for (int i = 0; i < 3; ++i) output_gradient[static_cast<size_t>(row * batched.out_stride() + i)] = normal(random);
+    }
+    batched.compute(kernels, pass, kRows, true);
+    const double* gradient = batched.reverse(kernels, pass, kRows, output_gradient.data());
+    for (int row = 0; row < kRows; ++row) {
+        const double* input = pass.input.data() + row * batched.in_stride();
+        const double* slope = pass.input_slope.data() + row * batched.in_stride();
+        const double* by_output = output_gradient.data() + row * batched.out_stride();
+        mace::reference::NetworkPass reference(network);
+        const double* values = reference.compute(input);
+        std::vector<double> expected(values, values + 3), expected_gradient(5), expected_slopes;
+        reference.reverse(by_output, expected_gradient.data());
+        const double* found = pass.layers.back().output.data() + row * batched.out_stride();
+        check_close({found, found + 3}, expected, 1e-13);
+        check_close({gradient + row * batched.in_stride(), gradient + row * batched.in_stride() + 5}, expected_gradient, 1e-13);
+        // The slope along the input's direction, against central differences.
+        constexpr double kStep = 1e-5;
+        for (const double sign : {1.0, -1.0}) {
+            std::vector<double> moved(input, input + 5);
+            for (size_t i = 0; i < 5; ++i) moved[i] += sign * kStep * slope[i];
+            const double* at = reference.compute(moved.data());
+            expected_slopes.resize(3, 0.0);
+            for (size_t i = 0; i < 3; ++i) expected_slopes[i] += sign * at[i] / (2 * kStep);
+        }
+        const double* slopes = pass.layers.back().output_slope.data() + row * batched.out_stride();
+        check_close({slopes, slopes + 3}, expected_slopes, 1e-8);
+    }
+}
+
 TEST_CASE("atoms too close for the tables get the reference's numbers") {
     const auto path = golden_model("p04_density_agnesi_zbl");
     REQUIRE(!path.empty());
@@ -274,14 +312,14 @@ TEST_CASE("harmonics written out agree with the general ones, and their gradient
         const Vec3 direction = {v[0] / length, v[1] / length, v[2] / length};
         std::vector<double> found(count), expected(count), gradient(count), sum(3, 0.0);
         std::vector<Vec3> slopes(count);
-        mace::cpu::compute_edge_harmonics(max_degree, direction, found.data());
+        mace::compute_edge_harmonics(max_degree, direction, found.data());
         mace::compute_harmonics_and_gradients(max_degree, v, expected.data(), slopes.data());
         check_close(found, expected, 1e-13);
         for (size_t i = 0; i < count; ++i) {
             gradient[i] = normal(random);
             for (size_t k = 0; k < 3; ++k) sum[k] += gradient[i] * slopes[i][k];
         }
-        const Vec3 turned = mace::cpu::reverse_edge_harmonics(max_degree, direction, length, gradient.data());
+        const Vec3 turned = mace::reverse_edge_harmonics(max_degree, direction, length, gradient.data());
         check_close({turned.begin(), turned.end()}, sum, 1e-12);
     }
 }

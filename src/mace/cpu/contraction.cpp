@@ -80,8 +80,8 @@ void Contraction<Real>::prepare(int element) {
 }
 
 template <class Real>
-const Real* Contraction<Real>::coefficients(int element) const {
-    return coefficients_.at(contraction_.element_count > 1 ? element : 0).data();
+const Buffer<Real>& Contraction<Real>::coefficients(int element) const {
+    return coefficients_.at(contraction_.element_count > 1 ? element : 0);
 }
 
 template <class Real>
@@ -92,7 +92,7 @@ Polynomial Contraction<Real>::polynomial() const {
 // Sixteen channels of all atoms before the next sixteen: their coefficients stay in the cache.
 template <class Real>
 void Contraction<Real>::apply(const KernelTable<Real>& kernels, int element, const Real* in, Real* out, int atom_count) const {
-    const Real* all = coefficients(element);
+    const Real* all = coefficients(element).data();
     for (int k = 0; k < stride_; k += kRowPadding)
         for (int atom = 0; atom < atom_count; ++atom)
             kernels.evaluate_polynomial(polynomial(), all + static_cast<ptrdiff_t>(k) * polynomial_coefficients_, in + static_cast<ptrdiff_t>(atom) * in_size() + k, stride_,
@@ -102,7 +102,7 @@ void Contraction<Real>::apply(const KernelTable<Real>& kernels, int element, con
 template <class Real>
 void Contraction<Real>::reverse(const KernelTable<Real>& kernels, int element, const Real* in, const Real* out_gradient, Real* in_gradient, int atom_count) const {
     std::fill_n(in_gradient, static_cast<ptrdiff_t>(atom_count) * in_size(), Real(0));
-    const Real* all = coefficients(element);
+    const Real* all = coefficients(element).data();
     for (int k = 0; k < stride_; k += kRowPadding)
         for (int atom = 0; atom < atom_count; ++atom)
             kernels.reverse_polynomial(polynomial(), all + static_cast<ptrdiff_t>(k) * polynomial_coefficients_, in + static_cast<ptrdiff_t>(atom) * in_size() + k, stride_,

@@ -26,7 +26,12 @@ public:
     int stride() const { return stride_; }
     int in_size() const { return contraction_.in_row_count * stride_; }
     int out_size() const { return contraction_.out_row_count * stride_; }
-    int64_t monomial_count() const { return polynomial_coefficients_; }
+
+    Polynomial polynomial() const;
+    const std::vector<PolynomialNode>& nodes() const { return nodes_; }
+    const std::vector<int32_t>& leaf_rows() const { return leaf_rows_; }
+    const std::vector<int32_t>& roots() const { return roots_; }
+    const Buffer<Real>& coefficients(int element) const;  // [channel / 16][coefficient][16], once prepared
 
 private:
     struct Source {  // coefficient += value * weights[path]
@@ -34,8 +39,6 @@ private:
         double value;
     };
     void build_tree();
-    const Real* coefficients(int element) const;
-
     const SymmetricContraction& contraction_;
     int stride_ = 0;
     int polynomial_coefficients_ = 0;
@@ -43,7 +46,6 @@ private:
     std::vector<int32_t> leaf_rows_, roots_;
     std::vector<Source> sources_;
     std::map<int, Buffer<Real>> coefficients_;  // by element: [channel / 16][coefficient][16]
-    Polynomial polynomial() const;
 };
 
 }  // namespace mlff::mace::cpu

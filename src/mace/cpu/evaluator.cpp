@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "mace/cpu/edge_harmonics.h"
 #include "mace/cpu/messages.h"
 #include "mace/cpu/moments.h"
+#include "mace/edge_harmonics.h"
 #include "mace/reference/embedding.h"
 #include "mace/reference/radial.h"
 #include "mace/reference/readout.h"
@@ -63,7 +63,7 @@ public:
         scalars.append(weights_->channel_count, Irrep{});
         first_layout_ = RowLayout(scalars);
         for (const Layer& layer : weights_->layers) {
-            plans_.push_back(std::make_unique<LayerPlan<Real>>(*weights_, layer, *below, options.exact_radial));
+            plans_.push_back(std::make_unique<LayerPlan<Real>>(*weights_, layer, *below, LayerOptions{options.exact_radial}));
             below = &plans_.back()->features_layout;
         }
         states_.resize(plans_.size());

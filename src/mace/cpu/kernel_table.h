@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/host_device.h"
+
 namespace mlff::mace::cpu {
 
 inline constexpr int kRowPadding = 16;  // numbers: 64 bytes of float, 128 of double
@@ -35,13 +37,13 @@ struct SplinePoint {
 };
 
 template <class Real>
-Real value_at(const SplinePoint<Real>& point, int column) {
+MLFF_HOST_DEVICE Real value_at(const SplinePoint<Real>& point, int column) {
     Real sum = point.center[column];
     for (int t = 0; t < kSplineOrder; ++t) sum += point.value[t] * point.differences[t * point.stride + column];
     return sum;
 }
 template <class Real>
-Real slope_at(const SplinePoint<Real>& point, int column) {
+MLFF_HOST_DEVICE Real slope_at(const SplinePoint<Real>& point, int column) {
     Real sum = 0;
     for (int t = 0; t < kSplineOrder; ++t) sum += point.slope[t] * point.differences[t * point.stride + column];
     return sum;

@@ -103,7 +103,7 @@ void GatePlan<Real>::reverse(const Real* in, const Real* out_gradient, Real* in_
 }
 
 template <class Real>
-LayerPlan<Real>::LayerPlan(const Weights& weights_in, const Layer& layer_in, const RowLayout& features_in, bool exact_radial)
+LayerPlan<Real>::LayerPlan(const Weights& weights_in, const Layer& layer_in, const RowLayout& features_in, const LayerOptions& options)
     : weights(weights_in),
       layer(layer_in),
       sender_layout(layer.interaction.convolution.in),
@@ -115,7 +115,7 @@ LayerPlan<Real>::LayerPlan(const Weights& weights_in, const Layer& layer_in, con
       message(layer.interaction.message, sums_layout, linear_layout),
       linear(layer.linear, RowLayout(layer.contraction.out), features_layout),
       contraction(layer.contraction),
-      moments(make_moment_maps<Real>(weights, layer, linear_layout)),
+      moments(options.use_moments ? make_moment_maps<Real>(weights, layer, linear_layout) : std::nullopt),
       lowest_distance(cpu::lowest_distance(weights.radial)),
       columns(moments ? columns_of_hidden(layer.interaction) : columns_of_weights(layer.interaction)),
       functions(weights, layer.interaction, columns) {
@@ -128,7 +128,7 @@ LayerPlan<Real>::LayerPlan(const Weights& weights_in, const Layer& layer_in, con
         most_components = std::max(most_components, path.in_components);
         most_shares = std::max(most_shares, path.share_count());
     }
-    if (exact_radial || layer.interaction.edge_input == Interaction::EdgeInput::features) return;
+    if (options.exact_radial || layer.interaction.edge_input == Interaction::EdgeInput::features) return;
     const auto element_count = static_cast<size_t>(weights.element_count());
     if (depends_on_elements(weights, layer.interaction)) {
         receiver_stride = element_count;

@@ -59,10 +59,14 @@ struct GatePlan {
     void reverse(const Real* in, const Real* out_gradient, Real* in_gradient) const;  // overwrites
 };
 
+struct LayerOptions {
+    bool exact_radial = false;  // no tables, the networks are evaluated for every edge
+    bool use_moments = true;    // in the first layer, where they apply
+};
+
 template <class Real>
 struct LayerPlan {
-    // `exact_radial`: no tables, the networks are evaluated for every edge.
-    LayerPlan(const Weights& weights, const Layer& layer, const RowLayout& features_in, bool exact_radial);
+    LayerPlan(const Weights& weights, const Layer& layer, const RowLayout& features_in, const LayerOptions& options);
 
     // Makes what depends on the elements present: radial tables, contraction coefficients, maps of moments.
     void prepare(const std::vector<int>& elements_present, ThreadTeam& team);

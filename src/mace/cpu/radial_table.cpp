@@ -13,25 +13,6 @@ namespace {
 constexpr int kGhostNodes = 4;  // samples beyond either end
 constexpr int kFewestIntervals = 128, kMostIntervals = 4096;
 
-constexpr int kShareCount = kSplineOrder + 1;
-
-// The B-splines b_t(x) and their slopes.
-void spline_shares(double x, double* value, double* slope) {
-    const double y = 1 - x, x2 = x * x, x4 = x2 * x2, y2 = y * y;
-    value[0] = y2 * y2 * y / 120;
-    value[1] = (26 + x * (-50 + x * (20 + x * (20 + x * (-20 + 5 * x))))) / 120;
-    value[2] = (66 + x2 * (-60 + x2 * (30 - 10 * x))) / 120;
-    value[3] = (26 + x * (50 + x * (20 + x * (-20 + x * (-20 + 10 * x))))) / 120;
-    value[4] = (1 + x * (5 + x * (10 + x * (10 + x * (5 - 5 * x))))) / 120;
-    value[5] = x4 * x / 120;
-    slope[0] = -y2 * y2 / 24;
-    slope[1] = (-50 + x * (40 + x * (60 + x * (-80 + 25 * x)))) / 120;
-    slope[2] = x * (-120 + x2 * (120 - 50 * x)) / 120;
-    slope[3] = (50 + x * (40 + x * (-60 + x * (-80 + 50 * x)))) / 120;
-    slope[4] = (5 + x * (20 + x * (30 + x * (20 - 25 * x)))) / 120;
-    slope[5] = x4 / 24;
-}
-
 struct Pair {
     const EdgeFunctions& functions;
     int column_count;
@@ -110,31 +91,29 @@ bool depends_on_elements(const Weights& weights, const Interaction& interaction)
 
 template <class Real>
 RadialTable<Real>::RadialTable(const EdgeFunctions& functions, int column_count, double low, double cutoff, int sender_element, int receiver_element,
-                               ThreadTeam& team)
-    : low_(low), column_count_(column_count) {
+                               ThreadTeam& team) {
     constexpr double kTolerance = sizeof(Real) == 4 ? 2e-7 : 2e-10;
     const auto width = static_cast<size_t>(column_count);
     const Pair pair = {functions, column_count, sender_element, receiver_element};
-    interval_count_ = kFewestIntervals;
-    double step = (cutoff - low_) / interval_count_;
-    std::vector<double> samples = sample_rows(pair, interval_count_ + 1 + 2 * kGhostNodes, low_ - kGhostNodes * step, step, team);
+    int interval_count = kFewestIntervals;
+    double step = (cutoff - low) / interval_count;
+    std::vector<double> samples = sample_rows(pair, interval_count + 1 + 2 * kGhostNodes, low - kGhostNodes * step, step, team);
     std::vector<double> coefficients;
     // Each round has twice the intervals. The nodes of the next round that lie between those of this one test it.
     for (;;) {
         coefficients = spline_coefficients(samples, width);
-        const std::vector<double> between = sample_rows(pair, interval_count_ + 2 * kGhostNodes, low_ + (0.5 - kGhostNodes) * step, step, team);
+        const std::vector<double> between = sample_rows(pair, interval_count + 2 * kGhostNodes, low + (0.5 - kGhostNodes) * step, step, team);
         const double largest = largest_size(samples);
-        worst_error_ = largest_error(coefficients, between.data() + kGhostNodes * width, static_cast<size_t>(interval_count_), width);
+        worst_error_ = largest_error(coefficients, between.data() + kGhostNodes * width, static_cast<size_t>(interval_count), width);
         if (largest > 0) worst_error_ /= largest;
-        if (worst_error_ <= kTolerance || 2 * interval_count_ > kMostIntervals) break;
+        if (worst_error_ <= kTolerance || 2 * interval_count > kMostIntervals) break;
         samples = interleave(samples, between, width);
-        interval_count_ *= 2;
+        interval_count *= 2;
         step /= 2;
     }
     if (!(worst_error_ <= 1000 * kTolerance))
-        fail(Status::unsupported, "the radial functions of this model vary too fast for a table (error ", worst_error_, " with ", interval_count_,
+        fail(Status::unsupported, "the radial functions of this model vary too fast for a table (error ", worst_error_, " with ", interval_count,
              " intervals); exact radial functions can be asked for");
-    inverse_step_ = 1 / step;
     coefficients_.resize_discard(2 * coefficients.size());
     const size_t row_count = coefficients.size() / width;
     for (size_t row = 0; row < row_count; ++row)
@@ -143,28 +122,7 @@ RadialTable<Real>::RadialTable(const EdgeFunctions& functions, int column_count,
             coefficients_[2 * row * width + c] = static_cast<Real>(here);
             coefficients_[(2 * row + 1) * width + c] = static_cast<Real>(next - here);
         }
-}
-
-template <class Real>
-SplinePoint<Real> RadialTable<Real>::at(double distance) const {
-    const double place = (distance - low_) * inverse_step_;
-    const int interval = std::clamp(static_cast<int>(place), 0, interval_count_ - 1);
-    double value[kShareCount], slope[kShareCount];
-    spline_shares(place - interval, value, slope);
-    SplinePoint<Real> point;
-    point.stride = 2 * column_count_;
-    const Real* row = coefficients_.data() + interval * point.stride;
-    point.center = row + 2 * point.stride;
-    point.differences = row + column_count_;
-    double below = 0, above = 1, slopes_below = 0;  // sums of the b before, of those from here on, and of the slopes before
-    for (int t = 0; t < kSplineOrder; ++t) {
-        below += value[t];
-        above -= value[t];
-        slopes_below += slope[t];
-        point.value[t] = static_cast<Real>(t < 2 ? -below : above);
-        point.slope[t] = static_cast<Real>(-slopes_below * inverse_step_);
-    }
-    return point;
+    view_ = {coefficients_.data(), column_count, interval_count, low, 1 / step};
 }
 
 template class RadialTable<float>;

@@ -9,11 +9,63 @@
 #pragma once
 
 #include "core/buffer.h"
+#include "core/host_device.h"
 #include "core/threads.h"
 #include "mace/cpu/edge_functions.h"
 #include "mace/cpu/kernel_table.h"
 
 namespace mlff::mace::cpu {
+
+inline constexpr int kShareCount = kSplineOrder + 1;
+
+// The B-splines b_t(x) and their slopes.
+MLFF_HOST_DEVICE inline void spline_shares(double x, double* value, double* slope) {
+    const double y = 1 - x, x2 = x * x, x4 = x2 * x2, y2 = y * y;
+    value[0] = y2 * y2 * y / 120;
+    value[1] = (26 + x * (-50 + x * (20 + x * (20 + x * (-20 + 5 * x))))) / 120;
+    value[2] = (66 + x2 * (-60 + x2 * (30 - 10 * x))) / 120;
+    value[3] = (26 + x * (50 + x * (20 + x * (-20 + x * (-20 + 10 * x))))) / 120;
+    value[4] = (1 + x * (5 + x * (10 + x * (10 + x * (5 - 5 * x))))) / 120;
+    value[5] = x4 * x / 120;
+    slope[0] = -y2 * y2 / 24;
+    slope[1] = (-50 + x * (40 + x * (60 + x * (-80 + 25 * x)))) / 120;
+    slope[2] = x * (-120 + x2 * (120 - 50 * x)) / 120;
+    slope[3] = (50 + x * (40 + x * (-60 + x * (-80 + 50 * x)))) / 120;
+    slope[4] = (5 + x * (20 + x * (30 + x * (20 - 25 * x)))) / 120;
+    slope[5] = x4 / 24;
+}
+
+// What an interpolation needs, in memory of the CPU or the GPU.
+template <class Real>
+struct RadialTableView {
+    const Real* coefficients = nullptr;  // [interval_count + 5][c, d][column_count]
+    int column_count = 0;
+    int interval_count = 0;
+    double low = 0;
+    double inverse_step = 0;
+
+    MLFF_HOST_DEVICE SplinePoint<Real> at(double distance) const {
+        const double place = (distance - low) * inverse_step;
+        int interval = static_cast<int>(place);
+        interval = interval < 0 ? 0 : interval >= interval_count ? interval_count - 1 : interval;
+        double value[kShareCount], slope[kShareCount];
+        spline_shares(place - interval, value, slope);
+        SplinePoint<Real> point;
+        point.stride = 2 * column_count;
+        const Real* row = coefficients + interval * point.stride;
+        point.center = row + 2 * point.stride;
+        point.differences = row + column_count;
+        double below = 0, above = 1, slopes_below = 0;  // sums of the b before, of those from here on, and of the slopes before
+        for (int t = 0; t < kSplineOrder; ++t) {
+            below += value[t];
+            above -= value[t];
+            slopes_below += slope[t];
+            point.value[t] = static_cast<Real>(t < 2 ? -below : above);
+            point.slope[t] = static_cast<Real>(-slopes_below * inverse_step);
+        }
+        return point;
+    }
+};
 
 template <class Real>
 class RadialTable {
@@ -22,18 +74,16 @@ public:
     // Throws Error{unsupported} if the error bound cannot be met with a table of sensible size.
     RadialTable(const EdgeFunctions& functions, int column_count, double low, double cutoff, int sender_element, int receiver_element, ThreadTeam& team);
 
-    SplinePoint<Real> at(double distance) const;
+    SplinePoint<Real> at(double distance) const { return view_.at(distance); }
 
-    int interval_count() const { return interval_count_; }
+    const RadialTableView<Real>& view() const { return view_; }
+    const Buffer<Real>& coefficients() const { return coefficients_; }
     double worst_error() const { return worst_error_; }  // of a value, relative to the largest value
 
 private:
-    double low_ = 0;
-    double inverse_step_ = 0;
-    int interval_count_ = 0;
-    int column_count_ = 0;
+    RadialTableView<Real> view_;
     double worst_error_ = 0;
-    Buffer<Real> coefficients_;  // [interval_count + 5][c, d][column_count]
+    Buffer<Real> coefficients_;
 };
 
 // Transforms with a power of r are not smooth at r = 0, and their tables begin here; below, the reference takes over.

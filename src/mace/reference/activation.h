@@ -3,14 +3,15 @@
 
 #include <cmath>
 
+#include "core/host_device.h"
 #include "mace/weights.h"
 
 namespace mlff::mace::reference {
 
-inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+MLFF_HOST_DEVICE inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 // factor * f(x)
-inline double activate(const Activation& activation, double x) {
+MLFF_HOST_DEVICE inline double activate(const Activation& activation, double x) {
     switch (activation.kind) {
         case Activation::Kind::silu: return activation.factor * x * sigmoid(x);
         case Activation::Kind::tanh: return activation.factor * std::tanh(x);
@@ -22,7 +23,7 @@ inline double activate(const Activation& activation, double x) {
 }
 
 // factor * f'(x)
-inline double activation_slope(const Activation& activation, double x) {
+MLFF_HOST_DEVICE inline double activation_slope(const Activation& activation, double x) {
     const double s = sigmoid(x);
     switch (activation.kind) {
         case Activation::Kind::silu: return activation.factor * (s + x * s * (1 - s));

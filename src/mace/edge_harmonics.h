@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: MIT
-#include "mace/cpu/edge_harmonics.h"
+// Spherical harmonics of edge directions in the order and normalisation of spherical_harmonics.h, written out up to degree 3.
+#pragma once
 
-#include <cmath>
-#include <vector>
-
+#include "core/host_device.h"
+#include "core/system_view.h"
 #include "mace/irreps.h"
 #include "mace/spherical_harmonics.h"
 
-namespace mlff::mace::cpu {
-namespace {
+namespace mlff::mace {
 
-constexpr int kWrittenOut = 3;
-const double kOne = std::sqrt(3.0);
-const double kTwo = std::sqrt(15.0), kTwoMiddle = std::sqrt(5.0);
-const double kThreeOuter = std::sqrt(7.0 * 5 / 8), kThreeXyz = std::sqrt(7.0 * 15), kThreeInner = std::sqrt(7.0 * 3 / 8), kThreeMiddle = std::sqrt(7.0);
+namespace edge_harmonics {
+inline constexpr int kWrittenOut = 3;
+inline constexpr int kMost = harmonic_count(kMaxDegree);
+}  // namespace edge_harmonics
 
-}  // namespace
-
+// Y[l^2 + l + m] of a unit vector.
 template <class Real>
-void compute_edge_harmonics(int max_degree, const Vec3& n, Real* y) {
-    if (max_degree > kWrittenOut) {
-        double all[(kMaxDegree + 1) * (kMaxDegree + 1)];
+MLFF_HOST_DEVICE inline void compute_edge_harmonics(int max_degree, const Vec3& n, Real* y) {
+    if (max_degree > edge_harmonics::kWrittenOut) {
+        double all[edge_harmonics::kMost];
         compute_harmonics(max_degree, n, all);
         for (int i = 0; i < harmonic_count(max_degree); ++i) y[i] = static_cast<Real>(all[i]);
         return;
     }
+    constexpr double kOne = 1.7320508075688772;                                    // sqrt 3
+    constexpr double kTwo = 3.872983346207417, kTwoMiddle = 2.23606797749979;        // sqrt 15, sqrt 5
+    constexpr double kThreeOuter = 2.091650066335189, kThreeXyz = 10.246950765959598;  // sqrt(35/8), sqrt 105
+    constexpr double kThreeInner = 1.6201851746019651, kThreeMiddle = 2.6457513110645907;  // sqrt(21/8), sqrt 7
     const double x = n[0], Y = n[1], z = n[2];
     y[0] = 1;
     if (max_degree < 1) return;
@@ -48,20 +50,26 @@ void compute_edge_harmonics(int max_degree, const Vec3& n, Real* y) {
     y[15] = static_cast<Real>(kThreeOuter * z * (zz - 3 * xx));
 }
 
+// The gradient of sum over lm of harmonics_gradient[lm] Y_lm(v / |v|) by v, for v = length * direction.
+//
 // The harmonics above are polynomials in the components of n; their gradient by n, freed of its part along n and divided by
 // the length, is the gradient by v.
 template <class Real>
-Vec3 reverse_edge_harmonics(int max_degree, const Vec3& n, double length, const Real* gradient) {
-    if (max_degree > kWrittenOut) {
+MLFF_HOST_DEVICE inline Vec3 reverse_edge_harmonics(int max_degree, const Vec3& n, double length, const Real* gradient) {
+    if (max_degree > edge_harmonics::kWrittenOut) {
         const auto count = static_cast<size_t>(harmonic_count(max_degree));
-        double values[(kMaxDegree + 1) * (kMaxDegree + 1)];
-        Vec3 slopes[(kMaxDegree + 1) * (kMaxDegree + 1)];
+        double values[edge_harmonics::kMost];
+        Vec3 slopes[edge_harmonics::kMost];
         compute_harmonics_and_gradients(max_degree, {length * n[0], length * n[1], length * n[2]}, values, slopes);
         Vec3 sum{};
         for (size_t i = 0; i < count; ++i)
             for (size_t k = 0; k < 3; ++k) sum[k] += static_cast<double>(gradient[i]) * slopes[i][k];
         return sum;
     }
+    constexpr double kOne = 1.7320508075688772;                                    // sqrt 3
+    constexpr double kTwo = 3.872983346207417, kTwoMiddle = 2.23606797749979;        // sqrt 15, sqrt 5
+    constexpr double kThreeOuter = 2.091650066335189, kThreeXyz = 10.246950765959598;  // sqrt(35/8), sqrt 105
+    constexpr double kThreeInner = 1.6201851746019651, kThreeMiddle = 2.6457513110645907;  // sqrt(21/8), sqrt 7
     const double x = n[0], y = n[1], z = n[2];
     double gx = 0, gy = 0, gz = 0;
     const auto g = [&](int i) { return static_cast<double>(gradient[i]); };
@@ -88,9 +96,4 @@ Vec3 reverse_edge_harmonics(int max_degree, const Vec3& n, double length, const 
     return {(gx - along * x) / length, (gy - along * y) / length, (gz - along * z) / length};
 }
 
-template void compute_edge_harmonics<float>(int, const Vec3&, float*);
-template void compute_edge_harmonics<double>(int, const Vec3&, double*);
-template Vec3 reverse_edge_harmonics<float>(int, const Vec3&, double, const float*);
-template Vec3 reverse_edge_harmonics<double>(int, const Vec3&, double, const double*);
-
-}  // namespace mlff::mace::cpu
+}  // namespace mlff::mace

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+#include "mace/cuda/edges.h"
+
+#include "device/cuda_check.h"
+#include "mace/edge_harmonics.h"
+
+namespace mlff::mace::cuda {
+namespace {
+
+using mlff::cuda::launch;
+
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+// Launch: a warp for each atom, a lane for every 32nd of its edges.
+struct WarpOfAtom {
+    int64_t atom;
+    int lane;
+    __device__ WarpOfAtom() : atom((blockIdx.x * int64_t{kBlockThreads} + threadIdx.x) / 32), lane(static_cast<int>(threadIdx.x % 32)) {}
+};
+int64_t blocks_of_atoms(int64_t atom_count) { return (atom_count + kWarps - 1) / kWarps; }
+
+__device__ double sum_over_warp(double value) {
+    for (int distance = 16; distance >= 1; distance /= 2) value += __shfl_xor_sync(kAllLanes, value, distance);
+    return value;
+}
+
+// MACE takes harmonics of the vector from neighbour to centre, which is minus the vector of our edge.
+__device__ Vec3 direction(const EdgeGeometry& geometry, const double* distance, int64_t edge) {
+    const double scale = -1 / distance[edge];
+    const double* v = geometry.vector + 3 * edge;
+    return {scale * v[0], scale * v[1], scale * v[2]};
+}
+
+struct ValueAndSlope {
+    double value, slope;
+};
+
+__device__ double whole_power(double x, int exponent) {
+    double power = 1;
+    for (int i = 0; i < exponent; ++i) power *= x;
+    return power;
+}
+
+// See PairRepulsion: half of the energy, and its slope.
+__device__ ValueAndSlope pair_repulsion(const RepulsionView& repulsion, int sender_element, int receiver_element, double r) {
+    const double kDecay[4] = {3.2, 0.9423, 0.4028, 0.2016};
+    const double z1 = repulsion.atomic_numbers[sender_element], z2 = repulsion.atomic_numbers[receiver_element];
+    const double radius = repulsion.radii[sender_element] + repulsion.radii[receiver_element];
+    if (r >= radius) return {0, 0};
+    const double length = repulsion.prefactor * 0.529 / (pow(z1, repulsion.exponent) + pow(z2, repulsion.exponent));
+    const double p = repulsion.cutoff_exponent, t = r / radius, power = whole_power(t, repulsion.cutoff_exponent - 1);
+    const double cutoff = 1 - (p + 1) * (p + 2) / 2 * power * t + p * (p + 2) * power * t * t - p * (p + 1) / 2 * power * t * t * t;
+    const double cutoff_slope = p * (p + 1) * (p + 2) / 2 * power * (-1 + 2 * t - t * t) / radius;
+    double phi = 0, phi_slope = 0;
+    for (int k = 0; k < 4; ++k) {
+        const double term = repulsion.coefficients[k] * exp(-kDecay[k] * r / length);
+        phi += term;
+        phi_slope -= kDecay[k] / length * term;
+    }
+    const double coulomb = 0.5 * 14.3996 * z1 * z2 / r;
+    return {coulomb * phi * cutoff, coulomb * (phi_slope * cutoff + phi * cutoff_slope - phi * cutoff / r)};
+}
+
+template <class Real>
+__global__ void __launch_bounds__(kBlockThreads) harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, Real* harmonics) {
+    const WarpOfAtom at;
+    if (at.atom >= edges.atom_count) return;
+    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
+        compute_edge_harmonics(geometry.max_degree, direction(geometry, edges.distance, edge), harmonics + edge * edges.harmonic_count);
+}
+
+template <class Real>
+__global__ void __launch_bounds__(kBlockThreads) repulsion_kernel(EdgesView<Real> edges, RepulsionView repulsion, double* energies) {
+    const WarpOfAtom at;
+    if (at.atom >= edges.atom_count) return;
+    double sum = 0;
+    if (repulsion.is_there)
+        for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
+            sum += pair_repulsion(repulsion, edges.elements[edges.sender[edge]], edges.elements[at.atom], edges.distance[edge]).value;
+    sum = sum_over_warp(sum);
+    if (at.lane == 0) energies[at.atom] = sum;
+}
+
+template <class Real>
+__global__ void __launch_bounds__(kBlockThreads) reverse_edges_kernel(EdgesView<Real> edges, EdgeGeometry geometry, EdgeGradientsView<Real> gradients,
+                                                                      RepulsionView repulsion, double* vector_gradient) {
+    const WarpOfAtom at;
+    if (at.atom >= edges.atom_count) return;
+    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32) {
+        const Vec3 n = direction(geometry, edges.distance, edge);
+        const double r = edges.distance[edge];
+        double slope = gradients.distance[edge];
+        if (repulsion.is_there) slope += repulsion.scale * pair_repulsion(repulsion, edges.elements[at.atom], edges.elements[edges.sender[edge]], r).slope;
+        const Vec3 turn = reverse_edge_harmonics(geometry.max_degree, n, r, gradients.harmonics + edge * edges.harmonic_count);
+        for (int k = 0; k < 3; ++k) vector_gradient[3 * edge + k] = -(slope * n[k] + turn[k]);
+    }
+}
+
+// An edge pulls its two ends in opposite directions; its virial goes to both in halves.
+template <class Real>
+__global__ void __launch_bounds__(kBlockThreads) gather_kernel(EdgesView<Real> edges, EdgeGeometry geometry, const double* vector_gradient, double* forces, double* virials) {
+    const WarpOfAtom at;
+    if (at.atom >= edges.atom_count) return;
+    double force[3] = {}, virial[6] = {};  // xx xy xz yy yz zz
+    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32) {
+        const double* own = vector_gradient + 3 * edge;
+        const double* other = vector_gradient + 3 * geometry.reverse[edge];
+        const double* v = geometry.vector + 3 * edge;
+        double difference[3];  // the vector of the reverse edge is the opposite one
+        for (int k = 0; k < 3; ++k) {
+            difference[k] = own[k] - other[k];
+            force[k] += difference[k];
+        }
+        int next = 0;
+        for (int i = 0; i < 3; ++i)
+            for (int j = i; j < 3; ++j) virial[next++] -= 0.25 * (v[i] * difference[j] + v[j] * difference[i]);
+    }
+    for (int k = 0; k < 3; ++k) force[k] = sum_over_warp(force[k]);
+    for (int k = 0; k < 6; ++k) virial[k] = sum_over_warp(virial[k]);
+    if (at.lane != 0) return;
+    if (forces)
+        for (int k = 0; k < 3; ++k) forces[3 * at.atom + k] = force[k];
+    if (!virials) return;
+    const int kFull[9] = {0, 1, 2, 1, 3, 4, 2, 4, 5};
+    for (int k = 0; k < 9; ++k) virials[9 * at.atom + k] = virial[kFull[k]];
+}
+
+// Launch: one block. Each thread sums every so many atoms, then a tree.
+__global__ void __launch_bounds__(kBlockThreads) sum_virials_kernel(const double* virials, int64_t atom_count, double* total) {
+    __shared__ double partial[kBlockThreads];
+    for (int k = 0; k < 9; ++k) {
+        double sum = 0;
+        for (int64_t atom = threadIdx.x; atom < atom_count; atom += kBlockThreads) sum += virials[9 * atom + k];
+        partial[threadIdx.x] = sum;
+        __syncthreads();
+        for (int half = kBlockThreads / 2; half >= 1; half /= 2) {
+            if (static_cast<int>(threadIdx.x) < half) partial[threadIdx.x] += partial[threadIdx.x + half];
+            __syncthreads();
+        }
+        if (threadIdx.x == 0) total[k] = partial[0];
+        __syncthreads();
+    }
+}
+
+template <class Real>
+__global__ void __launch_bounds__(kBlockThreads) short_edges_kernel(EdgesView<Real> edges, double lowest, int* is_shorter) {
+    const WarpOfAtom at;
+    if (at.atom >= edges.atom_count) return;
+    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
+        if (!(edges.distance[edge] > lowest)) *is_shorter = 1;  // all that write, write the same
+}
+
+}  // namespace
+
+template <class Real>
+void compute_harmonics(const EdgesView<Real>& edges, const EdgeGeometry& geometry, Real* harmonics, cudaStream_t stream) {
+    if (edges.atom_count > 0) launch("harmonics", harmonics_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, harmonics);
+}
+template <class Real>
+void compute_repulsion(const EdgesView<Real>& edges, const RepulsionView& repulsion, double* energies, cudaStream_t stream) {
+    if (edges.atom_count > 0) launch("pair repulsion", repulsion_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, repulsion, energies);
+}
+template <class Real>
+void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const EdgeGradientsView<Real>& gradients, const RepulsionView& repulsion,
+                   double* vector_gradient, cudaStream_t stream) {
+    if (edges.atom_count > 0)
+        launch("reversing edges", reverse_edges_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, gradients, repulsion, vector_gradient);
+}
+template <class Real>
+void gather_forces(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const double* vector_gradient, double* forces, double* virials, cudaStream_t stream) {
+    if (edges.atom_count > 0)
+        launch("forces", gather_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, vector_gradient, forces, virials);
+}
+void sum_virials(const double* virials, int64_t atom_count, double* total, cudaStream_t stream) {
+    launch("virial", sum_virials_kernel, 1, kBlockThreads, stream, virials, atom_count, total);
+}
+template <class Real>
+void find_short_edges(const EdgesView<Real>& edges, double lowest, int* is_shorter, cudaStream_t stream) {
+    if (edges.atom_count > 0) launch("checking distances", short_edges_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, lowest, is_shorter);
+}
+
+#define MLFF_INSTANTIATE(Real)                                                                                                                                    \
+    template void compute_harmonics<Real>(const EdgesView<Real>&, const EdgeGeometry&, Real*, cudaStream_t);                                                     \
+    template void compute_repulsion<Real>(const EdgesView<Real>&, const RepulsionView&, double*, cudaStream_t);                                                  \
+    template void reverse_edges<Real>(const EdgesView<Real>&, const EdgeGeometry&, const EdgeGradientsView<Real>&, const RepulsionView&, double*, cudaStream_t); \
+    template void gather_forces<Real>(const EdgesView<Real>&, const EdgeGeometry&, const double*, double*, double*, cudaStream_t);                               \
+    template void find_short_edges<Real>(const EdgesView<Real>&, double, int*, cudaStream_t);
+MLFF_INSTANTIATE(float)
+MLFF_INSTANTIATE(double)
+#undef MLFF_INSTANTIATE
+
+}  // namespace mlff::mace::cuda

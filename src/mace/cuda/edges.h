@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// What is done for every edge: harmonics, pair repulsion, and from their gradients forces and virials.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "device/device_buffer.h"
+#include "mace/cuda/messages.h"
+#include "mace/weights.h"
+
+namespace mlff::mace::cuda {
+
+// Pair repulsion as the GPU sees it; `is_there` false: none.
+struct RepulsionView {
+    bool is_there = false;
+    double coefficients[4] = {};
+    double prefactor = 0, exponent = 0;
+    int cutoff_exponent = 0;
+    const double* radii = nullptr;           // [element]
+    const double* atomic_numbers = nullptr;  // [element]
+    double scale = 0;                        // of the energy
+};
+
+struct EdgeGeometry {
+    const double* vector = nullptr;    // [edge][3]
+    const int64_t* reverse = nullptr;  // [edge]
+    int max_degree = 0;
+};
+
+template <class Real>
+void compute_harmonics(const EdgesView<Real>& edges, const EdgeGeometry& geometry, Real* harmonics, cudaStream_t stream);
+
+// energies[atom] = that of its edges
+template <class Real>
+void compute_repulsion(const EdgesView<Real>& edges, const RepulsionView& repulsion, double* energies, cudaStream_t stream);
+
+// vector_gradient[edge][3] = dE/dvector of all that was counted as a function of this vector.
+template <class Real>
+void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const EdgeGradientsView<Real>& gradients, const RepulsionView& repulsion,
+                   double* vector_gradient, cudaStream_t stream);
+
+// forces[atom][3] and virials[atom][9] (nullptr: not wanted), from an atom's edges and their reverses.
+template <class Real>
+void gather_forces(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const double* vector_gradient, double* forces, double* virials, cudaStream_t stream);
+
+// total[9] = sum over atoms, in a fixed order.
+void sum_virials(const double* virials, int64_t atom_count, double* total, cudaStream_t stream);
+
+// *is_shorter becomes 1 if any edge is not longer than `lowest`.
+template <class Real>
+void find_short_edges(const EdgesView<Real>& edges, double lowest, int* is_shorter, cudaStream_t stream);
+
+}  // namespace mlff::mace::cuda

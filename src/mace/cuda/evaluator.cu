@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: MIT
+#include "mace/cuda/evaluator.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/error.h"
+#include "device/cuda_check.h"
+#include "device/device_buffer.h"
+#include "mace/cpu/layer_plan.h"
+#include "mace/cuda/atoms.h"
+#include "mace/cuda/contraction.h"
+#include "mace/cuda/edges.h"
+#include "mace/cuda/linear.h"
+#include "mace/cuda/messages.h"
+#include "mace/reference/embedding.h"
+#include "mace/reference/linear.h"
+#include "mace/spherical_harmonics.h"
+#include "neighbors/gpu/gpu_neighbor_list.h"
+
+namespace mlff::mace::cuda {
+namespace {
+
+using mlff::cuda::check;
+using mlff::cuda::DeviceBuffer;
+using mlff::cuda::PinnedValue;
+
+// Makes a device current and the caller's again at the end.
+class CurrentDevice {
+public:
+    explicit CurrentDevice(int device) {
+        check(cudaGetDevice(&before_), "asking for the device");
+        check(cudaSetDevice(device), "choosing the device");
+    }
+    CurrentDevice(const CurrentDevice&) = delete;
+    CurrentDevice& operator=(const CurrentDevice&) = delete;
+    ~CurrentDevice() { cudaSetDevice(before_); }
+
+private:
+    int before_ = 0;
+};
+
+class Stream {
+public:
+    Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream"); }
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+    ~Stream() { cudaStreamDestroy(stream_); }
+    operator cudaStream_t() const { return stream_; }
+
+private:
+    cudaStream_t stream_ = nullptr;
+};
+
+// A layer on the device, beside the host's plan that it was made from.
+template <class Real>
+struct DeviceLayer {
+    DeviceLayer(const cpu::LayerPlan<Real>& plan_in, const cpu::RowLayout& below, int harmonic_count, int element_count, cudaStream_t stream)
+        : plan(plan_in),
+          up(plan.layer.interaction.up, below, plan.sender_layout, stream),
+          message(plan.layer.interaction.message, plan.sums_layout, plan.linear_layout, stream),
+          linear(plan.layer.linear, cpu::RowLayout(plan.layer.contraction.out), plan.features_layout, stream),
+          messages(plan, harmonic_count, stream),
+          contraction(plan.contraction, element_count, stream) {
+        const Interaction& interaction = plan.layer.interaction;
+        if (interaction.message_skip) message_skip.emplace(*interaction.message_skip, plan.message_layout, plan.message_layout, stream);
+        if (plan.skip) skip.emplace(*interaction.skip, below, plan.features_layout, stream);
+        if (interaction.gated) {
+            residual.emplace(interaction.gated->residual, plan.sender_layout, plan.linear_layout, stream);
+            after.emplace(interaction.gated->after, plan.gate->out_layout, plan.message_layout, stream);
+            gate.emplace(*plan.gate, stream);
+        }
+    }
+
+    const cpu::LayerPlan<Real>& plan;
+    DeviceLinear<Real> up, message, linear;
+    std::optional<DeviceLinear<Real>> message_skip, skip, residual, after;
+    std::optional<DeviceGate<Real>> gate;
+    DeviceMessages<Real> messages;
+    DeviceContraction<Real> contraction;
+
+    // [atom][...]
+    DeviceBuffer<Real> senders;      // by element in the first layer
+    DeviceBuffer<Real> scaled;       // linear maps of the sums, divided; the gate's input without the residual
+    DeviceBuffer<Real> gate_inputs;
+    DeviceBuffer<Real> contracted_in;  // what the contraction takes
+    DeviceBuffer<Real> features, features_gradient;
+    DeviceBuffer<Real> densities, divisors;
+};
+
+template <class Real>
+class CudaEvaluator : public Evaluator {
+public:
+    CudaEvaluator(std::shared_ptr<const Weights> weights, const CudaOptions& options)
+        : weights_(std::move(weights)), options_(options), current_(options.device), neighbors_(neighbor_options()) {
+        const int element_count = weights_->element_count();
+        Irreps scalars;
+        scalars.append(weights_->channel_count, Irrep{});
+        first_layout_ = cpu::RowLayout(scalars);
+        const cpu::RowLayout* below = &first_layout_;
+        for (const Layer& layer : weights_->layers) {
+            plans_.push_back(std::make_unique<cpu::LayerPlan<Real>>(*weights_, layer, *below, cpu::LayerOptions{false, false}));
+            layers_.push_back(std::make_unique<DeviceLayer<Real>>(*plans_.back(), *below, harmonic_count(weights_->max_degree), element_count, stream_));
+            below = &plans_.back()->features_layout;
+        }
+        for (const Readout& readout : weights_->readouts) {
+            const cpu::LayerPlan<Real>& plan = *plans_[static_cast<size_t>(readout.layer)];
+            readouts_.push_back(std::make_unique<DeviceReadout<Real>>(readout, options.head, plan.layer.linear.out, plan.features_layout, stream_));
+        }
+        if (weights_->repulsion) upload_repulsion();
+        current_.reset();
+    }
+    ~CudaEvaluator() override { current_.emplace(options_.device); }  // memory is given back where it was taken
+
+    bool needs_edges() const override { return false; }
+    int64_t neighbor_build_count() const override { return neighbors_.build_count(); }
+
+    void evaluate(const SystemView& system, const Edges&, const Outputs& outputs, ThreadTeam& team) override {
+        const CurrentDevice current(options_.device);
+        sort_atoms(system, team);
+        find_edges(system);
+        compute_harmonics(edges_, geometry_, harmonics_.data(), stream_);
+        compute_first_features(system);
+        for (size_t i = 0; i < layers_.size(); ++i) compute_layer(i);
+        compute_energies();
+        write_energies(outputs);
+        write_descriptors(outputs);
+        if (!outputs.forces && !outputs.virial && !outputs.atom_virials) return;
+        start_gradients();
+        for (size_t i = layers_.size(); i-- > 0;) reverse_layer(i);
+        write_forces(outputs);
+    }
+
+private:
+    NeighborOptions neighbor_options() const {
+        NeighborOptions options;
+        options.cutoff = weights_->cutoff;
+        options.skin = options_.neighbor_skin;
+        options.want_shifts = false;
+        options.want_reverse = true;
+        return options;
+    }
+
+    void upload_repulsion() {
+        const PairRepulsion& plain = *weights_->repulsion;
+        const std::vector<double> numbers(weights_->atomic_numbers.begin(), weights_->atomic_numbers.end());
+        radii_.upload(plain.radii.data(), static_cast<int64_t>(plain.radii.size()), "the model", stream_);
+        atomic_numbers_.upload(numbers.data(), static_cast<int64_t>(numbers.size()), "the model", stream_);
+        repulsion_.is_there = true;
+        std::copy_n(plain.coefficients.begin(), 4, repulsion_.coefficients);
+        repulsion_.prefactor = plain.prefactor;
+        repulsion_.exponent = plain.exponent;
+        repulsion_.cutoff_exponent = plain.cutoff_exponent;
+        repulsion_.radii = radii_.data();
+        repulsion_.atomic_numbers = atomic_numbers_.data();
+        repulsion_.scale = weights_->scale[static_cast<size_t>(options_.head)];
+    }
+
+    // ---- atoms and edges ----
+
+    // Atoms by element, in tiles; done again only when the atoms are others than before.
+    void sort_atoms(const SystemView& system, ThreadTeam& team) {
+        std::vector<int32_t> elements(static_cast<size_t>(system.atom_count));
+        for (size_t atom = 0; atom < elements.size(); ++atom) elements[atom] = weights_->element_of(system.atomic_numbers[atom]);
+        if (is_sorted_ && elements == elements_) return;
+        is_sorted_ = false;
+        elements_ = std::move(elements);
+        elements_present_.clear();
+        std::vector<int32_t> order;
+        std::vector<Tile> tiles;
+        for (int32_t z = 0; z < weights_->element_count(); ++z) {
+            const auto begin = static_cast<int32_t>(order.size());
+            for (size_t atom = 0; atom < elements_.size(); ++atom)
+                if (elements_[atom] == z) order.push_back(static_cast<int32_t>(atom));
+            const auto end = static_cast<int32_t>(order.size());
+            if (end > begin) elements_present_.push_back(z);
+            for (int32_t at = begin; at < end; at += kAtomsPerTile) tiles.push_back({at, std::min(kAtomsPerTile, end - at), z});
+        }
+        order_.upload(order.data(), static_cast<int64_t>(order.size()), "the atoms", stream_);
+        tiles_buffer_.upload(tiles.data(), static_cast<int64_t>(tiles.size()), "the atoms", stream_);
+        device_elements_.upload(elements_.data(), static_cast<int64_t>(elements_.size()), "the atoms", stream_);
+        tiles_ = {tiles_buffer_.data(), order_.data(), static_cast<int32_t>(tiles.size()), static_cast<int32_t>(order.size())};
+        for (size_t i = 0; i < layers_.size(); ++i) {
+            plans_[i]->prepare(elements_present_, team);
+            layers_[i]->messages.prepare(stream_);
+            layers_[i]->contraction.prepare(elements_present_, stream_);
+        }
+        is_sorted_ = true;
+    }
+
+    void find_edges(const SystemView& system) {
+        positions_.upload(system.positions, 3 * system.atom_count, "the atoms", stream_);
+        SystemView on_device = system;
+        on_device.positions = positions_.data();
+        neighbors_.update(on_device, static_cast<cudaStream_t>(stream_));
+        const GpuEdges<double>& found = neighbors_.edges();
+        const int count = harmonic_count(weights_->max_degree);
+        resize(harmonics_, found.edge_capacity, count, "the edges");
+        edges_ = {static_cast<int32_t>(system.atom_count), found.first, found.sender, found.distance, device_elements_.data(), harmonics_.data(), count};
+        geometry_ = {found.vector, found.reverse, weights_->max_degree};
+        const double lowest = cpu::lowest_distance(weights_->radial);
+        short_edges_.resize_discard(1, "the edges");
+        short_edges_.clear(stream_);
+        find_short_edges(edges_, lowest, short_edges_.data(), stream_);
+        if (host_flag_.read(short_edges_.data(), stream_) != 0)
+            fail(Status::system, "two atoms are not more than ", lowest, " angstrom apart, where the GPU's tables of radial functions end; --device cpu can evaluate this");
+    }
+
+    template <class T>
+    static void resize(DeviceBuffer<T>& buffer, int64_t rows, int64_t size, const char* purpose = "the features of the atoms") {
+        buffer.resize_discard(rows * size, purpose);
+    }
+    int64_t atom_count() const { return edges_.atom_count; }
+
+    template <class T>
+    static RowsView<const T> rows(const DeviceBuffer<T>& buffer, int size) {
+        return {buffer.data(), size, nullptr};
+    }
+    template <class T>
+    static RowsView<T> rows_to(DeviceBuffer<T>& buffer, int size) {
+        return {buffer.data(), size, nullptr};
+    }
+    RowsView<const Real> sender_rows(size_t layer) const {
+        return {layers_[layer]->senders.data(), plans_[layer]->sender_layout.size, layer == 0 ? device_elements_.data() : nullptr};
+    }
+    RowsView<const Real> features_below(size_t layer) const {
+        if (layer == 0) return {first_features_.data(), first_layout_.size, device_elements_.data()};
+        return rows(layers_[layer - 1]->features, plans_[layer - 1]->features_layout.size);
+    }
+    RowsView<Real> gradient_below(size_t layer) { return rows_to(layers_[layer - 1]->features_gradient, plans_[layer - 1]->features_layout.size); }
+
+    // ---- forward ----
+
+    // All atoms of an element are alike; done on the host.
+    void compute_first_features(const SystemView& system) {
+        std::vector<int> elements(static_cast<size_t>(weights_->element_count()));
+        for (size_t z = 0; z < elements.size(); ++z) elements[z] = static_cast<int>(z);
+        reference::compute_embedding(*weights_, system, elements, embedding_);
+        const Linear& up = weights_->layers.front().interaction.up;
+        const cpu::RowLayout& sender_layout = plans_.front()->sender_layout;
+        const auto channels = static_cast<size_t>(weights_->channel_count);
+        std::vector<Real> features(elements.size() * static_cast<size_t>(first_layout_.size), Real(0)), senders(elements.size() * static_cast<size_t>(sender_layout.size));
+        std::vector<double> plain(static_cast<size_t>(up.out.dimension()));
+        for (size_t z = 0; z < elements.size(); ++z) {
+            const double* own = embedding_.data() + z * channels;
+            for (size_t u = 0; u < channels; ++u) features[z * static_cast<size_t>(first_layout_.size) + u] = static_cast<Real>(own[u]);
+            reference::compute_linear(up, static_cast<int>(z), own, plain.data());
+            cpu::to_rows(up.out, sender_layout, plain.data(), senders.data() + z * static_cast<size_t>(sender_layout.size));
+        }
+        first_features_.upload(features.data(), static_cast<int64_t>(features.size()), "the model", stream_);
+        layers_.front()->senders.upload(senders.data(), static_cast<int64_t>(senders.size()), "the model", stream_);
+    }
+
+    void compute_layer(size_t index) {
+        DeviceLayer<Real>& layer = *layers_[index];
+        const cpu::LayerPlan<Real>& plan = layer.plan;
+        const Interaction& interaction = plan.layer.interaction;
+        const int linear_size = plan.linear_layout.size, message_size = plan.message_layout.size;
+        resize(sums_, atom_count(), plan.sums_layout.size);
+        layer.densities.resize_discard(atom_count(), "the atoms");
+        layer.divisors.resize_discard(atom_count(), "the atoms");
+        layer.messages.compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), stream_);
+        resize(layer.scaled, atom_count(), linear_size);
+        layer.message.apply(tiles_, rows(sums_, plan.sums_layout.size), rows_to(layer.scaled, linear_size), false, stream_);
+        divide_rows(atom_count(), static_cast<Real>(interaction.divisor_constant), static_cast<Real>(interaction.divisor_density), layer.densities.data(),
+                    layer.divisors.data(), layer.scaled.data(), linear_size, stream_);
+        const DeviceBuffer<Real>* messages = &layer.scaled;
+        if (layer.gate) {
+            resize(layer.gate_inputs, atom_count(), linear_size);
+            check(cudaMemcpyAsync(layer.gate_inputs.data(), layer.scaled.data(), static_cast<size_t>(layer.scaled.size()) * sizeof(Real), cudaMemcpyDeviceToDevice, stream_),
+                  "copying messages");
+            layer.residual->apply(tiles_, sender_rows(index), rows_to(layer.gate_inputs, linear_size), true, stream_);
+            const int gated_size = plan.gate->out_layout.size;
+            resize(work_, atom_count(), gated_size);
+            layer.gate->apply(atom_count(), layer.gate_inputs.data(), work_.data(), stream_);
+            resize(layer.contracted_in, atom_count(), message_size);
+            layer.after->apply(tiles_, rows(work_, gated_size), rows_to(layer.contracted_in, message_size), false, stream_);
+            messages = &layer.contracted_in;
+        }
+        if (layer.message_skip) {
+            DeviceBuffer<Real>& to = messages == &layer.scaled ? layer.contracted_in : work_;
+            resize(to, atom_count(), message_size);
+            layer.message_skip->apply(tiles_, rows(*messages, message_size), rows_to(to, message_size), false, stream_);
+            if (&to == &work_) std::swap(work_, layer.contracted_in);
+        }
+        const int contracted_size = plan.contraction.out_size(), features_size = plan.features_layout.size;
+        resize(contracted_, atom_count(), contracted_size);
+        layer.contraction.apply(tiles_, rows(contraction_input(layer), message_size), rows_to(contracted_, contracted_size), stream_);
+        resize(layer.features, atom_count(), features_size);
+        layer.linear.apply(tiles_, rows(contracted_, contracted_size), rows_to(layer.features, features_size), false, stream_);
+        if (layer.skip) layer.skip->apply(tiles_, features_below(index), rows_to(layer.features, features_size), true, stream_);
+        if (index + 1 == layers_.size()) return;
+        DeviceLayer<Real>& next = *layers_[index + 1];
+        const int sender_size = next.plan.sender_layout.size;
+        resize(next.senders, atom_count(), sender_size);
+        next.up.apply(tiles_, rows(layer.features, features_size), rows_to(next.senders, sender_size), false, stream_);
+    }
+
+    // Messages as they are where nothing comes between, else what became of them.
+    static const DeviceBuffer<Real>& contraction_input(const DeviceLayer<Real>& layer) { return layer.gate || layer.message_skip ? layer.contracted_in : layer.scaled; }
+
+    void compute_energies() {
+        energies_.resize_discard(atom_count(), "the atoms");
+        compute_repulsion(edges_, repulsion_, energies_.data(), stream_);
+        for (size_t i = 0; i < readouts_.size(); ++i)
+            readouts_[i]->compute(atom_count(), layers_[static_cast<size_t>(weights_->readouts[i].layer)]->features.data(), energies_.data(), stream_);
+    }
+
+    void write_energies(const Outputs& outputs) {
+        host_energies_.resize(static_cast<size_t>(atom_count()));
+        energies_.download(host_energies_.data(), atom_count(), stream_);
+        check(cudaStreamSynchronize(stream_), "the energies");
+        double sum = 0;
+        for (int32_t element : elements_)
+            sum += reference::embedding_energy(*weights_, options_.head, element, embedding_.data() + static_cast<size_t>(element) * static_cast<size_t>(weights_->channel_count));
+        for (size_t atom = 0; atom < elements_.size(); ++atom) {
+            const double energy = reference::atom_energy(*weights_, options_.head, elements_[atom], host_energies_[atom]);
+            if (outputs.atom_energies) outputs.atom_energies[atom] = energy;
+            sum += energy;
+        }
+        if (outputs.energy) *outputs.energy = sum;
+    }
+
+    void write_descriptors(const Outputs& outputs) {
+        if (!outputs.descriptors) return;
+        const int width = weights_->descriptor_count();
+        int column = 0;
+        for (const auto& layer : layers_) {
+            const cpu::RowLayout& layout = layer->plan.features_layout;
+            std::vector<Real> features(static_cast<size_t>(atom_count() * layout.size));
+            layer->features.download(features.data(), static_cast<int64_t>(features.size()), stream_);
+            check(cudaStreamSynchronize(stream_), "the descriptors");
+            for (size_t b = 0; b < layout.blocks.size(); ++b) {
+                if (!layer->plan.layer.linear.out[static_cast<int>(b)].irrep.is_scalar()) continue;
+                for (int64_t atom = 0; atom < atom_count(); ++atom)
+                    std::copy_n(features.data() + atom * layout.size + layout.blocks[b].offset, layout.blocks[b].copies, outputs.descriptors + atom * width + column);
+                column += layout.blocks[b].copies;
+            }
+        }
+    }
+
+    // ---- reverse ----
+
+    void start_gradients() {
+        resize(harmonics_gradient_, neighbors_.edges().edge_capacity, edges_.harmonic_count, "the edges");
+        harmonics_gradient_.clear(stream_);
+        distance_gradient_.resize_discard(neighbors_.edges().edge_capacity, "the edges");
+        distance_gradient_.clear(stream_);
+        for (auto& layer : layers_) {
+            resize(layer->features_gradient, atom_count(), layer->plan.features_layout.size);
+            layer->features_gradient.clear(stream_);
+        }
+    }
+
+    void reverse_layer(size_t index) {
+        DeviceLayer<Real>& layer = *layers_[index];
+        const cpu::LayerPlan<Real>& plan = layer.plan;
+        const int linear_size = plan.linear_layout.size, message_size = plan.message_layout.size, features_size = plan.features_layout.size;
+        const double scale = weights_->scale[static_cast<size_t>(options_.head)];
+        for (size_t i = 0; i < readouts_.size(); ++i)
+            if (static_cast<size_t>(weights_->readouts[i].layer) == index)
+                readouts_[i]->reverse(atom_count(), layer.features.data(), scale, layer.features_gradient.data(), stream_);
+        const RowsView<const Real> features_gradient = rows(layer.features_gradient, features_size);
+        if (layer.skip && index > 0) layer.skip->apply_transposed(tiles_, features_gradient, gradient_below(index), true, stream_);
+        const int contracted_size = plan.contraction.out_size();
+        resize(contracted_, atom_count(), contracted_size);
+        layer.linear.apply_transposed(tiles_, features_gradient, rows_to(contracted_, contracted_size), false, stream_);
+        resize(work_, atom_count(), std::max(message_size, linear_size));
+        layer.contraction.reverse(tiles_, rows(contraction_input(layer), message_size), rows(contracted_, contracted_size), rows_to(work_, message_size), stream_);
+        // work_ has the gradient of what the contraction took. With densities and no gate, its product with that is the product below.
+        const Real *dot_a = work_.data(), *dot_b = contraction_input(layer).data();
+        DeviceBuffer<Real>* gradient = &work_;
+        if (layer.message_skip) {
+            resize(more_work_, atom_count(), message_size);
+            layer.message_skip->apply_transposed(tiles_, rows(work_, message_size), rows_to(more_work_, message_size), false, stream_);
+            gradient = &more_work_;
+        }
+        if (layer.gate) {
+            const int gated_size = plan.gate->out_layout.size, sender_size = plan.sender_layout.size;
+            resize(gated_, atom_count(), gated_size);
+            layer.after->apply_transposed(tiles_, rows(*gradient, message_size), rows_to(gated_, gated_size), false, stream_);
+            resize(more_work_, atom_count(), linear_size);
+            layer.gate->reverse(atom_count(), layer.gate_inputs.data(), gated_.data(), more_work_.data(), stream_);
+            gradient = &more_work_;
+            dot_a = more_work_.data();
+            dot_b = layer.scaled.data();
+            resize(senders_gradient_, atom_count(), sender_size);
+            if (index > 0) layer.residual->apply_transposed(tiles_, rows(*gradient, linear_size), rows_to(senders_gradient_, sender_size), false, stream_);
+        }
+        densities_gradient_.resize_discard(atom_count(), "the atoms");
+        const auto by_density = static_cast<Real>(plan.columns.density >= 0 ? plan.layer.interaction.divisor_density : 0);
+        reverse_division(atom_count(), by_density, dot_a, dot_b, layer.gate ? linear_size : message_size, layer.divisors.data(), densities_gradient_.data(),
+                         gradient->data(), linear_size, stream_);
+        resize(sums_, atom_count(), plan.sums_layout.size);
+        layer.message.apply_transposed(tiles_, rows(*gradient, linear_size), rows_to(sums_, plan.sums_layout.size), false, stream_);
+        reverse_messages_of(index);
+    }
+
+    void reverse_messages_of(size_t index) {
+        DeviceLayer<Real>& layer = *layers_[index];
+        const int sender_size = layer.plan.sender_layout.size;
+        const EdgeGradientsView<Real> gradients = {harmonics_gradient_.data(), distance_gradient_.data()};
+        if (index > 0 && !layer.gate) {
+            resize(senders_gradient_, atom_count(), sender_size);
+            senders_gradient_.clear(stream_);
+        }
+        layer.messages.reverse(edges_, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, index > 0 ? senders_gradient_.data() : nullptr, stream_);
+        if (index > 0) layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true, stream_);
+    }
+
+    void write_forces(const Outputs& outputs) {
+        vector_gradient_.resize_discard(3 * neighbors_.edges().edge_capacity, "the edges");
+        reverse_edges(edges_, geometry_, {harmonics_gradient_.data(), distance_gradient_.data()}, repulsion_, vector_gradient_.data(), stream_);
+        forces_.resize_discard(3 * atom_count(), "the atoms");
+        virials_.resize_discard(9 * atom_count(), "the atoms");
+        virial_.resize_discard(9, "the atoms");
+        gather_forces(edges_, geometry_, vector_gradient_.data(), forces_.data(), virials_.data(), stream_);
+        if (outputs.forces) forces_.download(outputs.forces, 3 * atom_count(), stream_);
+        if (outputs.atom_virials) virials_.download(outputs.atom_virials, 9 * atom_count(), stream_);
+        if (outputs.virial) {
+            sum_virials(virials_.data(), atom_count(), virial_.data(), stream_);
+            virial_.download(outputs.virial, 9, stream_);
+        }
+        check(cudaStreamSynchronize(stream_), "the forces");
+    }
+
+    std::shared_ptr<const Weights> weights_;
+    CudaOptions options_;
+    std::optional<CurrentDevice> current_;  // first and last of the members, while they are made and given back
+    Stream stream_;
+    GpuNeighborList<double> neighbors_;
+    cpu::RowLayout first_layout_;
+    std::vector<std::unique_ptr<cpu::LayerPlan<Real>>> plans_;
+    std::vector<std::unique_ptr<DeviceLayer<Real>>> layers_;
+    std::vector<std::unique_ptr<DeviceReadout<Real>>> readouts_;
+    RepulsionView repulsion_;
+    DeviceBuffer<double> radii_, atomic_numbers_;
+
+    bool is_sorted_ = false;
+    std::vector<int32_t> elements_;  // [atom]
+    std::vector<int> elements_present_;
+    DeviceBuffer<int32_t> order_, device_elements_;
+    DeviceBuffer<Tile> tiles_buffer_;
+    TilesView tiles_;
+
+    EdgesView<Real> edges_;
+    EdgeGeometry geometry_;
+    DeviceBuffer<double> positions_, distance_gradient_, vector_gradient_;
+    DeviceBuffer<Real> harmonics_, harmonics_gradient_;
+    DeviceBuffer<int> short_edges_;
+    PinnedValue<int> host_flag_;
+
+    std::vector<double> embedding_;  // [element][channel_count]
+    DeviceBuffer<Real> first_features_;  // [element][first_layout_.size]
+    DeviceBuffer<Real> sums_, contracted_, work_, more_work_, gated_, senders_gradient_, densities_gradient_;
+    DeviceBuffer<double> energies_, forces_, virials_, virial_;
+    std::vector<double> host_energies_;
+};
+
+}  // namespace
+
+std::string why_not_on_gpu(const Weights& weights) {
+    std::string why_not = cpu::why_not_on_cpu(weights);
+    for (const Layer& layer : weights.layers)
+        if (layer.interaction.edge_input == Interaction::EdgeInput::features) why_not = "its radial weights depend on the features of both atoms";
+    return why_not;
+}
+
+std::unique_ptr<Evaluator> make_cuda_evaluator(std::shared_ptr<const Weights> weights, const CudaOptions& options) {
+    const std::string why_not = why_not_on_gpu(*weights);
+    if (!why_not.empty()) fail(Status::unsupported, "the GPU backend cannot run this model: ", why_not);
+    if (options.is_single) return std::make_unique<CudaEvaluator<float>>(std::move(weights), options);
+    return std::make_unique<CudaEvaluator<double>>(std::move(weights), options);
+}
+
+}  // namespace mlff::mace::cuda

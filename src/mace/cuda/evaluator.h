@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// The GPU backend: the stages of the CPU backend, each a kernel over all atoms, from positions to forces on the device.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/evaluator.h"
+#include "mace/weights.h"
+
+namespace mlff::mace::cuda {
+
+// "" if the GPU backend has all that the model needs, else what it lacks; in builds without CUDA, that.
+std::string why_not_on_gpu(const Weights& weights);
+
+struct CudaOptions {
+    int device = 0;
+    int head = 0;
+    bool is_single = false;      // features and messages in float, geometry, energies and forces in double; else all in double
+    double neighbor_skin = 0;    // angstrom
+};
+
+// Finds neighbours itself: the edges it is given are ignored. Throws Error{unsupported} if why_not_on_gpu has a reason, Error{device} without
+// such a GPU. Systems with atoms so close that tables of radial functions do not reach are refused with Error{system}.
+std::unique_ptr<Evaluator> make_cuda_evaluator(std::shared_ptr<const Weights> weights, const CudaOptions& options);
+
+}  // namespace mlff::mace::cuda

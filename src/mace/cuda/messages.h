@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// Messages of all atoms, summed over their edges and never stored, and the reverse. Both gather: a block of threads has one atom, and
+// nothing is added atomically, so that results repeat bit for bit.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "device/device_buffer.h"
+#include "mace/cpu/layer_plan.h"
+#include "mace/cuda/atom_rows.h"
+
+namespace mlff::mace::cuda {
+
+// Edges grouped by receiver; see GpuEdges.
+template <class Real>
+struct EdgesView {
+    int32_t atom_count = 0;
+    const int64_t* first = nullptr;
+    const int32_t* sender = nullptr;
+    const double* distance = nullptr;
+    const int32_t* elements = nullptr;  // [atom]
+    const Real* harmonics = nullptr;    // [edge][harmonic_count]
+    int harmonic_count = 0;
+};
+template <class Real>
+struct EdgeGradientsView {
+    Real* harmonics = nullptr;   // [edge][harmonic_count]
+    double* distance = nullptr;  // [edge]
+};
+
+template <class Real>
+class DeviceMessages {
+public:
+    DeviceMessages(const cpu::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream);
+
+    void prepare(cudaStream_t stream);  // after the host's plan was prepared: copies new tables
+
+    // sums = sums of messages, densities = sums of densities (where the layer has them), for each atom
+    void compute(const EdgesView<Real>& edges, RowsView<const Real> senders, Real* sums, Real* densities, cudaStream_t stream) const;
+    // Adds to the gradients of the edges as functions of the atom's own vectors, and to senders_gradient (nullptr: not wanted).
+    void reverse(const EdgesView<Real>& edges, RowsView<const Real> senders, const Real* sums_gradient, const Real* densities_gradient,
+                 const EdgeGradientsView<Real>& gradients, Real* senders_gradient, cudaStream_t stream) const;
+
+    struct Path {
+        int32_t in_offset = 0, in_components = 0, out_offset = 0, out_components = 0, stride = 0, column = 0;
+        int32_t first_share = 0;  // in the shares of all paths, [a][c]
+    };
+    struct Term {  // of a share: value * harmonic[index];  of the gradient of a harmonic: value * share[index]
+        int32_t index = 0;
+        Real value = 0;
+    };
+    struct View {
+        const Path* paths = nullptr;
+        int path_count = 0, share_count = 0, edges_per_chunk = 0, most_feature_rows = 0;
+        const int32_t* first_share_term = nullptr;  // [share_count + 1]
+        const Term* share_terms = nullptr;
+        const Term* reversed_share_terms = nullptr;  // for edges seen from the other end
+        const int32_t* first_harmonic_term = nullptr;  // [harmonic_count + 1]
+        const Term* harmonic_terms = nullptr;          // for edges seen from the other end
+        const cpu::RadialTableView<Real>* tables = nullptr;
+        int receiver_stride = 0, sender_stride = 0;
+        int density_column = -1;
+        int sums_size = 0, sender_size = 0;
+    };
+
+private:
+    View view(bool is_reverse) const;
+    size_t shared_bytes(const View& view, bool is_reverse) const;
+
+    const cpu::LayerPlan<Real>& plan_;
+    int harmonic_count_;
+    int share_count_ = 0;
+    mlff::cuda::DeviceBuffer<Path> paths_;
+    mlff::cuda::DeviceBuffer<int32_t> first_share_term_, first_harmonic_term_;
+    mlff::cuda::DeviceBuffer<Term> share_terms_, reversed_share_terms_, harmonic_terms_;
+    std::vector<mlff::cuda::DeviceBuffer<Real>> tables_;
+    mlff::cuda::DeviceBuffer<cpu::RadialTableView<Real>> table_views_;
+};
+
+}  // namespace mlff::mace::cuda

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// The GPU backend against mace-torch's numbers and against the CPU. Tests that need a GPU pass without one, unless MLFF_REQUIRE_GPU is set
+// (scripts/test --gpu).
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+#include "device/gpu.h"
+#include "engine/session.h"
+#include "mace/cpu/evaluator.h"
+#include "mace/cuda/evaluator.h"
+#include "mace/reference/evaluator.h"
+#include "test_mace_backends.h"
+
+using namespace mace_test;
+using namespace mlff;
+
+namespace {
+
+bool has_gpu() {
+    const bool found = !gpu_inventory().gpus.empty();
+    if (std::getenv("MLFF_REQUIRE_GPU")) REQUIRE(found);
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE("models that the GPU lacks are refused by name, with and without a GPU") {
+    const mace_test::Model model(golden_model("p06_att_residual_f32"));
+    CHECK(!mace::cuda::why_not_on_gpu(*model.weights).empty());
+    CHECK_THROWS_AS(mace::cuda::make_cuda_evaluator(model.weights, {}), Error);
+}
+
+TEST_CASE("goldens on the GPU in fp64 and mixed precision") {
+    if (!has_gpu()) return;
+    int case_count = 0;
+    std::set<std::string> seen;
+    for (const auto& directory : golden_directories())
+        for (const auto& path : golden_cases(directory)) {
+            CAPTURE(path.string());
+            if (!seen.insert(path.filename().string()).second) continue;
+            std::ifstream file(path);
+            const nlohmann::json golden = nlohmann::json::parse(file);
+            if (golden["container"] == "state_dict" || golden["architecture"]["cls"] == "EnergyDipolesMACE") continue;
+            const mace_test::Model model(path.parent_path() / golden["model_file"].get<std::string>());
+            if (!mace::cuda::why_not_on_gpu(*model.weights).empty()) continue;
+            ++case_count;
+            std::map<std::pair<int, bool>, std::unique_ptr<Evaluator>> evaluators;
+            for (const auto& record : golden["systems"]) {
+                CAPTURE(record["name"].dump());
+                const int head = model.weights->fixed_head >= 0 ? model.weights->fixed_head : record.value("head_index", 0);
+                const System system = read_system(record);
+                for (const bool is_single : {false, true}) {
+                    CAPTURE(is_single);
+                    auto& evaluator = evaluators[{head, is_single}];
+                    if (!evaluator) evaluator = mace::cuda::make_cuda_evaluator(model.weights, {0, head, is_single});
+                    compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record, is_single ? kMixed : kDouble);
+                }
+            }
+        }
+    MESSAGE(case_count << " cases ran on the GPU");
+    CHECK(case_count >= 10);
+}
+
+TEST_CASE("the GPU repeats itself bit for bit, from system to system, and agrees with the CPU") {
+    if (!has_gpu()) return;
+    for (const char* name : {"p09_l2_ell3", "p04_density_agnesi_zbl", "p07_nonlinear_mh"}) {
+        CAPTURE(name);
+        const mace_test::Model model(golden_model(name));
+        const System large = random_crystal(*model.weights, 3, 150, 13.0), small = random_crystal(*model.weights, 4, 5, 6.0);
+        for (const bool is_single : {false, true}) {
+            const auto gpu = mace::cuda::make_cuda_evaluator(model.weights, {0, 0, is_single});
+            const auto cpu = mace::cpu::make_cpu_evaluator(model.weights, {0, is_single});
+            const Result first_small = evaluate(*gpu, *model.weights, small, 1), first = evaluate(*gpu, *model.weights, large, 1);
+            const Result expected = evaluate(*cpu, *model.weights, large, 2);
+            const double tolerance = is_single ? kMixed.forces : kDouble.forces;
+            check_close(first.forces, expected.forces, tolerance);
+            check_close(first.atom_energies, expected.atom_energies, is_single ? kMixed.energy_per_atom : kDouble.energy_per_atom);
+            check_close(first.atom_virials, expected.atom_virials, is_single ? kMixed.virial : kDouble.virial);
+            for (int repeat = 0; repeat < 3; ++repeat) {
+                const Result again = evaluate(*gpu, *model.weights, large, 1);
+                CHECK(again.energy == first.energy);
+                CHECK(again.forces == first.forces);
+                CHECK(again.virial == first.virial);
+                CHECK(again.atom_virials == first.atom_virials);
+                CHECK(evaluate(*gpu, *model.weights, small, 1).forces == first_small.forces);
+            }
+        }
+    }
+}
+
+TEST_CASE("no atoms, one atom and a tiny cell on the GPU") {
+    if (!has_gpu()) return;
+    const mace_test::Model model(golden_model("p09_l2_ell3"));
+    const auto gpu = mace::cuda::make_cuda_evaluator(model.weights, {});
+    System system;
+    CHECK(evaluate(*gpu, *model.weights, system, 1).energy == 0);
+    system.numbers = {model.weights->atomic_numbers[0]};
+    system.positions = {0.1, 0.2, 0.3};
+    const Result one = evaluate(*gpu, *model.weights, system, 1);
+    CHECK(std::abs(one.energy - model.evaluate(system).energy) <= 1e-10);
+    CHECK(largest_size(one.forces) == 0);
+    system.cell = {{{1.9, 0, 0}, {0, 2.0, 0}, {0.3, 0, 2.1}}};
+    system.periodic = {true, true, true};
+    const Result tiny = evaluate(*gpu, *model.weights, system, 1), expected = model.evaluate(system);
+    CHECK(std::abs(tiny.energy - expected.energy) <= 1e-8);
+    check_close(tiny.virial, expected.virial, 1e-7);
+}
+
+TEST_CASE("atoms too close for the tables are refused on the GPU, and the session still works") {
+    if (!has_gpu()) return;
+    const mace_test::Model model(golden_model("p04_density_agnesi_zbl"));
+    const auto gpu = mace::cuda::make_cuda_evaluator(model.weights, {});
+    System system;
+    system.numbers = {model.weights->atomic_numbers[0], model.weights->atomic_numbers[1]};
+    system.positions = {0, 0, 0, 0.12, 0.1, 0};
+    CHECK_THROWS_AS(evaluate(*gpu, *model.weights, system, 1), Error);
+    system.positions = {0, 0, 0, 1.2, 0.1, 0};
+    check_close(evaluate(*gpu, *model.weights, system, 1).forces, model.evaluate(system).forces, kDouble.forces);
+}
+
+TEST_CASE("a session chooses the GPU, with descriptors and a skin") {
+    if (!has_gpu()) return;
+    const auto model = load_model(golden_model("p09_l2_ell3").string());
+    SessionOptions options;
+    options.neighbor_skin = 1.0;
+    Session gpu(model, options);
+    options.device = "cpu";
+    Session cpu(model, options);
+    CHECK(gpu.device() == "cuda:0");
+    CHECK(gpu.precision() == Precision::mixed);
+    options.device = "cuda";
+    options.exact_radial = true;
+    CHECK_THROWS_AS(Session(model, options), Error);
+    System system = random_crystal(*mace_test::Model(golden_model("p09_l2_ell3")).weights, 12, 40, 9.0);
+    const auto width = static_cast<size_t>(model->summary().descriptor_count);
+    for (int step = 0; step < 5; ++step) {
+        for (double& x : system.positions) x += 0.01;
+        std::vector<double> found(40 * width, NAN), expected(40 * width, NAN);
+        Results results;
+        const SystemView view = system.view();
+        results.outputs.descriptors = found.data();
+        gpu.evaluate({&view, 1}, {&results, 1});
+        results.outputs.descriptors = expected.data();
+        cpu.evaluate({&view, 1}, {&results, 1});
+        check_close(found, expected, 5e-6);
+    }
+    CHECK(gpu.neighbor_build_count() == 1);
+}

@@ -89,6 +89,33 @@ private:
     int64_t capacity_ = 0;
 };
 
+// Memory of the host that the GPU copies to and from without waiting.
+template <class T>
+class PinnedBuffer {
+    static_assert(std::is_trivially_copyable_v<T>);
+
+public:
+    PinnedBuffer() = default;
+    PinnedBuffer(const PinnedBuffer&) = delete;
+    PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+    ~PinnedBuffer() { cudaFreeHost(data_); }
+
+    // Forgets the contents and never shrinks.
+    void resize_discard(int64_t count) {
+        if (count > capacity_) {
+            cudaFreeHost(std::exchange(data_, nullptr));
+            capacity_ = 0;
+            check(cudaMallocHost(&data_, static_cast<size_t>(count) * sizeof(T)), "allocating pinned memory");
+            capacity_ = count;
+        }
+    }
+    T* data() const { return data_; }
+
+private:
+    T* data_ = nullptr;
+    int64_t capacity_ = 0;
+};
+
 template <class T>
 class PinnedValue {
     static_assert(std::is_trivially_copyable_v<T>);

@@ -24,7 +24,7 @@ echo "size"
 strip -o "$temporary/stripped.so" "$library"
 size=$(stat -c %s "$temporary/stripped.so")
 limit=$((3 << 20))
-[[ ${MLFF_HAS_CUDA:-OFF} != ON ]] || limit=$((4 << 20))
+[[ ${MLFF_HAS_CUDA:-OFF} != ON ]] || limit=$((8 << 20))
 echo "$size bytes"
 [[ $size -lt $limit ]] || fail "the stripped library has $size bytes, more than $limit"
 

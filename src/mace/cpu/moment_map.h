@@ -26,10 +26,9 @@ public:
     const RowLayout& layout() const { return layout_; }  // of the moments: a block for each path, all with the same stride
     int stride() const { return layout_.blocks.front().stride; }
     int row_count() const { return layout_.size / stride(); }
+    Linear plain_map(int sender_element) const;  // from the moments to the messages
 
 private:
-    Linear plain_map(int sender_element) const;
-
     const Weights& weights_;
     const Interaction& interaction_;
     Irreps irreps_;

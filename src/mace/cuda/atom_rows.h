@@ -8,7 +8,7 @@
 
 namespace mlff::mace::cuda {
 
-inline constexpr int kAtomsPerTile = 16;
+inline constexpr int kAtomsPerTile = 64;
 inline constexpr int kBlockThreads = 128;
 inline constexpr int kWarps = kBlockThreads / 32;
 

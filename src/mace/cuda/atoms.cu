@@ -44,8 +44,10 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_division_kernel(int64_t
     if (by_density != 0)
         for (int k = lane; k < dot_size; k += 32) dot += a[atom * dot_size + k] * b[atom * dot_size + k];
     dot = sum_over_warp(dot);
-    if (lane == 0) densities_gradient[atom] = -by_density * dot / divisors[atom];
-    for (int k = lane; k < size; k += 32) rows[atom * size + k] /= divisors[atom];
+    const Real divisor = divisors[atom];
+    if (lane == 0) densities_gradient[atom] = -by_density * dot / divisor;
+#pragma unroll 8
+    for (int k = lane; k < size; k += 32) rows[atom * size + k] /= divisor;
 }
 
 // ---- gates ----
@@ -98,6 +100,7 @@ template <class Input>
 __device__ void affine(int lane, int in_count, int out_count, const double* matrix, const double* bias, const Input& input, double* before) {
     for (int j = lane; j < out_count; j += 32) {
         double sum = bias[j];
+#pragma unroll 8
         for (int i = 0; i < in_count; ++i) sum += input(i) * matrix[int64_t{i} * out_count + j];
         before[j] = sum;
     }
@@ -158,6 +161,7 @@ __global__ void __launch_bounds__(kBlockThreads) readout_kernel(typename DeviceR
     }
     for (int d = lane; d < readout.feature_count; d += 32) {
         double sum = 0;
+#pragma unroll 8
         for (int j = 0; j < readout.hidden_count; ++j) sum += readout.first[int64_t{d} * readout.hidden_count + j] * hidden_gradient[j];
         gradient_row[readout.places[d]] += static_cast<Real>(sum);
     }

@@ -34,7 +34,8 @@ __device__ Values<Real, Atoms> node_value(const Channel<Real, Atoms>& channel, i
     Values<Real, Atoms> value;
     const Real own = channel.coefficient(node.coefficient);
     for (int a = 0; a < Atoms; ++a) value.of[a] = own;
-    for (int leaf = node.leaf_begin; leaf < node.leaf_end; ++leaf) {
+#pragma unroll 4
+    for (int leaf = node.leaf_begin; leaf < node.leaf_end; ++leaf) {  // unrolled: several coefficients on their way at once
         const Real c = channel.coefficient(node.leaf_coefficient + leaf - node.leaf_begin);
         const int row = channel.polynomial.leaf_rows[leaf];
         for (int a = 0; a < Atoms; ++a) value.of[a] += channel.in[channel.place(a, row)] * c;
@@ -55,6 +56,7 @@ __device__ Values<Real, Atoms> reverse_node(const Channel<Real, Atoms>& channel,
     Values<Real, Atoms> value;
     const Real own = channel.coefficient(node.coefficient);
     for (int a = 0; a < Atoms; ++a) value.of[a] = own;
+#pragma unroll 4
     for (int leaf = node.leaf_begin; leaf < node.leaf_end; ++leaf) {
         const Real c = channel.coefficient(node.leaf_coefficient + leaf - node.leaf_begin);
         const int row = channel.polynomial.leaf_rows[leaf];

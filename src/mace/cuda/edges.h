@@ -25,6 +25,8 @@ struct EdgeGeometry {
     const double* vector = nullptr;    // [edge][3]
     const int64_t* reverse = nullptr;  // [edge]
     int max_degree = 0;
+
+    bool operator==(const EdgeGeometry&) const = default;
 };
 
 template <class Real>

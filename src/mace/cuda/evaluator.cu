@@ -2,6 +2,7 @@
 #include "mace/cuda/evaluator.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "core/error.h"
@@ -23,7 +24,6 @@ namespace {
 
 using mlff::cuda::check;
 using mlff::cuda::DeviceBuffer;
-using mlff::cuda::PinnedValue;
 
 // Makes a device current and the caller's again at the end.
 class CurrentDevice {
@@ -52,6 +52,20 @@ private:
     cudaStream_t stream_ = nullptr;
 };
 
+// A graph that can be launched; takes over `captured`.
+struct Graph {
+    explicit Graph(cudaGraph_t captured) {
+        const cudaError_t status = cudaGraphInstantiate(&handle, captured, 0);
+        cudaGraphDestroy(captured);
+        check(status, "making a graph of the step");
+    }
+    Graph(const Graph&) = delete;
+    Graph& operator=(const Graph&) = delete;
+    ~Graph() { cudaGraphExecDestroy(handle); }
+
+    cudaGraphExec_t handle = nullptr;
+};
+
 // A layer on the device, beside the host's plan that it was made from.
 template <class Real>
 struct DeviceLayer {
@@ -78,6 +92,16 @@ struct DeviceLayer {
     std::optional<DeviceGate<Real>> gate;
     DeviceMessages<Real> messages;
     DeviceContraction<Real> contraction;
+    std::map<int, DeviceLinear<Real>> moment_maps;  // by the sender's element
+
+    // Copies what the plan has prepared for these elements.
+    void prepare(const std::vector<int>& elements, cudaStream_t stream) {
+        messages.prepare(stream);
+        contraction.prepare(elements, stream);
+        if (!plan.moments) return;
+        for (int z : elements)
+            if (!moment_maps.contains(z)) moment_maps.try_emplace(z, plan.moments->plain_map(z), plan.moments->layout(), plan.linear_layout, stream);
+    }
 
     // [atom][...]
     DeviceBuffer<Real> senders;      // by element in the first layer
@@ -99,7 +123,7 @@ public:
         first_layout_ = cpu::RowLayout(scalars);
         const cpu::RowLayout* below = &first_layout_;
         for (const Layer& layer : weights_->layers) {
-            plans_.push_back(std::make_unique<cpu::LayerPlan<Real>>(*weights_, layer, *below, cpu::LayerOptions{false, false}));
+            plans_.push_back(std::make_unique<cpu::LayerPlan<Real>>(*weights_, layer, *below, cpu::LayerOptions{}));
             layers_.push_back(std::make_unique<DeviceLayer<Real>>(*plans_.back(), *below, harmonic_count(weights_->max_degree), element_count, stream_));
             below = &plans_.back()->features_layout;
         }
@@ -118,20 +142,72 @@ public:
     void evaluate(const SystemView& system, const Edges&, const Outputs& outputs, ThreadTeam& team) override {
         const CurrentDevice current(options_.device);
         sort_atoms(system, team);
-        find_edges(system);
-        compute_harmonics(edges_, geometry_, harmonics_.data(), stream_);
         compute_first_features(system);
-        for (size_t i = 0; i < layers_.size(); ++i) compute_layer(i);
-        compute_energies();
+        find_edges(system);
+        const bool wants_forces = outputs.forces || outputs.virial || outputs.atom_virials;
+        run_step(wants_forces);
+        check(cudaStreamSynchronize(stream_), "the evaluation");
+        if (*host_flag_.data() != 0)
+            fail(Status::system, "two atoms are not more than ", cpu::lowest_distance(weights_->radial),
+                 " angstrom apart, where the GPU's tables of radial functions end; --device cpu can evaluate this");
         write_energies(outputs);
         write_descriptors(outputs);
-        if (!outputs.forces && !outputs.virial && !outputs.atom_virials) return;
-        start_gradients();
-        for (size_t i = layers_.size(); i-- > 0;) reverse_layer(i);
-        write_forces(outputs);
+        if (outputs.forces) std::copy_n(host_forces_.data(), 3 * atom_count(), outputs.forces);
+        if (outputs.virial) std::copy_n(host_virial_.data(), 9, outputs.virial);
+        if (outputs.atom_virials) std::copy_n(host_virials_.data(), 9 * atom_count(), outputs.atom_virials);
     }
 
 private:
+    // ---- the step: everything after the neighbours, as one CUDA graph once its sizes and addresses have settled ----
+
+    struct StepKey {
+        EdgesView<Real> edges;
+        EdgeGeometry geometry;
+        int64_t atoms_version = 0, growth_count = 0;
+        bool wants_forces = false;
+
+        bool operator==(const StepKey&) const = default;
+    };
+
+    void run_step(bool wants_forces) {
+        const StepKey key = {edges_, geometry_, atoms_version_, growth_count_, wants_forces};
+        if (graph_ && key == graph_key_) return check(cudaGraphLaunch(graph_->handle, stream_), "the step");
+        if (!(key == last_key_)) {  // sizes may change: memory grows as needed
+            enqueue_step(wants_forces);
+            last_key_ = key;
+            last_key_.growth_count = growth_count_;
+            return;
+        }
+        graph_.reset();
+        check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capturing the step");
+        cudaGraph_t captured = nullptr;
+        try {
+            enqueue_step(wants_forces);
+        } catch (...) {
+            cudaStreamEndCapture(stream_, &captured);
+            if (captured) cudaGraphDestroy(captured);
+            throw;
+        }
+        check(cudaStreamEndCapture(stream_, &captured), "capturing the step");
+        graph_.emplace(captured);
+        graph_key_ = key;
+        check(cudaGraphLaunch(graph_->handle, stream_), "the step");
+    }
+
+    void enqueue_step(bool wants_forces) {
+        short_edges_.clear(stream_);
+        find_short_edges(edges_, cpu::lowest_distance(weights_->radial), short_edges_.data(), stream_);
+        compute_harmonics(edges_, geometry_, harmonics_.data(), stream_);
+        for (size_t i = 0; i < layers_.size(); ++i) compute_layer(i);
+        compute_energies();
+        short_edges_.download(host_flag_.data(), 1, stream_);
+        energies_.download(host_energies_.data(), atom_count(), stream_);
+        if (!wants_forces) return;
+        start_gradients();
+        for (size_t i = layers_.size(); i-- > 0;) reverse_layer(i);
+        compute_forces();
+    }
+
     NeighborOptions neighbor_options() const {
         NeighborOptions options;
         options.cutoff = weights_->cutoff;
@@ -182,14 +258,20 @@ private:
         tiles_ = {tiles_buffer_.data(), order_.data(), static_cast<int32_t>(tiles.size()), static_cast<int32_t>(order.size())};
         for (size_t i = 0; i < layers_.size(); ++i) {
             plans_[i]->prepare(elements_present_, team);
-            layers_[i]->messages.prepare(stream_);
-            layers_[i]->contraction.prepare(elements_present_, stream_);
+            layers_[i]->prepare(elements_present_, stream_);
         }
         is_sorted_ = true;
+        has_first_features_ = false;
+        ++atoms_version_;
     }
 
     void find_edges(const SystemView& system) {
-        positions_.upload(system.positions, 3 * system.atom_count, "the atoms", stream_);
+        positions_.resize_discard(3 * system.atom_count, "the atoms");
+        host_positions_.resize_discard(3 * system.atom_count);
+        std::copy_n(system.positions, 3 * system.atom_count, host_positions_.data());
+        if (system.atom_count > 0)
+            check(cudaMemcpyAsync(positions_.data(), host_positions_.data(), static_cast<size_t>(3 * system.atom_count) * sizeof(double), cudaMemcpyHostToDevice, stream_),
+                  "copying positions");
         SystemView on_device = system;
         on_device.positions = positions_.data();
         neighbors_.update(on_device, static_cast<cudaStream_t>(stream_));
@@ -198,16 +280,21 @@ private:
         resize(harmonics_, found.edge_capacity, count, "the edges");
         edges_ = {static_cast<int32_t>(system.atom_count), found.first, found.sender, found.distance, device_elements_.data(), harmonics_.data(), count};
         geometry_ = {found.vector, found.reverse, weights_->max_degree};
-        const double lowest = cpu::lowest_distance(weights_->radial);
-        short_edges_.resize_discard(1, "the edges");
-        short_edges_.clear(stream_);
-        find_short_edges(edges_, lowest, short_edges_.data(), stream_);
-        if (host_flag_.read(short_edges_.data(), stream_) != 0)
-            fail(Status::system, "two atoms are not more than ", lowest, " angstrom apart, where the GPU's tables of radial functions end; --device cpu can evaluate this");
+        resize(harmonics_gradient_, found.edge_capacity, count, "the edges");
+        resize(distance_gradient_, found.edge_capacity, 1, "the edges");
+        resize(vector_gradient_, found.edge_capacity, 3, "the edges");
+        resize(short_edges_, 1, 1, "the edges");
+        host_flag_.resize_discard(1);
+        host_energies_.resize_discard(system.atom_count);
+        host_forces_.resize_discard(3 * system.atom_count);
+        host_virials_.resize_discard(9 * system.atom_count);
+        host_virial_.resize_discard(9);
     }
 
+    // Growing moves memory, which voids a captured graph.
     template <class T>
-    static void resize(DeviceBuffer<T>& buffer, int64_t rows, int64_t size, const char* purpose = "the features of the atoms") {
+    void resize(DeviceBuffer<T>& buffer, int64_t rows, int64_t size, const char* purpose = "the features of the atoms") {
+        if (rows * size > buffer.capacity()) ++growth_count_;
         buffer.resize_discard(rows * size, purpose);
     }
     int64_t atom_count() const { return edges_.atom_count; }
@@ -231,8 +318,10 @@ private:
 
     // ---- forward ----
 
-    // All atoms of an element are alike; done on the host.
+    // All atoms of an element are alike; done on the host, where charge and spin do not change for most models.
     void compute_first_features(const SystemView& system) {
+        if (has_first_features_ && (!weights_->joint_embedding || (system.total_charge == charge_ && system.spin_multiplicity == spin_))) return;
+        has_first_features_ = false;
         std::vector<int> elements(static_cast<size_t>(weights_->element_count()));
         for (size_t z = 0; z < elements.size(); ++z) elements[z] = static_cast<int>(z);
         reference::compute_embedding(*weights_, system, elements, embedding_);
@@ -249,6 +338,9 @@ private:
         }
         first_features_.upload(features.data(), static_cast<int64_t>(features.size()), "the model", stream_);
         layers_.front()->senders.upload(senders.data(), static_cast<int64_t>(senders.size()), "the model", stream_);
+        charge_ = system.total_charge;
+        spin_ = system.spin_multiplicity;
+        has_first_features_ = true;
     }
 
     void compute_layer(size_t index) {
@@ -256,12 +348,16 @@ private:
         const cpu::LayerPlan<Real>& plan = layer.plan;
         const Interaction& interaction = plan.layer.interaction;
         const int linear_size = plan.linear_layout.size, message_size = plan.message_layout.size;
-        resize(sums_, atom_count(), plan.sums_layout.size);
-        layer.densities.resize_discard(atom_count(), "the atoms");
-        layer.divisors.resize_discard(atom_count(), "the atoms");
-        layer.messages.compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), stream_);
+        resize(layer.densities, atom_count(), 1);
+        resize(layer.divisors, atom_count(), 1);
         resize(layer.scaled, atom_count(), linear_size);
-        layer.message.apply(tiles_, rows(sums_, plan.sums_layout.size), rows_to(layer.scaled, linear_size), false, stream_);
+        if (plan.moments) {
+            compute_moments(layer);
+        } else {
+            resize(sums_, atom_count(), plan.sums_layout.size);
+            layer.messages.compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), stream_);
+            layer.message.apply(tiles_, rows(sums_, plan.sums_layout.size), rows_to(layer.scaled, linear_size), false, stream_);
+        }
         divide_rows(atom_count(), static_cast<Real>(interaction.divisor_constant), static_cast<Real>(interaction.divisor_density), layer.densities.data(),
                     layer.divisors.data(), layer.scaled.data(), linear_size, stream_);
         const DeviceBuffer<Real>* messages = &layer.scaled;
@@ -296,25 +392,42 @@ private:
         next.up.apply(tiles_, rows(layer.features, features_size), rows_to(next.senders, sender_size), false, stream_);
     }
 
+    // Messages of the first layer by way of moments, one element of the senders after the other.
+    void compute_moments(DeviceLayer<Real>& layer) {
+        const int size = layer.plan.moments->layout().size;
+        resize(moments_, atom_count(), size);
+        bool is_first = true;
+        for (int z : elements_present_) {
+            layer.messages.compute_moments(edges_, z, is_first, moments_.data(), layer.densities.data(), stream_);
+            layer.moment_maps.at(z).apply(tiles_, rows(moments_, size), rows_to(layer.scaled, layer.plan.linear_layout.size), !is_first, stream_);
+            is_first = false;
+        }
+    }
+    void reverse_moments(DeviceLayer<Real>& layer, const DeviceBuffer<Real>& gradient, bool accumulate) {
+        const int size = layer.plan.moments->layout().size;
+        resize(moments_, atom_count(), size);
+        for (int z : elements_present_) {
+            layer.moment_maps.at(z).apply_transposed(tiles_, rows(gradient, layer.plan.linear_layout.size), rows_to(moments_, size), false, stream_);
+            layer.messages.reverse_moments(edges_, z, moments_.data(), densities_gradient_.data(), {harmonics_gradient_.data(), distance_gradient_.data()}, accumulate, stream_);
+        }
+    }
+
     // Messages as they are where nothing comes between, else what became of them.
     static const DeviceBuffer<Real>& contraction_input(const DeviceLayer<Real>& layer) { return layer.gate || layer.message_skip ? layer.contracted_in : layer.scaled; }
 
     void compute_energies() {
-        energies_.resize_discard(atom_count(), "the atoms");
+        resize(energies_, atom_count(), 1);
         compute_repulsion(edges_, repulsion_, energies_.data(), stream_);
         for (size_t i = 0; i < readouts_.size(); ++i)
             readouts_[i]->compute(atom_count(), layers_[static_cast<size_t>(weights_->readouts[i].layer)]->features.data(), energies_.data(), stream_);
     }
 
     void write_energies(const Outputs& outputs) {
-        host_energies_.resize(static_cast<size_t>(atom_count()));
-        energies_.download(host_energies_.data(), atom_count(), stream_);
-        check(cudaStreamSynchronize(stream_), "the energies");
         double sum = 0;
         for (int32_t element : elements_)
             sum += reference::embedding_energy(*weights_, options_.head, element, embedding_.data() + static_cast<size_t>(element) * static_cast<size_t>(weights_->channel_count));
         for (size_t atom = 0; atom < elements_.size(); ++atom) {
-            const double energy = reference::atom_energy(*weights_, options_.head, elements_[atom], host_energies_[atom]);
+            const double energy = reference::atom_energy(*weights_, options_.head, elements_[atom], host_energies_.data()[atom]);
             if (outputs.atom_energies) outputs.atom_energies[atom] = energy;
             sum += energy;
         }
@@ -342,10 +455,6 @@ private:
     // ---- reverse ----
 
     void start_gradients() {
-        resize(harmonics_gradient_, neighbors_.edges().edge_capacity, edges_.harmonic_count, "the edges");
-        harmonics_gradient_.clear(stream_);
-        distance_gradient_.resize_discard(neighbors_.edges().edge_capacity, "the edges");
-        distance_gradient_.clear(stream_);
         for (auto& layer : layers_) {
             resize(layer->features_gradient, atom_count(), layer->plan.features_layout.size);
             layer->features_gradient.clear(stream_);
@@ -387,10 +496,11 @@ private:
             resize(senders_gradient_, atom_count(), sender_size);
             if (index > 0) layer.residual->apply_transposed(tiles_, rows(*gradient, linear_size), rows_to(senders_gradient_, sender_size), false, stream_);
         }
-        densities_gradient_.resize_discard(atom_count(), "the atoms");
+        resize(densities_gradient_, atom_count(), 1);
         const auto by_density = static_cast<Real>(plan.columns.density >= 0 ? plan.layer.interaction.divisor_density : 0);
         reverse_division(atom_count(), by_density, dot_a, dot_b, layer.gate ? linear_size : message_size, layer.divisors.data(), densities_gradient_.data(),
                          gradient->data(), linear_size, stream_);
+        if (plan.moments) return reverse_moments(layer, *gradient, index + 1 < layers_.size());
         resize(sums_, atom_count(), plan.sums_layout.size);
         layer.message.apply_transposed(tiles_, rows(*gradient, linear_size), rows_to(sums_, plan.sums_layout.size), false, stream_);
         reverse_messages_of(index);
@@ -404,24 +514,21 @@ private:
             resize(senders_gradient_, atom_count(), sender_size);
             senders_gradient_.clear(stream_);
         }
-        layer.messages.reverse(edges_, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, index > 0 ? senders_gradient_.data() : nullptr, stream_);
+        layer.messages.reverse(edges_, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, index + 1 < layers_.size(),
+                               index > 0 ? senders_gradient_.data() : nullptr, stream_);
         if (index > 0) layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true, stream_);
     }
 
-    void write_forces(const Outputs& outputs) {
-        vector_gradient_.resize_discard(3 * neighbors_.edges().edge_capacity, "the edges");
+    void compute_forces() {
         reverse_edges(edges_, geometry_, {harmonics_gradient_.data(), distance_gradient_.data()}, repulsion_, vector_gradient_.data(), stream_);
-        forces_.resize_discard(3 * atom_count(), "the atoms");
-        virials_.resize_discard(9 * atom_count(), "the atoms");
-        virial_.resize_discard(9, "the atoms");
+        resize(forces_, atom_count(), 3);
+        resize(virials_, atom_count(), 9);
+        resize(virial_, 1, 9);
         gather_forces(edges_, geometry_, vector_gradient_.data(), forces_.data(), virials_.data(), stream_);
-        if (outputs.forces) forces_.download(outputs.forces, 3 * atom_count(), stream_);
-        if (outputs.atom_virials) virials_.download(outputs.atom_virials, 9 * atom_count(), stream_);
-        if (outputs.virial) {
-            sum_virials(virials_.data(), atom_count(), virial_.data(), stream_);
-            virial_.download(outputs.virial, 9, stream_);
-        }
-        check(cudaStreamSynchronize(stream_), "the forces");
+        sum_virials(virials_.data(), atom_count(), virial_.data(), stream_);
+        forces_.download(host_forces_.data(), 3 * atom_count(), stream_);
+        virials_.download(host_virials_.data(), 9 * atom_count(), stream_);
+        virial_.download(host_virial_.data(), 9, stream_);
     }
 
     std::shared_ptr<const Weights> weights_;
@@ -448,13 +555,19 @@ private:
     DeviceBuffer<double> positions_, distance_gradient_, vector_gradient_;
     DeviceBuffer<Real> harmonics_, harmonics_gradient_;
     DeviceBuffer<int> short_edges_;
-    PinnedValue<int> host_flag_;
+    mlff::cuda::PinnedBuffer<int> host_flag_;
+    mlff::cuda::PinnedBuffer<double> host_positions_, host_energies_, host_forces_, host_virials_, host_virial_;
 
     std::vector<double> embedding_;  // [element][channel_count]
     DeviceBuffer<Real> first_features_;  // [element][first_layout_.size]
-    DeviceBuffer<Real> sums_, contracted_, work_, more_work_, gated_, senders_gradient_, densities_gradient_;
+    DeviceBuffer<Real> sums_, moments_, contracted_, work_, more_work_, gated_, senders_gradient_, densities_gradient_;
     DeviceBuffer<double> energies_, forces_, virials_, virial_;
-    std::vector<double> host_energies_;
+    bool has_first_features_ = false;
+    double charge_ = 0, spin_ = 0;  // that they were made for
+
+    int64_t atoms_version_ = 0, growth_count_ = 0;
+    StepKey last_key_, graph_key_;
+    std::optional<Graph> graph_;
 };
 
 }  // namespace

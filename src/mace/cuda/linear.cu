@@ -10,49 +10,75 @@ namespace {
 
 using mlff::cuda::launch;
 
-constexpr int kDepth = 32;  // of the rows that are staged at once
+// A block computes kRows rows (an atom and a component each) of kColumns columns, a thread 8 by 8 of them.
+constexpr int kRows = 64, kColumns = 128, kDepth = 16;
+static_assert(kRows * kColumns == kBlockThreads * 64);
 
-// Launch: (tile, target block, kBlockThreads columns of it). A thread has one column of the sixteen atoms' rows.
+// Launch: (tile, target block, rows of the tile / kRows times columns of the target / kColumns).
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) linear_kernel(typename DeviceLinear<Real>::View map, TilesView tiles, RowsView<const Real> in, RowsView<Real> out,
                                                                bool accumulate) {
-    __shared__ __align__(16) Real staged[kDepth][kAtomsPerTile];
+    __shared__ __align__(16) Real staged[kDepth][kRows];
+    __shared__ __align__(16) Real matrix[kDepth][kColumns];
     const Tile tile = tiles.tiles[blockIdx.x];
     const auto target = map.targets[blockIdx.y];
-    const int column = static_cast<int>(blockIdx.z * kBlockThreads + threadIdx.x);
-    const bool is_column = column < target.stride;
-    if (static_cast<int>(blockIdx.z) * kBlockThreads >= target.stride) return;
+    const int column_chunks = (target.stride + kColumns - 1) / kColumns;
+    const int first_row = static_cast<int>(blockIdx.z) / column_chunks * kRows, first_column = static_cast<int>(blockIdx.z) % column_chunks * kColumns;
+    const int row_count = tile.count * target.components;
+    if (first_row >= row_count) return;
     const int32_t* atoms = tiles.atoms + tile.begin;
     const Real* matrices = map.matrices + tile.element * map.matrices_per_element;
-    for (int m = 0; m < target.components; ++m) {
-        Real sum[kAtomsPerTile] = {};
-        for (int s = target.source_begin; s < target.source_end; ++s) {
-            const auto source = map.sources[s];
-            for (int begin = 0; begin < source.copies; begin += kDepth) {
-                __syncthreads();
-                for (int i = static_cast<int>(threadIdx.x); i < kDepth * kAtomsPerTile; i += kBlockThreads) {
-                    const int row = i / kDepth, u = i % kDepth;
-                    const bool is_there = row < tile.count && begin + u < source.copies;
-                    staged[u][row] = is_there ? in.of(atoms[row])[source.offset + m * source.stride + begin + u] : Real(0);
-                }
-                __syncthreads();
-                if (!is_column) continue;
-                const Real* weight = matrices + source.matrix + int64_t{begin} * target.stride + column;
-                const int depth = min(kDepth, source.copies - begin);
-#pragma unroll 4
-                for (int u = 0; u < depth; ++u) {
-                    const Real w = weight[int64_t{u} * target.stride];
+    const int thread = static_cast<int>(threadIdx.x);
+    // Rows 4 i ... 4 i + 3 and the same 32 further on, columns likewise 64 further on: what lies together is loaded together.
+    const int own_row = thread / 16 * 4, own_column = thread % 16 * 4;
+    // What this thread stages: one row of the input, half of the depth.
+    const int staged_row = thread % kRows, staged_begin = thread / kRows * (kDepth / 2);
+    const int row = first_row + staged_row;
+    const Real* from = row < row_count ? in.of(atoms[row / target.components]) : nullptr;
+    const int component = row % target.components;
+
+    Real sum[8][8] = {};
+    for (int s = target.source_begin; s < target.source_end; ++s) {
+        const auto source = map.sources[s];
+        for (int begin = 0; begin < source.copies; begin += kDepth) {
+            __syncthreads();
 #pragma unroll
-                    for (int row = 0; row < kAtomsPerTile; ++row) sum[row] += staged[u][row] * w;
+            for (int i = 0; i < kDepth / 2; ++i) {
+                const int u = staged_begin + i;
+                staged[u][staged_row] = from && begin + u < source.copies ? from[source.offset + component * source.stride + begin + u] : Real(0);
+            }
+#pragma unroll
+            for (int u = 0; u < kDepth; ++u) {
+                const int column = first_column + thread;
+                matrix[u][thread] = column < target.stride && begin + u < source.copies ? matrices[source.matrix + int64_t{begin + u} * target.stride + column] : Real(0);
+            }
+            __syncthreads();
+#pragma unroll
+            for (int u = 0; u < kDepth; ++u) {
+                Real x[8], w[8];
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    x[i] = staged[u][own_row + i];
+                    x[4 + i] = staged[u][own_row + kRows / 2 + i];
+                    w[i] = matrix[u][own_column + i];
+                    w[4 + i] = matrix[u][own_column + kColumns / 2 + i];
                 }
+#pragma unroll
+                for (int i = 0; i < 8; ++i)
+#pragma unroll
+                    for (int j = 0; j < 8; ++j) sum[i][j] += x[i] * w[j];
             }
         }
-        if (!is_column) continue;
+    }
 #pragma unroll
-        for (int row = 0; row < kAtomsPerTile; ++row) {
-            if (row >= tile.count) break;
-            Real* to = out.of(atoms[row]) + target.offset + m * target.stride + column;
-            *to = accumulate ? *to + sum[row] : sum[row];
+    for (int i = 0; i < 8; ++i) {
+        const int to_row = first_row + own_row + i % 4 + i / 4 * (kRows / 2);
+        if (to_row >= row_count) continue;
+        Real* to = out.of(atoms[to_row / target.components]) + target.offset + to_row % target.components * target.stride;
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+            const int column = first_column + own_column + j % 4 + j / 4 * (kColumns / 2);
+            if (column < target.stride) to[column] = accumulate ? to[column] + sum[i][j] : sum[i][j];
         }
     }
 }
@@ -107,7 +133,7 @@ typename DeviceLinear<Real>::Direction DeviceLinear<Real>::make_direction(const 
                     size += int64_t{source.copies} * block.stride;
                 }
         target.source_end = static_cast<int32_t>(sources.size());
-        direction.most_columns = std::max(direction.most_columns, block.stride);
+        direction.most_chunks = std::max(direction.most_chunks, (kAtomsPerTile * block.components + kRows - 1) / kRows * ((block.stride + kColumns - 1) / kColumns));
         targets.push_back(target);
     }
     matrices.assign(static_cast<size_t>(size * linear.element_count), Real(0));
@@ -137,9 +163,8 @@ template <class Real>
 void DeviceLinear<Real>::run(const Direction& direction, const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate, cudaStream_t stream) {
     if (tiles.tile_count == 0 || direction.target_count == 0) return;
     const View view = {direction.sources.data(), direction.targets.data(), direction.matrices.data(), direction.matrices_per_element};
-    const mlff::cuda::LaunchShape shape = {dim3(static_cast<unsigned>(tiles.tile_count), static_cast<unsigned>(direction.target_count),
-                                                static_cast<unsigned>((direction.most_columns + kBlockThreads - 1) / kBlockThreads)),
-                                           kBlockThreads};
+    const mlff::cuda::LaunchShape shape = {
+        dim3(static_cast<unsigned>(tiles.tile_count), static_cast<unsigned>(direction.target_count), static_cast<unsigned>(direction.most_chunks)), kBlockThreads};
     launch("a linear map", linear_kernel<Real>, shape, stream, view, tiles, in, out, accumulate);
 }
 

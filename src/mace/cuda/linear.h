@@ -43,7 +43,7 @@ private:
         mlff::cuda::DeviceBuffer<Target> targets;
         mlff::cuda::DeviceBuffer<Real> matrices;
         int64_t matrices_per_element = 0;
-        int target_count = 0, most_columns = 0;
+        int target_count = 0, most_chunks = 0;
     };
     static Direction make_direction(const Linear& linear, const cpu::RowLayout& in, const cpu::RowLayout& out, bool transposed, cudaStream_t stream);
     static void run(const Direction& direction, const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate, cudaStream_t stream);

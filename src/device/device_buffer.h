@@ -105,7 +105,10 @@ public:
         if (count > capacity_) {
             cudaFreeHost(std::exchange(data_, nullptr));
             capacity_ = 0;
-            check(cudaMallocHost(&data_, static_cast<size_t>(count) * sizeof(T)), "allocating pinned memory");
+            if (cudaMallocHost(&data_, static_cast<size_t>(count) * sizeof(T)) != cudaSuccess) {
+                cudaGetLastError();
+                fail(Status::memory, "no ", static_cast<double>(count) * sizeof(T) / (1 << 20), " MiB of memory that the GPU can copy to");
+            }
             capacity_ = count;
         }
     }

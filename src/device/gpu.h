@@ -9,6 +9,7 @@
 namespace mlff {
 
 struct Gpu {
+    int ordinal = 0;  // CUDA's number for it: GPUs that cannot be used are not in the inventory, so this need not be the index there
     std::string name;
     int compute_capability = 0;  // 90 for 9.0
     int64_t memory_bytes = 0;

@@ -50,7 +50,7 @@ GpuInventory query_gpus() {
             inventory.why_none = std::string(properties.name) + ": " + why;
             continue;
         }
-        inventory.gpus.push_back({properties.name, 10 * properties.major + properties.minor,
+        inventory.gpus.push_back({device, properties.name, 10 * properties.major + properties.minor,
                                   static_cast<int64_t>(properties.totalGlobalMem)});
     }
     if (!inventory.gpus.empty()) inventory.why_none.clear();

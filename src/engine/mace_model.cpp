@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "device/gpu.h"
 #include "mace/cpu/evaluator.h"
 #include "mace/cpu/layer_plan.h"
 #include "mace/cuda/evaluator.h"
@@ -102,7 +103,8 @@ public:
         if (!weights_) fail(Status::unsupported, file_.path, ": ", summary_.why_not_runnable);
         if (is_cuda(choice.device)) {
             if (choice.exact_radial) fail(Status::unsupported, "exact radial functions are not available on device '", choice.device, "'");
-            return mace::cuda::make_cuda_evaluator(weights_, {std::stoi(choice.device.substr(5)), choice.head, choice.precision == Precision::mixed, choice.neighbor_skin});
+            const Gpu& gpu = gpu_inventory().gpus.at(static_cast<size_t>(std::stoi(choice.device.substr(5))));
+            return mace::cuda::make_cuda_evaluator(weights_, {gpu.ordinal, choice.head, choice.precision == Precision::mixed, choice.neighbor_skin});
         }
         if (choice.device == "cpu" && why_not_fast_.empty())
             return mace::cpu::make_cpu_evaluator(weights_, {choice.head, choice.precision == Precision::mixed, choice.exact_radial});

@@ -30,12 +30,14 @@ int cuda_index(const std::string& device) {
     return parsed.ec == std::errc() && parsed.ptr == end && index >= 0 ? index : -1;
 }
 
-DeviceChoice choose_device(const Model& model, const std::string& wanted) {
+DeviceChoice choose_device(const Model& model, const SessionOptions& options) {
+    const std::string& wanted = options.device;
     if (wanted == "cpu" || wanted == "reference") return {wanted, "asked for"};
     const int index = cuda_index(wanted);
     if (wanted != "auto" && index < 0)
         fail(Status::argument, "device '", wanted, "' is none of auto, cpu, reference, cuda, cuda:0, cuda:1, ...");
     if (wanted == "auto" && !model.runs_on_cuda()) return {"cpu", "this model has no CUDA engine"};
+    if (wanted == "auto" && options.exact_radial) return {"cpu", "exact radial functions are asked for"};
     const GpuInventory& inventory = gpu_inventory();
     if (wanted == "auto") {
         if (inventory.gpus.empty()) return {"cpu", inventory.why_none};
@@ -76,7 +78,7 @@ NeighborOptions neighbor_options(const ModelSummary& summary, double skin) {
 struct Session::State {
     State(std::shared_ptr<const Model> model_in, const SessionOptions& options)
         : model(std::move(model_in)),
-          device(choose_device(*model, options.device)),
+          device(choose_device(*model, options)),
           head(choose_head(model->summary(), options.head)),
           precision(model->choose_precision(device.name, options.precision)),
           evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial, options.neighbor_skin})),
@@ -110,11 +112,23 @@ struct Session::State {
                 if (!std::isfinite(system.positions[3 * atom + k]))
                     fail(Status::system, where, "the position of atom ", atom, " is not finite");
         }
+        if (!std::isfinite(system.total_charge) || !std::isfinite(system.spin_multiplicity))
+            fail(Status::system, where, "the total charge or the spin multiplicity is not finite");
         make_lattice(system);  // throws if the cell is unusable
         if (results.outputs.descriptors && model->summary().descriptor_count == 0)
             fail(Status::unsupported, where, "descriptors were asked for, but this model has none");
         if (results.stress && !system.is_periodic())
             fail(Status::system, where, "a stress was asked for, but the system is not periodic in any direction");
+    }
+
+    // The neighbours of a system, none of which is at a distance of zero: there are no directions there.
+    const Edges& find_edges(const SystemView& system) {
+        neighbors.update(system, team);
+        const Edges& edges = neighbors.edges();
+        for (int64_t atom = 0; atom < edges.atom_count; ++atom)
+            for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge)
+                if (edges.distance[edge] == 0) fail(Status::system, "atoms ", atom, " and ", edges.sender[edge], " are at the same place");
+        return edges;
     }
 
     // How many of the systems, from the first on, are evaluated together: those that can be, until there are enough atoms
@@ -135,14 +149,10 @@ struct Session::State {
             if (results[i].stress && !outputs[i].virial) outputs[i].virial = virials[i].data();
         }
         if (systems.size() == 1) {
-            if (evaluator->needs_edges()) neighbors.update(systems[0], team);
-            evaluator->evaluate(systems[0], neighbors.edges(), outputs[0], team);
+            evaluator->evaluate(systems[0], evaluator->needs_edges() ? find_edges(systems[0]) : Edges{}, outputs[0], team);
         } else {
             joined.clear();
-            for (const SystemView& system : systems) {
-                neighbors.update(system, team);
-                joined.append(neighbors.edges());
-            }
+            for (const SystemView& system : systems) joined.append(find_edges(system));
             evaluator->evaluate_joined(systems, joined.edges(), outputs, team);
         }
         for (size_t i = 0; i < systems.size(); ++i) {

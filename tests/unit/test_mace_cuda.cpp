@@ -97,7 +97,12 @@ TEST_CASE("no atoms, one atom and a tiny cell on the GPU") {
     const mace_test::Model model(golden_model("p09_l2_ell3"));
     const auto gpu = mace::cuda::make_cuda_evaluator(model.weights, {});
     System system;
-    CHECK(evaluate(*gpu, *model.weights, system, 1).energy == 0);
+    const mace_test::Model gated(golden_model("p07_nonlinear_mh"));
+    const auto gated_gpu = mace::cuda::make_cuda_evaluator(gated.weights, {});
+    for (int repeat = 0; repeat < 3; ++repeat) {  // plain launches, capture, replay
+        CHECK(evaluate(*gpu, *model.weights, system, 1).energy == 0);
+        CHECK(evaluate(*gated_gpu, *gated.weights, system, 1).energy == 0);
+    }
     system.numbers = {model.weights->atomic_numbers[0]};
     system.positions = {0.1, 0.2, 0.3};
     const Result one = evaluate(*gpu, *model.weights, system, 1);
@@ -108,6 +113,24 @@ TEST_CASE("no atoms, one atom and a tiny cell on the GPU") {
     const Result tiny = evaluate(*gpu, *model.weights, system, 1), expected = model.evaluate(system);
     CHECK(std::abs(tiny.energy - expected.energy) <= 1e-8);
     check_close(tiny.virial, expected.virial, 1e-7);
+}
+
+TEST_CASE("forces may be wanted or not, and the charge may change, from call to call") {
+    if (!has_gpu()) return;
+    const mace_test::Model model(golden_model("p08_omol_like_f32"));
+    const auto gpu = mace::cuda::make_cuda_evaluator(model.weights, {});
+    System system = random_crystal(*model.weights, 40, 20, 8.0);
+    ThreadTeam team(1);
+    for (int repeat = 0; repeat < 6; ++repeat) {
+        system.charge = repeat / 2 % 2;
+        const Result expected = model.evaluate(system);
+        double energy = NAN;
+        Outputs outputs;
+        outputs.energy = &energy;
+        gpu->evaluate(system.view(), {}, outputs, team);
+        CHECK(std::abs(energy - expected.energy) <= 1e-7);
+        check_close(evaluate(*gpu, *model.weights, system, 1).forces, expected.forces, kDouble.forces);
+    }
 }
 
 TEST_CASE("atoms too close for the tables are refused on the GPU, and the session still works") {
@@ -135,6 +158,8 @@ TEST_CASE("a session chooses the GPU, with descriptors and a skin") {
     options.device = "cuda";
     options.exact_radial = true;
     CHECK_THROWS_AS(Session(model, options), Error);
+    options.device = "auto";
+    CHECK(Session(model, options).device() == "cpu");
     System system = random_crystal(*mace_test::Model(golden_model("p09_l2_ell3")).weights, 12, 40, 9.0);
     const auto width = static_cast<size_t>(model->summary().descriptor_count);
     for (int step = 0; step < 5; ++step) {

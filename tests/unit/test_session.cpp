@@ -80,6 +80,15 @@ TEST_CASE("bad systems are refused with a sentence and the session still works")
     system.periodic = {true, true, true};
     CHECK(try_evaluate(session, system).first == Status::system);
 
+    double same[9] = {0, 0, 0, 1, 1, 1, 0, 0, 0};
+    system = water();
+    system.positions = same;
+    CHECK(try_evaluate(session, system).second.find("atoms 0 and 2 are at the same place") != std::string::npos);
+
+    system = water();
+    system.total_charge = std::numeric_limits<double>::infinity();
+    CHECK(try_evaluate(session, system).first == Status::system);
+
     double stress[6];
     CHECK(try_evaluate(session, water(), stress).first == Status::system);
     CHECK(try_evaluate(session, water()).first == Status::ok);

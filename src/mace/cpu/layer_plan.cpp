@@ -36,8 +36,13 @@ std::string why_not_on_cpu(const Weights& weights) {
     for (const Layer& layer : weights.layers) {
         const Interaction& interaction = layer.interaction;
         if (interaction.edge_input == Interaction::EdgeInput::features && interaction.density_network) return "its densities depend on the features of both atoms";
-        if (interaction.down && !interaction.down->bias.empty()) return "its linear maps have biases";
-        if (!interaction.up.bias.empty() || !interaction.message.bias.empty() || !layer.linear.bias.empty()) return "its linear maps have biases";
+        std::vector<const Linear*> maps = {&interaction.up, &interaction.message, &layer.linear};
+        if (interaction.down) maps.push_back(&*interaction.down);
+        if (interaction.skip) maps.push_back(&*interaction.skip);
+        if (interaction.message_skip) maps.push_back(&*interaction.message_skip);
+        if (interaction.gated) maps.insert(maps.end(), {&interaction.gated->residual, &interaction.gated->after});
+        for (const Linear* map : maps)
+            if (!map->bias.empty()) return "its linear maps have biases";
         for (const Convolution::Path& path : interaction.convolution.paths)
             if (interaction.convolution.in[path.in_block].multiplicity != interaction.convolution.out[path.out_block].multiplicity)
                 return "its tensor products change the number of channels";

@@ -103,7 +103,7 @@ void reverse_sent_messages(const LayerInput<Real>& layer, const MessageGradients
         for (const PathPlan<Real>& path : plan.paths) {
             for (size_t e = 0; e < count; ++e) {
                 scratch.senders[e] = layer.senders.of(atom) + path.in_offset;
-                scratch.sums_gradient[e] = gradients.sums + state.edges->sender[batch.edge[e]] * plan.sums_layout.size + path.out_offset;
+                scratch.sums_gradient[e] = gradients.sums + int64_t{state.edges->sender[batch.edge[e]]} * plan.sums_layout.size + path.out_offset;
             }
             reverse_path(layer, state, path, path.reversal, scratch, senders_gradient ? senders_gradient + path.in_offset : nullptr, down_gradient != nullptr);
             for (size_t e = 0; e < count; ++e)

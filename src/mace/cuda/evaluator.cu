@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <optional>
 
 #include "core/error.h"
@@ -31,6 +32,10 @@ public:
     explicit CurrentDevice(int device) {
         check(cudaGetDevice(&before_), "asking for the device");
         check(cudaSetDevice(device), "choosing the device");
+    }
+    CurrentDevice(int device, std::nothrow_t) {
+        cudaGetDevice(&before_);
+        cudaSetDevice(device);
     }
     CurrentDevice(const CurrentDevice&) = delete;
     CurrentDevice& operator=(const CurrentDevice&) = delete;
@@ -134,7 +139,7 @@ public:
         if (weights_->repulsion) upload_repulsion();
         current_.reset();
     }
-    ~CudaEvaluator() override { current_.emplace(options_.device); }  // memory is given back where it was taken
+    ~CudaEvaluator() override { current_.emplace(options_.device, std::nothrow); }  // memory is given back where it was taken
 
     bool needs_edges() const override { return false; }
     int64_t neighbor_build_count() const override { return neighbors_.build_count(); }
@@ -147,7 +152,9 @@ public:
         const bool wants_forces = outputs.forces || outputs.virial || outputs.atom_virials;
         run_step(wants_forces);
         check(cudaStreamSynchronize(stream_), "the evaluation");
-        if (*host_flag_.data() != 0)
+        const bool has_short_edge = *host_flag_.data() != 0;
+        if (has_short_edge && cpu::lowest_distance(weights_->radial) == 0) fail(Status::system, "two atoms are at the same place");
+        if (has_short_edge)
             fail(Status::system, "two atoms are not more than ", cpu::lowest_distance(weights_->radial),
                  " angstrom apart, where the GPU's tables of radial functions end; --device cpu can evaluate this");
         write_energies(outputs);
@@ -360,24 +367,20 @@ private:
         }
         divide_rows(atom_count(), static_cast<Real>(interaction.divisor_constant), static_cast<Real>(interaction.divisor_density), layer.densities.data(),
                     layer.divisors.data(), layer.scaled.data(), linear_size, stream_);
-        const DeviceBuffer<Real>* messages = &layer.scaled;
         if (layer.gate) {
             resize(layer.gate_inputs, atom_count(), linear_size);
-            check(cudaMemcpyAsync(layer.gate_inputs.data(), layer.scaled.data(), static_cast<size_t>(layer.scaled.size()) * sizeof(Real), cudaMemcpyDeviceToDevice, stream_),
-                  "copying messages");
+            if (atom_count() > 0)
+                check(cudaMemcpyAsync(layer.gate_inputs.data(), layer.scaled.data(), static_cast<size_t>(layer.scaled.size()) * sizeof(Real), cudaMemcpyDeviceToDevice, stream_),
+                      "copying messages");
             layer.residual->apply(tiles_, sender_rows(index), rows_to(layer.gate_inputs, linear_size), true, stream_);
             const int gated_size = plan.gate->out_layout.size;
             resize(work_, atom_count(), gated_size);
             layer.gate->apply(atom_count(), layer.gate_inputs.data(), work_.data(), stream_);
             resize(layer.contracted_in, atom_count(), message_size);
             layer.after->apply(tiles_, rows(work_, gated_size), rows_to(layer.contracted_in, message_size), false, stream_);
-            messages = &layer.contracted_in;
-        }
-        if (layer.message_skip) {
-            DeviceBuffer<Real>& to = messages == &layer.scaled ? layer.contracted_in : work_;
-            resize(to, atom_count(), message_size);
-            layer.message_skip->apply(tiles_, rows(*messages, message_size), rows_to(to, message_size), false, stream_);
-            if (&to == &work_) std::swap(work_, layer.contracted_in);
+        } else if (layer.message_skip) {
+            resize(layer.contracted_in, atom_count(), message_size);
+            layer.message_skip->apply(tiles_, rows(layer.scaled, message_size), rows_to(layer.contracted_in, message_size), false, stream_);
         }
         const int contracted_size = plan.contraction.out_size(), features_size = plan.features_layout.size;
         resize(contracted_, atom_count(), contracted_size);
@@ -573,10 +576,20 @@ private:
 }  // namespace
 
 std::string why_not_on_gpu(const Weights& weights) {
-    std::string why_not = cpu::why_not_on_cpu(weights);
-    for (const Layer& layer : weights.layers)
-        if (layer.interaction.edge_input == Interaction::EdgeInput::features) why_not = "its radial weights depend on the features of both atoms";
-    return why_not;
+    constexpr size_t kMostShared = 80 << 10;  // that every GPU from compute capability 8.0 on has for a block
+    for (const Layer& layer : weights.layers) {
+        const Interaction& interaction = layer.interaction;
+        if (interaction.edge_input == Interaction::EdgeInput::features) return "its radial weights depend on the features of both atoms";
+        if (interaction.gated && interaction.message_skip) return "it has a gate and a map by element after it";
+        for (const IrrepBlock& block : interaction.convolution.in.blocks())
+            if (kWarps * sizeof(double) * static_cast<size_t>(cpu::padded(block.multiplicity) * block.irrep.dimension()) > kMostShared)
+                return "its features are too wide for the GPU's kernels";
+        if (2 * kBlockThreads * sizeof(double) * static_cast<size_t>(layer.contraction.in_row_count) > kMostShared) return "its messages are too wide for the GPU's kernels";
+    }
+    for (const Readout& readout : weights.readouts)
+        if (readout.last && readout.first.out.dimension() + (readout.middle ? readout.middle->out.dimension() : 0) > DeviceReadout<double>::kMostHidden)
+            return "its readouts are too wide for the GPU's kernels";
+    return cpu::why_not_on_cpu(weights);
 }
 
 std::unique_ptr<Evaluator> make_cuda_evaluator(std::shared_ptr<const Weights> weights, const CudaOptions& options) {

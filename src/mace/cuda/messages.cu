@@ -96,9 +96,9 @@ __device__ void sum_path(const typename DeviceMessages<Real>::View& view, const 
 template <int Most, class Real>
 __device__ void sum_any_path(const typename DeviceMessages<Real>::View& view, const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
                              const RowsView<const Real>& senders, bool is_first, Real* sums) {
-    switch (10 * path.in_components + path.out_components) {
+    switch (100 * path.in_components + path.out_components) {
 #define MLFF_CASE(A, C) \
-    case 10 * A + C:    \
+    case 100 * A + C:   \
         if constexpr (A <= Most) return sum_path<A, C, Real>(view, path, chunk, count, senders, 0, 0, is_first, sums); \
         else break;
         MLFF_CASE(1, 1) MLFF_CASE(1, 3) MLFF_CASE(1, 5) MLFF_CASE(1, 7) MLFF_CASE(3, 1) MLFF_CASE(3, 3) MLFF_CASE(3, 5) MLFF_CASE(3, 7)
@@ -224,9 +224,9 @@ __device__ void reverse_path(const typename DeviceMessages<Real>::View& view, co
 template <int Most, class Real>
 __device__ void reverse_any_path(const typename DeviceMessages<Real>::View& view, const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
                                  const Real* features, const Real* sums_gradient, Real* features_gradient) {
-    switch (10 * path.in_components + path.out_components) {
+    switch (100 * path.in_components + path.out_components) {
 #define MLFF_CASE(A, C) \
-    case 10 * A + C:    \
+    case 100 * A + C:   \
         if constexpr (A <= Most) return reverse_path<A, C, Real>(view, path, chunk, count, features, sums_gradient, 0, 0, features_gradient); \
         else break;
         MLFF_CASE(1, 1) MLFF_CASE(1, 3) MLFF_CASE(1, 5) MLFF_CASE(1, 7) MLFF_CASE(3, 1) MLFF_CASE(3, 3) MLFF_CASE(3, 5) MLFF_CASE(3, 7)

@@ -16,7 +16,7 @@
 namespace mlff::mace::cpu {
 namespace {
 
-// More atoms in a tile share what is loaded; fewer leave work for all threads. What an atom gets does not depend on its tile.
+// More atoms in a tile share what is loaded; fewer leave work for all threads. It depends on the system only, not on the number of threads.
 constexpr int kAtomsPerTile = 8;  // at most
 int64_t atoms_per_tile(size_t atom_count) { return std::clamp<int64_t>(static_cast<int64_t>(atom_count) / 8, 1, kAtomsPerTile); }
 

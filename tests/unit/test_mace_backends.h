@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <random>
+#include <set>
 
 #include "engine/evaluator.h"
 #include "test_mace_support.h"
@@ -57,6 +58,24 @@ inline void compare_with_golden(const Result& found, const nlohmann::json& recor
     for (size_t i = 0; i < found.atom_virials.size(); ++i) virial[i % 9] += found.atom_virials[i];
     check_close(virial, found.virial, 1e-11);
 }
+
+// Visits the models of all goldens that are energy models, with their records: visit(model, golden).
+template <class Visit>
+void for_each_golden_model(const Visit& visit) {
+    std::set<std::string> seen;  // the larger set holds the cases of the repository too
+    for (const auto& directory : golden_directories()) {
+        MESSAGE("goldens from " << directory.string());
+        for (const auto& path : golden_cases(directory)) {
+            CAPTURE(path.string());
+            if (!seen.insert(path.filename().string()).second) continue;
+            std::ifstream file(path);
+            const nlohmann::json golden = nlohmann::json::parse(file);
+            if (golden["container"] == "state_dict" || golden["architecture"]["cls"] == "EnergyDipolesMACE") continue;
+            visit(mace_test::Model(path.parent_path() / golden["model_file"].get<std::string>()), golden);
+        }
+    }
+}
+inline int head_of(const mace::Weights& weights, const nlohmann::json& record) { return weights.fixed_head >= 0 ? weights.fixed_head : record.value("head_index", 0); }
 
 // A loose random crystal of the model's elements.
 inline System random_crystal(const mace::Weights& weights, unsigned seed, size_t atom_count, double length) {

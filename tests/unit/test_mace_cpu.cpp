@@ -5,7 +5,6 @@
 #include <cstring>
 #include <map>
 #include <random>
-#include <set>
 #include <tuple>
 
 #include "core/error.h"
@@ -24,36 +23,26 @@ using namespace mlff;
 
 TEST_CASE("goldens in fp64 and mixed precision") {
     int case_count = 0;
-    std::set<std::string> seen;  // the larger set holds the cases of the repository too
-    for (const auto& directory : golden_directories()) {
-        MESSAGE("goldens from " << directory.string());
-        for (const auto& path : golden_cases(directory)) {
-            CAPTURE(path.string());
-            if (!seen.insert(path.filename().string()).second) continue;
-            std::ifstream file(path);
-            const nlohmann::json golden = nlohmann::json::parse(file);
-            if (golden["container"] == "state_dict" || golden["architecture"]["cls"] == "EnergyDipolesMACE") continue;
-            const Model model(path.parent_path() / golden["model_file"].get<std::string>());
-            ++case_count;
-            struct Way {
-                bool is_single, exact_radial;
-                Tolerance tolerance;
-            };
-            std::map<std::tuple<int, bool, bool>, std::unique_ptr<Evaluator>> evaluators;  // by head and way: tables take time
-            for (const auto& record : golden["systems"]) {
-                CAPTURE(record["name"].dump());
-                const int head = model.weights->fixed_head >= 0 ? model.weights->fixed_head : record.value("head_index", 0);
-                const System system = read_system(record);
-                for (const auto& [is_single, exact_radial, tolerance] : {Way{false, true, kExact}, Way{false, false, kDouble}, Way{true, false, kMixed}}) {
-                    CAPTURE(is_single);
-                    CAPTURE(exact_radial);
-                    auto& evaluator = evaluators[{head, is_single, exact_radial}];
-                    if (!evaluator) evaluator = mace::cpu::make_cpu_evaluator(model.weights, {head, is_single, exact_radial});
-                    compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record, tolerance);
-                }
+    struct Way {
+        bool is_single, exact_radial;
+        Tolerance tolerance;
+    };
+    for_each_golden_model([&](const Model& model, const nlohmann::json& golden) {
+        ++case_count;
+        std::map<std::tuple<int, bool, bool>, std::unique_ptr<Evaluator>> evaluators;  // by head and way: tables take time
+        for (const auto& record : golden["systems"]) {
+            CAPTURE(record["name"].dump());
+            const int head = head_of(*model.weights, record);
+            const System system = read_system(record);
+            for (const auto& [is_single, exact_radial, tolerance] : {Way{false, true, kExact}, Way{false, false, kDouble}, Way{true, false, kMixed}}) {
+                CAPTURE(is_single);
+                CAPTURE(exact_radial);
+                auto& evaluator = evaluators[{head, is_single, exact_radial}];
+                if (!evaluator) evaluator = mace::cpu::make_cpu_evaluator(model.weights, {head, is_single, exact_radial});
+                compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record, tolerance);
             }
         }
-    }
+    });
     MESSAGE(case_count << " cases ran on the fast CPU backend");
     CHECK(case_count >= 10);
 }

@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <map>
-#include <set>
 
 #include "core/error.h"
 #include "device/gpu.h"
@@ -37,30 +36,22 @@ TEST_CASE("models that the GPU lacks are refused by name, with and without a GPU
 TEST_CASE("goldens on the GPU in fp64 and mixed precision") {
     if (!has_gpu()) return;
     int case_count = 0;
-    std::set<std::string> seen;
-    for (const auto& directory : golden_directories())
-        for (const auto& path : golden_cases(directory)) {
-            CAPTURE(path.string());
-            if (!seen.insert(path.filename().string()).second) continue;
-            std::ifstream file(path);
-            const nlohmann::json golden = nlohmann::json::parse(file);
-            if (golden["container"] == "state_dict" || golden["architecture"]["cls"] == "EnergyDipolesMACE") continue;
-            const mace_test::Model model(path.parent_path() / golden["model_file"].get<std::string>());
-            if (!mace::cuda::why_not_on_gpu(*model.weights).empty()) continue;
-            ++case_count;
-            std::map<std::pair<int, bool>, std::unique_ptr<Evaluator>> evaluators;
-            for (const auto& record : golden["systems"]) {
-                CAPTURE(record["name"].dump());
-                const int head = model.weights->fixed_head >= 0 ? model.weights->fixed_head : record.value("head_index", 0);
-                const System system = read_system(record);
-                for (const bool is_single : {false, true}) {
-                    CAPTURE(is_single);
-                    auto& evaluator = evaluators[{head, is_single}];
-                    if (!evaluator) evaluator = mace::cuda::make_cuda_evaluator(model.weights, {0, head, is_single});
-                    compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record, is_single ? kMixed : kDouble);
-                }
+    for_each_golden_model([&](const mace_test::Model& model, const nlohmann::json& golden) {
+        if (!mace::cuda::why_not_on_gpu(*model.weights).empty()) return;
+        ++case_count;
+        std::map<std::pair<int, bool>, std::unique_ptr<Evaluator>> evaluators;
+        for (const auto& record : golden["systems"]) {
+            CAPTURE(record["name"].dump());
+            const int head = head_of(*model.weights, record);
+            const System system = read_system(record);
+            for (const bool is_single : {false, true}) {
+                CAPTURE(is_single);
+                auto& evaluator = evaluators[{head, is_single}];
+                if (!evaluator) evaluator = mace::cuda::make_cuda_evaluator(model.weights, {0, head, is_single});
+                compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record, is_single ? kMixed : kDouble);
             }
         }
+    });
     MESSAGE(case_count << " cases ran on the GPU");
     CHECK(case_count >= 10);
 }

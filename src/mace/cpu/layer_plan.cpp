@@ -120,7 +120,7 @@ LayerPlan<Real>::LayerPlan(const Weights& weights_in, const Layer& layer_in, con
       message(layer.interaction.message, sums_layout, linear_layout),
       linear(layer.linear, RowLayout(layer.contraction.out), features_layout),
       contraction(layer.contraction),
-      moments(options.use_moments ? make_moment_maps<Real>(weights, layer, linear_layout) : std::nullopt),
+      moments(make_moment_maps<Real>(weights, layer, linear_layout)),
       lowest_distance(cpu::lowest_distance(weights.radial)),
       columns(moments ? columns_of_hidden(layer.interaction) : columns_of_weights(layer.interaction)),
       functions(weights, layer.interaction, columns) {

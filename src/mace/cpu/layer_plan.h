@@ -61,7 +61,6 @@ struct GatePlan {
 
 struct LayerOptions {
     bool exact_radial = false;  // no tables, the networks are evaluated for every edge
-    bool use_moments = true;    // in the first layer, where they apply
 };
 
 template <class Real>

@@ -99,20 +99,21 @@ RadialTable<Real>::RadialTable(const EdgeFunctions& functions, int column_count,
     double step = (cutoff - low) / interval_count;
     std::vector<double> samples = sample_rows(pair, interval_count + 1 + 2 * kGhostNodes, low - kGhostNodes * step, step, team);
     std::vector<double> coefficients;
+    double worst_error = 0;  // of a value, relative to the largest value
     // Each round has twice the intervals. The nodes of the next round that lie between those of this one test it.
     for (;;) {
         coefficients = spline_coefficients(samples, width);
         const std::vector<double> between = sample_rows(pair, interval_count + 2 * kGhostNodes, low + (0.5 - kGhostNodes) * step, step, team);
         const double largest = largest_size(samples);
-        worst_error_ = largest_error(coefficients, between.data() + kGhostNodes * width, static_cast<size_t>(interval_count), width);
-        if (largest > 0) worst_error_ /= largest;
-        if (worst_error_ <= kTolerance || 2 * interval_count > kMostIntervals) break;
+        worst_error = largest_error(coefficients, between.data() + kGhostNodes * width, static_cast<size_t>(interval_count), width);
+        if (largest > 0) worst_error /= largest;
+        if (worst_error <= kTolerance || 2 * interval_count > kMostIntervals) break;
         samples = interleave(samples, between, width);
         interval_count *= 2;
         step /= 2;
     }
-    if (!(worst_error_ <= 1000 * kTolerance))
-        fail(Status::unsupported, "the radial functions of this model vary too fast for a table (error ", worst_error_, " with ", interval_count,
+    if (!(worst_error <= 1000 * kTolerance))
+        fail(Status::unsupported, "the radial functions of this model vary too fast for a table (error ", worst_error, " with ", interval_count,
              " intervals); exact radial functions can be asked for");
     coefficients_.resize_discard(2 * coefficients.size());
     const size_t row_count = coefficients.size() / width;

@@ -78,11 +78,9 @@ public:
 
     const RadialTableView<Real>& view() const { return view_; }
     const Buffer<Real>& coefficients() const { return coefficients_; }
-    double worst_error() const { return worst_error_; }  // of a value, relative to the largest value
 
 private:
     RadialTableView<Real> view_;
-    double worst_error_ = 0;
     Buffer<Real> coefficients_;
 };
 

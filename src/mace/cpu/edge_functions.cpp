@@ -23,6 +23,11 @@ void add_density(const Interaction& interaction, RadialColumns& columns) {
 
 }  // namespace
 
+bool ends_in_linear_layer(const DenseNetwork& network) {
+    const DenseLayer& last = network.layers.back();
+    return network.layers.size() > 1 && last.activation.kind == Activation::Kind::identity && last.norm_scale.empty();
+}
+
 RadialColumns columns_of_weights(const Interaction& interaction) {
     RadialColumns columns;
     for (const Convolution::Path& path : interaction.convolution.paths) {

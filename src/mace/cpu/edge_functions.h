@@ -21,6 +21,9 @@ struct RadialColumns {
     int density = -1;  // -1: this layer has none
     int count = 0;     // padded
 };
+// Whether columns of hidden functions can stand for the weights.
+bool ends_in_linear_layer(const DenseNetwork& network);
+
 RadialColumns columns_of_weights(const Interaction& interaction);
 RadialColumns columns_of_hidden(const Interaction& interaction);
 

@@ -122,7 +122,7 @@ LayerPlan<Real>::LayerPlan(const Weights& weights_in, const Layer& layer_in, con
       contraction(layer.contraction),
       moments(make_moment_maps<Real>(weights, layer, linear_layout)),
       lowest_distance(cpu::lowest_distance(weights.radial)),
-      columns(moments ? columns_of_hidden(layer.interaction) : columns_of_weights(layer.interaction)),
+      columns(moments || options.hidden_radial ? columns_of_hidden(layer.interaction) : columns_of_weights(layer.interaction)),
       functions(weights, layer.interaction, columns) {
     if (layer.interaction.gated) gate.emplace(*layer.interaction.gated, sender_layout, linear_layout, message_layout);
     if (layer.interaction.message_skip) message_skip.emplace(*layer.interaction.message_skip, message_layout, message_layout);

@@ -61,6 +61,7 @@ struct GatePlan {
 
 struct LayerOptions {
     bool exact_radial = false;  // no tables, the networks are evaluated for every edge
+    bool hidden_radial = false;  // tables of the radial network's hidden functions, not of its weights; it must end in a linear layer
 };
 
 template <class Real>

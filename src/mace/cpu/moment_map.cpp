@@ -9,10 +9,9 @@ namespace {
 
 bool applies(const Weights& weights, const Layer& layer) {
     const Interaction& interaction = layer.interaction;
-    const DenseLayer& last = interaction.radial_network.layers.back();
     if (&layer != &weights.layers.front() || weights.joint_embedding || interaction.edge_input == Interaction::EdgeInput::features) return false;
     if (!interaction.convolution.in.all_scalar() || interaction.convolution.paths.empty() || interaction.message.element_count != 1) return false;
-    if (interaction.radial_network.layers.size() < 2 || last.activation.kind != Activation::Kind::identity || !last.norm_scale.empty()) return false;
+    if (!ends_in_linear_layer(interaction.radial_network)) return false;
     return columns_of_hidden(interaction).count <= columns_of_weights(interaction).count;
 }
 

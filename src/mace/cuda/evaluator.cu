@@ -13,6 +13,7 @@
 #include "mace/cuda/atoms.h"
 #include "mace/cuda/contraction.h"
 #include "mace/cuda/edges.h"
+#include "mace/cuda/fused_messages.h"
 #include "mace/cuda/linear.h"
 #include "mace/cuda/messages.h"
 #include "mace/reference/embedding.h"
@@ -71,17 +72,25 @@ struct Graph {
     cudaGraphExec_t handle = nullptr;
 };
 
+struct MessageOptions {
+    bool are_fused = false, is_fast = false;
+    size_t most_shared = 0;  // bytes of shared memory for a block
+};
+
 // A layer on the device, beside the host's plan that it was made from.
 template <class Real>
 struct DeviceLayer {
-    DeviceLayer(const cpu::LayerPlan<Real>& plan_in, const cpu::RowLayout& below, int harmonic_count, int element_count, cudaStream_t stream)
+    DeviceLayer(const cpu::LayerPlan<Real>& plan_in, const cpu::RowLayout& below, int harmonic_count, int element_count, const MessageOptions& options, cudaStream_t stream)
         : plan(plan_in),
           up(plan.layer.interaction.up, below, plan.sender_layout, stream),
           message(plan.layer.interaction.message, plan.sums_layout, plan.linear_layout, stream),
           linear(plan.layer.linear, cpu::RowLayout(plan.layer.contraction.out), plan.features_layout, stream),
-          messages(plan, harmonic_count, stream),
           contraction(plan.contraction, element_count, stream) {
         const Interaction& interaction = plan.layer.interaction;
+        if (options.are_fused && !plan.moments)
+            fused.emplace(plan, harmonic_count, options.most_shared, options.is_fast, stream);
+        else
+            messages.emplace(plan, harmonic_count, stream);
         if (interaction.message_skip) message_skip.emplace(*interaction.message_skip, plan.message_layout, plan.message_layout, stream);
         if (plan.skip) skip.emplace(*interaction.skip, below, plan.features_layout, stream);
         if (interaction.gated) {
@@ -95,13 +104,15 @@ struct DeviceLayer {
     DeviceLinear<Real> up, message, linear;
     std::optional<DeviceLinear<Real>> message_skip, skip, residual, after;
     std::optional<DeviceGate<Real>> gate;
-    DeviceMessages<Real> messages;
+    std::optional<FusedMessages<Real>> fused;
+    std::optional<DeviceMessages<Real>> messages;  // where not fused
     DeviceContraction<Real> contraction;
     std::map<int, DeviceLinear<Real>> moment_maps;  // by the sender's element
 
     // Copies what the plan has prepared for these elements.
     void prepare(const std::vector<int>& elements, cudaStream_t stream) {
-        messages.prepare(stream);
+        if (fused) fused->prepare(stream);
+        if (messages) messages->prepare(stream);
         contraction.prepare(elements, stream);
         if (!plan.moments) return;
         for (int z : elements)
@@ -123,13 +134,16 @@ public:
     CudaEvaluator(std::shared_ptr<const Weights> weights, const CudaOptions& options)
         : weights_(std::move(weights)), options_(options), current_(options.device), neighbors_(neighbor_options()) {
         const int element_count = weights_->element_count();
+        int most_shared = 0;
+        check(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, options.device), "asking for the device");
         Irreps scalars;
         scalars.append(weights_->channel_count, Irrep{});
         first_layout_ = cpu::RowLayout(scalars);
         const cpu::RowLayout* below = &first_layout_;
         for (const Layer& layer : weights_->layers) {
-            plans_.push_back(std::make_unique<cpu::LayerPlan<Real>>(*weights_, layer, *below, cpu::LayerOptions{}));
-            layers_.push_back(std::make_unique<DeviceLayer<Real>>(*plans_.back(), *below, harmonic_count(weights_->max_degree), element_count, stream_));
+            const MessageOptions messages = {FusedMessages<Real>::can_run(layer.interaction, static_cast<size_t>(most_shared)), options.is_fast, static_cast<size_t>(most_shared)};
+            plans_.push_back(std::make_unique<cpu::LayerPlan<Real>>(*weights_, layer, *below, cpu::LayerOptions{.hidden_radial = messages.are_fused}));
+            layers_.push_back(std::make_unique<DeviceLayer<Real>>(*plans_.back(), *below, harmonic_count(weights_->max_degree), element_count, messages, stream_));
             below = &plans_.back()->features_layout;
         }
         for (const Readout& readout : weights_->readouts) {
@@ -171,13 +185,14 @@ private:
         EdgesView<Real> edges;
         EdgeGeometry geometry;
         int64_t atoms_version = 0, growth_count = 0;
+        int64_t edge_capacity = 0;
         bool wants_forces = false;
 
         bool operator==(const StepKey&) const = default;
     };
 
     void run_step(bool wants_forces) {
-        const StepKey key = {edges_, geometry_, atoms_version_, growth_count_, wants_forces};
+        const StepKey key = {edges_, geometry_, atoms_version_, growth_count_, edge_capacity_, wants_forces};
         if (graph_ && key == graph_key_) return check(cudaGraphLaunch(graph_->handle, stream_), "the step");
         if (!(key == last_key_)) {  // sizes may change: memory grows as needed
             enqueue_step(wants_forces);
@@ -291,6 +306,8 @@ private:
         resize(distance_gradient_, found.edge_capacity, 1, "the edges");
         resize(vector_gradient_, found.edge_capacity, 3, "the edges");
         resize(short_edges_, 1, 1, "the edges");
+        edge_capacity_ = found.edge_capacity;
+        resize(message_scratch_, message_scratch_bytes(system.atom_count, edge_capacity_), 1, "the messages");
         host_flag_.resize_discard(1);
         host_energies_.resize_discard(system.atom_count);
         host_forces_.resize_discard(3 * system.atom_count);
@@ -362,7 +379,10 @@ private:
             compute_moments(layer);
         } else {
             resize(sums_, atom_count(), plan.sums_layout.size);
-            layer.messages.compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), stream_);
+            if (layer.fused)
+                layer.fused->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), message_scratch(), stream_);
+            else
+                layer.messages->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), stream_);
             layer.message.apply(tiles_, rows(sums_, plan.sums_layout.size), rows_to(layer.scaled, linear_size), false, stream_);
         }
         divide_rows(atom_count(), static_cast<Real>(interaction.divisor_constant), static_cast<Real>(interaction.divisor_density), layer.densities.data(),
@@ -401,7 +421,7 @@ private:
         resize(moments_, atom_count(), size);
         bool is_first = true;
         for (int z : elements_present_) {
-            layer.messages.compute_moments(edges_, z, is_first, moments_.data(), layer.densities.data(), stream_);
+            layer.messages->compute_moments(edges_, z, is_first, moments_.data(), layer.densities.data(), stream_);
             layer.moment_maps.at(z).apply(tiles_, rows(moments_, size), rows_to(layer.scaled, layer.plan.linear_layout.size), !is_first, stream_);
             is_first = false;
         }
@@ -411,7 +431,7 @@ private:
         resize(moments_, atom_count(), size);
         for (int z : elements_present_) {
             layer.moment_maps.at(z).apply_transposed(tiles_, rows(gradient, layer.plan.linear_layout.size), rows_to(moments_, size), false, stream_);
-            layer.messages.reverse_moments(edges_, z, moments_.data(), densities_gradient_.data(), {harmonics_gradient_.data(), distance_gradient_.data()}, accumulate, stream_);
+            layer.messages->reverse_moments(edges_, z, moments_.data(), densities_gradient_.data(), {harmonics_gradient_.data(), distance_gradient_.data()}, accumulate, stream_);
         }
     }
 
@@ -517,9 +537,24 @@ private:
             resize(senders_gradient_, atom_count(), sender_size);
             senders_gradient_.clear(stream_);
         }
-        layer.messages.reverse(edges_, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, index + 1 < layers_.size(),
-                               index > 0 ? senders_gradient_.data() : nullptr, stream_);
+        Real* senders_gradient = index > 0 ? senders_gradient_.data() : nullptr;
+        const bool accumulate = index + 1 < layers_.size();
+        if (layer.fused)
+            layer.fused->reverse(edges_, geometry_.reverse, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient,
+                                 message_scratch(), stream_);
+        else
+            layer.messages->reverse(edges_, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient, stream_);
         if (index > 0) layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true, stream_);
+    }
+
+    typename FusedMessages<Real>::Scratch message_scratch() const { return {message_scratch_.data(), message_scratch_.size(), edge_capacity_}; }
+    // Room for the edges of fused messages, all at once or, in larger systems, a chunk at a time.
+    int64_t message_scratch_bytes(int64_t atoms, int64_t edge_capacity) const {
+        constexpr int64_t kLeast = 512 << 20, kForEachAtom = 32 << 10;
+        int64_t bytes_per_edge = 0;
+        for (const auto& layer : layers_)
+            if (layer->fused) bytes_per_edge = std::max(bytes_per_edge, layer->fused->scratch_bytes_per_edge(true));
+        return std::min(bytes_per_edge * (edge_capacity + kEdgesPerTile), std::max(kLeast, kForEachAtom * atoms));
     }
 
     void compute_forces() {
@@ -557,6 +592,8 @@ private:
     EdgeGeometry geometry_;
     DeviceBuffer<double> positions_, distance_gradient_, vector_gradient_;
     DeviceBuffer<Real> harmonics_, harmonics_gradient_;
+    DeviceBuffer<unsigned char> message_scratch_;
+    int64_t edge_capacity_ = 0;
     DeviceBuffer<int> short_edges_;
     mlff::cuda::PinnedBuffer<int> host_flag_;
     mlff::cuda::PinnedBuffer<double> host_positions_, host_energies_, host_forces_, host_virials_, host_virial_;

@@ -18,6 +18,7 @@ struct CudaOptions {
     int head = 0;
     bool is_single = false;      // features and messages in float, geometry, energies and forces in double; else all in double
     double neighbor_skin = 0;    // angstrom
+    bool is_fast = false;        // single: radial weights from plain half-precision products
 };
 
 // Finds neighbours itself: the edges it is given are ignored. Throws Error{unsupported} if why_not_on_gpu has a reason, Error{device} without

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "mace/cuda/contraction.h"
 
+#include <algorithm>
+#include <type_traits>
+
 #include "device/cuda_check.h"
 
 namespace mlff::mace::cuda {
@@ -9,74 +12,21 @@ namespace {
 using mlff::cuda::launch;
 using mlff::cuda::LaunchShape;
 
-constexpr int kDeepest = kMaxCorrelation - 1;  // children below a root
-
-// What a thread sees: its channel of the rows of some atoms, in shared memory.
-template <class Real, int Atoms>
-struct Channel {
-    const cpu::Polynomial& polynomial;
-    const Real* coefficients;  // of this channel, kRowPadding apart
-    const Real* in;            // [atom][row][kBlockThreads], at this thread
-    Real* in_gradient;         // the same
-
-    __device__ Real coefficient(int index) const { return coefficients[int64_t{index} * cpu::kRowPadding]; }
-    __device__ int place(int atom, int row) const { return (atom * polynomial.in_row_count + row) * kBlockThreads; }
+// How a block works: on so many atoms at once, its warps with equal shares of the monomials.
+struct BlockShape {
+    int atoms = 1, warps = 1;
 };
-
-template <class Real, int Atoms>
-struct Values {
-    Real of[Atoms];
-};
-
-template <int Depth, class Real, int Atoms>
-__device__ Values<Real, Atoms> node_value(const Channel<Real, Atoms>& channel, int index) {
-    const cpu::PolynomialNode node = channel.polynomial.nodes[index];
-    Values<Real, Atoms> value;
-    const Real own = channel.coefficient(node.coefficient);
-    for (int a = 0; a < Atoms; ++a) value.of[a] = own;
-#pragma unroll 4
-    for (int leaf = node.leaf_begin; leaf < node.leaf_end; ++leaf) {  // unrolled: several coefficients on their way at once
-        const Real c = channel.coefficient(node.leaf_coefficient + leaf - node.leaf_begin);
-        const int row = channel.polynomial.leaf_rows[leaf];
-        for (int a = 0; a < Atoms; ++a) value.of[a] += channel.in[channel.place(a, row)] * c;
-    }
-    if constexpr (Depth > 0)
-        for (int child = node.child_begin; child < node.child_end; ++child) {
-            const int row = channel.polynomial.nodes[child].row;
-            const Values<Real, Atoms> below = node_value<Depth - 1>(channel, child);
-            for (int a = 0; a < Atoms; ++a) value.of[a] += channel.in[channel.place(a, row)] * below.of[a];
-        }
-    return value;
+constexpr int most_warps(int atoms, bool is_reverse) { return atoms == 1 ? 16 : is_reverse ? 4 : 8; }
+template <class Real>
+constexpr int most_atoms(bool is_reverse) {
+    return (is_reverse ? 16 : 32) / static_cast<int>(sizeof(Real));
 }
 
-// Adds the gradients of everything below the node and returns the node's value.
-template <int Depth, class Real, int Atoms>
-__device__ Values<Real, Atoms> reverse_node(const Channel<Real, Atoms>& channel, int index, const Values<Real, Atoms>& gradient) {
-    const cpu::PolynomialNode node = channel.polynomial.nodes[index];
-    Values<Real, Atoms> value;
-    const Real own = channel.coefficient(node.coefficient);
-    for (int a = 0; a < Atoms; ++a) value.of[a] = own;
-#pragma unroll 4
-    for (int leaf = node.leaf_begin; leaf < node.leaf_end; ++leaf) {
-        const Real c = channel.coefficient(node.leaf_coefficient + leaf - node.leaf_begin);
-        const int row = channel.polynomial.leaf_rows[leaf];
-        for (int a = 0; a < Atoms; ++a) {
-            value.of[a] += channel.in[channel.place(a, row)] * c;
-            channel.in_gradient[channel.place(a, row)] += gradient.of[a] * c;
-        }
-    }
-    if constexpr (Depth > 0)
-        for (int child = node.child_begin; child < node.child_end; ++child) {
-            const int row = channel.polynomial.nodes[child].row;
-            Values<Real, Atoms> inner;
-            for (int a = 0; a < Atoms; ++a) inner.of[a] = gradient.of[a] * channel.in[channel.place(a, row)];
-            const Values<Real, Atoms> below = reverse_node<Depth - 1>(channel, child, inner);
-            for (int a = 0; a < Atoms; ++a) {
-                value.of[a] += channel.in[channel.place(a, row)] * below.of[a];
-                channel.in_gradient[channel.place(a, row)] += gradient.of[a] * below.of[a];
-            }
-        }
-    return value;
+// Rows of kLanes * atoms numbers: what the atoms bring along, and then sums or gradients of the warps.
+template <class Real>
+size_t shared_bytes(const typename DeviceContraction<Real>::View& view, BlockShape shape, bool is_reverse) {
+    const int of_warps = is_reverse ? shape.warps * view.in_row_count : shape.warps - 1;
+    return static_cast<size_t>(view.in_row_count + view.out_row_count + of_warps) * static_cast<size_t>(kLanes * shape.atoms) * sizeof(Real);
 }
 
 template <class Real>
@@ -85,91 +35,152 @@ __device__ Real* shared_memory() {
     return reinterpret_cast<Real*>(bytes);
 }
 
-// Launch: (tile, atoms of the tile / Atoms, kBlockThreads channels). Threads without a channel and atoms beyond the tile are harmless:
-// they work on zeros and write nothing.
-template <class Real, int Atoms, bool kReverse>
-__global__ void __launch_bounds__(kBlockThreads) contraction_kernel(typename DeviceContraction<Real>::View view, TilesView tiles, RowsView<const Real> in,
-                                                                    RowsView<const Real> out_gradient, RowsView<Real> out) {
+// What a thread copies: one channel of the rows of the block's atoms. Where there is none it reads another, and writes nothing.
+template <class Real, int Atoms>
+struct BlockAtoms {
+    const int32_t* atoms;
+    int count, stride, channel;
+
+    __device__ AtomValues<Real, Atoms> load(const RowsView<const Real>& rows, int row) const {
+        AtomValues<Real, Atoms> values;
+        for (int a = 0; a < Atoms; ++a) values.of[a] = rows.of(atoms[min(a, count - 1)])[row * stride + min(channel, stride - 1)];
+        return values;
+    }
+    __device__ void store(const RowsView<Real>& rows, int row, const AtomValues<Real, Atoms>& values) const {
+        for (int a = 0; a < Atoms; ++a)
+            if (a < count && channel < stride) rows.of(atoms[a])[row * stride + channel] = values.of[a];
+    }
+};
+
+// Launch: (tile, atoms of the tile / Atoms, channels / kLanes) blocks of up to most_warps().
+// Depth: the most factors of a monomial. `out` is in_gradient if kReverse.
+template <class Real, int Atoms, int Depth, bool kReverse>
+__global__ void __launch_bounds__(kLanes * most_warps(Atoms, kReverse))
+    contraction_kernel(typename DeviceContraction<Real>::View view, TilesView tiles, RowsView<const Real> in, RowsView<const Real> out_gradient, RowsView<Real> out) {
+    using Rows = LaneRows<Real, Atoms>;
     const Tile tile = tiles.tiles[blockIdx.x];
     const int first = static_cast<int>(blockIdx.y) * Atoms;
     const int count = min(Atoms, tile.count - first);
-    const int k = static_cast<int>(blockIdx.z * kBlockThreads + threadIdx.x);
-    if (count <= 0 || k >= view.stride) return;
-    const int32_t* atoms = tiles.atoms + tile.begin + first;
-    const int rows = view.polynomial.in_row_count;
-    Real* own = shared_memory<Real>() + threadIdx.x;
-    const Real* coefficients = view.coefficients[tile.element] + int64_t{k / cpu::kRowPadding} * view.polynomial.coefficient_count * cpu::kRowPadding + k % cpu::kRowPadding;
-    const Channel<Real, Atoms> channel = {view.polynomial, coefficients, own, own + Atoms * rows * kBlockThreads};
-    for (int a = 0; a < Atoms; ++a)
-        for (int row = 0; row < rows; ++row) {
-            own[channel.place(a, row)] = a < count ? in.of(atoms[a])[row * view.stride + k] : Real(0);
-            if (kReverse) channel.in_gradient[channel.place(a, row)] = Real(0);
+    if (count <= 0) return;  // the whole block
+    const int lane = static_cast<int>(threadIdx.x) % kLanes, warp = static_cast<int>(threadIdx.x) / kLanes, warps = static_cast<int>(blockDim.x) / kLanes;
+    const int strip = static_cast<int>(blockIdx.z);
+    const BlockAtoms<Real, Atoms> atoms = {tiles.atoms + tile.begin + first, count, view.stride, strip * kLanes + lane};
+
+    Real* const shared = shared_memory<Real>();
+    const Rows shared_in(shared, lane);
+    Real* const beyond_in = shared + view.in_row_count * Rows::kRowSize;
+    for (int row = warp; row < view.in_row_count; row += warps) shared_in.store(row, atoms.load(in, row));
+
+    const typename DeviceContraction<Real>::OfElement element = view.elements[tile.element];
+    const Real* coefficients = element.coefficients + int64_t{strip} * view.monomial_count * kLanes + lane;
+    const MonomialStretch stretch = stretch_of(warp, warps, view.group_count);
+    const MonomialPath path = view.paths[stretch.begin / kMonomialsAtOnce];
+    constexpr int kAtOnce = Atoms == 1 ? kMonomialsAtOnce : kMonomialsAtOnce / 2;
+
+    if constexpr (kReverse) {
+        const Rows shared_out_gradient(beyond_in, lane);
+        Real* const gradients = beyond_in + view.out_row_count * Rows::kRowSize;
+        const auto gradient_of = [&](int of_warp) { return Rows(gradients + of_warp * view.in_row_count * Rows::kRowSize, lane); };
+        for (int row = warp; row < view.out_row_count; row += warps) shared_out_gradient.store(row, atoms.load(out_gradient, row));
+        AtomValues<Real, Atoms> zero;
+        zero.set(0);
+        for (int row = 0; row < view.in_row_count; ++row) gradient_of(warp).store(row, zero);
+        __syncthreads();
+        using Walk = ReverseWalk<Real, Atoms, Depth>;
+        Walk walk(path, shared_in, shared_out_gradient, gradient_of(warp));
+        MonomialReader<kAtOnce, Real, Walk>(element.monomials, coefficients).read(stretch, walk);
+        walk.finish();
+        __syncthreads();
+        for (int row = warp; row < view.in_row_count; row += warps) {
+            AtomValues<Real, Atoms> sum = zero;
+            for (int w = 0; w < warps; ++w) sum.add_product(gradient_of(w).load(row), Real(1));
+            atoms.store(out, row, sum);
         }
-    for (int row = 0; row < view.polynomial.out_row_count; ++row) {
-        if constexpr (kReverse) {
-            Values<Real, Atoms> gradient;
-            for (int a = 0; a < Atoms; ++a) gradient.of[a] = a < count ? out_gradient.of(atoms[a])[row * view.stride + k] : Real(0);
-            reverse_node<kDeepest>(channel, view.polynomial.roots[row], gradient);
-        } else {
-            const Values<Real, Atoms> value = node_value<kDeepest>(channel, view.polynomial.roots[row]);
-            for (int a = 0; a < count; ++a) out.of(atoms[a])[row * view.stride + k] = value.of[a];
-        }
+    } else {
+        const Rows sums(beyond_in, lane);
+        __syncthreads();
+        using Walk = ForwardWalk<Real, Atoms, Depth>;
+        Walk walk(path, shared_in, sums, warp);
+        MonomialReader<kAtOnce, Real, Walk>(element.monomials, coefficients).read(stretch, walk);
+        walk.finish();
+        __syncthreads();
+        for (int row = warp; row < view.out_row_count; row += warps) atoms.store(out, row, joined_sum(view.paths, view.group_count, warps, row, sums));
     }
-    if constexpr (kReverse)
-        for (int a = 0; a < count; ++a)
-            for (int row = 0; row < rows; ++row) out.of(atoms[a])[row * view.stride + k] = channel.in_gradient[channel.place(a, row)];
 }
 
-// As many atoms at once as shared memory holds.
+// Many atoms at once share what is read; few make more blocks. Depends on sizes alone, as the order of sums does on it.
+template <class Real>
+BlockShape choose_shape(const typename DeviceContraction<Real>::View& view, const TilesView& tiles, int strips, bool is_reverse) {
+    constexpr size_t kMostShared = 96 << 10;
+    constexpr int kEnoughBlocks = 256;
+    const auto fits = [&](BlockShape shape) { return shared_bytes<Real>(view, shape, is_reverse) <= kMostShared; };
+    const auto makes_blocks = [&](int atoms, int blocks) { return int64_t{tiles.atom_count} * strips >= int64_t{blocks} * atoms; };
+    for (int atoms = most_atoms<Real>(is_reverse); atoms > 1; atoms /= 2) {
+        const BlockShape shape = {atoms, most_warps(atoms, is_reverse)};
+        const bool has_full_tiles = tiles.atom_count >= int64_t{atoms} * tiles.tile_count;
+        if (has_full_tiles && makes_blocks(atoms, kEnoughBlocks) && fits(shape)) return shape;
+    }
+    BlockShape shape = {1, most_warps(1, is_reverse) / (makes_blocks(1, kEnoughBlocks / 2) ? 2 : 1)};
+    while (shape.warps > 1 && !fits(shape)) shape.warps /= 2;
+    return shape;
+}
+
 template <class Real, bool kReverse>
 void run(const typename DeviceContraction<Real>::View& view, const TilesView& tiles, RowsView<const Real> in, RowsView<const Real> out_gradient, RowsView<Real> out,
          cudaStream_t stream) {
     if (tiles.tile_count == 0) return;
-    constexpr size_t kMostShared = 96 << 10;
-    const size_t bytes_per_atom = (kReverse ? 2 : 1) * static_cast<size_t>(view.polynomial.in_row_count) * kBlockThreads * sizeof(Real);
-    const auto go = [&](auto kernel, int atoms) {
-        const LaunchShape shape = {dim3(static_cast<unsigned>(tiles.tile_count), static_cast<unsigned>(kAtomsPerTile / atoms),
-                                        static_cast<unsigned>((view.stride + kBlockThreads - 1) / kBlockThreads)),
-                                   kBlockThreads, static_cast<size_t>(atoms) * bytes_per_atom};
-        launch("the contraction", kernel, shape, stream, view, tiles, in, out_gradient, out);
+    const int strips = (view.stride + kLanes - 1) / kLanes;
+    const BlockShape chosen = choose_shape<Real>(view, tiles, strips, kReverse);
+    const int atoms_per_tile = std::min(kAtomsPerTile, tiles.atom_count), parts = (atoms_per_tile + chosen.atoms - 1) / chosen.atoms;
+    const LaunchShape shape = {dim3(static_cast<unsigned>(tiles.tile_count), static_cast<unsigned>(parts), static_cast<unsigned>(strips)), kLanes * chosen.warps,
+                               shared_bytes<Real>(view, chosen, kReverse)};
+    const auto go = [&](auto atoms) {
+        constexpr int kAtoms = decltype(atoms)::value;
+        if constexpr (kAtoms <= most_atoms<Real>(kReverse)) {
+            static_assert(kMaxCorrelation == 4);
+            auto* kernel = view.depth <= 3 ? contraction_kernel<Real, kAtoms, 3, kReverse> : contraction_kernel<Real, kAtoms, 4, kReverse>;
+            launch("the contraction", kernel, shape, stream, view, tiles, in, out_gradient, out);
+        }
     };
-    if (4 * bytes_per_atom <= kMostShared)
-        go(contraction_kernel<Real, 4, kReverse>, 4);
-    else if (2 * bytes_per_atom <= kMostShared)
-        go(contraction_kernel<Real, 2, kReverse>, 2);
-    else
-        go(contraction_kernel<Real, 1, kReverse>, 1);
+    switch (chosen.atoms) {
+        case 1: return go(std::integral_constant<int, 1>());
+        case 2: return go(std::integral_constant<int, 2>());
+        case 4: return go(std::integral_constant<int, 4>());
+        default: return go(std::integral_constant<int, 8>());
+    }
 }
 
 }  // namespace
 
 template <class Real>
 DeviceContraction<Real>::DeviceContraction(const cpu::Contraction<Real>& contraction, int element_count, cudaStream_t stream)
-    : host_(contraction), coefficients_(static_cast<size_t>(element_count)) {
-    nodes_.upload(host_.nodes().data(), static_cast<int64_t>(host_.nodes().size()), "the model", stream);
-    leaf_rows_.upload(host_.leaf_rows().data(), static_cast<int64_t>(host_.leaf_rows().size()), "the model", stream);
-    roots_.upload(host_.roots().data(), static_cast<int64_t>(host_.roots().size()), "the model", stream);
+    : host_(contraction),
+      list_(contraction.polynomial()),
+      monomials_(static_cast<size_t>(element_count)),
+      coefficients_(static_cast<size_t>(element_count)) {
+    paths_.upload(list_.paths.data(), static_cast<int64_t>(list_.paths.size()), "the model", stream);
 }
 
 template <class Real>
 void DeviceContraction<Real>::prepare(const std::vector<int>& elements, cudaStream_t stream) {
-    std::vector<const Real*> rows;
     for (int element : elements) {
         auto& coefficients = coefficients_[static_cast<size_t>(element)];
+        if (coefficients.size() > 0) continue;
         const Buffer<Real>& host = host_.coefficients(element);
-        if (coefficients.size() == 0) coefficients.upload(host.data(), static_cast<int64_t>(host.size()), "the model", stream);
+        const std::vector<Monomial> monomials = list_.of_element(host, host_.stride());
+        const Buffer<Real> packed = list_.pack(host, host_.stride());
+        monomials_[static_cast<size_t>(element)].upload(monomials.data(), static_cast<int64_t>(monomials.size()), "the model", stream);
+        coefficients.upload(packed.data(), static_cast<int64_t>(packed.size()), "the model", stream);
     }
-    for (const auto& coefficients : coefficients_) rows.push_back(coefficients.data());
-    coefficient_rows_.upload(rows.data(), static_cast<int64_t>(rows.size()), "the model", stream);
+    std::vector<OfElement> all;
+    for (size_t element = 0; element < coefficients_.size(); ++element) all.push_back({monomials_[element].data(), coefficients_[element].data()});
+    elements_.upload(all.data(), static_cast<int64_t>(all.size()), "the model", stream);
 }
 
 template <class Real>
 typename DeviceContraction<Real>::View DeviceContraction<Real>::view() const {
-    cpu::Polynomial polynomial = host_.polynomial();
-    polynomial.nodes = nodes_.data();
-    polynomial.leaf_rows = leaf_rows_.data();
-    polynomial.roots = roots_.data();
-    return {polynomial, coefficient_rows_.data(), host_.stride()};
+    const cpu::Polynomial polynomial = host_.polynomial();
+    return {elements_.data(), paths_.data(), list_.count, static_cast<int>(list_.paths.size()) - 1, list_.depth, polynomial.in_row_count, polynomial.out_row_count, host_.stride()};
 }
 
 template <class Real>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The symmetric contraction of all atoms: the tree of monomials of the CPU backend, a thread for each channel, coefficients loaded
-// once for several atoms of an element.
+// The symmetric contraction of all atoms. A block has 32 channels of some atoms of one element, and its warps share out the monomials.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,6 +7,7 @@
 #include "device/device_buffer.h"
 #include "mace/cpu/contraction.h"
 #include "mace/cuda/atom_rows.h"
+#include "mace/cuda/monomials.h"
 
 namespace mlff::mace::cuda {
 
@@ -22,20 +22,26 @@ public:
     // in_gradient is overwritten.
     void reverse(const TilesView& tiles, RowsView<const Real> in, RowsView<const Real> out_gradient, RowsView<Real> in_gradient, cudaStream_t stream) const;
 
+    struct OfElement {
+        const Monomial* monomials = nullptr;
+        const Real* coefficients = nullptr;  // [channel / kLanes][monomial][kLanes]
+    };
     struct View {
-        cpu::Polynomial polynomial;         // of device pointers
-        const Real* const* coefficients = nullptr;  // [element] -> [channel / 16][coefficient][16]
-        int stride = 0;
+        const OfElement* elements = nullptr;
+        const MonomialPath* paths = nullptr;  // [group_count + 1]
+        int monomial_count = 0, group_count = 0, depth = 0;
+        int in_row_count = 0, out_row_count = 0, stride = 0;
     };
 
 private:
     View view() const;
 
     const cpu::Contraction<Real>& host_;
-    mlff::cuda::DeviceBuffer<cpu::PolynomialNode> nodes_;
-    mlff::cuda::DeviceBuffer<int32_t> leaf_rows_, roots_;
-    std::vector<mlff::cuda::DeviceBuffer<Real>> coefficients_;  // [element]
-    mlff::cuda::DeviceBuffer<const Real*> coefficient_rows_;    // [element]
+    MonomialList list_;
+    mlff::cuda::DeviceBuffer<MonomialPath> paths_;
+    std::vector<mlff::cuda::DeviceBuffer<Monomial>> monomials_;  // [element]
+    std::vector<mlff::cuda::DeviceBuffer<Real>> coefficients_;   // [element]
+    mlff::cuda::DeviceBuffer<OfElement> elements_;
 };
 
 }  // namespace mlff::mace::cuda

@@ -10,6 +10,16 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
+sys.path.insert(0, str(ROOT / "bench" / "gpu_vs_peers"))
+import ncu
+
+NOT_MEASURED = "not measured"
+# By model, atoms and precision: (unit of the goal, goal)
+GPU_GOALS = {("mp0-small", 12288, "mixed"): ("us/atom", 0.7), ("mp0-medium", 3, "mixed"): ("ms", 0.15), ("mp0-medium", 192, "mixed"): ("ms", 0.5),
+             ("mp0-medium", 1536, "mixed"): None, ("mp0-medium", 12288, "mixed"): ("us/atom", 1.2), ("mp0-medium", 98304, "mixed"): None,
+             ("mp0-medium", 499125, "mixed"): None, ("mp0-medium", 5184, "fp64"): ("us/atom", 4.0), ("mp0-large", 3, "mixed"): None,
+             ("mp0-large", 12288, "mixed"): None}
+MEMORY_GOAL_MB = 0.15  # for an atom
 
 
 def load(name):
@@ -82,6 +92,91 @@ def mace_gpu():
     return lines
 
 
+def gpu_vs_peers_results():
+    return load("gpu_vs_peers") if (RESULTS / "gpu_vs_peers.json").exists() else {}
+
+
+def gpu_time(figures):
+    """Milliseconds of one engine in one case, or why there are none."""
+    if not figures:
+        return "-"
+    if "median_ms" not in figures:
+        return NOT_MEASURED
+    return f"{figures['median_ms']:.2f} ({figures['min_ms']:.2f} to {figures['max_ms']:.2f})"
+
+
+def gpu_memory(rows):
+    """MB for an atom, from what was taken at the smallest and the largest system."""
+    taken = sorted((row["atoms"], row["mlff"]["memory_mb"]) for row in rows if row.get("mlff", {}).get("memory_mb"))
+    if len(taken) < 2 or taken[0][0] == taken[-1][0]:
+        return None
+    return (taken[-1][1] - taken[0][1]) / (taken[-1][0] - taken[0][0])
+
+
+def gpu_vs_peers():
+    rows = gpu_vs_peers_results().get("speed", {})
+    lines = ["| model, atoms, precision | mlff, ms | us/atom | goal | cuEquivariance, ms | with stress, ms | mace-torch, ms | mlff against cuEquivariance | forces differ by, eV/A |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    for (model, atoms, precision), goal in GPU_GOALS.items():
+        row = rows.get(f"{model}:{atoms}:{precision}", {})
+        ours, theirs = row.get("mlff", {}), row.get("cueq", {})
+        goal_cell, each, ratio = "-", NOT_MEASURED, "-"
+        if "median_ms" in ours:
+            each = f"{1e3 * ours['median_ms'] / atoms:.2f}"
+        if goal:
+            found = {"ms": ours.get("median_ms"), "us/atom": 1e3 * ours["median_ms"] / atoms if "median_ms" in ours else None}[goal[0]]
+            goal_cell = f"{goal[1]} {goal[0]}" + ("" if found is None else ", met" if found <= goal[1] else f", missed {found / goal[1]:.1f} times")
+        if "median_ms" in ours and "median_ms" in theirs:
+            ratio = f"**{theirs['median_ms'] / ours['median_ms']:.1f}x**"
+        difference = row.get("force_difference", {}).get("cueq")
+        cells = [f"{model}, {atoms:,}, {precision}", gpu_time(ours) if ours else NOT_MEASURED, each, goal_cell, gpu_time(theirs), gpu_time(row.get("cueq-stress")),
+                 gpu_time(row.get("e3nn")), ratio, "-" if difference is None else f"{difference:.0e}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    each = gpu_memory([row for row in rows.values() if (row["model"], row["precision"]) == ("mp0-medium", "mixed")])
+    lines += ["", f"Memory of mp0-medium, mixed, from the smallest to the largest system: {NOT_MEASURED if each is None else f'{each:.3f} MB/atom'} (goal {MEMORY_GOAL_MB} MB)."]
+    peer = rows.get("mp0-medium:12288:mixed", {}).get("cueq", {}).get("memory_mb")
+    if peer:
+        lines[-1] += f" cuEquivariance at 12,288 atoms: {peer / 12288:.2f} MB/atom."
+    return lines
+
+
+def gpu_peaks():
+    peaks = gpu_vs_peers_results().get("peaks", {})
+    names = {"copy_bytes": ("copy on the device, read and write", "TB/s"), "l2_read_bytes": ("reads from the second-level cache", "TB/s"),
+             "fp32_flop": ("fp32 multiply-adds", "TFLOP/s"), "fp64_flop": ("fp64 multiply-adds", "TFLOP/s"), "fp16_mma_flop": ("fp16 `mma.sync`, fp32 sums", "TFLOP/s"),
+             "tf32_mma_flop": ("TF32 `mma.sync`", "TFLOP/s"), "fp16_matmul_flop": ("fp16 matrix product of torch", "TFLOP/s"),
+             "tf32_matmul_flop": ("TF32 matrix product of torch", "TFLOP/s")}
+    return ["| what the GPU reaches in a loop of nothing else | |", "|---|--:|"] + [
+        f"| {text} | {format(peaks[key] / 1e12, '.1f') + ' ' + unit if peaks.get(key) else NOT_MEASURED} |" for key, (text, unit) in names.items()]
+
+
+def gpu_profile(case):
+    results = gpu_vs_peers_results()
+    profile, peaks = results.get("profile", {}).get(case), results.get("peaks", {})
+    if not profile:
+        return [f"Kernels of {case.replace(':', ', ')}: {NOT_MEASURED}."]
+    lines = ["| kernel | launches | us | share | fp32, TFLOP/s | fp64 | tensor | DRAM, TB/s | L2, TB/s | nearest to its limit |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
+    scale, rest = profile.get("tensor_scale"), 0.0
+    for kernel in profile["kernels"]:
+        share = kernel["seconds"] / profile["seconds"]
+        if share < 0.005:
+            rest += share
+            continue
+        rates, shares = ncu.rates(kernel, scale), ncu.shares(kernel, peaks, scale)
+
+        def cell(*units):
+            rate = sum(rates.get(unit, 0.0) for unit in units) / 1e12
+            part = sum(shares.get(unit, 0.0) for unit in units)
+            return ("-" if not any(unit in rates for unit in units) else f"{rate:.2f}" if rate < 10 else f"{rate:.0f}") + (f" ({part:.0%})" if part >= 0.005 else "")
+        limit = ncu.closest_limit(kernel, peaks, scale)
+        lines.append(f"| `{kernel['name']}` | {kernel['launches']} | {1e6 * kernel['seconds']:.1f} | {share:.1%} | {cell('fp32')} | {cell('fp64')} | {cell('fp16_mma', 'tf32_mma')} | "
+                     f"{cell('DRAM')} | {cell('L2')} | {f'{limit[0]}, {limit[1]:.0%}' if limit else '-'} |")
+    if rest:
+        lines.append(f"| others | | {1e6 * rest * profile['seconds']:.1f} | {rest:.1%} | | | | | | |")
+    lines.append(f"| all | {profile['launches']} | {1e6 * profile['seconds']:.1f} | | | | | | | |")
+    return lines
+
+
 def mace_start():
     start = load("mace_cpu").get("start", {})
     ours, theirs = start.get("mlff"), start.get("mace-torch")
@@ -117,7 +212,9 @@ def summary():
     return lines
 
 
-TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "mace_cpu": mace_cpu, "mace_start": mace_start, "mace_gpu": mace_gpu, "model_open": model_open, "summary": summary}
+TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "mace_cpu": mace_cpu, "mace_start": mace_start, "mace_gpu": mace_gpu, "model_open": model_open, "summary": summary,
+          "gpu_vs_peers": gpu_vs_peers, "gpu_peaks": gpu_peaks, "gpu_profile_12288": lambda: gpu_profile("mp0-medium:12288:mixed"),
+          "gpu_profile_3": lambda: gpu_profile("mp0-medium:3:mixed")}
 
 
 def main():

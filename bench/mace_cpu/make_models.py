@@ -44,7 +44,7 @@ def build(shape):
         gate=torch.nn.functional.silu, atomic_energies=np.array([-1.0 - 0.37 * i for i in range(len(shape["elements"]))]),
         avg_num_neighbors=shape["neighbors"], atomic_numbers=shape["elements"], correlation=3, radial_type="bessel", radial_MLP=[64, 64, 64],
         pair_repulsion=shape.get("pair_repulsion", False), distance_transform=shape.get("distance_transform", "None"),
-        atomic_inter_scale=1.0, atomic_inter_shift=0.0)
+        atomic_inter_scale=1.0, atomic_inter_shift=0.0, use_reduced_cg=False)  # as in released models, with or without cuEquivariance installed
 
 
 def forces(model):

@@ -15,6 +15,7 @@ using mlff::cuda::launch;
 using mlff::cuda::LaunchShape;
 
 constexpr unsigned kAllLanes = 0xffffffffu;
+constexpr int kUnrolledSteps = 4;  // of products; their number is a multiple
 constexpr int most_warps(int components) { return components <= 3 ? 12 : 8; }  // of a block: 168 or 255 registers for each thread
 
 constexpr int rounded_up(int count, int to) { return (count + to - 1) / to * to; }
@@ -51,6 +52,11 @@ __device__ __forceinline__ void store(const double (&from)[4], double* to) {
     *reinterpret_cast<double2*>(to) = make_double2(from[0], from[1]);
     *reinterpret_cast<double2*>(to + 2) = make_double2(from[2], from[3]);
 }
+
+// Tells the compiler that a number is the same in all lanes, so that what depends on it does not diverge.
+__device__ __forceinline__ int uniform(int number) { return __shfl_sync(kAllLanes, number, 0); }
+
+__device__ __forceinline__ void prefetch(const void* line) { asm volatile("prefetch.global.L1 [%0];" ::"l"(line)); }
 
 // ---- chunks ----
 
@@ -103,7 +109,7 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(typename FusedMe
     for (int step = 0; step < view.step_count; ++step) {
         const int column = step * kFunctionsPerStep + lane % 4 * 4;
         Real values[4] = {}, slopes[4] = {};
-        if (is_edge) {
+        if (is_edge && column < view.function_count) {
             load(point.center + column, values);
 #pragma unroll
             for (int t = 0; t < cpu::kSplineOrder; ++t) {
@@ -175,7 +181,7 @@ template <class Real>
 __device__ Worker<Real> start_work(const typename FusedMessages<Real>::View& view, const EdgesView<Real>& edges, int items_per_atom) {
     __shared__ AtomRange atoms;
     const int size = shared_weights_size<Real>(view);
-    const int warps = static_cast<int>(blockDim.x / 32), warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+    const int warps = static_cast<int>(blockDim.x / 32), warp = uniform(static_cast<int>(threadIdx.x / 32)), lane = static_cast<int>(threadIdx.x % 32);
     Worker<Real> worker;
     worker.slice = static_cast<int>(blockIdx.x) % view.slice_count;
     if (threadIdx.x == 0) atoms = atoms_of_chunk(view, edges);
@@ -189,10 +195,11 @@ __device__ Worker<Real> start_work(const typename FusedMessages<Real>::View& vie
     return worker;
 }
 
-// Radial weights of four channels for two edges of each tile.
+// Radial weights of four channels for two edges of each tile: functions[t] are those of tile t, or values and slopes of one. All loads of four
+// steps are on their way before the first product.
 template <int Tiles, class Real>
-__device__ __forceinline__ void multiply_functions(const typename FusedMessages<Real>::View& view, int path, const uint4* functions,
-                                   Real (&radial)[Tiles][4][2]) {
+__device__ __forceinline__ void multiply_functions(const typename FusedMessages<Real>::View& view, int path, const uint4* const (&functions)[Tiles],
+                                                   Real (&radial)[Tiles][4][2]) {
     using Product = RadialProduct<Real>;
 #pragma unroll
     for (int t = 0; t < Tiles; ++t)
@@ -200,11 +207,14 @@ __device__ __forceinline__ void multiply_functions(const typename FusedMessages<
         for (int c = 0; c < 4; ++c) radial[t][c][0] = radial[t][c][1] = 0;
     const uint4* weights = shared_memory() + path * view.step_count * Product::kWeightPlanes * 32 + threadIdx.x % 32;
 #pragma unroll 1
-    for (int step = 0; step < view.step_count; ++step) {
-        typename Product::Functions of[Tiles];
+    for (int first = 0; first < view.step_count; first += kUnrolledSteps) {
+        typename Product::Functions of[kUnrolledSteps][Tiles];
 #pragma unroll
-        for (int t = 0; t < Tiles; ++t) of[t] = Product::load_functions(functions + (t * view.step_count + step) * Product::kFunctionPlanes * 32);
-        Product::add(weights + step * Product::kWeightPlanes * 32, of, view.is_fast, radial);
+        for (int s = 0; s < kUnrolledSteps; ++s)
+#pragma unroll
+            for (int t = 0; t < Tiles; ++t) of[s][t] = Product::load_functions(functions[t] + (first + s) * Product::kFunctionPlanes * 32);
+#pragma unroll
+        for (int s = 0; s < kUnrolledSteps; ++s) Product::add(weights + (first + s) * Product::kWeightPlanes * 32, of[s], view.is_fast, radial);
     }
 }
 
@@ -214,7 +224,7 @@ struct OwnEdges {
 
     template <class View, class Real>
     __device__ OwnEdges(const View& view, const EdgesView<Real>& edges, int64_t atom)
-        : begin(static_cast<int>(max(edges.first[atom], view.begin) - view.begin)), end(static_cast<int>(min(edges.first[atom + 1], view.end) - view.begin)) {}
+        : begin(uniform(static_cast<int>(max(edges.first[atom], view.begin) - view.begin))), end(uniform(static_cast<int>(min(edges.first[atom + 1], view.end) - view.begin))) {}
     __device__ bool has(int edge) const { return edge >= begin && edge < end; }
     __device__ int first_tile() const { return begin / kEdgesPerTile; }
     __device__ int tile_end() const { return (end + kEdgesPerTile - 1) / kEdgesPerTile; }
@@ -255,6 +265,26 @@ struct ShareRows {
     }
 };
 
+// What a warp will read of its next tile: shares from `first_share` on, functions, features of one line for each component.
+template <int Components, class Real>
+__device__ __forceinline__ void prefetch_tile(const typename FusedMessages<Real>::View& view, const int32_t* sender, const RowsView<const Real>& senders, int tile,
+                                              const OwnEdges& own, int offset, int stride, int first_share, int share_count, bool with_slopes) {
+    const int lane = static_cast<int>(threadIdx.x % 32), e = lane / 4, q = lane % 4;
+    constexpr int kLine = 128 / sizeof(Real);
+    const int edge = tile * kEdgesPerTile + e;
+    const Real* shares = view.shares + int64_t{edge} * view.share_stride + first_share;
+    for (int at = q * kLine; at < share_count; at += 4 * kLine) prefetch(shares + at);
+    const int function_lines = view.step_count * RadialProduct<Real>::kFunctionPlanes * 4;
+    for (int line = lane; line < function_lines; line += 32) {
+        const int64_t at = int64_t{tile} * function_lines * 8 + line * 8;
+        prefetch(view.functions + at);
+        if (with_slopes) prefetch(view.function_slopes + at);
+    }
+    if (q >= Components || !own.has(edge)) return;
+    const Real* features = senders.of(__ldg(sender + edge)) + offset;
+    for (int a = q; a < Components; a += 4) prefetch(features + a * stride);
+}
+
 // ---- forward ----
 
 template <int... Rows>
@@ -287,18 +317,26 @@ __device__ __forceinline__ void sum_pass(const typename FusedMessages<Real>::Vie
 #pragma unroll 1
     for (int tile = own.first_tile(); tile < own.tile_end(); tile += Tiles) {
         const int tiles_left = min(Tiles, own.tile_end() - tile);
+#pragma unroll
+        for (int t = Tiles; t < 2 * Tiles; ++t)
+            if (tile + t < own.tile_end())
+                prefetch_tile<Components>(view, edges.sender + view.begin, senders, tile + t, own, pass.in_offset + worker.slice * kChannelsPerSlice, pass.stride,
+                                          pass.first_share, pass.share_count, false);
         const int edge = tile * kEdgesPerTile + 2 * q;  // the first of the two edges of this lane, in the chunk
         Real features[Tiles][2][Components][4];
 #pragma unroll
         for (int t = 0; t < Tiles; ++t)
             load_features(edges.sender + view.begin, senders, edge + t * kEdgesPerTile, own, pass.in_offset + channel, pass.stride, features[t]);
-        const uint4* functions = view.functions + int64_t{tile} * view.step_count * RadialProduct<Real>::kFunctionPlanes * 32 + lane;
+        const uint4* functions[Tiles];
+#pragma unroll
+        for (int t = 0; t < Tiles; ++t) functions[t] = view.functions + int64_t{tile + t} * view.step_count * RadialProduct<Real>::kFunctionPlanes * 32 + lane;
         const auto add_slot = [&]<int S>(std::integral_constant<int, S>) {
-            if (pass.paths[S] < 0) return;
+            const int path = uniform(pass.paths[S]);
+            if (path < 0) return;
             constexpr int kRows = Slot::kRows[S], kFirst = Slot::first(S);
             Real radial[Tiles][4][2];
-            multiply_functions(view, pass.paths[S], functions, radial);
-            const Real* shares = view.shares + int64_t{edge} * view.share_stride + view.paths[pass.paths[S]].first_share;
+            multiply_functions(view, path, functions, radial);
+            const Real* shares = view.shares + int64_t{edge} * view.share_stride + view.paths[path].first_share;
 #pragma unroll
             for (int t = 0; t < Tiles; ++t) {
                 if (t >= tiles_left) break;
@@ -323,7 +361,8 @@ __device__ __forceinline__ void sum_pass(const typename FusedMessages<Real>::Vie
     }
     const auto write_slot = [&]<int S>(std::integral_constant<int, S>) {
         constexpr int kRows = Slot::kRows[S], kFirst = Slot::first(S);
-        Real* to = pass.paths[S] < 0 ? nullptr : sums + atom * view.sums_size + view.paths[pass.paths[S]].out_offset + channel;
+        const int path = uniform(pass.paths[S]);
+        Real* to = path < 0 ? nullptr : sums + atom * view.sums_size + view.paths[path].out_offset + channel;
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
 #pragma unroll
@@ -350,16 +389,17 @@ __global__ void __launch_bounds__(32 * most_warps(Most), 1) sum_kernel(typename 
     for (int64_t item = worker.first_item; item < worker.item_count; item += worker.item_stride) {
         const int64_t atom = worker.first_atom + item / view.pass_count;
         const auto& pass = view.passes[item % view.pass_count];
-        if (worker.slice * kChannelsPerSlice >= pass.stride) continue;
-        if (pass.in_components == 1) {
+        if (worker.slice * kChannelsPerSlice >= uniform(pass.stride)) continue;
+        const int components = uniform(pass.in_components), kind = uniform(pass.kind);
+        if (components == 1) {
             sum_pass<1, kTiles, ScalarSlots, Real>(view, edges, senders, worker, pass, atom, sums);
-        } else if (Most >= 3 && pass.in_components == 3) {
-            if (pass.kind == kLowPass)
+        } else if (Most >= 3 && components == 3) {
+            if (kind == kLowPass)
                 sum_pass<3, kTiles, LowSlots, Real>(view, edges, senders, worker, pass, atom, sums);
             else
                 sum_pass<3, kTiles, HighSlots, Real>(view, edges, senders, worker, pass, atom, sums);
         } else if constexpr (Most >= 5) {
-            if (pass.kind == kLowPass)
+            if (kind == kLowPass)
                 sum_pass<5, 1, LowSlots, Real>(view, edges, senders, worker, pass, atom, sums);
             else
                 sum_pass<5, 1, HighSlots, Real>(view, edges, senders, worker, pass, atom, sums);
@@ -402,9 +442,10 @@ __device__ __forceinline__ void reverse_path(const typename FusedMessages<Real>:
                                              const Real (&features)[2][Components][4], Real (&features_gradient)[2][Components][4], Real (&slope)[2], Real* share_gradient) {
     const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
     const int64_t at = int64_t{tile} * view.step_count * RadialProduct<Real>::kFunctionPlanes * 32 + lane;
-    Real radial[1][4][2], radial_slope[1][4][2];
-    multiply_functions(view, path, view.functions + at, radial);
-    multiply_functions(view, path, view.function_slopes + at, radial_slope);
+    const uint4* const functions[2] = {view.functions + at, view.function_slopes + at};
+    Real both[2][4][2];
+    multiply_functions(view, path, functions, both);
+    const Real(&radial)[4][2] = both[0], (&radial_slope)[4][2] = both[1];
     Real by_sums[Rows][4];
 #pragma unroll
     for (int r = 0; r < Rows; ++r) load(gradient + r * stride, by_sums[r]);
@@ -425,15 +466,15 @@ __device__ __forceinline__ void reverse_path(const typename FusedMessages<Real>:
 #pragma unroll
                 for (int r = 0; r < Rows; ++r) pulled += share[r] * by_sums[r][c];
                 by_radial[c] += features[e][a][c] * pulled;
-                features_gradient[e][a][c] += radial[0][c][e] * pulled;
-                weighed[c] = radial[0][c][e] * features[e][a][c];
+                features_gradient[e][a][c] += radial[c][e] * pulled;
+                weighed[c] = radial[c][e] * features[e][a][c];
             }
 #pragma unroll
             for (int r = 0; r < Rows; ++r)
                 share_sums[a * Rows + r] = weighed[0] * by_sums[r][0] + weighed[1] * by_sums[r][1] + weighed[2] * by_sums[r][2] + weighed[3] * by_sums[r][3];
         }
 #pragma unroll
-        for (int c = 0; c < 4; ++c) slope[e] += radial_slope[0][c][e] * by_radial[c];
+        for (int c = 0; c < 4; ++c) slope[e] += radial_slope[c][e] * by_radial[c];
 #pragma unroll
         for (int i = kShares; i < kPadded; ++i) share_sums[i] = 0;
         sum_over_channels(share_sums);
@@ -453,9 +494,12 @@ __device__ __forceinline__ void reverse_group(const typename FusedMessages<Real>
     const int channel = is_channel ? worker.channel : 0;
     Real* share_gradients = reinterpret_cast<Real*>(shared_memory() + shared_weights_size<Real>(view)) + threadIdx.x / 32 * kEdgesPerTile * view.most_group_shares;
     const Real* gradient = sums_gradient + atom * view.sums_size + channel;
+    const int first_path = uniform(group.first_path), path_end = first_path + uniform(group.path_count);
 #pragma unroll 1
     for (int tile = own.first_tile(); tile < own.tile_end(); ++tile) {
         const int edge = tile * kEdgesPerTile + 2 * q;
+        if (tile + 1 < own.tile_end()) prefetch_tile<Components>(view, edges.sender + view.begin, senders, tile + 1, own, group.in_offset + worker.slice * kChannelsPerSlice, group.stride,
+                                                                 group.first_share, group.share_count, true);
         Real features[2][Components][4], features_gradient[2][Components][4], slope[2];
         load_features(edges.sender + view.begin, senders, edge, own, group.in_offset + channel, group.stride, features);
 #pragma unroll
@@ -467,10 +511,10 @@ __device__ __forceinline__ void reverse_group(const typename FusedMessages<Real>
                 for (int c = 0; c < 4; ++c) features_gradient[e][a][c] = 0;
         }
 #pragma unroll 1
-        for (int path = group.first_path; path < group.first_path + group.path_count; ++path) {
+        for (int path = first_path; path < path_end; ++path) {
             const Real* rows = gradient + view.paths[path].out_offset;
             Real* share_gradient = share_gradients + view.paths[path].first_share - group.first_share;
-            switch (view.paths[path].out_components) {
+            switch (uniform(view.paths[path].out_components)) {
                 case 1: reverse_path<Components, 1, Real>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
                 case 3: reverse_path<Components, 3, Real>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
                 case 5: reverse_path<Components, 5, Real>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
@@ -513,7 +557,7 @@ __global__ void __launch_bounds__(32 * most_warps(Most), 1) reverse_kernel(typen
     const Worker<Real> worker = start_work<Real>(view, edges, view.group_count);
     for (int64_t item = worker.first_item; item < worker.item_count; item += worker.item_stride) {
         const int64_t atom = worker.first_atom + item / view.group_count;
-        const int group = static_cast<int>(item % view.group_count), components = view.groups[group].in_components;
+        const int group = static_cast<int>(item % view.group_count), components = uniform(view.groups[group].in_components);
         if (components == 1)
             reverse_group<1, Real>(view, edges, senders, worker, group, atom, sums_gradient);
         else if (Most >= 3 && components == 3)
@@ -557,16 +601,22 @@ __global__ void __launch_bounds__(kBlockThreads) gather_kernel(typename FusedMes
                                                                Real* senders_gradient) {
     const int64_t atom = blockIdx.x;
     const int64_t first = edges.first[atom], end = edges.first[atom + 1];
+    constexpr int kAtOnce = 4;  // loads on their way
     for (int i = 4 * static_cast<int>(threadIdx.x); i < view.sender_size; i += 4 * kBlockThreads) {
         Real sum[4] = {};
-#pragma unroll 4
-        for (int64_t e = first; e < end; ++e) {
-            const int64_t edge = __ldg(reverse_edge + e);
-            if (edge < view.begin || edge >= view.end) continue;
-            Real part[4];
-            load(view.feature_gradients + (edge - view.begin) * view.sender_size + i, part);
+        for (int64_t e = first; e < end; e += kAtOnce) {
+            Real parts[kAtOnce][4];
 #pragma unroll
-            for (int c = 0; c < 4; ++c) sum[c] += part[c];
+            for (int at = 0; at < kAtOnce; ++at) {
+                const int64_t edge = e + at < end ? __ldg(reverse_edge + e + at) : -1;
+#pragma unroll
+                for (int c = 0; c < 4; ++c) parts[at][c] = 0;
+                if (edge >= view.begin && edge < view.end) load(view.feature_gradients + (edge - view.begin) * view.sender_size + i, parts[at]);
+            }
+#pragma unroll
+            for (int at = 0; at < kAtOnce; ++at)
+#pragma unroll
+                for (int c = 0; c < 4; ++c) sum[c] += parts[at][c];
         }
         Real* to = senders_gradient + atom * view.sender_size + i;
 #pragma unroll
@@ -611,7 +661,7 @@ void plan_passes(typename FusedMessages<Real>::Pass block, std::vector<std::pair
 
 int step_count_of(const Interaction& interaction) {
     const cpu::RadialColumns columns = cpu::columns_of_hidden(interaction);
-    return rounded_up(columns.hidden_count + (columns.has_constant ? 1 : 0), kFunctionsPerStep) / kFunctionsPerStep;
+    return rounded_up(columns.hidden_count + (columns.has_constant ? 1 : 0), kUnrolledSteps * kFunctionsPerStep) / kFunctionsPerStep;
 }
 template <class Real>
 size_t weight_bytes_of(size_t path_count, int step_count) {
@@ -664,7 +714,7 @@ FusedMessages<Real>::FusedMessages(const cpu::LayerPlan<Real>& plan, int harmoni
         most_group_shares_ = std::max(most_group_shares_, group.share_count);
         most_channels = std::max(most_channels, rows.stride);
         host_groups_.push_back(group);
-        plan_passes<Real>({rows.offset, rows.components, rows.stride, 0, {-1, -1, -1, -1}}, std::move(paths_and_rows), passes);
+        plan_passes<Real>({rows.offset, rows.components, rows.stride, group.first_share, group.share_count, 0, {-1, -1, -1, -1}}, std::move(paths_and_rows), passes);
     }
     slice_count_ = (most_channels + kChannelsPerSlice - 1) / kChannelsPerSlice;
     pass_count_ = static_cast<int>(passes.size());
@@ -748,7 +798,7 @@ void FusedMessages<Real>::prepare(cudaStream_t stream) {
             largest = std::max(largest, std::abs(static_cast<double>(host[at])) * (at / width % 2 == 0 ? 1 : views[i].inverse_step));
     }
     upload(table_views_, views, stream);
-    if (sizeof(Real) == 4 && largest > 0) function_scale_ = std::exp2(std::floor(std::log2((1 << 12) / largest)));
+    while (sizeof(Real) == 4 && largest * function_scale_ > (1 << 15)) function_scale_ /= 2;
     upload_terms(stream);
 }
 
@@ -806,6 +856,7 @@ typename FusedMessages<Real>::View FusedMessages<Real>::view() const {
     view.sender_size = plan_.sender_layout.size;
     view.function_scale = static_cast<Real>(function_scale_);
     view.is_fast = is_fast_;
+    view.function_count = cpu::padded(plan_.columns.hidden_count + (plan_.columns.has_constant ? 1 : 0));
     view.partial_stride = rounded_up(harmonic_count_ + 1, 4);
     return view;
 }

@@ -51,6 +51,7 @@ public:
     static constexpr int kSlots = 4;
     struct Pass {  // forward: paths of one block of features, whose sums fit into registers
         int32_t in_offset = 0, in_components = 0, stride = 0;
+        int32_t first_share = 0, share_count = 0;  // of the block's paths
         int32_t kind = 0;  // which components the slots have
         int32_t paths[kSlots] = {-1, -1, -1, -1};
     };
@@ -75,6 +76,7 @@ public:
         int receiver_stride = 0, sender_stride = 0;
         int density_column = -1;
         int sums_size = 0, sender_size = 0;
+        int function_count = 0;  // columns of the tables that are functions
         Real function_scale = 1;
         bool is_fast = false;
         // of the chunk
@@ -102,7 +104,9 @@ private:
     size_t most_shared_;
     bool is_fast_;
     int multiprocessor_count_ = 1;
-    double weight_scale_ = 1, function_scale_ = 1;
+    // Powers of two that keep both halves of a number within half precision. That of functions is the same for all tables, present or not, as
+    // long as they are not much larger than a network's outputs are.
+    double weight_scale_ = 1, function_scale_ = sizeof(Real) == 4 ? 16 : 1;
     int slice_count_ = 0, step_count_ = 0, share_stride_ = 0, most_group_shares_ = 0;
     std::vector<int> path_order_;  // paths by block of features, as all arrays have them
     std::vector<Path> host_paths_;

@@ -120,7 +120,8 @@ typedef struct mlff_session_options { /* all zero but struct_size = the defaults
     mlff_precision precision;
     int32_t thread_count;     /* 0 = one for each core this process may use */
     const char *head;         /* one of the model's heads; NULL = the only one */
-    double neighbor_skin_angstrom; /* > 0: keep neighbour candidates while no pair can have been missed */
+    double neighbor_skin_angstrom; /* > 0: keep neighbour candidates while no pair can have been missed; 0 = the
+                                    * default: none on the CPU, 1 on the GPU */
     int32_t exact_radial;     /* 1: no tables of radial functions; slower, and exact to rounding in fp64 */
 } mlff_session_options;
 

@@ -15,7 +15,7 @@ struct SessionOptions {
     Precision precision = Precision::automatic;
     int thread_count = 0;   // 0 = all cores
     std::string head;       // "" = the only one
-    double neighbor_skin = 0;  // angstrom
+    double neighbor_skin = 0;  // angstrom; 0 = the backend's choice: none on the CPU
     bool exact_radial = false;  // radial functions evaluated for every edge instead of interpolated in tables
 };
 

@@ -166,11 +166,24 @@ void GpuNeighborList<Real>::update(const SystemView& system, void* stream) {
         state.report = state.host_report.read(state.device_report.data(), cuda_stream);
         state.was_reused = state.report.search_needed == 0;
     }
-    if (!state.was_reused) {
-        state.report = {};
-        state.search(system, cuda_stream);
-        state.report = state.host_report.read(state.device_report.data(), cuda_stream);
-    }
+    if (!state.was_reused) return search(system, stream);
+    state.describe_edges();
+}
+
+template <class Real>
+bool GpuNeighborList<Real>::can_reuse(const SystemView& system) const {
+    return state_->may_reuse(system);
+}
+
+template <class Real>
+void GpuNeighborList<Real>::search(const SystemView& system, void* stream) {
+    State& state = *state_;
+    const auto cuda_stream = static_cast<cudaStream_t>(stream);
+    state.edges = {};
+    state.report = {};
+    state.was_reused = false;
+    state.search(system, cuda_stream);
+    state.report = state.host_report.read(state.device_report.data(), cuda_stream);
     state.describe_edges();
 }
 

@@ -6,8 +6,7 @@
 // memory may have to grow. A step that reuses the candidates does not: `enqueue_reuse` only launches kernels, allocates
 // nothing and can be captured in a CUDA graph together with what uses the edges. Its arrays cannot overflow, because
 // edges are a subset of the candidates, and the arrays have room for all of these (`edge_capacity`). What it cannot do
-// is search: if atoms have moved too far, report->search_needed is 1 and the edges may be incomplete (yet safe to
-// read), so the step does not count. The host looks at the report whenever it likes, after one step or after many,
+// is search: if atoms have moved too far, report->search_needed is 1 and there are no edges, so the step does not count. The host looks at the report whenever it likes, after one step or after many,
 // goes back to the last good state, calls `update`, and replays. A graph has to be captured again when `generation` has
 // changed: an array was moved by growing, or the cell or the number of atoms is another.
 #pragma once
@@ -23,7 +22,7 @@ namespace mlff {
 // What a step found out; on the device, for later kernels of the same stream to read.
 struct GpuNeighborReport {
     int64_t edge_count = 0;
-    int64_t search_needed = 0;  // 1: some pair within the cutoff may be missing
+    int64_t search_needed = 0;  // 1: some pair within the cutoff might be missing, so there are no edges
 };
 
 // Device pointers; null where the array is not wanted. Edges are grouped by receiver as in Edges. `first` and `reverse`
@@ -59,6 +58,12 @@ public:
     // NeighborList::update throws, Error{memory} if the GPU has too little, Error{device}; the list then is empty and the
     // next update searches afresh.
     void update(const SystemView& system, void* stream);
+
+    // Whether the candidates are those of such a system, so that enqueue_reuse() serves it while its atoms are near enough.
+    bool can_reuse(const SystemView& system) const;
+
+    // update() where it is known already that the candidates cannot be reused.
+    void search(const SystemView& system, void* stream);
 
     // Enqueues a step that reuses the candidates of the last update, for the same atoms, cell and periodic directions;
     // see above. Throws Error{argument} if there are none: no skin, or the last update failed.

@@ -27,6 +27,14 @@ void GpuNeighborList<Real>::update(const SystemView&, void*) {
     refuse();
 }
 template <class Real>
+bool GpuNeighborList<Real>::can_reuse(const SystemView&) const {
+    refuse();
+}
+template <class Real>
+void GpuNeighborList<Real>::search(const SystemView&, void*) {
+    refuse();
+}
+template <class Real>
 void GpuNeighborList<Real>::enqueue_reuse(const double*, void*) {
     refuse();
 }

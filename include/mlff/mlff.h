@@ -123,6 +123,7 @@ typedef struct mlff_session_options { /* all zero but struct_size = the defaults
     double neighbor_skin_angstrom; /* > 0: keep neighbour candidates while no pair can have been missed; 0 = the
                                     * default: none on the CPU, 1 on the GPU */
     int32_t exact_radial;     /* 1: no tables of radial functions; slower, and exact to rounding in fp64 */
+    int64_t gpu_memory_limit_bytes; /* most that atoms and edges may take on a GPU, beside the model; 0 = what is free */
 } mlff_session_options;
 
 typedef struct mlff_session_info {

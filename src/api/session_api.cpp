@@ -26,6 +26,7 @@ mlff::SessionOptions read_options(const mlff_session_options* given) {
     options.neighbor_skin = given->neighbor_skin_angstrom;
     if (given->exact_radial != 0 && given->exact_radial != 1) fail(Status::argument, "exact_radial is ", given->exact_radial, ", expected 0 or 1");
     options.exact_radial = given->exact_radial == 1;
+    options.gpu_memory_limit_bytes = given->gpu_memory_limit_bytes;
     return options;
 }
 

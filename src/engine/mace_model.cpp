@@ -104,7 +104,7 @@ public:
         if (is_cuda(choice.device)) {
             if (choice.exact_radial) fail(Status::unsupported, "exact radial functions are not available on device '", choice.device, "'");
             const Gpu& gpu = gpu_inventory().gpus.at(static_cast<size_t>(std::stoi(choice.device.substr(5))));
-            mace::cuda::CudaOptions options = {gpu.ordinal, choice.head, choice.precision == Precision::mixed, choice.neighbor_skin};
+            mace::cuda::CudaOptions options = {gpu.ordinal, choice.head, choice.precision == Precision::mixed, choice.neighbor_skin, choice.gpu_memory_limit_bytes};
             if (options.neighbor_skin == 0) options.neighbor_skin = mace::cuda::kDefaultSkin;
             return mace::cuda::make_cuda_evaluator(weights_, options);
         }

@@ -81,7 +81,7 @@ struct Session::State {
           device(choose_device(*model, options)),
           head(choose_head(model->summary(), options.head)),
           precision(model->choose_precision(device.name, options.precision)),
-          evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial, options.neighbor_skin})),
+          evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial, options.neighbor_skin, options.gpu_memory_limit_bytes})),
           team(options.thread_count),
           neighbors(neighbor_options(model->summary(), options.neighbor_skin)) {
         for (int z : model->summary().elements) is_known[static_cast<size_t>(z)] = true;
@@ -169,6 +169,7 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
     if (!model->summary().why_not_runnable.empty()) fail(Status::unsupported, "the model cannot be run: ", model->summary().why_not_runnable);
     if (options.thread_count < 0 || options.thread_count > 4096)
         fail(Status::argument, "thread count ", options.thread_count, ", expected 0 (all cores) to 4096");
+    if (options.gpu_memory_limit_bytes < 0) fail(Status::argument, "the limit of GPU memory is ", options.gpu_memory_limit_bytes, " bytes, expected 0 (what is free) or more");
     state_ = std::make_unique<State>(std::move(model), options);
 }
 

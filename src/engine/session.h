@@ -17,6 +17,7 @@ struct SessionOptions {
     std::string head;       // "" = the only one
     double neighbor_skin = 0;  // angstrom; 0 = the backend's choice: none on the CPU
     bool exact_radial = false;  // radial functions evaluated for every edge instead of interpolated in tables
+    int64_t gpu_memory_limit_bytes = 0;  // for atoms and edges, beside the model; 0 = what is free
 };
 
 // Results of one system: Outputs and the stress that follows from the virial.

@@ -19,6 +19,7 @@
 #include "mace/cuda/contraction.h"
 #include "mace/cuda/edges.h"
 #include "mace/cuda/linear.h"
+#include "mace/cuda/memory_need.h"
 #include "mace/cuda/messages.h"
 #include "mace/cuda/step_graphs.h"
 #include "mace/cuda/step_results.h"
@@ -107,6 +108,10 @@ public:
             readouts_.push_back(std::make_unique<DeviceReadout<Real>>(readout, options.head, plan.layer.linear.out, plan.features_layout, stream_));
         }
         if (weights_->repulsion) upload_repulsion();
+        neighbors_.set_admission([this](int64_t candidate_count, const GpuNeighborMemory& memory) {
+            pending_.edges = candidate_count;
+            admit(pending_, memory);
+        });
         current_.reset();
     }
     ~CudaEvaluator() override { current_.emplace(options_.device, std::nothrow); }  // memory is given back where it was taken
@@ -154,11 +159,12 @@ private:
     }
 
     void compute(const SystemView& system, const Wanted& wanted, ThreadTeam& team) {
+        pending_ = {system.atom_count, 0, 1, wanted};
         set_atoms({&system, 1});
         prepare_elements(team);
         compute_first_features(system);
         std::copy_n(system.positions, 3 * system.atom_count, host_positions_.data());
-        StepKind kind = {true, {system.atom_count, 0, 1, wanted}};
+        StepKind kind = {true, pending_};
         if (neighbors_.can_reuse(system)) {
             use_neighbors(kind.size);
             run_step(kind);
@@ -262,26 +268,51 @@ private:
         }
     }
 
-    // What has moved is baked into graphs.
-    void reserve(BufferList& list) {
-        if (list.is_reserved()) return;
-        graphs_.clear();
-        list.reserve(kSpare);
+    // Throws Error{memory} if there is no room for a step of this size beside the neighbour list.
+    void admit(const StepSize& size, const GpuNeighborMemory& neighbors) {
+        BufferList step, atoms;
+        list_step_buffers(step, size);
+        list_atom_buffers(atoms, size.atoms, size.systems);
+        if (step.is_reserved() && atoms.is_reserved() && neighbors.needed_bytes == neighbors.held_bytes) return;
+        const int64_t others = atoms.bytes_afterwards() + neighbors.needed_bytes;
+        const MemoryThere there = memory_there(step.held_bytes() + atoms.held_bytes() + neighbors.held_bytes);
+        check_memory({size.atoms, size.edges, step.needed_bytes() + others}, there);
+        if (step.bytes_afterwards() + others <= there.bytes) return;
+        graphs_.clear();  // it fits without what was taken for steps of another shape
+        reserved_.reset();
+        step.release();
     }
+    MemoryThere memory_there(int64_t held_bytes) const {
+        constexpr int64_t kSlackBytes = 64 << 20;  // allocations are rounded up, and graphs need a little
+        size_t free_bytes = 0, total_bytes = 0;
+        check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
+        const int64_t there = static_cast<int64_t>(free_bytes) - kSlackBytes + held_bytes, limit = options_.memory_limit_bytes;
+        if (limit > 0 && limit < there) return {limit, true};
+        return {there, false};
+    }
+
     void reserve_atoms(int64_t atom_count, int64_t system_count) {
         BufferList list;
         list_atom_buffers(list, atom_count, system_count);
-        reserve(list);
+        if (!list.is_reserved()) graphs_.clear();  // in which addresses are baked
+        list.reserve(kSpare);
         if (3 * atom_count <= host_positions_.capacity()) return;
         graphs_.clear();
         host_positions_.resize_discard(spared(3 * atom_count));
     }
     void reserve_step(const StepSize& size) {
         if (reserved_ && reserved_->covers(size)) return;
+        const int64_t neighbor_bytes = neighbors_.held_bytes();
+        admit(size, {neighbor_bytes, neighbor_bytes});
         reserved_.reset();
         BufferList list;
         list_step_buffers(list, size);
-        reserve(list);
+        if (!list.is_reserved()) {
+            graphs_.clear();
+            const bool has_room = static_cast<double>(list.needed_bytes()) * kSpare + static_cast<double>(neighbor_bytes) <=
+                                  static_cast<double>(memory_there(list.held_bytes() + neighbor_bytes).bytes);
+            list.reserve(has_room ? kSpare : 1.0);
+        }
         if (results_.reserve_host(size)) graphs_.clear();
         reserved_ = size;
     }
@@ -326,6 +357,7 @@ private:
         int64_t atom_count = 0;
         for (const SystemView& system : systems) atom_count += system.atom_count;
         check_atom_count(atom_count);
+        admit(pending_, {neighbors_.held_bytes(), neighbors_.held_bytes()});
         reserve_atoms(atom_count, static_cast<int64_t>(systems.size()));
         atoms_.set(systems, *weights_, stream_);
         tiles_ = atoms_.tiles();
@@ -614,6 +646,7 @@ private:
     double charge_ = 0, spin_ = 0;  // that they were made for
 
     StepResults results_;
+    StepSize pending_;                  // of the call, edges not yet known
     std::optional<StepSize> reserved_;  // what there is room for
     StepGraphs<StepKey> graphs_;
 };

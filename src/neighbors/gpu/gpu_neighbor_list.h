@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "core/system_view.h"
@@ -42,6 +43,12 @@ struct GpuEdges {
     bool operator==(const GpuEdges&) const = default;
 };
 
+// Of the arrays with an entry for each candidate, which are nearly all of a list's memory.
+struct GpuNeighborMemory {
+    int64_t held_bytes = 0;
+    int64_t needed_bytes = 0;
+};
+
 // Real is double or float. Vectors and distances are computed in double precision and rounded once.
 // One thread at a time, always with the same device current. `stream` is a cudaStream_t; null is the default stream. Calls
 // with different streams are for the caller to keep in order.
@@ -64,6 +71,10 @@ public:
 
     // update() where it is known already that the candidates cannot be reused.
     void search(const SystemView& system, void* stream);
+
+    // Called in every search when the number of candidates is known and memory for them is not yet taken; may throw to refuse.
+    void set_admission(std::function<void(int64_t candidate_count, const GpuNeighborMemory&)> admit);
+    int64_t held_bytes() const;  // GpuNeighborMemory
 
     // Enqueues a step that reuses the candidates of the last update, for the same atoms, cell and periodic directions;
     // see above. Throws Error{argument} if there are none: no skin, or the last update failed.

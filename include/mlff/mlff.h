@@ -168,6 +168,13 @@ typedef struct mlff_result {
 } mlff_result;
 
 MLFF_API mlff_status mlff_session_evaluate(mlff_session *session, const mlff_system *system, mlff_result *result);
+/* The same without a copy to the host, for sessions on a GPU (MLFF_ERROR_UNSUPPORTED on others). `positions` and every
+ * array of `result` are memory of the session's GPU, or managed memory; a pointer of the host is refused by name.
+ * `atomic_numbers`, `cell` and `periodic` stay on the host: they choose tables, grids and launch sizes there, and seldom
+ * change. The work begins when `stream` (a cudaStream_t; NULL = the default stream, none that is being captured) has done
+ * what was asked of it before, and the results are complete when the call returns. A stress needs three lattice vectors. */
+MLFF_API mlff_status mlff_session_evaluate_device(mlff_session *session, const mlff_system *system, mlff_result *result,
+                                                  void *stream);
 /* A ragged batch: `count` systems of any sizes and as many results. All systems are checked before the
  * first is computed, and the error names the system; so a bad system leaves all results unwritten. */
 MLFF_API mlff_status mlff_session_evaluate_batch(mlff_session *session, int64_t count, const mlff_system *systems,

@@ -109,6 +109,13 @@ mlff_status mlff_session_evaluate(mlff_session* session, const mlff_system* syst
     });
 }
 
+mlff_status mlff_session_evaluate_device(mlff_session* session, const mlff_system* system, mlff_result* result, void* stream) {
+    return guarded([&] {
+        require(session, "session");
+        session->session.evaluate_on_device(system_view(system), read_result(result), stream);
+    });
+}
+
 mlff_status mlff_session_evaluate_batch(mlff_session* session, int64_t count, const mlff_system* systems, mlff_result* results) {
     return guarded([&] {
         require(session, "session");

@@ -42,4 +42,30 @@ private:
     cudaStream_t stream_ = nullptr;
 };
 
+// Makes `later` wait for what is in `earlier` now.
+class StreamOrder {
+public:
+    StreamOrder() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event"); }
+    StreamOrder(const StreamOrder&) = delete;
+    StreamOrder& operator=(const StreamOrder&) = delete;
+    ~StreamOrder() { cudaEventDestroy(event_); }
+
+    void follow(cudaStream_t earlier, cudaStream_t later) const {
+        check(cudaEventRecord(event_, earlier), "waiting for the caller's stream");
+        check(cudaStreamWaitEvent(later, event_, 0), "waiting for the caller's stream");
+    }
+
+private:
+    cudaEvent_t event_ = nullptr;
+};
+
+// Throws Error{argument} that calls the pointer by name unless kernels of the device can use it as their own memory. nullptr is good.
+inline void require_on_device(const void* pointer, int device, const char* name) {
+    if (!pointer) return;
+    cudaPointerAttributes attributes{};
+    if (cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess) cudaGetLastError();  // a pointer CUDA does not know
+    const bool is_own = attributes.type == cudaMemoryTypeDevice && attributes.device == device;
+    if (!is_own && attributes.type != cudaMemoryTypeManaged) fail(Status::argument, name, " is not memory of the session's GPU");
+}
+
 }  // namespace mlff::cuda

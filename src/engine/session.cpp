@@ -108,9 +108,6 @@ struct Session::State {
             if (!is_known[static_cast<size_t>(z)])
                 fail(Status::system, where, "atom ", atom, " is ", element_symbol(z), ", which the model does not know; it knows ",
                      symbols_text(model->summary().elements));
-            for (int k = 0; k < 3; ++k)
-                if (!std::isfinite(system.positions[3 * atom + k]))
-                    fail(Status::system, where, "the position of atom ", atom, " is not finite");
         }
         if (!std::isfinite(system.total_charge) || !std::isfinite(system.spin_multiplicity))
             fail(Status::system, where, "the total charge or the spin multiplicity is not finite");
@@ -119,6 +116,11 @@ struct Session::State {
             fail(Status::unsupported, where, "descriptors were asked for, but this model has none");
         if (results.stress && !system.is_periodic())
             fail(Status::system, where, "a stress was asked for, but the system is not periodic in any direction");
+    }
+
+    static void check_positions(const SystemView& system, const std::string& where) {
+        for (int64_t i = 0; i < 3 * system.atom_count; ++i)
+            if (!std::isfinite(system.positions[i])) fail(Status::system, where, "the position of atom ", i / 3, " is not finite");
     }
 
     // The neighbours of a system, none of which is at a distance of zero: there are no directions there.
@@ -176,12 +178,29 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
 Session::~Session() = default;
 
 void Session::evaluate(std::span<const SystemView> systems, std::span<const Results> results) {
-    for (size_t i = 0; i < systems.size(); ++i) state_->check(systems[i], results[i], systems.size() > 1 ? concat("system ", i, ": ") : "");
+    for (size_t i = 0; i < systems.size(); ++i) {
+        const std::string where = systems.size() > 1 ? concat("system ", i, ": ") : "";
+        state_->check(systems[i], results[i], where);
+        state_->check_positions(systems[i], where);
+    }
     for (size_t first = 0; first < systems.size();) {
         const size_t count = state_->joined_count(systems.subspan(first));
         state_->evaluate(systems.subspan(first, count), results.subspan(first, count));
         first += count;
     }
+}
+
+void Session::evaluate_on_device(const SystemView& system, const Results& results, void* stream) {
+    if (!device().starts_with("cuda")) fail(Status::unsupported, "device pointers need a session on a GPU; this one is on '", device(), "'");
+    state_->check(system, results, "");
+    DeviceOutputs outputs = {results.outputs, results.stress};
+    if (results.stress) {
+        if (stress_volume_needs_positions(system))
+            fail(Status::unsupported, "a stress from device pointers needs three lattice vectors: give one for the open directions too");
+        outputs.volume = stress_volume(system, state_->model->summary().cutoff);
+    }
+    state_->evaluator->evaluate_on_device(system, outputs, stream, state_->team);
+    ++state_->evaluation_count;
 }
 
 const Model& Session::model() const { return *state_->model; }

@@ -35,6 +35,9 @@ public:
     // any is computed.
     void evaluate(std::span<const SystemView> systems, std::span<const Results> results);
 
+    // One system with positions and results in memory of the session's GPU; see Evaluator::evaluate_on_device.
+    void evaluate_on_device(const SystemView& system, const Results& results, void* stream);
+
     const Model& model() const;
     const std::string& device() const;         // "cpu"
     const std::string& device_reason() const;  // why

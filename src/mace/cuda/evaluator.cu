@@ -122,12 +122,39 @@ public:
     void evaluate(const SystemView& system, const Edges&, const Outputs& outputs, ThreadTeam& team) override {
         const CurrentDevice current(options_.device);
         leave_nothing_running([&] {
-            compute(system, wanted_of({&outputs, 1}), team);
+            compute(system, wanted_of({&outputs, 1}), true, team);
             results_.write({&system, 1}, {&outputs, 1});
         });
     }
 
+    void evaluate_on_device(const SystemView& system, const DeviceOutputs& outputs, void* stream, ThreadTeam& team) override {
+        const CurrentDevice current(options_.device);
+        require_on_device(system, outputs);
+        leave_nothing_running([&] {
+            order_.follow(static_cast<cudaStream_t>(stream), stream_);
+            Wanted wanted = wanted_of({&outputs.outputs, 1});
+            wanted.virial |= outputs.stress != nullptr;
+            compute(system, wanted, false, team);
+            results_.copy(system.atom_count, outputs, stream_);
+            check(cudaStreamSynchronize(stream_), "copying the results");
+        });
+    }
+
 private:
+    void require_on_device(const SystemView& system, const DeviceOutputs& outputs) const {
+        const Outputs& to = outputs.outputs;
+        const auto require = [&](const double* pointer, const char* name) { mlff::cuda::require_on_device(pointer, options_.device, name); };
+        require(to.energy, "energy");
+        require(to.virial, "virial");
+        require(outputs.stress, "stress");
+        if (system.atom_count == 0) return;
+        require(system.positions, "positions");
+        require(to.forces, "forces");
+        require(to.atom_energies, "atom_energies");
+        require(to.atom_virials, "atom_virials");
+        require(to.descriptors, "descriptors");
+    }
+
     // ---- the step: from positions to results, as one CUDA graph once its sizes and addresses have settled ----
 
     struct StepKind {
@@ -135,7 +162,7 @@ private:
         StepSize size;
     };
     struct StepKey {
-        bool reuses_candidates = false;
+        bool reuses_candidates = false, is_host = true;
         int64_t generation = 0;  // of the candidates
         Wanted wanted;
         EdgesView<Real> edges;
@@ -158,19 +185,20 @@ private:
         }
     }
 
-    void compute(const SystemView& system, const Wanted& wanted, ThreadTeam& team) {
-        pending_ = {system.atom_count, 0, 1, wanted};
+    // `is_host`: positions are on the host, and results are wanted there.
+    void compute(const SystemView& system, const Wanted& wanted, bool is_host, ThreadTeam& team) {
+        pending_ = {system.atom_count, 0, 1, wanted, is_host};
         set_atoms({&system, 1});
         prepare_elements(team);
         compute_first_features(system);
-        std::copy_n(system.positions, 3 * system.atom_count, host_positions_.data());
+        take_positions(system, is_host);
         StepKind kind = {true, pending_};
         if (neighbors_.can_reuse(system)) {
             use_neighbors(kind.size);
             run_step(kind);
             if (!results_.is_search_needed()) return check_distances();
         }
-        upload_positions();
+        if (is_host) upload_positions();
         SystemView on_device = system;
         on_device.positions = positions_.data();
         neighbors_.search(on_device, static_cast<cudaStream_t>(stream_));
@@ -182,8 +210,8 @@ private:
 
     // Waits for the results.
     void run_step(const StepKind& kind) {
-        const StepKey key = {kind.reuses_candidates, kind.reuses_candidates ? neighbors_.generation() : 0, kind.size.wanted, edges_, geometry_, tiles_,
-                             atoms_.systems(),       element_set_};
+        const StepKey key = {kind.reuses_candidates, kind.size.to_host, kind.reuses_candidates ? neighbors_.generation() : 0, kind.size.wanted, edges_, geometry_, tiles_,
+                             atoms_.systems(), element_set_};
         graphs_.run(key, stream_, [&] { enqueue_step(kind); });
         check(cudaStreamSynchronize(stream_), "the evaluation");
     }
@@ -191,7 +219,7 @@ private:
     void enqueue_step(const StepKind& kind) {
         const Wanted& wanted = kind.size.wanted;
         if (kind.reuses_candidates) {
-            upload_positions();
+            if (kind.size.to_host) upload_positions();
             neighbors_.enqueue_reuse(positions_.data(), static_cast<cudaStream_t>(stream_));
         }
         resize(results_.short_edges, 1, 1);
@@ -377,6 +405,13 @@ private:
         prepared_.insert(element_set_);
     }
 
+    void take_positions(const SystemView& system, bool is_host) {
+        const int64_t count = 3 * system.atom_count;
+        if (is_host)
+            std::copy_n(system.positions, count, host_positions_.data());
+        else if (count > 0)
+            check(cudaMemcpyAsync(positions_.data(), system.positions, static_cast<size_t>(count) * sizeof(double), cudaMemcpyDeviceToDevice, stream_), "copying positions");
+    }
     void upload_positions() {
         const int64_t count = 3 * atoms_.atom_count();
         if (count > 0) check(cudaMemcpyAsync(positions_.data(), host_positions_.data(), static_cast<size_t>(count) * sizeof(double), cudaMemcpyHostToDevice, stream_), "copying positions");
@@ -617,6 +652,7 @@ private:
     CudaOptions options_;
     std::optional<CurrentDevice> current_;  // first and last of the members, while they are made and given back
     mlff::cuda::Stream stream_;
+    mlff::cuda::StreamOrder order_;
     GpuNeighborList<double> neighbors_;
     cpu::RowLayout first_layout_;
     std::vector<std::unique_ptr<cpu::LayerPlan<Real>>> plans_;

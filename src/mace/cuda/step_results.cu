@@ -41,6 +41,7 @@ bool StepResults::reserve_host(const StepSize& size) {
     reserve(report_, 1);
     reserve(short_edge_, 1);
     reserve(host_totals_, size.systems * kTotalCount);
+    if (!size.to_host) return has_moved;
     if (size.wanted.atom_energies) reserve(host_energies_, size.atoms);
     if (size.wanted.forces) reserve(host_forces_, 3 * size.atoms);
     if (size.wanted.atom_virials) reserve(host_virials_, 9 * size.atoms);
@@ -52,10 +53,25 @@ void StepResults::download(const StepSize& size, const GpuNeighborReport* report
     if (report) check(cudaMemcpyAsync(report_.data(), report, sizeof *report, cudaMemcpyDeviceToHost, stream), "copying a result");
     short_edges.download(short_edge_.data(), 1, stream);
     totals.download(host_totals_.data(), size.systems * kTotalCount, stream);
+    if (!size.to_host) return;
     if (size.wanted.atom_energies) energies.download(host_energies_.data(), size.atoms, stream);
     if (size.wanted.forces) forces.download(host_forces_.data(), 3 * size.atoms, stream);
     if (size.wanted.atom_virials) virials.download(host_virials_.data(), 9 * size.atoms, stream);
     if (size.wanted.descriptors) descriptors.download(host_descriptors_.data(), descriptor_count_ * size.atoms, stream);
+}
+
+void StepResults::copy(int64_t atom_count, const DeviceOutputs& outputs, cudaStream_t stream) const {
+    const auto copy_to = [&](double* to, const double* from, int64_t count) {
+        if (to && count > 0) check(cudaMemcpyAsync(to, from, static_cast<size_t>(count) * sizeof(double), cudaMemcpyDeviceToDevice, stream), "copying a result");
+    };
+    const Outputs& to = outputs.outputs;
+    copy_to(to.energy, totals.data(), 1);
+    copy_to(to.virial, totals.data() + 1, 9);
+    copy_to(to.atom_energies, energies.data(), atom_count);
+    copy_to(to.forces, forces.data(), 3 * atom_count);
+    copy_to(to.atom_virials, virials.data(), 9 * atom_count);
+    copy_to(to.descriptors, descriptors.data(), descriptor_count_ * atom_count);
+    if (outputs.stress) write_stress(totals.data() + 1, outputs.volume, outputs.stress, stream);
 }
 
 void StepResults::write(std::span<const SystemView> systems, std::span<const Outputs> outputs) const {

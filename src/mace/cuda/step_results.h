@@ -31,10 +31,12 @@ Wanted wanted_of(std::span<const Outputs> outputs);
 struct StepSize {
     int64_t atoms = 0, edges = 0, systems = 1;
     Wanted wanted;
+    bool to_host = true;          // results are copied to the host, not only totals
     bool has_host_edges = false;  // edges come from the host
 
     bool covers(const StepSize& other) const {
-        return atoms >= other.atoms && edges >= other.edges && systems >= other.systems && wanted.covers(other.wanted) && has_host_edges >= other.has_host_edges;
+        return atoms >= other.atoms && edges >= other.edges && systems >= other.systems && wanted.covers(other.wanted) && to_host >= other.to_host &&
+               has_host_edges >= other.has_host_edges;
     }
 };
 
@@ -53,6 +55,7 @@ public:
     // After the stream has been waited for.
     bool is_search_needed() const { return report_.data()->search_needed != 0; }
     bool has_short_edge() const { return *short_edge_.data() != 0; }
+    void copy(int64_t atom_count, const DeviceOutputs& outputs, cudaStream_t stream) const;  // of one system, on the device
     void write(std::span<const SystemView> systems, std::span<const Outputs> outputs) const;
 
 private:

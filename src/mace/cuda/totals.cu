@@ -45,6 +45,12 @@ __global__ void sum_systems_kernel(SystemsView systems, int column_count, const 
     totals[int64_t{blockIdx.x} * kTotalCount + column] = sum;
 }
 
+__global__ void stress_kernel(const double* virial, double volume, double* stress) {
+    const int kVoigt[6] = {0, 4, 8, 5, 2, 1};
+    const int k = static_cast<int>(threadIdx.x);
+    if (k < 6) stress[k] = -virial[kVoigt[k]] / volume;
+}
+
 }  // namespace
 
 void finish_energies(int64_t atom_count, const EnergyView& view, double* energies, cudaStream_t stream) {
@@ -56,6 +62,10 @@ void sum_over_systems(const SystemsView& systems, const EnergyView& view, const 
     if (systems.chunk_count > 0) launch("sums of energies", sum_chunks_kernel, systems.chunk_count, kThreads, stream, systems, view, energies, virials, partial);
     const int column_count = virials ? kTotalCount : 1;
     launch("totals", sum_systems_kernel, systems.system_count, 32, stream, systems, column_count, static_cast<const double*>(partial), totals);
+}
+
+void write_stress(const double* virial, double volume, double* stress, cudaStream_t stream) {
+    launch("stress", stress_kernel, 1, 32, stream, virial, volume, stress);
 }
 
 }  // namespace mlff::mace::cuda

@@ -41,4 +41,7 @@ void finish_energies(int64_t atom_count, const EnergyView& view, double* energie
 void sum_over_systems(const SystemsView& systems, const EnergyView& view, const double* energies, const double* virials, double* partial, double* totals,
                       cudaStream_t stream);
 
+// stress[6] = -virial / volume, in the order of mlff_result.stress
+void write_stress(const double* virial, double volume, double* stress, cudaStream_t stream);
+
 }  // namespace mlff::mace::cuda

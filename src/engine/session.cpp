@@ -65,11 +65,12 @@ int choose_head(const ModelSummary& summary, const std::string& wanted) {
     return static_cast<int>(found - summary.heads.begin());
 }
 
-NeighborOptions neighbor_options(const ModelSummary& summary, double skin) {
+NeighborOptions neighbor_options(const ModelSummary& summary, double skin, bool want_reverse) {
     NeighborOptions options;
     options.cutoff = summary.cutoff;
     options.skin = skin;
     options.want_shifts = false;
+    options.want_reverse = want_reverse;
     return options;
 }
 
@@ -83,7 +84,7 @@ struct Session::State {
           precision(model->choose_precision(device.name, options.precision)),
           evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial, options.neighbor_skin, options.gpu_memory_limit_bytes})),
           team(options.thread_count),
-          neighbors(neighbor_options(model->summary(), options.neighbor_skin)) {
+          neighbors(neighbor_options(model->summary(), options.neighbor_skin, evaluator->needs_reverse_of_joined())) {
         for (int z : model->summary().elements) is_known[static_cast<size_t>(z)] = true;
     }
 
@@ -133,13 +134,11 @@ struct Session::State {
         return edges;
     }
 
-    // How many of the systems, from the first on, are evaluated together: those that can be, until there are enough atoms
-    // to keep all threads busy.
+    // How many of the systems, from the first on, are evaluated together: those that can be, until there are enough atoms.
     size_t joined_count(std::span<const SystemView> systems) const {
-        constexpr int64_t kEnoughAtoms = 512;
         size_t count = 1;
         int64_t atoms = systems[0].atom_count;
-        while (count < systems.size() && (atoms += systems[count].atom_count) <= kEnoughAtoms && evaluator->can_join(systems[0], systems[count])) ++count;
+        while (count < systems.size() && (atoms += systems[count].atom_count) <= evaluator->most_joined_atoms() && evaluator->can_join(systems[0], systems[count])) ++count;
         return count;
     }
 

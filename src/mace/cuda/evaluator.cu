@@ -18,13 +18,13 @@
 #include "mace/cuda/buffer_list.h"
 #include "mace/cuda/contraction.h"
 #include "mace/cuda/edges.h"
+#include "mace/cuda/first_features.h"
 #include "mace/cuda/linear.h"
 #include "mace/cuda/memory_need.h"
 #include "mace/cuda/messages.h"
 #include "mace/cuda/step_graphs.h"
 #include "mace/cuda/step_results.h"
-#include "mace/reference/embedding.h"
-#include "mace/reference/linear.h"
+#include "mace/cuda/uploaded_edges.h"
 #include "mace/spherical_harmonics.h"
 #include "neighbors/cell_grid.h"
 #include "neighbors/gpu/gpu_neighbor_list.h"
@@ -39,6 +39,9 @@ using mlff::cuda::DeviceBuffer;
 // So much more than needed is taken, for systems that grow a little.
 constexpr double kSpare = 1.125;
 int64_t spared(int64_t count) { return count + count / 8; }
+
+// Systems up to this size are evaluated together, until so many atoms are.
+constexpr int64_t kMostAtomsOfJoined = 1024, kMostJoinedAtoms = 16384;
 
 using ElementSet = std::bitset<kMaxAtomicNumber>;
 
@@ -80,7 +83,7 @@ struct DeviceLayer {
     }
 
     // [atom][...]
-    DeviceBuffer<Real> senders;      // by element in the first layer
+    DeviceBuffer<Real> senders;        // those of the first layer are in FirstFeatures
     DeviceBuffer<Real> scaled;       // linear maps of the sums, divided; the gate's input without the residual
     DeviceBuffer<Real> gate_inputs;
     DeviceBuffer<Real> contracted_in;  // what the contraction takes
@@ -140,6 +143,31 @@ public:
         });
     }
 
+    // Charge and spin change the first features of all atoms alike, which are kept by element. Larger systems keep the GPU busy alone, and it finds
+    // their neighbours faster than the host.
+    bool can_join(const SystemView& first, const SystemView& next) const override {
+        return std::max(first.atom_count, next.atom_count) <= kMostAtomsOfJoined &&
+               (!weights_->joint_embedding || (first.total_charge == next.total_charge && first.spin_multiplicity == next.spin_multiplicity));
+    }
+    int64_t most_joined_atoms() const override { return kMostJoinedAtoms; }
+    bool needs_reverse_of_joined() const override { return true; }
+
+    void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) override {
+        const CurrentDevice current(options_.device);
+        leave_nothing_running([&] {
+            pending_ = {edges.atom_count, edges.edge_count, static_cast<int64_t>(systems.size()), wanted_of(outputs), true, true};
+            set_atoms(systems);
+            prepare_elements(team);
+            update_first_features(systems.front());
+            reserve_step(pending_);
+            uploaded_.upload(edges, stream_);
+            set_edges(uploaded_.first(), uploaded_.sender(), uploaded_.distance(), {uploaded_.vector(), uploaded_.reverse(), weights_->max_degree});
+            run_step({false, pending_});
+            check_distances();
+            results_.write(systems, outputs);
+        });
+    }
+
 private:
     void require_on_device(const SystemView& system, const DeviceOutputs& outputs) const {
         const Outputs& to = outputs.outputs;
@@ -190,7 +218,7 @@ private:
         pending_ = {system.atom_count, 0, 1, wanted, is_host};
         set_atoms({&system, 1});
         prepare_elements(team);
-        compute_first_features(system);
+        update_first_features(system);
         take_positions(system, is_host);
         StepKind kind = {true, pending_};
         if (neighbors_.can_reuse(system)) {
@@ -258,6 +286,7 @@ private:
         const int64_t atoms = size.atoms, edges = size.edges, harmonics = harmonic_count(weights_->max_degree);
         const bool has_gradients = size.wanted.gradients();
         results_.list_buffers(list, size);
+        if (size.has_host_edges) uploaded_.list_buffers(list, atoms, edges);
         list.add(harmonics_, edges * harmonics, kEdges);
         if (has_gradients) {
             list.add(harmonics_gradient_, edges * harmonics, kEdges);
@@ -311,10 +340,10 @@ private:
         step.release();
     }
     MemoryThere memory_there(int64_t held_bytes) const {
-        constexpr int64_t kSlackBytes = 64 << 20;  // allocations are rounded up, and graphs need a little
         size_t free_bytes = 0, total_bytes = 0;
         check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
-        const int64_t there = static_cast<int64_t>(free_bytes) - kSlackBytes + held_bytes, limit = options_.memory_limit_bytes;
+        const size_t slack_bytes = std::min<size_t>(free_bytes / 32, 256 << 20);  // allocations are rounded up, and graphs need a little
+        const int64_t there = static_cast<int64_t>(free_bytes - slack_bytes) + held_bytes, limit = options_.memory_limit_bytes;
         if (limit > 0 && limit < there) return {limit, true};
         return {there, false};
     }
@@ -405,6 +434,10 @@ private:
         prepared_.insert(element_set_);
     }
 
+    void update_first_features(const SystemView& system) {
+        first_.update(*weights_, options_.head, system, first_layout_, plans_.front()->sender_layout, stream_);
+    }
+
     void take_positions(const SystemView& system, bool is_host) {
         const int64_t count = 3 * system.atom_count;
         if (is_host)
@@ -422,8 +455,11 @@ private:
         const GpuEdges<double>& found = neighbors_.edges();
         size.edges = found.edge_capacity;
         reserve_step(size);
-        edges_ = {static_cast<int32_t>(size.atoms), found.first, found.sender, found.distance, atoms_.elements(), harmonics_.data(), harmonic_count(weights_->max_degree)};
-        geometry_ = {found.vector, found.reverse, weights_->max_degree};
+        set_edges(found.first, found.sender, found.distance, {found.vector, found.reverse, weights_->max_degree});
+    }
+    void set_edges(const int64_t* first, const int32_t* sender, const double* distance, const EdgeGeometry& geometry) {
+        edges_ = {static_cast<int32_t>(atoms_.atom_count()), first, sender, distance, atoms_.elements(), harmonics_.data(), harmonic_count(weights_->max_degree)};
+        geometry_ = geometry;
     }
     int64_t atom_count() const { return edges_.atom_count; }
 
@@ -436,50 +472,17 @@ private:
         return {buffer.data(), size, nullptr};
     }
     RowsView<const Real> sender_rows(size_t layer) const {
-        return {layers_[layer]->senders.data(), plans_[layer]->sender_layout.size, layer == 0 ? atoms_.elements() : nullptr};
+        const int size = plans_[layer]->sender_layout.size;
+        if (layer == 0) return {first_.senders().data(), size, atoms_.elements()};
+        return rows(layers_[layer]->senders, size);
     }
     RowsView<const Real> features_below(size_t layer) const {
-        if (layer == 0) return {first_features_.data(), first_layout_.size, atoms_.elements()};
+        if (layer == 0) return {first_.features().data(), first_layout_.size, atoms_.elements()};
         return rows(layers_[layer - 1]->features, plans_[layer - 1]->features_layout.size);
     }
     RowsView<Real> gradient_below(size_t layer) { return rows_to(layers_[layer - 1]->features_gradient, plans_[layer - 1]->features_layout.size); }
 
     // ---- forward ----
-
-    // All atoms of an element are alike; done on the host, where charge and spin do not change for most models.
-    void compute_first_features(const SystemView& system) {
-        if (has_first_features_ && (!weights_->joint_embedding || (system.total_charge == charge_ && system.spin_multiplicity == spin_))) return;
-        has_first_features_ = false;
-        std::vector<int> elements(static_cast<size_t>(weights_->element_count()));
-        for (size_t z = 0; z < elements.size(); ++z) elements[z] = static_cast<int>(z);
-        reference::compute_embedding(*weights_, system, elements, embedding_);
-        const Linear& up = weights_->layers.front().interaction.up;
-        const cpu::RowLayout& sender_layout = plans_.front()->sender_layout;
-        const auto channels = static_cast<size_t>(weights_->channel_count);
-        std::vector<Real> features(elements.size() * static_cast<size_t>(first_layout_.size), Real(0)), senders(elements.size() * static_cast<size_t>(sender_layout.size));
-        std::vector<double> plain(static_cast<size_t>(up.out.dimension()));
-        for (size_t z = 0; z < elements.size(); ++z) {
-            const double* own = embedding_.data() + z * channels;
-            for (size_t u = 0; u < channels; ++u) features[z * static_cast<size_t>(first_layout_.size) + u] = static_cast<Real>(own[u]);
-            reference::compute_linear(up, static_cast<int>(z), own, plain.data());
-            cpu::to_rows(up.out, sender_layout, plain.data(), senders.data() + z * static_cast<size_t>(sender_layout.size));
-        }
-        first_features_.upload(features.data(), static_cast<int64_t>(features.size()), "the model", stream_);
-        layers_.front()->senders.upload(senders.data(), static_cast<int64_t>(senders.size()), "the model", stream_);
-        upload_element_energies();
-        charge_ = system.total_charge;
-        spin_ = system.spin_multiplicity;
-        has_first_features_ = true;
-    }
-
-    void upload_element_energies() {
-        std::vector<ElementEnergy> energies;
-        for (int z = 0; z < weights_->element_count(); ++z) {
-            const double alone = weights_->atomic_energies[static_cast<size_t>(options_.head * weights_->element_count() + z)];
-            energies.push_back({alone, reference::embedding_energy(*weights_, options_.head, z, embedding_.data() + static_cast<int64_t>(z) * weights_->channel_count)});
-        }
-        element_energies_.upload(energies.data(), static_cast<int64_t>(energies.size()), "the model", stream_);
-    }
 
     void compute_layer(size_t index) {
         DeviceLayer<Real>& layer = *layers_[index];
@@ -558,7 +561,7 @@ private:
     }
     EnergyView energy_view() const {
         const auto head = static_cast<size_t>(options_.head);
-        return {atoms_.elements(), element_energies_.data(), weights_->scale[head], weights_->shift[head]};
+        return {atoms_.elements(), first_.energies(), weights_->scale[head], weights_->shift[head]};
     }
 
     void compute_descriptors() {
@@ -669,17 +672,14 @@ private:
     DeviceBuffer<double> positions_;
     mlff::cuda::PinnedBuffer<double> host_positions_;
 
+    UploadedEdges uploaded_;  // of joined systems
     EdgesView<Real> edges_;
     EdgeGeometry geometry_;
     DeviceBuffer<double> distance_gradient_, vector_gradient_;
     DeviceBuffer<Real> harmonics_, harmonics_gradient_;
 
-    std::vector<double> embedding_;  // [element][channel_count]
-    DeviceBuffer<Real> first_features_;  // [element][first_layout_.size]
+    FirstFeatures<Real> first_;
     DeviceBuffer<Real> sums_, moments_, contracted_, work_, more_work_, gated_, senders_gradient_, densities_gradient_;
-    DeviceBuffer<ElementEnergy> element_energies_;
-    bool has_first_features_ = false;
-    double charge_ = 0, spin_ = 0;  // that they were made for
 
     StepResults results_;
     StepSize pending_;                  // of the call, edges not yet known

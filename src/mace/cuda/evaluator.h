@@ -24,7 +24,7 @@ struct CudaOptions {
 // For sessions whose user chose none: a step without a search needs no word with the host. The edges are the same with any skin.
 inline constexpr double kDefaultSkin = 1;  // angstrom
 
-// Finds neighbours itself: the edges it is given are ignored. Throws Error{unsupported} if why_not_on_gpu has a reason, Error{device} without
+// Finds neighbours itself, except those of joined systems. Throws Error{unsupported} if why_not_on_gpu has a reason, Error{device} without
 // such a GPU. A system that does not fit in memory is refused with Error{memory}, which says what would. Systems with atoms so close that tables of radial functions do not reach are refused with Error{system}.
 std::unique_ptr<Evaluator> make_cuda_evaluator(std::shared_ptr<const Weights> weights, const CudaOptions& options);
 

@@ -45,7 +45,7 @@ void allow_shared_memory(const char* doing, void (*kernel)(Parameters...), size_
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - static_cast<int>(attributes.sharedSizeBytes)), doing);
 }
 
-// The same for a grid of several dimensions, with shared memory whose size is chosen at run time.
+// launch() for a grid of several dimensions, with shared memory whose size is chosen at run time.
 struct LaunchShape {
     dim3 blocks;
     int threads = 0;

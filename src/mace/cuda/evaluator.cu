@@ -83,7 +83,7 @@ struct DeviceLayer {
     }
 
     // [atom][...]
-    DeviceBuffer<Real> senders;        // those of the first layer are in FirstFeatures
+    DeviceBuffer<Real> senders;      // not of the first layer: those are in FirstFeatures
     DeviceBuffer<Real> scaled;       // linear maps of the sums, divided; the gate's input without the residual
     DeviceBuffer<Real> gate_inputs;
     DeviceBuffer<Real> contracted_in;  // what the contraction takes

@@ -14,6 +14,9 @@ void ModelOptions::add_to(CLI::App& command) {
     command.add_option("--precision", precision, "auto, mixed, fp64, fp32 or fast")->capture_default_str();
     command.add_option("--head", session.head, "one of the model's heads");
     command.add_flag("--exact-radial", session.exact_radial, "evaluate radial functions for every pair instead of interpolating in tables");
+    command.add_option("--gpu-memory", session.gpu_memory_limit_bytes, "most that atoms and edges may take on a GPU, 20GB for instance; 0 = what is free")
+        ->transform(CLI::AsSizeValue(true))
+        ->capture_default_str();
     command.add_option("--threads", session.thread_count, "0 = all cores")->capture_default_str();
 }
 

@@ -120,8 +120,10 @@ typedef struct mlff_session_options { /* all zero but struct_size = the defaults
     mlff_precision precision;
     int32_t thread_count;     /* 0 = one for each core this process may use */
     const char *head;         /* one of the model's heads; NULL = the only one */
-    double neighbor_skin_angstrom; /* > 0: keep neighbour candidates while no pair can have been missed */
+    double neighbor_skin_angstrom; /* > 0: keep neighbour candidates while no pair can have been missed; 0 = the
+                                    * default: none on the CPU, 1 on the GPU */
     int32_t exact_radial;     /* 1: no tables of radial functions; slower, and exact to rounding in fp64 */
+    int64_t gpu_memory_limit_bytes; /* most that atoms and edges may take on a GPU, beside the model; 0 = what is free */
 } mlff_session_options;
 
 typedef struct mlff_session_info {
@@ -166,6 +168,13 @@ typedef struct mlff_result {
 } mlff_result;
 
 MLFF_API mlff_status mlff_session_evaluate(mlff_session *session, const mlff_system *system, mlff_result *result);
+/* The same without a copy to the host, for sessions on a GPU (MLFF_ERROR_UNSUPPORTED on others). `positions` and every
+ * array of `result` are memory of the session's GPU, or managed memory; a pointer of the host is refused by name.
+ * `atomic_numbers`, `cell` and `periodic` stay on the host: they choose tables, grids and launch sizes there, and seldom
+ * change. The work begins when `stream` (a cudaStream_t; NULL = the default stream, none that is being captured) has done
+ * what was asked of it before, and the results are complete when the call returns. A stress needs three lattice vectors. */
+MLFF_API mlff_status mlff_session_evaluate_device(mlff_session *session, const mlff_system *system, mlff_result *result,
+                                                  void *stream);
 /* A ragged batch: `count` systems of any sizes and as many results. All systems are checked before the
  * first is computed, and the error names the system; so a bad system leaves all results unwritten. */
 MLFF_API mlff_status mlff_session_evaluate_batch(mlff_session *session, int64_t count, const mlff_system *systems,

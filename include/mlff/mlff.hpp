@@ -109,6 +109,7 @@ struct Options {
     std::string head;
     double neighbor_skin_angstrom = 0;
     bool exact_radial = false;
+    int64_t gpu_memory_limit_bytes = 0;
     bool want_descriptors = false;
 };
 
@@ -124,6 +125,7 @@ public:
         given.head = options.head.empty() ? nullptr : options.head.c_str();
         given.neighbor_skin_angstrom = options.neighbor_skin_angstrom;
         given.exact_radial = options.exact_radial;
+        given.gpu_memory_limit_bytes = options.gpu_memory_limit_bytes;
         if (options.want_descriptors) descriptor_count_ = static_cast<size_t>(model.info().descriptor_count);
         if (options.want_descriptors && descriptor_count_ == 0) throw std::invalid_argument("mlff::Session: the model has no descriptors");
         mlff_session* session = nullptr;

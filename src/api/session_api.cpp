@@ -26,6 +26,7 @@ mlff::SessionOptions read_options(const mlff_session_options* given) {
     options.neighbor_skin = given->neighbor_skin_angstrom;
     if (given->exact_radial != 0 && given->exact_radial != 1) fail(Status::argument, "exact_radial is ", given->exact_radial, ", expected 0 or 1");
     options.exact_radial = given->exact_radial == 1;
+    options.gpu_memory_limit_bytes = given->gpu_memory_limit_bytes;
     return options;
 }
 
@@ -105,6 +106,13 @@ mlff_status mlff_session_evaluate(mlff_session* session, const mlff_system* syst
         const mlff::SystemView view = system_view(system);
         const mlff::Results results = read_result(result);
         session->session.evaluate({&view, 1}, {&results, 1});
+    });
+}
+
+mlff_status mlff_session_evaluate_device(mlff_session* session, const mlff_system* system, mlff_result* result, void* stream) {
+    return guarded([&] {
+        require(session, "session");
+        session->session.evaluate_on_device(system_view(system), read_result(result), stream);
     });
 }
 

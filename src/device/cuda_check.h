@@ -30,7 +30,22 @@ void launch(const char* doing, void (*kernel)(Parameters...), int64_t blocks, in
     check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), doing);
 }
 
-// The same for a grid of several dimensions, with shared memory whose size is chosen at run time.
+// Lets a kernel have as much shared memory as a block can have, where it needs more than it gets without asking. Always the same number: sessions
+// on other threads may be between this and their launch of the same kernel.
+template <class... Parameters>
+void allow_shared_memory(const char* doing, void (*kernel)(Parameters...), size_t needed_bytes) {
+    constexpr size_t kWithoutAsking = 48 << 10;
+    if (needed_bytes <= kWithoutAsking) return;
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, kernel), doing);
+    if (static_cast<size_t>(attributes.maxDynamicSharedSizeBytes) >= needed_bytes) return;
+    int device = 0, most = 0;
+    check(cudaGetDevice(&device), doing);
+    check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), doing);
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - static_cast<int>(attributes.sharedSizeBytes)), doing);
+}
+
+// launch() for a grid of several dimensions, with shared memory whose size is chosen at run time.
 struct LaunchShape {
     dim3 blocks;
     int threads = 0;
@@ -38,9 +53,7 @@ struct LaunchShape {
 };
 template <class... Parameters, class... Arguments>
 void launch(const char* doing, void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream, Arguments&&... arguments) {
-    constexpr size_t kWithoutAsking = 48 << 10;
-    if (shape.shared_bytes > kWithoutAsking)
-        check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared_bytes)), doing);
+    allow_shared_memory(doing, kernel, shape.shared_bytes);
     cudaLaunchConfig_t config{};
     config.gridDim = shape.blocks;
     config.blockDim = dim3(static_cast<unsigned>(shape.threads));

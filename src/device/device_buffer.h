@@ -36,11 +36,21 @@ public:
     // left empty, and the error says what was needed for `purpose`.
     void resize_discard(int64_t count, const char* purpose) {
         if (count > capacity_) {
-            cudaFree(std::exchange(data_, nullptr));
-            size_ = capacity_ = 0;
+            release();
             if (!try_allocate(count + count / 8) && !try_allocate(count)) refuse(count, purpose);
         }
         size_ = count;
+    }
+
+    // Makes room for exactly so many, forgetting the contents if that takes new memory. Errors as above.
+    void reserve_discard(int64_t count, const char* purpose) {
+        if (count <= capacity_) return;
+        release();
+        if (!try_allocate(count)) refuse(count, purpose);
+    }
+    void release() {
+        cudaFree(std::exchange(data_, nullptr));
+        size_ = capacity_ = 0;
     }
 
     // Makes it a copy of numbers of the host, which may be pageable. Waits for the stream.
@@ -60,6 +70,7 @@ public:
     T* data() const { return data_; }
     int64_t size() const { return size_; }
     int64_t capacity() const { return capacity_; }
+    static constexpr int64_t kItemBytes = sizeof(T);
 
 private:
     static constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 2 / static_cast<int64_t>(sizeof(T));
@@ -113,6 +124,7 @@ public:
         }
     }
     T* data() const { return data_; }
+    int64_t capacity() const { return capacity_; }
 
 private:
     T* data_ = nullptr;

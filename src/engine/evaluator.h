@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "core/error.h"
 #include "core/system_view.h"
 #include "core/threads.h"
 #include "neighbors/neighbor_list.h"
@@ -20,6 +21,13 @@ struct Outputs {
     double* descriptors = nullptr;    // [atom][descriptor_count of the model]: what the model knows of the atom, invariant
 };
 
+// Where results go that stay on the evaluator's GPU.
+struct DeviceOutputs {
+    Outputs outputs;           // device pointers
+    double* stress = nullptr;  // [6], as in Results
+    double volume = 0;         // for the stress
+};
+
 // Scratch memory for one thread of the caller; made by Model::make_evaluator.
 class Evaluator {
 public:
@@ -31,12 +39,21 @@ public:
     virtual bool needs_edges() const { return true; }
     virtual int64_t neighbor_build_count() const { return 0; }
 
+    // evaluate() with positions and outputs in memory of the evaluator's GPU; atomic numbers and the rest of the system are on the host. Begins when
+    // `stream`, a cudaStream_t, has done what was asked of it before, and is complete on return. Throws Error{argument} that names a pointer of the host.
+    virtual void evaluate_on_device(const SystemView& system, const DeviceOutputs& outputs, void* stream, ThreadTeam& team) {
+        (void)system, (void)outputs, (void)stream, (void)team;
+        fail(Status::unsupported, "this backend does not take device pointers");
+    }
+
     // Many small systems are faster together. Whether `next` may be evaluated together with `first`:
     virtual bool can_join(const SystemView& first, const SystemView& next) const {
         (void)first, (void)next;
         return false;
     }
-    // The same as evaluate() for each of the systems, which can_join(). Their atoms and edges are numbered through in `edges`.
+    virtual int64_t most_joined_atoms() const { return 512; }           // of all together: enough to keep the device busy
+    virtual bool needs_reverse_of_joined() const { return false; }      // Edges::reverse in evaluate_joined()
+    // The same as evaluate() for each of the systems, which can_join(). Their atoms and edges are numbered through in `edges`, which is always read.
     virtual void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) {
         evaluate(systems.front(), edges, outputs.front(), team);
     }

@@ -104,7 +104,10 @@ public:
         if (is_cuda(choice.device)) {
             if (choice.exact_radial) fail(Status::unsupported, "exact radial functions are not available on device '", choice.device, "'");
             const Gpu& gpu = gpu_inventory().gpus.at(static_cast<size_t>(std::stoi(choice.device.substr(5))));
-            return mace::cuda::make_cuda_evaluator(weights_, {gpu.ordinal, choice.head, choice.precision != Precision::fp64, choice.neighbor_skin, choice.precision == Precision::fast});
+            mace::cuda::CudaOptions options = {gpu.ordinal, choice.head, choice.precision != Precision::fp64, choice.neighbor_skin, choice.gpu_memory_limit_bytes,
+                                               choice.precision == Precision::fast};
+            if (options.neighbor_skin == 0) options.neighbor_skin = mace::cuda::kDefaultSkin;
+            return mace::cuda::make_cuda_evaluator(weights_, options);
         }
         if (choice.device == "cpu" && why_not_fast_.empty())
             return mace::cpu::make_cpu_evaluator(weights_, {choice.head, choice.precision == Precision::mixed, choice.exact_radial});

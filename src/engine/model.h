@@ -36,7 +36,8 @@ struct EvaluatorChoice {
     Precision precision = Precision::automatic;
     int head = 0;
     bool exact_radial = false;  // no tables where the backend would use them
-    double neighbor_skin = 0;   // angstrom; for backends that find neighbours themselves
+    double neighbor_skin = 0;   // angstrom; for backends that find neighbours themselves; 0 = their choice
+    int64_t gpu_memory_limit_bytes = 0;  // 0 = what is free
 };
 
 class Model {

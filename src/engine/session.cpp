@@ -65,11 +65,12 @@ int choose_head(const ModelSummary& summary, const std::string& wanted) {
     return static_cast<int>(found - summary.heads.begin());
 }
 
-NeighborOptions neighbor_options(const ModelSummary& summary, double skin) {
+NeighborOptions neighbor_options(const ModelSummary& summary, double skin, bool want_reverse) {
     NeighborOptions options;
     options.cutoff = summary.cutoff;
     options.skin = skin;
     options.want_shifts = false;
+    options.want_reverse = want_reverse;
     return options;
 }
 
@@ -81,9 +82,9 @@ struct Session::State {
           device(choose_device(*model, options)),
           head(choose_head(model->summary(), options.head)),
           precision(model->choose_precision(device.name, options.precision)),
-          evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial, options.neighbor_skin})),
+          evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial, options.neighbor_skin, options.gpu_memory_limit_bytes})),
           team(options.thread_count),
-          neighbors(neighbor_options(model->summary(), options.neighbor_skin)) {
+          neighbors(neighbor_options(model->summary(), options.neighbor_skin, evaluator->needs_reverse_of_joined())) {
         for (int z : model->summary().elements) is_known[static_cast<size_t>(z)] = true;
     }
 
@@ -108,9 +109,6 @@ struct Session::State {
             if (!is_known[static_cast<size_t>(z)])
                 fail(Status::system, where, "atom ", atom, " is ", element_symbol(z), ", which the model does not know; it knows ",
                      symbols_text(model->summary().elements));
-            for (int k = 0; k < 3; ++k)
-                if (!std::isfinite(system.positions[3 * atom + k]))
-                    fail(Status::system, where, "the position of atom ", atom, " is not finite");
         }
         if (!std::isfinite(system.total_charge) || !std::isfinite(system.spin_multiplicity))
             fail(Status::system, where, "the total charge or the spin multiplicity is not finite");
@@ -119,6 +117,11 @@ struct Session::State {
             fail(Status::unsupported, where, "descriptors were asked for, but this model has none");
         if (results.stress && !system.is_periodic())
             fail(Status::system, where, "a stress was asked for, but the system is not periodic in any direction");
+    }
+
+    static void check_positions(const SystemView& system, const std::string& where) {
+        for (int64_t i = 0; i < 3 * system.atom_count; ++i)
+            if (!std::isfinite(system.positions[i])) fail(Status::system, where, "the position of atom ", i / 3, " is not finite");
     }
 
     // The neighbours of a system, none of which is at a distance of zero: there are no directions there.
@@ -131,13 +134,11 @@ struct Session::State {
         return edges;
     }
 
-    // How many of the systems, from the first on, are evaluated together: those that can be, until there are enough atoms
-    // to keep all threads busy.
+    // How many of the systems, from the first on, are evaluated together: those that can be, until there are enough atoms.
     size_t joined_count(std::span<const SystemView> systems) const {
-        constexpr int64_t kEnoughAtoms = 512;
         size_t count = 1;
         int64_t atoms = systems[0].atom_count;
-        while (count < systems.size() && (atoms += systems[count].atom_count) <= kEnoughAtoms && evaluator->can_join(systems[0], systems[count])) ++count;
+        while (count < systems.size() && (atoms += systems[count].atom_count) <= evaluator->most_joined_atoms() && evaluator->can_join(systems[0], systems[count])) ++count;
         return count;
     }
 
@@ -169,18 +170,36 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
     if (!model->summary().why_not_runnable.empty()) fail(Status::unsupported, "the model cannot be run: ", model->summary().why_not_runnable);
     if (options.thread_count < 0 || options.thread_count > 4096)
         fail(Status::argument, "thread count ", options.thread_count, ", expected 0 (all cores) to 4096");
+    if (options.gpu_memory_limit_bytes < 0) fail(Status::argument, "the limit of GPU memory is ", options.gpu_memory_limit_bytes, " bytes, expected 0 (what is free) or more");
     state_ = std::make_unique<State>(std::move(model), options);
 }
 
 Session::~Session() = default;
 
 void Session::evaluate(std::span<const SystemView> systems, std::span<const Results> results) {
-    for (size_t i = 0; i < systems.size(); ++i) state_->check(systems[i], results[i], systems.size() > 1 ? concat("system ", i, ": ") : "");
+    for (size_t i = 0; i < systems.size(); ++i) {
+        const std::string where = systems.size() > 1 ? concat("system ", i, ": ") : "";
+        state_->check(systems[i], results[i], where);
+        state_->check_positions(systems[i], where);
+    }
     for (size_t first = 0; first < systems.size();) {
         const size_t count = state_->joined_count(systems.subspan(first));
         state_->evaluate(systems.subspan(first, count), results.subspan(first, count));
         first += count;
     }
+}
+
+void Session::evaluate_on_device(const SystemView& system, const Results& results, void* stream) {
+    if (!device().starts_with("cuda")) fail(Status::unsupported, "device pointers need a session on a GPU; this one is on '", device(), "'");
+    state_->check(system, results, "");
+    DeviceOutputs outputs = {results.outputs, results.stress};
+    if (results.stress) {
+        if (stress_volume_needs_positions(system))
+            fail(Status::unsupported, "a stress from device pointers needs three lattice vectors: give one for the open directions too");
+        outputs.volume = stress_volume(system, state_->model->summary().cutoff);
+    }
+    state_->evaluator->evaluate_on_device(system, outputs, stream, state_->team);
+    ++state_->evaluation_count;
 }
 
 const Model& Session::model() const { return *state_->model; }

@@ -15,8 +15,9 @@ struct SessionOptions {
     Precision precision = Precision::automatic;
     int thread_count = 0;   // 0 = all cores
     std::string head;       // "" = the only one
-    double neighbor_skin = 0;  // angstrom
+    double neighbor_skin = 0;  // angstrom; 0 = the backend's choice: none on the CPU
     bool exact_radial = false;  // radial functions evaluated for every edge instead of interpolated in tables
+    int64_t gpu_memory_limit_bytes = 0;  // for atoms and edges, beside the model; 0 = what is free
 };
 
 // Results of one system: Outputs and the stress that follows from the virial.
@@ -33,6 +34,9 @@ public:
     // Results are written only if all systems could be evaluated up to there; a bad system is named and found before
     // any is computed.
     void evaluate(std::span<const SystemView> systems, std::span<const Results> results);
+
+    // One system with positions and results in memory of the session's GPU; see Evaluator::evaluate_on_device.
+    void evaluate_on_device(const SystemView& system, const Results& results, void* stream);
 
     const Model& model() const;
     const std::string& device() const;         // "cpu"

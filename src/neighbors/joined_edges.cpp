@@ -6,6 +6,7 @@ namespace mlff {
 void JoinedEdges::clear() {
     first_.assign(1, 0);
     sender_.clear();
+    reverse_.clear();
     vector_.clear();
     distance_.clear();
 }
@@ -15,6 +16,8 @@ void JoinedEdges::append(const Edges& edges) {
     const int64_t first_edge = first_.back();
     for (int64_t atom = 0; atom < edges.atom_count; ++atom) first_.push_back(first_edge + edges.first[atom + 1]);
     for (int64_t edge = 0; edge < edges.edge_count; ++edge) sender_.push_back(first_atom + edges.sender[edge]);
+    if (edges.reverse)
+        for (int64_t edge = 0; edge < edges.edge_count; ++edge) reverse_.push_back(first_edge + edges.reverse[edge]);
     vector_.insert(vector_.end(), edges.vector, edges.vector + 3 * edges.edge_count);
     distance_.insert(distance_.end(), edges.distance, edges.distance + edges.edge_count);
 }
@@ -27,6 +30,7 @@ Edges JoinedEdges::edges() const {
     edges.sender = sender_.data();
     edges.vector = vector_.data();
     edges.distance = distance_.data();
+    edges.reverse = reverse_.empty() ? nullptr : reverse_.data();
     return edges;
 }
 

@@ -91,6 +91,10 @@ Lattice make_lattice(const SystemView& system) {
     return lattice;
 }
 
+bool stress_volume_needs_positions(const SystemView& system) {
+    return std::any_of(system.cell.begin(), system.cell.end(), [](const Vec3& row) { return length(row) < kShortestRow; });
+}
+
 double stress_volume(const SystemView& system, double cutoff) {
     std::array<bool, 3> given;
     for (size_t k = 0; k < 3; ++k) {

@@ -25,5 +25,7 @@ Lattice make_lattice(const SystemView& system);
 // The volume that stresses are divided by: |det cell|, where a zero row in a non-periodic direction counts as
 // perpendicular to the others and (extent of the atoms along it + 2 cutoff + 1 angstrom) long.
 double stress_volume(const SystemView& system, double cutoff);
+// Whether that reads positions: some lattice vector is not given.
+bool stress_volume_needs_positions(const SystemView& system);
 
 }  // namespace mlff

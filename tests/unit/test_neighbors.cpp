@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "neighbors/cell_grid.h"
 #include "neighbors/displacements.h"
+#include "neighbors/joined_edges.h"
 #include "neighbors/lattice.h"
 #include "neighbors/neighbor_list.h"
 #include "neighbor_systems.h"
@@ -436,6 +437,34 @@ TEST_CASE("options that make no sense are refused") {
     NeighborOptions options = with_cutoff(3);
     options.half = options.want_reverse = true;
     CHECK(contains(message_of(Status::argument, [&] { NeighborList list(options); }), "half"));
+}
+
+TEST_CASE("joined edges keep to their systems, and so do their reverse edges") {
+    Random random(77);
+    JoinedEdges joined;
+    std::vector<int64_t> first_atom = {0};
+    for (int i = 0; i < 6; ++i) {
+        const Atoms atoms = random_atoms(random, 20);
+        NeighborOptions options = with_cutoff(random_cutoff(random, atoms));
+        options.want_shifts = false;
+        options.want_reverse = true;
+        NeighborList list(options);
+        list.update(atoms.view(), team());
+        joined.append(list.edges());
+        first_atom.push_back(first_atom.back() + list.edges().atom_count);
+    }
+    const Edges edges = joined.edges();
+    REQUIRE(edges.atom_count == first_atom.back());
+    REQUIRE(edges.edge_count > 0);
+    for (size_t s = 0; s + 1 < first_atom.size(); ++s)
+        for (int64_t atom = first_atom[s]; atom < first_atom[s + 1]; ++atom)
+            for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge) {
+                REQUIRE((edges.sender[edge] >= first_atom[s] && edges.sender[edge] < first_atom[s + 1]));
+                const int64_t reverse = edges.reverse[edge];
+                REQUIRE((reverse >= edges.first[edges.sender[edge]] && reverse < edges.first[edges.sender[edge] + 1]));
+                REQUIRE(edges.reverse[reverse] == edge);
+                for (int64_t k = 0; k < 3; ++k) REQUIRE(edges.vector[3 * reverse + k] == -edges.vector[3 * edge + k]);
+            }
 }
 
 TEST_CASE("a lattice inverts its vectors and knows its heights") {

@@ -221,6 +221,9 @@ TEST_CASE("options that make no sense are refused") {
     options = {};
     options.neighbor_skin = std::numeric_limits<double>::quiet_NaN();
     CHECK(try_create(options) == Status::argument);
+    options = {};
+    options.gpu_memory_limit_bytes = -1;
+    CHECK(try_create(options) == Status::argument);
     CHECK(try_create({}) == Status::ok);
 }
 

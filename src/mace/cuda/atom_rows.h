@@ -21,6 +21,8 @@ struct TilesView {
     const int32_t* atoms = nullptr;  // sorted by element
     int32_t tile_count = 0;
     int32_t atom_count = 0;
+
+    bool operator==(const TilesView&) const = default;
 };
 
 // Rows of each atom or, where `elements` is given, of each element.

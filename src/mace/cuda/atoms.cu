@@ -50,6 +50,14 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_division_kernel(int64_t
     for (int k = lane; k < size; k += 32) rows[atom * size + k] /= divisor;
 }
 
+// Launch: a warp for each atom.
+template <class Real>
+__global__ void __launch_bounds__(kBlockThreads) copy_columns_kernel(int64_t atom_count, int count, const Real* from, int from_stride, double* to, int to_stride) {
+    const int64_t atom = (blockIdx.x * int64_t{kBlockThreads} + threadIdx.x) / 32;
+    if (atom >= atom_count) return;
+    for (int k = static_cast<int>(threadIdx.x % 32); k < count; k += 32) to[atom * to_stride + k] = from[atom * from_stride + k];
+}
+
 // ---- gates ----
 
 // Launch: a block for each atom.
@@ -207,6 +215,12 @@ void reverse_division(int64_t atom_count, Real by_density, const Real* a, const 
 }
 
 template <class Real>
+void copy_columns(int64_t atom_count, int count, const Real* from, int from_stride, double* to, int to_stride, cudaStream_t stream) {
+    if (atom_count > 0)
+        launch("copying columns", copy_columns_kernel<Real>, blocks_of_atoms(atom_count), kBlockThreads, stream, atom_count, count, from, from_stride, to, to_stride);
+}
+
+template <class Real>
 DeviceGate<Real>::DeviceGate(const cpu::GatePlan<Real>& plan, cudaStream_t stream) {
     std::vector<Scalar> scalars;
     std::vector<Gated> gated;
@@ -308,6 +322,7 @@ void DeviceReadout<Real>::reverse(int64_t atom_count, const Real* features, doub
 #define MLFF_INSTANTIATE(Real)                                                                                              \
     template void divide_rows<Real>(int64_t, Real, Real, const Real*, Real*, Real*, int, cudaStream_t);                     \
     template void reverse_division<Real>(int64_t, Real, const Real*, const Real*, int, const Real*, Real*, Real*, int, cudaStream_t); \
+    template void copy_columns<Real>(int64_t, int, const Real*, int, double*, int, cudaStream_t);                           \
     template class DeviceGate<Real>;                                                                                        \
     template class DeviceReadout<Real>;
 MLFF_INSTANTIATE(float)

@@ -20,6 +20,10 @@ template <class Real>
 void reverse_division(int64_t atom_count, Real by_density, const Real* a, const Real* b, int dot_size, const Real* divisors, Real* densities_gradient, Real* rows, int size,
                       cudaStream_t stream);
 
+// to[atom][0 .. count - 1] = from[atom][0 .. count - 1], where an atom's numbers begin every to_stride and from_stride numbers
+template <class Real>
+void copy_columns(int64_t atom_count, int count, const Real* from, int from_stride, double* to, int to_stride, cudaStream_t stream);
+
 // The gate of cpu::GatePlan.
 template <class Real>
 class DeviceGate {

@@ -125,23 +125,6 @@ __global__ void __launch_bounds__(kBlockThreads) gather_kernel(EdgesView<Real> e
     for (int k = 0; k < 9; ++k) virials[9 * at.atom + k] = virial[kFull[k]];
 }
 
-// Launch: one block. Each thread sums every so many atoms, then a tree.
-__global__ void __launch_bounds__(kBlockThreads) sum_virials_kernel(const double* virials, int64_t atom_count, double* total) {
-    __shared__ double partial[kBlockThreads];
-    for (int k = 0; k < 9; ++k) {
-        double sum = 0;
-        for (int64_t atom = threadIdx.x; atom < atom_count; atom += kBlockThreads) sum += virials[9 * atom + k];
-        partial[threadIdx.x] = sum;
-        __syncthreads();
-        for (int half = kBlockThreads / 2; half >= 1; half /= 2) {
-            if (static_cast<int>(threadIdx.x) < half) partial[threadIdx.x] += partial[threadIdx.x + half];
-            __syncthreads();
-        }
-        if (threadIdx.x == 0) total[k] = partial[0];
-        __syncthreads();
-    }
-}
-
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) short_edges_kernel(EdgesView<Real> edges, double lowest, int* is_shorter) {
     const WarpOfAtom at;
@@ -170,9 +153,6 @@ template <class Real>
 void gather_forces(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const double* vector_gradient, double* forces, double* virials, cudaStream_t stream) {
     if (edges.atom_count > 0)
         launch("forces", gather_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, vector_gradient, forces, virials);
-}
-void sum_virials(const double* virials, int64_t atom_count, double* total, cudaStream_t stream) {
-    launch("virial", sum_virials_kernel, 1, kBlockThreads, stream, virials, atom_count, total);
 }
 template <class Real>
 void find_short_edges(const EdgesView<Real>& edges, double lowest, int* is_shorter, cudaStream_t stream) {

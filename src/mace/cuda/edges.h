@@ -41,12 +41,9 @@ template <class Real>
 void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const EdgeGradientsView<Real>& gradients, const RepulsionView& repulsion,
                    double* vector_gradient, cudaStream_t stream);
 
-// forces[atom][3] and virials[atom][9] (nullptr: not wanted), from an atom's edges and their reverses.
+// forces[atom][3] and virials[atom][9], nullptr where not wanted, from an atom's edges and their reverses.
 template <class Real>
 void gather_forces(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const double* vector_gradient, double* forces, double* virials, cudaStream_t stream);
-
-// total[9] = sum over atoms, in a fixed order.
-void sum_virials(const double* virials, int64_t atom_count, double* total, cudaStream_t stream);
 
 // *is_shorter becomes 1 if any edge is not longer than `lowest`.
 template <class Real>

@@ -2,75 +2,49 @@
 #include "mace/cuda/evaluator.h"
 
 #include <algorithm>
+#include <bitset>
 #include <map>
-#include <new>
 #include <optional>
+#include <unordered_set>
 
+#include "core/elements.h"
 #include "core/error.h"
 #include "device/cuda_check.h"
+#include "device/cuda_stream.h"
 #include "device/device_buffer.h"
 #include "mace/cpu/layer_plan.h"
+#include "mace/cuda/atom_set.h"
 #include "mace/cuda/atoms.h"
+#include "mace/cuda/buffer_list.h"
 #include "mace/cuda/contraction.h"
 #include "mace/cuda/edges.h"
 #include "mace/cuda/fused_messages.h"
+#include "mace/cuda/first_features.h"
 #include "mace/cuda/linear.h"
+#include "mace/cuda/memory_need.h"
 #include "mace/cuda/messages.h"
-#include "mace/reference/embedding.h"
-#include "mace/reference/linear.h"
+#include "mace/cuda/step_graphs.h"
+#include "mace/cuda/step_results.h"
+#include "mace/cuda/uploaded_edges.h"
 #include "mace/spherical_harmonics.h"
+#include "neighbors/cell_grid.h"
 #include "neighbors/gpu/gpu_neighbor_list.h"
 
 namespace mlff::mace::cuda {
 namespace {
 
 using mlff::cuda::check;
+using mlff::cuda::CurrentDevice;
 using mlff::cuda::DeviceBuffer;
 
-// Makes a device current and the caller's again at the end.
-class CurrentDevice {
-public:
-    explicit CurrentDevice(int device) {
-        check(cudaGetDevice(&before_), "asking for the device");
-        check(cudaSetDevice(device), "choosing the device");
-    }
-    CurrentDevice(int device, std::nothrow_t) {
-        cudaGetDevice(&before_);
-        cudaSetDevice(device);
-    }
-    CurrentDevice(const CurrentDevice&) = delete;
-    CurrentDevice& operator=(const CurrentDevice&) = delete;
-    ~CurrentDevice() { cudaSetDevice(before_); }
+// So much more than needed is taken, for systems that grow a little.
+constexpr double kSpare = 1.125;
+int64_t spared(int64_t count) { return count + count / 8; }
 
-private:
-    int before_ = 0;
-};
+// Systems up to this size are evaluated together, until so many atoms are.
+constexpr int64_t kMostAtomsOfJoined = 1024, kMostJoinedAtoms = 16384;
 
-class Stream {
-public:
-    Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream"); }
-    Stream(const Stream&) = delete;
-    Stream& operator=(const Stream&) = delete;
-    ~Stream() { cudaStreamDestroy(stream_); }
-    operator cudaStream_t() const { return stream_; }
-
-private:
-    cudaStream_t stream_ = nullptr;
-};
-
-// A graph that can be launched; takes over `captured`.
-struct Graph {
-    explicit Graph(cudaGraph_t captured) {
-        const cudaError_t status = cudaGraphInstantiate(&handle, captured, 0);
-        cudaGraphDestroy(captured);
-        check(status, "making a graph of the step");
-    }
-    Graph(const Graph&) = delete;
-    Graph& operator=(const Graph&) = delete;
-    ~Graph() { cudaGraphExecDestroy(handle); }
-
-    cudaGraphExec_t handle = nullptr;
-};
+using ElementSet = std::bitset<kMaxAtomicNumber>;
 
 struct MessageOptions {
     bool are_fused = false, is_fast = false;
@@ -120,7 +94,7 @@ struct DeviceLayer {
     }
 
     // [atom][...]
-    DeviceBuffer<Real> senders;      // by element in the first layer
+    DeviceBuffer<Real> senders;      // not of the first layer: those are in FirstFeatures
     DeviceBuffer<Real> scaled;       // linear maps of the sums, divided; the gate's input without the residual
     DeviceBuffer<Real> gate_inputs;
     DeviceBuffer<Real> contracted_in;  // what the contraction takes
@@ -132,10 +106,13 @@ template <class Real>
 class CudaEvaluator : public Evaluator {
 public:
     CudaEvaluator(std::shared_ptr<const Weights> weights, const CudaOptions& options)
-        : weights_(std::move(weights)), options_(options), current_(options.device), neighbors_(neighbor_options()) {
+        : weights_(std::move(weights)), options_(options), current_(options.device), neighbors_(neighbor_options()), results_(weights_->descriptor_count()) {
         const int element_count = weights_->element_count();
         int most_shared = 0;
         check(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, options.device), "asking for the device");
+        size_t free_memory = 0, total_memory = 0;
+        check(cudaMemGetInfo(&free_memory, &total_memory), "asking for free memory");
+        total_memory_ = static_cast<int64_t>(total_memory);
         Irreps scalars;
         scalars.append(weights_->channel_count, Irrep{});
         first_layout_ = cpu::RowLayout(scalars);
@@ -151,6 +128,10 @@ public:
             readouts_.push_back(std::make_unique<DeviceReadout<Real>>(readout, options.head, plan.layer.linear.out, plan.features_layout, stream_));
         }
         if (weights_->repulsion) upload_repulsion();
+        neighbors_.set_admission([this](int64_t candidate_count, const GpuNeighborMemory& memory) {
+            pending_.edges = candidate_count;
+            admit(pending_, memory);
+        });
         current_.reset();
     }
     ~CudaEvaluator() override { current_.emplace(options_.device, std::nothrow); }  // memory is given back where it was taken
@@ -160,74 +141,276 @@ public:
 
     void evaluate(const SystemView& system, const Edges&, const Outputs& outputs, ThreadTeam& team) override {
         const CurrentDevice current(options_.device);
-        sort_atoms(system, team);
-        compute_first_features(system);
-        find_edges(system);
-        const bool wants_forces = outputs.forces || outputs.virial || outputs.atom_virials;
-        run_step(wants_forces);
-        check(cudaStreamSynchronize(stream_), "the evaluation");
-        const bool has_short_edge = *host_flag_.data() != 0;
-        if (has_short_edge && cpu::lowest_distance(weights_->radial) == 0) fail(Status::system, "two atoms are at the same place");
-        if (has_short_edge)
-            fail(Status::system, "two atoms are not more than ", cpu::lowest_distance(weights_->radial),
-                 " angstrom apart, where the GPU's tables of radial functions end; --device cpu can evaluate this");
-        write_energies(outputs);
-        write_descriptors(outputs);
-        if (outputs.forces) std::copy_n(host_forces_.data(), 3 * atom_count(), outputs.forces);
-        if (outputs.virial) std::copy_n(host_virial_.data(), 9, outputs.virial);
-        if (outputs.atom_virials) std::copy_n(host_virials_.data(), 9 * atom_count(), outputs.atom_virials);
+        leave_nothing_running([&] {
+            compute(system, wanted_of({&outputs, 1}), true, team);
+            results_.write({&system, 1}, {&outputs, 1});
+        });
+    }
+
+    void evaluate_on_device(const SystemView& system, const DeviceOutputs& outputs, void* stream, ThreadTeam& team) override {
+        const CurrentDevice current(options_.device);
+        require_on_device(system, outputs);
+        leave_nothing_running([&] {
+            order_.follow(static_cast<cudaStream_t>(stream), stream_);
+            Wanted wanted = wanted_of({&outputs.outputs, 1});
+            wanted.virial |= outputs.stress != nullptr;
+            compute(system, wanted, false, team);
+            results_.copy(system.atom_count, outputs, stream_);
+            check(cudaStreamSynchronize(stream_), "copying the results");
+        });
+    }
+
+    // Charge and spin change the first features of all atoms alike, which are kept by element. Larger systems keep the GPU busy alone, and it finds
+    // their neighbours faster than the host.
+    bool can_join(const SystemView& first, const SystemView& next) const override {
+        return std::max(first.atom_count, next.atom_count) <= kMostAtomsOfJoined &&
+               (!weights_->joint_embedding || (first.total_charge == next.total_charge && first.spin_multiplicity == next.spin_multiplicity));
+    }
+    int64_t most_joined_atoms() const override { return kMostJoinedAtoms; }
+    bool needs_reverse_of_joined() const override { return true; }
+
+    void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) override {
+        const CurrentDevice current(options_.device);
+        leave_nothing_running([&] {
+            pending_ = {edges.atom_count, edges.edge_count, static_cast<int64_t>(systems.size()), wanted_of(outputs), true, true};
+            set_atoms(systems);
+            prepare_elements(team);
+            update_first_features(systems.front());
+            reserve_step(pending_);
+            uploaded_.upload(edges, stream_);
+            set_edges(pending_.edges, uploaded_.first(), uploaded_.sender(), uploaded_.distance(), {uploaded_.vector(), uploaded_.reverse(), weights_->max_degree});
+            run_step({false, pending_});
+            check_distances();
+            results_.write(systems, outputs);
+        });
     }
 
 private:
-    // ---- the step: everything after the neighbours, as one CUDA graph once its sizes and addresses have settled ----
+    void require_on_device(const SystemView& system, const DeviceOutputs& outputs) const {
+        const Outputs& to = outputs.outputs;
+        const auto require = [&](const double* pointer, const char* name) { mlff::cuda::require_on_device(pointer, options_.device, name); };
+        require(to.energy, "energy");
+        require(to.virial, "virial");
+        require(outputs.stress, "stress");
+        if (system.atom_count == 0) return;
+        require(system.positions, "positions");
+        require(to.forces, "forces");
+        require(to.atom_energies, "atom_energies");
+        require(to.atom_virials, "atom_virials");
+        require(to.descriptors, "descriptors");
+    }
 
+    // ---- the step: from positions to results, as one CUDA graph once its sizes and addresses have settled ----
+
+    struct StepKind {
+        bool reuses_candidates = false;  // else the edges are there
+        StepSize size;
+    };
     struct StepKey {
+        bool reuses_candidates = false, is_host = true;
+        int64_t generation = 0;  // of the candidates
+        Wanted wanted;
         EdgesView<Real> edges;
         EdgeGeometry geometry;
-        int64_t atoms_version = 0, growth_count = 0;
+        TilesView tiles;
+        SystemsView systems;
+        ElementSet elements;
         int64_t edge_capacity = 0;
-        bool wants_forces = false;
 
         bool operator==(const StepKey&) const = default;
     };
 
-    void run_step(bool wants_forces) {
-        const StepKey key = {edges_, geometry_, atoms_version_, growth_count_, edge_capacity_, wants_forces};
-        if (graph_ && key == graph_key_) return check(cudaGraphLaunch(graph_->handle, stream_), "the step");
-        if (!(key == last_key_)) {  // sizes may change: memory grows as needed
-            enqueue_step(wants_forces);
-            last_key_ = key;
-            last_key_.growth_count = growth_count_;
-            return;
-        }
-        graph_.reset();
-        check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capturing the step");
-        cudaGraph_t captured = nullptr;
+    // Buffers may be freed or written to by the next call: an error must not leave work behind that uses them.
+    template <class Work>
+    void leave_nothing_running(const Work& work) {
         try {
-            enqueue_step(wants_forces);
+            work();
         } catch (...) {
-            cudaStreamEndCapture(stream_, &captured);
-            if (captured) cudaGraphDestroy(captured);
+            cudaStreamSynchronize(stream_);
             throw;
         }
-        check(cudaStreamEndCapture(stream_, &captured), "capturing the step");
-        graph_.emplace(captured);
-        graph_key_ = key;
-        check(cudaGraphLaunch(graph_->handle, stream_), "the step");
     }
 
-    void enqueue_step(bool wants_forces) {
-        short_edges_.clear(stream_);
-        find_short_edges(edges_, cpu::lowest_distance(weights_->radial), short_edges_.data(), stream_);
+    // `is_host`: positions are on the host, and results are wanted there.
+    void compute(const SystemView& system, const Wanted& wanted, bool is_host, ThreadTeam& team) {
+        pending_ = {system.atom_count, 0, 1, wanted, is_host};
+        set_atoms({&system, 1});
+        prepare_elements(team);
+        update_first_features(system);
+        take_positions(system, is_host);
+        StepKind kind = {true, pending_};
+        if (neighbors_.can_reuse(system)) {
+            use_neighbors(kind.size);
+            run_step(kind);
+            if (!results_.is_search_needed()) return check_distances();
+        }
+        if (is_host) upload_positions();
+        SystemView on_device = system;
+        on_device.positions = positions_.data();
+        neighbors_.search(on_device, static_cast<cudaStream_t>(stream_));
+        use_neighbors(kind.size);
+        kind.reuses_candidates = false;
+        run_step(kind);
+        check_distances();
+    }
+
+    // Waits for the results.
+    void run_step(const StepKind& kind) {
+        const StepKey key = {kind.reuses_candidates, kind.size.to_host, kind.reuses_candidates ? neighbors_.generation() : 0, kind.size.wanted, edges_, geometry_, tiles_,
+                             atoms_.systems(), element_set_, edge_capacity_};
+        graphs_.run(key, stream_, [&] { enqueue_step(kind); });
+        check(cudaStreamSynchronize(stream_), "the evaluation");
+    }
+
+    void enqueue_step(const StepKind& kind) {
+        const Wanted& wanted = kind.size.wanted;
+        if (kind.reuses_candidates) {
+            if (kind.size.to_host) upload_positions();
+            neighbors_.enqueue_reuse(positions_.data(), static_cast<cudaStream_t>(stream_));
+        }
+        resize(results_.short_edges, 1, 1);
+        results_.short_edges.clear(stream_);
+        find_short_edges(edges_, cpu::lowest_distance(weights_->radial), results_.short_edges.data(), stream_);
         compute_harmonics(edges_, geometry_, harmonics_.data(), stream_);
         for (size_t i = 0; i < layers_.size(); ++i) compute_layer(i);
         compute_energies();
-        short_edges_.download(host_flag_.data(), 1, stream_);
-        energies_.download(host_energies_.data(), atom_count(), stream_);
-        if (!wants_forces) return;
-        start_gradients();
-        for (size_t i = layers_.size(); i-- > 0;) reverse_layer(i);
-        compute_forces();
+        if (wanted.gradients()) {
+            start_gradients();
+            for (size_t i = layers_.size(); i-- > 0;) reverse_layer(i);
+            compute_forces(wanted);
+        }
+        if (wanted.descriptors) compute_descriptors();
+        sum_over_systems(atoms_.systems(), energy_view(), results_.energies.data(), wanted.virials() ? results_.virials.data() : nullptr, results_.partial.data(),
+                         results_.totals.data(), stream_);
+        results_.download(kind.size, kind.reuses_candidates ? neighbors_.edges().report : nullptr, stream_);
+    }
+
+    void check_distances() const {
+        if (!results_.has_short_edge()) return;
+        if (cpu::lowest_distance(weights_->radial) == 0) fail(Status::system, "two atoms are at the same place");
+        fail(Status::system, "two atoms are not more than ", cpu::lowest_distance(weights_->radial),
+             " angstrom apart, where the GPU's tables of radial functions end; --device cpu can evaluate this");
+    }
+
+    // ---- memory: all that grows with the system is listed here, and taken before a step; kernels are given what is there ----
+
+    void list_atom_buffers(BufferList& list, int64_t atom_count, int64_t system_count) {
+        list.add(positions_, 3 * atom_count, "the atoms");
+        atoms_.list_buffers(list, atom_count, system_count, weights_->element_count());
+    }
+
+    void list_step_buffers(BufferList& list, const StepSize& size) {
+        constexpr const char *kAtoms = "the features of the atoms", *kEdges = "the edges";
+        const int64_t atoms = size.atoms, edges = size.edges, harmonics = harmonic_count(weights_->max_degree);
+        const bool has_gradients = size.wanted.gradients();
+        results_.list_buffers(list, size);
+        if (size.has_host_edges) uploaded_.list_buffers(list, atoms, edges);
+        list.add(harmonics_, edges * harmonics, kEdges);
+        list.add(message_scratch_, message_scratch_bytes(atoms, edges, has_gradients), kEdges);
+        if (has_gradients) {
+            list.add(harmonics_gradient_, edges * harmonics, kEdges);
+            list.add(distance_gradient_, edges, kEdges);
+            list.add(vector_gradient_, 3 * edges, kEdges);
+            list.add(densities_gradient_, atoms, kAtoms);
+        }
+        for (size_t i = 0; i < layers_.size(); ++i) {
+            DeviceLayer<Real>& layer = *layers_[i];
+            const cpu::LayerPlan<Real>& plan = layer.plan;
+            const int64_t linear_size = plan.linear_layout.size, message_size = plan.message_layout.size, sender_size = plan.sender_layout.size;
+            list.add(layer.densities, atoms, kAtoms);
+            list.add(layer.divisors, atoms, kAtoms);
+            list.add(layer.scaled, atoms * linear_size, kAtoms);
+            if (plan.moments)
+                list.add(moments_, atoms * plan.moments->layout().size, kAtoms);
+            else
+                list.add(sums_, atoms * plan.sums_layout.size, kAtoms);
+            if (layer.gate) {
+                list.add(layer.gate_inputs, atoms * linear_size, kAtoms);
+                list.add(work_, atoms * plan.gate->out_layout.size, kAtoms);
+            }
+            if (layer.gate || layer.message_skip) list.add(layer.contracted_in, atoms * message_size, kAtoms);
+            list.add(contracted_, atoms * plan.contraction.out_size(), kAtoms);
+            list.add(layer.features, atoms * plan.features_layout.size, kAtoms);
+            if (i > 0) list.add(layer.senders, atoms * sender_size, kAtoms);
+            if (!has_gradients) continue;
+            list.add(layer.features_gradient, atoms * plan.features_layout.size, kAtoms);
+            list.add(work_, atoms * std::max(message_size, linear_size), kAtoms);
+            if (layer.message_skip) list.add(more_work_, atoms * message_size, kAtoms);
+            if (layer.gate) {
+                list.add(gated_, atoms * plan.gate->out_layout.size, kAtoms);
+                list.add(more_work_, atoms * linear_size, kAtoms);
+            }
+            if (i > 0 || layer.gate) list.add(senders_gradient_, atoms * sender_size, kAtoms);
+        }
+    }
+
+    // Room for the edges of fused messages: all of them or, in larger systems or with little memory, a chunk at a time.
+    int64_t message_scratch_bytes(int64_t atoms, int64_t edges, bool has_gradients) const {
+        constexpr int64_t kEnough = 512 << 20, kForEachAtom = 32 << 10, kLeast = 16 << 20;
+        int64_t bytes_per_edge = 0;
+        for (const auto& layer : layers_)
+            if (layer->fused) bytes_per_edge = std::max(bytes_per_edge, layer->fused->scratch_bytes_per_edge(has_gradients));
+        const int64_t share = std::max(kLeast, (options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes : total_memory_) / 8);
+        return std::min({bytes_per_edge * (edges + kEdgesPerTile), std::max(kEnough, kForEachAtom * atoms), share});
+    }
+    typename FusedMessages<Real>::Scratch message_scratch() const {
+        return {message_scratch_.data(), std::min(message_scratch_.capacity(), message_scratch_bytes(atom_count(), edge_capacity_, true)), edge_capacity_};
+    }
+
+    // Throws Error{memory} if there is no room for a step of this size beside the neighbour list.
+    void admit(const StepSize& size, const GpuNeighborMemory& neighbors) {
+        BufferList step, atoms;
+        list_step_buffers(step, size);
+        list_atom_buffers(atoms, size.atoms, size.systems);
+        if (step.is_reserved() && atoms.is_reserved() && neighbors.needed_bytes == neighbors.held_bytes) return;
+        const int64_t others = atoms.bytes_afterwards() + neighbors.needed_bytes;
+        const MemoryThere there = memory_there(step.held_bytes() + atoms.held_bytes() + neighbors.held_bytes);
+        check_memory({size.atoms, size.edges, step.needed_bytes() + others}, there);
+        if (step.bytes_afterwards() + others <= there.bytes) return;
+        graphs_.clear();  // it fits without what was taken for steps of another shape
+        reserved_.reset();
+        step.release();
+    }
+    MemoryThere memory_there(int64_t held_bytes) const {
+        size_t free_bytes = 0, total_bytes = 0;
+        check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
+        const size_t slack_bytes = std::min<size_t>(free_bytes / 32, 256 << 20);  // allocations are rounded up, and graphs need a little
+        const int64_t there = static_cast<int64_t>(free_bytes - slack_bytes) + held_bytes, limit = options_.memory_limit_bytes;
+        if (limit > 0 && limit < there) return {limit, true};
+        return {there, false};
+    }
+
+    void reserve_atoms(int64_t atom_count, int64_t system_count) {
+        BufferList list;
+        list_atom_buffers(list, atom_count, system_count);
+        if (!list.is_reserved()) graphs_.clear();  // in which addresses are baked
+        list.reserve(kSpare);
+        if (3 * atom_count <= host_positions_.capacity()) return;
+        graphs_.clear();
+        host_positions_.resize_discard(spared(3 * atom_count));
+    }
+    void reserve_step(const StepSize& size) {
+        if (reserved_ && reserved_->covers(size)) return;
+        const int64_t neighbor_bytes = neighbors_.held_bytes();
+        admit(size, {neighbor_bytes, neighbor_bytes});
+        reserved_.reset();
+        BufferList list;
+        list_step_buffers(list, size);
+        if (!list.is_reserved()) {
+            graphs_.clear();
+            const bool has_room = static_cast<double>(list.needed_bytes()) * kSpare + static_cast<double>(neighbor_bytes) <=
+                                  static_cast<double>(memory_there(list.held_bytes() + neighbor_bytes).bytes);
+            list.reserve(has_room ? kSpare : 1.0);
+        }
+        if (results_.reserve_host(size)) graphs_.clear();
+        reserved_ = size;
+    }
+
+    // Kernels' scratch has the room that list_step_buffers() asked for.
+    template <class T>
+    static void resize(DeviceBuffer<T>& buffer, int64_t rows, int64_t size, const char* purpose = "the features of the atoms") {
+        if (rows * size > buffer.capacity()) fail(Status::internal, "memory for ", purpose, " is not in the list of buffers");
+        buffer.resize_discard(rows * size, purpose);
     }
 
     NeighborOptions neighbor_options() const {
@@ -256,70 +439,60 @@ private:
 
     // ---- atoms and edges ----
 
-    // Atoms by element, in tiles; done again only when the atoms are others than before.
-    void sort_atoms(const SystemView& system, ThreadTeam& team) {
-        std::vector<int32_t> elements(static_cast<size_t>(system.atom_count));
-        for (size_t atom = 0; atom < elements.size(); ++atom) elements[atom] = weights_->element_of(system.atomic_numbers[atom]);
-        if (is_sorted_ && elements == elements_) return;
-        is_sorted_ = false;
-        elements_ = std::move(elements);
-        elements_present_.clear();
-        std::vector<int32_t> order;
-        std::vector<Tile> tiles;
-        for (int32_t z = 0; z < weights_->element_count(); ++z) {
-            const auto begin = static_cast<int32_t>(order.size());
-            for (size_t atom = 0; atom < elements_.size(); ++atom)
-                if (elements_[atom] == z) order.push_back(static_cast<int32_t>(atom));
-            const auto end = static_cast<int32_t>(order.size());
-            if (end > begin) elements_present_.push_back(z);
-            for (int32_t at = begin; at < end; at += kAtomsPerTile) tiles.push_back({at, std::min(kAtomsPerTile, end - at), z});
-        }
-        order_.upload(order.data(), static_cast<int64_t>(order.size()), "the atoms", stream_);
-        tiles_buffer_.upload(tiles.data(), static_cast<int64_t>(tiles.size()), "the atoms", stream_);
-        device_elements_.upload(elements_.data(), static_cast<int64_t>(elements_.size()), "the atoms", stream_);
-        tiles_ = {tiles_buffer_.data(), order_.data(), static_cast<int32_t>(tiles.size()), static_cast<int32_t>(order.size())};
+    // Done again only when the atoms are others than before.
+    void set_atoms(std::span<const SystemView> systems) {
+        if (atoms_.holds(systems)) return;
+        atoms_.forget();
+        int64_t atom_count = 0;
+        for (const SystemView& system : systems) atom_count += system.atom_count;
+        check_atom_count(atom_count);
+        admit(pending_, {neighbors_.held_bytes(), neighbors_.held_bytes()});
+        reserve_atoms(atom_count, static_cast<int64_t>(systems.size()));
+        atoms_.set(systems, *weights_, stream_);
+        tiles_ = atoms_.tiles();
+        elements_present_ = atoms_.elements_present();
+        element_set_.reset();
+        for (int z : elements_present_) element_set_.set(static_cast<size_t>(z));
+    }
+
+    // Tables of the pairs of elements that are there.
+    void prepare_elements(ThreadTeam& team) {
+        if (prepared_.contains(element_set_)) return;
+        graphs_.clear();
         for (size_t i = 0; i < layers_.size(); ++i) {
             plans_[i]->prepare(elements_present_, team);
             layers_[i]->prepare(elements_present_, stream_);
         }
-        is_sorted_ = true;
-        has_first_features_ = false;
-        ++atoms_version_;
+        prepared_.insert(element_set_);
     }
 
-    void find_edges(const SystemView& system) {
-        positions_.resize_discard(3 * system.atom_count, "the atoms");
-        host_positions_.resize_discard(3 * system.atom_count);
-        std::copy_n(system.positions, 3 * system.atom_count, host_positions_.data());
-        if (system.atom_count > 0)
-            check(cudaMemcpyAsync(positions_.data(), host_positions_.data(), static_cast<size_t>(3 * system.atom_count) * sizeof(double), cudaMemcpyHostToDevice, stream_),
-                  "copying positions");
-        SystemView on_device = system;
-        on_device.positions = positions_.data();
-        neighbors_.update(on_device, static_cast<cudaStream_t>(stream_));
+    void update_first_features(const SystemView& system) {
+        first_.update(*weights_, options_.head, system, first_layout_, plans_.front()->sender_layout, stream_);
+    }
+
+    void take_positions(const SystemView& system, bool is_host) {
+        const int64_t count = 3 * system.atom_count;
+        if (is_host)
+            std::copy_n(system.positions, count, host_positions_.data());
+        else if (count > 0)
+            check(cudaMemcpyAsync(positions_.data(), system.positions, static_cast<size_t>(count) * sizeof(double), cudaMemcpyDeviceToDevice, stream_), "copying positions");
+    }
+    void upload_positions() {
+        const int64_t count = 3 * atoms_.atom_count();
+        if (count > 0) check(cudaMemcpyAsync(positions_.data(), host_positions_.data(), static_cast<size_t>(count) * sizeof(double), cudaMemcpyHostToDevice, stream_), "copying positions");
+    }
+
+    // Takes the edges of the neighbour list, for which room is made.
+    void use_neighbors(StepSize& size) {
         const GpuEdges<double>& found = neighbors_.edges();
-        const int count = harmonic_count(weights_->max_degree);
-        resize(harmonics_, found.edge_capacity, count, "the edges");
-        edges_ = {static_cast<int32_t>(system.atom_count), found.first, found.sender, found.distance, device_elements_.data(), harmonics_.data(), count};
-        geometry_ = {found.vector, found.reverse, weights_->max_degree};
-        resize(harmonics_gradient_, found.edge_capacity, count, "the edges");
-        resize(distance_gradient_, found.edge_capacity, 1, "the edges");
-        resize(vector_gradient_, found.edge_capacity, 3, "the edges");
-        resize(short_edges_, 1, 1, "the edges");
-        edge_capacity_ = found.edge_capacity;
-        resize(message_scratch_, message_scratch_bytes(system.atom_count, edge_capacity_), 1, "the messages");
-        host_flag_.resize_discard(1);
-        host_energies_.resize_discard(system.atom_count);
-        host_forces_.resize_discard(3 * system.atom_count);
-        host_virials_.resize_discard(9 * system.atom_count);
-        host_virial_.resize_discard(9);
+        size.edges = found.edge_capacity;
+        reserve_step(size);
+        set_edges(found.edge_capacity, found.first, found.sender, found.distance, {found.vector, found.reverse, weights_->max_degree});
     }
-
-    // Growing moves memory, which voids a captured graph.
-    template <class T>
-    void resize(DeviceBuffer<T>& buffer, int64_t rows, int64_t size, const char* purpose = "the features of the atoms") {
-        if (rows * size > buffer.capacity()) ++growth_count_;
-        buffer.resize_discard(rows * size, purpose);
+    void set_edges(int64_t capacity, const int64_t* first, const int32_t* sender, const double* distance, const EdgeGeometry& geometry) {
+        edge_capacity_ = capacity;
+        edges_ = {static_cast<int32_t>(atoms_.atom_count()), first, sender, distance, atoms_.elements(), harmonics_.data(), harmonic_count(weights_->max_degree)};
+        geometry_ = geometry;
     }
     int64_t atom_count() const { return edges_.atom_count; }
 
@@ -332,40 +505,17 @@ private:
         return {buffer.data(), size, nullptr};
     }
     RowsView<const Real> sender_rows(size_t layer) const {
-        return {layers_[layer]->senders.data(), plans_[layer]->sender_layout.size, layer == 0 ? device_elements_.data() : nullptr};
+        const int size = plans_[layer]->sender_layout.size;
+        if (layer == 0) return {first_.senders().data(), size, atoms_.elements()};
+        return rows(layers_[layer]->senders, size);
     }
     RowsView<const Real> features_below(size_t layer) const {
-        if (layer == 0) return {first_features_.data(), first_layout_.size, device_elements_.data()};
+        if (layer == 0) return {first_.features().data(), first_layout_.size, atoms_.elements()};
         return rows(layers_[layer - 1]->features, plans_[layer - 1]->features_layout.size);
     }
     RowsView<Real> gradient_below(size_t layer) { return rows_to(layers_[layer - 1]->features_gradient, plans_[layer - 1]->features_layout.size); }
 
     // ---- forward ----
-
-    // All atoms of an element are alike; done on the host, where charge and spin do not change for most models.
-    void compute_first_features(const SystemView& system) {
-        if (has_first_features_ && (!weights_->joint_embedding || (system.total_charge == charge_ && system.spin_multiplicity == spin_))) return;
-        has_first_features_ = false;
-        std::vector<int> elements(static_cast<size_t>(weights_->element_count()));
-        for (size_t z = 0; z < elements.size(); ++z) elements[z] = static_cast<int>(z);
-        reference::compute_embedding(*weights_, system, elements, embedding_);
-        const Linear& up = weights_->layers.front().interaction.up;
-        const cpu::RowLayout& sender_layout = plans_.front()->sender_layout;
-        const auto channels = static_cast<size_t>(weights_->channel_count);
-        std::vector<Real> features(elements.size() * static_cast<size_t>(first_layout_.size), Real(0)), senders(elements.size() * static_cast<size_t>(sender_layout.size));
-        std::vector<double> plain(static_cast<size_t>(up.out.dimension()));
-        for (size_t z = 0; z < elements.size(); ++z) {
-            const double* own = embedding_.data() + z * channels;
-            for (size_t u = 0; u < channels; ++u) features[z * static_cast<size_t>(first_layout_.size) + u] = static_cast<Real>(own[u]);
-            reference::compute_linear(up, static_cast<int>(z), own, plain.data());
-            cpu::to_rows(up.out, sender_layout, plain.data(), senders.data() + z * static_cast<size_t>(sender_layout.size));
-        }
-        first_features_.upload(features.data(), static_cast<int64_t>(features.size()), "the model", stream_);
-        layers_.front()->senders.upload(senders.data(), static_cast<int64_t>(senders.size()), "the model", stream_);
-        charge_ = system.total_charge;
-        spin_ = system.spin_multiplicity;
-        has_first_features_ = true;
-    }
 
     void compute_layer(size_t index) {
         DeviceLayer<Real>& layer = *layers_[index];
@@ -439,37 +589,26 @@ private:
     static const DeviceBuffer<Real>& contraction_input(const DeviceLayer<Real>& layer) { return layer.gate || layer.message_skip ? layer.contracted_in : layer.scaled; }
 
     void compute_energies() {
-        resize(energies_, atom_count(), 1);
-        compute_repulsion(edges_, repulsion_, energies_.data(), stream_);
+        double* energies = results_.energies.data();
+        compute_repulsion(edges_, repulsion_, energies, stream_);
         for (size_t i = 0; i < readouts_.size(); ++i)
-            readouts_[i]->compute(atom_count(), layers_[static_cast<size_t>(weights_->readouts[i].layer)]->features.data(), energies_.data(), stream_);
+            readouts_[i]->compute(atom_count(), layers_[static_cast<size_t>(weights_->readouts[i].layer)]->features.data(), energies, stream_);
+        finish_energies(atom_count(), energy_view(), energies, stream_);
+    }
+    EnergyView energy_view() const {
+        const auto head = static_cast<size_t>(options_.head);
+        return {atoms_.elements(), first_.energies(), weights_->scale[head], weights_->shift[head]};
     }
 
-    void write_energies(const Outputs& outputs) {
-        double sum = 0;
-        for (int32_t element : elements_)
-            sum += reference::embedding_energy(*weights_, options_.head, element, embedding_.data() + static_cast<size_t>(element) * static_cast<size_t>(weights_->channel_count));
-        for (size_t atom = 0; atom < elements_.size(); ++atom) {
-            const double energy = reference::atom_energy(*weights_, options_.head, elements_[atom], host_energies_.data()[atom]);
-            if (outputs.atom_energies) outputs.atom_energies[atom] = energy;
-            sum += energy;
-        }
-        if (outputs.energy) *outputs.energy = sum;
-    }
-
-    void write_descriptors(const Outputs& outputs) {
-        if (!outputs.descriptors) return;
+    void compute_descriptors() {
         const int width = weights_->descriptor_count();
         int column = 0;
         for (const auto& layer : layers_) {
             const cpu::RowLayout& layout = layer->plan.features_layout;
-            std::vector<Real> features(static_cast<size_t>(atom_count() * layout.size));
-            layer->features.download(features.data(), static_cast<int64_t>(features.size()), stream_);
-            check(cudaStreamSynchronize(stream_), "the descriptors");
             for (size_t b = 0; b < layout.blocks.size(); ++b) {
                 if (!layer->plan.layer.linear.out[static_cast<int>(b)].irrep.is_scalar()) continue;
-                for (int64_t atom = 0; atom < atom_count(); ++atom)
-                    std::copy_n(features.data() + atom * layout.size + layout.blocks[b].offset, layout.blocks[b].copies, outputs.descriptors + atom * width + column);
+                copy_columns(atom_count(), layout.blocks[b].copies, layer->features.data() + layout.blocks[b].offset, layout.size, results_.descriptors.data() + column, width,
+                             stream_);
                 column += layout.blocks[b].copies;
             }
         }
@@ -547,32 +686,17 @@ private:
         if (index > 0) layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true, stream_);
     }
 
-    typename FusedMessages<Real>::Scratch message_scratch() const { return {message_scratch_.data(), message_scratch_.size(), edge_capacity_}; }
-    // Room for the edges of fused messages, all at once or, in larger systems, a chunk at a time.
-    int64_t message_scratch_bytes(int64_t atoms, int64_t edge_capacity) const {
-        constexpr int64_t kLeast = 512 << 20, kForEachAtom = 32 << 10;
-        int64_t bytes_per_edge = 0;
-        for (const auto& layer : layers_)
-            if (layer->fused) bytes_per_edge = std::max(bytes_per_edge, layer->fused->scratch_bytes_per_edge(true));
-        return std::min(bytes_per_edge * (edge_capacity + kEdgesPerTile), std::max(kLeast, kForEachAtom * atoms));
-    }
-
-    void compute_forces() {
+    void compute_forces(const Wanted& wanted) {
         reverse_edges(edges_, geometry_, {harmonics_gradient_.data(), distance_gradient_.data()}, repulsion_, vector_gradient_.data(), stream_);
-        resize(forces_, atom_count(), 3);
-        resize(virials_, atom_count(), 9);
-        resize(virial_, 1, 9);
-        gather_forces(edges_, geometry_, vector_gradient_.data(), forces_.data(), virials_.data(), stream_);
-        sum_virials(virials_.data(), atom_count(), virial_.data(), stream_);
-        forces_.download(host_forces_.data(), 3 * atom_count(), stream_);
-        virials_.download(host_virials_.data(), 9 * atom_count(), stream_);
-        virial_.download(host_virial_.data(), 9, stream_);
+        gather_forces(edges_, geometry_, vector_gradient_.data(), wanted.forces ? results_.forces.data() : nullptr, wanted.virials() ? results_.virials.data() : nullptr,
+                      stream_);
     }
 
     std::shared_ptr<const Weights> weights_;
     CudaOptions options_;
     std::optional<CurrentDevice> current_;  // first and last of the members, while they are made and given back
-    Stream stream_;
+    mlff::cuda::Stream stream_;
+    mlff::cuda::StreamOrder order_;
     GpuNeighborList<double> neighbors_;
     cpu::RowLayout first_layout_;
     std::vector<std::unique_ptr<cpu::LayerPlan<Real>>> plans_;
@@ -581,33 +705,29 @@ private:
     RepulsionView repulsion_;
     DeviceBuffer<double> radii_, atomic_numbers_;
 
-    bool is_sorted_ = false;
-    std::vector<int32_t> elements_;  // [atom]
-    std::vector<int> elements_present_;
-    DeviceBuffer<int32_t> order_, device_elements_;
-    DeviceBuffer<Tile> tiles_buffer_;
+    AtomSet atoms_;
     TilesView tiles_;
+    std::vector<int> elements_present_;
+    ElementSet element_set_;
+    std::unordered_set<ElementSet> prepared_;
+    DeviceBuffer<double> positions_;
+    mlff::cuda::PinnedBuffer<double> host_positions_;
 
+    UploadedEdges uploaded_;  // of joined systems
     EdgesView<Real> edges_;
     EdgeGeometry geometry_;
-    DeviceBuffer<double> positions_, distance_gradient_, vector_gradient_;
+    DeviceBuffer<double> distance_gradient_, vector_gradient_;
     DeviceBuffer<Real> harmonics_, harmonics_gradient_;
     DeviceBuffer<unsigned char> message_scratch_;
-    int64_t edge_capacity_ = 0;
-    DeviceBuffer<int> short_edges_;
-    mlff::cuda::PinnedBuffer<int> host_flag_;
-    mlff::cuda::PinnedBuffer<double> host_positions_, host_energies_, host_forces_, host_virials_, host_virial_;
+    int64_t edge_capacity_ = 0, total_memory_ = 0;
 
-    std::vector<double> embedding_;  // [element][channel_count]
-    DeviceBuffer<Real> first_features_;  // [element][first_layout_.size]
+    FirstFeatures<Real> first_;
     DeviceBuffer<Real> sums_, moments_, contracted_, work_, more_work_, gated_, senders_gradient_, densities_gradient_;
-    DeviceBuffer<double> energies_, forces_, virials_, virial_;
-    bool has_first_features_ = false;
-    double charge_ = 0, spin_ = 0;  // that they were made for
 
-    int64_t atoms_version_ = 0, growth_count_ = 0;
-    StepKey last_key_, graph_key_;
-    std::optional<Graph> graph_;
+    StepResults results_;
+    StepSize pending_;                  // of the call, edges not yet known
+    std::optional<StepSize> reserved_;  // what there is room for
+    StepGraphs<StepKey> graphs_;
 };
 
 }  // namespace

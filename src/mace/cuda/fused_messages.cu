@@ -15,7 +15,7 @@ using mlff::cuda::launch;
 using mlff::cuda::LaunchShape;
 
 constexpr unsigned kAllLanes = 0xffffffffu;
-constexpr int kUnrolledSteps = 4;  // of products; their number is a multiple
+constexpr int kSteps = 4;  // of products: at most 64 functions
 constexpr int most_warps(int components) { return components <= 3 ? 12 : 8; }  // of a block: 168 or 255 registers for each thread
 
 constexpr int rounded_up(int count, int to) { return (count + to - 1) / to * to; }
@@ -101,12 +101,13 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(typename FusedMe
     const bool is_edge = edge < edge_count;
     cpu::SplinePoint<Real> point;
     if (is_edge) {
-        const int64_t receiver = atom_ending_after(edges.first, edges.atom_count, edge);
-        const int table = edges.elements[receiver] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
+        int table = 0;
+        if (view.receiver_stride + view.sender_stride > 0)
+            table = edges.elements[atom_ending_after(edges.first, edges.atom_count, edge)] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
         point = view.tables[table].at(edges.distance[edge]);
     }
     constexpr int kPlanes = RadialProduct<Real>::kFunctionPlanes;
-    for (int step = 0; step < view.step_count; ++step) {
+    for (int step = 0; step < kSteps; ++step) {
         const int column = step * kFunctionsPerStep + lane % 4 * 4;
         Real values[4] = {}, slopes[4] = {};
         if (is_edge && column < view.function_count) {
@@ -126,18 +127,21 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(typename FusedMe
             values[i] *= view.function_scale;
             slopes[i] *= view.function_scale;
         }
-        const int64_t at = ((tile * view.step_count + step) * kPlanes) * 32 + lane;
+        const int64_t at = ((tile * kSteps + step) * kPlanes) * 32 + lane;
         RadialProduct<Real>::store_functions(values, view.functions + at);
         if (kWithSlopes) RadialProduct<Real>::store_functions(slopes, view.function_slopes + at);
     }
-    for (int i = lane; i < kEdgesPerTile * view.share_stride; i += 32) {
-        const int e = i / view.share_stride, share = i % view.share_stride;
-        Real sum = 0;
-        if (first_edge + e < edge_count) {
-            const Real* harmonics = edges.harmonics + (first_edge + e) * edges.harmonic_count;
-            for (int t = view.first_share_term[share]; t < view.first_share_term[share + 1]; ++t) sum += view.share_terms[t].value * harmonics[view.share_terms[t].index];
+    const Real* harmonics = edges.harmonics + first_edge * edges.harmonic_count;
+    for (int share = lane; share < view.share_stride; share += 32) {
+        Real sums[kEdgesPerTile] = {};
+        for (int t = view.first_share_term[share]; t < view.first_share_term[share + 1]; ++t) {
+            const auto term = view.share_terms[t];
+#pragma unroll
+            for (int e = 0; e < kEdgesPerTile; ++e)
+                if (first_edge + e < edge_count) sums[e] += term.value * harmonics[e * edges.harmonic_count + term.index];
         }
-        view.shares[(tile * kEdgesPerTile + e) * view.share_stride + share] = sum;
+#pragma unroll
+        for (int e = 0; e < kEdgesPerTile; ++e) view.shares[(tile * kEdgesPerTile + e) * view.share_stride + share] = sums[e];
     }
 }
 
@@ -164,6 +168,7 @@ struct Worker {
     int slice;
     int channel;  // the first of this lane, also where the path has fewer: its weights are zero there, and nothing is stored
     int32_t first_atom, first_item, item_stride;
+    uint32_t atom_count;  // in the chunk; items are all atoms for one pass or group, then for the next, so that each warp gets its part of the heavy ones
     int64_t item_count;
 };
 
@@ -174,7 +179,7 @@ __device__ __forceinline__ uint4* shared_memory() {
 }
 template <class Real>
 __device__ __forceinline__ int shared_weights_size(const typename FusedMessages<Real>::View& view) {
-    return view.path_count * view.step_count * RadialProduct<Real>::kWeightPlanes * 32;
+    return view.path_count * kSteps * RadialProduct<Real>::kWeightPlanes * 32;
 }
 
 template <class Real>
@@ -189,14 +194,15 @@ __device__ Worker<Real> start_work(const typename FusedMessages<Real>::View& vie
     __syncthreads();
     worker.channel = worker.slice * kChannelsPerSlice + lane / 4 * 4;
     worker.first_atom = static_cast<int32_t>(atoms.begin);
+    worker.atom_count = static_cast<uint32_t>(atoms.end - atoms.begin);
     worker.item_count = (atoms.end - atoms.begin) * items_per_atom;
     worker.first_item = static_cast<int32_t>(blockIdx.x) / view.slice_count * warps + warp;
     worker.item_stride = static_cast<int32_t>(gridDim.x) / view.slice_count * warps;
     return worker;
 }
 
-// Radial weights of four channels for two edges of each tile: functions[t] are those of tile t, or values and slopes of one. All loads of four
-// steps are on their way before the first product.
+// Radial weights of four channels for two edges of each tile: functions[t] are those of tile t, or values and slopes of one. All functions
+// are on their way before the first product.
 template <int Tiles, class Real>
 __device__ __forceinline__ void multiply_functions(const typename FusedMessages<Real>::View& view, int path, const uint4* const (&functions)[Tiles],
                                                    Real (&radial)[Tiles][4][2]) {
@@ -205,17 +211,14 @@ __device__ __forceinline__ void multiply_functions(const typename FusedMessages<
     for (int t = 0; t < Tiles; ++t)
 #pragma unroll
         for (int c = 0; c < 4; ++c) radial[t][c][0] = radial[t][c][1] = 0;
-    const uint4* weights = shared_memory() + path * view.step_count * Product::kWeightPlanes * 32 + threadIdx.x % 32;
-#pragma unroll 1
-    for (int first = 0; first < view.step_count; first += kUnrolledSteps) {
-        typename Product::Functions of[kUnrolledSteps][Tiles];
+    const uint4* weights = shared_memory() + path * kSteps * Product::kWeightPlanes * 32 + threadIdx.x % 32;
+    typename Product::Functions of[kSteps][Tiles];
 #pragma unroll
-        for (int s = 0; s < kUnrolledSteps; ++s)
+    for (int s = 0; s < kSteps; ++s)
 #pragma unroll
-            for (int t = 0; t < Tiles; ++t) of[s][t] = Product::load_functions(functions[t] + (first + s) * Product::kFunctionPlanes * 32);
+        for (int t = 0; t < Tiles; ++t) of[s][t] = Product::load_functions(functions[t] + s * Product::kFunctionPlanes * 32);
 #pragma unroll
-        for (int s = 0; s < kUnrolledSteps; ++s) Product::add(weights + (first + s) * Product::kWeightPlanes * 32, of[s], view.is_fast, radial);
-    }
+    for (int s = 0; s < kSteps; ++s) Product::add(weights + s * Product::kWeightPlanes * 32, of[s], view.is_fast, radial);
 }
 
 // An atom's edges in the chunk, counted from its beginning.
@@ -274,7 +277,7 @@ __device__ __forceinline__ void prefetch_tile(const typename FusedMessages<Real>
     const int edge = tile * kEdgesPerTile + e;
     const Real* shares = view.shares + int64_t{edge} * view.share_stride + first_share;
     for (int at = q * kLine; at < share_count; at += 4 * kLine) prefetch(shares + at);
-    const int function_lines = view.step_count * RadialProduct<Real>::kFunctionPlanes * 4;
+    const int function_lines = kSteps * RadialProduct<Real>::kFunctionPlanes * 4;
     for (int line = lane; line < function_lines; line += 32) {
         const int64_t at = int64_t{tile} * function_lines * 8 + line * 8;
         prefetch(view.functions + at);
@@ -329,7 +332,7 @@ __device__ __forceinline__ void sum_pass(const typename FusedMessages<Real>::Vie
             load_features(edges.sender + view.begin, senders, edge + t * kEdgesPerTile, own, pass.in_offset + channel, pass.stride, features[t]);
         const uint4* functions[Tiles];
 #pragma unroll
-        for (int t = 0; t < Tiles; ++t) functions[t] = view.functions + int64_t{tile + t} * view.step_count * RadialProduct<Real>::kFunctionPlanes * 32 + lane;
+        for (int t = 0; t < Tiles; ++t) functions[t] = view.functions + int64_t{tile + t} * kSteps * RadialProduct<Real>::kFunctionPlanes * 32 + lane;
         const auto add_slot = [&]<int S>(std::integral_constant<int, S>) {
             const int path = uniform(pass.paths[S]);
             if (path < 0) return;
@@ -387,8 +390,8 @@ __global__ void __launch_bounds__(32 * most_warps(Most), 1) sum_kernel(typename 
     const Worker<Real> worker = start_work<Real>(view, edges, view.pass_count);
     constexpr int kTiles = sizeof(Real) == 4 ? 2 : 1;
     for (int64_t item = worker.first_item; item < worker.item_count; item += worker.item_stride) {
-        const int64_t atom = worker.first_atom + item / view.pass_count;
-        const auto& pass = view.passes[item % view.pass_count];
+        const int64_t atom = worker.first_atom + item % worker.atom_count;
+        const auto& pass = view.passes[item / worker.atom_count];
         if (worker.slice * kChannelsPerSlice >= uniform(pass.stride)) continue;
         const int components = uniform(pass.in_components), kind = uniform(pass.kind);
         if (components == 1) {
@@ -441,7 +444,7 @@ template <int Components, int Rows, class Real>
 __device__ __forceinline__ void reverse_path(const typename FusedMessages<Real>::View& view, int path, int stride, int tile, const Real* gradient,
                                              const Real (&features)[2][Components][4], Real (&features_gradient)[2][Components][4], Real (&slope)[2], Real* share_gradient) {
     const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
-    const int64_t at = int64_t{tile} * view.step_count * RadialProduct<Real>::kFunctionPlanes * 32 + lane;
+    const int64_t at = int64_t{tile} * kSteps * RadialProduct<Real>::kFunctionPlanes * 32 + lane;
     const uint4* const functions[2] = {view.functions + at, view.function_slopes + at};
     Real both[2][4][2];
     multiply_functions(view, path, functions, both);
@@ -556,8 +559,8 @@ __global__ void __launch_bounds__(32 * most_warps(Most), 1) reverse_kernel(typen
                                                                      const Real* sums_gradient) {
     const Worker<Real> worker = start_work<Real>(view, edges, view.group_count);
     for (int64_t item = worker.first_item; item < worker.item_count; item += worker.item_stride) {
-        const int64_t atom = worker.first_atom + item / view.group_count;
-        const int group = static_cast<int>(item % view.group_count), components = uniform(view.groups[group].in_components);
+        const int64_t atom = worker.first_atom + item % worker.atom_count;
+        const int group = static_cast<int>(item / worker.atom_count), components = uniform(view.groups[group].in_components);
         if (components == 1)
             reverse_group<1, Real>(view, edges, senders, worker, group, atom, sums_gradient);
         else if (Most >= 3 && components == 3)
@@ -595,32 +598,43 @@ __global__ void __launch_bounds__(kBlockThreads) finish_kernel(typename FusedMes
     }
 }
 
-// Launch: a block for each atom. Adds what edges of the chunk that the atom sends have for it.
+// Launch: a block for each atom. Adds what edges of the chunk that the atom sends have for it: their numbers are gathered first, in order.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) gather_kernel(typename FusedMessages<Real>::View view, EdgesView<Real> edges, const int64_t* reverse_edge,
                                                                Real* senders_gradient) {
+    __shared__ int32_t found[kBlockThreads];
+    __shared__ int found_by_warp[kWarps];
     const int64_t atom = blockIdx.x;
-    const int64_t first = edges.first[atom], end = edges.first[atom + 1];
-    constexpr int kAtOnce = 4;  // loads on their way
-    for (int i = 4 * static_cast<int>(threadIdx.x); i < view.sender_size; i += 4 * kBlockThreads) {
-        Real sum[4] = {};
-        for (int64_t e = first; e < end; e += kAtOnce) {
-            Real parts[kAtOnce][4];
-#pragma unroll
-            for (int at = 0; at < kAtOnce; ++at) {
-                const int64_t edge = e + at < end ? __ldg(reverse_edge + e + at) : -1;
-#pragma unroll
-                for (int c = 0; c < 4; ++c) parts[at][c] = 0;
-                if (edge >= view.begin && edge < view.end) load(view.feature_gradients + (edge - view.begin) * view.sender_size + i, parts[at]);
-            }
-#pragma unroll
-            for (int at = 0; at < kAtOnce; ++at)
-#pragma unroll
-                for (int c = 0; c < 4; ++c) sum[c] += parts[at][c];
+    const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+    const int64_t end = edges.first[atom + 1];
+    for (int64_t begin = edges.first[atom]; begin < end; begin += kBlockThreads) {
+        const int64_t edge = begin + thread < end ? reverse_edge[begin + thread] : -1;
+        const bool is_here = edge >= view.begin && edge < view.end;
+        const unsigned here = __ballot_sync(kAllLanes, is_here);
+        __syncthreads();
+        if (lane == 0) found_by_warp[warp] = __popc(here);
+        __syncthreads();
+        int place = __popc(here & ((1u << lane) - 1)), count = 0;
+        for (int w = 0; w < kWarps; ++w) {
+            if (w < warp) place += found_by_warp[w];
+            count += found_by_warp[w];
         }
-        Real* to = senders_gradient + atom * view.sender_size + i;
+        if (is_here) found[place] = static_cast<int32_t>(edge - view.begin);
+        __syncthreads();
+        if (count == 0) continue;
+        for (int i = 4 * thread; i < view.sender_size; i += 4 * kBlockThreads) {
+            Real sum[4] = {};
+#pragma unroll 4
+            for (int f = 0; f < count; ++f) {
+                Real part[4];
+                load(view.feature_gradients + int64_t{found[f]} * view.sender_size + i, part);
 #pragma unroll
-        for (int c = 0; c < 4; ++c) to[c] += sum[c];
+                for (int c = 0; c < 4; ++c) sum[c] += part[c];
+            }
+            Real* to = senders_gradient + atom * view.sender_size + i;
+#pragma unroll
+            for (int c = 0; c < 4; ++c) to[c] += sum[c];
+        }
     }
 }
 
@@ -659,13 +673,13 @@ void plan_passes(typename FusedMessages<Real>::Pass block, std::vector<std::pair
     }
 }
 
-int step_count_of(const Interaction& interaction) {
+int function_count_of(const Interaction& interaction) {
     const cpu::RadialColumns columns = cpu::columns_of_hidden(interaction);
-    return rounded_up(columns.hidden_count + (columns.has_constant ? 1 : 0), kUnrolledSteps * kFunctionsPerStep) / kFunctionsPerStep;
+    return columns.hidden_count + (columns.has_constant ? 1 : 0);
 }
 template <class Real>
-size_t weight_bytes_of(size_t path_count, int step_count) {
-    return path_count * static_cast<size_t>(step_count * RadialProduct<Real>::kWeightPlanes * 32) * sizeof(uint4);
+size_t weight_bytes_of(size_t path_count) {
+    return path_count * static_cast<size_t>(kSteps * RadialProduct<Real>::kWeightPlanes * 32) * sizeof(uint4);
 }
 
 }  // namespace
@@ -673,6 +687,7 @@ size_t weight_bytes_of(size_t path_count, int step_count) {
 template <class Real>
 bool FusedMessages<Real>::can_run(const Interaction& interaction, size_t most_shared) {
     if (!cpu::ends_in_linear_layer(interaction.radial_network) || interaction.edge_input == Interaction::EdgeInput::features) return false;
+    if (function_count_of(interaction) > kSteps * kFunctionsPerStep) return false;
     std::vector<int> shares(interaction.convolution.in.blocks().size());
     for (const Convolution::Path& path : interaction.convolution.paths) {
         const int in = interaction.convolution.in[path.in_block].irrep.dimension(), out = interaction.convolution.out[path.out_block].irrep.dimension();
@@ -680,7 +695,7 @@ bool FusedMessages<Real>::can_run(const Interaction& interaction, size_t most_sh
         shares[static_cast<size_t>(path.in_block)] += padded_shares(in, out);
     }
     if (shares.empty()) return false;
-    const size_t weights = weight_bytes_of<Real>(interaction.convolution.paths.size(), step_count_of(interaction));
+    const size_t weights = weight_bytes_of<Real>(interaction.convolution.paths.size());
     constexpr size_t kFixed = 1024;  // of every block: what the system and the kernel take for themselves
     const auto scratch = static_cast<size_t>(kEdgesPerTile * *std::max_element(shares.begin(), shares.end())) * sizeof(Real);
     return weights + 4 * scratch + kFixed <= most_shared;  // four warps at least
@@ -693,7 +708,6 @@ FusedMessages<Real>::FusedMessages(const cpu::LayerPlan<Real>& plan, int harmoni
     check(cudaGetDevice(&device), "asking for the device");
     check(cudaDeviceGetAttribute(&multiprocessor_count_, cudaDevAttrMultiProcessorCount, device), "asking for the device");
     const Interaction& interaction = plan.layer.interaction;
-    step_count_ = step_count_of(interaction);
     std::vector<Pass> passes;
     int most_channels = 0;
     for (size_t block = 0; block < plan.sender_layout.blocks.size(); ++block) {
@@ -741,7 +755,7 @@ FusedMessages<Real>::FusedMessages(const cpu::LayerPlan<Real>& plan, int harmoni
     uint4* to = weights.data();
     for (int slice = 0; slice < slice_count_; ++slice)
         for (int path = 0; path < static_cast<int>(host_paths_.size()); ++path)
-            for (int step = 0; step < step_count_; ++step, to += kPlanes * 32)
+            for (int step = 0; step < kSteps; ++step, to += kPlanes * 32)
                 for (int lane = 0; lane < 32; ++lane) {
                     Real numbers[4][4];
                     for (int i = 0; i < 4; ++i)
@@ -804,7 +818,7 @@ void FusedMessages<Real>::prepare(cudaStream_t stream) {
 
 template <class Real>
 size_t FusedMessages<Real>::weight_bytes() const {
-    return weight_bytes_of<Real>(host_paths_.size(), step_count_);
+    return weight_bytes_of<Real>(host_paths_.size());
 }
 
 template <class Real>
@@ -823,7 +837,7 @@ size_t FusedMessages<Real>::shared_bytes(bool is_reverse) const {
 
 template <class Real>
 int64_t FusedMessages<Real>::scratch_bytes_per_edge(bool is_reverse) const {
-    const int64_t functions = int64_t{step_count_} * RadialProduct<Real>::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4)) / kEdgesPerTile;
+    const int64_t functions = int64_t{kSteps} * RadialProduct<Real>::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4)) / kEdgesPerTile;
     const int64_t shares = share_stride_ * static_cast<int64_t>(sizeof(Real));
     if (!is_reverse) return functions + shares;
     const int64_t partials = int64_t{slice_count_} * static_cast<int64_t>(host_groups_.size()) * rounded_up(harmonic_count_ + 1, 4) * static_cast<int64_t>(sizeof(Real));
@@ -841,7 +855,6 @@ typename FusedMessages<Real>::View FusedMessages<Real>::view() const {
     view.pass_count = pass_count_;
     view.group_count = static_cast<int>(host_groups_.size());
     view.slice_count = slice_count_;
-    view.step_count = step_count_;
     view.share_stride = share_stride_;
     view.most_group_shares = most_group_shares_;
     view.first_share_term = first_share_term_.data();
@@ -856,7 +869,7 @@ typename FusedMessages<Real>::View FusedMessages<Real>::view() const {
     view.sender_size = plan_.sender_layout.size;
     view.function_scale = static_cast<Real>(function_scale_);
     view.is_fast = is_fast_;
-    view.function_count = cpu::padded(plan_.columns.hidden_count + (plan_.columns.has_constant ? 1 : 0));
+    view.function_count = cpu::padded(function_count_of(plan_.layer.interaction));
     view.partial_stride = rounded_up(harmonic_count_ + 1, 4);
     return view;
 }
@@ -873,7 +886,7 @@ void FusedMessages<Real>::for_each_chunk(const Scratch& scratch, bool is_reverse
     View chunk = view();
     unsigned char* at = scratch.first;
     const auto take = [&](int64_t bytes) { return std::exchange(at, at + bytes); };
-    const int64_t function_bytes = size / kEdgesPerTile * step_count_ * RadialProduct<Real>::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4));
+    const int64_t function_bytes = size / kEdgesPerTile * kSteps * RadialProduct<Real>::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4));
     chunk.functions = reinterpret_cast<uint4*>(take(function_bytes));
     if (is_reverse) chunk.function_slopes = reinterpret_cast<uint4*>(take(function_bytes));
     chunk.shares = reinterpret_cast<Real*>(take(size * share_stride_ * static_cast<int64_t>(sizeof(Real))));

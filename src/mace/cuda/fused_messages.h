@@ -66,7 +66,7 @@ public:
         const Pass* passes = nullptr;
         const Group* groups = nullptr;
         const uint4* weights = nullptr;  // [slice][path][step][plane][lane]
-        int path_count = 0, pass_count = 0, group_count = 0, slice_count = 0, step_count = 0;
+        int path_count = 0, pass_count = 0, group_count = 0, slice_count = 0;
         int share_stride = 0, most_group_shares = 0;
         const int32_t* first_share_term = nullptr;  // [share_stride + 1]
         const Term* share_terms = nullptr;
@@ -107,7 +107,7 @@ private:
     // Powers of two that keep both halves of a number within half precision. That of functions is the same for all tables, present or not, as
     // long as they are not much larger than a network's outputs are.
     double weight_scale_ = 1, function_scale_ = sizeof(Real) == 4 ? 16 : 1;
-    int slice_count_ = 0, step_count_ = 0, share_stride_ = 0, most_group_shares_ = 0;
+    int slice_count_ = 0, share_stride_ = 0, most_group_shares_ = 0;
     std::vector<int> path_order_;  // paths by block of features, as all arrays have them
     std::vector<Path> host_paths_;
     std::vector<Group> host_groups_;

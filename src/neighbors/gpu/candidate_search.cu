@@ -131,7 +131,8 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 }  // namespace
 
-void CandidateSearch::find(const SortedSites& sites, bool half, bool want_reverse, cudaStream_t stream) {
+void CandidateSearch::find(const SortedSites& sites, bool half, bool want_reverse, const std::function<void(int64_t)>& admit,
+                           cudaStream_t stream) {
     const int64_t atoms = sites.atom_count();
     make_stencil(sites.grid(), stencil_);
     const auto rows = static_cast<int64_t>(stencil_.size());
@@ -155,10 +156,11 @@ void CandidateSearch::find(const SortedSites& sites, bool half, bool want_revers
     check(cudaMemsetAsync(count_.data() + atoms, 0, sizeof(int32_t), stream), "clearing a count");
     launch_search<false>(view, count_.data(), nullptr, nullptr, stream);
     scan_.run(count_.data(), atoms + 1, first_.data(), stream);
-    candidates_.resize_discard(total_.read(first_.data() + atoms, stream), "candidate neighbours");
+    const int64_t total = total_.read(first_.data() + atoms, stream);
+    admit(total);
+    for_each_array(want_reverse, [&](auto& array, int64_t width) { array.resize_discard(width * total, "candidate neighbours"); });
     launch_search<true>(view, nullptr, first_.data(), candidates_.data(), stream);
     if (!want_reverse) return;
-    reverse_.resize_discard(candidates_.size(), "candidate neighbours");
     launch("finding reverse edges", find_reverse, Team<kThreadsForReverse>::blocks(atoms), kBlockThreads, stream, view,
            first_.data(), candidates_.data(), reverse_.data());
 }

@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "device/device_buffer.h"
@@ -21,8 +22,9 @@ struct Candidate {
 
 class CandidateSearch {
 public:
-    // By count, scan and fill. `half` and `want_reverse` as in NeighborOptions. Waits for the stream once.
-    void find(const SortedSites& sites, bool half, bool want_reverse, cudaStream_t stream);
+    // By count, scan and fill. `half` and `want_reverse` as in NeighborOptions. `admit` is called with the number of candidates before there is
+    // memory for them. Waits for the stream once.
+    void find(const SortedSites& sites, bool half, bool want_reverse, const std::function<void(int64_t)>& admit, cudaStream_t stream);
 
     int64_t total() const { return candidates_.size(); }
     const int64_t* first() const { return first_.data(); }              // [sorted atom + 1]
@@ -30,6 +32,13 @@ public:
     // [candidate]: which of the sender's candidates is the same pair. Every pair within the reach has one; of those barely
     // beyond, rounding may have left out an end, which gives -1.
     const int32_t* reverse() const { return reverse_.data(); }
+
+    // visit(buffer, numbers for each candidate)
+    template <class Visit>
+    void for_each_array(bool want_reverse, const Visit& visit) {
+        visit(candidates_, 1);
+        if (want_reverse) visit(reverse_, 1);
+    }
 
 private:
     std::vector<StencilRow> stencil_;

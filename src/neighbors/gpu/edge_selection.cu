@@ -26,10 +26,10 @@ struct MovedSites {
     }
 };
 
+// Whether the candidates hold all pairs within the cutoff.
 template <class Real>
-__device__ void write_report(const Selection<Real>& selection) {
-    const bool exact = selection.displacements[kMostReductionBlocks].allow_reuse(selection.skin);
-    *selection.report = {selection.first[selection.atom_count], exact ? 0 : 1};
+__device__ bool is_exact(const Selection<Real>& selection) {
+    return selection.displacements[kMostReductionBlocks].allow_reuse(selection.skin);
 }
 
 struct MeasuredPair {
@@ -60,13 +60,18 @@ __device__ void write_edge(const Selection<Real>& selection, int64_t edge, const
 }
 
 // Launch: one team for each sorted atom. The first pass counts the candidates within the cutoff, the second writes them
-// from first[atom] on.
+// from first[atom] on. Where a search is needed there are no edges: whoever is next in the stream has nothing to do in vain.
 template <bool kFill, class Real>
 __global__ void __launch_bounds__(kBlockThreads) select_around(Selection<Real> selection) {
-    if (kFill && thread_index() == 0) write_report(selection);
+    const bool exact = is_exact(selection);
+    if (kFill && thread_index() == 0) *selection.report = {selection.first[selection.atom_count], exact ? 0 : 1};
     const SelectionTeam team;
     const int64_t receiver = team.atom();
     if (receiver >= selection.atom_count) return;
+    if (!exact) {
+        if (!kFill && team.rank() == 0) selection.count[selection.sites[receiver].atom] = 0;
+        return;
+    }
     const double cutoff_squared = selection.cutoff * selection.cutoff;
     const Site at = selection.sites[receiver];
     const int64_t first = kFill ? selection.first[at.atom] : 0;
@@ -95,13 +100,13 @@ __global__ void __launch_bounds__(kBlockThreads) select_around(Selection<Real> s
 }
 
 // Launch: one team for each sorted atom. An edge and its reverse are candidates of each other, and both within the cutoff
-// or both beyond, because the vectors of both are exactly opposite. Only in a step that does not count, because atoms
-// have moved too far, an edge may be without reverse; it then names itself, which is safe to read.
+// or both beyond, because the vectors of both are exactly opposite. An edge without reverse names itself, which is safe to
+// read.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) write_reverse(Selection<Real> selection) {
     const SelectionTeam team;
     const int64_t receiver = team.atom();
-    if (receiver >= selection.atom_count) return;
+    if (receiver >= selection.atom_count || !is_exact(selection)) return;
     const int64_t first = selection.first[selection.sites[receiver].atom];
     const int64_t end = selection.candidate_first[receiver + 1];
     for (int64_t index = selection.candidate_first[receiver] + team.rank(); index < end; index += kTeamThreads) {

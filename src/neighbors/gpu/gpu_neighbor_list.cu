@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "neighbors/gpu/gpu_neighbor_list.h"
 
+#include <type_traits>
+#include <utility>
+
 #include "core/error.h"
 #include "device/cuda_check.h"
 #include "device/device_buffer.h"
@@ -29,9 +32,23 @@ struct GpuNeighborList<Real>::State {
     void search(const SystemView& system, cudaStream_t stream);
     void find_candidates(const SystemView& system, cudaStream_t stream);
     void resize_edges(int64_t atom_count, cudaStream_t stream);
+    GpuNeighborMemory memory_for(int64_t candidate_count);
     void describe_edges();
 
+    // visit(buffer, numbers for each candidate)
+    template <class Visit>
+    void for_each_edge_array(const Visit& visit) {
+        visit(sender, 1);
+        if (options.want_shifts) visit(shift, 3);
+        if (options.want_vectors) visit(vector, 3);
+        if (options.want_distances) visit(distance, 1);
+        if (!options.want_reverse) return;
+        visit(reverse, 1);
+        visit(edge_of_candidate, 1);
+    }
+
     NeighborOptions options;
+    std::function<void(int64_t, const GpuNeighborMemory&)> admit;
     GpuEdges<Real> edges;
     GpuNeighborReport report;  // of the last update
     bool was_reused = false;
@@ -107,7 +124,10 @@ void GpuNeighborList<Real>::State::search(const SystemView& system, cudaStream_t
 template <class Real>
 void GpuNeighborList<Real>::State::find_candidates(const SystemView& system, cudaStream_t stream) {
     sites.build(system, options.cutoff + options.skin, stream);
-    candidates.find(sites, options.half, options.want_reverse, stream);
+    const auto admit_count = [&](int64_t count) {
+        if (admit) admit(count, memory_for(count));
+    };
+    candidates.find(sites, options.half, options.want_reverse, admit_count, stream);
     if (!(options.skin > 0)) return;
     searched_positions.resize_discard(3 * system.atom_count, "positions");
     check(cudaMemcpyAsync(searched_positions.data(), system.positions,
@@ -122,13 +142,21 @@ void GpuNeighborList<Real>::State::resize_edges(int64_t atom_count, cudaStream_t
     first.resize_discard(atom_count + 1, kPurpose);
     count.resize_discard(atom_count + 1, kPurpose);
     check(cudaMemsetAsync(count.data() + atom_count, 0, sizeof(int32_t), stream), "clearing a count");
-    sender.resize_discard(capacity, kPurpose);
-    if (options.want_shifts) shift.resize_discard(3 * capacity, kPurpose);
-    if (options.want_vectors) vector.resize_discard(3 * capacity, kPurpose);
-    if (options.want_distances) distance.resize_discard(capacity, kPurpose);
-    if (!options.want_reverse) return;
-    reverse.resize_discard(capacity, kPurpose);
-    edge_of_candidate.resize_discard(capacity, kPurpose);
+    for_each_edge_array([&](auto& array, int64_t width) { array.resize_discard(width * capacity, kPurpose); });
+}
+
+// Buffers never shrink, and take a little more when they grow.
+template <class Real>
+GpuNeighborMemory GpuNeighborList<Real>::State::memory_for(int64_t candidate_count) {
+    GpuNeighborMemory memory;
+    const auto add = [&](auto& array, int64_t width) {
+        const int64_t count = width * candidate_count, item_bytes = std::remove_reference_t<decltype(array)>::kItemBytes;
+        memory.held_bytes += array.capacity() * item_bytes;
+        memory.needed_bytes += (count > array.capacity() ? count + count / 8 : array.capacity()) * item_bytes;
+    };
+    candidates.for_each_array(options.want_reverse, add);
+    for_each_edge_array(add);
+    return memory;
 }
 
 template <class Real>
@@ -166,12 +194,35 @@ void GpuNeighborList<Real>::update(const SystemView& system, void* stream) {
         state.report = state.host_report.read(state.device_report.data(), cuda_stream);
         state.was_reused = state.report.search_needed == 0;
     }
-    if (!state.was_reused) {
-        state.report = {};
-        state.search(system, cuda_stream);
-        state.report = state.host_report.read(state.device_report.data(), cuda_stream);
-    }
+    if (!state.was_reused) return search(system, stream);
     state.describe_edges();
+}
+
+template <class Real>
+bool GpuNeighborList<Real>::can_reuse(const SystemView& system) const {
+    return state_->may_reuse(system);
+}
+
+template <class Real>
+void GpuNeighborList<Real>::search(const SystemView& system, void* stream) {
+    State& state = *state_;
+    const auto cuda_stream = static_cast<cudaStream_t>(stream);
+    state.edges = {};
+    state.report = {};
+    state.was_reused = false;
+    state.search(system, cuda_stream);
+    state.report = state.host_report.read(state.device_report.data(), cuda_stream);
+    state.describe_edges();
+}
+
+template <class Real>
+void GpuNeighborList<Real>::set_admission(std::function<void(int64_t, const GpuNeighborMemory&)> admit) {
+    state_->admit = std::move(admit);
+}
+
+template <class Real>
+int64_t GpuNeighborList<Real>::held_bytes() const {
+    return state_->memory_for(0).held_bytes;
 }
 
 template <class Real>

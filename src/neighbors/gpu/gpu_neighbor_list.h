@@ -6,13 +6,13 @@
 // memory may have to grow. A step that reuses the candidates does not: `enqueue_reuse` only launches kernels, allocates
 // nothing and can be captured in a CUDA graph together with what uses the edges. Its arrays cannot overflow, because
 // edges are a subset of the candidates, and the arrays have room for all of these (`edge_capacity`). What it cannot do
-// is search: if atoms have moved too far, report->search_needed is 1 and the edges may be incomplete (yet safe to
-// read), so the step does not count. The host looks at the report whenever it likes, after one step or after many,
+// is search: if atoms have moved too far, report->search_needed is 1 and there are no edges, so the step does not count. The host looks at the report whenever it likes, after one step or after many,
 // goes back to the last good state, calls `update`, and replays. A graph has to be captured again when `generation` has
 // changed: an array was moved by growing, or the cell or the number of atoms is another.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "core/system_view.h"
@@ -23,7 +23,7 @@ namespace mlff {
 // What a step found out; on the device, for later kernels of the same stream to read.
 struct GpuNeighborReport {
     int64_t edge_count = 0;
-    int64_t search_needed = 0;  // 1: some pair within the cutoff may be missing
+    int64_t search_needed = 0;  // 1: some pair within the cutoff might be missing, so there are no edges
 };
 
 // Device pointers; null where the array is not wanted. Edges are grouped by receiver as in Edges. `first` and `reverse`
@@ -43,6 +43,12 @@ struct GpuEdges {
     bool operator==(const GpuEdges&) const = default;
 };
 
+// Of the arrays with an entry for each candidate, which are nearly all of a list's memory.
+struct GpuNeighborMemory {
+    int64_t held_bytes = 0;
+    int64_t needed_bytes = 0;
+};
+
 // Real is double or float. Vectors and distances are computed in double precision and rounded once.
 // One thread at a time, always with the same device current. `stream` is a cudaStream_t; null is the default stream. Calls
 // with different streams are for the caller to keep in order.
@@ -59,6 +65,16 @@ public:
     // NeighborList::update throws, Error{memory} if the GPU has too little, Error{device}; the list then is empty and the
     // next update searches afresh.
     void update(const SystemView& system, void* stream);
+
+    // Whether the candidates are those of such a system, so that enqueue_reuse() serves it while its atoms are near enough.
+    bool can_reuse(const SystemView& system) const;
+
+    // update() where it is known already that the candidates cannot be reused.
+    void search(const SystemView& system, void* stream);
+
+    // Called in every search when the number of candidates is known and memory for them is not yet taken; may throw to refuse.
+    void set_admission(std::function<void(int64_t candidate_count, const GpuNeighborMemory&)> admit);
+    int64_t held_bytes() const;  // GpuNeighborMemory
 
     // Enqueues a step that reuses the candidates of the last update, for the same atoms, cell and periodic directions;
     // see above. Throws Error{argument} if there are none: no skin, or the last update failed.

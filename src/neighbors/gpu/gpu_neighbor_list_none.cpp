@@ -27,6 +27,22 @@ void GpuNeighborList<Real>::update(const SystemView&, void*) {
     refuse();
 }
 template <class Real>
+bool GpuNeighborList<Real>::can_reuse(const SystemView&) const {
+    refuse();
+}
+template <class Real>
+void GpuNeighborList<Real>::search(const SystemView&, void*) {
+    refuse();
+}
+template <class Real>
+void GpuNeighborList<Real>::set_admission(std::function<void(int64_t, const GpuNeighborMemory&)>) {
+    refuse();
+}
+template <class Real>
+int64_t GpuNeighborList<Real>::held_bytes() const {
+    refuse();
+}
+template <class Real>
 void GpuNeighborList<Real>::enqueue_reuse(const double*, void*) {
     refuse();
 }

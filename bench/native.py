@@ -30,7 +30,8 @@ class Result(ctypes.Structure):
 
 class Options(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("device", ctypes.c_char_p), ("precision", ctypes.c_int32),
-                ("thread_count", ctypes.c_int32), ("head", ctypes.c_char_p), ("neighbor_skin_angstrom", ctypes.c_double), ("exact_radial", ctypes.c_int32)]
+                ("thread_count", ctypes.c_int32), ("head", ctypes.c_char_p), ("neighbor_skin_angstrom", ctypes.c_double), ("exact_radial", ctypes.c_int32),
+                ("gpu_memory_limit_bytes", ctypes.c_int64)]
 
 
 class Session:

@@ -34,10 +34,11 @@ void launch(const char* doing, void (*kernel)(Parameters...), int64_t blocks, in
 // on other threads may be between this and their launch of the same kernel.
 template <class... Parameters>
 void allow_shared_memory(const char* doing, void (*kernel)(Parameters...), size_t needed_bytes) {
-    constexpr size_t kWithoutAsking = 48 << 10;
-    if (needed_bytes <= kWithoutAsking) return;
+    constexpr size_t kWithoutAsking = 48 << 10;  // together with what the kernel declares itself
+    if (needed_bytes <= kWithoutAsking / 2) return;
     cudaFuncAttributes attributes{};
     check(cudaFuncGetAttributes(&attributes, kernel), doing);
+    if (needed_bytes + attributes.sharedSizeBytes <= kWithoutAsking) return;
     if (static_cast<size_t>(attributes.maxDynamicSharedSizeBytes) >= needed_bytes) return;
     int device = 0, most = 0;
     check(cudaGetDevice(&device), doing);

@@ -16,13 +16,20 @@ using mlff::cuda::LaunchShape;
 
 constexpr unsigned kAllLanes = 0xffffffffu;
 constexpr int kSteps = 4;  // of products: at most 64 functions
-constexpr int most_warps(int components) { return components <= 3 ? 12 : 8; }  // of a block: 168 or 255 registers for each thread
+// Warps of a block: 128 or 168 registers for each thread. These kernels wait for memory most of the time, and more warps wait for less.
+constexpr int most_warps(int components) { return components <= 3 ? 16 : 12; }
 
 constexpr int rounded_up(int count, int to) { return (count + to - 1) / to * to; }
 
-// Shares of a path are [a][row], with rows that begin at multiples of 16 bytes, or where there is one row only, [a].
+// Shares of a path are [a][row], with rows that begin at multiples of 16 bytes, or where there is one row only, [a]. Of a tile of edges, the first
+// 16 bytes of all edges lie together, then the next: what a warp loads at once is one line.
 constexpr int share_row(int rows) { return rows == 1 ? 1 : rounded_up(rows, 4); }
 constexpr int padded_shares(int components, int rows) { return rounded_up(components * share_row(rows), 4); }
+template <class Real>
+__device__ __forceinline__ int share_place(int share) {  // of the first edge of a tile
+    constexpr int kEach = 16 / sizeof(Real);
+    return share / kEach * kEach * kEdgesPerTile + share % kEach;
+}
 
 // Numbers next to each other, 16 bytes at a time.
 template <int Count>
@@ -141,7 +148,7 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(typename FusedMe
                 if (first_edge + e < edge_count) sums[e] += term.value * harmonics[e * edges.harmonic_count + term.index];
         }
 #pragma unroll
-        for (int e = 0; e < kEdgesPerTile; ++e) view.shares[(tile * kEdgesPerTile + e) * view.share_stride + share] = sums[e];
+        for (int e = 0; e < kEdgesPerTile; ++e) view.shares[tile * kEdgesPerTile * view.share_stride + share_place<Real>(share) + e * (16 / sizeof(Real))] = sums[e];
     }
 }
 
@@ -233,37 +240,42 @@ struct OwnEdges {
     __device__ int tile_end() const { return (end + kEdgesPerTile - 1) / kEdgesPerTile; }
 };
 
-// features[edge][a][channel] of the senders of edges 2 q, 2 q + 1 of the tile; zero for edges of other atoms.
-template <int Components, class Real>
-__device__ __forceinline__ void load_features(const int32_t* sender, const RowsView<const Real>& senders, int edge, const OwnEdges& own, int offset, int stride,
-                                              Real (&features)[2][Components][4]) {
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-        const bool is_own = own.has(edge + e);
-        const Real* from = senders.of(__ldg(sender + (is_own ? edge + e : own.begin))) + offset;
-#pragma unroll
-        for (int a = 0; a < Components; ++a) {
-            load(from + a * stride, features[e][a]);
-#pragma unroll
-            for (int c = 0; c < 4; ++c) features[e][a][c] = is_own ? features[e][a][c] : Real(0);
-        }
-    }
-}
+// Where the features of an edge's sender are, at this lane's channels. For edges of other atoms: those of some own edge, not to be counted.
+template <class Real>
+struct EdgeFeatures {
+    const Real* from;
+    bool is_own;
 
-// The shares of a path, loaded as they are used: all at once would take too many registers.
+    __device__ EdgeFeatures(const int32_t* sender, const RowsView<const Real>& senders, int edge, const OwnEdges& own, int offset) {
+        is_own = own.has(edge);
+        from = senders.of(__ldg(sender + (is_own ? edge : own.begin))) + offset;
+    }
+    __device__ __forceinline__ void load_row(int at, Real (&features)[4]) const {
+        load(from + at, features);
+#pragma unroll
+        for (int c = 0; c < 4; ++c) features[c] = is_own ? features[c] : Real(0);
+    }
+};
+
+// The shares of a path for one edge, loaded as they are used: all at once would take too many registers.
 template <int Components, int Rows, class Real>
 struct ShareRows {
+    static constexpr int kEach = 16 / sizeof(Real);
     const Real* from;
 
-    __device__ explicit ShareRows(const Real* shares) : from(shares) {}
+    // `edge` of a tile, whose shares of the path begin at `shares`
+    __device__ ShareRows(const Real* shares, int edge) : from(shares + edge * kEach) {}
     __device__ __forceinline__ void load_row(int a, Real (&share)[Rows]) const {
         if constexpr (Rows == 1) {
-            share[0] = __ldg(from + a);
+            share[0] = __ldg(from + share_place<Real>(a));
         } else {
-            Real padded[share_row(Rows)];
-            load(from + a * share_row(Rows), padded);
 #pragma unroll
-            for (int r = 0; r < Rows; ++r) share[r] = padded[r];
+            for (int i = 0; i < share_row(Rows); i += kEach) {
+                Real part[kEach];
+                load(from + (a * share_row(Rows) + i) * kEdgesPerTile, part);
+#pragma unroll
+                for (int r = i; r < i + kEach && r < Rows; ++r) share[r] = part[r - i];
+            }
         }
     }
 };
@@ -275,8 +287,8 @@ __device__ __forceinline__ void prefetch_tile(const typename FusedMessages<Real>
     const int lane = static_cast<int>(threadIdx.x % 32), e = lane / 4, q = lane % 4;
     constexpr int kLine = 128 / sizeof(Real);
     const int edge = tile * kEdgesPerTile + e;
-    const Real* shares = view.shares + int64_t{edge} * view.share_stride + first_share;
-    for (int at = q * kLine; at < share_count; at += 4 * kLine) prefetch(shares + at);
+    const Real* shares = view.shares + int64_t{tile} * kEdgesPerTile * view.share_stride + first_share * kEdgesPerTile;
+    for (int at = lane * kLine; at < share_count * kEdgesPerTile; at += 32 * kLine) prefetch(shares + at);
     const int function_lines = kSteps * RadialProduct<Real>::kFunctionPlanes * 4;
     for (int line = lane; line < function_lines; line += 32) {
         const int64_t at = int64_t{tile} * function_lines * 8 + line * 8;
@@ -326,10 +338,6 @@ __device__ __forceinline__ void sum_pass(const typename FusedMessages<Real>::Vie
                 prefetch_tile<Components>(view, edges.sender + view.begin, senders, tile + t, own, pass.in_offset + worker.slice * kChannelsPerSlice, pass.stride,
                                           pass.first_share, pass.share_count, false);
         const int edge = tile * kEdgesPerTile + 2 * q;  // the first of the two edges of this lane, in the chunk
-        Real features[Tiles][2][Components][4];
-#pragma unroll
-        for (int t = 0; t < Tiles; ++t)
-            load_features(edges.sender + view.begin, senders, edge + t * kEdgesPerTile, own, pass.in_offset + channel, pass.stride, features[t]);
         const uint4* functions[Tiles];
 #pragma unroll
         for (int t = 0; t < Tiles; ++t) functions[t] = view.functions + int64_t{tile + t} * kSteps * RadialProduct<Real>::kFunctionPlanes * 32 + lane;
@@ -339,20 +347,22 @@ __device__ __forceinline__ void sum_pass(const typename FusedMessages<Real>::Vie
             constexpr int kRows = Slot::kRows[S], kFirst = Slot::first(S);
             Real radial[Tiles][4][2];
             multiply_functions(view, path, functions, radial);
-            const Real* shares = view.shares + int64_t{edge} * view.share_stride + view.paths[path].first_share;
+            const Real* shares = view.shares + (int64_t{tile} * view.share_stride + uniform(view.paths[path].first_share)) * kEdgesPerTile;
 #pragma unroll
             for (int t = 0; t < Tiles; ++t) {
                 if (t >= tiles_left) break;
 #pragma unroll
                 for (int e = 0; e < 2; ++e) {
-                    const ShareRows<Components, kRows, Real> rows(shares + (t * kEdgesPerTile + e) * view.share_stride);
+                    const ShareRows<Components, kRows, Real> rows(shares + t * kEdgesPerTile * view.share_stride, 2 * q + e);
+                    const EdgeFeatures<Real> sender(edges.sender + view.begin, senders, edge + t * kEdgesPerTile + e, own, pass.in_offset + channel);
 #pragma unroll
                     for (int a = 0; a < Components; ++a) {
-                        Real share[kRows];
+                        Real share[kRows], features[4];
                         rows.load_row(a, share);
+                        sender.load_row(a * pass.stride, features);
 #pragma unroll
                         for (int c = 0; c < 4; ++c) {
-                            const Real weighed = radial[t][c][e] * features[t][e][a][c];
+                            const Real weighed = radial[t][c][e] * features[c];
 #pragma unroll
                             for (int r = 0; r < kRows; ++r) sum[kFirst + r][c] += share[r] * weighed;
                         }
@@ -442,7 +452,7 @@ __device__ __forceinline__ void sum_over_channels(Real (&numbers)[Count]) {
 // One path for one tile. share_gradient: of the warp, [edge of the tile][most_group_shares], at the path's shares.
 template <int Components, int Rows, class Real>
 __device__ __forceinline__ void reverse_path(const typename FusedMessages<Real>::View& view, int path, int stride, int tile, const Real* gradient,
-                                             const Real (&features)[2][Components][4], Real (&features_gradient)[2][Components][4], Real (&slope)[2], Real* share_gradient) {
+                                             const EdgeFeatures<Real> (&senders)[2], Real (&features_gradient)[2][Components][4], Real (&slope)[2], Real* share_gradient) {
     const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
     const int64_t at = int64_t{tile} * kSteps * RadialProduct<Real>::kFunctionPlanes * 32 + lane;
     const uint4* const functions[2] = {view.functions + at, view.function_slopes + at};
@@ -452,44 +462,39 @@ __device__ __forceinline__ void reverse_path(const typename FusedMessages<Real>:
     Real by_sums[Rows][4];
 #pragma unroll
     for (int r = 0; r < Rows; ++r) load(gradient + r * stride, by_sums[r]);
-    const Real* shares = view.shares + int64_t{tile * kEdgesPerTile + 2 * q} * view.share_stride + view.paths[path].first_share;
-    constexpr int kShares = Components * Rows, kPadded = rounded_up(kShares, 8), kKept = kPadded / 8;
+    const Real* shares = view.shares + (int64_t{tile} * view.share_stride + uniform(view.paths[path].first_share)) * kEdgesPerTile;
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
-        Real share_sums[kPadded];
-        const ShareRows<Components, Rows, Real> rows(shares + e * view.share_stride);
+        const ShareRows<Components, Rows, Real> rows(shares, 2 * q + e);
+        Real* to = share_gradient + (2 * q + e) * view.most_group_shares + lane / 4;
         Real by_radial[4] = {};
 #pragma unroll
         for (int a = 0; a < Components; ++a) {
-            Real share[Rows], weighed[4];
+            Real share[Rows], features[4], weighed[4], share_sums[8] = {};
             rows.load_row(a, share);
+            senders[e].load_row(a * stride, features);
 #pragma unroll
             for (int c = 0; c < 4; ++c) {
                 Real pulled = 0;
 #pragma unroll
                 for (int r = 0; r < Rows; ++r) pulled += share[r] * by_sums[r][c];
-                by_radial[c] += features[e][a][c] * pulled;
+                by_radial[c] += features[c] * pulled;
                 features_gradient[e][a][c] += radial[c][e] * pulled;
-                weighed[c] = radial[c][e] * features[e][a][c];
+                weighed[c] = radial[c][e] * features[c];
             }
 #pragma unroll
-            for (int r = 0; r < Rows; ++r)
-                share_sums[a * Rows + r] = weighed[0] * by_sums[r][0] + weighed[1] * by_sums[r][1] + weighed[2] * by_sums[r][2] + weighed[3] * by_sums[r][3];
+            for (int r = 0; r < Rows; ++r) share_sums[r] = weighed[0] * by_sums[r][0] + weighed[1] * by_sums[r][1] + weighed[2] * by_sums[r][2] + weighed[3] * by_sums[r][3];
+            sum_over_channels(share_sums);
+            if (lane / 4 < Rows) to[a * Rows] = share_sums[0];
         }
 #pragma unroll
         for (int c = 0; c < 4; ++c) slope[e] += radial_slope[c][e] * by_radial[c];
-#pragma unroll
-        for (int i = kShares; i < kPadded; ++i) share_sums[i] = 0;
-        sum_over_channels(share_sums);
-#pragma unroll
-        for (int i = 0; i < kKept; ++i)
-            if (lane / 4 * kKept + i < kShares) share_gradient[(2 * q + e) * view.most_group_shares + lane / 4 * kKept + i] = share_sums[i];  // [a][row], dense
     }
 }
 
 template <int Components, class Real>
 __device__ __forceinline__ void reverse_group(const typename FusedMessages<Real>::View& view, const EdgesView<Real>& edges, const RowsView<const Real>& senders,
-                              const Worker<Real>& worker, int group_index, int64_t atom, const Real* sums_gradient) {
+                                              const Worker<Real>& worker, int group_index, int64_t atom, const Real* sums_gradient) {
     const auto& group = view.groups[group_index];
     const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
     const OwnEdges own(view, edges, atom);
@@ -497,14 +502,16 @@ __device__ __forceinline__ void reverse_group(const typename FusedMessages<Real>
     const int channel = is_channel ? worker.channel : 0;
     Real* share_gradients = reinterpret_cast<Real*>(shared_memory() + shared_weights_size<Real>(view)) + threadIdx.x / 32 * kEdgesPerTile * view.most_group_shares;
     const Real* gradient = sums_gradient + atom * view.sums_size + channel;
+    const int32_t* sender = edges.sender + view.begin;
     const int first_path = uniform(group.first_path), path_end = first_path + uniform(group.path_count);
 #pragma unroll 1
     for (int tile = own.first_tile(); tile < own.tile_end(); ++tile) {
         const int edge = tile * kEdgesPerTile + 2 * q;
-        if (tile + 1 < own.tile_end()) prefetch_tile<Components>(view, edges.sender + view.begin, senders, tile + 1, own, group.in_offset + worker.slice * kChannelsPerSlice, group.stride,
-                                                                 group.first_share, group.share_count, true);
-        Real features[2][Components][4], features_gradient[2][Components][4], slope[2];
-        load_features(edges.sender + view.begin, senders, edge, own, group.in_offset + channel, group.stride, features);
+        if (tile + 1 < own.tile_end())
+            prefetch_tile<Components>(view, sender, senders, tile + 1, own, group.in_offset + worker.slice * kChannelsPerSlice, group.stride, group.first_share,
+                                      group.share_count, true);
+        const EdgeFeatures<Real> edge_senders[2] = {{sender, senders, edge, own, group.in_offset + channel}, {sender, senders, edge + 1, own, group.in_offset + channel}};
+        Real features_gradient[2][Components][4], slope[2];
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
             slope[e] = 0;
@@ -518,10 +525,10 @@ __device__ __forceinline__ void reverse_group(const typename FusedMessages<Real>
             const Real* rows = gradient + view.paths[path].out_offset;
             Real* share_gradient = share_gradients + view.paths[path].first_share - group.first_share;
             switch (uniform(view.paths[path].out_components)) {
-                case 1: reverse_path<Components, 1, Real>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
-                case 3: reverse_path<Components, 3, Real>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
-                case 5: reverse_path<Components, 5, Real>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
-                default: reverse_path<Components, 7, Real>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
+                case 1: reverse_path<Components, 1, Real>(view, path, group.stride, tile, rows, edge_senders, features_gradient, slope, share_gradient); break;
+                case 3: reverse_path<Components, 3, Real>(view, path, group.stride, tile, rows, edge_senders, features_gradient, slope, share_gradient); break;
+                case 5: reverse_path<Components, 5, Real>(view, path, group.stride, tile, rows, edge_senders, features_gradient, slope, share_gradient); break;
+                default: reverse_path<Components, 7, Real>(view, path, group.stride, tile, rows, edge_senders, features_gradient, slope, share_gradient); break;
             }
         }
         const int slot = worker.slice * view.group_count + group_index;
@@ -530,8 +537,8 @@ __device__ __forceinline__ void reverse_group(const typename FusedMessages<Real>
         for (int e = 0; e < 2; ++e) {
 #pragma unroll
             for (int distance = 4; distance < 32; distance *= 2) slope[e] += __shfl_xor_sync(kAllLanes, slope[e], distance);
-            const bool is_own = own.has(edge + e);
             const int64_t local = edge + e;
+            const bool is_own = own.has(edge + e);
             if (is_own && lane < 4) view.partials[(local * slots + slot) * view.partial_stride + edges.harmonic_count] = slope[e];
             Real* to = view.feature_gradients + local * view.sender_size + group.in_offset + channel;
             if (is_own && is_channel && view.feature_gradients) {
@@ -823,8 +830,8 @@ size_t FusedMessages<Real>::weight_bytes() const {
 
 template <class Real>
 int FusedMessages<Real>::warps_per_block(bool is_reverse) const {
+    if (!is_reverse) return most_warps(plan_.most_components);
     const int most = most_warps(plan_.most_components);
-    if (!is_reverse) return most;
     const auto scratch = static_cast<size_t>(kEdgesPerTile * most_group_shares_) * sizeof(Real);
     return std::min(most, static_cast<int>((most_shared_ - 1024 - weight_bytes()) / scratch));
 }

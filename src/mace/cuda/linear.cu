@@ -17,9 +17,9 @@ constexpr int kMostTargets = 16;  // of one launch
 // One launch: as many blocks for each target as its rows (an atom and a component each) and columns need.
 template <class Real>
 struct LinearJob {
-    typename DeviceLinear<Real>::Target targets[kMostTargets];
+    LinearTarget targets[kMostTargets];
     int32_t first_block[kMostTargets];  // beyond the last target: more than there are blocks
-    typename DeviceLinear<Real>::View map;
+    LinearView<Real> map;
     TilesView tiles;
     RowsView<const Real> in;
     RowsView<Real> out;
@@ -28,10 +28,17 @@ struct LinearJob {
 
 __host__ __device__ constexpr int divide_up(int a, int b) { return (a + b - 1) / b; }
 
+// Numbers of a packed matrix for one step.
+template <class Real>
+__host__ __device__ constexpr int packed_size(int columns) {
+    return divide_up(columns, kProductColumns) * kProductColumns * kStep<Real>;
+}
+__device__ __forceinline__ int clamped_step(int step, int end) { return max(min(step, end - 1), 0); }
+
 // Rows and columns of one block of threads.
 template <class Real>
 struct Area {
-    typename DeviceLinear<Real>::Target target;
+    LinearTarget target;
     const int32_t* atoms;
     const Real* matrix;
     int first_row, row_count;  // rows are those of `atoms`
@@ -60,10 +67,12 @@ struct Area {
             matrix += tile.element * job.map.matrices_per_element;
         }
     }
-    // Of packed matrices, from step to step.
-    __device__ int64_t matrix_step() const { return int64_t{divide_up(target.stride, kProductColumns)} * kProductColumns * kStep<Real>; }
+    // Rows beyond the last are computed like the last, so that loads need no branches, and not written.
+    __device__ int clamped(int row) const { return min(first_row + row, row_count - 1); }
+    __device__ bool has_row(int row) const { return first_row + row < row_count; }
     __device__ Real* out_row(const LinearJob<Real>& job, int row) const {
-        return job.out.of(atoms[row / target.components]) + target.offset + row % target.components * target.stride;
+        const int clamped_row = clamped(row);
+        return job.out.of(atoms[clamped_row / target.components]) + target.offset + clamped_row % target.components * target.stride;
     }
 };
 
@@ -72,38 +81,47 @@ template <class Real>
 struct SourceRow {
     const Real* of_atom;
     int component;
-    bool is_there;
 
-    __device__ SourceRow(const LinearJob<Real>& job, const Area<Real>& area, int row)
-        : of_atom(job.in.first), component(row % area.target.components), is_there(row < area.row_count) {
-        if (is_there) of_atom = job.in.of(area.atoms[row / area.target.components]);
+    __device__ SourceRow(const LinearJob<Real>& job, const Area<Real>& area, int row) {
+        const int clamped_row = area.clamped(row);
+        of_atom = job.in.of(area.atoms[clamped_row / area.target.components]);
+        component = clamped_row % area.target.components;
     }
-    __device__ __forceinline__ const Real* at(const typename DeviceLinear<Real>::Step& step) const { return of_atom + step.offset + component * step.stride; }
+    __device__ __forceinline__ const Real* at(const LinearStep& step, int number) const { return of_atom + step.offset + component * step.stride + number; }
 };
 
-template <class Real, int Count>
-struct alignas(16) Numbers {
-    Real of[Count];
+template <class Real>
+struct alignas(16) FourNumbers {
+    Real of[4];
 };
-template <class Real, int Count>
-__device__ __forceinline__ void write(Numbers<Real, Count> numbers, Real* to, bool accumulate) {
-    auto* place = reinterpret_cast<Numbers<Real, Count>*>(to);
-    if (accumulate) {
-        const Numbers<Real, Count> before = *place;
-#pragma unroll
-        for (int i = 0; i < Count; ++i) numbers.of[i] += before.of[i];
-    }
-    *place = numbers;
-}
 // Those of a lane for 16 columns of row g (`half` 0) or g + 8.
 template <class Real>
-__device__ __forceinline__ Numbers<Real, 4> four_of(const ProductSum<Real>& sum, int pair, int half) {
+__device__ __forceinline__ FourNumbers<Real> four_of(const ProductSum<Real>& sum, int pair, int half) {
     return {{sum[2 * pair][2 * half], sum[2 * pair][2 * half + 1], sum[2 * pair + 1][2 * half], sum[2 * pair + 1][2 * half + 1]}};
 }
 
+// Volatile: the compiler would move loads to where the numbers are first used, one after the other.
+__device__ __forceinline__ uint4 load_bytes(const void* from) {
+    uint4 bytes;
+    asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(bytes.x), "=r"(bytes.y), "=r"(bytes.z), "=r"(bytes.w) : "l"(from));
+    return bytes;
+}
+__device__ __forceinline__ Pack<float> load_pack(const float* from) {
+    const uint4 bytes = load_bytes(from);
+    return {{__uint_as_float(bytes.x), __uint_as_float(bytes.y), __uint_as_float(bytes.z), __uint_as_float(bytes.w)}};
+}
+__device__ __forceinline__ Pack<double> load_pack(const double* from) {
+    Pack<double> pack;
+    asm volatile("ld.global.v2.f64 {%0,%1}, [%2];" : "=d"(pack.of[0]), "=d"(pack.of[1]) : "l"(from));
+    return pack;
+}
+__device__ __forceinline__ LinearStep load_step(const LinearStep* from) {
+    const uint4 bytes = load_bytes(from);
+    return {static_cast<int32_t>(bytes.x), static_cast<int32_t>(bytes.y), static_cast<int32_t>(bytes.z)};
+}
 // Copies 16 bytes to shared memory, zeros in place of those after `bytes`.
 __device__ __forceinline__ void copy_async(void* to, const void* from, int bytes) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(from), "r"(bytes) : "memory");
 }
 __device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int Pending>
@@ -134,47 +152,45 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tiled_kern
     const bool has_columns = own_column < area.target.stride;
 
     // What this thread copies: its share of a few rows, its share of the warp's part of the matrix.
-    const auto make_row = [&](int i) { return SourceRow<Real>(job, area, area.first_row + thread / kPacksPerRow + i * kRowsAtOnce); };
+    const int copied_row = thread / kPacksPerRow, copied_pack = thread % kPacksPerRow, first_number = copied_pack * Pack<Real>::kCount;
     const Real* from[kCopies];
     int component[kCopies];
-    bool is_there[kCopies];
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
-        const SourceRow<Real> row = make_row(i);
-        from[i] = row.of_atom + thread % kPacksPerRow * Pack<Real>::kCount;
+        const SourceRow<Real> row(job, area, copied_row + i * kRowsAtOnce);
+        from[i] = row.of_atom + first_number;
         component[i] = row.component;
-        is_there[i] = row.is_there;
     }
-    const Real* matrix = area.matrix + int64_t{own_column} * kStep<Real> + lane * Pack<Real>::kCount;
-    const int64_t matrix_step = area.matrix_step();
-    const auto* steps = job.map.steps + area.target.first_step;
-    const int step_count = area.target.step_count;
-    auto next = step_count > 0 ? steps[0] : typename DeviceLinear<Real>::Step{};
-    const auto stage = [&](int s) {
+    const Real* matrix = area.matrix + own_column * kStep<Real> + lane * Pack<Real>::kCount;
+    const int matrix_step = packed_size<Real>(area.target.stride), step_count = area.target.step_count;
+    const LinearStep* steps = job.map.steps + area.target.first_step;
+    const auto stage = [&](int s, const LinearStep& step) {
         if (s < step_count) {
             const int slot = s % Shape::kStages;
-            const int numbers = min(max(next.copies - thread % kPacksPerRow * Pack<Real>::kCount, 0), Pack<Real>::kCount);
+            const int bytes = min(max(step.copies - first_number, 0), Pack<Real>::kCount) * static_cast<int>(sizeof(Real));
 #pragma unroll
             for (int i = 0; i < kCopies; ++i)
-                copy_async(&staged_rows[slot][thread / kPacksPerRow + i * kRowsAtOnce][thread % kPacksPerRow], from[i] + next.offset + component[i] * next.stride,
-                           is_there[i] ? numbers * static_cast<int>(sizeof(Real)) : 0);
+                copy_async(&staged_rows[slot][copied_row + i * kRowsAtOnce][copied_pack], from[i] + (step.offset + component[i] * step.stride), bytes);
             if (has_columns)
 #pragma unroll
-                for (int i = 0; i < kColumnTiles; ++i)
-                    copy_async(&staged_matrix[slot][warp * kColumnTiles + i][lane], matrix + i * (8 * kStep<Real>), 16);
+                for (int i = 0; i < kColumnTiles; ++i) copy_async(&staged_matrix[slot][warp * kColumnTiles + i][lane], matrix + i * (8 * kStep<Real>), 16);
             matrix += matrix_step;
-            next = steps[min(s + 1, step_count - 1)];
         }
         end_copies();
     };
 
-    ProductSum<Real> sum[Shape::kTiles] = {};
+    LinearStep first_steps[Shape::kStages - 1];
 #pragma unroll
-    for (int s = 0; s < Shape::kStages - 1; ++s) stage(s);
+    for (int s = 0; s < Shape::kStages - 1; ++s) first_steps[s] = load_step(steps + clamped_step(s, step_count));
+    LinearStep next = load_step(steps + clamped_step(Shape::kStages - 1, step_count));
+#pragma unroll
+    for (int s = 0; s < Shape::kStages - 1; ++s) stage(s, first_steps[s]);
+    ProductSum<Real> sum[Shape::kTiles] = {};
     for (int s = 0; s < step_count; ++s) {
         wait_for_copies<Shape::kStages - 2>();
         __syncthreads();  // all copies of step s are there, and all warps are done with step s - 1
-        stage(s + Shape::kStages - 1);
+        stage(s + Shape::kStages - 1, next);
+        next = load_step(steps + clamped_step(s + Shape::kStages, step_count));
         if (!has_columns) continue;
         const int slot = s % Shape::kStages;
         typename Product::Operand columns[kColumnTiles];
@@ -187,19 +203,30 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tiled_kern
         }
     }
 
+    if (!has_columns) return;
+    Real* to[Shape::kTiles][2];
 #pragma unroll
     for (int t = 0; t < Shape::kTiles; ++t)
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const int row = area.first_row + t * kProductRows + 8 * half + g;
-            if (row >= area.row_count) continue;
-            Real* to = area.out_row(job, row);
+        for (int half = 0; half < 2; ++half) to[t][half] = area.out_row(job, t * kProductRows + 8 * half + g) + own_column + 4 * q;
 #pragma unroll
-            for (int pair = 0; pair < 2; ++pair) {
-                const int column = own_column + 16 * pair + 4 * q;
-                if (column < area.target.stride) write(four_of<Real>(sum[t], pair, half), to + column, job.accumulate);
-            }
-        }
+    for (int pair = 0; pair < 2; ++pair) {
+        if (own_column + 16 * pair >= area.target.stride) break;
+        if (job.accumulate)
+#pragma unroll
+            for (int t = 0; t < Shape::kTiles; ++t)
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    const auto before = *reinterpret_cast<const FourNumbers<Real>*>(to[t][half] + 16 * pair);
+#pragma unroll
+                    for (int i = 0; i < 4; ++i) sum[t][2 * pair + i / 2][2 * half + i % 2] += before.of[i];
+                }
+#pragma unroll
+        for (int t = 0; t < Shape::kTiles; ++t)
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+                if (area.has_row(t * kProductRows + 8 * half + g)) *reinterpret_cast<FourNumbers<Real>*>(to[t][half] + 16 * pair) = four_of<Real>(sum[t], pair, half);
+    }
 }
 
 // Few rows: a block computes kProductRows rows of kProductColumns columns, each warp a part of the depth.
@@ -218,92 +245,79 @@ __global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __g
     const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
     const int g = lane / 4, q = lane % 4;
     const int begin = area.target.step_count * warp / kWarps, end = area.target.step_count * (warp + 1) / kWarps;
-    const auto* steps = job.map.steps + area.target.first_step;
-    const int64_t matrix_step = area.matrix_step();
-    const Real* matrix = area.matrix + int64_t{area.first_column} * kStep<Real> + lane * Pack<Real>::kCount;
-    const SourceRow<Real> top(job, area, area.first_row + g), bottom(job, area, area.first_row + 8 + g);
-    const auto load = [&](const SourceRow<Real>& row, const typename DeviceLinear<Real>::Step& step) {
-        Pack<Real> numbers = {};
-        if (row.is_there) numbers = *reinterpret_cast<const Pack<Real>*>(row.at(step) + q * Pack<Real>::kCount);
+    const LinearStep* steps = job.map.steps + area.target.first_step;
+    const int64_t matrix_step = packed_size<Real>(area.target.stride);
+    const int first_number = q * Pack<Real>::kCount;
+    const Real* matrix = area.matrix + area.first_column * kStep<Real> + lane * Pack<Real>::kCount;
+    LinearStep step[kAhead];
+    Pack<Real> packed_columns[kAhead][kColumnTiles];
+    const auto load_matrix = [&](int first) {
 #pragma unroll
-        for (int i = 0; i < Pack<Real>::kCount; ++i)
-            if (q * Pack<Real>::kCount + i >= step.copies) numbers.of[i] = 0;
-        return numbers;
+        for (int s = 0; s < kAhead; ++s) step[s] = load_step(steps + clamped_step(first + s, end));
+#pragma unroll
+        for (int s = 0; s < kAhead; ++s)
+#pragma unroll
+            for (int i = 0; i < kColumnTiles; ++i) packed_columns[s][i] = load_pack(matrix + clamped_step(first + s, end) * matrix_step + i * (8 * kStep<Real>));
     };
+    if (begin < end) load_matrix(begin);  // before the rows, whose places have to be loaded first
+    const SourceRow<Real> top(job, area, g), bottom(job, area, 8 + g);
+    // What this thread writes at the end.
+    constexpr int kPerThread = kProductRows * kProductColumns / NarrowShape::kThreads;
+    const int own_row = thread * kPerThread / kProductColumns, own_column = thread * kPerThread % kProductColumns;
+    const bool has_place = area.has_row(own_row) && area.first_column + own_column < area.target.stride;
+    Real* to = area.out_row(job, own_row) + area.first_column + own_column;
+    Real total[kPerThread] = {};
+    if (job.accumulate && has_place)
+#pragma unroll
+        for (int i = 0; i < kPerThread; ++i) total[i] = to[i];
 
     ProductSum<Real> sum = {};
     for (int first = begin; first < end; first += kAhead) {
-        Pack<Real> packed_columns[kAhead][kColumnTiles], packed_top[kAhead], packed_bottom[kAhead];
+        Pack<Real> packed_top[kAhead], packed_bottom[kAhead];
 #pragma unroll
-        for (int s = 0; s < kAhead; ++s)
-            if (first + s < end)
-#pragma unroll
-                for (int i = 0; i < kColumnTiles; ++i)
-                    packed_columns[s][i] = *reinterpret_cast<const Pack<Real>*>(matrix + (first + s) * matrix_step + i * (8 * kStep<Real>));
-#pragma unroll
-        for (int s = 0; s < kAhead; ++s)
-            if (first + s < end) {
-                const auto step = steps[first + s];
-                packed_top[s] = load(top, step);
-                packed_bottom[s] = load(bottom, step);
-            }
+        for (int s = 0; s < kAhead; ++s) {
+            packed_top[s] = load_pack(top.at(step[s], first_number));
+            packed_bottom[s] = load_pack(bottom.at(step[s], first_number));
+        }
+        __syncwarp();  // no load is moved beyond
 #pragma unroll
         for (int s = 0; s < kAhead; ++s)
             if (first + s < end) {
+#pragma unroll
+                for (int i = 0; i < Pack<Real>::kCount; ++i)
+                    if (first_number + i >= step[s].copies) packed_top[s].of[i] = packed_bottom[s].of[i] = 0;
                 typename Product::Operand columns[kColumnTiles];
 #pragma unroll
                 for (int i = 0; i < kColumnTiles; ++i) columns[i] = Product::split(packed_columns[s][i]);
                 Product::add(Product::split(packed_top[s]), Product::split(packed_bottom[s]), columns, sum);
             }
+        if (first + kAhead < end) load_matrix(first + kAhead);
     }
 
 #pragma unroll
     for (int half = 0; half < 2; ++half)
 #pragma unroll
-        for (int pair = 0; pair < 2; ++pair) write(four_of<Real>(sum, pair, half), &partial[warp][8 * half + g][16 * pair + 4 * q], false);
+        for (int pair = 0; pair < 2; ++pair)
+            *reinterpret_cast<FourNumbers<Real>*>(&partial[warp][8 * half + g][16 * pair + 4 * q]) = four_of<Real>(sum, pair, half);
     __syncthreads();
-    constexpr int kPerThread = kProductRows * kProductColumns / NarrowShape::kThreads;
-    const int row = thread * kPerThread / kProductColumns, column = thread * kPerThread % kProductColumns;
-    if (area.first_row + row >= area.row_count || area.first_column + column >= area.target.stride) return;
-    Real* to = area.out_row(job, area.first_row + row) + area.first_column + column;
+    if (!has_place) return;
 #pragma unroll
     for (int i = 0; i < kPerThread; ++i) {
-        Real total = 0;
 #pragma unroll
-        for (int w = 0; w < kWarps; ++w) total += partial[w][row][column + i];
-        to[i] = job.accumulate ? to[i] + total : total;
+        for (int w = 0; w < kWarps; ++w) total[i] += partial[w][own_row][own_column + i];
+        to[i] = total[i];
     }
-}
-
-// The layout's blocks that make up each block of the irreps, with the first copy in each.
-struct Piece {
-    cpu::RowBlock block;
-    int first_copy = 0;
-};
-std::vector<std::vector<Piece>> match_blocks(const Irreps& irreps, const cpu::RowLayout& layout) {
-    std::vector<std::vector<Piece>> pieces;
-    size_t next = 0;
-    for (const IrrepBlock& block : irreps.blocks()) {
-        pieces.emplace_back();
-        for (int copies = 0; copies < block.multiplicity; copies += layout.blocks[next++].copies) {
-            if (next >= layout.blocks.size() || layout.blocks[next].components != block.irrep.dimension())
-                fail(Status::unsupported, "a linear map from or to ", irreps.text(), " does not fit the features it is given");
-            pieces.back().push_back({layout.blocks[next], copies});
-        }
-    }
-    return pieces;
 }
 
 // Blocks of threads for a target. With one matrix for all elements the rows of all atoms follow each other, else those of a tile.
-template <class Target>
-int blocks_for(const Target& target, const TilesView& tiles, bool is_by_element, int rows_per_block, int columns_per_block) {
+int blocks_for(const LinearTarget& target, const TilesView& tiles, bool is_by_element, int rows_per_block, int columns_per_block) {
     const int row_blocks = is_by_element ? tiles.tile_count * divide_up(kAtomsPerTile * target.components, rows_per_block)
                                          : divide_up(tiles.atom_count * target.components, rows_per_block);
     return row_blocks * divide_up(target.stride, columns_per_block);
 }
 
 template <class Real, class Shape>
-void run_shape(void (*kernel)(LinearJob<Real>), const std::vector<typename DeviceLinear<Real>::Target>& targets, LinearJob<Real> job, cudaStream_t stream) {
+void run_shape(void (*kernel)(LinearJob<Real>), const std::vector<LinearTarget>& targets, LinearJob<Real> job, cudaStream_t stream) {
     for (size_t begin = 0; begin < targets.size(); begin += kMostTargets) {
         int blocks = 0;
         for (size_t i = 0; i < kMostTargets; ++i) {
@@ -313,7 +327,7 @@ void run_shape(void (*kernel)(LinearJob<Real>), const std::vector<typename Devic
             job.targets[i] = targets[begin + i];
             blocks += blocks_for(targets[begin + i], job.tiles, job.map.matrices_per_element > 0, Shape::kRows, Shape::kColumns);
         }
-        launch("a linear map", kernel, blocks, Shape::kThreads, stream, job);
+        if (blocks > 0) launch("a linear map", kernel, blocks, Shape::kThreads, stream, job);
     }
 }
 
@@ -322,24 +336,24 @@ void run_shape(void (*kernel)(LinearJob<Real>), const std::vector<typename Devic
 template <class Real>
 typename DeviceLinear<Real>::Direction DeviceLinear<Real>::make_direction(const Linear& linear, const cpu::RowLayout& in, const cpu::RowLayout& out, bool transposed,
                                                                          cudaStream_t stream) {
-    const auto in_pieces = match_blocks(linear.in, in), out_pieces = match_blocks(linear.out, out);
+    const auto in_pieces = cpu::match_blocks(linear.in, in), out_pieces = cpu::match_blocks(linear.out, out);
     const cpu::RowLayout& targets_layout = transposed ? in : out;
-    std::vector<Step> steps;
+    std::vector<LinearStep> steps;
     Direction direction;
     // All matrices of element 0, then those of the next: first the places, then the numbers.
     struct Place {
         const Linear::Path* path;
-        Piece from, to;
+        cpu::RowPiece from, to;
         int64_t matrix, matrix_step;
     };
     std::vector<Place> places;
     int64_t size = 0;
     for (const cpu::RowBlock& block : targets_layout.blocks) {
-        Target target = {block.offset, block.stride, block.components, static_cast<int32_t>(steps.size()), 0, size};
-        const int64_t matrix_step = int64_t{divide_up(block.stride, kProductColumns)} * kProductColumns * kStep<Real>;
+        LinearTarget target = {block.offset, block.stride, block.components, static_cast<int32_t>(steps.size()), 0, size};
+        const int64_t matrix_step = packed_size<Real>(block.stride);
         for (const Linear::Path& path : linear.paths)
-            for (const Piece& from : in_pieces[static_cast<size_t>(path.in_block)])
-                for (const Piece& to : out_pieces[static_cast<size_t>(path.out_block)]) {
+            for (const cpu::RowPiece& from : in_pieces[static_cast<size_t>(path.in_block)])
+                for (const cpu::RowPiece& to : out_pieces[static_cast<size_t>(path.out_block)]) {
                     if ((transposed ? from : to).block.offset != block.offset) continue;
                     const cpu::RowBlock& source = (transposed ? to : from).block;
                     places.push_back({&path, from, to, size, matrix_step});
@@ -363,9 +377,10 @@ typename DeviceLinear<Real>::Direction DeviceLinear<Real>::make_direction(const 
                     matrices[static_cast<size_t>(z * size + index)] = static_cast<Real>(weight);
                 }
     }
+    steps.push_back({});  // kernels load a step even for a target that has none
     direction.matrices_per_element = linear.element_count > 1 ? size : 0;
     // The longest blocks first, so that short ones fill the end.
-    std::stable_sort(direction.targets.begin(), direction.targets.end(), [](const Target& a, const Target& b) { return a.step_count > b.step_count; });
+    std::stable_sort(direction.targets.begin(), direction.targets.end(), [](const LinearTarget& a, const LinearTarget& b) { return a.step_count > b.step_count; });
     direction.steps.upload(steps.data(), static_cast<int64_t>(steps.size()), "the model", stream);
     direction.matrices.upload(matrices.data(), static_cast<int64_t>(matrices.size()), "the model", stream);
     return direction;
@@ -387,15 +402,16 @@ void DeviceLinear<Real>::run(const Direction& direction, const TilesView& tiles,
     job.in = in;
     job.out = out;
     job.accumulate = accumulate;
-    // The largest shape that still gives every multiprocessor something to do.
+    // The largest shape that still gives every multiprocessor enough to do. Sizes alone decide, so that every run gives the same bits.
+    constexpr int kEnoughWide = 256, kEnoughMedium = 192;
     const auto blocks = [&](int rows_per_block, int columns_per_block) {
         int count = 0;
-        for (const Target& target : direction.targets) count += blocks_for(target, tiles, false, rows_per_block, columns_per_block);
+        for (const LinearTarget& target : direction.targets) count += blocks_for(target, tiles, false, rows_per_block, columns_per_block);
         return count;
     };
-    if (blocks(Wide::kRows, Wide::kColumns) >= 128)
+    if (blocks(Wide::kRows, Wide::kColumns) >= kEnoughWide)
         run_shape<Real, Wide>(tiled_kernel<Real, Wide>, direction.targets, job, stream);
-    else if (blocks(Medium::kRows, Medium::kColumns) >= 192)
+    else if (blocks(Medium::kRows, Medium::kColumns) >= kEnoughMedium)
         run_shape<Real, Medium>(tiled_kernel<Real, Medium>, direction.targets, job, stream);
     else
         run_shape<Real, NarrowShape>(narrow_kernel<Real>, direction.targets, job, stream);

@@ -13,6 +13,21 @@
 
 namespace mlff::mace::cuda {
 
+struct alignas(16) LinearStep {  // a stretch of one block of the source: what is multiplied at once
+    int32_t offset = 0, stride = 0, copies = 0;
+};
+struct LinearTarget {  // one block of the target
+    int32_t offset = 0, stride = 0, components = 0;
+    int32_t first_step = 0, step_count = 0;
+    int64_t matrix = 0;  // packed, of all steps, of element 0
+};
+template <class Real>
+struct LinearView {
+    const LinearStep* steps = nullptr;
+    const Real* matrices = nullptr;
+    int64_t matrices_per_element = 0;  // 0: the same for all elements
+};
+
 template <class Real>
 class DeviceLinear {
 public:
@@ -24,26 +39,12 @@ public:
     // in_gradient = or += transposed map of out_gradient
     void apply_transposed(const TilesView& tiles, RowsView<const Real> out_gradient, RowsView<Real> in_gradient, bool accumulate, cudaStream_t stream) const;
 
-    struct alignas(16) Step {  // a stretch of one block of the source: what is multiplied at once
-        int32_t offset = 0, stride = 0, copies = 0;
-    };
-    struct Target {  // one block of the target
-        int32_t offset = 0, stride = 0, components = 0;
-        int32_t first_step = 0, step_count = 0;
-        int64_t matrix = 0;  // packed, of all steps, of element 0
-    };
-    struct View {
-        const Step* steps = nullptr;
-        const Real* matrices = nullptr;
-        int64_t matrices_per_element = 0;  // 0: the same for all elements
-    };
-
 private:
     struct Direction {
-        mlff::cuda::DeviceBuffer<Step> steps;
+        mlff::cuda::DeviceBuffer<LinearStep> steps;
         mlff::cuda::DeviceBuffer<Real> matrices;
         int64_t matrices_per_element = 0;
-        std::vector<Target> targets;
+        std::vector<LinearTarget> targets;
     };
     static Direction make_direction(const Linear& linear, const cpu::RowLayout& in, const cpu::RowLayout& out, bool transposed, cudaStream_t stream);
     static void run(const Direction& direction, const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate, cudaStream_t stream);

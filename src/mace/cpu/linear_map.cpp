@@ -3,35 +3,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
-
 namespace mlff::mace::cpu {
-namespace {
-
-struct Piece {
-    RowBlock block;      // of the layout
-    int first_copy = 0;  // of the linear map's block
-};
-
-// The layout's blocks that make up each block of the irreps.
-std::vector<std::vector<Piece>> match_blocks(const Irreps& irreps, const RowLayout& layout) {
-    std::vector<std::vector<Piece>> pieces;
-    size_t next = 0;
-    for (const IrrepBlock& block : irreps.blocks()) {
-        pieces.emplace_back();
-        int copies = 0;
-        while (copies < block.multiplicity) {
-            if (next >= layout.blocks.size() || layout.blocks[next].components != block.irrep.dimension())
-                fail(Status::unsupported, "a linear map from or to ", irreps.text(), " does not fit the features it is given");
-            pieces.back().push_back({layout.blocks[next], copies});
-            copies += layout.blocks[next++].copies;
-        }
-        if (copies != block.multiplicity) fail(Status::unsupported, "a linear map from or to ", irreps.text(), " cuts through a block of features");
-    }
-    return pieces;
-}
-
-}  // namespace
 
 template <class Real>
 LinearMap<Real>::LinearMap(const Linear& linear, const RowLayout& in, const RowLayout& out)
@@ -39,8 +11,8 @@ LinearMap<Real>::LinearMap(const Linear& linear, const RowLayout& in, const RowL
     const auto in_pieces = match_blocks(linear.in, in), out_pieces = match_blocks(linear.out, out);
     size_t size = 0;
     for (const Linear::Path& path : linear.paths)
-        for (const Piece& from : in_pieces[static_cast<size_t>(path.in_block)])
-            for (const Piece& to : out_pieces[static_cast<size_t>(path.out_block)]) {
+        for (const RowPiece& from : in_pieces[static_cast<size_t>(path.in_block)])
+            for (const RowPiece& to : out_pieces[static_cast<size_t>(path.out_block)]) {
                 const size_t forward = static_cast<size_t>(from.block.copies) * static_cast<size_t>(to.block.stride);
                 paths_.push_back({from.block, to.block, size, size + forward});
                 size += forward + static_cast<size_t>(to.block.copies) * static_cast<size_t>(from.block.stride);
@@ -50,8 +22,8 @@ LinearMap<Real>::LinearMap(const Linear& linear, const RowLayout& in, const RowL
     std::fill(weights_.begin(), weights_.end(), Real(0));
     size_t next = 0;
     for (const Linear::Path& path : linear.paths)
-        for (const Piece& from : in_pieces[static_cast<size_t>(path.in_block)])
-            for (const Piece& to : out_pieces[static_cast<size_t>(path.out_block)]) {
+        for (const RowPiece& from : in_pieces[static_cast<size_t>(path.in_block)])
+            for (const RowPiece& to : out_pieces[static_cast<size_t>(path.out_block)]) {
                 const Path& packed = paths_[next++];
                 const auto copies_in = static_cast<size_t>(linear.in[path.in_block].multiplicity);
                 const auto copies_out = static_cast<size_t>(linear.out[path.out_block].multiplicity);

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "core/error.h"
 #include "mace/cpu/kernel_table.h"
 #include "mace/irreps.h"
 
@@ -29,6 +30,30 @@ struct RowLayout {
         }
     }
 };
+
+// A block of a layout that is part of a block of irreps, from copy `first_copy` of that on.
+struct RowPiece {
+    RowBlock block;
+    int first_copy = 0;
+};
+
+// The layout's blocks that make up each block of the irreps a linear map takes or gives.
+inline std::vector<std::vector<RowPiece>> match_blocks(const Irreps& irreps, const RowLayout& layout) {
+    std::vector<std::vector<RowPiece>> pieces;
+    size_t next = 0;
+    for (const IrrepBlock& block : irreps.blocks()) {
+        pieces.emplace_back();
+        int copies = 0;
+        while (copies < block.multiplicity) {
+            if (next >= layout.blocks.size() || layout.blocks[next].components != block.irrep.dimension())
+                fail(Status::unsupported, "a linear map from or to ", irreps.text(), " does not fit the features it is given");
+            pieces.back().push_back({layout.blocks[next], copies});
+            copies += layout.blocks[next++].copies;
+        }
+        if (copies != block.multiplicity) fail(Status::unsupported, "a linear map from or to ", irreps.text(), " cuts through a block of features");
+    }
+    return pieces;
+}
 
 // Between [copy][component] of the irreps and [component][copy] of the rows.
 template <class Real>

@@ -4,12 +4,29 @@
 
 #include <cuda_runtime.h>
 
+#include <vector>
+
 #include "device/device_buffer.h"
 #include "mace/cpu/row_layout.h"
 #include "mace/cuda/atom_rows.h"
 #include "mace/weights.h"
 
 namespace mlff::mace::cuda {
+
+struct alignas(16) LinearStep {  // a stretch of one block of the source: what is multiplied at once
+    int32_t offset = 0, stride = 0, copies = 0;
+};
+struct LinearTarget {  // one block of the target
+    int32_t offset = 0, stride = 0, components = 0;
+    int32_t first_step = 0, step_count = 0;
+    int64_t matrix = 0;  // packed, of all steps, of element 0
+};
+template <class Real>
+struct LinearView {
+    const LinearStep* steps = nullptr;
+    const Real* matrices = nullptr;
+    int64_t matrices_per_element = 0;  // 0: the same for all elements
+};
 
 template <class Real>
 class DeviceLinear {
@@ -22,28 +39,12 @@ public:
     // in_gradient = or += transposed map of out_gradient
     void apply_transposed(const TilesView& tiles, RowsView<const Real> out_gradient, RowsView<Real> in_gradient, bool accumulate, cudaStream_t stream) const;
 
-    struct Source {  // into one block of the target
-        int32_t offset = 0, stride = 0, copies = 0;
-        int64_t matrix = 0;  // [copies][target stride], of element 0
-    };
-    struct Target {
-        int32_t offset = 0, stride = 0, components = 0;
-        int32_t source_begin = 0, source_end = 0;
-    };
-    struct View {
-        const Source* sources = nullptr;
-        const Target* targets = nullptr;
-        const Real* matrices = nullptr;
-        int64_t matrices_per_element = 0;  // 0: the same for all elements
-    };
-
 private:
     struct Direction {
-        mlff::cuda::DeviceBuffer<Source> sources;
-        mlff::cuda::DeviceBuffer<Target> targets;
+        mlff::cuda::DeviceBuffer<LinearStep> steps;
         mlff::cuda::DeviceBuffer<Real> matrices;
         int64_t matrices_per_element = 0;
-        int target_count = 0, most_chunks = 0;
+        std::vector<LinearTarget> targets;
     };
     static Direction make_direction(const Linear& linear, const cpu::RowLayout& in, const cpu::RowLayout& out, bool transposed, cudaStream_t stream);
     static void run(const Direction& direction, const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate, cudaStream_t stream);

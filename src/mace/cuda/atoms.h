@@ -60,8 +60,9 @@ public:
 
     static constexpr int kMostHidden = 512;
     struct View {
-        const int32_t* places = nullptr;      // [feature]: where it is in a row
-        const double* first = nullptr;        // [feature][hidden], or [feature] without hidden layers
+        const int32_t* places = nullptr;  // [feature]: where it is in a row
+        const double* first = nullptr;    // [feature][hidden], or [feature] without hidden layers
+        const double* first_by_hidden = nullptr;  // the same as [hidden][feature]
         const double* first_bias = nullptr;   // [hidden]
         const double* middle = nullptr;       // [hidden][second]; nullptr: none
         const double* middle_bias = nullptr;  // [second]
@@ -74,7 +75,7 @@ public:
 private:
     View view_;
     mlff::cuda::DeviceBuffer<int32_t> places_;
-    mlff::cuda::DeviceBuffer<double> first_, first_bias_, middle_, middle_bias_, last_;
+    mlff::cuda::DeviceBuffer<double> first_, first_by_hidden_, first_bias_, middle_, middle_bias_, last_;
 };
 
 }  // namespace mlff::mace::cuda

@@ -11,16 +11,21 @@ using cpu::SplinePoint;
 using mlff::cuda::launch;
 using mlff::cuda::LaunchShape;
 
-// A block has one atom and one element of its senders. A group of lanes has one edge at a time, a lane of it some functions of that edge
-// together with kRows rows: the tile of the moments, or of their gradient, that stays in registers.
+// A block has one atom and some elements of its senders, one after the other. A group of lanes has one edge at a time, a lane of it some
+// functions of that edge together with kRows rows: the tile of the moments, or of their gradient, that stays in registers.
 constexpr int kLanes = 16;
 constexpr int kGroups = kBlockThreads / kLanes;
 constexpr int kRows = 16;
+constexpr int kBatch = 4;  // numbers of different edges that a thread asks memory for before it uses the first
 template <class Real>
 constexpr int kTileColumns = kLanes * kVectorSize<Real>;
+// Of one multiprocessor, which bounds the registers: with fewer of them, the loads of an edge would wait for each other.
+template <class Real>
+constexpr int kForwardBlocks = sizeof(Real) == 4 ? 4 : 3;
+constexpr int kReverseBlocks = 3;
 static_assert(kRows == kLanes);  // in reverse, each lane of a group ends with one row
 
-// Some edges of the block, in shared memory.
+// Some edges of the block, sorted by their senders' elements, in shared memory.
 template <class Real>
 struct Chunk {
     SplinePoint<Real>* points;  // [edge]
@@ -29,6 +34,16 @@ struct Chunk {
     Real* shares_gradient;      // [edge][padded_rows]; reverse only
     Real* slopes;               // [edge]; reverse only
     int32_t* edges;             // [edge]: which of the atom's, from the chunk's first on
+
+    __device__ Chunk from(int edge, int padded_rows) const {
+        return {points + edge, shares + edge * padded_rows, partial, shares_gradient + edge * padded_rows, slopes + edge, edges + edge};
+    }
+};
+
+// How many edges of a chunk come from atoms of each element of the block, 8 bits for each.
+struct SenderCounts {
+    uint32_t packed = 0;
+    __device__ int of(int index) const { return static_cast<int>(packed >> (8 * index) & 0xffu); }
 };
 
 template <class Real, bool kReverse>
@@ -54,52 +69,81 @@ __device__ Chunk<Real> lay_out_chunk(const typename DeviceMoments<Real>::View& v
 template <class Real>
 struct BlockTask {
     int64_t atom, first, end;
-    int receiver_element, sender_index, sender_element;
+    int first_sender, sender_count;            // of those of the launch
+    const cpu::RadialTableView<Real>* tables;  // [sender's element * sender_stride]
 
-    __device__ BlockTask(const EdgesView<Real>& edges, const typename DeviceMoments<Real>::Senders& senders)
-        : atom(blockIdx.x / senders.count), first(edges.first[atom]), end(edges.first[atom + 1]), receiver_element(edges.elements[atom]),
-          sender_index(static_cast<int>(blockIdx.x % senders.count)), sender_element(senders.elements[sender_index]) {}
+    __device__ BlockTask(const typename DeviceMoments<Real>::View& view, const EdgesView<Real>& edges, const typename DeviceMoments<Real>::Senders& senders) {
+        const auto parts = static_cast<unsigned>(senders.parts());
+        atom = blockIdx.x / parts;
+        first = edges.first[atom];
+        end = edges.first[atom + 1];
+        first_sender = static_cast<int>(blockIdx.x % parts) * senders.per_block;
+        sender_count = min(senders.per_block, senders.count - first_sender);
+        tables = view.tables + edges.elements[atom] * view.receiver_stride;
+    }
 
-    // The atom's place in [sender][atom][row][stride].
-    __device__ int64_t place(const typename DeviceMoments<Real>::View& view, int32_t atom_count) const {
-        return (sender_index * int64_t{atom_count} + atom) * (int64_t{view.row_count} * view.stride);
+    // The atom's place in [sender][atom][row][stride], for a sender of this block.
+    __device__ int64_t place(const typename DeviceMoments<Real>::View& view, int32_t atom_count, int sender) const {
+        return ((first_sender + sender) * int64_t{atom_count} + atom) * (int64_t{view.row_count} * view.stride);
     }
 };
 
-// Takes those of `count` edges from `begin` on that come from atoms of the element, in their order; returns how many. All threads; waits for
-// them before and after.
+// Takes those of `count` edges from `begin` on that come from atoms of the block's elements, in their order for each element. All threads; waits
+// for them before and after.
 template <class Real>
-__device__ int stage_chunk(const typename DeviceMoments<Real>::View& view, const EdgesView<Real>& edges, const cpu::RadialTableView<Real>& table, int sender_element,
-                           int64_t begin, int count, const Chunk<Real>& chunk) {
-    __shared__ int taken[kWarps];
+__device__ SenderCounts stage_chunk(const typename DeviceMoments<Real>::View& view, const EdgesView<Real>& edges, const typename DeviceMoments<Real>::Senders& senders,
+                                    const BlockTask<Real>& task, int64_t begin, int count, const Chunk<Real>& chunk) {
+    __shared__ int taken[DeviceMoments<Real>::kMostSenders][kWarps];
     const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-    const bool is_taken = thread < count && edges.elements[edges.sender[begin + thread]] == sender_element;
-    const unsigned ballot = __ballot_sync(kAllLanes, is_taken);
-    __syncthreads();
-    if (lane == 0) taken[warp] = __popc(ballot);
-    __syncthreads();
-    int place = __popc(ballot & ((1u << lane) - 1)), total = 0;
-#pragma unroll
-    for (int w = 0; w < kWarps; ++w) {
-        if (w < warp) place += taken[w];
-        total += taken[w];
+    const bool is_edge = thread < count;
+    const int element = is_edge ? edges.elements[edges.sender[begin + thread]] : -1;
+    const double distance = is_edge ? edges.distance[begin + thread] : 0;
+    int own = -1, place = 0, total = 0;
+    for (int s = 0; s < task.sender_count; ++s) {
+        const bool is_one = element == senders.elements[task.first_sender + s];
+        const unsigned ballot = __ballot_sync(kAllLanes, is_one);
+        if (lane == 0) taken[s][warp] = __popc(ballot);
+        if (!is_one) continue;
+        own = s;
+        place = __popc(ballot & ((1u << lane) - 1));
     }
-    if (is_taken) chunk.edges[place] = thread;
     __syncthreads();
-    if (thread < total) chunk.points[thread] = table.at(edges.distance[begin + chunk.edges[thread]]);
+    SenderCounts counts;
+    for (int s = 0; s < task.sender_count; ++s) {
+        const int before = total;
+#pragma unroll
+        for (int w = 0; w < kWarps; ++w) {
+            if (s == own && w == warp) place += total;
+            total += taken[s][w];
+        }
+        counts.packed |= static_cast<uint32_t>(total - before) << (8 * s);
+    }
+    if (own >= 0) {
+        chunk.edges[place] = thread;
+        chunk.points[place] = task.tables[element * view.sender_stride].at(distance);
+    }
+    __syncthreads();
+    const Real* harmonics = edges.harmonics + begin * edges.harmonic_count;
     for (int row = thread % kLanes; row < view.padded_rows; row += kLanes) {
         const bool is_padding = row >= view.row_count;
         const int first = is_padding ? 0 : view.first_share_term[row], end = is_padding ? 0 : view.first_share_term[row + 1];
-        for (int e = thread / kLanes; e < total; e += kGroups) {
-            const Real* harmonics = edges.harmonics + (begin + chunk.edges[e]) * edges.harmonic_count;
-            Real sum = 0;
-#pragma unroll 1
-            for (int t = first; t < end; ++t) sum += view.share_terms[t].value * harmonics[view.share_terms[t].index];
-            chunk.shares[e * view.padded_rows + row] = sum;
+        const typename DeviceMoments<Real>::Term term = first < end ? view.share_terms[first] : typename DeviceMoments<Real>::Term{};
+        for (int e = thread / kLanes; e < total; e += kBatch * kGroups) {
+            Real numbers[kBatch];
+#pragma unroll
+            for (int b = 0; b < kBatch; ++b) numbers[b] = e + b * kGroups < total ? harmonics[chunk.edges[e + b * kGroups] * edges.harmonic_count + term.index] : Real(0);
+#pragma unroll
+            for (int b = 0; b < kBatch; ++b)
+                if (e + b * kGroups < total) chunk.shares[(e + b * kGroups) * view.padded_rows + row] = term.value * numbers[b];
         }
+#pragma unroll 1
+        for (int t = first + 1; t < end; ++t)  // few models have more than one
+#pragma unroll 1
+            for (int e = thread / kLanes; e < total; e += kGroups)
+                chunk.shares[e * view.padded_rows + row] += view.share_terms[t].value * harmonics[chunk.edges[e] * edges.harmonic_count + view.share_terms[t].index];
     }
     __syncthreads();
-    return total;
+    return counts;
 }
 
 template <class Real>
@@ -176,33 +220,37 @@ __device__ __forceinline__ void sum_tile(const typename DeviceMoments<Real>::Vie
     __syncthreads();
 }
 
-// Launch: a block for each atom and element of senders.
+// Launch: a block for each atom and senders.per_block elements of senders.
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) sum_moments(typename DeviceMoments<Real>::View view, EdgesView<Real> edges, typename DeviceMoments<Real>::Senders senders,
+__global__ void __launch_bounds__(kBlockThreads, kForwardBlocks<Real>) sum_moments(typename DeviceMoments<Real>::View view, EdgesView<Real> edges, typename DeviceMoments<Real>::Senders senders,
                                                              Real* moments, Real* densities) {
     __shared__ Real partial_density[kWarps];
     const Chunk<Real> chunk = lay_out_chunk<Real, false>(view);
-    const BlockTask<Real> task(edges, senders);
-    const cpu::RadialTableView<Real>* tables = view.tables + task.receiver_element * view.receiver_stride;
-    const cpu::RadialTableView<Real> table = tables[task.sender_element * view.sender_stride];
+    const BlockTask<Real> task(view, edges, senders);
     const int thread = static_cast<int>(threadIdx.x);
-    moments += task.place(view, edges.atom_count);
-    bool has_sums = false;
+    unsigned has_sums = 0;  // a bit for each sender
     for (int64_t begin = task.first; begin < task.end; begin += view.edges_per_chunk) {
         const int window = static_cast<int>(min(static_cast<int64_t>(view.edges_per_chunk), task.end - begin));
-        const int count = stage_chunk(view, edges, table, task.sender_element, begin, window, chunk);
-        if (count == 0) continue;
-        for (int row = 0; row < view.row_count; row += kRows)
-            for (int column = 0; column < view.stride; column += kTileColumns<Real>) sum_tile(view, chunk, count, row, column, has_sums, moments);
-        has_sums = true;
+        const SenderCounts counts = stage_chunk(view, edges, senders, task, begin, window, chunk);
+        int first = 0;
+        for (int s = 0; s < task.sender_count; ++s) {
+            const int count = counts.of(s);
+            if (count == 0) continue;
+            for (int row = 0; row < view.row_count; row += kRows)
+                for (int column = 0; column < view.stride; column += kTileColumns<Real>)
+                    sum_tile(view, chunk.from(first, view.padded_rows), count, row, column, has_sums >> s & 1, moments + task.place(view, edges.atom_count, s));
+            has_sums |= 1u << s;
+            first += count;
+        }
     }
-    if (!has_sums)
-        for (int i = thread; i < view.row_count * view.stride; i += kBlockThreads) moments[i] = Real(0);
-    if (!densities || task.sender_index != 0) return;
+    for (int s = 0; s < task.sender_count; ++s)
+        if (!(has_sums >> s & 1))
+            for (int i = thread; i < view.row_count * view.stride; i += kBlockThreads) moments[task.place(view, edges.atom_count, s) + i] = Real(0);
+    if (!densities || task.first_sender != 0) return;
     Real density = 0;
     if (view.density_column >= 0)
         for (int64_t edge = task.first + thread; edge < task.end; edge += kBlockThreads)
-            density += cpu::value_at(tables[edges.elements[edges.sender[edge]] * view.sender_stride].at(edges.distance[edge]), view.density_column);
+            density += cpu::value_at(task.tables[edges.elements[edges.sender[edge]] * view.sender_stride].at(edges.distance[edge]), view.density_column);
     density = sum_over_block(density, partial_density);
     if (thread == 0) densities[task.atom] = density;
 }
@@ -229,6 +277,7 @@ __device__ __forceinline__ void reverse_tile(const typename DeviceMoments<Real>:
                                              const Real* gradient) {
     constexpr int kSize = kVectorSize<Real>;
     const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes, half = thread / kLanes % 2;
+    if (count == 0) return;
     // Lanes beyond the last function take some that exist, and a gradient of zero.
     const bool has_functions = first_column + lane * kSize < view.stride;
     const int column = has_functions ? first_column + lane * kSize : 0;
@@ -268,39 +317,57 @@ __device__ __forceinline__ void reverse_tile(const typename DeviceMoments<Real>:
     }
 }
 
-// Launch: a block for each atom and element of senders.
+// Harmonics of the chunk's edges by way of the shares, and distances. Waits for all threads before.
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) reverse_moments(typename DeviceMoments<Real>::View view, EdgesView<Real> edges,
+__device__ __forceinline__ void write_gradients(const typename DeviceMoments<Real>::View& view, const EdgesView<Real>& edges, const Chunk<Real>& chunk, int count, int64_t begin,
+                                                Real density_gradient, const EdgeGradientsView<Real>& gradients, bool accumulate) {
+    const int thread = static_cast<int>(threadIdx.x);
+    __syncthreads();
+    for (int harmonic = thread % kLanes; harmonic < edges.harmonic_count; harmonic += kLanes) {
+        const int first = view.first_harmonic_term[harmonic], end = view.first_harmonic_term[harmonic + 1];
+        Real* to = gradients.harmonics + begin * edges.harmonic_count + harmonic;
+        for (int e = thread / kLanes; e < count; e += kBatch * kGroups) {
+            Real sums[kBatch];
+#pragma unroll
+            for (int b = 0; b < kBatch; ++b) sums[b] = accumulate && e + b * kGroups < count ? to[chunk.edges[e + b * kGroups] * edges.harmonic_count] : Real(0);
+#pragma unroll
+            for (int b = 0; b < kBatch; ++b) {
+                if (e + b * kGroups >= count) break;
+#pragma unroll 1
+                for (int t = first; t < end; ++t)
+                    sums[b] += view.harmonic_terms[t].value * chunk.shares_gradient[(e + b * kGroups) * view.padded_rows + view.harmonic_terms[t].index];
+                to[chunk.edges[e + b * kGroups] * edges.harmonic_count] = sums[b];
+            }
+        }
+    }
+    for (int e = thread; e < count; e += kBlockThreads) {
+        double slope = static_cast<double>(chunk.slopes[e]);
+        if (view.density_column >= 0) slope += static_cast<double>(density_gradient * cpu::slope_at(chunk.points[e], view.density_column));
+        double* to = gradients.distance + begin + chunk.edges[e];
+        *to = accumulate ? *to + slope : slope;
+    }
+}
+
+// Launch: a block for each atom and senders.per_block elements of senders.
+template <class Real>
+__global__ void __launch_bounds__(kBlockThreads, kReverseBlocks) reverse_moments(typename DeviceMoments<Real>::View view, EdgesView<Real> edges,
                                                                  typename DeviceMoments<Real>::Senders senders, const Real* moments_gradient,
                                                                  const Real* densities_gradient, EdgeGradientsView<Real> gradients, bool accumulate) {
     const Chunk<Real> chunk = lay_out_chunk<Real, true>(view);
-    const BlockTask<Real> task(edges, senders);
-    const cpu::RadialTableView<Real> table = view.tables[task.receiver_element * view.receiver_stride + task.sender_element * view.sender_stride];
-    const int thread = static_cast<int>(threadIdx.x);
-    moments_gradient += task.place(view, edges.atom_count);
+    const BlockTask<Real> task(view, edges, senders);
+    const Real density_gradient = view.density_column >= 0 ? densities_gradient[task.atom] : Real(0);
     for (int64_t begin = task.first; begin < task.end; begin += view.edges_per_chunk) {
         const int window = static_cast<int>(min(static_cast<int64_t>(view.edges_per_chunk), task.end - begin));
-        const int count = stage_chunk(view, edges, table, task.sender_element, begin, window, chunk);
-        if (count == 0) continue;
-        for (int row = 0; row < view.row_count; row += kRows)
-            for (int column = 0; column < view.stride; column += kTileColumns<Real>) reverse_tile(view, chunk, count, row, column, moments_gradient);
-        __syncthreads();
-        for (int harmonic = thread % kLanes; harmonic < edges.harmonic_count; harmonic += kLanes) {
-            const int first = view.first_harmonic_term[harmonic], end = view.first_harmonic_term[harmonic + 1];
-            for (int e = thread / kLanes; e < count; e += kGroups) {
-                Real sum = 0;
-#pragma unroll 1
-                for (int t = first; t < end; ++t) sum += view.harmonic_terms[t].value * chunk.shares_gradient[e * view.padded_rows + view.harmonic_terms[t].index];
-                Real* to = gradients.harmonics + (begin + chunk.edges[e]) * edges.harmonic_count + harmonic;
-                *to = accumulate ? *to + sum : sum;
-            }
+        const SenderCounts counts = stage_chunk(view, edges, senders, task, begin, window, chunk);
+        int first = 0;
+        for (int s = 0; s < task.sender_count; ++s) {
+            const int count = counts.of(s);
+            for (int row = 0; row < view.row_count; row += kRows)
+                for (int column = 0; column < view.stride; column += kTileColumns<Real>)
+                    reverse_tile(view, chunk.from(first, view.padded_rows), count, row, column, moments_gradient + task.place(view, edges.atom_count, s));
+            first += count;
         }
-        for (int e = thread; e < count; e += kBlockThreads) {
-            double slope = static_cast<double>(chunk.slopes[e]);
-            if (view.density_column >= 0) slope += static_cast<double>(densities_gradient[task.atom] * cpu::slope_at(chunk.points[e], view.density_column));
-            double* to = gradients.distance + begin + chunk.edges[e];
-            *to = accumulate ? *to + slope : slope;
-        }
+        write_gradients(view, edges, chunk, first, begin, density_gradient, gradients, accumulate);
     }
 }
 
@@ -351,7 +418,7 @@ typename DeviceMoments<Real>::View DeviceMoments<Real>::view(bool is_reverse) co
     // At most a thread for each edge, and as many edges as fit into this much shared memory, so that several blocks run side by side. Multiples
     // of 16 keep what follows the points at multiples of 16 bytes.
     constexpr size_t kShared = 40 << 10;
-    view.edges_per_chunk = 96;
+    view.edges_per_chunk = 96;  // SenderCounts has room for 255
     while (view.edges_per_chunk > 16 && shared_bytes(view, is_reverse) > kShared) view.edges_per_chunk -= 16;
     return view;
 }
@@ -364,10 +431,13 @@ size_t DeviceMoments<Real>::shared_bytes(const View& view, bool is_reverse) {
 }
 
 template <class Real>
-typename DeviceMoments<Real>::Senders DeviceMoments<Real>::senders_of(std::span<const int> elements) {
+typename DeviceMoments<Real>::Senders DeviceMoments<Real>::senders_of(std::span<const int> elements, int64_t atom_count) {
     if (elements.size() > kMostSenders) fail(Status::internal, "too many elements at once");
+    // Few atoms leave room for a block for each element, which is sooner done; many are done with less work if their edges are looked at once.
+    constexpr int64_t kManyAtoms = 1024;
     Senders senders;
     for (int element : elements) senders.elements[senders.count++] = element;
+    senders.per_block = atom_count < kManyAtoms ? 1 : senders.count;
     return senders;
 }
 
@@ -375,9 +445,9 @@ template <class Real>
 void DeviceMoments<Real>::compute(const EdgesView<Real>& edges, std::span<const int> sender_elements, Real* moments, Real* densities, cudaStream_t stream) const {
     if (edges.atom_count == 0 || sender_elements.empty()) return;
     const View shape = view(false);
-    const auto blocks = static_cast<unsigned>(edges.atom_count) * static_cast<unsigned>(sender_elements.size());
-    launch("summing moments", sum_moments<Real>, LaunchShape{dim3(blocks), kBlockThreads, shared_bytes(shape, false)}, stream, shape, edges, senders_of(sender_elements),
-           moments, densities);
+    const Senders senders = senders_of(sender_elements, edges.atom_count);
+    launch("summing moments", sum_moments<Real>, LaunchShape{dim3(senders.block_count(edges.atom_count)), kBlockThreads, shared_bytes(shape, false)}, stream, shape, edges,
+           senders, moments, densities);
 }
 
 template <class Real>
@@ -385,9 +455,9 @@ void DeviceMoments<Real>::reverse(const EdgesView<Real>& edges, std::span<const 
                                   const EdgeGradientsView<Real>& gradients, bool accumulate, cudaStream_t stream) const {
     if (edges.atom_count == 0 || sender_elements.empty()) return;
     const View shape = view(true);
-    const auto blocks = static_cast<unsigned>(edges.atom_count) * static_cast<unsigned>(sender_elements.size());
-    launch("reversing moments", reverse_moments<Real>, LaunchShape{dim3(blocks), kBlockThreads, shared_bytes(shape, true)}, stream, shape, edges,
-           senders_of(sender_elements), moments_gradient, densities_gradient, gradients, accumulate);
+    const Senders senders = senders_of(sender_elements, edges.atom_count);
+    launch("reversing moments", reverse_moments<Real>, LaunchShape{dim3(senders.block_count(edges.atom_count)), kBlockThreads, shared_bytes(shape, true)}, stream, shape,
+           edges, senders, moments_gradient, densities_gradient, gradients, accumulate);
 }
 
 template class DeviceMoments<float>;

@@ -7,6 +7,7 @@
 
 #include <span>
 
+#include "core/host_device.h"
 #include "device/device_buffer.h"
 #include "mace/cpu/layer_plan.h"
 #include "mace/cuda/device_tables.h"
@@ -42,14 +43,17 @@ public:
         int density_column = -1;
     };
     struct Senders {
-        int32_t count = 0;
+        int32_t count = 0, per_block = 1;
         int32_t elements[kMostSenders] = {};
+
+        MLFF_HOST_DEVICE int32_t parts() const { return (count + per_block - 1) / per_block; }
+        unsigned block_count(int32_t atom_count) const { return static_cast<unsigned>(atom_count) * static_cast<unsigned>(parts()); }
     };
 
 private:
     View view(bool is_reverse) const;
     static size_t shared_bytes(const View& view, bool is_reverse);
-    static Senders senders_of(std::span<const int> elements);
+    static Senders senders_of(std::span<const int> elements, int64_t atom_count);
 
     const cpu::LayerPlan<Real>& plan_;
     DeviceTables<Real> tables_;

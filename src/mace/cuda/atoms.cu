@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "mace/cuda/atoms.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "device/cuda_check.h"
+#include "mace/cuda/warp.h"
 #include "mace/reference/activation.h"
 #include "mace/reference/linear.h"
 
@@ -13,41 +17,48 @@ using mlff::cuda::LaunchShape;
 using reference::activate;
 using reference::activation_slope;
 
-constexpr unsigned kAllLanes = 0xffffffffu;
-
-template <class Number>
-__device__ Number sum_over_warp(Number value) {
-    for (int distance = 16; distance >= 1; distance /= 2) value += __shfl_xor_sync(kAllLanes, value, distance);
-    return value;
-}
-int64_t blocks_of_atoms(int64_t atom_count) { return (atom_count + kWarps - 1) / kWarps; }
-
 // ---- division ----
 
-// Launch: a block for each atom.
+// Launch of all kernels here: a block for each atom.
+
+template <class Real>
+__device__ void scale_row(Real* row, int size, Real factor) {
+    constexpr int kSize = kVectorSize<Real>;
+#pragma unroll 4
+    for (int k = static_cast<int>(threadIdx.x) * kSize; k < size; k += kBlockThreads * kSize) {
+        Vector<Real> numbers = load_vector(row + k);
+        for (int i = 0; i < kSize; ++i) numbers.at[i] *= factor;
+        store_vector(row + k, numbers);
+    }
+}
+
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) divide_kernel(Real constant, Real by_density, const Real* densities, Real* divisors, Real* rows, int size) {
     const int64_t atom = blockIdx.x;
     const Real divisor = constant + by_density * densities[atom];
-    for (int k = static_cast<int>(threadIdx.x); k < size; k += kBlockThreads) rows[atom * size + k] *= 1 / divisor;
+    scale_row(rows + atom * size, size, 1 / divisor);
     if (threadIdx.x == 0) divisors[atom] = divisor;
 }
 
-// Launch: a warp for each atom.
+// `rows` may be `a`: a thread scales what it alone has read.
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) reverse_division_kernel(int64_t atom_count, Real by_density, const Real* a, const Real* b, int dot_size,
-                                                                         const Real* divisors, Real* densities_gradient, Real* rows, int size) {
-    const int64_t atom = (blockIdx.x * int64_t{kBlockThreads} + threadIdx.x) / 32;
-    const int lane = static_cast<int>(threadIdx.x % 32);
-    if (atom >= atom_count) return;
+__global__ void __launch_bounds__(kBlockThreads) reverse_division_kernel(Real by_density, const Real* a, const Real* b, int dot_size, const Real* divisors,
+                                                                         Real* densities_gradient, Real* rows, int size) {
+    __shared__ Real partial[kWarps];
+    constexpr int kSize = kVectorSize<Real>;
+    const int64_t atom = blockIdx.x;
     Real dot = 0;
-    if (by_density != 0)
-        for (int k = lane; k < dot_size; k += 32) dot += a[atom * dot_size + k] * b[atom * dot_size + k];
-    dot = sum_over_warp(dot);
+    if (by_density != 0) {
+#pragma unroll 4
+        for (int k = static_cast<int>(threadIdx.x) * kSize; k < dot_size; k += kBlockThreads * kSize) {
+            const Vector<Real> x = load_vector(a + atom * dot_size + k), y = load_vector(b + atom * dot_size + k);
+            for (int i = 0; i < kSize; ++i) dot += x.at[i] * y.at[i];
+        }
+        dot = sum_over_block(dot, partial);
+    }
     const Real divisor = divisors[atom];
-    if (lane == 0) densities_gradient[atom] = -by_density * dot / divisor;
-#pragma unroll 8
-    for (int k = lane; k < size; k += 32) rows[atom * size + k] /= divisor;
+    if (threadIdx.x == 0) densities_gradient[atom] = -by_density * dot / divisor;
+    scale_row(rows + atom * size, size, 1 / divisor);
 }
 
 // Launch: a warp for each atom.
@@ -103,75 +114,107 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_gate_kernel(typename De
 
 // ---- readouts ----
 
-// What the hidden layers are given: before[j] = bias[j] + sum over i of x[i] matrix[i][j]
-template <class Input>
-__device__ void affine(int lane, int in_count, int out_count, const double* matrix, const double* bias, const Input& input, double* before) {
-    for (int j = lane; j < out_count; j += 32) {
-        double sum = bias[j];
+// out[j] = bias[j] + sum over i of in[i] matrix[i][j]. Threads share the outputs and, where there are fewer of them, the inputs as well.
+// All threads; waits for them. `in`, `out` and `partial` [kBlockThreads] are in shared memory.
+__device__ void affine(int in_count, int out_count, const double* matrix, const double* bias, const double* in, double* partial, double* out) {
+    const int thread = static_cast<int>(threadIdx.x);
+    for (int begin = 0; begin < out_count; begin += kBlockThreads) {
+        const int width = min(kBlockThreads, out_count - begin), part_count = kBlockThreads / width;
+        const int part = thread / width, j = begin + thread % width;
+        if (part < part_count) {
+            double sum = 0;
 #pragma unroll 8
-        for (int i = 0; i < in_count; ++i) sum += input(i) * matrix[int64_t{i} * out_count + j];
-        before[j] = sum;
+            for (int i = part; i < in_count; i += part_count) sum += in[i] * matrix[int64_t{i} * out_count + j];
+            partial[thread] = sum;
+        }
+        __syncthreads();
+        if (part == 0) {
+            double sum = bias[j];
+            for (int p = 0; p < part_count; ++p) sum += partial[p * width + thread];
+            out[j] = sum;
+        }
+        __syncthreads();
     }
-    __syncwarp();
 }
 
-// Launch: a warp for each atom, with room for its hidden layers in shared memory.
-template <class Real, bool kReverse>
-__global__ void __launch_bounds__(kBlockThreads) readout_kernel(typename DeviceReadout<Real>::View readout, int64_t atom_count, const Real* features, double* energies,
-                                                                double scale, Real* features_gradient) {
-    extern __shared__ __align__(16) double hidden_layers[];
-    const int64_t atom = (blockIdx.x * int64_t{kBlockThreads} + threadIdx.x) / 32;
-    const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
-    if (atom >= atom_count) return;
-    const Real* row = features + atom * readout.row_size;
-    Real* gradient_row = features_gradient + atom * readout.row_size;
-    const auto feature = [&](int d) { return static_cast<double>(row[readout.places[d]]); };
-    if (readout.hidden_count == 0) {
-        double sum = 0;
-        for (int d = lane; d < readout.feature_count; d += 32) {
-            if constexpr (kReverse)
-                gradient_row[readout.places[d]] += static_cast<Real>(scale * readout.first[d]);
-            else
-                sum += readout.first[d] * feature(d);
-        }
-        if constexpr (!kReverse) {
-            sum = sum_over_warp(sum);
-            if (lane == 0) energies[atom] += sum + readout.last_bias;
-        }
-        return;
+// What a block with hidden layers has in shared memory.
+struct ReadoutRoom {
+    double *features, *partial;  // [feature], [kBlockThreads]
+    double *hidden, *second;     // what the activations are given
+    double* activated;           // [hidden]: what they give and, later in reverse, the gradient of `hidden`
+    double* second_gradient;
+
+    template <class View>
+    __device__ ReadoutRoom(const View& readout, double* first) {
+        features = first;
+        partial = features + readout.feature_count;
+        hidden = partial + kBlockThreads;
+        activated = hidden + readout.hidden_count;
+        second = activated + readout.hidden_count;
+        second_gradient = second + readout.second_count;
     }
-    double* hidden = hidden_layers + warp * 2 * (readout.hidden_count + readout.second_count);
-    double* second = hidden + readout.hidden_count;
-    double* hidden_gradient = second + readout.second_count;
-    double* second_gradient = hidden_gradient + readout.hidden_count;
-    affine(lane, readout.feature_count, readout.hidden_count, readout.first, readout.first_bias, feature, hidden);
-    const auto active = [&](int i) { return activate(readout.activation, hidden[i]); };
-    if (readout.middle) affine(lane, readout.hidden_count, readout.second_count, readout.middle, readout.middle_bias, active, second);
-    const double* before = readout.middle ? second : hidden;
+    template <class View>
+    static size_t bytes(const View& readout) {
+        return readout.hidden_count == 0 ? 0 : static_cast<size_t>(readout.feature_count + kBlockThreads + 2 * (readout.hidden_count + readout.second_count)) * sizeof(double);
+    }
+};
+
+template <class Real>
+__global__ void __launch_bounds__(kBlockThreads) linear_readout_kernel(typename DeviceReadout<Real>::View readout, const Real* features, double* energies) {
+    __shared__ double partial[kWarps];
+    const Real* row = features + int64_t{blockIdx.x} * readout.row_size;
+    double sum = 0;
+    for (int d = static_cast<int>(threadIdx.x); d < readout.feature_count; d += kBlockThreads) sum += readout.first[d] * static_cast<double>(row[readout.places[d]]);
+    sum = sum_over_block(sum, partial);
+    if (threadIdx.x == 0) energies[blockIdx.x] += sum + readout.last_bias;
+}
+template <class Real>
+__global__ void __launch_bounds__(kBlockThreads) reverse_linear_readout_kernel(typename DeviceReadout<Real>::View readout, double scale, Real* features_gradient) {
+    Real* row = features_gradient + int64_t{blockIdx.x} * readout.row_size;
+    for (int d = static_cast<int>(threadIdx.x); d < readout.feature_count; d += kBlockThreads) row[readout.places[d]] += static_cast<Real>(scale * readout.first[d]);
+}
+
+template <class Real, bool kReverse>
+__global__ void __launch_bounds__(kBlockThreads) readout_kernel(typename DeviceReadout<Real>::View readout, const Real* features, double* energies, double scale,
+                                                                Real* features_gradient) {
+    extern __shared__ __align__(16) double numbers[];
+    const ReadoutRoom room(readout, numbers);
+    const int thread = static_cast<int>(threadIdx.x);
+    const Real* row = features + int64_t{blockIdx.x} * readout.row_size;
+    for (int d = thread; d < readout.feature_count; d += kBlockThreads) room.features[d] = static_cast<double>(row[readout.places[d]]);
+    __syncthreads();
+    affine(readout.feature_count, readout.hidden_count, readout.first, readout.first_bias, room.features, room.partial, room.hidden);
+    if (readout.middle) {
+        for (int i = thread; i < readout.hidden_count; i += kBlockThreads) room.activated[i] = activate(readout.activation, room.hidden[i]);
+        __syncthreads();
+        affine(readout.hidden_count, readout.second_count, readout.middle, readout.middle_bias, room.activated, room.partial, room.second);
+    }
+    const double* before = readout.middle ? room.second : room.hidden;
     const int count = readout.middle ? readout.second_count : readout.hidden_count;
     if constexpr (!kReverse) {
         double sum = 0;
-        for (int j = lane; j < count; j += 32) sum += readout.last[j] * activate(readout.activation, before[j]);
-        sum = sum_over_warp(sum);
-        if (lane == 0) energies[atom] += sum + readout.last_bias;
-        return;
-    }
-    double* before_gradient = readout.middle ? second_gradient : hidden_gradient;
-    for (int j = lane; j < count; j += 32) before_gradient[j] = scale * readout.last[j] * activation_slope(readout.activation, before[j]);
-    __syncwarp();
-    if (readout.middle) {
-        for (int i = lane; i < readout.hidden_count; i += 32) {
-            double sum = 0;
-            for (int j = 0; j < readout.second_count; ++j) sum += readout.middle[int64_t{i} * readout.second_count + j] * second_gradient[j];
-            hidden_gradient[i] = sum * activation_slope(readout.activation, hidden[i]);
+        for (int j = thread; j < count; j += kBlockThreads) sum += readout.last[j] * activate(readout.activation, before[j]);
+        sum = sum_over_block(sum, room.partial);
+        if (thread == 0) energies[blockIdx.x] += sum + readout.last_bias;
+    } else {
+        double* before_gradient = readout.middle ? room.second_gradient : room.activated;
+        for (int j = thread; j < count; j += kBlockThreads) before_gradient[j] = scale * readout.last[j] * activation_slope(readout.activation, before[j]);
+        __syncthreads();
+        if (readout.middle) {
+            for (int i = thread; i < readout.hidden_count; i += kBlockThreads) {
+                double sum = 0;
+                for (int j = 0; j < readout.second_count; ++j) sum += readout.middle[int64_t{i} * readout.second_count + j] * room.second_gradient[j];
+                room.activated[i] = sum * activation_slope(readout.activation, room.hidden[i]);
+            }
+            __syncthreads();
         }
-        __syncwarp();
-    }
-    for (int d = lane; d < readout.feature_count; d += 32) {
-        double sum = 0;
+        Real* gradient_row = features_gradient + int64_t{blockIdx.x} * readout.row_size;
+        for (int d = thread; d < readout.feature_count; d += kBlockThreads) {
+            double sum = 0;
 #pragma unroll 8
-        for (int j = 0; j < readout.hidden_count; ++j) sum += readout.first[int64_t{d} * readout.hidden_count + j] * hidden_gradient[j];
-        gradient_row[readout.places[d]] += static_cast<Real>(sum);
+            for (int j = 0; j < readout.hidden_count; ++j) sum += readout.first_by_hidden[int64_t{j} * readout.feature_count + d] * room.activated[j];
+            gradient_row[readout.places[d]] += static_cast<Real>(sum);
+        }
     }
 }
 
@@ -194,9 +237,18 @@ Matrix matrix_of(const Linear& linear) {
     return matrix;
 }
 
-template <class T>
-void upload(mlff::cuda::DeviceBuffer<T>& buffer, const std::vector<T>& host, cudaStream_t stream) {
-    buffer.upload(host.data(), static_cast<int64_t>(host.size()), "the model", stream);
+// Only the inputs that count for something: vectors do not.
+void drop_unused_inputs(Matrix& matrix, std::vector<int32_t>& places) {
+    const size_t width = matrix.bias.size();
+    size_t kept = 0;
+    for (size_t i = 0; i < places.size(); ++i) {
+        const auto from = matrix.numbers.begin() + static_cast<std::ptrdiff_t>(i * width), end = from + static_cast<std::ptrdiff_t>(width);
+        if (std::all_of(from, end, [](double number) { return number == 0; })) continue;
+        std::copy(from, end, matrix.numbers.begin() + static_cast<std::ptrdiff_t>(kept * width));
+        places[kept++] = places[i];
+    }
+    matrix.numbers.resize(kept * width);
+    places.resize(kept);
 }
 
 }  // namespace
@@ -210,8 +262,8 @@ template <class Real>
 void reverse_division(int64_t atom_count, Real by_density, const Real* a, const Real* b, int dot_size, const Real* divisors, Real* densities_gradient, Real* rows, int size,
                       cudaStream_t stream) {
     if (atom_count > 0)
-        launch("reversing a division", reverse_division_kernel<Real>, blocks_of_atoms(atom_count), kBlockThreads, stream, atom_count, by_density, a, b, dot_size, divisors,
-               densities_gradient, rows, size);
+        launch("reversing a division", reverse_division_kernel<Real>, atom_count, kBlockThreads, stream, by_density, a, b, dot_size, divisors, densities_gradient,
+               rows, size);
 }
 
 template <class Real>
@@ -269,7 +321,8 @@ DeviceReadout<Real>::DeviceReadout(const Readout& readout, int head, const Irrep
         for (size_t i = 0; i < numbers.size(); ++i)
             if (readout.head_slices > 1 && i / (numbers.size() / rows) * static_cast<size_t>(readout.head_slices) / rows != static_cast<size_t>(head)) numbers[i] = 0;
     };
-    const Matrix first = matrix_of(readout.first);
+    Matrix first = matrix_of(readout.first);
+    drop_unused_inputs(first, places);
     view_.feature_count = static_cast<int>(places.size());
     view_.row_size = layout.size;
     view_.activation = readout.activation;
@@ -281,7 +334,12 @@ DeviceReadout<Real>::DeviceReadout(const Readout& readout, int head, const Irrep
         const Matrix last = matrix_of(*readout.last);
         std::vector<double> last_column = column_of(last, static_cast<size_t>(readout.last->out.dimension()));
         view_.hidden_count = readout.first.out.dimension();
+        std::vector<double> by_hidden(first.numbers.size());
+        const auto hidden_count = static_cast<size_t>(view_.hidden_count);
+        for (size_t d = 0; d < places.size(); ++d)
+            for (size_t j = 0; j < hidden_count; ++j) by_hidden[j * places.size() + d] = first.numbers[d * hidden_count + j];
         upload(first_, first.numbers, stream);
+        upload(first_by_hidden_, by_hidden, stream);
         upload(first_bias_, first.bias, stream);
         if (readout.middle) {
             Matrix middle = matrix_of(*readout.middle);
@@ -297,6 +355,7 @@ DeviceReadout<Real>::DeviceReadout(const Readout& readout, int head, const Irrep
     if (view_.hidden_count + view_.second_count > kMostHidden) fail(Status::unsupported, "a readout with more than ", kMostHidden, " hidden units on the GPU");
     view_.places = places_.data();
     view_.first = first_.data();
+    view_.first_by_hidden = first_by_hidden_.data();
     view_.first_bias = first_bias_.data();
     view_.middle = readout.middle ? middle_.data() : nullptr;
     view_.middle_bias = middle_bias_.data();
@@ -306,17 +365,17 @@ DeviceReadout<Real>::DeviceReadout(const Readout& readout, int head, const Irrep
 template <class Real>
 void DeviceReadout<Real>::compute(int64_t atom_count, const Real* features, double* energies, cudaStream_t stream) const {
     if (atom_count == 0) return;
-    const LaunchShape shape = {dim3(static_cast<unsigned>(blocks_of_atoms(atom_count))), kBlockThreads,
-                               static_cast<size_t>(kWarps * 2 * (view_.hidden_count + view_.second_count)) * sizeof(double)};
-    launch("a readout", readout_kernel<Real, false>, shape, stream, view_, atom_count, features, energies, 0.0, static_cast<Real*>(nullptr));
+    const LaunchShape shape = {dim3(static_cast<unsigned>(atom_count)), kBlockThreads, ReadoutRoom::bytes(view_)};
+    if (view_.hidden_count == 0) return launch("a readout", linear_readout_kernel<Real>, shape, stream, view_, features, energies);
+    launch("a readout", readout_kernel<Real, false>, shape, stream, view_, features, energies, 0.0, static_cast<Real*>(nullptr));
 }
 
 template <class Real>
 void DeviceReadout<Real>::reverse(int64_t atom_count, const Real* features, double scale, Real* features_gradient, cudaStream_t stream) const {
     if (atom_count == 0) return;
-    const LaunchShape shape = {dim3(static_cast<unsigned>(blocks_of_atoms(atom_count))), kBlockThreads,
-                               static_cast<size_t>(kWarps * 2 * (view_.hidden_count + view_.second_count)) * sizeof(double)};
-    launch("reversing a readout", readout_kernel<Real, true>, shape, stream, view_, atom_count, features, static_cast<double*>(nullptr), scale, features_gradient);
+    const LaunchShape shape = {dim3(static_cast<unsigned>(atom_count)), kBlockThreads, ReadoutRoom::bytes(view_)};
+    if (view_.hidden_count == 0) return launch("reversing a readout", reverse_linear_readout_kernel<Real>, shape, stream, view_, scale, features_gradient);
+    launch("reversing a readout", readout_kernel<Real, true>, shape, stream, view_, features, static_cast<double*>(nullptr), scale, features_gradient);
 }
 
 #define MLFF_INSTANTIATE(Real)                                                                                              \

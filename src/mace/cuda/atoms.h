@@ -64,12 +64,13 @@ public:
 
     static constexpr int kMostHidden = 512;
     struct View {
-        const int32_t* places = nullptr;      // [feature]: where it is in a row
-        const double* first = nullptr;        // [feature][hidden], or [feature] without hidden layers
-        const double* first_bias = nullptr;   // [hidden]
-        const double* middle = nullptr;       // [hidden][second]; nullptr: none
-        const double* middle_bias = nullptr;  // [second]
-        const double* last = nullptr;         // [hidden or second]
+        const int32_t* places = nullptr;          // [feature]: where it is in a row
+        const double* first = nullptr;            // [feature][hidden], or [feature] without hidden layers
+        const double* first_by_hidden = nullptr;  // the same as [hidden][feature]
+        const double* first_bias = nullptr;       // [hidden]
+        const double* middle = nullptr;           // [hidden][second]; nullptr: none
+        const double* middle_bias = nullptr;      // [second]
+        const double* last = nullptr;             // [hidden or second]
         double last_bias = 0;
         int feature_count = 0, hidden_count = 0, second_count = 0, row_size = 0;  // hidden_count 0: linear
         Activation activation;
@@ -78,7 +79,7 @@ public:
 private:
     View view_;
     mlff::cuda::DeviceBuffer<int32_t> places_;
-    mlff::cuda::DeviceBuffer<double> first_, first_bias_, middle_, middle_bias_, last_;
+    mlff::cuda::DeviceBuffer<double> first_, first_by_hidden_, first_bias_, middle_, middle_bias_, last_;
 };
 
 }  // namespace mlff::mace::cuda

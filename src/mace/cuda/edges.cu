@@ -2,27 +2,13 @@
 #include "mace/cuda/edges.h"
 
 #include "device/cuda_check.h"
+#include "mace/cuda/warp.h"
 #include "mace/edge_harmonics.h"
 
 namespace mlff::mace::cuda {
 namespace {
 
 using mlff::cuda::launch;
-
-constexpr unsigned kAllLanes = 0xffffffffu;
-
-// Launch: a warp for each atom, a lane for every 32nd of its edges.
-struct WarpOfAtom {
-    int64_t atom;
-    int lane;
-    __device__ WarpOfAtom() : atom((blockIdx.x * int64_t{kBlockThreads} + threadIdx.x) / 32), lane(static_cast<int>(threadIdx.x % 32)) {}
-};
-int64_t blocks_of_atoms(int64_t atom_count) { return (atom_count + kWarps - 1) / kWarps; }
-
-__device__ double sum_over_warp(double value) {
-    for (int distance = 16; distance >= 1; distance /= 2) value += __shfl_xor_sync(kAllLanes, value, distance);
-    return value;
-}
 
 // MACE takes harmonics of the vector from neighbour to centre, which is minus the vector of our edge.
 __device__ Vec3 direction(const EdgeGeometry& geometry, const double* distance, int64_t edge) {
@@ -61,8 +47,56 @@ __device__ ValueAndSlope pair_repulsion(const RepulsionView& repulsion, int send
     return {coulomb * phi * cutoff, coulomb * (phi_slope * cutoff + phi * cutoff_slope - phi * cutoff / r)};
 }
 
+// Launch of all kernels of edges: a warp for each atom, a lane for every 32nd of its edges.
+
+// Harmonics [lane] of a warp's edges on their way between lanes and memory, where those of neighbouring edges lie next to each other. For the
+// degrees that are written out; half a warp moves those of one edge.
+template <class Real>
+struct StagedHarmonics {
+    static constexpr int kMost = harmonic_count(edge_harmonics::kWrittenOut);
+    static constexpr int kStride = kMost + 1;  // odd, so that lanes use different banks
+    static constexpr int kSize = 32 * kStride;
+    static_assert(kMost <= 16);
+
+    Real* rows;
+
+    __device__ Real* of(int lane) const { return rows + lane * kStride; }
+    __device__ void write(int lane, int edge_count, int harmonic_count, Real* to) const {
+        __syncwarp();
+        const int harmonic = lane % 16;
+        if (harmonic < harmonic_count)
+            for (int e = lane / 16; e < edge_count; e += 2) to[e * harmonic_count + harmonic] = rows[e * kStride + harmonic];
+        __syncwarp();
+    }
+    __device__ void read(int lane, int edge_count, int harmonic_count, const Real* from) const {
+        __syncwarp();
+        const int harmonic = lane % 16;
+        if (harmonic < harmonic_count) {
+#pragma unroll 4
+            for (int e = lane / 16; e < edge_count; e += 2) rows[e * kStride + harmonic] = from[e * harmonic_count + harmonic];
+        }
+        __syncwarp();
+    }
+};
+
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, Real* harmonics) {
+    __shared__ Real room[kWarps][StagedHarmonics<Real>::kSize];
+    const WarpOfAtom at;
+    if (at.atom >= edges.atom_count) return;
+    const StagedHarmonics<Real> staged = {room[threadIdx.x / 32]};
+    const int64_t end = edges.first[at.atom + 1];
+    for (int64_t begin = edges.first[at.atom]; begin < end; begin += 32) {
+        const int count = static_cast<int>(min(int64_t{32}, end - begin));
+        if (at.lane < count)
+            compute_edge_harmonics(min(geometry.max_degree, edge_harmonics::kWrittenOut), direction(geometry, edges.distance, begin + at.lane), staged.of(at.lane));
+        staged.write(at.lane, count, edges.harmonic_count, harmonics + begin * edges.harmonic_count);
+    }
+}
+
+// For higher degrees.
+template <class Real>
+__global__ void __launch_bounds__(kBlockThreads) any_harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, Real* harmonics) {
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
@@ -81,18 +115,50 @@ __global__ void __launch_bounds__(kBlockThreads) repulsion_kernel(EdgesView<Real
     if (at.lane == 0) energies[at.atom] = sum;
 }
 
+// The gradient by the vector of one edge. `degree`: geometry.max_degree, perhaps with a bound that the compiler can use.
+template <class Real>
+__device__ __forceinline__ Vec3 reverse_edge(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const RepulsionView& repulsion, int64_t atom, int64_t edge,
+                                             int degree, double slope, const Real* harmonics_gradient) {
+    const Vec3 n = direction(geometry, edges.distance, edge);
+    const double r = edges.distance[edge];
+    if (repulsion.is_there) slope += repulsion.scale * pair_repulsion(repulsion, edges.elements[atom], edges.elements[edges.sender[edge]], r).slope;
+    const Vec3 turn = reverse_edge_harmonics(degree, n, r, harmonics_gradient);
+    return {-(slope * n[0] + turn[0]), -(slope * n[1] + turn[1]), -(slope * n[2] + turn[2])};
+}
+
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) reverse_edges_kernel(EdgesView<Real> edges, EdgeGeometry geometry, EdgeGradientsView<Real> gradients,
                                                                       RepulsionView repulsion, double* vector_gradient) {
+    __shared__ Real room[kWarps][StagedHarmonics<Real>::kSize];
+    __shared__ double vector_room[kWarps][3 * 32];
+    const WarpOfAtom at;
+    if (at.atom >= edges.atom_count) return;
+    const StagedHarmonics<Real> staged = {room[threadIdx.x / 32]};
+    double* vectors = vector_room[threadIdx.x / 32];
+    const int64_t end = edges.first[at.atom + 1];
+    for (int64_t begin = edges.first[at.atom]; begin < end; begin += 32) {
+        const int count = static_cast<int>(min(int64_t{32}, end - begin));
+        staged.read(at.lane, count, edges.harmonic_count, gradients.harmonics + begin * edges.harmonic_count);
+        if (at.lane < count) {
+            const Vec3 gradient = reverse_edge(edges, geometry, repulsion, at.atom, begin + at.lane, min(geometry.max_degree, edge_harmonics::kWrittenOut),
+                                               gradients.distance[begin + at.lane], staged.of(at.lane));
+            for (int k = 0; k < 3; ++k) vectors[3 * at.lane + k] = gradient[k];
+        }
+        __syncwarp();
+        for (int i = at.lane; i < 3 * count; i += 32) vector_gradient[3 * begin + i] = vectors[i];
+    }
+}
+
+// For higher degrees.
+template <class Real>
+__global__ void __launch_bounds__(kBlockThreads) reverse_any_edges_kernel(EdgesView<Real> edges, EdgeGeometry geometry, EdgeGradientsView<Real> gradients,
+                                                                          RepulsionView repulsion, double* vector_gradient) {
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32) {
-        const Vec3 n = direction(geometry, edges.distance, edge);
-        const double r = edges.distance[edge];
-        double slope = gradients.distance[edge];
-        if (repulsion.is_there) slope += repulsion.scale * pair_repulsion(repulsion, edges.elements[at.atom], edges.elements[edges.sender[edge]], r).slope;
-        const Vec3 turn = reverse_edge_harmonics(geometry.max_degree, n, r, gradients.harmonics + edge * edges.harmonic_count);
-        for (int k = 0; k < 3; ++k) vector_gradient[3 * edge + k] = -(slope * n[k] + turn[k]);
+        const Vec3 gradient = reverse_edge(edges, geometry, repulsion, at.atom, edge, geometry.max_degree, gradients.distance[edge],
+                                           gradients.harmonics + edge * edges.harmonic_count);
+        for (int k = 0; k < 3; ++k) vector_gradient[3 * edge + k] = gradient[k];
     }
 }
 
@@ -137,7 +203,9 @@ __global__ void __launch_bounds__(kBlockThreads) short_edges_kernel(EdgesView<Re
 
 template <class Real>
 void compute_harmonics(const EdgesView<Real>& edges, const EdgeGeometry& geometry, Real* harmonics, cudaStream_t stream) {
-    if (edges.atom_count > 0) launch("harmonics", harmonics_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, harmonics);
+    if (edges.atom_count == 0) return;
+    const auto kernel = geometry.max_degree <= edge_harmonics::kWrittenOut ? harmonics_kernel<Real> : any_harmonics_kernel<Real>;
+    launch("harmonics", kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, harmonics);
 }
 template <class Real>
 void compute_repulsion(const EdgesView<Real>& edges, const RepulsionView& repulsion, double* energies, cudaStream_t stream) {
@@ -146,8 +214,9 @@ void compute_repulsion(const EdgesView<Real>& edges, const RepulsionView& repuls
 template <class Real>
 void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const EdgeGradientsView<Real>& gradients, const RepulsionView& repulsion,
                    double* vector_gradient, cudaStream_t stream) {
-    if (edges.atom_count > 0)
-        launch("reversing edges", reverse_edges_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, gradients, repulsion, vector_gradient);
+    if (edges.atom_count == 0) return;
+    const auto kernel = geometry.max_degree <= edge_harmonics::kWrittenOut ? reverse_edges_kernel<Real> : reverse_any_edges_kernel<Real>;
+    launch("reversing edges", kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, gradients, repulsion, vector_gradient);
 }
 template <class Real>
 void gather_forces(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const double* vector_gradient, double* forces, double* virials, cudaStream_t stream) {

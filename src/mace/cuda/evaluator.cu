@@ -5,6 +5,7 @@
 #include <bitset>
 #include <map>
 #include <optional>
+#include <span>
 #include <unordered_set>
 
 #include "core/elements.h"
@@ -23,6 +24,7 @@
 #include "mace/cuda/linear.h"
 #include "mace/cuda/memory_need.h"
 #include "mace/cuda/messages.h"
+#include "mace/cuda/moments.h"
 #include "mace/cuda/step_graphs.h"
 #include "mace/cuda/step_results.h"
 #include "mace/cuda/uploaded_edges.h"
@@ -61,7 +63,9 @@ struct DeviceLayer {
           linear(plan.layer.linear, cpu::RowLayout(plan.layer.contraction.out), plan.features_layout, stream),
           contraction(plan.contraction, element_count, stream) {
         const Interaction& interaction = plan.layer.interaction;
-        if (options.are_fused && !plan.moments)
+        if (plan.moments)
+            moments.emplace(plan, harmonic_count, stream);
+        else if (options.are_fused)
             fused.emplace(plan, harmonic_count, options.most_shared, options.is_fast, stream);
         else
             messages.emplace(plan, harmonic_count, stream);
@@ -79,7 +83,8 @@ struct DeviceLayer {
     std::optional<DeviceLinear<Real>> message_skip, skip, residual, after;
     std::optional<DeviceGate<Real>> gate;
     std::optional<FusedMessages<Real>> fused;
-    std::optional<DeviceMessages<Real>> messages;  // where not fused
+    std::optional<DeviceMoments<Real>> moments;
+    std::optional<DeviceMessages<Real>> messages;  // where neither
     DeviceContraction<Real> contraction;
     std::map<int, DeviceLinear<Real>> moment_maps;  // by the sender's element
 
@@ -87,6 +92,7 @@ struct DeviceLayer {
     void prepare(const std::vector<int>& elements, cudaStream_t stream) {
         if (fused) fused->prepare(stream);
         if (messages) messages->prepare(stream);
+        if (moments) moments->prepare(stream);
         contraction.prepare(elements, stream);
         if (!plan.moments) return;
         for (int z : elements)
@@ -321,7 +327,7 @@ private:
             list.add(layer.divisors, atoms, kAtoms);
             list.add(layer.scaled, atoms * linear_size, kAtoms);
             if (plan.moments)
-                list.add(moments_, atoms * plan.moments->layout().size, kAtoms);
+                list.add(moments_, atoms * senders_of_moments_at_once() * plan.moments->layout().size, kAtoms);
             else
                 list.add(sums_, atoms * plan.sums_layout.size, kAtoms);
             if (layer.gate) {
@@ -450,6 +456,7 @@ private:
         reserve_atoms(atom_count, static_cast<int64_t>(systems.size()));
         atoms_.set(systems, *weights_, stream_);
         tiles_ = atoms_.tiles();
+        if (atoms_.elements_present().size() > elements_present_.size()) reserved_.reset();  // room for moments of each
         elements_present_ = atoms_.elements_present();
         element_set_.reset();
         for (int z : elements_present_) element_set_.set(static_cast<size_t>(z));
@@ -565,24 +572,36 @@ private:
         next.up.apply(tiles_, rows(layer.features, features_size), rows_to(next.senders, sender_size), false, stream_);
     }
 
-    // Messages of the first layer by way of moments, one element of the senders after the other.
-    void compute_moments(DeviceLayer<Real>& layer) {
+    int64_t senders_of_moments_at_once() const { return static_cast<int64_t>(std::min<size_t>(DeviceMoments<Real>::kMostSenders, elements_present_.size())); }
+    // Messages of the first layer by way of moments, for some elements of the senders at a time: action(elements, is_first)
+    template <class Action>
+    void for_senders_of_moments(const DeviceLayer<Real>& layer, const Action& action) {
+        constexpr size_t kAtOnce = DeviceMoments<Real>::kMostSenders;
+        resize(moments_, atom_count() * senders_of_moments_at_once(), layer.plan.moments->layout().size);
+        const std::span<const int> all = elements_present_;
+        for (size_t i = 0; i < all.size(); i += kAtOnce) action(all.subspan(i, std::min(kAtOnce, all.size() - i)), i == 0);
+    }
+    // Those of the elements' number `index`.
+    RowsView<Real> moment_rows(const DeviceLayer<Real>& layer, size_t index) {
         const int size = layer.plan.moments->layout().size;
-        resize(moments_, atom_count(), size);
-        bool is_first = true;
-        for (int z : elements_present_) {
-            layer.messages->compute_moments(edges_, z, is_first, moments_.data(), layer.densities.data(), stream_);
-            layer.moment_maps.at(z).apply(tiles_, rows(moments_, size), rows_to(layer.scaled, layer.plan.linear_layout.size), !is_first, stream_);
-            is_first = false;
-        }
+        return {moments_.data() + static_cast<int64_t>(index) * atom_count() * size, size, nullptr};
+    }
+    void compute_moments(DeviceLayer<Real>& layer) {
+        for_senders_of_moments(layer, [&](std::span<const int> elements, bool is_first) {
+            layer.moments->compute(edges_, elements, moments_.data(), is_first ? layer.densities.data() : nullptr, stream_);
+            for (size_t i = 0; i < elements.size(); ++i) {
+                const RowsView<Real> moments = moment_rows(layer, i);
+                layer.moment_maps.at(elements[i]).apply(tiles_, {moments.first, moments.size, nullptr}, rows_to(layer.scaled, layer.plan.linear_layout.size),
+                                                        !is_first || i > 0, stream_);
+            }
+        });
     }
     void reverse_moments(DeviceLayer<Real>& layer, const DeviceBuffer<Real>& gradient, bool accumulate) {
-        const int size = layer.plan.moments->layout().size;
-        resize(moments_, atom_count(), size);
-        for (int z : elements_present_) {
-            layer.moment_maps.at(z).apply_transposed(tiles_, rows(gradient, layer.plan.linear_layout.size), rows_to(moments_, size), false, stream_);
-            layer.messages->reverse_moments(edges_, z, moments_.data(), densities_gradient_.data(), {harmonics_gradient_.data(), distance_gradient_.data()}, accumulate, stream_);
-        }
+        for_senders_of_moments(layer, [&](std::span<const int> elements, bool) {
+            for (size_t i = 0; i < elements.size(); ++i)
+                layer.moment_maps.at(elements[i]).apply_transposed(tiles_, rows(gradient, layer.plan.linear_layout.size), moment_rows(layer, i), false, stream_);
+            layer.moments->reverse(edges_, elements, moments_.data(), densities_gradient_.data(), {harmonics_gradient_.data(), distance_gradient_.data()}, accumulate, stream_);
+        });
     }
 
     // Messages as they are where nothing comes between, else what became of them.

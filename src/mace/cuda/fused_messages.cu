@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "device/cuda_check.h"
+#include "mace/cuda/warp.h"
 
 namespace mlff::mace::cuda {
 namespace {
@@ -14,7 +15,6 @@ using mlff::cuda::check;
 using mlff::cuda::launch;
 using mlff::cuda::LaunchShape;
 
-constexpr unsigned kAllLanes = 0xffffffffu;
 constexpr int kSteps = 4;  // of products: at most 64 functions
 // Warps of a block: 128 or 168 registers for each thread. These kernels wait for memory most of the time, and more warps wait for less.
 constexpr int most_warps(int components) { return components <= 3 ? 16 : 12; }
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(kBlockThreads) sum_densities(typename FusedMes
         const int table = edges.elements[atom] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
         sum += cpu::value_at(view.tables[table].at(edges.distance[edge]), view.density_column);
     }
-    for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(kAllLanes, sum, distance);
+    sum = sum_over_warp(sum);
     if (lane == 0) densities[atom] = sum;
 }
 
@@ -645,11 +645,6 @@ __global__ void __launch_bounds__(kBlockThreads) gather_kernel(typename FusedMes
     }
 }
 
-template <class T>
-void upload(mlff::cuda::DeviceBuffer<T>& buffer, const std::vector<T>& host, cudaStream_t stream) {
-    buffer.upload(host.data(), static_cast<int64_t>(host.size()), "the model", stream);
-}
-
 // Puts paths of one block of features into passes, each time into the kind that takes most of their rows.
 template <class Real>
 void plan_passes(typename FusedMessages<Real>::Pass block, std::vector<std::pair<int, int>> paths_and_rows, std::vector<typename FusedMessages<Real>::Pass>& passes) {
@@ -684,6 +679,11 @@ int function_count_of(const Interaction& interaction) {
     const cpu::RadialColumns columns = cpu::columns_of_hidden(interaction);
     return columns.hidden_count + (columns.has_constant ? 1 : 0);
 }
+// In double precision more do not fit into shared memory anyway.
+template <class Real>
+constexpr int most_components() {
+    return sizeof(Real) == 4 ? 5 : 3;
+}
 template <class Real>
 size_t weight_bytes_of(size_t path_count) {
     return path_count * static_cast<size_t>(kSteps * RadialProduct<Real>::kWeightPlanes * 32) * sizeof(uint4);
@@ -698,7 +698,7 @@ bool FusedMessages<Real>::can_run(const Interaction& interaction, size_t most_sh
     std::vector<int> shares(interaction.convolution.in.blocks().size());
     for (const Convolution::Path& path : interaction.convolution.paths) {
         const int in = interaction.convolution.in[path.in_block].irrep.dimension(), out = interaction.convolution.out[path.out_block].irrep.dimension();
-        if (in > 5 || out > 7) return false;
+        if (in > most_components<Real>() || out > 7) return false;
         shares[static_cast<size_t>(path.in_block)] += padded_shares(in, out);
     }
     if (shares.empty()) return false;
@@ -918,7 +918,7 @@ void FusedMessages<Real>::compute(const EdgesView<Real>& edges, RowsView<const R
         launch("summing densities", sum_densities<Real>, atom_blocks, kBlockThreads, stream, view(), edges, densities);
     else
         check(cudaMemsetAsync(densities, 0, static_cast<size_t>(edges.atom_count) * sizeof(Real), stream), "clearing memory");
-    const auto kernel = plan_.most_components <= 1 ? sum_kernel<1, Real> : plan_.most_components <= 3 ? sum_kernel<3, Real> : sum_kernel<5, Real>;
+    const auto kernel = plan_.most_components <= 1 ? sum_kernel<1, Real> : plan_.most_components <= 3 ? sum_kernel<3, Real> : sum_kernel<most_components<Real>(), Real>;
     const int warps = warps_per_block(false);
     const int64_t blocks = std::clamp<int64_t>((int64_t{edges.atom_count} * pass_count_ + warps - 1) / warps, 1, std::max(1, multiprocessor_count_ / slice_count_));
     const LaunchShape shape = {dim3(static_cast<unsigned>(blocks * slice_count_)), 32 * warps, shared_bytes(false)};
@@ -933,7 +933,7 @@ void FusedMessages<Real>::reverse(const EdgesView<Real>& edges, const int64_t* r
                                   const Real* densities_gradient, const EdgeGradientsView<Real>& gradients, bool accumulate, Real* senders_gradient,
                                   const Scratch& scratch, cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
-    const auto kernel = plan_.most_components <= 1 ? reverse_kernel<1, Real> : plan_.most_components <= 3 ? reverse_kernel<3, Real> : reverse_kernel<5, Real>;
+    const auto kernel = plan_.most_components <= 1 ? reverse_kernel<1, Real> : plan_.most_components <= 3 ? reverse_kernel<3, Real> : reverse_kernel<most_components<Real>(), Real>;
     const int warps = warps_per_block(true);
     const int64_t blocks =
         std::clamp<int64_t>((int64_t{edges.atom_count} * static_cast<int64_t>(host_groups_.size()) + warps - 1) / warps, 1, std::max(1, multiprocessor_count_ / slice_count_));

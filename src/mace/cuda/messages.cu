@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "device/cuda_check.h"
+#include "mace/cuda/warp.h"
 
 namespace mlff::mace::cuda {
 namespace {
@@ -11,8 +12,6 @@ namespace {
 using cpu::SplinePoint;
 using mlff::cuda::launch;
 using mlff::cuda::LaunchShape;
-
-constexpr unsigned kAllLanes = 0xffffffffu;
 
 // Some edges of the block's atom, in shared memory.
 template <class Real>
@@ -92,15 +91,13 @@ __device__ void sum_path(const typename DeviceMessages<Real>::View& view, const 
     }
 }
 
-// `Most`: components that senders have at most. Kernels for fewer need fewer registers, and more of them run at once.
-template <int Most, class Real>
+template <class Real>
 __device__ void sum_any_path(const typename DeviceMessages<Real>::View& view, const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
                              const RowsView<const Real>& senders, bool is_first, Real* sums) {
     switch (100 * path.in_components + path.out_components) {
 #define MLFF_CASE(A, C) \
     case 100 * A + C:   \
-        if constexpr (A <= Most) return sum_path<A, C, Real>(view, path, chunk, count, senders, 0, 0, is_first, sums); \
-        else break;
+        return sum_path<A, C, Real>(view, path, chunk, count, senders, 0, 0, is_first, sums);
         MLFF_CASE(1, 1) MLFF_CASE(1, 3) MLFF_CASE(1, 5) MLFF_CASE(1, 7) MLFF_CASE(3, 1) MLFF_CASE(3, 3) MLFF_CASE(3, 5) MLFF_CASE(3, 7)
         MLFF_CASE(5, 1) MLFF_CASE(5, 3) MLFF_CASE(5, 5) MLFF_CASE(5, 7)
 #undef MLFF_CASE
@@ -111,7 +108,7 @@ __device__ void sum_any_path(const typename DeviceMessages<Real>::View& view, co
 }
 
 // Launch: a block for each atom.
-template <int Most, class Real>
+template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) sum_messages(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, RowsView<const Real> senders, Real* sums,
                                                               Real* densities) {
     const Chunk<Real> chunk = lay_out_forward_chunk<Real>(view);
@@ -124,7 +121,7 @@ __global__ void __launch_bounds__(kBlockThreads) sum_messages(typename DeviceMes
     for (int64_t begin = first; begin < end; begin += view.edges_per_chunk) {
         const int count = static_cast<int>(min(static_cast<int64_t>(view.edges_per_chunk), end - begin));
         stage_chunk(view, edges, atom, begin, count, false, chunk);
-        for (int p = 0; p < view.path_count; ++p) sum_any_path<Most, Real>(view, view.paths[p], chunk, count, senders, begin == first, own);
+        for (int p = 0; p < view.path_count; ++p) sum_any_path<Real>(view, view.paths[p], chunk, count, senders, begin == first, own);
         if (view.density_column >= 0 && threadIdx.x == 0)
             for (int e = 0; e < count; ++e) density += cpu::value_at(chunk.points[e], view.density_column);
     }
@@ -221,14 +218,13 @@ __device__ void reverse_path(const typename DeviceMessages<Real>::View& view, co
     }
 }
 
-template <int Most, class Real>
+template <class Real>
 __device__ void reverse_any_path(const typename DeviceMessages<Real>::View& view, const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
                                  const Real* features, const Real* sums_gradient, Real* features_gradient) {
     switch (100 * path.in_components + path.out_components) {
 #define MLFF_CASE(A, C) \
     case 100 * A + C:   \
-        if constexpr (A <= Most) return reverse_path<A, C, Real>(view, path, chunk, count, features, sums_gradient, 0, 0, features_gradient); \
-        else break;
+        return reverse_path<A, C, Real>(view, path, chunk, count, features, sums_gradient, 0, 0, features_gradient);
         MLFF_CASE(1, 1) MLFF_CASE(1, 3) MLFF_CASE(1, 5) MLFF_CASE(1, 7) MLFF_CASE(3, 1) MLFF_CASE(3, 3) MLFF_CASE(3, 5) MLFF_CASE(3, 7)
         MLFF_CASE(5, 1) MLFF_CASE(5, 3) MLFF_CASE(5, 5) MLFF_CASE(5, 7)
 #undef MLFF_CASE
@@ -239,7 +235,7 @@ __device__ void reverse_any_path(const typename DeviceMessages<Real>::View& view
 }
 
 // Launch: a block for each atom, whose warps take turns with its edges.
-template <int Most, class Real>
+template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) reverse_messages(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, RowsView<const Real> senders,
                                                                   const Real* sums_gradient, const Real* densities_gradient, EdgeGradientsView<Real> gradients,
                                                                   bool accumulate, Real* senders_gradient) {
@@ -260,7 +256,7 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_messages(typename Devic
             if (own)
                 for (int i = lane; i < size; i += 32) own[i] = 0;
             __syncwarp();
-            reverse_any_path<Most, Real>(view, path, chunk, count, features + path.in_offset, sums_gradient, own);
+            reverse_any_path<Real>(view, path, chunk, count, features + path.in_offset, sums_gradient, own);
             if (!senders_gradient) continue;
             __syncthreads();
             Real* to = senders_gradient + atom * view.sender_size + path.in_offset;
@@ -288,121 +284,11 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_messages(typename Devic
     }
 }
 
-// ---- moments: senders have one component, so that shares are the rows of the moments ----
-
-constexpr int kMomentRows = 8;  // that a thread sums at once
-constexpr int kReversedRows = 16;
-
-// Launch: a block for each atom. A thread has some rows of one function.
-template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) sum_moments(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, int sender_element, bool is_first,
-                                                             Real* moments, Real* densities) {
-    const Chunk<Real> chunk = lay_out_forward_chunk<Real>(view);
-    const int64_t atom = blockIdx.x;
-    const int64_t first = edges.first[atom], end = edges.first[atom + 1];
-    const int groups = (view.share_count + kMomentRows - 1) / kMomentRows;
-    Real* own = moments + atom * view.share_count * view.moment_stride;
-    if (first == end)
-        for (int i = static_cast<int>(threadIdx.x); i < view.share_count * view.moment_stride; i += kBlockThreads) own[i] = Real(0);
-    Real density = 0;
-    for (int64_t begin = first; begin < end; begin += view.edges_per_chunk) {
-        const int count = static_cast<int>(min(static_cast<int64_t>(view.edges_per_chunk), end - begin));
-        stage_chunk(view, edges, atom, begin, count, false, chunk);
-        for (int i = static_cast<int>(threadIdx.x); i < groups * view.moment_stride; i += kBlockThreads) {
-            const int h = i % view.moment_stride, row = i / view.moment_stride * kMomentRows;
-            Real* to = own + row * view.moment_stride + h;
-            Real sum[kMomentRows];
-#pragma unroll
-            for (int r = 0; r < kMomentRows; ++r) sum[r] = begin == first || row + r >= view.share_count ? Real(0) : to[r * view.moment_stride];
-            for (int e = 0; e < count; ++e) {
-                if (edges.elements[chunk.others[e]] != sender_element) continue;
-                const Real f = cpu::value_at(chunk.points[e], h);
-                const Real* shares = chunk.shares + e * view.share_count + row;
-#pragma unroll
-                for (int r = 0; r < kMomentRows; ++r)
-                    if (row + r < view.share_count) sum[r] += shares[r] * f;
-            }
-#pragma unroll
-            for (int r = 0; r < kMomentRows; ++r)
-                if (row + r < view.share_count) to[r * view.moment_stride] = sum[r];
-        }
-        if (view.density_column >= 0 && threadIdx.x == 0)
-            for (int e = 0; e < count; ++e)
-                if (edges.elements[chunk.others[e]] == sender_element) density += cpu::value_at(chunk.points[e], view.density_column);
-    }
-    if (threadIdx.x == 0) densities[atom] = is_first ? density : densities[atom] + density;
-}
-
-// Launch: a block for each atom, whose warps take turns with its edges.
-template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) reverse_moments_kernel(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, int sender_element,
-                                                                        const Real* moments_gradient, const Real* densities_gradient,
-                                                                        EdgeGradientsView<Real> gradients, bool accumulate) {
-    const Chunk<Real> chunk = lay_out_chunk<Real>(view);
-    const int64_t atom = blockIdx.x;
-    const int64_t end = edges.first[atom + 1];
-    const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
-    Real* gradient = chunk.features_gradient;  // [row][moment_stride]
-    for (int i = thread; i < view.share_count * view.moment_stride; i += kBlockThreads) gradient[i] = moments_gradient[atom * view.share_count * view.moment_stride + i];
-    for (int64_t begin = edges.first[atom]; begin < end; begin += view.edges_per_chunk) {
-        const int count = static_cast<int>(min(static_cast<int64_t>(view.edges_per_chunk), end - begin));
-        stage_chunk(view, edges, atom, begin, count, false, chunk);
-        for (int e = thread / 32; e < count; e += kWarps) {
-            if (edges.elements[chunk.others[e]] != sender_element) continue;
-            const SplinePoint<Real> point = chunk.points[e];
-            Real slope[1] = {};
-            for (int row = 0; row < view.share_count; row += kReversedRows) {
-                const Real* shares = chunk.shares + e * view.share_count + row;
-                Real sums[kReversedRows] = {};
-                for (int h = lane; h < view.moment_stride; h += 32) {
-                    const Real f = cpu::value_at(point, h), f_slope = cpu::slope_at(point, h);
-                    Real pulled = 0;
-#pragma unroll
-                    for (int r = 0; r < kReversedRows; ++r) {
-                        if (row + r >= view.share_count) break;
-                        const Real g = gradient[(row + r) * view.moment_stride + h];
-                        sums[r] += f * g;
-                        pulled += shares[r] * g;
-                    }
-                    slope[0] += f_slope * pulled;
-                }
-                __syncwarp();
-                const Real sum = sum_over_lanes(sums);
-                const int index = row + lane / (32 / kReversedRows);
-                if (lane % (32 / kReversedRows) == 0 && index < view.share_count) chunk.shares_gradient[e * view.share_count + index] = sum;
-            }
-            const Real total = sum_over_lanes(slope);
-            if (lane == 0) chunk.slopes[e] = total;
-        }
-        __syncthreads();
-        for (int i = thread; i < count * edges.harmonic_count; i += kBlockThreads) {
-            const int e = i / edges.harmonic_count, harmonic = i % edges.harmonic_count;
-            if (edges.elements[chunk.others[e]] != sender_element) continue;
-            Real sum = 0;
-            for (int t = view.first_harmonic_term[harmonic]; t < view.first_harmonic_term[harmonic + 1]; ++t)
-                sum += view.harmonic_terms[t].value * chunk.shares_gradient[e * view.share_count + view.harmonic_terms[t].index];
-            Real* to = gradients.harmonics + (begin + e) * edges.harmonic_count + harmonic;
-            *to = accumulate ? *to + sum : sum;
-        }
-        for (int e = thread; e < count; e += kBlockThreads) {
-            if (edges.elements[chunk.others[e]] != sender_element) continue;
-            double slope = static_cast<double>(chunk.slopes[e]);
-            if (view.density_column >= 0) slope += static_cast<double>(densities_gradient[atom] * cpu::slope_at(chunk.points[e], view.density_column));
-            gradients.distance[begin + e] = accumulate ? gradients.distance[begin + e] + slope : slope;
-        }
-    }
-}
-
-template <class T>
-void upload(mlff::cuda::DeviceBuffer<T>& buffer, const std::vector<T>& host, cudaStream_t stream) {
-    buffer.upload(host.data(), static_cast<int64_t>(host.size()), "the model", stream);
-}
-
 }  // namespace
 
 template <class Real>
 DeviceMessages<Real>::DeviceMessages(const cpu::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream)
-    : plan_(plan), harmonic_count_(harmonic_count), tables_(plan.tables.size()) {
+    : plan_(plan), tables_(plan) {
     std::vector<Path> paths;
     std::vector<std::vector<Term>> share_terms, reversed_share_terms, harmonic_terms(static_cast<size_t>(harmonic_count)), reversed_harmonic_terms(harmonic_terms);
     for (const cpu::PathPlan<Real>& path : plan.paths) {
@@ -437,19 +323,6 @@ DeviceMessages<Real>::DeviceMessages(const cpu::LayerPlan<Real>& plan, int harmo
 }
 
 template <class Real>
-void DeviceMessages<Real>::prepare(cudaStream_t stream) {
-    std::vector<cpu::RadialTableView<Real>> views(tables_.size());
-    for (size_t i = 0; i < tables_.size(); ++i) {
-        if (!plan_.tables[i]) continue;
-        const Buffer<Real>& host = plan_.tables[i]->coefficients();
-        if (tables_[i].size() == 0) tables_[i].upload(host.data(), static_cast<int64_t>(host.size()), "the model", stream);
-        views[i] = plan_.tables[i]->view();
-        views[i].coefficients = tables_[i].data();
-    }
-    upload(table_views_, views, stream);
-}
-
-template <class Real>
 typename DeviceMessages<Real>::View DeviceMessages<Real>::view(bool is_reverse) const {
     View view;
     view.paths = paths_.data();
@@ -462,11 +335,7 @@ typename DeviceMessages<Real>::View DeviceMessages<Real>::view(bool is_reverse) 
     view.first_harmonic_term = first_harmonic_term_.data();
     view.harmonic_terms = harmonic_terms_.data();
     view.reversed_harmonic_terms = reversed_harmonic_terms_.data();
-    if (plan_.moments) {
-        view.moment_stride = plan_.moments->stride();
-        view.most_feature_rows = (plan_.moments->layout().size + kWarps - 1) / kWarps;  // room for the gradient of the moments
-    }
-    view.tables = table_views_.data();
+    view.tables = tables_.views();
     view.receiver_stride = static_cast<int>(plan_.receiver_stride);
     view.sender_stride = static_cast<int>(plan_.sender_stride);
     view.density_column = plan_.columns.density;
@@ -491,8 +360,7 @@ template <class Real>
 void DeviceMessages<Real>::compute(const EdgesView<Real>& edges, RowsView<const Real> senders, Real* sums, Real* densities, cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
     const View shape = view(false);
-    const auto kernel = plan_.most_components <= 1 ? sum_messages<1, Real> : plan_.most_components <= 3 ? sum_messages<3, Real> : sum_messages<5, Real>;
-    launch("summing messages", kernel, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, false)}, stream, shape,
+    launch("summing messages", sum_messages<Real>, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, false)}, stream, shape,
            edges, senders, sums, densities);
 }
 
@@ -501,33 +369,8 @@ void DeviceMessages<Real>::reverse(const EdgesView<Real>& edges, RowsView<const 
                                    const EdgeGradientsView<Real>& gradients, bool accumulate, Real* senders_gradient, cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
     const View shape = view(true);
-    const auto kernel = plan_.most_components <= 1 ? reverse_messages<1, Real> : plan_.most_components <= 3 ? reverse_messages<3, Real> : reverse_messages<5, Real>;
-    launch("reversing messages", kernel, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, true)}, stream,
+    launch("reversing messages", reverse_messages<Real>, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, true)}, stream,
            shape, edges, senders, sums_gradient, densities_gradient, gradients, accumulate, senders_gradient);
-}
-
-template <class Real>
-void DeviceMessages<Real>::check_moments() const {
-    if (!plan_.moments || plan_.moments->row_count() != share_count_) fail(Status::internal, "the layer has no moments");
-}
-
-template <class Real>
-void DeviceMessages<Real>::compute_moments(const EdgesView<Real>& edges, int sender_element, bool is_first, Real* moments, Real* densities, cudaStream_t stream) const {
-    check_moments();
-    if (edges.atom_count == 0) return;
-    const View shape = view(false);
-    launch("summing moments", sum_moments<Real>, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, false)}, stream, shape,
-           edges, sender_element, is_first, moments, densities);
-}
-
-template <class Real>
-void DeviceMessages<Real>::reverse_moments(const EdgesView<Real>& edges, int sender_element, const Real* moments_gradient, const Real* densities_gradient,
-                                           const EdgeGradientsView<Real>& gradients, bool accumulate, cudaStream_t stream) const {
-    check_moments();
-    if (edges.atom_count == 0) return;
-    const View shape = view(true);
-    launch("reversing moments", reverse_moments_kernel<Real>, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, true)}, stream,
-           shape, edges, sender_element, moments_gradient, densities_gradient, gradients, accumulate);
 }
 
 template class DeviceMessages<float>;

@@ -8,6 +8,7 @@
 #include "device/device_buffer.h"
 #include "mace/cpu/layer_plan.h"
 #include "mace/cuda/atom_rows.h"
+#include "mace/cuda/device_tables.h"
 
 namespace mlff::mace::cuda {
 
@@ -35,7 +36,7 @@ class DeviceMessages {
 public:
     DeviceMessages(const cpu::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream);
 
-    void prepare(cudaStream_t stream);  // after the host's plan was prepared: copies new tables
+    void prepare(cudaStream_t stream) { tables_.prepare(stream); }  // after the host's plan was prepared
 
     // sums = sums of messages, densities = sums of densities (where the layer has them), for each atom
     void compute(const EdgesView<Real>& edges, RowsView<const Real> senders, Real* sums, Real* densities, cudaStream_t stream) const;
@@ -43,12 +44,6 @@ public:
     // (nullptr: not wanted).
     void reverse(const EdgesView<Real>& edges, RowsView<const Real> senders, const Real* sums_gradient, const Real* densities_gradient,
                  const EdgeGradientsView<Real>& gradients, bool accumulate, Real* senders_gradient, cudaStream_t stream) const;
-
-    // The first layer by way of moments, where the plan has them (cpu/moment_map.h): those of senders of one element, [atom][row][stride]. Densities
-    // and the gradients of edges are those of these edges only; the former are added to if not `is_first`.
-    void compute_moments(const EdgesView<Real>& edges, int sender_element, bool is_first, Real* moments, Real* densities, cudaStream_t stream) const;
-    void reverse_moments(const EdgesView<Real>& edges, int sender_element, const Real* moments_gradient, const Real* densities_gradient,
-                         const EdgeGradientsView<Real>& gradients, bool accumulate, cudaStream_t stream) const;
 
     struct Path {
         int32_t in_offset = 0, in_components = 0, out_offset = 0, out_components = 0, stride = 0, column = 0;
@@ -67,7 +62,6 @@ public:
         const int32_t* first_harmonic_term = nullptr;  // [harmonic_count + 1]
         const Term* harmonic_terms = nullptr;           // for edges as they are
         const Term* reversed_harmonic_terms = nullptr;  // for edges seen from the other end
-        int moment_stride = 0;                          // 0: the layer has no moments
         const cpu::RadialTableView<Real>* tables = nullptr;
         int receiver_stride = 0, sender_stride = 0;
         int density_column = -1;
@@ -76,17 +70,14 @@ public:
 
 private:
     View view(bool is_reverse) const;
-    void check_moments() const;
     size_t shared_bytes(const View& view, bool is_reverse) const;
 
     const cpu::LayerPlan<Real>& plan_;
-    int harmonic_count_;
+    DeviceTables<Real> tables_;
     int share_count_ = 0;
     mlff::cuda::DeviceBuffer<Path> paths_;
     mlff::cuda::DeviceBuffer<int32_t> first_share_term_, first_harmonic_term_;
     mlff::cuda::DeviceBuffer<Term> share_terms_, reversed_share_terms_, harmonic_terms_, reversed_harmonic_terms_;
-    std::vector<mlff::cuda::DeviceBuffer<Real>> tables_;
-    mlff::cuda::DeviceBuffer<cpu::RadialTableView<Real>> table_views_;
 };
 
 }  // namespace mlff::mace::cuda

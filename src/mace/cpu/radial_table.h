@@ -20,19 +20,20 @@ inline constexpr int kShareCount = kSplineOrder + 1;
 
 // The B-splines b_t(x) and their slopes.
 MLFF_HOST_DEVICE inline void spline_shares(double x, double* value, double* slope) {
+    constexpr double kInverse = 1.0 / 120;  // a division takes long on a GPU
     const double y = 1 - x, x2 = x * x, x4 = x2 * x2, y2 = y * y;
-    value[0] = y2 * y2 * y / 120;
-    value[1] = (26 + x * (-50 + x * (20 + x * (20 + x * (-20 + 5 * x))))) / 120;
-    value[2] = (66 + x2 * (-60 + x2 * (30 - 10 * x))) / 120;
-    value[3] = (26 + x * (50 + x * (20 + x * (-20 + x * (-20 + 10 * x))))) / 120;
-    value[4] = (1 + x * (5 + x * (10 + x * (10 + x * (5 - 5 * x))))) / 120;
-    value[5] = x4 * x / 120;
-    slope[0] = -y2 * y2 / 24;
-    slope[1] = (-50 + x * (40 + x * (60 + x * (-80 + 25 * x)))) / 120;
-    slope[2] = x * (-120 + x2 * (120 - 50 * x)) / 120;
-    slope[3] = (50 + x * (40 + x * (-60 + x * (-80 + 50 * x)))) / 120;
-    slope[4] = (5 + x * (20 + x * (30 + x * (20 - 25 * x)))) / 120;
-    slope[5] = x4 / 24;
+    value[0] = y2 * y2 * y * kInverse;
+    value[1] = (26 + x * (-50 + x * (20 + x * (20 + x * (-20 + 5 * x))))) * kInverse;
+    value[2] = (66 + x2 * (-60 + x2 * (30 - 10 * x))) * kInverse;
+    value[3] = (26 + x * (50 + x * (20 + x * (-20 + x * (-20 + 10 * x))))) * kInverse;
+    value[4] = (1 + x * (5 + x * (10 + x * (10 + x * (5 - 5 * x))))) * kInverse;
+    value[5] = x4 * x * kInverse;
+    slope[0] = -y2 * y2 * (5 * kInverse);
+    slope[1] = (-50 + x * (40 + x * (60 + x * (-80 + 25 * x)))) * kInverse;
+    slope[2] = x * (-120 + x2 * (120 - 50 * x)) * kInverse;
+    slope[3] = (50 + x * (40 + x * (-60 + x * (-80 + 50 * x)))) * kInverse;
+    slope[4] = (5 + x * (20 + x * (30 + x * (20 - 25 * x)))) * kInverse;
+    slope[5] = x4 * (5 * kInverse);
 }
 
 // What an interpolation needs, in memory of the CPU or the GPU.

@@ -48,6 +48,9 @@ constexpr int64_t kMostAtomsOfJoined = 1024, kMostJoinedAtoms = 16384;
 
 using ElementSet = std::bitset<kMaxAtomicNumber>;
 
+template <class Real>
+constexpr bool kCanFuse = sizeof(Real) == 4;
+
 struct MessageOptions {
     bool are_fused = false, is_fast = false;
     size_t most_shared = 0;  // bytes of shared memory for a block
@@ -65,10 +68,10 @@ struct DeviceLayer {
         const Interaction& interaction = plan.layer.interaction;
         if (plan.moments)
             moments.emplace(plan, harmonic_count, stream);
-        else if (options.are_fused)
-            fused.emplace(plan, harmonic_count, options.most_shared, options.is_fast, stream);
-        else
+        else if (!options.are_fused)
             messages.emplace(plan, harmonic_count, stream);
+        else if constexpr (kCanFuse<Real>)
+            fused.emplace(plan, harmonic_count, options.most_shared, options.is_fast, stream);
         if (interaction.message_skip) message_skip.emplace(*interaction.message_skip, plan.message_layout, plan.message_layout, stream);
         if (plan.skip) skip.emplace(*interaction.skip, below, plan.features_layout, stream);
         if (interaction.gated) {
@@ -82,7 +85,7 @@ struct DeviceLayer {
     DeviceLinear<Real> up, message, linear;
     std::optional<DeviceLinear<Real>> message_skip, skip, residual, after;
     std::optional<DeviceGate<Real>> gate;
-    std::optional<FusedMessages<Real>> fused;
+    std::optional<FusedMessages> fused;  // in single precision only
     std::optional<DeviceMoments<Real>> moments;
     std::optional<DeviceMessages<Real>> messages;  // where neither
     DeviceContraction<Real> contraction;
@@ -124,7 +127,7 @@ public:
         first_layout_ = cpu::RowLayout(scalars);
         const cpu::RowLayout* below = &first_layout_;
         for (const Layer& layer : weights_->layers) {
-            const MessageOptions messages = {FusedMessages<Real>::can_run(layer.interaction, static_cast<size_t>(most_shared)), options.is_fast, static_cast<size_t>(most_shared)};
+            const MessageOptions messages = {kCanFuse<Real> && FusedMessages::can_run(layer.interaction, static_cast<size_t>(most_shared)), options.is_fast, static_cast<size_t>(most_shared)};
             plans_.push_back(std::make_unique<cpu::LayerPlan<Real>>(*weights_, layer, *below, cpu::LayerOptions{.hidden_radial = messages.are_fused}));
             layers_.push_back(std::make_unique<DeviceLayer<Real>>(*plans_.back(), *below, harmonic_count(weights_->max_degree), element_count, messages, stream_));
             below = &plans_.back()->features_layout;
@@ -359,7 +362,7 @@ private:
         const int64_t share = std::max(kLeast, (options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes : total_memory_) / 8);
         return std::min({bytes_per_edge * (edges + kEdgesPerTile), std::max(kEnough, kForEachAtom * atoms), share});
     }
-    typename FusedMessages<Real>::Scratch message_scratch() const {
+    FusedMessages::Scratch message_scratch() const {
         return {message_scratch_.data(), std::min(message_scratch_.capacity(), message_scratch_bytes(atom_count(), edge_capacity_, true)), edge_capacity_};
     }
 
@@ -536,10 +539,9 @@ private:
             compute_moments(layer);
         } else {
             resize(sums_, atom_count(), plan.sums_layout.size);
-            if (layer.fused)
-                layer.fused->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), message_scratch(), stream_);
-            else
-                layer.messages->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), stream_);
+            if (layer.messages) layer.messages->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), stream_);
+            if constexpr (kCanFuse<Real>)
+                if (layer.fused) layer.fused->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), message_scratch(), stream_);
             layer.message.apply(tiles_, rows(sums_, plan.sums_layout.size), rows_to(layer.scaled, linear_size), false, stream_);
         }
         divide_rows(atom_count(), static_cast<Real>(interaction.divisor_constant), static_cast<Real>(interaction.divisor_density), layer.densities.data(),
@@ -697,11 +699,11 @@ private:
         }
         Real* senders_gradient = index > 0 ? senders_gradient_.data() : nullptr;
         const bool accumulate = index + 1 < layers_.size();
-        if (layer.fused)
-            layer.fused->reverse(edges_, geometry_.reverse, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient,
-                                 message_scratch(), stream_);
-        else
-            layer.messages->reverse(edges_, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient, stream_);
+        if (layer.messages) layer.messages->reverse(edges_, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient, stream_);
+        if constexpr (kCanFuse<Real>)
+            if (layer.fused)
+                layer.fused->reverse(edges_, geometry_.reverse, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient,
+                                     message_scratch(), stream_);
         if (index > 0) layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true, stream_);
     }
 

@@ -16,18 +16,19 @@
 #include "device/device_buffer.h"
 #include "mace/cpu/layer_plan.h"
 #include "mace/cuda/atom_rows.h"
+#include "mace/cuda/device_tables.h"
 #include "mace/cuda/messages.h"
 #include "mace/cuda/radial_product.h"
 
 namespace mlff::mace::cuda {
 
-template <class Real>
+// In single precision; in double, tables of the weights are faster.
 class FusedMessages {
 public:
     // Whether these kernels have what the layer needs, with `most_shared` bytes of shared memory for a block.
     static bool can_run(const Interaction& interaction, size_t most_shared);
 
-    FusedMessages(const cpu::LayerPlan<Real>& plan, int harmonic_count, size_t most_shared, bool is_fast, cudaStream_t stream);
+    FusedMessages(const cpu::LayerPlan<float>& plan, int harmonic_count, size_t most_shared, bool is_fast, cudaStream_t stream);
 
     void prepare(cudaStream_t stream);  // after the host's plan was prepared: copies new tables
 
@@ -40,9 +41,9 @@ public:
         int64_t edge_capacity = 0;  // there are never more edges
     };
     // The same as DeviceMessages. `reverse_edge`: for each edge that of the other end.
-    void compute(const EdgesView<Real>& edges, RowsView<const Real> senders, Real* sums, Real* densities, const Scratch& scratch, cudaStream_t stream) const;
-    void reverse(const EdgesView<Real>& edges, const int64_t* reverse_edge, RowsView<const Real> senders, const Real* sums_gradient, const Real* densities_gradient,
-                 const EdgeGradientsView<Real>& gradients, bool accumulate, Real* senders_gradient, const Scratch& scratch, cudaStream_t stream) const;
+    void compute(const EdgesView<float>& edges, RowsView<const float> senders, float* sums, float* densities, const Scratch& scratch, cudaStream_t stream) const;
+    void reverse(const EdgesView<float>& edges, const int64_t* reverse_edge, RowsView<const float> senders, const float* sums_gradient, const float* densities_gradient,
+                 const EdgeGradientsView<float>& gradients, bool accumulate, float* senders_gradient, const Scratch& scratch, cudaStream_t stream) const;
 
     struct Path {
         int32_t out_offset = 0, out_components = 0;
@@ -60,7 +61,7 @@ public:
         int32_t first_path = 0, path_count = 0;
         int32_t first_share = 0, share_count = 0;
     };
-    using Term = typename DeviceMessages<Real>::Term;
+    using Term = DeviceMessages<float>::Term;
     struct View {
         const Path* paths = nullptr;
         const Pass* passes = nullptr;
@@ -72,21 +73,21 @@ public:
         const Term* share_terms = nullptr;
         const int32_t* first_harmonic_term = nullptr;  // [group][harmonic_count], and the end
         const Term* harmonic_terms = nullptr;          // of a share within the group
-        const cpu::RadialTableView<Real>* tables = nullptr;
+        const cpu::RadialTableView<float>* tables = nullptr;
         int receiver_stride = 0, sender_stride = 0;
         int density_column = -1;
         int sums_size = 0, sender_size = 0;
         int function_count = 0;  // columns of the tables that are functions
-        Real function_scale = 1;
+        float function_scale = 1;
         bool is_fast = false;
         // of the chunk
         int64_t begin = 0, end = 0;        // edges
         bool is_last = false;              // it takes all atoms that are left, also those without edges
         uint4* functions = nullptr;        // [tile][step][plane][lane]
         uint4* function_slopes = nullptr;  // the same
-        Real* shares = nullptr;            // [edge][share_stride]
-        Real* partials = nullptr;          // [edge][slice][group][partial_stride]: gradients of the harmonics and the distance
-        Real* feature_gradients = nullptr; // [edge][sender_size]
+        float* shares = nullptr;            // [edge][share_stride]
+        float* partials = nullptr;          // [edge][slice][group][partial_stride]: gradients of the harmonics and the distance
+        float* feature_gradients = nullptr; // [edge][sender_size]
         int partial_stride = 0;
     };
 
@@ -99,14 +100,14 @@ private:
     size_t shared_bytes(bool is_reverse) const;
     void upload_terms(cudaStream_t stream);
 
-    const cpu::LayerPlan<Real>& plan_;
+    const cpu::LayerPlan<float>& plan_;
     int harmonic_count_;
     size_t most_shared_;
     bool is_fast_;
     int multiprocessor_count_ = 1;
     // Powers of two that keep both halves of a number within half precision. That of functions is the same for all tables, present or not, as
     // long as they are not much larger than a network's outputs are.
-    double weight_scale_ = 1, function_scale_ = sizeof(Real) == 4 ? 16 : 1;
+    double weight_scale_ = 1, function_scale_ = 16;
     int slice_count_ = 0, share_stride_ = 0, most_group_shares_ = 0;
     std::vector<int> path_order_;  // paths by block of features, as all arrays have them
     std::vector<Path> host_paths_;
@@ -118,8 +119,7 @@ private:
     mlff::cuda::DeviceBuffer<uint4> weights_;
     mlff::cuda::DeviceBuffer<int32_t> first_share_term_, first_harmonic_term_;
     mlff::cuda::DeviceBuffer<Term> share_terms_, harmonic_terms_;
-    std::vector<mlff::cuda::DeviceBuffer<Real>> tables_;
-    mlff::cuda::DeviceBuffer<cpu::RadialTableView<Real>> table_views_;
+    DeviceTables<float> tables_;
 };
 
 }  // namespace mlff::mace::cuda

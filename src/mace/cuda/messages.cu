@@ -91,13 +91,15 @@ __device__ void sum_path(const typename DeviceMessages<Real>::View& view, const 
     }
 }
 
-template <class Real>
+// `Most`: components that senders have at most. Kernels for fewer need fewer registers, and more of them run at once.
+template <int Most, class Real>
 __device__ void sum_any_path(const typename DeviceMessages<Real>::View& view, const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
                              const RowsView<const Real>& senders, bool is_first, Real* sums) {
     switch (100 * path.in_components + path.out_components) {
 #define MLFF_CASE(A, C) \
     case 100 * A + C:   \
-        return sum_path<A, C, Real>(view, path, chunk, count, senders, 0, 0, is_first, sums);
+        if constexpr (A <= Most) return sum_path<A, C, Real>(view, path, chunk, count, senders, 0, 0, is_first, sums); \
+        else break;
         MLFF_CASE(1, 1) MLFF_CASE(1, 3) MLFF_CASE(1, 5) MLFF_CASE(1, 7) MLFF_CASE(3, 1) MLFF_CASE(3, 3) MLFF_CASE(3, 5) MLFF_CASE(3, 7)
         MLFF_CASE(5, 1) MLFF_CASE(5, 3) MLFF_CASE(5, 5) MLFF_CASE(5, 7)
 #undef MLFF_CASE
@@ -108,7 +110,7 @@ __device__ void sum_any_path(const typename DeviceMessages<Real>::View& view, co
 }
 
 // Launch: a block for each atom.
-template <class Real>
+template <int Most, class Real>
 __global__ void __launch_bounds__(kBlockThreads) sum_messages(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, RowsView<const Real> senders, Real* sums,
                                                               Real* densities) {
     const Chunk<Real> chunk = lay_out_forward_chunk<Real>(view);
@@ -121,7 +123,7 @@ __global__ void __launch_bounds__(kBlockThreads) sum_messages(typename DeviceMes
     for (int64_t begin = first; begin < end; begin += view.edges_per_chunk) {
         const int count = static_cast<int>(min(static_cast<int64_t>(view.edges_per_chunk), end - begin));
         stage_chunk(view, edges, atom, begin, count, false, chunk);
-        for (int p = 0; p < view.path_count; ++p) sum_any_path<Real>(view, view.paths[p], chunk, count, senders, begin == first, own);
+        for (int p = 0; p < view.path_count; ++p) sum_any_path<Most, Real>(view, view.paths[p], chunk, count, senders, begin == first, own);
         if (view.density_column >= 0 && threadIdx.x == 0)
             for (int e = 0; e < count; ++e) density += cpu::value_at(chunk.points[e], view.density_column);
     }
@@ -218,13 +220,14 @@ __device__ void reverse_path(const typename DeviceMessages<Real>::View& view, co
     }
 }
 
-template <class Real>
+template <int Most, class Real>
 __device__ void reverse_any_path(const typename DeviceMessages<Real>::View& view, const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
                                  const Real* features, const Real* sums_gradient, Real* features_gradient) {
     switch (100 * path.in_components + path.out_components) {
 #define MLFF_CASE(A, C) \
     case 100 * A + C:   \
-        return reverse_path<A, C, Real>(view, path, chunk, count, features, sums_gradient, 0, 0, features_gradient);
+        if constexpr (A <= Most) return reverse_path<A, C, Real>(view, path, chunk, count, features, sums_gradient, 0, 0, features_gradient); \
+        else break;
         MLFF_CASE(1, 1) MLFF_CASE(1, 3) MLFF_CASE(1, 5) MLFF_CASE(1, 7) MLFF_CASE(3, 1) MLFF_CASE(3, 3) MLFF_CASE(3, 5) MLFF_CASE(3, 7)
         MLFF_CASE(5, 1) MLFF_CASE(5, 3) MLFF_CASE(5, 5) MLFF_CASE(5, 7)
 #undef MLFF_CASE
@@ -235,7 +238,7 @@ __device__ void reverse_any_path(const typename DeviceMessages<Real>::View& view
 }
 
 // Launch: a block for each atom, whose warps take turns with its edges.
-template <class Real>
+template <int Most, class Real>
 __global__ void __launch_bounds__(kBlockThreads) reverse_messages(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, RowsView<const Real> senders,
                                                                   const Real* sums_gradient, const Real* densities_gradient, EdgeGradientsView<Real> gradients,
                                                                   bool accumulate, Real* senders_gradient) {
@@ -256,7 +259,7 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_messages(typename Devic
             if (own)
                 for (int i = lane; i < size; i += 32) own[i] = 0;
             __syncwarp();
-            reverse_any_path<Real>(view, path, chunk, count, features + path.in_offset, sums_gradient, own);
+            reverse_any_path<Most, Real>(view, path, chunk, count, features + path.in_offset, sums_gradient, own);
             if (!senders_gradient) continue;
             __syncthreads();
             Real* to = senders_gradient + atom * view.sender_size + path.in_offset;
@@ -360,7 +363,8 @@ template <class Real>
 void DeviceMessages<Real>::compute(const EdgesView<Real>& edges, RowsView<const Real> senders, Real* sums, Real* densities, cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
     const View shape = view(false);
-    launch("summing messages", sum_messages<Real>, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, false)}, stream, shape,
+    const auto kernel = plan_.most_components <= 3 ? sum_messages<3, Real> : sum_messages<5, Real>;
+    launch("summing messages", kernel, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, false)}, stream, shape,
            edges, senders, sums, densities);
 }
 
@@ -369,7 +373,8 @@ void DeviceMessages<Real>::reverse(const EdgesView<Real>& edges, RowsView<const 
                                    const EdgeGradientsView<Real>& gradients, bool accumulate, Real* senders_gradient, cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
     const View shape = view(true);
-    launch("reversing messages", reverse_messages<Real>, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, true)}, stream,
+    const auto kernel = plan_.most_components <= 3 ? reverse_messages<3, Real> : reverse_messages<5, Real>;
+    launch("reversing messages", kernel, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, true)}, stream,
            shape, edges, senders, sums_gradient, densities_gradient, gradients, accumulate, senders_gradient);
 }
 

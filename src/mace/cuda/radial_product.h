@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The last layer of the radial network on tensor cores: a warp multiplies hidden functions of 8 edges by the weights of 32 channels.
 //
-// Single precision: every number is a sum of two of half precision, and of the four products the three that matter are added in single
-// precision; the error is that of single precision. In `fast` only the first is used. Double precision has instructions of its own.
+// Every number is a sum of two of half precision, and of the four products the three that matter are added in single precision; the error is that
+// of single precision. In `fast` only the first is used.
 //
 // Lane 4 g + q holds functions 4 q ... 4 q + 3 of edge g on the one side, weights of channels 4 g ... 4 g + 3 on the other, and gets the
 // products of these four channels with edges 2 q and 2 q + 1. Operands are stored as the lanes load them, in planes of 16 bytes for each lane.
@@ -20,11 +20,7 @@ inline constexpr int kEdgesPerTile = 8;
 inline constexpr int kChannelsPerSlice = 32;
 inline constexpr int kFunctionsPerStep = 16;
 
-template <class Real>
-struct RadialProduct;
-
-template <>
-struct RadialProduct<float> {
+struct RadialProduct {
     static constexpr int kFunctionPlanes = 1, kWeightPlanes = 4;
 
     __host__ __device__ static uint32_t pair(__half a, __half b) {
@@ -80,59 +76,6 @@ struct RadialProduct<float> {
         for (int half = 0; half < 2; ++half)
 #pragma unroll
             for (int t = 0; t < Tiles; ++t) multiply(high[half], functions[t].bits.x, functions[t].bits.y, products[t][2 * half], products[t][2 * half + 1]);
-    }
-};
-
-template <>
-struct RadialProduct<double> {
-    static constexpr int kFunctionPlanes = 2, kWeightPlanes = 8;
-
-    __host__ __device__ static uint4 pair(double a, double b) {
-        const double both[2] = {a, b};
-        uint4 bits;
-        memcpy(&bits, both, sizeof bits);
-        return bits;
-    }
-    __device__ static void store_functions(const double (&numbers)[4], uint4* to) {
-        to[0] = pair(numbers[0], numbers[1]);
-        to[32] = pair(numbers[2], numbers[3]);
-    }
-    static void store_weights(const double (&numbers)[4][4], uint4* to) {
-        for (int c = 0; c < 4; ++c) {
-            to[32 * (2 * c)] = pair(numbers[0][c], numbers[1][c]);
-            to[32 * (2 * c + 1)] = pair(numbers[2][c], numbers[3][c]);
-        }
-    }
-
-    struct Functions {
-        double of[4];
-    };
-    __device__ __forceinline__ static void load_pair(const uint4* from, double* to) {
-        const double2 both = *reinterpret_cast<const double2*>(from);
-        to[0] = both.x;
-        to[1] = both.y;
-    }
-    __device__ __forceinline__ static Functions load_functions(const uint4* from) {
-        Functions functions;
-        load_pair(from, functions.of);
-        load_pair(from + 32, functions.of + 2);
-        return functions;
-    }
-    template <int Tiles>
-    __device__ __forceinline__ static void add(const uint4* weights, const Functions (&functions)[Tiles], bool, double (&products)[Tiles][4][2]) {
-#pragma unroll
-        for (int c = 0; c < 4; ++c) {
-            double of[4];
-            load_pair(weights + 64 * c, of);
-            load_pair(weights + 64 * c + 32, of + 2);
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-#pragma unroll
-                for (int t = 0; t < Tiles; ++t)
-                    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-                        : "+d"(products[t][c][0]), "+d"(products[t][c][1])
-                        : "d"(of[i]), "d"(functions[t].of[i]));
-        }
     }
 };
 

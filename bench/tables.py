@@ -125,7 +125,7 @@ def gpu_vs_peers():
             each = f"{1e3 * ours['median_ms'] / atoms:.2f}"
         if goal:
             found = {"ms": ours.get("median_ms"), "us/atom": 1e3 * ours["median_ms"] / atoms if "median_ms" in ours else None}[goal[0]]
-            goal_cell = f"{goal[1]} {goal[0]}" + ("" if found is None else ", met" if found <= goal[1] else f", missed: {found / goal[1]:.2f} of it")
+            goal_cell = f"{goal[1]} {goal[0]}" + ("" if found is None else ", met" if found <= goal[1] else f", missed {found / goal[1]:.2f} times")
         if "median_ms" in ours and "median_ms" in theirs:
             ratio = f"**{theirs['median_ms'] / ours['median_ms']:.1f}x**"
         difference = row.get("force_difference", {}).get("cueq")

@@ -17,6 +17,7 @@ REQUIRED = [TIME, DRAM, L2, PERCENT["SM"], PERCENT["L1"], PERCENT["L2"]] + [
     THREAD_INSTRUCTIONS.format(name) for counts in OPERATIONS.values() for name in counts]
 OPTIONAL = [metric for metrics in TENSOR.values() for metric in metrics] + [PERCENT["issue"], PERCENT["DRAM"], PERCENT["tensor"],
             "sm__inst_executed_pipe_tensor.sum", "sm__warps_active.avg.pct_of_peak_sustained_active"]
+WANTED = set(REQUIRED + OPTIONAL) - {TIME}
 SCALES = {"nsecond": 1e-9, "ns": 1e-9, "usecond": 1e-6, "us": 1e-6, "msecond": 1e-3, "ms": 1e-3, "second": 1.0, "s": 1.0,
           "byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12}
 
@@ -68,7 +69,7 @@ def add_up(launches):
         kernel["launches"] += 1
         kernel["seconds"] += seconds
         for metric, value in launch.items():
-            if metric in ("name", TIME) or value is None:
+            if metric not in WANTED or value is None:  # ncu adds properties of the device and the launch
                 continue
             if ".pct_of_peak" in metric:
                 kernel["percent"][metric] = kernel["percent"].get(metric, 0.0) + value * seconds

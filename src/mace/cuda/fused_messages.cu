@@ -152,18 +152,8 @@ void FusedMessages::upload_terms(cudaStream_t stream) {
                     {first_share + coupling.share - host_groups_[g].first_share, value});
             }
         }
-    const auto flatten = [&](const std::vector<std::vector<Term>>& lists, mlff::cuda::DeviceBuffer<Term>& terms, mlff::cuda::DeviceBuffer<int32_t>& first) {
-        std::vector<Term> flat;
-        std::vector<int32_t> begin = {0};
-        for (const auto& list : lists) {
-            flat.insert(flat.end(), list.begin(), list.end());
-            begin.push_back(static_cast<int32_t>(flat.size()));
-        }
-        upload(terms, flat, stream);
-        upload(first, begin, stream);
-    };
-    flatten(share_terms, share_terms_, first_share_term_);
-    flatten(harmonic_terms, harmonic_terms_, first_harmonic_term_);
+    upload_lists(share_terms, share_terms_, first_share_term_, stream);
+    upload_lists(harmonic_terms, harmonic_terms_, first_harmonic_term_, stream);
 }
 
 void FusedMessages::prepare(cudaStream_t stream) {

@@ -308,21 +308,11 @@ DeviceMessages<Real>::DeviceMessages(const cpu::LayerPlan<Real>& plan, int harmo
         }
     }
     share_count_ = static_cast<int>(share_terms.size());
-    const auto flatten = [&](const std::vector<std::vector<Term>>& lists, mlff::cuda::DeviceBuffer<Term>& terms, mlff::cuda::DeviceBuffer<int32_t>& first) {
-        std::vector<Term> flat;
-        std::vector<int32_t> begin = {0};
-        for (const auto& list : lists) {
-            flat.insert(flat.end(), list.begin(), list.end());
-            begin.push_back(static_cast<int32_t>(flat.size()));
-        }
-        upload(terms, flat, stream);
-        upload(first, begin, stream);
-    };
     upload(paths_, paths, stream);
-    flatten(reversed_share_terms, reversed_share_terms_, first_share_term_);
-    flatten(share_terms, share_terms_, first_share_term_);
-    flatten(harmonic_terms, harmonic_terms_, first_harmonic_term_);
-    flatten(reversed_harmonic_terms, reversed_harmonic_terms_, first_harmonic_term_);
+    upload_lists(reversed_share_terms, reversed_share_terms_, first_share_term_, stream);
+    upload_lists(share_terms, share_terms_, first_share_term_, stream);
+    upload_lists(harmonic_terms, harmonic_terms_, first_harmonic_term_, stream);
+    upload_lists(reversed_harmonic_terms, reversed_harmonic_terms_, first_harmonic_term_, stream);
 }
 
 template <class Real>
@@ -363,7 +353,9 @@ template <class Real>
 void DeviceMessages<Real>::compute(const EdgesView<Real>& edges, RowsView<const Real> senders, Real* sums, Real* densities, cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
     const View shape = view(false);
-    const auto kernel = plan_.most_components <= 3 ? sum_messages<3, Real> : sum_messages<5, Real>;
+    auto kernel = sum_messages<5, Real>;
+    if constexpr (sizeof(Real) == 8)  // in single precision this is for models that fused messages lack
+        if (plan_.most_components <= 3) kernel = sum_messages<3, Real>;
     launch("summing messages", kernel, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, false)}, stream, shape,
            edges, senders, sums, densities);
 }
@@ -373,7 +365,9 @@ void DeviceMessages<Real>::reverse(const EdgesView<Real>& edges, RowsView<const 
                                    const EdgeGradientsView<Real>& gradients, bool accumulate, Real* senders_gradient, cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
     const View shape = view(true);
-    const auto kernel = plan_.most_components <= 3 ? reverse_messages<3, Real> : reverse_messages<5, Real>;
+    auto kernel = reverse_messages<5, Real>;
+    if constexpr (sizeof(Real) == 8)  // in single precision this is for models that fused messages lack
+        if (plan_.most_components <= 3) kernel = reverse_messages<3, Real>;
     launch("reversing messages", kernel, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, true)}, stream,
            shape, edges, senders, sums_gradient, densities_gradient, gradients, accumulate, senders_gradient);
 }

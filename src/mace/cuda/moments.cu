@@ -387,18 +387,8 @@ DeviceMoments<Real>::DeviceMoments(const cpu::LayerPlan<Real>& plan, int harmoni
         }
     }
     if (!plan.moments || plan.moments->row_count() != static_cast<int>(by_share.size())) fail(Status::internal, "the layer has no moments");
-    const auto flatten = [&](const std::vector<std::vector<Term>>& lists, mlff::cuda::DeviceBuffer<Term>& terms, mlff::cuda::DeviceBuffer<int32_t>& first) {
-        std::vector<Term> flat;
-        std::vector<int32_t> begin = {0};
-        for (const auto& list : lists) {
-            flat.insert(flat.end(), list.begin(), list.end());
-            begin.push_back(static_cast<int32_t>(flat.size()));
-        }
-        upload(terms, flat, stream);
-        upload(first, begin, stream);
-    };
-    flatten(by_share, share_terms_, first_share_term_);
-    flatten(by_harmonic, harmonic_terms_, first_harmonic_term_);
+    upload_lists(by_share, share_terms_, first_share_term_, stream);
+    upload_lists(by_harmonic, harmonic_terms_, first_harmonic_term_, stream);
 }
 
 template <class Real>

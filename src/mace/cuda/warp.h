@@ -62,5 +62,17 @@ template <class T>
 void upload(mlff::cuda::DeviceBuffer<T>& buffer, const std::vector<T>& host, cudaStream_t stream) {
     buffer.upload(host.data(), static_cast<int64_t>(host.size()), "the model", stream);
 }
+// Lists one after the other: list i is items[first[i]] ... items[first[i + 1] - 1].
+template <class T>
+void upload_lists(const std::vector<std::vector<T>>& lists, mlff::cuda::DeviceBuffer<T>& items, mlff::cuda::DeviceBuffer<int32_t>& first, cudaStream_t stream) {
+    std::vector<T> flat;
+    std::vector<int32_t> begin = {0};
+    for (const auto& list : lists) {
+        flat.insert(flat.end(), list.begin(), list.end());
+        begin.push_back(static_cast<int32_t>(flat.size()));
+    }
+    upload(items, flat, stream);
+    upload(first, begin, stream);
+}
 
 }  // namespace mlff::mace::cuda

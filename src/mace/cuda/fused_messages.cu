@@ -58,14 +58,13 @@ size_t weight_bytes_of(size_t path_count) {
 
 bool FusedMessages::can_run(const Interaction& interaction, size_t most_shared) {
     if (!cpu::ends_in_linear_layer(interaction.radial_network) || interaction.edge_input == Interaction::EdgeInput::features) return false;
-    if (function_count_of(interaction) > kSteps * kFunctionsPerStep) return false;
+    if (function_count_of(interaction) > kSteps * kFunctionsPerStep || interaction.convolution.paths.empty()) return false;
     std::vector<int> shares(interaction.convolution.in.blocks().size());
     for (const Convolution::Path& path : interaction.convolution.paths) {
         const int in = interaction.convolution.in[path.in_block].irrep.dimension(), out = interaction.convolution.out[path.out_block].irrep.dimension();
         if (in > 5 || out > 7) return false;
         shares[static_cast<size_t>(path.in_block)] += padded_shares(in, out);
     }
-    if (shares.empty()) return false;
     const size_t weights = weight_bytes_of(interaction.convolution.paths.size());
     constexpr size_t kFixed = 1024;  // of every block: what the system and the kernel take for themselves
     const auto scratch = static_cast<size_t>(kEdgesPerTile * *std::max_element(shares.begin(), shares.end())) * sizeof(float);

@@ -87,7 +87,8 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
     const auto& group = view.groups[group_index];
     const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
     const OwnEdges own(view, edges, atom);
-    const bool is_channel = worker.channel < group.stride;
+    const int first_channel = worker.slice * kChannelsPerSlice;
+    const bool is_channel = worker.channel < group.stride, is_slice = first_channel < group.stride;
     const int channel = is_channel ? worker.channel : 0;
     float* share_gradients = reinterpret_cast<float*>(shared_memory() + shared_weights_size(view)) + threadIdx.x / 32 * kEdgesPerTile * view.most_group_shares;
     const float* gradient = sums_gradient + atom * view.sums_size + channel;
@@ -97,8 +98,7 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
     for (int tile = own.first_tile(); tile < own.tile_end(); ++tile) {
         const int edge = tile * kEdgesPerTile + 2 * q;
         if (tile + 1 < own.tile_end())
-            prefetch_tile<Components>(view, sender, senders, tile + 1, own, group.in_offset + worker.slice * kChannelsPerSlice, group.stride, group.first_share,
-                                      group.share_count, true);
+            prefetch_tile<Components>(view, sender, senders, tile + 1, own, group.in_offset + (is_slice ? first_channel : 0), group.stride, group.first_share, group.share_count, true);
         float features[2][Components][4], features_gradient[2][Components][4], slope[2];
         load_features(sender, senders, edge, own, group.in_offset + channel, group.stride, features);
 #pragma unroll

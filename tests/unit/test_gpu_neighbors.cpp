@@ -18,6 +18,7 @@
 
 #include "device/device_buffer.h"
 #include "neighbors/gpu/exclusive_scan.h"
+#include "test_gpu_support.h"
 #endif
 
 using namespace mlff;
@@ -43,12 +44,6 @@ TEST_CASE("without a GPU a list cannot be made, and says so") {
 #ifdef MLFF_HAS_CUDA
 
 namespace {
-
-bool has_gpu() {
-    const bool found = !gpu_inventory().gpus.empty();
-    if (std::getenv("MLFF_REQUIRE_GPU")) REQUIRE(found);
-    return found;
-}
 
 void require_success(cudaError_t status) {
     const std::string error = cudaGetErrorString(status);

@@ -13,19 +13,10 @@
 #include "mace/cuda/evaluator.h"
 #include "mace/reference/evaluator.h"
 #include "test_mace_backends.h"
+#include "test_gpu_support.h"
 
 using namespace mace_test;
 using namespace mlff;
-
-namespace {
-
-bool has_gpu() {
-    const bool found = !gpu_inventory().gpus.empty();
-    if (std::getenv("MLFF_REQUIRE_GPU")) REQUIRE(found);
-    return found;
-}
-
-}  // namespace
 
 TEST_CASE("models that the GPU lacks are refused by name, with and without a GPU") {
     const mace_test::Model model(golden_model("p06_att_residual_f32"));

@@ -8,6 +8,7 @@
 #include "device/gpu.h"
 #include "mlff/mlff.h"
 #include "test_mace_backends.h"
+#include "test_gpu_support.h"
 
 #ifdef MLFF_HAS_CUDA
 #include <cuda_runtime.h>
@@ -76,12 +77,6 @@ TEST_CASE("device pointers are refused by sessions that are not on a GPU") {
 #ifdef MLFF_HAS_CUDA
 
 namespace {
-
-bool has_gpu() {
-    const bool found = !gpu_inventory().gpus.empty();
-    if (std::getenv("MLFF_REQUIRE_GPU")) REQUIRE(found);
-    return found;
-}
 
 // Numbers on the device.
 class DeviceNumbers {

@@ -11,16 +11,11 @@
 #include "engine/session.h"
 #include "mace/cuda/evaluator.h"
 #include "test_mace_backends.h"
+#include "test_gpu_support.h"
 
 using namespace mace_test;
 
 namespace {
-
-bool has_gpu() {
-    const bool found = !gpu_inventory().gpus.empty();
-    if (std::getenv("MLFF_REQUIRE_GPU")) REQUIRE(found);
-    return found;
-}
 
 SessionOptions on_gpu(Precision precision) {
     SessionOptions options;

@@ -185,6 +185,13 @@ size_t FusedMessages::shared_bytes(bool is_reverse) const {
     return weight_bytes() + (is_reverse ? static_cast<size_t>(warps_per_block(true)) * scratch : 0);
 }
 
+// For each slice as many blocks as there is work for, but no more than run at once.
+LaunchShape FusedMessages::shape_for_items(int64_t item_count, bool is_reverse) const {
+    const int warps = warps_per_block(is_reverse);
+    const int64_t blocks = std::clamp<int64_t>((item_count + warps - 1) / warps, 1, std::max(1, multiprocessor_count_ / slice_count_));
+    return {dim3(static_cast<unsigned>(blocks * slice_count_)), 32 * warps, shared_bytes(is_reverse)};
+}
+
 int64_t FusedMessages::scratch_bytes_per_edge(bool is_reverse) const {
     const int64_t functions = int64_t{kSteps} * RadialProduct::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4)) / kEdgesPerTile;
     const int64_t shares = share_stride_ * static_cast<int64_t>(sizeof(float));
@@ -248,15 +255,12 @@ void FusedMessages::for_each_chunk(const Scratch& scratch, bool is_reverse, cons
 void FusedMessages::compute(const EdgesView<float>& edges, RowsView<const float> senders, float* sums, float* densities, const Scratch& scratch,
                                   cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
-    const int64_t atom_blocks = (edges.atom_count + kWarps - 1) / kWarps;
     if (plan_.columns.density >= 0)
-        launch("summing densities", sum_densities, atom_blocks, kBlockThreads, stream, view(), edges, densities);
+        launch("summing densities", sum_densities, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, view(), edges, densities);
     else
         check(cudaMemsetAsync(densities, 0, static_cast<size_t>(edges.atom_count) * sizeof(float), stream), "clearing memory");
     const auto kernel = plan_.most_components <= 1 ? sum_kernel<1> : plan_.most_components <= 3 ? sum_kernel<3> : sum_kernel<5>;
-    const int warps = warps_per_block(false);
-    const int64_t blocks = std::clamp<int64_t>((int64_t{edges.atom_count} * pass_count_ + warps - 1) / warps, 1, std::max(1, multiprocessor_count_ / slice_count_));
-    const LaunchShape shape = {dim3(static_cast<unsigned>(blocks * slice_count_)), 32 * warps, shared_bytes(false)};
+    const LaunchShape shape = shape_for_items(int64_t{edges.atom_count} * pass_count_, false);
     for_each_chunk(scratch, false, [&](const View& chunk, int64_t tile_blocks) {
         launch("preparing edges", prepare_kernel<false>, tile_blocks, kBlockThreads, stream, chunk, edges);
         launch("summing messages", kernel, shape, stream, chunk, edges, senders, sums);
@@ -268,10 +272,7 @@ void FusedMessages::reverse(const EdgesView<float>& edges, const int64_t* revers
                                   const Scratch& scratch, cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
     const auto kernel = plan_.most_components <= 1 ? reverse_kernel<1> : plan_.most_components <= 3 ? reverse_kernel<3> : reverse_kernel<5>;
-    const int warps = warps_per_block(true);
-    const int64_t blocks =
-        std::clamp<int64_t>((int64_t{edges.atom_count} * static_cast<int64_t>(host_groups_.size()) + warps - 1) / warps, 1, std::max(1, multiprocessor_count_ / slice_count_));
-    const LaunchShape shape = {dim3(static_cast<unsigned>(blocks * slice_count_)), 32 * warps, shared_bytes(true)};
+    const LaunchShape shape = shape_for_items(int64_t{edges.atom_count} * static_cast<int64_t>(host_groups_.size()), true);
     for_each_chunk(scratch, true, [&](View chunk, int64_t tile_blocks) {
         if (!senders_gradient) chunk.feature_gradients = nullptr;
         launch("preparing edges", prepare_kernel<true>, tile_blocks, kBlockThreads, stream, chunk, edges);

@@ -13,6 +13,7 @@
 
 #include <vector>
 
+#include "device/cuda_check.h"
 #include "device/device_buffer.h"
 #include "mace/cpu/layer_plan.h"
 #include "mace/cuda/atom_rows.h"
@@ -85,8 +86,8 @@ public:
         bool is_last = false;              // it takes all atoms that are left, also those without edges
         uint4* functions = nullptr;        // [tile][step][plane][lane]
         uint4* function_slopes = nullptr;  // the same
-        float* shares = nullptr;            // [edge][share_stride]
-        float* partials = nullptr;          // [edge][slice][group][partial_stride]: gradients of the harmonics and the distance
+        float* shares = nullptr;           // [tile][share_stride / 4][edge of the tile][4]
+        float* partials = nullptr;         // [edge][slice][group][partial_stride]: gradients of the harmonics and the distance
         float* feature_gradients = nullptr; // [edge][sender_size]
         int partial_stride = 0;
     };
@@ -98,6 +99,7 @@ private:
     size_t weight_bytes() const;
     int warps_per_block(bool is_reverse) const;
     size_t shared_bytes(bool is_reverse) const;
+    mlff::cuda::LaunchShape shape_for_items(int64_t item_count, bool is_reverse) const;  // of the kernels that work on items
     void upload_terms(cudaStream_t stream);
 
     const cpu::LayerPlan<float>& plan_;

@@ -88,14 +88,14 @@ public:
         return json;
     }
 
-    // The fast backends have mixed and fp64; models that the CPU's lacks run on the reference, in fp64.
+    // The fast backends have mixed and fp64, the GPU's also `fast`; models that the CPU's lacks run on the reference, in fp64.
     Precision choose_precision(const std::string& device, Precision wanted) const override {
         const bool is_fast = is_cuda(device) || (device == "cpu" && why_not_fast_.empty());
         if (wanted == Precision::automatic) return is_fast ? Precision::mixed : Precision::fp64;
-        if (wanted == Precision::fp64 || (wanted == Precision::mixed && is_fast)) return wanted;
+        if (wanted == Precision::fp64 || (wanted == Precision::mixed && is_fast) || (wanted == Precision::fast && is_cuda(device))) return wanted;
         if (wanted == Precision::mixed && device == "cpu") fail(Status::unsupported, "this model runs in fp64 only: ", why_not_fast_);
         fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device, "' for MACE; fp64 is",
-             is_fast ? ", and mixed" : "");
+             is_fast ? ", and mixed" : "", is_cuda(device) ? ", and fast" : "");
     }
     bool runs_on_cuda() const override { return weights_ && why_not_cuda_.empty(); }
 
@@ -104,7 +104,8 @@ public:
         if (is_cuda(choice.device)) {
             if (choice.exact_radial) fail(Status::unsupported, "exact radial functions are not available on device '", choice.device, "'");
             const Gpu& gpu = gpu_inventory().gpus.at(static_cast<size_t>(std::stoi(choice.device.substr(5))));
-            mace::cuda::CudaOptions options = {gpu.ordinal, choice.head, choice.precision == Precision::mixed, choice.neighbor_skin, choice.gpu_memory_limit_bytes};
+            mace::cuda::CudaOptions options = {gpu.ordinal, choice.head, choice.precision != Precision::fp64, choice.neighbor_skin, choice.gpu_memory_limit_bytes};
+            options.is_fast = choice.precision == Precision::fast;
             if (options.neighbor_skin == 0) options.neighbor_skin = mace::cuda::kDefaultSkin;
             return mace::cuda::make_cuda_evaluator(weights_, options);
         }

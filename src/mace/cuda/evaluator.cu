@@ -258,6 +258,7 @@ private:
             DeviceLayer<Real>& layer = *layers_[i];
             const cpu::LayerPlan<Real>& plan = layer.plan;
             const int64_t linear_size = plan.linear_layout.size, message_size = plan.message_layout.size, sender_size = plan.sender_layout.size;
+            if (layer.edge_network) layer.edge_network->list_buffers(list, atoms, edges, has_gradients);
             list.add(layer.densities, atoms, kAtoms);
             list.add(layer.divisors, atoms, kAtoms);
             list.add(layer.scaled, atoms * linear_size, kAtoms);
@@ -291,7 +292,8 @@ private:
         int64_t bytes_per_edge = 0;
         for (const auto& layer : layers_)
             if (layer->fused) bytes_per_edge = std::max(bytes_per_edge, layer->fused->scratch_bytes_per_edge(has_gradients));
-        const int64_t share = std::max(kLeast, (options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes : total_memory_) / 8);
+        const int64_t share = options_.message_scratch_bytes > 0 ? options_.message_scratch_bytes
+                                                                 : std::max(kLeast, (options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes : total_memory_) / 8);
         return std::min({bytes_per_edge * (edges + kEdgesPerTile), std::max(kEnough, kForEachAtom * atoms), share});
     }
     FusedMessages::Scratch message_scratch() const {
@@ -403,7 +405,7 @@ private:
         graphs_.clear();
         for (size_t i = 0; i < layers_.size(); ++i) {
             plans_[i]->prepare(elements_present_, team);
-            layers_[i]->prepare(elements_present_, stream_);
+            layers_[i]->prepare(elements_present_, team, stream_);
         }
         prepared_.insert(element_set_);
     }
@@ -471,7 +473,9 @@ private:
             compute_moments(layer);
         } else {
             resize(sums_, atom_count(), plan.sums_layout.size);
-            if (layer.messages) layer.messages->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), stream_);
+            EdgeWeights<Real> weights;
+            if (layer.edge_network) weights = layer.edge_network->compute(edges_, geometry_, edge_capacity_, tiles_, features_below(index), stream_);
+            if (layer.messages) layer.messages->compute(edges_, weights, sender_rows(index), sums_.data(), layer.densities.data(), stream_);
             if constexpr (kCanFuse<Real>)
                 if (layer.fused) layer.fused->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), message_scratch(), stream_);
             layer.message.apply(tiles_, rows(sums_, plan.sums_layout.size), rows_to(layer.scaled, linear_size), false, stream_);
@@ -631,7 +635,12 @@ private:
         }
         Real* senders_gradient = index > 0 ? senders_gradient_.data() : nullptr;
         const bool accumulate = index + 1 < layers_.size();
-        if (layer.messages) layer.messages->reverse(edges_, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient, stream_);
+        EdgeWeights<Real> weights;
+        if (layer.edge_network) weights = layer.edge_network->start_gradient(geometry_, edge_capacity_, stream_);
+        if (layer.messages)
+            layer.messages->reverse(edges_, weights, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient, stream_);
+        if (layer.edge_network)
+            layer.edge_network->reverse(edges_, geometry_, edge_capacity_, tiles_, distance_gradient_.data(), index > 0 ? gradient_below(index) : RowsView<Real>{}, stream_);
         if constexpr (kCanFuse<Real>)
             if (layer.fused)
                 layer.fused->reverse(edges_, geometry_.reverse, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient,
@@ -689,7 +698,8 @@ std::string why_not_on_gpu(const Weights& weights) {
     constexpr size_t kMostShared = 80 << 10;  // that every GPU from compute capability 8.0 on has for a block
     for (const Layer& layer : weights.layers) {
         const Interaction& interaction = layer.interaction;
-        if (interaction.edge_input == Interaction::EdgeInput::features) return "its radial weights depend on the features of both atoms";
+        if (interaction.edge_input == Interaction::EdgeInput::features)
+            if (const std::string why_not = why_no_edge_network(weights, interaction); !why_not.empty()) return why_not;
         if (interaction.gated && interaction.message_skip) return "it has a gate and a map by element after it";
         for (const IrrepBlock& block : interaction.convolution.in.blocks())
             if (kWarps * sizeof(double) * static_cast<size_t>(cpu::padded(block.multiplicity) * block.irrep.dimension()) > kMostShared)

@@ -374,7 +374,7 @@ __global__ void __launch_bounds__(kBlockThreads, kReverseBlocks) reverse_moments
 }  // namespace
 
 template <class Real>
-DeviceMoments<Real>::DeviceMoments(const cpu::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream) : plan_(plan), tables_(plan) {
+DeviceMoments<Real>::DeviceMoments(const cpu::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream) : plan_(plan), tables_(plan.tables) {
     // Senders have one component, so that the shares of the paths are the rows of the moments.
     std::vector<std::vector<Term>> by_share, by_harmonic(static_cast<size_t>(harmonic_count));
     for (const cpu::PathPlan<Real>& path : plan.paths) {

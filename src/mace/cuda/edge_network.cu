@@ -26,6 +26,7 @@ struct FirstLayerView {
 // Launch of both: a warp for each atom. Rows of ends: [as a sender, as a receiver].
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) first_layer_kernel(FirstLayerView<Real> view, EdgesView<Real> edges, const Real* ends, Real* out) {
+    mlff::cuda::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     const Real* own = ends + at.atom * 2 * view.width + view.width;
@@ -39,6 +40,7 @@ __global__ void __launch_bounds__(kBlockThreads) first_layer_kernel(FirstLayerVi
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) reverse_first_layer_kernel(FirstLayerView<Real> view, EdgesView<Real> edges, const int64_t* reverse, const Real* gradient,
                                                                             double* distance_gradient, Real* ends_gradient) {
+    mlff::cuda::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     const int64_t begin = edges.first[at.atom], end = edges.first[at.atom + 1];
@@ -79,6 +81,7 @@ constexpr int kTile = 64, kDepth = 16, kDenseThreads = 256, kOwn = 4;  // a thre
 // Launch: blockIdx.x has kTile rows, blockIdx.y kTile columns. `row_count` is on the device.
 template <class Real>
 __global__ void __launch_bounds__(kDenseThreads) dense_kernel(DenseView<Real> view, const int64_t* row_count) {
+    mlff::cuda::await_predecessor();
     __shared__ Real in[kDepth][kTile + 1], weight[kDepth][kTile];
     const int64_t rows = *row_count, first_row = int64_t{blockIdx.x} * kTile;
     const int first_column = static_cast<int>(blockIdx.y) * kTile, thread = static_cast<int>(threadIdx.x);

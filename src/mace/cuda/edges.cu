@@ -81,6 +81,7 @@ struct StagedHarmonics {
 
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, Real* harmonics) {
+    mlff::cuda::await_predecessor();
     __shared__ Real room[kWarps][StagedHarmonics<Real>::kSize];
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
@@ -97,6 +98,7 @@ __global__ void __launch_bounds__(kBlockThreads) harmonics_kernel(EdgesView<Real
 // For higher degrees.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) any_harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, Real* harmonics) {
+    mlff::cuda::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
@@ -105,6 +107,7 @@ __global__ void __launch_bounds__(kBlockThreads) any_harmonics_kernel(EdgesView<
 
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) repulsion_kernel(EdgesView<Real> edges, RepulsionView repulsion, double* energies) {
+    mlff::cuda::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     double sum = 0;
@@ -129,6 +132,7 @@ __device__ __forceinline__ Vec3 reverse_edge(const EdgesView<Real>& edges, const
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) reverse_edges_kernel(EdgesView<Real> edges, EdgeGeometry geometry, EdgeGradientsView<Real> gradients,
                                                                       RepulsionView repulsion, double* vector_gradient) {
+    mlff::cuda::await_predecessor();
     __shared__ Real room[kWarps][StagedHarmonics<Real>::kSize];
     __shared__ double vector_room[kWarps][3 * 32];
     const WarpOfAtom at;
@@ -153,6 +157,7 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_edges_kernel(EdgesView<
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) reverse_any_edges_kernel(EdgesView<Real> edges, EdgeGeometry geometry, EdgeGradientsView<Real> gradients,
                                                                           RepulsionView repulsion, double* vector_gradient) {
+    mlff::cuda::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32) {
@@ -165,6 +170,7 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_any_edges_kernel(EdgesV
 // An edge pulls its two ends in opposite directions; its virial goes to both in halves.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) gather_kernel(EdgesView<Real> edges, EdgeGeometry geometry, const double* vector_gradient, double* forces, double* virials) {
+    mlff::cuda::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     double force[3] = {}, virial[6] = {};  // xx xy xz yy yz zz
@@ -193,6 +199,7 @@ __global__ void __launch_bounds__(kBlockThreads) gather_kernel(EdgesView<Real> e
 
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) short_edges_kernel(EdgesView<Real> edges, double lowest, int* is_shorter) {
+    mlff::cuda::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)

@@ -139,6 +139,7 @@ struct TiledShape {
 };
 template <class Real, class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tiled_kernel(const __grid_constant__ LinearJob<Real> job) {
+    mlff::cuda::await_predecessor();
     using Product = TensorProduct<Real>;
     constexpr int kPacksPerRow = kStepBytes / 16, kRowsAtOnce = Shape::kThreads / kPacksPerRow, kCopies = Shape::kRows / kRowsAtOnce;
     static_assert(Shape::kRows % kRowsAtOnce == 0);
@@ -241,7 +242,7 @@ __global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __g
     constexpr int kWarps = NarrowShape::kWarps, kAhead = NarrowShape::kAhead, kPitch = kProductColumns + 4;
     __shared__ __align__(16) Real partial[kWarps][kProductRows][kPitch];
     const Area<Real> area(job, kProductRows, kProductColumns);
-    if (area.first_row >= area.row_count) return;
+    if (area.first_row >= area.row_count) return mlff::cuda::await_predecessor();
     const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
     const int g = lane / 4, q = lane % 4;
     const int begin = area.target.step_count * warp / kWarps, end = area.target.step_count * (warp + 1) / kWarps;
@@ -259,7 +260,8 @@ __global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __g
 #pragma unroll
             for (int i = 0; i < kColumnTiles; ++i) packed_columns[s][i] = load_pack(matrix + clamped_step(first + s, end) * matrix_step + i * (8 * kStep<Real>));
     };
-    if (begin < end) load_matrix(begin);  // before the rows, whose places have to be loaded first
+    if (begin < end) load_matrix(begin);  // depends on the model alone
+    mlff::cuda::await_predecessor();
     const SourceRow<Real> top(job, area, g), bottom(job, area, 8 + g);
     // What this thread writes at the end.
     constexpr int kPerThread = kProductRows * kProductColumns / NarrowShape::kThreads;

@@ -126,6 +126,7 @@ __device__ void sum_any_path(const typename DeviceMessages<Real>::View& view, co
 template <int Most, class Real>
 __global__ void __launch_bounds__(kBlockThreads) sum_messages(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, RowsView<const Real> senders, Real* sums,
                                                               Real* densities) {
+    mlff::cuda::await_predecessor();
     const Chunk<Real> chunk = lay_out_forward_chunk<Real>(view);
     const int64_t atom = blockIdx.x;
     const int64_t first = edges.first[atom], end = edges.first[atom + 1];
@@ -257,6 +258,7 @@ template <int Most, class Real>
 __global__ void __launch_bounds__(kBlockThreads) reverse_messages(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, RowsView<const Real> senders,
                                                                   const Real* sums_gradient, const Real* densities_gradient, EdgeGradientsView<Real> gradients,
                                                                   bool accumulate, Real* senders_gradient) {
+    mlff::cuda::await_predecessor();
     const Chunk<Real> chunk = lay_out_chunk<Real>(view);
     const int64_t atom = blockIdx.x;
     const int64_t end = edges.first[atom + 1];

@@ -11,12 +11,14 @@ using mlff::cuda::launch;
 constexpr int kThreads = 256;
 
 __global__ void __launch_bounds__(kThreads) finish_energies_kernel(int64_t atom_count, EnergyView view, double* energies) {
+    mlff::cuda::await_predecessor();
     const int64_t atom = blockIdx.x * int64_t{kThreads} + threadIdx.x;
     if (atom < atom_count) energies[atom] = view.of_element[view.elements[atom]].alone + (view.scale * energies[atom] + view.shift);
 }
 
 // Launch: a block for each chunk. Each thread adds every so many atoms, then a tree.
 __global__ void __launch_bounds__(kThreads) sum_chunks_kernel(SystemsView systems, EnergyView view, const double* energies, const double* virials, double* partial) {
+    mlff::cuda::await_predecessor();
     __shared__ double sums[kThreads];
     const AtomChunk chunk = systems.chunks[blockIdx.x];
     const int column_count = virials ? kTotalCount : 1;
@@ -37,6 +39,7 @@ __global__ void __launch_bounds__(kThreads) sum_chunks_kernel(SystemsView system
 
 // Launch: a block for each system, a thread for each column.
 __global__ void sum_systems_kernel(SystemsView systems, int column_count, const double* partial, double* totals) {
+    mlff::cuda::await_predecessor();
     const int column = static_cast<int>(threadIdx.x);
     if (column >= kTotalCount) return;
     double sum = 0;
@@ -46,6 +49,7 @@ __global__ void sum_systems_kernel(SystemsView systems, int column_count, const 
 }
 
 __global__ void stress_kernel(const double* virial, double volume, double* stress) {
+    mlff::cuda::await_predecessor();
     const int kVoigt[6] = {0, 4, 8, 5, 2, 1};
     const int k = static_cast<int>(threadIdx.x);
     if (k < 6) stress[k] = -virial[kVoigt[k]] / volume;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// mlff demo: a first look, on the built-in model and structures made here.
+// mlff demo: a first look, on the analytic model and structures made here.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -115,10 +115,10 @@ void show(Session& session, const Structure& structure) {
 }
 
 int run_demo() {
-    Session session(load_model("builtin"), {});
+    Session session(load_model("analytic"), {});
     std::cout << "mlff " << MLFF_VERSION_STRING << "\n\n"
-              << "The built-in model is a small analytic pair potential, for demonstration only: it was fitted to\n"
-                 "nothing, so these are not chemistry yet. Everything around it is real: neighbour lists, periodic\n"
+              << "This runs the model 'analytic', a small pair potential for demonstration only: it was fitted to\n"
+                 "nothing, so these are not chemistry. Everything around it is real: neighbour lists, periodic\n"
                  "images, threads ("
               << session.thread_count() << " here), forces that are the exact slope of the energy.\n\n"
               << std::left << std::setw(24) << "structure" << std::right << std::setw(8) << "atoms" << std::setw(15) << "energy/eV" << std::setw(15)

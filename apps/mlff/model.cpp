@@ -68,6 +68,12 @@ void print_radial(const Json& info) {
     line("radial basis", text);
 }
 
+void print_painn(const Json& info) {
+    if (!info.contains("radial_functions")) return;
+    line("network", info["blocks"].dump() + " blocks of " + info["hidden"].dump() + " channels, " + info["radial_functions"].dump() + " radial functions");
+    for (const auto& [key, value] : info["card"].items()) line(key == "elements" ? "" : key, key == "elements" ? "" : value.is_string() ? value.get<std::string>() : value.dump());
+}
+
 void print_atomic_energies(const Json& info) {
     if (!info.contains("atomic_energies")) return;
     const auto elements = info["elements"].get<std::vector<int>>();
@@ -93,6 +99,7 @@ void print_info(const Json& info) {
     if (!text_of(info, "hidden_irreps").empty()) line("layers", std::to_string(info["layers"].size()) + ", hidden irreps " + text_of(info, "hidden_irreps") + ", max_ell " + info["max_ell"].dump());
     print_layers(info);
     print_radial(info);
+    print_painn(info);
     line("heads", joined(info["heads"]));
     if (info.contains("fixed_head") && info["fixed_head"].is_number()) line("head fixed to", info["fixed_head"].dump());
     print_atomic_energies(info);
@@ -107,7 +114,8 @@ void print_info(const Json& info) {
 
 int run_info(const std::string& name, const std::string& json_path) {
     // Hashed before the model is loaded, so that the file is not mapped twice at a time.
-    const std::string sha256 = name == "builtin" ? "" : sha256_hex(MappedFile::open(name)->bytes());
+    const bool is_file = name != "builtin" && name != "analytic";
+    const std::string sha256 = !is_file ? "" : sha256_hex(MappedFile::open(name)->bytes());
     Json info = load_model(name)->description();
     if (!sha256.empty()) {
         info["file"] = name;
@@ -128,8 +136,11 @@ int run_convert(const std::string& input, const std::string& output) {
 }
 
 int run_list() {
-    const auto builtin = load_model("builtin");
-    std::cout << "builtin    " << builtin->summary().class_name << ", " << text_of(builtin->description(), "note") << "\n";
+    for (const char* name : {"builtin", "analytic"}) {
+        const Json info = load_model(name)->description();
+        const Json card = info.value("card", Json::object());
+        std::cout << std::left << std::setw(11) << name << text_of(info, "class") << ", " << (info.contains("note") ? text_of(info, "note") : text_of(card, "name")) << "\n";
+    }
     return kGood;
 }
 
@@ -144,7 +155,7 @@ void add_model(CLI::App& app, Work& work) {
     command->require_subcommand(1);
 
     CLI::App* info = command->add_subcommand("info", "what is in a model file, without running anything in it");
-    info->add_option("MODEL", options->input, "a model file, or 'builtin'")->required();
+    info->add_option("MODEL", options->input, "a model file, 'builtin' or 'analytic'")->required();
     info->add_option("--json", options->json, "write it as JSON to this file; '-' = standard output only");
     info->callback([options, &work] { work = [options] { return run_info(options->input, options->json); }; });
 

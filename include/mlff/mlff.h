@@ -84,7 +84,8 @@ typedef struct mlff_model_info {
 } mlff_model_info;
 
 /* Loads a model: a path to a MACE file (.model, TorchScript archive) or to our .safetensors container,
- * or "builtin". Nothing in the file is executed. On failure *model is NULL. */
+ * to a PaiNN .safetensors file, "builtin" (the default: see `mlff model list`), or "analytic" (a pair potential for
+ * demonstrations). Nothing in a file is executed. On failure *model is NULL. */
 MLFF_API mlff_status mlff_model_load(const char *path, mlff_model **model);
 /* Sessions keep what they need: a model may be freed before its sessions. NULL is allowed. */
 MLFF_API void mlff_model_free(mlff_model *model);

@@ -109,7 +109,7 @@ public:
 
     Precision choose_precision(const std::string&, Precision wanted) const override {
         if (wanted != Precision::automatic && wanted != Precision::fp64)
-            fail(Status::unsupported, "the built-in analytic model runs in fp64 only, not in ", precision_name(wanted));
+            fail(Status::unsupported, "the analytic model runs in fp64 only, not in ", precision_name(wanted));
         return Precision::fp64;
     }
     bool runs_on_cuda() const override { return false; }

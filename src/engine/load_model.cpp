@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "core/error.h"
 #include "engine/analytic_model.h"
+#include "engine/embedded_student.h"
 #include "engine/mace_model.h"
 #include "engine/model.h"
+#include "engine/painn_model.h"
 #include "formats/module_tree.h"
+#include "formats/safetensors.h"
+#include "painn/weights.h"
 
 namespace mlff {
 
@@ -18,10 +22,27 @@ std::string_view precision_name(Precision precision) {
     return "unknown";
 }
 
+namespace {
+
+// nullptr if the file is not one of PaiNN.
+std::shared_ptr<const Model> load_painn(const std::string& path) {
+    const auto mapped = MappedFile::open(path);
+    if (!looks_like_safetensors(mapped->bytes())) return nullptr;
+    const Safetensors file = read_safetensors(mapped->bytes(), path);
+    return painn::looks_like_painn(file) ? make_painn_model(file, path) : nullptr;
+}
+
+}  // namespace
+
 std::shared_ptr<const Model> load_model(const std::string& name) {
-    if (name == "builtin") return make_analytic_model();
+    if (name == "analytic") return make_analytic_model();
+    if (name == "builtin") {
+        const Bytes student = embedded_student();
+        return student.empty() ? make_analytic_model() : make_painn_model(read_safetensors(student, name), name);
+    }
     if (name.substr(0, 7) == "python:")
         fail(Status::unsupported, "model '", name, "': Python calculators are not part of this version of mlff");
+    if (auto painn = load_painn(name)) return painn;
     return make_mace_model(open_module_file(name));
 }
 

@@ -81,6 +81,8 @@ Module unpack_module(const Safetensors& contents, const std::string& name_for_er
         const auto found = contents.metadata.find(key);
         return found == contents.metadata.end() ? std::string() : found->second;
     };
+    if (get("format").starts_with("mlff-"))
+        fail(Status::unsupported, name_for_errors, ": a safetensors file of the format '", get("format"), "', which holds no tree of modules and needs no conversion");
     if (get("format") != "mlff")
         fail(Status::unsupported, name_for_errors, ": a safetensors file that mlff did not write, so it lacks the description of the model");
     if (get("mlff_layout") != kLayout)

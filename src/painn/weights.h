@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "core/system_view.h"
 #include "formats/safetensors.h"
 
 namespace mlff::painn {
@@ -37,9 +39,13 @@ struct Weights {
     Linear readout_hidden, readout_output;  // F -> F/2 -> 1
     nlohmann::json card;                    // as in the file
     int64_t parameter_count = 0;
+    DType dtype = DType::float64;           // of the matrices in the file
 
     int element_of(int atomic_number) const;  // -1 if unknown
 };
+
+// The element of each atom, numbered through the systems. Throws Error{system} that names an atom the model does not know.
+void find_elements(const Weights& weights, std::span<const SystemView> systems, std::vector<int>& elements);
 
 inline constexpr double kNormFloor = 1e-8;  // under the square root of the norms of V v
 

@@ -63,10 +63,10 @@ static void test_model(const char *golden_dir) {
     CHECK(model == NULL);
     CHECK(strstr(mlff_last_error(), "/no/such/file.model") != NULL);
     CHECK(mlff_model_load(NULL, &model) == MLFF_ERROR_ARGUMENT);
-    CHECK(mlff_model_load("builtin", NULL) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_model_load("analytic", NULL) == MLFF_ERROR_ARGUMENT);
     CHECK(mlff_model_load(golden_dir, &model) == MLFF_ERROR_FILE); /* a directory */
 
-    CHECK(mlff_model_load("builtin", &model) == MLFF_OK);
+    CHECK(mlff_model_load("analytic", &model) == MLFF_OK);
     memset(&info, 0, sizeof info);
     CHECK(mlff_model_get_info(model, &info) == MLFF_ERROR_ARGUMENT); /* struct_size 0 */
     info.struct_size = sizeof info;
@@ -118,7 +118,7 @@ static void test_session(void) {
     int i, k;
 
     CHECK(mlff_session_create(NULL, NULL, &session) == MLFF_ERROR_ARGUMENT && session == NULL);
-    CHECK(mlff_model_load("builtin", &model) == MLFF_OK);
+    CHECK(mlff_model_load("analytic", &model) == MLFF_OK);
     CHECK(mlff_session_create(model, NULL, NULL) == MLFF_ERROR_ARGUMENT);
     memset(&options, 0, sizeof options);
     CHECK(mlff_session_create(model, &options, &session) == MLFF_ERROR_ARGUMENT); /* struct_size 0 */
@@ -235,7 +235,7 @@ static void test_descriptors(const char *golden_dir) {
     CHECK_CLOSE(energies[0], energies[1], 1e-8);
     mlff_model_free(model);
 
-    CHECK(mlff_model_load("builtin", &model) == MLFF_OK);
+    CHECK(mlff_model_load("analytic", &model) == MLFF_OK);
     CHECK(mlff_session_create(model, NULL, &session) == MLFF_OK);
     CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_ERROR_UNSUPPORTED);
     mlff_session_free(session);
@@ -259,7 +259,7 @@ static void test_batch_of_larger_structs(void) {
     mlff_result one_result = no_result();
     int i;
 
-    CHECK(mlff_model_load("builtin", &model) == MLFF_OK && mlff_session_create(model, NULL, &session) == MLFF_OK);
+    CHECK(mlff_model_load("analytic", &model) == MLFF_OK && mlff_session_create(model, NULL, &session) == MLFF_OK);
     for (i = 0; i < 2; ++i) {
         systems[i].system = water();
         systems[i].system.struct_size = sizeof systems[i];
@@ -336,12 +336,12 @@ static void test_log(void) {
     int before;
     CHECK(mlff_set_log_callback(count_message, 99, &messages_seen) == MLFF_ERROR_ARGUMENT);
     CHECK(mlff_set_log_callback(count_message, MLFF_LOG_INFO, &messages_seen) == MLFF_OK);
-    CHECK(mlff_model_load("builtin", &model) == MLFF_OK);
+    CHECK(mlff_model_load("analytic", &model) == MLFF_OK);
     CHECK(messages_seen > 0);
     before = messages_seen;
     CHECK(mlff_set_log_callback(NULL, 0, NULL) == MLFF_OK);
     mlff_model_free(model);
-    CHECK(mlff_model_load("builtin", &model) == MLFF_OK);
+    CHECK(mlff_model_load("analytic", &model) == MLFF_OK);
     CHECK(messages_seen == before);
     mlff_model_free(model);
 }

@@ -23,7 +23,7 @@ mlff::Atoms water(double stretch) {
 }
 
 void test_evaluate() {
-    mlff::Model model("builtin");
+    mlff::Model model("analytic");
     check(model.class_name() == "AnalyticPairPotential", "class name");
     check(model.heads().size() == 1 && model.elements().front() == 1, "heads and elements");
     mlff::Session session(model);
@@ -52,7 +52,7 @@ void test_errors() {
     } catch (const mlff::StatusError& error) {
         check(error.status() == MLFF_ERROR_FILE && std::string(error.what()).find("/no/such/file") != std::string::npos, "its message");
     }
-    mlff::Session session(mlff::Model("builtin"));
+    mlff::Session session(mlff::Model("analytic"));
     mlff::Atoms atoms = water(1);
     atoms.positions.pop_back();
     try {
@@ -64,7 +64,7 @@ void test_errors() {
 
 // One model, a session for each thread, and an error message for each thread.
 void test_threads() {
-    mlff::Model model("builtin");
+    mlff::Model model("analytic");
     mlff::Options options;
     options.thread_count = 1;
     const double expected = mlff::Session(model, options).evaluate(water(1)).energy;

@@ -92,7 +92,7 @@ Atoms strained(const Atoms& atoms, int a, int b, double amount) {
 }  // namespace
 
 TEST_CASE("forces are the slope of the energy") {
-    Session session(load_model("builtin"), {});
+    Session session(load_model("analytic"), {});
     for (unsigned seed : {1u, 2u, 3u}) {
         Atoms atoms = random_crystal(seed, 12);
         if (seed == 3) atoms.periodic = {false, true, false};
@@ -112,7 +112,7 @@ TEST_CASE("forces are the slope of the energy") {
 }
 
 TEST_CASE("virial and stress are the slope under strain") {
-    Session session(load_model("builtin"), {});
+    Session session(load_model("analytic"), {});
     const Atoms atoms = random_crystal(5, 10);
     const Found found = evaluate(session, atoms);
     constexpr double kStep = 1e-6;
@@ -130,7 +130,7 @@ TEST_CASE("virial and stress are the slope under strain") {
 }
 
 TEST_CASE("per-atom parts add up") {
-    Session session(load_model("builtin"), {});
+    Session session(load_model("analytic"), {});
     const Found found = evaluate(session, random_crystal(6, 20));
     CHECK(test::is_close(std::accumulate(found.atom_energies.begin(), found.atom_energies.end(), 0.0), found.energy, 1e-11));
     std::array<double, 9> sum{};
@@ -144,7 +144,7 @@ TEST_CASE("per-atom parts add up") {
 }
 
 TEST_CASE("translation, permutation and replication") {
-    Session session(load_model("builtin"), {});
+    Session session(load_model("analytic"), {});
     const Atoms atoms = random_crystal(7, 9);
     const Found found = evaluate(session, atoms);
 
@@ -182,11 +182,11 @@ TEST_CASE("results do not depend on the number of threads, bit for bit") {
     for (double& component : atoms.cell[0]) component *= 40;
     SessionOptions options;
     options.thread_count = 1;
-    Session one(load_model("builtin"), options);
+    Session one(load_model("analytic"), options);
     const Found expected = evaluate(one, atoms);
     for (int threads : {2, 3, 5}) {
         options.thread_count = threads;
-        Session session(load_model("builtin"), options);
+        Session session(load_model("analytic"), options);
         const Found found = evaluate(session, atoms);
         CHECK(std::memcmp(&found.energy, &expected.energy, sizeof(double)) == 0);
         CHECK(found.forces == expected.forces);

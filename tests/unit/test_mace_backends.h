@@ -22,7 +22,8 @@ inline constexpr Tolerance kExact = {1e-11, 1e-12, 1e-12};  // fp64 without tabl
 inline constexpr Tolerance kDouble = {1e-9, 1e-8, 1e-8};    // with tabulated radial functions
 inline constexpr Tolerance kMixed = {2e-5, 5e-6, 5e-5};
 
-inline Result evaluate(Evaluator& evaluator, const mace::Weights& weights, const System& system, int threads) {
+template <class Weights>
+Result evaluate(Evaluator& evaluator, const Weights& weights, const System& system, int threads) {
     NeighborOptions options;
     options.cutoff = weights.cutoff;
     NeighborList list(options);
@@ -78,7 +79,8 @@ void for_each_golden_model(const Visit& visit) {
 inline int head_of(const mace::Weights& weights, const nlohmann::json& record) { return weights.fixed_head >= 0 ? weights.fixed_head : record.value("head_index", 0); }
 
 // A loose random crystal of the model's elements.
-inline System random_crystal(const mace::Weights& weights, unsigned seed, size_t atom_count, double length) {
+template <class Weights>
+System random_crystal(const Weights& weights, unsigned seed, size_t atom_count, double length) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<double> uniform(0, 1);
     System system;

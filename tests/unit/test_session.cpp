@@ -42,7 +42,7 @@ std::pair<Status, std::string> try_evaluate(Session& session, const SystemView& 
 
 Status try_create(const SessionOptions& options) {
     try {
-        Session session(load_model("builtin"), options);
+        Session session(load_model("analytic"), options);
     } catch (const Error& error) {
         return error.status();
     }
@@ -52,7 +52,7 @@ Status try_create(const SessionOptions& options) {
 }  // namespace
 
 TEST_CASE("bad systems are refused with a sentence and the session still works") {
-    Session session(load_model("builtin"), {});
+    Session session(load_model("analytic"), {});
     const int32_t unknown[] = {8, 1, 110}, none[] = {8, 0, 1};
     double broken[9];
     std::copy_n(kWater, 9, broken);
@@ -95,7 +95,7 @@ TEST_CASE("bad systems are refused with a sentence and the session still works")
 }
 
 TEST_CASE("no atoms, one atom, one atom in a tiny cell") {
-    Session session(load_model("builtin"), {});
+    Session session(load_model("analytic"), {});
     SystemView system;
     double energy = 1;
     Results results{{&energy}, nullptr};
@@ -125,7 +125,7 @@ TEST_CASE("no atoms, one atom, one atom in a tiny cell") {
 }
 
 TEST_CASE("a ragged batch gives what single calls give, and is checked before it runs") {
-    Session session(load_model("builtin"), {});
+    Session session(load_model("analytic"), {});
     const double two[] = {0, 0, 0, 0, 0, 1.1};
     const int32_t pair[] = {6, 8};
     SystemView other;
@@ -192,7 +192,7 @@ TEST_CASE("a batch of MACE systems gives what single calls give, whatever the mo
 }
 
 TEST_CASE("descriptors are refused where the model has none") {
-    Session session(load_model("builtin"), {});
+    Session session(load_model("analytic"), {});
     const SystemView system = water();
     double descriptors[3] = {5, 5, 5};
     Results results;
@@ -230,7 +230,7 @@ TEST_CASE("options that make no sense are refused") {
 TEST_CASE("a skin saves searches and changes no number") {
     SessionOptions options;
     options.neighbor_skin = 1.0;
-    Session with_skin(load_model("builtin"), options), without(load_model("builtin"), {});
+    Session with_skin(load_model("analytic"), options), without(load_model("builtin"), {});
     std::mt19937 random(3);
     std::normal_distribution<double> step(0.0, 0.02);
     std::vector<double> positions(kWater, kWater + 9);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "engine/edge_results.h"
 #include "mace/cpu/messages.h"
 #include "mace/cpu/moments.h"
 #include "mace/edge_harmonics.h"
@@ -94,8 +95,10 @@ public:
         start_gradients();
         for (size_t i = plans_.size(); i-- > 0;) reverse_layer(i, team);
         reverse_harmonics_of_edges(team);
-        write_forces(systems, outputs);
-        write_virials(systems, outputs);
+        for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
+            write_forces(edges, vector_gradient_.data(), begin, end, outputs[s]);
+            write_virials(edges, vector_gradient_.data(), begin, end, outputs[s]);
+        });
     }
 
 private:
@@ -523,7 +526,7 @@ private:
 
     // vector_gradient[edge] = dE/dvector of the messages of the edge, in either direction, that were counted as functions of this vector.
     void reverse_harmonics_of_edges(ThreadTeam& team) {
-        vector_gradient_.resize(static_cast<size_t>(edges_.edges->edge_count));
+        vector_gradient_.resize(3 * static_cast<size_t>(edges_.edges->edge_count));
         const double scale = weights_->scale[static_cast<size_t>(head_)];
         for_each_edge(team, [&](int64_t edge, int element) {
             const Vec3 n = direction(edge);
@@ -531,46 +534,7 @@ private:
             double slope = edges_.distance_gradient[static_cast<size_t>(edge)];
             if (weights_->repulsion) slope += scale * reference::pair_repulsion(*weights_->repulsion, *weights_, element, edges_.sender_element(edge), r).slope;
             const Vec3 turn = reverse_edge_harmonics(weights_->max_degree, n, r, edges_.harmonics_gradient_of(edge));
-            for (size_t k = 0; k < 3; ++k) vector_gradient_[static_cast<size_t>(edge)][k] = -(slope * n[k] + turn[k]);
-        });
-    }
-
-    // ---- forces ----
-
-    void write_forces(std::span<const SystemView> systems, std::span<const Outputs> outputs) const {
-        for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
-            double* forces = outputs[s].forces;
-            if (!forces) return;
-            std::fill_n(forces, 3 * (end - begin), 0.0);
-            for (int64_t atom = begin; atom < end; ++atom)
-                for (int64_t edge = edges_.edges->first[atom]; edge < edges_.edges->first[atom + 1]; ++edge)
-                    for (size_t k = 0; k < 3; ++k) {
-                        const double gradient = vector_gradient_[static_cast<size_t>(edge)][k];
-                        forces[3 * (atom - begin) + static_cast<int64_t>(k)] += gradient;
-                        forces[3 * (edges_.edges->sender[edge] - begin) + static_cast<int64_t>(k)] -= gradient;
-                    }
-        });
-    }
-
-    void write_virials(std::span<const SystemView> systems, std::span<const Outputs> outputs) const {
-        for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
-            double *virial = outputs[s].virial, *atom_virials = outputs[s].atom_virials;
-            if (!virial && !atom_virials) return;
-            if (virial) std::fill_n(virial, 9, 0.0);
-            if (atom_virials) std::fill_n(atom_virials, 9 * (end - begin), 0.0);
-            for (int64_t atom = begin; atom < end; ++atom)
-                for (int64_t edge = edges_.edges->first[atom]; edge < edges_.edges->first[atom + 1]; ++edge) {
-                    const double* vector = edges_.edges->vector + 3 * edge;
-                    const Vec3& gradient = vector_gradient_[static_cast<size_t>(edge)];
-                    for (int i = 0; i < 3; ++i)
-                        for (int j = 0; j < 3; ++j) {
-                            const double part = -0.5 * (vector[i] * gradient[static_cast<size_t>(j)] + vector[j] * gradient[static_cast<size_t>(i)]);
-                            if (virial) virial[3 * i + j] += part;
-                            if (!atom_virials) continue;
-                            atom_virials[9 * (atom - begin) + 3 * i + j] += 0.5 * part;
-                            atom_virials[9 * (edges_.edges->sender[edge] - begin) + 3 * i + j] += 0.5 * part;
-                        }
-                }
+            for (size_t k = 0; k < 3; ++k) vector_gradient_[3 * static_cast<size_t>(edge) + k] = -(slope * n[k] + turn[k]);
         });
     }
 
@@ -587,7 +551,7 @@ private:
     std::vector<int64_t> first_of_element_;
     std::vector<int64_t> order_;  // atoms sorted by element
     std::vector<Tile> tiles_;
-    std::vector<Vec3> vector_gradient_;        // [edge]
+    std::vector<double> vector_gradient_;      // [edge][3]
     std::vector<double> embedding_;            // [element present][channel_count]
     std::vector<double> energy_of_embedding_;  // [element]
     Buffer<Real> first_features_;              // [element][first_layout_.size]

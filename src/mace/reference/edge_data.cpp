@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "mace/reference/edge_data.h"
 
-#include "mace/reference/parallel.h"
+#include "core/parallel.h"
 #include "mace/reference/radial.h"
 #include "mace/spherical_harmonics.h"
 
@@ -13,22 +13,6 @@ Vec3 vector_to_receiver(const Edges& edges, int64_t edge) {
     return {-vector[0], -vector[1], -vector[2]};
 }
 
-// Receivers are listed by the edges; this is the same list sorted by sender.
-void index_edges(const Edges& edges, EdgeData& data) {
-    data.receiver.resize(static_cast<size_t>(edges.edge_count));
-    data.first_sent.assign(static_cast<size_t>(edges.atom_count) + 1, 0);
-    for (int64_t atom = 0; atom < edges.atom_count; ++atom)
-        for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge) {
-            data.receiver[static_cast<size_t>(edge)] = atom;
-            ++data.first_sent[static_cast<size_t>(edges.sender[edge]) + 1];
-        }
-    for (size_t atom = 1; atom < data.first_sent.size(); ++atom) data.first_sent[atom] += data.first_sent[atom - 1];
-    data.sent.resize(data.receiver.size());
-    std::vector<int64_t> next(data.first_sent.begin(), data.first_sent.end() - 1);
-    for (int64_t edge = 0; edge < edges.edge_count; ++edge)
-        data.sent[static_cast<size_t>(next[static_cast<size_t>(edges.sender[edge])]++)] = edge;
-}
-
 }  // namespace
 
 void compute_edges(const Weights& weights, const Edges& edges, const int* elements, EdgeData& data, ThreadTeam& team) {
@@ -37,7 +21,7 @@ void compute_edges(const Weights& weights, const Edges& edges, const int* elemen
     data.elements = elements;
     data.harmonic_count = static_cast<size_t>(harmonic_count(weights.max_degree));
     data.basis_count = static_cast<size_t>(weights.radial.basis_count);
-    index_edges(edges, data);
+    index_by_sender(edges, data);
     data.harmonics.resize(edge_count * data.harmonic_count);
     data.basis.resize(edge_count * data.basis_count);
     data.cutoff.resize(edge_count);

@@ -7,16 +7,13 @@
 
 #include "core/threads.h"
 #include "mace/weights.h"
-#include "neighbors/neighbor_list.h"
+#include "neighbors/edges_by_sender.h"
 
 namespace mlff::mace::reference {
 
-struct EdgeData {
+struct EdgeData : EdgesBySender {
     const Edges* list = nullptr;
-    const int* elements = nullptr;    // [atom]
-    std::vector<int64_t> receiver;    // [edge]
-    std::vector<int64_t> first_sent;  // [atom + 1]: the edges that an atom sends are sent[first_sent[atom]] ...
-    std::vector<int64_t> sent;        // [edge]
+    const int* elements = nullptr;  // [atom]
     size_t harmonic_count = 0;
     size_t basis_count = 0;
     std::vector<double> harmonics;  // [edge][harmonic_count]

@@ -5,8 +5,9 @@
 
 #include "core/elements.h"
 #include "core/error.h"
+#include "core/parallel.h"
+#include "engine/edge_results.h"
 #include "mace/reference/embedding.h"
-#include "mace/reference/parallel.h"
 #include "mace/reference/product.h"
 #include "mace/reference/radial.h"
 #include "mace/reference/readout.h"
@@ -42,8 +43,8 @@ void ReferenceEvaluator::evaluate(const SystemView& system, const Edges& edges, 
     reverse_repulsion();
     reverse_layers(team);
     reverse_edges(*weights_, edges_, vector_gradient_, team);
-    write_forces(outputs);
-    write_virials(outputs);
+    write_forces(edges, vector_gradient_.data(), 0, edges.atom_count, outputs);
+    write_virials(edges, vector_gradient_.data(), 0, edges.atom_count, outputs);
 }
 
 void ReferenceEvaluator::find_elements(const SystemView& system) {
@@ -142,40 +143,6 @@ void ReferenceEvaluator::reverse_layers(ThreadTeam& team) {
                         team);
         reverse_interaction(layer.interaction, interactions_[i], basis_gradient.data(), edges_, features_gradient, team);
         gradient = std::move(below);
-    }
-}
-
-// An edge vector is x[sender] - x[receiver] + shift, so its gradient pulls the two ends in opposite directions.
-void ReferenceEvaluator::write_forces(const Outputs& outputs) const {
-    if (!outputs.forces) return;
-    std::fill_n(outputs.forces, elements_.size() * 3, 0.0);
-    for (size_t edge = 0; edge < edges_.receiver.size(); ++edge) {
-        const auto receiver = static_cast<size_t>(edges_.receiver[edge]);
-        const auto sender = static_cast<size_t>(edges_.list->sender[edge]);
-        for (size_t k = 0; k < 3; ++k) {
-            outputs.forces[receiver * 3 + k] += vector_gradient_[edge * 3 + k];
-            outputs.forces[sender * 3 + k] -= vector_gradient_[edge * 3 + k];
-        }
-    }
-}
-
-// virial = -dE/dstrain = -sum over edges of the symmetric part of vector x gradient
-void ReferenceEvaluator::write_virials(const Outputs& outputs) const {
-    if (outputs.virial) std::fill_n(outputs.virial, 9, 0.0);
-    if (outputs.atom_virials) std::fill_n(outputs.atom_virials, elements_.size() * 9, 0.0);
-    for (size_t edge = 0; edge < edges_.receiver.size(); ++edge) {
-        const double* vector = edges_.list->vector + edge * 3;
-        const double* gradient = &vector_gradient_[edge * 3];
-        const auto receiver = static_cast<size_t>(edges_.receiver[edge]);
-        const auto sender = static_cast<size_t>(edges_.list->sender[edge]);
-        for (size_t i = 0; i < 3; ++i)
-            for (size_t j = 0; j < 3; ++j) {
-                const double part = -0.5 * (vector[i] * gradient[j] + vector[j] * gradient[i]);
-                if (outputs.virial) outputs.virial[i * 3 + j] += part;
-                if (!outputs.atom_virials) continue;
-                outputs.atom_virials[receiver * 9 + i * 3 + j] += 0.5 * part;
-                outputs.atom_virials[sender * 9 + i * 3 + j] += 0.5 * part;
-            }
     }
 }
 

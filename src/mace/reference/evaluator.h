@@ -32,8 +32,6 @@ private:
     void reverse_layers(ThreadTeam& team);
     void write_energies(const Outputs& outputs) const;
     void write_descriptors(const Outputs& outputs) const;
-    void write_forces(const Outputs& outputs) const;
-    void write_virials(const Outputs& outputs) const;
 
     std::shared_ptr<const Weights> weights_;
     int head_;

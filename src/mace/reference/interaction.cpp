@@ -3,11 +3,11 @@
 
 #include <cmath>
 
+#include "core/parallel.h"
 #include "mace/reference/gate.h"
 #include "mace/reference/linear.h"
 #include "mace/reference/messages.h"
 #include "mace/reference/network.h"
-#include "mace/reference/parallel.h"
 
 namespace mlff::mace::reference {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "mace/reference/product.h"
 
+#include "core/parallel.h"
 #include "mace/reference/contraction.h"
 #include "mace/reference/linear.h"
-#include "mace/reference/parallel.h"
 
 namespace mlff::mace::reference {
 namespace {

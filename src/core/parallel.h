@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Plain loops over atoms, on a team of threads.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 
 #include "core/threads.h"
 
-namespace mlff::mace::reference {
+namespace mlff {
 
 // Calls work(atom) for every atom. Each call may write what belongs to this atom and to the edges it receives, nothing else:
 // then the result does not depend on the number of threads.
@@ -19,4 +20,4 @@ void for_each_atom(ThreadTeam& team, int64_t atom_count, const Work& work) {
     });
 }
 
-}  // namespace mlff::mace::reference
+}  // namespace mlff

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#include "engine/painn_model.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "painn/reference/evaluator.h"
+#include "painn/weights.h"
+
+namespace mlff {
+namespace {
+
+class PainnModel : public Model {
+public:
+    explicit PainnModel(painn::Weights weights) : weights_(std::make_shared<const painn::Weights>(std::move(weights))) {
+        summary_.class_name = "PaiNN";
+        summary_.cutoff = weights_->cutoff;
+        summary_.layer_count = static_cast<int>(weights_->blocks.size());
+        summary_.elements = weights_->atomic_numbers;
+        summary_.heads = {"Default"};
+        summary_.dtype = weights_->dtype;
+        summary_.parameter_count = weights_->parameter_count;
+        summary_.descriptor_count = weights_->hidden;
+    }
+
+    const ModelSummary& summary() const override { return summary_; }
+    nlohmann::json description() const override {
+        return {{"class", summary_.class_name},
+                {"container", "mlff-painn safetensors"},
+                {"elements", summary_.elements},
+                {"cutoff", summary_.cutoff},
+                {"hidden", weights_->hidden},
+                {"blocks", weights_->blocks.size()},
+                {"radial_functions", weights_->radial_count},
+                {"heads", summary_.heads},
+                {"atomic_energies", {{summary_.heads.front(), weights_->atomic_energies}}},
+                {"pair_repulsion", !weights_->repulsion_radii.empty()},
+                {"dtype", dtype_name(summary_.dtype)},
+                {"parameters", summary_.parameter_count},
+                {"descriptors", summary_.descriptor_count},
+                {"card", weights_->card},
+                {"runnable", true},
+                {"why_not_runnable", nullptr},
+                {"units", {{"energy", "eV"}, {"length", "angstrom"}}}};
+    }
+
+    Precision choose_precision(const std::string& device, Precision wanted) const override {
+        if (wanted == Precision::automatic || wanted == Precision::fp64) return Precision::fp64;
+        fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device, "' for PaiNN; fp64 is");
+    }
+    bool runs_on_cuda() const override { return false; }
+
+    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice&) const override {
+        return std::make_unique<painn::reference::ReferenceEvaluator>(weights_);
+    }
+
+private:
+    std::shared_ptr<const painn::Weights> weights_;
+    ModelSummary summary_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Model> make_painn_model(const Safetensors& file, const std::string& name_for_errors) {
+    return std::make_shared<PainnModel>(painn::load_weights(file, name_for_errors));
+}
+
+}  // namespace mlff

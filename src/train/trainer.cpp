@@ -10,9 +10,12 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <iomanip>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <sstream>
 
 #include "core/error.h"
 #include "train/checkpoint.h"
@@ -84,44 +87,68 @@ private:
     size_t next_ = 0;
 };
 
-// Counts calls of operators that do work (views and allocations launch nothing). Calls within calls are not counted.
+// Counts calls of operators and the numbers they read. Views read nothing; a call within a call counts too, so that the figures are for
+// comparing one version of the step with another.
 class OperationCount {
 public:
     OperationCount() {
+        const std::lock_guard lock(mutex());
         counts().clear();
-        handle_ = at::addGlobalCallback(at::RecordFunctionCallback(&on_call).scopes({at::RecordScope::FUNCTION}));
+        handle_ = at::addGlobalCallback(at::RecordFunctionCallback(&on_call).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
     }
     ~OperationCount() { at::removeCallback(handle_); }
     static std::string text() {
-        std::vector<std::pair<int64_t, std::string>> rows;
-        int64_t total = 0;
+        const std::lock_guard lock(mutex());
+        std::vector<std::pair<double, std::string>> rows;
+        int64_t calls = 0;
+        double millions = 0;
         for (const auto& [name, count] : counts()) {
-            rows.emplace_back(count, name);
-            total += count;
+            std::ostringstream row;
+            row << std::fixed << std::setprecision(2) << count.calls << " x " << name << ", " << count.read / 1e6 << " million";
+            rows.emplace_back(count.read, row.str());
+            calls += count.calls;
+            millions += count.read / 1e6;
         }
         std::sort(rows.rbegin(), rows.rend());
-        std::string result = "operations of one step that launch work: " + std::to_string(total) + " (";
-        for (const auto& [count, name] : rows) result += (result.back() == '(' ? "" : ", ") + std::to_string(count) + " " + name;
-        return result + ")";
+        std::ostringstream result;
+        result << "operations of one step: " << calls << ", which read " << millions << " million numbers";
+        for (const auto& [read, row] : rows) result << "\n  " << row;
+        return result.str();
     }
 
 private:
-    static std::map<std::string, int64_t>& counts() {
-        static std::map<std::string, int64_t> map;
+    struct Count {
+        int64_t calls = 0;
+        double read = 0;
+    };
+    static std::mutex& mutex() {
+        static std::mutex one;
+        return one;
+    }
+    static std::map<std::string, Count>& counts() {
+        static std::map<std::string, Count> map;
         return map;
     }
     static std::unique_ptr<at::ObserverContext> on_call(const at::RecordFunction& function) {
-        static std::mutex mutex;
-        static const std::vector<std::string> kLaunching = {
-                "mm", "addmm", "add", "add_", "sub", "sub_", "mul", "mul_", "div", "div_", "sum", "cat", "stack", "index_select", "index_add", "index_add_", "fill_",
-                "copy_", "clone", "sqrt", "sqrt_", "silu", "silu_backward", "sigmoid", "neg", "neg_", "addcmul", "addcmul_", "lerp_", "linalg_vector_norm", "reciprocal",
-                "clamp_max_", "nan_to_num_", "sin", "cos", "lt", "mse_loss", "mse_loss_backward", "huber_loss", "huber_loss_backward", "l1_loss", "square", "pow", "zero_", "threshold_backward", "bmm", "rsub"};
+        static const std::set<std::string> kLaunchNothing = {
+                "view", "reshape", "detach", "t", "transpose", "narrow", "slice", "split", "split_with_sizes", "unbind", "select", "expand", "expand_as", "unsqueeze",
+                "squeeze", "as_strided", "empty", "empty_like", "empty_strided", "new_empty", "resize_", "zeros", "zeros_like", "ones_like", "new_zeros", "to",
+                "_to_copy", "contiguous", "clone", "zero_", "lift_fresh", "sum_to_size", "_unsafe_view", "permute", "flatten", "result_type", "requires_grad_"};
         const std::string name = function.name();
-        const std::string bare = name.rfind("aten::", 0) == 0 ? name.substr(6) : "";
-        if (std::find(kLaunching.begin(), kLaunching.end(), bare) != kLaunching.end()) {
-            const std::lock_guard lock(mutex);
-            ++counts()[bare];
+        if (name.rfind("aten::", 0) != 0 || kLaunchNothing.contains(name.substr(6))) return nullptr;
+        double read = 0;
+        for (const c10::IValue& input : function.inputs()) {
+            const auto add = [&](const at::Tensor& tensor) {
+                if (tensor.defined()) read += static_cast<double>(tensor.numel());
+            };
+            if (input.isTensor()) add(input.toTensor());
+            if (input.isTensorList())
+                for (const at::Tensor& tensor : input.toTensorVector()) add(tensor);
         }
+        const std::lock_guard lock(mutex());
+        Count& count = counts()[name.substr(6)];
+        ++count.calls;
+        count.read += read;
         return nullptr;
     }
     at::CallbackHandle handle_ = 0;
@@ -207,8 +234,10 @@ private:
         numbers.stress_factor = options_.stress_weight / (9 * frame_count);
         staging_.send(training_, frames, size, numbers);
 
-        if (options_.uses_graph && !graph_failed_ && !graph_is_recorded_ && steps_here_ == kPlainSteps) record(size);
-        if (graph_is_recorded_) {
+        if (options_.uses_graph && steps_here_ == kPlainSteps) {
+            record(size);
+            launch_step(size);
+        } else if (graph_is_recorded_) {
             graph_.replay();
         } else if (options_.counts_operations && steps_here_ == kPlainSteps) {
             {
@@ -227,13 +256,30 @@ private:
         if (++interval_steps_ == options_.log_every) report(progress);
     }
 
+    // Records a step, and uses the recording only if it gives the loss and gradient that plain launches give for the same batch.
     void record(const BatchSize& size) {
         std::string reason;
         const auto begin = Clock::now();
-        graph_is_recorded_ = graph_.record([&] { launch_step(size); }, reason);
-        graph_failed_ = !graph_is_recorded_;
-        if (graph_failed_) log_.note("CUDA graph not recorded, steps are launched one by one: " + reason);
-        else log_.note("CUDA graph recorded in " + std::to_string(seconds_since(begin)) + " s");
+        if (!graph_.record([&] { launch_step(size); }, reason)) {
+            log_.note("CUDA graph not recorded, steps are launched one by one: " + reason);
+            return;
+        }
+        const std::vector<at::Tensor> state = {optimizer_.parameters, optimizer_.average, optimizer_.first_moment, optimizer_.second_moment, sums_};
+        std::vector<at::Tensor> copies;
+        for (const at::Tensor& tensor : state) copies.push_back(tensor.clone());
+        const auto sums_after = [&](const std::function<void()>& step) {
+            sums_.zero_();
+            step();
+            const at::Tensor found = sums_.to(at::kCPU);
+            const at::NoGradGuard no_grad;
+            for (size_t i = 0; i < state.size(); ++i) at::Tensor(state[i]).copy_(copies[i]);
+            return std::pair<double, double>(found[0].item<double>(), found[3].item<double>());
+        };
+        const auto [replayed_loss, replayed_norm] = sums_after([&] { graph_.replay(); });
+        const auto [loss, norm] = sums_after([&] { launch_step(size); });
+        graph_is_recorded_ = std::abs(replayed_loss - loss) <= 1e-3 * std::abs(loss) && std::abs(replayed_norm - norm) <= 1e-2 * norm;
+        log_.note(concat("CUDA graph ", graph_is_recorded_ ? "recorded" : "NOT used, it gives other numbers", ": loss ", replayed_loss, " replayed, ", loss,
+                         " launched; gradient ", replayed_norm, ", ", norm, "; ", seconds_since(begin), " s"));
     }
 
     // Waits for the device.
@@ -324,7 +370,7 @@ private:
     DeviceControls controls_;
     at::Tensor sums_;  // over the steps since the last report: loss, energy part, force part, gradient norm, steps skipped
     StepGraph graph_;
-    bool graph_is_recorded_ = false, graph_failed_ = false;
+    bool graph_is_recorded_ = false;
 
     TrainerState state_;
     Clock::time_point begin_;

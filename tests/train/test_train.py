@@ -11,6 +11,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import make_frames
+import plain_painn
 
 PROGRAM = sys.argv[1]
 ENGINE = sys.argv[2] if len(sys.argv) > 2 else None
@@ -105,6 +106,27 @@ def test_derivatives(folder):
         check(f"stress {i}{j}", abs(slope - exact["stress"][slot]) < 1e-6)
 
 
+def parsed(text):
+    lines = text.splitlines()
+    rows = [line.split() for line in lines[2:]]
+    number = {"H": 1, "C": 6, "O": 8}
+    cell = None
+    if "Lattice" in lines[1]:
+        flat = [float(x) for x in lines[1].split('"')[1].split()]
+        cell = [flat[:3], flat[3:6], flat[6:]]
+    return [number[row[0]] for row in rows], [[float(x) for x in row[1:4]] for row in rows], cell
+
+
+def test_formulas(folder):
+    """Energies are those of docs/painn.md, computed without LibTorch."""
+    model = f"{folder}/formulas.safetensors"
+    run("random", model, "--hidden", 32, "--blocks", 2, "--radial", 5, "--cutoff", 3.5, "--seed", 3, "--elements", "1,6,8")
+    for name, text in (("box", BOX), ("close pair", CLOSE)):
+        (found,) = predict(folder, model, text, "--fp64")
+        expected = plain_painn.energy(model, *parsed(text))
+        check(f"energy of docs/painn.md, {name}: {found['energy']:.9f}", abs(found["energy"] - expected) < 1e-8 * len(parsed(text)[0]))
+
+
 def test_engine(folder):
     """The native engines give the same numbers."""
     model = f"{folder}/random.safetensors"
@@ -175,6 +197,7 @@ def test_broken_data(folder):
 
 
 with tempfile.TemporaryDirectory() as temporary:
+    test_formulas(temporary)
     test_derivatives(temporary)
     test_training(temporary)
     test_broken_data(temporary)

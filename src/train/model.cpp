@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/error.h"
+#include "train/message.h"
 #include "train/smooth_ops.h"
 
 namespace mlff::train {
@@ -24,25 +25,11 @@ struct NodeState {
     at::Tensor vectors;  // [atoms][3][F]; undefined before the first block, where it is zero
 };
 
-// s_i += sum of x_s,  v_i += sum of (x_v v_j + x_u u). The three parts go separate ways from the start: taken apart on edges, they
-// would have to be joined again on the way back, edge by edge.
+// s_i += sum of x_s,  v_i += sum of (x_v v_j + x_u u)
 NodeState add_messages(const Parameters::Block& block, const AtomGraph& graph, const NodeState& node) {
-    const int64_t hidden = node.scalars.size(1);
-    const auto phi = two_layers(block.message_hidden, block.message_output, node.scalars).split(hidden, 1);
-    const auto filter = block.filter.split(hidden, 1);
-    const auto part = [&](size_t index) {
-        return phi[index].index_select(0, graph.sender) * at::mm(graph.features, filter[index]);
-    };
-    NodeState next;
-    next.scalars = node.scalars.index_add(0, graph.receiver, part(0));
-    at::Tensor message = part(2).unsqueeze(1) * graph.direction.unsqueeze(2);
-    if (node.vectors.defined()) {
-        message = multiply_add(message, part(1).unsqueeze(1), node.vectors.index_select(0, graph.sender));
-        next.vectors = node.vectors.index_add(0, graph.receiver, message);
-    } else {
-        next.vectors = at::zeros({node.scalars.size(0), 3, hidden}, message.options()).index_add(0, graph.receiver, message);
-    }
-    return next;
+    const at::Tensor phi = two_layers(block.message_hidden, block.message_output, node.scalars);
+    const NodeSums sums = sum_messages(phi, at::mm(graph.features, block.filter), node.vectors, graph.direction, graph.sender, graph.receiver);
+    return {node.scalars + sums.scalars, node.vectors.defined() ? node.vectors + sums.vectors : sums.vectors};
 }
 
 // s_i += a_ss + a_sv (U v . V v),  v_i += a_vv (U v); the vectors of the last block are not used any more.

@@ -3,8 +3,8 @@
 // Included by fused_messages.cu only.
 #pragma once
 
+#include "cuda_engine/warp.h"
 #include "mace/cuda/fused_messages.h"
-#include "mace/cuda/warp.h"
 
 namespace mlff::mace::cuda {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
-#include "mace/cuda/warp.h"
 #include "mace/reference/activation.h"
 #include "mace/reference/linear.h"
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/threads.h"
+#include "cuda_engine/buffer_list.h"
 #include "device/device_buffer.h"
 #include "mace/cpu/layer_plan.h"
-#include "mace/cuda/buffer_list.h"
 #include "mace/cuda/device_tables.h"
 #include "mace/cuda/edges.h"
 #include "mace/cuda/linear.h"

@@ -3,9 +3,9 @@
 // Included by fused_messages.cu only.
 #pragma once
 
+#include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
 #include "mace/cuda/fused_messages.h"
-#include "mace/cuda/warp.h"
 
 namespace mlff::mace::cuda {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "cuda_engine/tensor_product.h"
 #include "device/cuda_check.h"
-#include "mace/cuda/tensor_product.h"
 
 namespace mlff::mace::cuda {
 namespace {
@@ -100,21 +100,6 @@ __device__ __forceinline__ FourNumbers<Real> four_of(const ProductSum<Real>& sum
     return {{sum[2 * pair][2 * half], sum[2 * pair][2 * half + 1], sum[2 * pair + 1][2 * half], sum[2 * pair + 1][2 * half + 1]}};
 }
 
-// Volatile: the compiler would move loads to where the numbers are first used, one after the other.
-__device__ __forceinline__ uint4 load_bytes(const void* from) {
-    uint4 bytes;
-    asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(bytes.x), "=r"(bytes.y), "=r"(bytes.z), "=r"(bytes.w) : "l"(from));
-    return bytes;
-}
-__device__ __forceinline__ Pack<float> load_pack(const float* from) {
-    const uint4 bytes = load_bytes(from);
-    return {{__uint_as_float(bytes.x), __uint_as_float(bytes.y), __uint_as_float(bytes.z), __uint_as_float(bytes.w)}};
-}
-__device__ __forceinline__ Pack<double> load_pack(const double* from) {
-    Pack<double> pack;
-    asm volatile("ld.global.v2.f64 {%0,%1}, [%2];" : "=d"(pack.of[0]), "=d"(pack.of[1]) : "l"(from));
-    return pack;
-}
 __device__ __forceinline__ LinearStep load_step(const LinearStep* from) {
     const uint4 bytes = load_bytes(from);
     return {static_cast<int32_t>(bytes.x), static_cast<int32_t>(bytes.y), static_cast<int32_t>(bytes.z)};

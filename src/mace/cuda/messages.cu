@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
-#include "mace/cuda/warp.h"
 
 namespace mlff::mace::cuda {
 namespace {

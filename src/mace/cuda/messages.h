@@ -7,8 +7,8 @@
 
 #include "device/device_buffer.h"
 #include "mace/cpu/layer_plan.h"
-#include "mace/cuda/atom_rows.h"
 #include "mace/cuda/device_tables.h"
+#include "mace/cuda/engine_names.h"
 
 namespace mlff::mace::cuda {
 

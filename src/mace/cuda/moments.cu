@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "mace/cuda/moments.h"
 
+#include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
-#include "mace/cuda/warp.h"
 
 namespace mlff::mace::cuda {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "mace/cuda/step_graphs.h"
+#include "cuda_engine/step_graphs.h"
 
 #include <exception>
 
 #include "core/log.h"
 
-namespace mlff::mace::cuda {
+namespace mlff::cuda {
 
 // Thread-local: other sessions may allocate meanwhile on their own threads.
 std::optional<StepGraph> StepGraph::capture(cudaStream_t stream, const std::function<void()>& enqueue) {
@@ -43,4 +43,4 @@ void log_that_graphs_failed() {
     log(LogLevel::warning, "no CUDA graph could be made of the step; kernels are launched one by one, which is slower for small systems");
 }
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

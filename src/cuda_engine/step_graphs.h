@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace mlff::mace::cuda {
+namespace mlff::cuda {
 
 // A graph that can be launched.
 class StepGraph {
@@ -73,4 +73,4 @@ private:
     bool is_off_ = false;
 };
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "mace/cuda/memory_need.h"
+#include "cuda_engine/memory_need.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace mlff::mace::cuda {
+namespace mlff::cuda {
 namespace {
 
 std::string bytes_text(int64_t bytes) {
@@ -48,4 +48,4 @@ void check_memory(const MemoryNeed& need, const MemoryThere& there) {
          " atoms", knows_edges ? " of this density" : "", " would fit");
 }
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace mlff::mace::cuda {
+namespace mlff::cuda {
 
 class BufferList {
 public:
@@ -74,4 +74,4 @@ private:
     std::vector<Entry> entries_;
 };
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace mlff::mace::cuda {
+namespace mlff::cuda {
 
 struct MemoryNeed {
     int64_t atom_count = 0;
@@ -19,4 +19,4 @@ struct MemoryThere {
 // Throws Error{memory} that says how much is needed and how many atoms would fit.
 void check_memory(const MemoryNeed& need, const MemoryThere& there);
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

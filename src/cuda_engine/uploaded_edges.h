@@ -4,11 +4,11 @@
 
 #include <cuda_runtime.h>
 
+#include "cuda_engine/buffer_list.h"
 #include "device/device_buffer.h"
-#include "mace/cuda/buffer_list.h"
 #include "neighbors/neighbor_list.h"
 
-namespace mlff::mace::cuda {
+namespace mlff::cuda {
 
 class UploadedEdges {
 public:
@@ -37,9 +37,9 @@ public:
 
 private:
     static constexpr const char* kPurpose = "the edges";
-    mlff::cuda::DeviceBuffer<int64_t> first_, reverse_;
-    mlff::cuda::DeviceBuffer<int32_t> sender_;
-    mlff::cuda::DeviceBuffer<double> vector_, distance_;
+    DeviceBuffer<int64_t> first_, reverse_;
+    DeviceBuffer<int32_t> sender_;
+    DeviceBuffer<double> vector_, distance_;
 };
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: MIT
-#include "mace/cuda/atom_set.h"
+#include "cuda_engine/atom_set.h"
 
 #include <algorithm>
 
-namespace mlff::mace::cuda {
+#include "core/error.h"
+
+namespace mlff::cuda {
 namespace {
 
 constexpr const char* kPurpose = "the atoms";
 
 template <class T>
-void upload(mlff::cuda::DeviceBuffer<T>& buffer, const std::vector<T>& numbers, cudaStream_t stream) {
+void upload(DeviceBuffer<T>& buffer, const std::vector<T>& numbers, cudaStream_t stream) {
     buffer.upload(numbers.data(), static_cast<int64_t>(numbers.size()), kPurpose, stream);
+}
+
+int32_t element_of(std::span<const int> atomic_numbers, int32_t number) {
+    const auto found = std::find(atomic_numbers.begin(), atomic_numbers.end(), number);
+    if (found == atomic_numbers.end()) fail(Status::internal, "an atom of an element that was not checked: ", number);
+    return static_cast<int32_t>(found - atomic_numbers.begin());
 }
 
 }  // namespace
@@ -33,7 +41,7 @@ void AtomSet::list_buffers(BufferList& list, int64_t atom_count, int64_t system_
     list.add(first_chunk_, system_count + 1, kPurpose);
 }
 
-void AtomSet::set(std::span<const SystemView> systems, const Weights& weights, cudaStream_t stream) {
+void AtomSet::set(std::span<const SystemView> systems, std::span<const int> atomic_numbers, cudaStream_t stream) {
     is_set_ = false;
     numbers_.clear();
     atom_counts_.clear();
@@ -43,9 +51,9 @@ void AtomSet::set(std::span<const SystemView> systems, const Weights& weights, c
     }
     std::vector<int32_t> elements;
     elements.reserve(numbers_.size());
-    for (int32_t number : numbers_) elements.push_back(weights.element_of(number));
+    for (int32_t number : numbers_) elements.push_back(element_of(atomic_numbers, number));
     upload(elements_, elements, stream);
-    upload_tiles(elements, weights.element_count(), stream);
+    upload_tiles(elements, static_cast<int>(atomic_numbers.size()), stream);
     upload_chunks(stream);
     is_set_ = true;
 }
@@ -85,4 +93,4 @@ void AtomSet::upload_chunks(cudaStream_t stream) {
     systems_view_ = {chunks_.data(), first_chunk_.data(), static_cast<int32_t>(chunks.size()), static_cast<int32_t>(atom_counts_.size())};
 }
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

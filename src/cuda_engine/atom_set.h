@@ -8,20 +8,19 @@
 #include <vector>
 
 #include "core/system_view.h"
+#include "cuda_engine/atom_rows.h"
+#include "cuda_engine/buffer_list.h"
+#include "cuda_engine/totals.h"
 #include "device/device_buffer.h"
-#include "mace/cuda/atom_rows.h"
-#include "mace/cuda/buffer_list.h"
-#include "mace/cuda/totals.h"
-#include "mace/weights.h"
 
-namespace mlff::mace::cuda {
+namespace mlff::cuda {
 
 class AtomSet {
 public:
     // Whether these are the atoms of the last set(), wherever they are now.
     bool holds(std::span<const SystemView> systems) const;
-    // Throws away what was there, also if it fails. Device memory must have been reserved.
-    void set(std::span<const SystemView> systems, const Weights& weights, cudaStream_t stream);
+    // Throws away what was there, also if it fails. Device memory must have been reserved. `atomic_numbers` of the elements of the model; all atoms are of one of them.
+    void set(std::span<const SystemView> systems, std::span<const int> atomic_numbers, cudaStream_t stream);
     void forget() { is_set_ = false; }
 
     void list_buffers(BufferList& list, int64_t atom_count, int64_t system_count, int element_count);
@@ -40,11 +39,11 @@ private:
     std::vector<int32_t> numbers_;     // [atom], atomic numbers
     std::vector<int64_t> atom_counts_;  // [system]
     std::vector<int> elements_present_;
-    mlff::cuda::DeviceBuffer<int32_t> elements_, order_, first_chunk_;
-    mlff::cuda::DeviceBuffer<Tile> tiles_;
-    mlff::cuda::DeviceBuffer<AtomChunk> chunks_;
+    DeviceBuffer<int32_t> elements_, order_, first_chunk_;
+    DeviceBuffer<Tile> tiles_;
+    DeviceBuffer<AtomChunk> chunks_;
     TilesView tiles_view_;
     SystemsView systems_view_;
 };
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

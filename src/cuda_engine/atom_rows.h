@@ -6,7 +6,7 @@
 
 #include "core/host_device.h"
 
-namespace mlff::mace::cuda {
+namespace mlff::cuda {
 
 inline constexpr int kAtomsPerTile = 64;
 inline constexpr int kBlockThreads = 128;
@@ -35,4 +35,4 @@ struct RowsView {
     MLFF_HOST_DEVICE T* of(int64_t atom) const { return first + (elements ? elements[atom] : atom) * size; }
 };
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

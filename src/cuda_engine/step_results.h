@@ -6,13 +6,13 @@
 
 #include <span>
 
+#include "cuda_engine/buffer_list.h"
+#include "cuda_engine/totals.h"
 #include "device/device_buffer.h"
 #include "engine/evaluator.h"
-#include "mace/cuda/buffer_list.h"
-#include "mace/cuda/totals.h"
 #include "neighbors/gpu/gpu_neighbor_list.h"
 
-namespace mlff::mace::cuda {
+namespace mlff::cuda {
 
 // Beside the energy, which is always there.
 struct Wanted {
@@ -48,8 +48,8 @@ public:
     bool reserve_host(const StepSize& size);  // whether pinned memory has moved
 
     // What a step fills. `report` is downloaded with the rest: whether the step counts.
-    mlff::cuda::DeviceBuffer<double> energies, forces, virials, descriptors, partial, totals;
-    mlff::cuda::DeviceBuffer<int> short_edges;
+    DeviceBuffer<double> energies, forces, virials, descriptors, partial, totals;
+    DeviceBuffer<int> short_edges;
     void download(const StepSize& size, const GpuNeighborReport* report, cudaStream_t stream);
 
     // After the stream has been waited for.
@@ -60,9 +60,9 @@ public:
 
 private:
     int64_t descriptor_count_;
-    mlff::cuda::PinnedBuffer<GpuNeighborReport> report_;
-    mlff::cuda::PinnedBuffer<int> short_edge_;
-    mlff::cuda::PinnedBuffer<double> host_totals_, host_energies_, host_forces_, host_virials_, host_descriptors_;
+    PinnedBuffer<GpuNeighborReport> report_;
+    PinnedBuffer<int> short_edge_;
+    PinnedBuffer<double> host_totals_, host_energies_, host_forces_, host_virials_, host_descriptors_;
 };
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

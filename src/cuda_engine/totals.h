@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace mlff::mace::cuda {
+namespace mlff::cuda {
 
 inline constexpr int kAtomsPerChunk = 1024;
 inline constexpr int kTotalCount = 10;  // energy, virial[9]
@@ -44,4 +44,4 @@ void sum_over_systems(const SystemsView& systems, const EnergyView& view, const 
 // stress[6] = -virial / volume, in the order of mlff_result.stress
 void write_stress(const double* virial, double volume, double* stress, cudaStream_t stream);
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

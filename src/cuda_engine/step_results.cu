@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "mace/cuda/step_results.h"
+#include "cuda_engine/step_results.h"
 
 #include <algorithm>
 
 #include "device/cuda_check.h"
 
-namespace mlff::mace::cuda {
+namespace mlff::cuda {
 
-using mlff::cuda::check;
 
 Wanted wanted_of(std::span<const Outputs> outputs) {
     Wanted wanted;
@@ -90,4 +89,4 @@ void StepResults::write(std::span<const SystemView> systems, std::span<const Out
     }
 }
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

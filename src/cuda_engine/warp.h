@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "cuda_engine/atom_rows.h"
 #include "device/device_buffer.h"
-#include "mace/cuda/atom_rows.h"
 
-namespace mlff::mace::cuda {
+namespace mlff::cuda {
 
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
@@ -59,12 +59,12 @@ struct WarpOfAtom {
 inline int64_t blocks_of_atoms(int64_t atom_count) { return (atom_count + kWarps - 1) / kWarps; }
 
 template <class T>
-void upload(mlff::cuda::DeviceBuffer<T>& buffer, const std::vector<T>& host, cudaStream_t stream) {
+void upload(DeviceBuffer<T>& buffer, const std::vector<T>& host, cudaStream_t stream) {
     buffer.upload(host.data(), static_cast<int64_t>(host.size()), "the model", stream);
 }
 // Lists one after the other: list i is items[first[i]] ... items[first[i + 1] - 1].
 template <class T>
-void upload_lists(const std::vector<std::vector<T>>& lists, mlff::cuda::DeviceBuffer<T>& items, mlff::cuda::DeviceBuffer<int32_t>& first, cudaStream_t stream) {
+void upload_lists(const std::vector<std::vector<T>>& lists, DeviceBuffer<T>& items, DeviceBuffer<int32_t>& first, cudaStream_t stream) {
     std::vector<T> flat;
     std::vector<int32_t> begin = {0};
     for (const auto& list : lists) {
@@ -75,4 +75,4 @@ void upload_lists(const std::vector<std::vector<T>>& lists, mlff::cuda::DeviceBu
     upload(first, begin, stream);
 }
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

@@ -13,13 +13,15 @@
 
 #include <cstdint>
 
-namespace mlff::mace::cuda {
+#include "cuda_engine/instructions.h"
+
+namespace mlff::cuda {
 
 inline constexpr int kProductRows = 16, kProductColumns = 32;
 inline constexpr int kColumnTiles = kProductColumns / 8;
 inline constexpr int kStepBytes = 64;
 
-// What a lane loads at once.
+// What a lane loads at once. load_pack() is volatile: see load_bytes().
 template <class Real>
 struct alignas(16) Pack {
     static constexpr int kCount = 16 / static_cast<int>(sizeof(Real));
@@ -36,6 +38,16 @@ constexpr int64_t packed_index(int depth, int column) {
     const int tile = column / 16 * 2 + within / 2 % 2, column_of_tile = within / 4 * 2 + within % 2;
     const int lane = 4 * column_of_tile + depth / Pack<Real>::kCount;
     return (int64_t{tile} * 32 + lane) * Pack<Real>::kCount + depth % Pack<Real>::kCount;
+}
+
+__device__ __forceinline__ Pack<float> load_pack(const float* from) {
+    const uint4 bytes = load_bytes(from);
+    return {{__uint_as_float(bytes.x), __uint_as_float(bytes.y), __uint_as_float(bytes.z), __uint_as_float(bytes.w)}};
+}
+__device__ __forceinline__ Pack<double> load_pack(const double* from) {
+    Pack<double> pack;
+    load_two(from, pack.of[0], pack.of[1]);
+    return pack;
 }
 
 // sum[tile][i]: of row g + 8 (i / 2) and column 16 (tile / 2) + 4 q + 2 (tile % 2) + i % 2
@@ -62,25 +74,24 @@ struct TensorProduct<float> {
     }
     // Numbers 2 half and 2 half + 1 of each lane.
     __device__ __forceinline__ static void multiply(const uint32_t (&top)[4], const uint32_t (&bottom)[4], const uint32_t (&column)[4], int half, float (&sum)[4]) {
-        asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-            : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-            : "r"(top[2 * half]), "r"(bottom[2 * half]), "r"(top[2 * half + 1]), "r"(bottom[2 * half + 1]), "r"(column[2 * half]), "r"(column[2 * half + 1]));
+        mma_tf32(sum, top[2 * half], bottom[2 * half], top[2 * half + 1], bottom[2 * half + 1], column[2 * half], column[2 * half + 1]);
     }
-    __device__ __forceinline__ static void add(const Operand& top, const Operand& bottom, const Operand (&columns)[kColumnTiles], ProductSum<float>& sum) {
-        ProductSum<float> step = {};
+    template <int Tiles>
+    __device__ __forceinline__ static void add(const Operand& top, const Operand& bottom, const Operand (&columns)[Tiles], float (&sum)[Tiles][4]) {
+        float step[Tiles][4] = {};
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
 #pragma unroll
-            for (int tile = 0; tile < kColumnTiles; ++tile) multiply(top.low, bottom.low, columns[tile].high, half, step[tile]);
+            for (int tile = 0; tile < Tiles; ++tile) multiply(top.low, bottom.low, columns[tile].high, half, step[tile]);
 #pragma unroll
-            for (int tile = 0; tile < kColumnTiles; ++tile) multiply(top.high, bottom.high, columns[tile].low, half, step[tile]);
+            for (int tile = 0; tile < Tiles; ++tile) multiply(top.high, bottom.high, columns[tile].low, half, step[tile]);
         }
 #pragma unroll
         for (int half = 0; half < 2; ++half)
 #pragma unroll
-            for (int tile = 0; tile < kColumnTiles; ++tile) multiply(top.high, bottom.high, columns[tile].high, half, step[tile]);
+            for (int tile = 0; tile < Tiles; ++tile) multiply(top.high, bottom.high, columns[tile].high, half, step[tile]);
 #pragma unroll
-        for (int tile = 0; tile < kColumnTiles; ++tile)
+        for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
             for (int i = 0; i < 4; ++i) sum[tile][i] += step[tile][i];
     }
@@ -90,18 +101,16 @@ template <>
 struct TensorProduct<double> {
     using Operand = Pack<double>;
     __device__ __forceinline__ static Operand split(const Pack<double>& numbers) { return numbers; }
-    __device__ __forceinline__ static void multiply(double row, double column, double& sum0, double& sum1) {
-        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(sum0), "+d"(sum1) : "d"(row), "d"(column));
-    }
-    __device__ __forceinline__ static void add(const Operand& top, const Operand& bottom, const Operand (&columns)[kColumnTiles], ProductSum<double>& sum) {
+    template <int Tiles>
+    __device__ __forceinline__ static void add(const Operand& top, const Operand& bottom, const Operand (&columns)[Tiles], double (&sum)[Tiles][4]) {
 #pragma unroll
         for (int half = 0; half < 2; ++half)
 #pragma unroll
-            for (int tile = 0; tile < kColumnTiles; ++tile) {
-                multiply(top.of[half], columns[tile].of[half], sum[tile][0], sum[tile][1]);
-                multiply(bottom.of[half], columns[tile].of[half], sum[tile][2], sum[tile][3]);
+            for (int tile = 0; tile < Tiles; ++tile) {
+                mma_f64(sum[tile][0], sum[tile][1], top.of[half], columns[tile].of[half]);
+                mma_f64(sum[tile][2], sum[tile][3], bottom.of[half], columns[tile].of[half]);
             }
     }
 };
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

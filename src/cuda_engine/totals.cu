@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "mace/cuda/totals.h"
+#include "cuda_engine/totals.h"
 
 #include "device/cuda_check.h"
 
-namespace mlff::mace::cuda {
+namespace mlff::cuda {
 namespace {
 
-using mlff::cuda::launch;
 
 constexpr int kThreads = 256;
 
@@ -72,4 +71,4 @@ void write_stress(const double* virial, double volume, double* stress, cudaStrea
     launch("stress", stress_kernel, 1, 32, stream, virial, volume, stress);
 }
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

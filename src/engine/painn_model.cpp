@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "device/gpu.h"
+#include "painn/cuda/evaluator.h"
 #include "painn/reference/evaluator.h"
 #include "painn/weights.h"
 
@@ -45,12 +47,19 @@ public:
     }
 
     Precision choose_precision(const std::string& device, Precision wanted) const override {
+        if (is_gpu(device) && wanted == Precision::automatic) return Precision::mixed;
+        if (is_gpu(device) && wanted == Precision::mixed) return wanted;
         if (wanted == Precision::automatic || wanted == Precision::fp64) return Precision::fp64;
         fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device, "' for PaiNN; fp64 is");
     }
-    bool runs_on_cuda() const override { return false; }
+    bool runs_on_cuda() const override { return painn::cuda::why_not_on_gpu(*weights_).empty(); }
 
-    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice&) const override {
+    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
+        if (is_gpu(choice.device)) {
+            if (choice.exact_radial) fail(Status::unsupported, "exact radial functions are not available on device '", choice.device, "'");
+            const double skin = choice.neighbor_skin > 0 ? choice.neighbor_skin : painn::cuda::kDefaultSkin;
+            return painn::cuda::make_cuda_evaluator(weights_, {gpu_ordinal(choice.device), choice.precision == Precision::mixed, false, skin, choice.gpu_memory_limit_bytes});
+        }
         return std::make_unique<painn::reference::ReferenceEvaluator>(weights_);
     }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <math.h>
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstdint>
@@ -32,6 +33,10 @@ struct dim3 {
 struct alignas(16) uint4 {
     unsigned x, y, z, w;
 };
+struct alignas(8) float2 {
+    float x, y;
+};
+inline float2 make_float2(float x, float y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
 using cudaError_t = int;
@@ -111,12 +116,15 @@ namespace emulated {
 inline constexpr size_t kStackBytes = 256 << 10, kSharedBytes = 227 << 10;
 enum class State { ready, at_block_barrier, at_warp_barrier, done };
 struct Thread {
-    ucontext_t context;
+    ucontext_t context;  // for the first switch; later ones are jumps, which need no system call
+    jmp_buf jump;
+    bool has_begun = false;
     std::unique_ptr<char[]> stack;
     State state = State::done;
 };
 inline std::vector<Thread> threads;
-inline ucontext_t scheduler;
+inline ucontext_t unused_return;
+inline jmp_buf scheduler;
 inline int current = 0, count = 0;
 inline std::function<void()> body;
 alignas(128) inline unsigned char shared_memory[kSharedBytes];
@@ -125,12 +133,18 @@ inline unsigned char exchange[1024][64];  // of a warp's lanes
 inline void enter() {
     body();
     threads[static_cast<size_t>(current)].state = State::done;
-    swapcontext(&threads[static_cast<size_t>(current)].context, &scheduler);
+    _longjmp(scheduler, 1);
 }
 inline void wait(State state) {
     Thread& own = threads[static_cast<size_t>(current)];
     own.state = state;
-    swapcontext(&own.context, &scheduler);
+    if (_setjmp(own.jump) == 0) _longjmp(scheduler, 1);
+}
+inline void switch_to(Thread& thread) {
+    if (_setjmp(scheduler) != 0) return;
+    if (thread.has_begun) _longjmp(thread.jump, 1);
+    thread.has_begun = true;
+    swapcontext(&unused_return, &thread.context);
 }
 // Lets go those of [begin, end) that wait, if all of them wait for this or are done.
 inline bool release(int begin, int end, State waiting) {
@@ -152,6 +166,7 @@ inline void run_block() {
         thread.context.uc_stack.ss_size = kStackBytes;
         thread.context.uc_link = nullptr;
         thread.state = State::ready;
+        thread.has_begun = false;
         makecontext(&thread.context, enter, 0);
     }
     for (;;) {
@@ -161,7 +176,7 @@ inline void run_block() {
             has_run = true;
             current = i;
             threadIdx.x = static_cast<unsigned>(i);
-            swapcontext(&scheduler, &threads[static_cast<size_t>(i)].context);
+            switch_to(threads[static_cast<size_t>(i)]);
         }
         if (has_run) continue;
         bool released = false;

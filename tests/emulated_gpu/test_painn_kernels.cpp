@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "../unit/close.h"
-#include "neighbors/joined_edges.h"
 #include "neighbors/neighbor_list.h"
 #include "painn/cuda/evaluator.h"
+#include "painn/cuda/sizes.h"
 
 using namespace mlff;
 using painn::Linear;
@@ -291,4 +291,111 @@ TEST_CASE("energies and derivatives of all widths in mixed precision") {
     check_case({64, 2, 8, true, 6, 2.8, false}, true, true);
     check_case({128, 3, 20, true, 6, 2.8, false}, true, true);
     check_case({256, 2, 5, false, 3, 2.0, false}, true, true);
+    check_case({64, 2, 40, true, 70, 6.0, true}, true, false);  // more than one chunk of edges and steps of functions
+}
+
+TEST_CASE("the shapes of kernels for many atoms") {
+    painn::cuda::chosen_few_atoms = 0;
+    check_case({32, 2, 7, true, 70, 6.0, true}, true, true);
+    check_case({64, 2, 8, true, 6, 2.8, false}, true, true);
+    check_case({128, 2, 20, true, 5, 2.8, false}, true, true);
+    check_case({256, 2, 5, false, 3, 2.0, false}, true, true);
+    check_case({32, 2, 7, true, 20, 6.0, true}, false, true);
+    check_case({128, 2, 20, true, 5, 2.8, false}, false, true);
+    painn::cuda::chosen_few_atoms = 512;
+}
+
+TEST_CASE("fast precision is near") {
+    const auto weights = random_weights(3, 64, 2, 20, true);
+    const System system = random_system(5, 12, 4.0, false);
+    painn::cuda::CudaOptions options;
+    const Found exact = evaluate(*painn::cuda::make_cuda_evaluator(weights, options), *weights, system);
+    options.is_fast = true;
+    const Found fast = evaluate(*painn::cuda::make_cuda_evaluator(weights, options), *weights, system);
+    CHECK(fast.forces != exact.forces);
+    CHECK_ALL_CLOSE(fast.forces, exact.forces, 0.05);
+}
+
+TEST_CASE("no atoms, one atom, no edges, atoms at one place, and what is wanted") {
+    const auto weights = random_weights(9, 32, 2, 6, true);
+    for (const bool is_mixed : {true, false}) {
+        painn::cuda::CudaOptions options;
+        options.is_mixed = is_mixed;
+        options.neighbor_skin = 0.3;
+        const auto evaluator = painn::cuda::make_cuda_evaluator(weights, options);
+        System system;
+        for (int repeat = 0; repeat < 2; ++repeat) CHECK(evaluate(*evaluator, *weights, system).energy == 0);
+        system = {{8}, {0.5, 0, 0}};
+        const double tolerance = is_mixed ? 1e-5 : 1e-9;
+        for (int repeat = 0; repeat < 2; ++repeat) {
+            const Found one = evaluate(*evaluator, *weights, system);
+            CHECK(std::abs(one.energy - evaluate_plainly(*weights, system).energy) <= tolerance);
+            CHECK(one.forces == Numbers(3, 0.0));
+        }
+        system = {{8, 1, 1}, {0, 0, 0, 50, 0, 0, 51, 0.2, 0}};  // an atom without edges beside two with
+        CHECK_ALL_CLOSE(evaluate(*evaluator, *weights, system).energies, evaluate_plainly(*weights, system).energies, tolerance);
+        system.positions = {0, 0, 0, 50, 0, 0, 50, 0, 0};
+        CHECK_THROWS(evaluate(*evaluator, *weights, system));
+        system.positions = {0, 0, 0, 50, 0, 0, 51, 0.2, 0};
+        const Found all = evaluate(*evaluator, *weights, system);
+        double energy = NAN;
+        Outputs only_energy;
+        only_energy.energy = &energy;
+        ThreadTeam team(1);
+        evaluator->evaluate(system.view(), {}, only_energy, team);
+        CHECK(energy == all.energy);
+        CHECK(evaluate(*evaluator, *weights, system) == all);
+    }
+}
+
+TEST_CASE("systems evaluated together give what they give alone") {
+    const auto weights = random_weights(15, 32, 2, 6, true);
+    std::vector<System> systems = {random_system(1, 5, 3.0, false), System{}, random_system(2, 9, 4.5, true), random_system(3, 1, 3.0, false)};
+    painn::cuda::CudaOptions options;
+    options.is_mixed = false;
+    const auto evaluator = painn::cuda::make_cuda_evaluator(weights, options), alone = painn::cuda::make_cuda_evaluator(weights, options);
+    // The edges of all, numbered through.
+    std::vector<int64_t> first = {0}, reverse;
+    std::vector<int32_t> sender;
+    Numbers vector, distance;
+    std::vector<SystemView> views;
+    std::vector<Found> found;
+    ThreadTeam team(1);
+    int64_t atoms = 0;
+    for (const System& system : systems) {
+        views.push_back(system.view());
+        found.emplace_back(system.numbers.size(), 32);
+        NeighborOptions neighbor_options;
+        neighbor_options.cutoff = weights->cutoff;
+        neighbor_options.want_reverse = true;
+        NeighborList list(neighbor_options);
+        list.update(views.back(), team);
+        const Edges& edges = list.edges();
+        const int64_t edges_before = first.back();
+        for (int64_t i = 0; i < edges.atom_count; ++i) first.push_back(edges_before + edges.first[i + 1]);
+        for (int64_t e = 0; e < edges.edge_count; ++e) {
+            sender.push_back(edges.sender[e] + static_cast<int32_t>(atoms));
+            reverse.push_back(edges.reverse[e] + edges_before);
+            distance.push_back(edges.distance[e]);
+            vector.insert(vector.end(), edges.vector + 3 * e, edges.vector + 3 * e + 3);
+        }
+        atoms += edges.atom_count;
+    }
+    std::vector<Outputs> outputs;
+    for (Found& each : found) outputs.push_back(each.outputs());
+    const Edges joined = {atoms, first.back(), first.data(), sender.data(), nullptr, vector.data(), distance.data(), reverse.data()};
+    for (int repeat = 0; repeat < 2; ++repeat) evaluator->evaluate_joined(views, joined, outputs, team);
+    for (size_t i = 0; i < systems.size(); ++i) {
+        const Found expected = evaluate(*alone, *weights, systems[i]);
+        CHECK(std::abs(found[i].energy - expected.energy) <= 1e-9);
+        CHECK_ALL_CLOSE(found[i].forces, expected.forces, 1e-10);
+        CHECK_ALL_CLOSE(found[i].virials, expected.virials, 1e-10);
+        CHECK_ALL_CLOSE(found[i].descriptors, expected.descriptors, 1e-11);
+    }
+}
+
+TEST_CASE("widths that kernels are not compiled for are refused by name") {
+    const auto weights = random_weights(1, 96, 1, 3, false);
+    CHECK(painn::cuda::why_not_on_gpu(*weights).find("96") != std::string::npos);
+    CHECK_THROWS(painn::cuda::make_cuda_evaluator(weights, {}));
 }

@@ -19,7 +19,7 @@
 #include "mace/cuda/device_tables.h"
 #include "mace/cuda/engine_names.h"
 #include "mace/cuda/messages.h"
-#include "mace/cuda/radial_product.h"
+#include "cuda_engine/radial_product.h"
 
 namespace mlff::mace::cuda {
 

@@ -6,6 +6,7 @@
 #include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
 #include "painn/cuda/messages.h"
+#include "painn/cuda/sizes.h"
 
 namespace mlff::painn::cuda {
 namespace {
@@ -107,7 +108,7 @@ __device__ __forceinline__ void multiply(const Place<S>& place, const typename S
     using Real = typename S::Real;
     using Product = TensorProduct<Real>;
     constexpr int kSteps = Depth / kStep<Real>, kPackSize = Pack<Real>::kCount;
-    constexpr int kWantedAhead = S::kRowTiles * Groups >= 4 ? 2 : 4, kAhead = kSteps % kWantedAhead == 0 ? kWantedAhead : kSteps % 2 == 0 ? 2 : 1;
+    constexpr int kWantedAhead = S::kRowTiles > 1 || Groups > 1 || S::kWidth > 128 ? 2 : 4, kAhead = kSteps % kWantedAhead == 0 ? kWantedAhead : kSteps % 2 == 0 ? 2 : 1;
     static_assert(Depth % kStep<Real> == 0 && kSteps % kAhead == 0);
     const Real* own_matrix = matrix + 16 * place.warp * kStep<Real> + place.lane * kPackSize;
     Pack<Real> ahead[kAhead][Groups][2];
@@ -485,20 +486,19 @@ void launch_reverse(const AtomReverse<typename S::Real>& stage, cudaStream_t str
 
 // Few atoms are spread over all of the GPU; many share what is read of the matrices. In double precision and at the largest width there are not the
 // registers for more rows.
-constexpr int64_t kFewAtoms = 8192;
 template <class Real, int Width>
 inline constexpr int kManyRowTiles = sizeof(Real) == 8 ? 1 : Width == 256 ? 2 : 4;
 
 template <class Real, int Width>
 void update_atoms_of_width(const AtomStage<Real>& stage, cudaStream_t stream) {
-    if (stage.atom_count <= kFewAtoms)
+    if (stage.atom_count <= few_atoms_for_updates())
         launch_update<Shape<Real, Width, 1>>(stage, stream);
     else
         launch_update<Shape<Real, Width, kManyRowTiles<Real, Width>>>(stage, stream);
 }
 template <class Real, int Width>
 void reverse_atoms_of_width(const AtomReverse<Real>& stage, cudaStream_t stream) {
-    if (stage.atom_count <= kFewAtoms)
+    if (stage.atom_count <= few_atoms_for_updates())
         launch_reverse<Shape<Real, Width, 1>>(stage, stream);
     else
         launch_reverse<Shape<Real, Width, kManyRowTiles<Real, Width>>>(stage, stream);

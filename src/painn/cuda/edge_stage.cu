@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "painn/cuda/edge_stage.h"
 
+#include "cuda_engine/radial_product.h"
 #include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
 
@@ -22,7 +23,13 @@ __device__ __forceinline__ void sine_and_cosine(double a, double& sine, double& 
     cosine = cospi(a);
 }
 
-// Launch: a warp for each atom. A lane first has every 32nd edge, then every 32nd function of all edges, which are written next to each other.
+__device__ __forceinline__ void store_group(const double (&numbers)[4], double, FourDoubles* to) { *to = {{numbers[0], numbers[1], numbers[2], numbers[3]}}; }
+__device__ __forceinline__ void store_group(const float (&numbers)[4], float scale, uint4* to) {
+    const float scaled[4] = {scale * numbers[0], scale * numbers[1], scale * numbers[2], scale * numbers[3]};
+    RadialProduct::store_functions(scaled, to);
+}
+
+// Launch: a warp for each atom. A lane first has every 32nd edge, then every 32nd group of functions of all edges, which are written next to each other.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) edges_kernel(const __grid_constant__ EdgeStage stage, EdgeFunctions<Real> functions) {
     mlff::cuda::await_predecessor();
@@ -53,27 +60,33 @@ __global__ void __launch_bounds__(kBlockThreads) edges_kernel(const __grid_const
     energy = sum_over_warp(energy);
     if (at.lane == 0) stage.energies[at.atom] = energy;
 
-    const int count = functions.function_count;
+    const int count = functions.group_count;
     const double inverse_cutoff = 1 / stage.cutoff;
+    const auto wave = static_cast<Real>(kPi * inverse_cutoff);
     for (int i = at.lane; i < edge_count * count; i += 32) {
-        const int e = i / count, n = i % count + 1;  // the basis counts from 1
+        const int e = i / count, first = 4 * (i % count) + 1;  // the basis counts from 1
         const double t = distances[e] * inverse_cutoff;
-        const auto inverse = static_cast<Real>(1 / distances[e]), wave = static_cast<Real>(kPi * inverse_cutoff);
-        Real sine, cosine, fade_sine, fade_cosine;
-        sine_and_cosine(n * t, sine, cosine);
+        const auto inverse = static_cast<Real>(1 / distances[e]);
+        Real fade_sine, fade_cosine;
         sine_and_cosine(t, fade_sine, fade_cosine);
         const Real fade = (1 + fade_cosine) / 2, fade_slope = -wave / 2 * fade_sine;
-        Real value = 0, slope = 0;
-        if (n <= stage.radial_count) {
-            const Real basis = sine * inverse;
-            value = basis * fade;
-            slope = (static_cast<Real>(n) * wave * cosine - basis) * inverse * fade + basis * fade_slope;
-        } else if (n == stage.radial_count + 1) {
-            value = fade;
-            slope = fade_slope;
+        Real value[4] = {}, slope[4] = {};
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            const int n = first + k;
+            if (n <= stage.radial_count) {
+                Real sine, cosine;
+                sine_and_cosine(n * t, sine, cosine);
+                const Real basis = sine * inverse;
+                value[k] = basis * fade;
+                slope[k] = (static_cast<Real>(n) * wave * cosine - basis) * inverse * fade + basis * fade_slope;
+            } else if (n == stage.radial_count + 1) {
+                value[k] = fade;
+                slope[k] = fade_slope;
+            }
         }
-        functions.value[begin * count + i] = value;
-        if (functions.slope) functions.slope[begin * count + i] = slope;
+        store_group(value, static_cast<Real>(kValueScale), functions.value + begin * count + i);
+        if (functions.slope) store_group(slope, Real{1}, functions.slope + begin * count + i);
     }
 }
 

@@ -10,6 +10,7 @@
 #include "painn/cuda/atom_stages.h"
 #include "painn/cuda/edge_stage.h"
 #include "painn/cuda/messages.h"
+#include "painn/cuda/packed_filter.h"
 #include "painn/cuda/tables.h"
 
 namespace mlff::painn::cuda {
@@ -39,24 +40,51 @@ private:
     DeviceBuffer<Real> matrix_, transposed_, bias_;
 };
 
+template <class Real>
+class DeviceFilter;
+template <>
+class DeviceFilter<double> {
+public:
+    DeviceFilter(const Linear& filter, bool, cudaStream_t stream) { upload_as(filter_table(filter, 4 * FunctionLayout<double>::group_count(filter.in_width)), weights_, stream); }
+    FilterView<double> view() const { return {weights_.data()}; }
+
+private:
+    DeviceBuffer<double> weights_;
+};
+template <>
+class DeviceFilter<float> {
+public:
+    DeviceFilter(const Linear& filter, bool is_fast, cudaStream_t stream) : is_fast_(is_fast) {
+        const std::vector<double> table = filter_table(filter, 4 * FunctionLayout<float>::group_count(filter.in_width));
+        scale_ = scale_for_halves(table);
+        const std::vector<uint4> packed = pack_filter(table, filter.out_width, scale_);
+        weights_.upload(packed.data(), static_cast<int64_t>(packed.size()), "the model", stream);
+    }
+    FilterView<float> view() const { return {weights_.data(), scale_, is_fast_}; }
+
+private:
+    DeviceBuffer<uint4> weights_;
+    float scale_ = 1;
+    bool is_fast_;
+};
+
 // A block on the device, and what it keeps of each atom from the forward pass to the reverse.
 template <class Real>
 struct DeviceBlock {
-    DeviceBlock(const Block& block, cudaStream_t stream)
-        : mix(block.mix, stream),
+    DeviceBlock(const Block& block, bool is_fast, cudaStream_t stream)
+        : filter(block.filter, is_fast, stream),
+          mix(block.mix, stream),
           update_hidden(block.update_hidden, stream),
           update_output(block.update_output, stream),
           message_hidden(block.message_hidden, stream),
-          message_output(block.message_output, stream) {
-        upload_as(filter_table(block.filter), filter, stream);
-    }
+          message_output(block.message_output, stream) {}
     NetworkView<Real> update() const { return {update_hidden.view(), update_output.view()}; }
     NetworkView<Real> message() const { return {message_hidden.view(), message_output.view()}; }
     KeptUpdate<Real> kept() const { return {mixed.data(), hidden.data(), gates.data()}; }
     KeptMessage<Real> kept_message() const { return {sent_hidden.data(), phi_v.data()}; }
 
+    DeviceFilter<Real> filter;
     DeviceMap<Real> mix, update_hidden, update_output, message_hidden, message_output;
-    DeviceBuffer<Real> filter;
     DeviceBuffer<Real> mixed, hidden, gates;               // KeptUpdate
     DeviceBuffer<Real> vectors, sent, sent_hidden, phi_v;  // before its messages; not in the first block
 };
@@ -64,9 +92,9 @@ struct DeviceBlock {
 template <class Real>
 class PainnStep : public StepModel {
 public:
-    PainnStep(std::shared_ptr<const Weights> weights, cudaStream_t stream)
+    PainnStep(std::shared_ptr<const Weights> weights, bool is_fast, cudaStream_t stream)
         : weights_(std::move(weights)), facts_{weights_->cutoff, weights_->atomic_numbers, weights_->hidden}, readout_hidden_(weights_->readout_hidden, stream) {
-        for (const Block& block : weights_->blocks) blocks_.push_back(std::make_unique<DeviceBlock<Real>>(block, stream));
+        for (const Block& block : weights_->blocks) blocks_.push_back(std::make_unique<DeviceBlock<Real>>(block, is_fast, stream));
         upload_as(weights_->embedding, embedding_, stream);
         upload_as(first_sent(*weights_), first_sent_, stream);
         upload_as(weights_->readout_output.weight, readout_output_, stream);
@@ -84,9 +112,9 @@ public:
 
     void list_buffers(BufferList& list, const StepSize& size) override {
         constexpr const char *kAtoms = "the features of the atoms", *kEdges = "the edges";
-        const int64_t atoms = size.atoms, rows = atoms * width(), functions = function_count();
+        const int64_t atoms = size.atoms, rows = atoms * width(), groups = group_count();
         const bool has_gradients = size.wanted.gradients();
-        list.add(values_, size.edges * functions, kEdges);
+        list.add(values_, size.edges * groups, kEdges);
         list.add(directions_, size.edges * 4, kEdges);
         list.add(scalars_, rows, kAtoms);
         list.add(received_scalars_, rows, kAtoms);
@@ -104,7 +132,7 @@ public:
             list.add(block.phi_v, rows, kAtoms);
         }
         if (!has_gradients) return;
-        list.add(slopes_, size.edges * functions, kEdges);
+        list.add(slopes_, size.edges * groups, kEdges);
         list.add(vector_gradient_, 3 * size.edges, kEdges);
         list.add(gradient_, kGradientRows * rows, kAtoms);
         list.add(phi_gradient_, 3 * rows, kAtoms);
@@ -113,7 +141,7 @@ public:
 
     void enqueue(const Step& step, StepResults& results, cudaStream_t stream) override {
         const bool has_gradients = step.wanted.gradients();
-        functions_ = {values_.data(), has_gradients ? slopes_.data() : nullptr, directions_.data(), function_count()};
+        functions_ = {values_.data(), has_gradients ? slopes_.data() : nullptr, directions_.data(), group_count()};
         EdgeStage edges = {step.edges, weights_->cutoff, weights_->radial_count, repulsion_.data(), static_cast<int>(weights_->atomic_numbers.size())};
         edges.energies = results.energies.data();
         edges.vector_gradient = has_gradients ? vector_gradient_.data() : nullptr;
@@ -131,7 +159,7 @@ public:
 
 private:
     int width() const { return weights_->hidden; }
-    int function_count() const { return padded_function_count(weights_->radial_count); }
+    int group_count() const { return FunctionLayout<Real>::group_count(weights_->radial_count); }
 
     ReadoutView<Real> readout_view(const Step& step, const StepResults& results) const {
         return {readout_hidden_.view(),
@@ -147,7 +175,7 @@ private:
 
     void compute_block(size_t b, const Step& step, const ReadoutView<Real>& readout, cudaStream_t stream) {
         const DeviceBlock<Real>& block = *blocks_[b];
-        MessageStage<Real> messages = {step.edges, functions_, block.filter.data(), b == 0};
+        MessageStage<Real> messages = {step.edges, functions_, block.filter.view(), b == 0};
         messages.sent = b == 0 ? first_sent_.data() : block.sent.data();
         messages.scalars = b == 0 ? embedding_.data() : scalars_.data();
         messages.vectors = b == 0 ? nullptr : block.vectors.data();
@@ -197,7 +225,7 @@ private:
         atoms.gradient = gradient_.data();
         reverse_atoms(width(), atoms, stream);
 
-        MessageReverse<Real> messages = {step.edges, functions_, block.filter.data(), b == 0};
+        MessageReverse<Real> messages = {step.edges, functions_, block.filter.view(), b == 0};
         messages.sent = b == 0 ? first_sent_.data() : block.sent.data();
         messages.gradient = gradient_.data();
         messages.vector_gradient = vector_gradient_.data();
@@ -220,7 +248,8 @@ private:
     DeviceBuffer<ElementEnergy> alone_;
 
     EdgeFunctions<Real> functions_;  // of the step that is enqueued
-    DeviceBuffer<Real> values_, slopes_, directions_;
+    DeviceBuffer<typename FunctionLayout<Real>::Group> values_, slopes_;
+    DeviceBuffer<Real> directions_;
     DeviceBuffer<double> vector_gradient_;
     DeviceBuffer<Real> scalars_, received_scalars_, received_vectors_, readout_kept_;
     DeviceBuffer<Real> gradient_, phi_gradient_, vectors_gradient_;
@@ -237,8 +266,8 @@ std::unique_ptr<Evaluator> make_cuda_evaluator(std::shared_ptr<const Weights> we
     const std::string why_not = why_not_on_gpu(*weights);
     if (!why_not.empty()) fail(Status::unsupported, "the GPU backend cannot run this model: ", why_not);
     return make_step_evaluator({options.device_ordinal, options.neighbor_skin, options.memory_limit_bytes}, [&](cudaStream_t stream) -> std::unique_ptr<StepModel> {
-        if (options.is_mixed) return std::make_unique<PainnStep<float>>(weights, stream);
-        return std::make_unique<PainnStep<double>>(weights, stream);
+        if (options.is_mixed) return std::make_unique<PainnStep<float>>(weights, options.is_fast, stream);
+        return std::make_unique<PainnStep<double>>(weights, false, stream);
     });
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
+// Messages in double precision; tensor_messages.cu has those in single precision.
 #include "painn/cuda/messages.h"
 
 #include <algorithm>
 
 #include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
+#include "painn/cuda/sizes.h"
 
 namespace mlff::painn::cuda {
 namespace {
@@ -14,7 +16,6 @@ using namespace mlff::cuda;
 // How lanes share the channels of an atom: each has PerLane neighbouring ones, a warp 32 times as many, and the warps of an atom are in one block.
 template <class Real, int Width, int PerLane>
 struct Shape {
-    static constexpr int kPerLane = PerLane;
     static constexpr int kWarpsPerAtom = Width / (32 * PerLane);
     static constexpr int kAtoms = kWarpsPerAtom == 1 ? 4 : 1;  // of a block; warps of one atom meet at barriers, which other atoms must not disturb
     static constexpr int kThreads = 32 * kWarpsPerAtom * kAtoms;
@@ -86,7 +87,7 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads) sum_ker
     Real scalar[PerLane] = {}, vector[3][PerLane] = {};
     for (int64_t begin = stage.edges.first[atom]; begin < end; begin += kEdges) {
         Real filter[kEdges][3][PerLane];
-        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.value, stage.functions.function_count, begin, end, stage.filter + channel, filter);
+        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.value->of, 4 * stage.functions.group_count, begin, end, stage.filter.weights + channel, filter);
 #pragma unroll
         for (int e = 0; e < kEdges; ++e) {
             if (begin + e >= end) break;
@@ -169,8 +170,8 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads) reverse
     int parity = 0;
     for (int64_t begin = stage.edges.first[atom]; begin < end; begin += kEdges, parity ^= 1) {
         Real filter[kEdges][3][PerLane], slope[kEdges][3][PerLane];
-        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.value, stage.functions.function_count, begin, end, stage.filter + channel, filter);
-        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.slope, stage.functions.function_count, begin, end, stage.filter + channel, slope);
+        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.value->of, 4 * stage.functions.group_count, begin, end, stage.filter.weights + channel, filter);
+        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.slope->of, 4 * stage.functions.group_count, begin, end, stage.filter.weights + channel, slope);
         Real sums[kSums] = {};
 #pragma unroll
         for (int e = 0; e < kEdges; ++e) {
@@ -257,8 +258,6 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads) reverse
 }
 
 // With few atoms more warps for each, else more channels for each lane, which share what is computed for an edge.
-constexpr int64_t kFewAtoms = 2048;
-
 template <class Real, int Width>
 inline constexpr int kMostPerLane = std::min(16 / static_cast<int>(sizeof(Real)), Width / 32);
 
@@ -272,7 +271,7 @@ template <class Real, int Width>
 void sum_messages_of_width(const MessageStage<Real>& stage, cudaStream_t stream) {
     using Stage = MessageStage<Real>;
     constexpr int kMost = kMostPerLane<Real, Width>;
-    if (stage.edges.atom_count <= kFewAtoms)
+    if (stage.edges.atom_count <= few_atoms_for_messages())
         launch_shape<Stage, Real, Width, 1>("messages", sum_kernel<Real, Width, 1, true>, sum_kernel<Real, Width, 1, false>, stage, stream);
     else
         launch_shape<Stage, Real, Width, kMost>("messages", sum_kernel<Real, Width, kMost, true>, sum_kernel<Real, Width, kMost, false>, stage, stream);
@@ -281,7 +280,7 @@ template <class Real, int Width>
 void reverse_messages_of_width(const MessageReverse<Real>& stage, cudaStream_t stream) {
     using Stage = MessageReverse<Real>;
     constexpr int kMost = kMostPerLane<Real, Width>;
-    if (stage.edges.atom_count <= kFewAtoms)
+    if (stage.edges.atom_count <= few_atoms_for_messages())
         launch_shape<Stage, Real, Width, 1>("reversing messages", reverse_kernel<Real, Width, 1, true>, reverse_kernel<Real, Width, 1, false>, stage, stream);
     else
         launch_shape<Stage, Real, Width, kMost>("reversing messages", reverse_kernel<Real, Width, kMost, true>, reverse_kernel<Real, Width, kMost, false>, stage, stream);
@@ -289,32 +288,25 @@ void reverse_messages_of_width(const MessageReverse<Real>& stage, cudaStream_t s
 
 }  // namespace
 
-template <class Real>
-void sum_messages(int width, const MessageStage<Real>& stage, cudaStream_t stream) {
+void sum_messages(int width, const MessageStage<double>& stage, cudaStream_t stream) {
     if (stage.edges.atom_count == 0) return;
     switch (width) {
-        case 32: return sum_messages_of_width<Real, 32>(stage, stream);
-        case 64: return sum_messages_of_width<Real, 64>(stage, stream);
-        case 128: return sum_messages_of_width<Real, 128>(stage, stream);
-        case 256: return sum_messages_of_width<Real, 256>(stage, stream);
+        case 32: return sum_messages_of_width<double, 32>(stage, stream);
+        case 64: return sum_messages_of_width<double, 64>(stage, stream);
+        case 128: return sum_messages_of_width<double, 128>(stage, stream);
+        case 256: return sum_messages_of_width<double, 256>(stage, stream);
         default: fail(Status::internal, "no messages of width ", width);
     }
 }
-template <class Real>
-void reverse_messages(int width, const MessageReverse<Real>& stage, cudaStream_t stream) {
+void reverse_messages(int width, const MessageReverse<double>& stage, cudaStream_t stream) {
     if (stage.edges.atom_count == 0) return;
     switch (width) {
-        case 32: return reverse_messages_of_width<Real, 32>(stage, stream);
-        case 64: return reverse_messages_of_width<Real, 64>(stage, stream);
-        case 128: return reverse_messages_of_width<Real, 128>(stage, stream);
-        case 256: return reverse_messages_of_width<Real, 256>(stage, stream);
+        case 32: return reverse_messages_of_width<double, 32>(stage, stream);
+        case 64: return reverse_messages_of_width<double, 64>(stage, stream);
+        case 128: return reverse_messages_of_width<double, 128>(stage, stream);
+        case 256: return reverse_messages_of_width<double, 256>(stage, stream);
         default: fail(Status::internal, "no messages of width ", width);
     }
 }
-
-template void sum_messages<float>(int, const MessageStage<float>&, cudaStream_t);
-template void sum_messages<double>(int, const MessageStage<double>&, cudaStream_t);
-template void reverse_messages<float>(int, const MessageReverse<float>&, cudaStream_t);
-template void reverse_messages<double>(int, const MessageReverse<double>&, cudaStream_t);
 
 }  // namespace mlff::painn::cuda

@@ -20,12 +20,26 @@ inline constexpr int kSentRows = 5;      // phi_s, phi_u, phi_v v_x, phi_v v_y, 
 inline constexpr int kFirstRows = 2;     // phi_s, phi_u of the first block
 inline constexpr int kGradientRows = 4;  // dE/ds, dE/dv_x, dE/dv_y, dE/dv_z
 
+// Weights of the filter for the functions of EdgeFunctions.
+template <class Real>
+struct FilterView;
+template <>
+struct FilterView<double> {
+    const double* weights = nullptr;  // [function][s, v, u][F]
+};
+template <>
+struct FilterView<float> {
+    const uint4* weights = nullptr;  // [slice of 32 channels][s, v, u][step of 16 functions][plane][lane], see RadialProduct
+    float scale = 1;                 // of the weights, a power of two
+    bool is_fast = false;
+};
+
 // Rows of F numbers.
 template <class Real>
 struct MessageStage {
     StepEdges edges;
     EdgeFunctions<Real> functions;
-    const Real* filter = nullptr;   // [function][s, v, u][F]
+    FilterView<Real> filter;
     bool is_first = false;          // the first block
     const Real* sent = nullptr;     // [atom][kSentRows][F]; first block: [element][kFirstRows][F]
     const Real* scalars = nullptr;  // [atom][F] before; first block: [element][F]
@@ -33,14 +47,14 @@ struct MessageStage {
     Real* new_scalars = nullptr;    // [atom][F]
     Real* new_vectors = nullptr;    // [atom][3][F]
 };
-template <class Real>
-void sum_messages(int width, const MessageStage<Real>& stage, cudaStream_t stream);
+void sum_messages(int width, const MessageStage<double>& stage, cudaStream_t stream);
+void sum_messages(int width, const MessageStage<float>& stage, cudaStream_t stream);
 
 template <class Real>
 struct MessageReverse {
     StepEdges edges;
     EdgeFunctions<Real> functions;
-    const Real* filter = nullptr;
+    FilterView<Real> filter;
     bool is_first = false;
     const Real* sent = nullptr;         // as above
     const Real* gradient = nullptr;     // [atom][kGradientRows][F], of the sums
@@ -52,8 +66,8 @@ struct MessageReverse {
     Real* phi_gradient = nullptr;       // [atom][s, v, u][F]
     Real* vectors_gradient = nullptr;   // [atom][3][F], of the vectors before, complete
 };
-template <class Real>
-void reverse_messages(int width, const MessageReverse<Real>& stage, cudaStream_t stream);
+void reverse_messages(int width, const MessageReverse<double>& stage, cudaStream_t stream);
+void reverse_messages(int width, const MessageReverse<float>& stage, cudaStream_t stream);
 
 // Widths that the kernels are compiled for.
 inline constexpr bool is_compiled_width(int width) { return width == 32 || width == 64 || width == 128 || width == 256; }

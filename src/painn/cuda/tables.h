@@ -2,24 +2,32 @@
 // What the GPU keeps of a model, as numbers of the host: layouts, and what depends on the elements alone. Knows nothing of CUDA.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <vector>
 
-#include "painn/cuda/edge_functions.h"
+#include "painn/cuda/repulsion.h"
 #include "painn/weights.h"
 
 namespace mlff::painn::cuda {
 
-// [function][s, v, u][F] for the functions of padded_function_count(): the bias is the weight of the fade.
-inline std::vector<double> filter_table(const Linear& filter) {
+// [function][s, v, u][F] for the functions of EdgeFunctions, `function_count` with those that are zero: the bias is the weight of the fade.
+inline std::vector<double> filter_table(const Linear& filter, int function_count) {
     const auto columns = static_cast<size_t>(filter.out_width), radial = static_cast<size_t>(filter.in_width);
-    std::vector<double> table(static_cast<size_t>(padded_function_count(filter.in_width)) * columns, 0.0);
+    std::vector<double> table(static_cast<size_t>(function_count) * columns, 0.0);
     for (size_t c = 0; c < columns; ++c) {
         for (size_t n = 0; n < radial; ++n) table[n * columns + c] = filter.weight[c * radial + n];
         table[radial * columns + c] = filter.bias.empty() ? 0 : filter.bias[c];
     }
     return table;
+}
+
+// The power of two that brings the largest of the numbers to between 8 and 16; 1 if there is none.
+inline float scale_for_halves(const std::vector<double>& numbers) {
+    double largest = 0;
+    for (const double x : numbers) largest = std::max(largest, std::abs(x));
+    return largest > 0 ? static_cast<float>(std::exp2(3 - std::floor(std::log2(largest)))) : 1;
 }
 
 inline std::vector<double> apply_linear(const Linear& linear, const std::vector<double>& in) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The last layer of the radial network on tensor cores: a warp multiplies hidden functions of 8 edges by the weights of 32 channels.
+// The last layer of radial networks on tensor cores: a warp multiplies functions of 8 edges by the weights of 32 channels.
 //
 // Every number is a sum of two of half precision, and of the four products the three that matter are added in single precision; the error is that
 // of single precision. In `fast` only the first is used.
@@ -14,7 +14,9 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mlff::mace::cuda {
+#include "cuda_engine/instructions.h"
+
+namespace mlff::cuda {
 
 inline constexpr int kEdgesPerTile = 8;
 inline constexpr int kChannelsPerSlice = 32;
@@ -54,9 +56,7 @@ struct RadialProduct {
     };
     __device__ __forceinline__ static Functions load_functions(const uint4* from) { return {__ldg(from)}; }
     __device__ __forceinline__ static void multiply(const uint4& a, uint32_t b0, uint32_t b1, float (&c)[2], float (&d)[2]) {
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(d[0]), "+f"(d[1])
-            : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+        mma_f16(c, d, a, b0, b1);
     }
     // products[tile][channel][edge] += ; weights: as stored, at this lane
     template <int Tiles>
@@ -79,4 +79,4 @@ struct RadialProduct {
     }
 };
 
-}  // namespace mlff::mace::cuda
+}  // namespace mlff::cuda

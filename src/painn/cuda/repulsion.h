@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Functions of a distance, for host and device: the radial basis with its fade, and the screened nuclear repulsion of docs/painn.md.
+// The screened nuclear repulsion of docs/painn.md, for host and device.
 #pragma once
 
 #include <cmath>
@@ -39,8 +39,5 @@ MLFF_HOST_DEVICE inline ValueAndSlope half_repulsion(const PairRepulsion& pair, 
     const double coulomb = 0.5 * pair.strength / d;
     return {coulomb * screening * fade, coulomb * (screening_slope * fade + screening * fade_slope - screening * fade / d)};
 }
-
-// Functions of an edge are padded to whole groups of four: the basis, then the fade alone (which the bias of the filter multiplies), then zeros.
-inline constexpr int padded_function_count(int radial_count) { return (radial_count + 1 + 3) / 4 * 4; }
 
 }  // namespace mlff::painn::cuda

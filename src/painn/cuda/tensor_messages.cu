@@ -133,6 +133,7 @@ __device__ __forceinline__ void for_edges(const Action& action) {
 
 template <int Width, int Groups, bool IsFirst>
 __global__ void __launch_bounds__(Shape<Width, Groups>::kThreads, 512 / Shape<Width, Groups>::kThreads) sum_kernel(const __grid_constant__ MessageStage<float> stage) {
+    mlff::cuda::await_predecessor();
     using S = Shape<Width, Groups>;
     __shared__ Four room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][32];
     const Place<S> place;
@@ -239,6 +240,7 @@ __device__ __forceinline__ float2 sum_over_channels(float (&sums)[16], int lane)
 
 template <int Width, int Groups, bool IsFirst>
 __global__ void __launch_bounds__(Shape<Width, Groups>::kThreads, std::max(1, 384 / Shape<Width, Groups>::kThreads)) reverse_kernel(const __grid_constant__ MessageReverse<float> stage) {
+    mlff::cuda::await_predecessor();
     using S = Shape<Width, Groups>;
     constexpr int kOwnRows = IsFirst ? kGradientRows : kSentRows;
     // [edge][dE/d(distance), dE/d(direction)] of each slice

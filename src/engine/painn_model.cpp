@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "painn/cpu/evaluator.h"
 #include "painn/reference/evaluator.h"
 #include "painn/weights.h"
 
@@ -45,13 +46,16 @@ public:
     }
 
     Precision choose_precision(const std::string& device, Precision wanted) const override {
-        if (wanted == Precision::automatic || wanted == Precision::fp64) return Precision::fp64;
-        fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device, "' for PaiNN; fp64 is");
+        const bool has_mixed = device != "reference";
+        if (wanted == Precision::automatic) return has_mixed ? Precision::mixed : Precision::fp64;
+        if (wanted == Precision::fp64 || (wanted == Precision::mixed && has_mixed)) return wanted;
+        fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device, "' for PaiNN; fp64 is", has_mixed ? ", and mixed" : "");
     }
     bool runs_on_cuda() const override { return false; }
 
-    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice&) const override {
-        return std::make_unique<painn::reference::ReferenceEvaluator>(weights_);
+    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
+        if (choice.device == "reference") return std::make_unique<painn::reference::ReferenceEvaluator>(weights_);
+        return painn::cpu::make_cpu_evaluator(weights_, {choice.precision == Precision::mixed, choice.exact_radial});
     }
 
 private:

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "device/gpu.h"
+#include "painn/cpu/evaluator.h"
 #include "painn/cuda/evaluator.h"
 #include "painn/reference/evaluator.h"
 #include "painn/weights.h"
@@ -47,10 +48,10 @@ public:
     }
 
     Precision choose_precision(const std::string& device, Precision wanted) const override {
-        if (is_gpu(device) && wanted == Precision::automatic) return Precision::mixed;
-        if (is_gpu(device) && wanted == Precision::mixed) return wanted;
-        if (wanted == Precision::automatic || wanted == Precision::fp64) return Precision::fp64;
-        fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device, "' for PaiNN; fp64 is");
+        const bool has_mixed = device != "reference";
+        if (wanted == Precision::automatic) return has_mixed ? Precision::mixed : Precision::fp64;
+        if (wanted == Precision::fp64 || (wanted == Precision::mixed && has_mixed)) return wanted;
+        fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device, "' for PaiNN; fp64 is", has_mixed ? ", and mixed" : "");
     }
     bool runs_on_cuda() const override { return painn::cuda::why_not_on_gpu(*weights_).empty(); }
 
@@ -60,7 +61,8 @@ public:
             const double skin = choice.neighbor_skin > 0 ? choice.neighbor_skin : painn::cuda::kDefaultSkin;
             return painn::cuda::make_cuda_evaluator(weights_, {gpu_ordinal(choice.device), choice.precision == Precision::mixed, false, skin, choice.gpu_memory_limit_bytes});
         }
-        return std::make_unique<painn::reference::ReferenceEvaluator>(weights_);
+        if (choice.device == "reference") return std::make_unique<painn::reference::ReferenceEvaluator>(weights_);
+        return painn::cpu::make_cpu_evaluator(weights_, {choice.precision == Precision::mixed, choice.exact_radial});
     }
 
 private:

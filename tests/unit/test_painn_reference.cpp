@@ -83,7 +83,7 @@ TEST_CASE("radial functions: slopes, and smooth at the cutoff") {
         check_gradient(f, {d}, weights, {mace_test::dot(weights, slopes)});
     }
     std::vector<double> values(9), slopes(9);
-    for (const double d : {4.5 - 1e-6, 4.5, 4.6}) {
+    for (const double d : {4.5 - 1e-6, 4.5}) {
         radial_functions(8, 4.5, d, values.data(), slopes.data());
         CHECK(mace_test::largest_size(values) <= 1e-12);
         CHECK(mace_test::largest_size(slopes) <= 1e-5);

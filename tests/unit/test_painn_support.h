@@ -28,6 +28,7 @@ struct Shape {
     std::vector<int> atomic_numbers = {1, 6, 8};
     bool has_repulsion = true;
     unsigned seed = 1;
+    double filter_gain = 0.15;  // more, and random blocks blow up what they are given
 };
 
 inline painn::Weights random_weights(const Shape& shape) {
@@ -43,7 +44,7 @@ inline painn::Weights random_weights(const Shape& shape) {
         result.in_width = in;
         result.out_width = out;
         result.weight = numbers(static_cast<size_t>(in * out), gain / std::sqrt(in));
-        if (has_bias) result.bias = numbers(static_cast<size_t>(out), 0.3);
+        if (has_bias) result.bias = numbers(static_cast<size_t>(out), 0.3 * gain);
         return result;
     };
     painn::Weights weights;
@@ -58,7 +59,7 @@ inline painn::Weights random_weights(const Shape& shape) {
     weights.embedding = numbers(elements * static_cast<size_t>(shape.hidden), 1);
     const int width = shape.hidden;
     for (int b = 0; b < shape.blocks; ++b)
-        weights.blocks.push_back({linear(shape.radial, 3 * width, true, 0.3), linear(width, width), linear(width, 3 * width), linear(width, 2 * width, false),
+        weights.blocks.push_back({linear(shape.radial, 3 * width, true, shape.filter_gain), linear(width, width), linear(width, 3 * width), linear(width, 2 * width, false),
                                   linear(2 * width, width), linear(width, 3 * width)});
     weights.readout_hidden = linear(width, width / 2);
     weights.readout_output = linear(width / 2, 1);

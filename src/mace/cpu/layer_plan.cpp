@@ -153,7 +153,7 @@ void LayerPlan<Real>::prepare(const std::vector<int>& elements_present, ThreadTe
             if (!uses_tables()) continue;
             auto& made = tables[static_cast<size_t>(receiver) * receiver_stride + static_cast<size_t>(sender) * sender_stride];
             if (!made)
-                made = std::make_unique<RadialTable<Real>>(functions, columns.count, lowest_distance, weights.cutoff, sender, receiver, team);
+                made = std::make_unique<RadialTable<Real>>(make_radial_table<Real>(functions, columns.count, lowest_distance, weights.cutoff, sender, receiver, team));
         }
     }
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-#include "mace/cpu/kernel_table.h"
+#include "cpu_kernels/kernel_table.h"
 
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "core/error.h"
 
-namespace mlff::mace::cpu {
+namespace mlff::kernels {
 namespace {
 
 #if defined(__x86_64__)
@@ -15,7 +18,9 @@ namespace {
 #pragma GCC target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")
 namespace avx512 {
 constexpr int kRegisterBytes = 64;
-#include "mace/cpu/kernels.inc"
+#include "cpu_kernels/kernels.inc"
+#include "cpu_kernels/painn_kernels.inc"
+#include "cpu_kernels/make_table.inc"
 }  // namespace avx512
 #pragma GCC pop_options
 
@@ -23,7 +28,9 @@ constexpr int kRegisterBytes = 64;
 #pragma GCC target("avx2,fma")
 namespace avx2 {
 constexpr int kRegisterBytes = 32;
-#include "mace/cpu/kernels.inc"
+#include "cpu_kernels/kernels.inc"
+#include "cpu_kernels/painn_kernels.inc"
+#include "cpu_kernels/make_table.inc"
 }  // namespace avx2
 #pragma GCC pop_options
 
@@ -31,7 +38,9 @@ constexpr int kRegisterBytes = 32;
 
 namespace baseline {
 constexpr int kRegisterBytes = 16;
-#include "mace/cpu/kernels.inc"
+#include "cpu_kernels/kernels.inc"
+#include "cpu_kernels/painn_kernels.inc"
+#include "cpu_kernels/make_table.inc"
 }  // namespace baseline
 
 #if defined(__aarch64__)
@@ -80,4 +89,4 @@ const KernelTable<Real>& choose_kernels() {
 template const KernelTable<float>& choose_kernels<float>();
 template const KernelTable<double>& choose_kernels<double>();
 
-}  // namespace mlff::mace::cpu
+}  // namespace mlff::kernels

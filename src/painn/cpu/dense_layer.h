@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// A dense layer packed for multiply_rows, with its transpose.
+#pragma once
+
+#include "core/buffer.h"
+#include "cpu_kernels/kernel_table.h"
+#include "painn/weights.h"
+
+namespace mlff::painn::cpu {
+
+// Rows of numbers, `stride` from one to the next.
+template <class Real>
+struct Rows {
+    Real* first = nullptr;
+    int stride = 0;
+
+    Real* operator[](int row) const { return first + row * stride; }
+};
+
+inline constexpr int kMostRows = 64;  // that a layer is applied to at a time
+
+template <class Real>
+class DenseLayer {
+public:
+    DenseLayer() = default;
+    // The first `out_width` outputs of the layer. Widths are multiples of kRowPadding.
+    DenseLayer(const Linear& linear, int out_width);
+    explicit DenseLayer(const Linear& linear) : DenseLayer(linear, linear.out_width) {}
+
+    int out_width() const { return out_width_; }
+
+    // out[row] = weight in[row] + bias
+    void apply(const kernels::KernelTable<Real>& kernels, Rows<const Real> in, Rows<Real> out, int row_count) const;
+    // in_gradient[row] = or += weight^T out_gradient[row]
+    void apply_transposed(const kernels::KernelTable<Real>& kernels, Rows<const Real> out_gradient, Rows<Real> in_gradient, int row_count, bool accumulate) const;
+
+private:
+    int in_width_ = 0, out_width_ = 0;
+    Buffer<Real> weight_, transposed_;  // matrices [in][out], [out][in]
+    Buffer<Real> bias_;                 // [out], or empty
+};
+
+}  // namespace mlff::painn::cpu

@@ -305,6 +305,27 @@ TEST_CASE("the shapes of kernels for many atoms") {
     painn::cuda::chosen_few_atoms = 512;
 }
 
+TEST_CASE("mixed precision has the errors of single precision: all numbers against fp64") {
+    for (const int width : {32, 128}) {
+        CAPTURE(width);
+        const auto weights = random_weights(21, width, 3, 20, true);
+        const System system = random_system(22, 12, 4.5, true);
+        painn::cuda::CudaOptions options;
+        const Found mixed = evaluate(*painn::cuda::make_cuda_evaluator(weights, options), *weights, system);
+        options.is_mixed = false;
+        const Found exact = evaluate(*painn::cuda::make_cuda_evaluator(weights, options), *weights, system);
+        double largest = 0, error = 0;
+        for (size_t i = 0; i < exact.forces.size(); ++i) {
+            largest = std::max(largest, std::abs(exact.forces[i]));
+            error = std::max(error, std::abs(mixed.forces[i] - exact.forces[i]));
+        }
+        MESSAGE("largest force " << largest << ", error " << error);
+        CHECK_ALL_CLOSE(mixed.forces, exact.forces, 3e-6 * largest);
+        CHECK_ALL_CLOSE(mixed.virials, exact.virials, 2e-5 * largest);
+        CHECK_ALL_CLOSE(mixed.energies, exact.energies, 1e-5);
+    }
+}
+
 TEST_CASE("fast precision is near") {
     const auto weights = random_weights(3, 64, 2, 20, true);
     const System system = random_system(5, 12, 4.0, false);

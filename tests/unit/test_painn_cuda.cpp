@@ -1,146 +1,357 @@
 // SPDX-License-Identifier: MIT
-// PaiNN on the GPU against the reference. Tests that need a GPU pass without one, unless MLFF_REQUIRE_GPU is set (scripts/test --gpu).
+// PaiNN on the GPU against the reference backend, through model files and sessions. Tests that need a GPU pass without one, unless MLFF_REQUIRE_GPU is set.
+// The emulated GPU (tests/emulated_gpu) runs the same kernels everywhere.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "close.h"
 #include "core/error.h"
-#include "neighbors/joined_edges.h"
+#include "engine/session.h"
 #include "painn/cuda/evaluator.h"
 #include "test_gpu_support.h"
-#include "test_painn_support.h"
+
+#ifdef MLFF_HAS_CUDA
+#include <cuda_runtime.h>
+#endif
 
 using namespace mlff;
-using namespace painn_test;
 
 namespace {
 
-struct Limits {
-    double energy, forces, virial;
+using Numbers = std::vector<double>;
+
+// A model of random numbers in a file of its own.
+class RandomModel {
+public:
+    RandomModel(int width, int block_count, int radial_count, bool has_repulsion)
+        : path_(std::filesystem::temp_directory_path() /
+                ("mlff_painn_cuda_" + std::to_string(width) + "_" + std::to_string(block_count) + "_" + std::to_string(radial_count) + ".safetensors")),
+          random_(static_cast<unsigned>(width + 7 * block_count + 31 * radial_count)) {
+        const int64_t F = width, R = radial_count;
+        header_["__metadata__"] = {{"format", "mlff-painn"},
+                                   {"painn_layout", "1"},
+                                   {"config", nlohmann::json{{"hidden", width}, {"blocks", block_count}, {"radial", radial_count}, {"cutoff", 4.5}}.dump()},
+                                   {"card", nlohmann::json{{"name", "random"}, {"teacher", "none"}, {"elements", {"H", "C", "O"}}}.dump()}};
+        const int64_t numbers[] = {1, 6, 8};
+        add("atomic_numbers", "I64", {3}, numbers, sizeof numbers);
+        add("atomic_energies", {3}, {-13.5, -1029.25, -2042.0});
+        add("scales", {3}, {0.5, 1.25, 0.75});
+        if (has_repulsion) add("repulsion_radii", {3}, {0.6, 1.1, 1.2});
+        add_random("embedding", {3, F}, 1);
+        for (int b = 0; b < block_count; ++b) {
+            const std::string block = "blocks." + std::to_string(b) + ".";
+            add_linear(block + "filter", 3 * F, R, 0.3);
+            add_linear(block + "message.hidden", F, F, 1);
+            add_linear(block + "message.output", 3 * F, F, 1);
+            add_random(block + "update.mix.weight", {2 * F, F}, std::sqrt(3.0 / static_cast<double>(F)));
+            add_linear(block + "update.hidden", F, 2 * F, 1);
+            add_linear(block + "update.output", 3 * F, F, 1);
+        }
+        add_linear("readout.hidden", F / 2, F, 1);
+        add_linear("readout.output", 1, F / 2, 1);
+        write();
+    }
+    RandomModel(const RandomModel&) = delete;
+    ~RandomModel() {
+        std::error_code ignored;
+        std::filesystem::remove(path_, ignored);
+    }
+    std::string path() const { return path_.string(); }
+
+private:
+    void add(const std::string& name, const char* type, const std::vector<int64_t>& shape, const void* data, size_t bytes) {
+        header_[name] = {{"dtype", type}, {"shape", shape}, {"data_offsets", {data_.size(), data_.size() + bytes}}};
+        data_.append(static_cast<const char*>(data), bytes);
+    }
+    void add(const std::string& name, const std::vector<int64_t>& shape, const Numbers& numbers) { add(name, "F64", shape, numbers.data(), numbers.size() * sizeof(double)); }
+    void add_random(const std::string& name, const std::vector<int64_t>& shape, double size) {
+        size_t count = 1;
+        for (const int64_t n : shape) count *= static_cast<size_t>(n);
+        Numbers numbers(count);
+        for (double& x : numbers) x = std::uniform_real_distribution<double>(-size, size)(random_);
+        add(name, shape, numbers);
+    }
+    void add_linear(const std::string& name, int64_t out, int64_t in, double gain) {
+        add_random(name + ".weight", {out, in}, gain * std::sqrt(3.0 / static_cast<double>(in)));
+        add_random(name + ".bias", {out}, 0.3 * gain);
+    }
+    void write() const {
+        std::string header = header_.dump();
+        header.resize((header.size() + 7) / 8 * 8, ' ');
+        const uint64_t size = header.size();
+        char bytes[8];
+        std::memcpy(bytes, &size, sizeof size);
+        std::ofstream file(path_, std::ios::binary);
+        file.write(bytes, sizeof bytes);
+        file << header << data_;
+    }
+
+    std::filesystem::path path_;
+    std::mt19937 random_;
+    nlohmann::json header_ = nlohmann::json::object();
+    std::string data_;
 };
-Limits limits(bool is_mixed) { return is_mixed ? Limits{1e-5, 1e-5, 1e-4} : Limits{1e-9, 1e-8, 1e-8}; }
 
-std::unique_ptr<Evaluator> on_gpu(const std::shared_ptr<const painn::Weights>& weights, bool is_mixed, double skin = 1) {
-    painn::cuda::CudaOptions options;
-    options.is_mixed = is_mixed;
-    options.neighbor_skin = skin;
-    return painn::cuda::make_cuda_evaluator(weights, options);
-}
+struct System {
+    std::vector<int32_t> numbers;
+    Numbers positions;
+    Mat3 cell{};
+    bool is_periodic = false;
 
-void compare(const Result& found, const Result& expected, const Limits& limit) {
-    const double atoms = std::max<double>(1, static_cast<double>(expected.atom_energies.size()));
-    CHECK(std::abs(found.energy - expected.energy) <= limit.energy * atoms);
-    check_all(found.atom_energies, expected.atom_energies, limit.energy);
-    check_all(found.forces, expected.forces, limit.forces);
-    check_all(found.virial, expected.virial, limit.virial);
-    check_all(found.atom_virials, expected.atom_virials, limit.virial);
-}
-
-System molecule(const painn::Weights& weights, unsigned seed, size_t atoms) {
-    System system = random_crystal(weights, seed, atoms, 7.0);
-    system.cell = {};
-    system.periodic = {false, false, false};
+    SystemView view() const {
+        SystemView view;
+        view.atom_count = static_cast<int64_t>(numbers.size());
+        view.atomic_numbers = numbers.data();
+        view.positions = positions.data();
+        view.cell = cell;
+        view.periodic = {is_periodic, is_periodic, is_periodic};
+        return view;
+    }
+};
+// Atoms near the points of a grid 1.6 angstrom apart.
+System random_system(unsigned seed, int atom_count, bool is_periodic) {
+    constexpr double kSpacing = 1.6;
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> shift(-0.25, 0.25);
+    const int side = std::max(1, static_cast<int>(std::ceil(std::cbrt(atom_count))));
+    const int kNumbers[] = {1, 6, 8};
+    System system;
+    for (int i = 0; i < atom_count; ++i) {
+        const int at[3] = {i % side, i / side % side, i / side / side};
+        system.numbers.push_back(kNumbers[random() % 3]);
+        for (const int x : at) system.positions.push_back(kSpacing * x + shift(random));
+    }
+    if (is_periodic) {
+        const double edge = kSpacing * side;
+        system.is_periodic = true;
+        system.cell = {{{edge, 0, 0}, {0.3, edge, 0}, {0.1, -0.2, edge}}};
+    }
     return system;
 }
+void shake(System& system, unsigned seed, double amplitude) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> shift(-amplitude, amplitude);
+    for (double& x : system.positions) x += shift(random);
+}
+
+struct Found {
+    double energy = NAN;
+    Numbers forces, virial, energies, virials, descriptors;
+
+    Found(size_t atoms, size_t width)
+        : forces(3 * atoms, NAN), virial(9, NAN), energies(atoms, NAN), virials(9 * atoms, NAN), descriptors(width * atoms, NAN) {}
+    Results results() {
+        Results results;
+        results.outputs = {&energy, forces.data(), virial.data(), energies.data(), virials.data(), descriptors.data()};
+        return results;
+    }
+    bool operator==(const Found&) const = default;
+};
+Found evaluate(Session& session, const System& system) {
+    Found found(system.numbers.size(), static_cast<size_t>(session.model().summary().descriptor_count));
+    const SystemView view = system.view();
+    const Results results = found.results();
+    session.evaluate({&view, 1}, {&results, 1});
+    return found;
+}
+Session session_on(const std::shared_ptr<const Model>& model, const char* device, Precision precision) {
+    SessionOptions options;
+    options.device = device;
+    options.precision = precision;
+    options.thread_count = 2;
+    return Session(model, options);
+}
+
+struct Tolerance {
+    double energy_per_atom, forces, virial, descriptors;
+};
+constexpr Tolerance kDouble = {1e-9, 1e-8, 1e-7, 1e-9}, kMixed = {1e-5, 2e-5, 2e-4, 1e-4};
+
+double size_of(const Numbers& numbers) {
+    double largest = 1;
+    for (const double x : numbers) largest = std::max(largest, std::abs(x));
+    return largest;
+}
+// Tolerances are for numbers of size 1 and grow with the largest: random models give large ones.
+void check_same(const Found& found, const Found& expected, const Tolerance& tolerance) {
+    const double atoms = static_cast<double>(std::max<size_t>(1, expected.energies.size()));
+    CHECK(std::abs(found.energy - expected.energy) <= tolerance.energy_per_atom * atoms * size_of(expected.energies));
+    CHECK_ALL_CLOSE(found.energies, expected.energies, tolerance.energy_per_atom * size_of(expected.energies));
+    CHECK_ALL_CLOSE(found.forces, expected.forces, tolerance.forces * size_of(expected.forces));
+    CHECK_ALL_CLOSE(found.virial, expected.virial, tolerance.virial * std::sqrt(atoms) * size_of(expected.virial));
+    CHECK_ALL_CLOSE(found.virials, expected.virials, tolerance.virial * size_of(expected.virials));
+    CHECK_ALL_CLOSE(found.descriptors, expected.descriptors, tolerance.descriptors * size_of(expected.descriptors));
+}
+const Tolerance& tolerance_of(Precision precision) { return precision == Precision::fp64 ? kDouble : kMixed; }
 
 }  // namespace
 
-TEST_CASE("a width that the GPU lacks is refused by name, with and without a GPU") {
-    Shape shape;
-    shape.hidden = 96;
-    const auto weights = shared_weights(shape);
-    CHECK(!painn::cuda::why_not_on_gpu(*weights).empty());
-    CHECK_THROWS_AS(painn::cuda::make_cuda_evaluator(weights, {}), Error);
+TEST_CASE("PaiNN models that the GPU lacks are refused by name, with and without a GPU") {
+    painn::Weights weights;
+    weights.hidden = 96;
+    CHECK(!painn::cuda::why_not_on_gpu(weights).empty());
+    CHECK_THROWS_AS(painn::cuda::make_cuda_evaluator(std::make_shared<painn::Weights>(weights), {}), Error);
 }
 
-TEST_CASE("PaiNN on the GPU is the reference, in all widths, and repeats its bits") {
+TEST_CASE("PaiNN of all widths on the GPU agrees with the reference, alone and in crystals, and repeats its bits") {
     if (!has_gpu()) return;
-    for (const auto& [hidden, blocks, radial] : {std::array{32, 2, 8}, std::array{64, 3, 20}, std::array{128, 3, 20}, std::array{256, 1, 33}, std::array{32, 4, 64}}) {
-        CAPTURE(hidden);
-        Shape shape;
-        shape.hidden = hidden;
-        shape.blocks = blocks;
-        shape.radial = radial;
-        shape.cutoff = 5;
-        shape.has_repulsion = blocks != 2;
-        const auto weights = shared_weights(shape);
-        std::vector<System> systems = {random_crystal(*weights, 3, 90, 11.0), molecule(*weights, 4, 17), random_crystal(*weights, 5, 2, 3.0), molecule(*weights, 6, 1),
-                                       random_crystal(*weights, 7, 400, 18.0)};
-        for (const bool is_mixed : {false, true}) {
-            CAPTURE(is_mixed);
-            const auto gpu = on_gpu(weights, is_mixed);
-            std::vector<Result> first;
+    struct Case {
+        int width, blocks, radial;
+        bool has_repulsion;
+    };
+    for (const Case& each : {Case{32, 1, 3, false}, Case{32, 3, 20, true}, Case{64, 2, 40, true}, Case{128, 3, 20, true}, Case{256, 2, 63, false}}) {
+        CAPTURE(each.width);
+        CAPTURE(each.blocks);
+        const RandomModel file(each.width, each.blocks, each.radial, each.has_repulsion);
+        const auto model = load_model(file.path());
+        Session reference = session_on(model, "reference", Precision::fp64);
+        for (const System& system : {random_system(1, 11, false), random_system(2, 37, true), random_system(3, 64, true)}) {
+            const Found expected = evaluate(reference, system);
+            for (const Precision precision : {Precision::fp64, Precision::mixed}) {
+                CAPTURE(static_cast<int>(precision));
+                Session gpu = session_on(model, "cuda", precision);
+                const Found found = evaluate(gpu, system);
+                check_same(found, expected, tolerance_of(precision));
+                for (int repeat = 0; repeat < 3; ++repeat) CHECK(evaluate(gpu, system) == found);  // plain launches, capture, replay
+            }
+        }
+    }
+}
+
+TEST_CASE("PaiNN on the GPU has the same numbers in the shapes of kernels for many atoms") {
+    if (!has_gpu()) return;
+    const RandomModel file(64, 2, 20, true);
+    const auto model = load_model(file.path());
+    Session reference = session_on(model, "reference", Precision::fp64);
+    for (const int atoms : {700, 4500}) {  // above one threshold of sizes.h, above both
+        const System system = random_system(4, atoms, true);
+        const Found expected = evaluate(reference, system);
+        for (const Precision precision : {Precision::fp64, Precision::mixed}) {
+            Session gpu = session_on(model, "cuda", precision);
+            const Found found = evaluate(gpu, system);
+            check_same(found, expected, tolerance_of(precision));
+            CHECK(evaluate(gpu, system) == found);
+        }
+    }
+}
+
+TEST_CASE("a walk of PaiNN on the GPU, by graphs and searches, stays with the reference and saves searches") {
+    if (!has_gpu()) return;
+    const RandomModel file(32, 2, 8, true);
+    const auto model = load_model(file.path());
+    Session reference = session_on(model, "reference", Precision::fp64), gpu = session_on(model, "cuda", Precision::fp64);
+    System system = random_system(6, 50, true);
+    constexpr int kSteps = 16;
+    for (int step = 0; step < kSteps; ++step) {
+        shake(system, static_cast<unsigned>(step), 0.02);
+        check_same(evaluate(gpu, system), evaluate(reference, system), kDouble);
+    }
+    CHECK(gpu.neighbor_build_count() < kSteps / 2);
+    for (double& x : system.positions) x += 5;  // too far: the step that found out is run again
+    check_same(evaluate(gpu, system), evaluate(reference, system), kDouble);
+}
+
+TEST_CASE("sessions of PaiNN that alternate between systems and outputs repeat their bits") {
+    if (!has_gpu()) return;
+    const RandomModel file(64, 2, 8, true);
+    const auto model = load_model(file.path());
+    for (const Precision precision : {Precision::mixed, Precision::fp64}) {
+        Session session = session_on(model, "cuda", precision);
+        const std::vector<System> systems = {random_system(1, 5, false), random_system(2, 40, true), random_system(3, 1, false), random_system(4, 90, false), System{}};
+        std::vector<Found> first;
+        for (const System& system : systems) first.push_back(evaluate(session, system));
+        CHECK(first.back().energy == 0);
+        CHECK(first[2].forces == Numbers(3, 0.0));
+        for (int round = 0; round < 4; ++round)
             for (size_t i = 0; i < systems.size(); ++i) {
                 CAPTURE(i);
-                first.push_back(mace_test::evaluate(*gpu, *weights, systems[i], 1));
-                compare(first.back(), evaluate_reference(weights, systems[i], 2), limits(is_mixed));
+                CHECK(evaluate(session, systems[i]) == first[i]);
+                double energy = NAN;
+                Results only_energy;
+                only_energy.outputs.energy = &energy;
+                const SystemView view = systems[i].view();
+                session.evaluate({&view, 1}, {&only_energy, 1});
+                CHECK(energy == first[i].energy);
             }
-            for (int repeat = 0; repeat < 3; ++repeat)
-                for (size_t i = 0; i < systems.size(); ++i) {
-                    const Result again = mace_test::evaluate(*gpu, *weights, systems[i], 1);
-                    CHECK(again.energy == first[i].energy);
-                    CHECK(again.forces == first[i].forces);
-                    CHECK(again.atom_virials == first[i].atom_virials);
-                }
-        }
     }
 }
 
-TEST_CASE("a walk of PaiNN with a skin stays with the reference") {
+TEST_CASE("a ragged batch of PaiNN on the GPU gives what single calls give, to rounding") {
     if (!has_gpu()) return;
-    const auto weights = shared_weights({64, 2, 12, 4.5, {1, 6, 8}, true, 9});
-    System system = random_crystal(*weights, 8, 60, 9.5);
-    for (const bool is_mixed : {false, true}) {
-        const auto gpu = on_gpu(weights, is_mixed);
-        std::mt19937 random(5);
-        std::uniform_real_distribution<double> uniform(-0.06, 0.06);
-        for (int step = 0; step < 12; ++step) {
-            for (double& x : system.positions) x += uniform(random);
-            compare(mace_test::evaluate(*gpu, *weights, system, 1), evaluate_reference(weights, system, 2), limits(is_mixed));
-        }
-        CHECK(gpu->neighbor_build_count() < 12);
-    }
-}
-
-TEST_CASE("no atoms, and a batch of molecules as one step") {
-    if (!has_gpu()) return;
-    const auto weights = shared_weights({128, 3, 20, 5, {1, 6, 8}, true, 2});
-    const auto gpu = on_gpu(weights, true);
-    for (int repeat = 0; repeat < 3; ++repeat) CHECK(mace_test::evaluate(*gpu, *weights, System{}, 1).energy == 0);
+    const RandomModel file(128, 3, 20, true);
+    const auto model = load_model(file.path());
     std::vector<System> systems;
-    for (unsigned i = 0; i < 12; ++i) systems.push_back(i % 3 == 0 ? random_crystal(*weights, i, 12, 6.5) : molecule(*weights, i, 1 + i));
-    std::vector<Result> found(systems.size());
-    std::vector<SystemView> views;
-    std::vector<Outputs> outputs;
-    for (size_t i = 0; i < systems.size(); ++i) {
-        found[i].forces.assign(systems[i].positions.size(), NAN);
-        found[i].virial.assign(9, NAN);
-        views.push_back(systems[i].view());
-        Outputs wanted;
-        wanted.energy = &found[i].energy;
-        wanted.forces = found[i].forces.data();
-        wanted.virial = found[i].virial.data();
-        outputs.push_back(wanted);
-        CHECK(gpu->can_join(views.front(), views.back()));
-    }
-    // What a session does: the edges of each system, numbered through.
-    NeighborOptions options;
-    options.cutoff = weights->cutoff;
-    options.want_reverse = true;
-    ThreadTeam team(1);
-    JoinedEdges joined;
-    std::vector<std::unique_ptr<NeighborList>> lists;
-    for (const SystemView& view : views) {
-        lists.push_back(std::make_unique<NeighborList>(options));
-        lists.back()->update(view, team);
-        joined.append(lists.back()->edges());
-    }
-    for (int repeat = 0; repeat < 3; ++repeat) {
-        gpu->evaluate_joined(views, joined.edges(), outputs, team);
-        for (size_t i = 0; i < systems.size(); ++i) {
-            CAPTURE(i);
-            const Result expected = evaluate_reference(weights, systems[i]);
-            CHECK(std::abs(found[i].energy - expected.energy) <= 1e-5 * static_cast<double>(systems[i].numbers.size()));
-            check_all(found[i].forces, expected.forces, 1e-5);
-            check_all(found[i].virial, expected.virial, 1e-4);
+    for (unsigned i = 0; i < 20; ++i) systems.push_back(random_system(20 + i, 1 + static_cast<int>(3 * i), i % 3 == 0));
+    systems.insert(systems.begin() + 3, System{});
+    for (const Precision precision : {Precision::mixed, Precision::fp64}) {
+        Session session = session_on(model, "cuda", precision), alone = session_on(model, "cuda", precision);
+        for (int repeat = 0; repeat < 3; ++repeat) {
+            std::vector<Found> found;
+            std::vector<SystemView> views;
+            std::vector<Results> results;
+            for (const System& system : systems) found.emplace_back(system.numbers.size(), 128);
+            for (size_t i = 0; i < systems.size(); ++i) {
+                views.push_back(systems[i].view());
+                results.push_back(found[i].results());
+            }
+            session.evaluate(views, results);
+            for (size_t i = 0; i < systems.size(); ++i) {
+                CAPTURE(i);
+                check_same(found[i], evaluate(alone, systems[i]), precision == Precision::fp64 ? Tolerance{1e-10, 1e-10, 1e-9, 1e-10} : kMixed);
+            }
         }
     }
 }
+
+TEST_CASE("atoms at one place are refused by PaiNN on the GPU, and the session still works") {
+    if (!has_gpu()) return;
+    const RandomModel file(32, 2, 8, true);
+    Session gpu = session_on(load_model(file.path()), "cuda", Precision::mixed);
+    System system = {{1, 8}, {0, 0, 0, 0, 0, 0}};
+    CHECK_THROWS_AS(evaluate(gpu, system), Error);
+    system.positions[3] = 1.1;
+    CHECK(std::isfinite(evaluate(gpu, system).energy));
+}
+
+#ifdef MLFF_HAS_CUDA
+TEST_CASE("device pointers of PaiNN give the bits of the host's entry point") {
+    if (!has_gpu()) return;
+    const RandomModel file(64, 2, 20, true);
+    const auto model = load_model(file.path());
+    System system = random_system(8, 60, true);
+    const size_t atoms = system.numbers.size(), width = 64, total = 3 * atoms + 1 + 3 * atoms + 9 + atoms + 9 * atoms + width * atoms;
+    for (const Precision precision : {Precision::mixed, Precision::fp64}) {
+        Session on_host = session_on(model, "cuda", precision), on_device = session_on(model, "cuda", precision);
+        double* memory = nullptr;
+        REQUIRE(cudaMalloc(&memory, total * sizeof(double)) == cudaSuccess);
+        REQUIRE(cudaMemset(memory, 0xff, total * sizeof(double)) == cudaSuccess);
+        for (int step = 0; step < 4; ++step) {
+            shake(system, static_cast<unsigned>(step), 0.02);
+            const Found expected = evaluate(on_host, system);
+            REQUIRE(cudaMemcpy(memory, system.positions.data(), 3 * atoms * sizeof(double), cudaMemcpyHostToDevice) == cudaSuccess);
+            double *energy = memory + 3 * atoms, *forces = energy + 1, *virial = forces + 3 * atoms, *energies = virial + 9, *virials = energies + atoms,
+                   *descriptors = virials + 9 * atoms;
+            SystemView view = system.view();
+            view.positions = memory;
+            Results results;
+            results.outputs = {energy, forces, virial, energies, virials, descriptors};
+            on_device.evaluate_on_device(view, results, nullptr);
+            Found found(atoms, width);
+            const auto download = [](Numbers& to, const double* from) { return cudaMemcpy(to.data(), from, to.size() * sizeof(double), cudaMemcpyDeviceToHost) == cudaSuccess; };
+            REQUIRE(cudaMemcpy(&found.energy, energy, sizeof(double), cudaMemcpyDeviceToHost) == cudaSuccess);
+            REQUIRE((download(found.forces, forces) && download(found.virial, virial) && download(found.energies, energies)));
+            REQUIRE((download(found.virials, virials) && download(found.descriptors, descriptors)));
+            CHECK(found == expected);
+        }
+        cudaFree(memory);
+    }
+}
+#endif

@@ -106,13 +106,17 @@ void write_indices(const TrainingSet& set, std::span<const int64_t> frames, cons
     int64_t* edge_row = frame_of_atom + size.atoms;
     int64_t* receiver = edge_row + size.edges;
     int64_t* sender = receiver + size.edges;
+    int64_t* reverse = sender + size.edges;
+    int64_t* first_of_atom = reverse + size.edges;
     int64_t atoms = 0, edges = 0;
     for (size_t slot = 0; slot < frames.size(); ++slot) {
         const int64_t frame = frames[slot];
         frame_row[slot] = frame;
         const auto f = static_cast<size_t>(frame);
+        const int64_t frame_edges = edges;
         for (int64_t edge = set.first_edge[f]; edge < set.first_edge[f + 1]; ++edge, ++edges) {
             edge_row[edges] = edge;
+            reverse[edges] = frame_edges + set.edge_reverse[static_cast<size_t>(edge)];
             receiver[edges] = atoms + set.edge_receiver[static_cast<size_t>(edge)];
             sender[edges] = atoms + set.edge_sender[static_cast<size_t>(edge)];
         }
@@ -122,18 +126,22 @@ void write_indices(const TrainingSet& set, std::span<const int64_t> frames, cons
         }
     }
     std::fill(frame_row + frames.size(), frame_row + size.frames + 1, set.frame_count);
+    std::fill(first_of_atom, first_of_atom + size.atoms + 1, edges);
+    for (int64_t edge = edges; edge-- > 0;) first_of_atom[receiver[edge]] = edge;
+    for (int64_t atom = atoms; atom-- > 0;) first_of_atom[atom] = std::min(first_of_atom[atom], first_of_atom[atom + 1]);  // atoms alone
     for (; atoms < size.atoms; ++atoms) {
         atom_row[atoms] = set.first_atom.back();
         frame_of_atom[atoms] = size.frames;
     }
     for (; edges < size.edges; ++edges) {
         edge_row[edges] = set.first_edge.back();
+        reverse[edges] = edges;
         receiver[edges] = sender[edges] = edges % size.atoms;
     }
 }
 
-BatchMaker::BatchMaker(const TrainingSet& set, const ModelShape& shape, const ElementTable& elements)
-    : set_(set), functions_(shape, set.edge_vector.options()) {
+BatchMaker::BatchMaker(const TrainingSet& set, const ModelShape& shape, const ElementTable& elements, bool uses_kernels)
+    : set_(set), uses_kernels_(uses_kernels), functions_(shape, set.edge_vector.options()) {
     const int64_t n = elements.size();
     at::Tensor one_hot = at::zeros({n + 1, n}, at::kFloat), scale = at::zeros({n + 1, 1}, at::kFloat);
     for (int64_t element = 0; element < n; ++element) {
@@ -146,7 +154,7 @@ BatchMaker::BatchMaker(const TrainingSet& set, const ModelShape& shape, const El
 
 Batch BatchMaker::make(const at::Tensor& indices, const BatchSize& size) const {
     const at::NoGradGuard no_grad;
-    const auto parts = indices.split_with_sizes({size.frames + 1, size.atoms, size.atoms, size.edges, size.edges, size.edges});
+    const auto parts = indices.split_with_sizes({size.frames + 1, size.atoms, size.atoms, size.edges, size.edges, size.edges, size.edges, size.atoms + 1});
     Batch batch;
     batch.energy = set_.frame_energy.index_select(0, parts[0]);
     batch.per_atom = set_.frame_per_atom.index_select(0, parts[0]);
@@ -157,8 +165,7 @@ Batch BatchMaker::make(const at::Tensor& indices, const BatchSize& size) const {
     batch.force = set_.atom_force.index_select(0, parts[1]);
     batch.frame_of_atom = parts[2];
     batch.edge_vector = set_.edge_vector.index_select(0, parts[3]);
-    batch.graph.receiver = parts[4];
-    batch.graph.sender = parts[5];
+    batch.graph.lists = {parts[5], parts[4], parts[7], parts[6], uses_kernels_};
     const at::Tensor element = set_.atom_element.index_select(0, parts[1]);
     batch.graph.element_one_hot = one_hot_.index_select(0, element);
     batch.graph.scale = scale_.index_select(0, element);

@@ -44,7 +44,7 @@ std::vector<std::vector<int64_t>> batches_in_order(const TrainingSet& set, std::
 // Where the lists of a batch lie in one array of int64, so that one copy brings them to the device.
 struct BatchLayout {
     BatchSize size;
-    int64_t total() const { return size.frames + 1 + 2 * size.atoms + 3 * size.edges; }
+    int64_t total() const { return size.frames + 1 + 3 * size.atoms + 1 + 4 * size.edges; }
 };
 BatchSize size_of(const TrainingSet& set, std::span<const int64_t> frames);
 // `size` must hold the frames. Padding: atoms past the last belong to the frame slot `size.frames`; edges past the last carry nothing
@@ -63,11 +63,13 @@ struct Batch {
 // Gathers batches on the device; only launches work there, and waits for nothing.
 class BatchMaker {
 public:
-    BatchMaker(const TrainingSet& set, const ModelShape& shape, const ElementTable& elements);
+    // `uses_kernels`: message_kernels.h in place of tensor operations.
+    BatchMaker(const TrainingSet& set, const ModelShape& shape, const ElementTable& elements, bool uses_kernels);
     Batch make(const at::Tensor& indices, const BatchSize& size) const;  // `indices` on the device
 
 private:
     const TrainingSet& set_;
+    bool uses_kernels_;
     EdgeFunctions functions_;
     at::Tensor one_hot_, scale_;  // [elements + 1][...], zero for padding
 };

@@ -32,7 +32,7 @@ int run_evaluate(const EvaluateOptions& options) {
     if (set.frame_count == 0) fail(Status::format, "no frame of split '", options.split, "' in the data");
     const ParameterLayout layout = parameter_layout(model.shape, model.elements.size());
     const Parameters parameters(model.shape, layout, model.parameters.to(device, at::kFloat), false);
-    const ModelErrors errors = model_errors(parameters, set, BatchMaker(set, model.shape, model.elements), {}, all_frames(set),
+    const ModelErrors errors = model_errors(parameters, set, BatchMaker(set, model.shape, model.elements, false), {}, all_frames(set),
                                             fitting_size(set, options.batch_frames), frames.kinds.size(), model.elements);
     const std::string text = errors.json(model.elements, frames.kinds).dump(1) + "\n";
     std::cout << text;

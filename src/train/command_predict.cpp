@@ -32,8 +32,8 @@ public:
         const SystemView system = frame.view();
         const FrameGraph edges = maker_.make(system);
         AtomGraph graph;
-        graph.sender = index_tensor(edges.sender);
-        graph.receiver = index_tensor(edges.receiver);
+        graph.lists.sender = index_tensor(edges.sender);
+        graph.lists.receiver = index_tensor(edges.receiver);
         at::Tensor one_hot = at::zeros({system.atom_count, model_.elements.size()}, at::kDouble), scale = at::zeros({system.atom_count, 1}, at::kDouble);
         std::vector<double> atom_energies;
         for (int64_t atom = 0; atom < system.atom_count; ++atom) {

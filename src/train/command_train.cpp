@@ -13,6 +13,7 @@
 #include "train/command.h"
 #include "train/device_choice.h"
 #include "train/learning_curve.h"
+#include "train/message_kernels.h"
 #include "train/model_file.h"
 #include "train/trainer.h"
 
@@ -24,7 +25,7 @@ using Json = nlohmann::json;
 struct TrainOptions {
     std::vector<std::string> data;
     std::string output = "run", card, device = "auto";
-    std::string energy_loss = "huber", force_loss = "huber";
+    std::string energy_loss = "huber", force_loss = "huber", messages = "auto";
     double repulsion_factor = 1.0;
     FrameRules rules;
     TrainerOptions trainer;
@@ -54,7 +55,7 @@ void describe(const char* name, const TrainingSet& set) {
 ModelErrors errors_of(const at::Tensor& flat, const TrainOptions& options, const TrainingSet& set, const ElementTable& elements, size_t kind_count) {
     const ParameterLayout layout = parameter_layout(options.trainer.shape, elements.size());
     const Parameters parameters(options.trainer.shape, layout, flat.to(set.edge_vector.device()), false);
-    return model_errors(parameters, set, BatchMaker(set, options.trainer.shape, elements), options.trainer.loss, all_frames(set),
+    return model_errors(parameters, set, BatchMaker(set, options.trainer.shape, elements, false), options.trainer.loss, all_frames(set),
                         fitting_size(set, std::max<int64_t>(256, options.trainer.batch_frames)), kind_count, elements);
 }
 
@@ -72,6 +73,11 @@ int run_train(TrainOptions options) {
     if (options.is_deterministic) at::globalContext().setDeterministicAlgorithms(true, false);
     trainer.uses_graph = trainer.uses_graph && device.is_cuda();
     trainer.pads_batches = trainer.pads_batches || trainer.uses_graph;
+    if (options.messages != "auto" && options.messages != "tensors" && options.messages != "kernels")
+        fail(Status::argument, "--messages is auto, tensors or kernels, not '", options.messages, "'");
+    if (options.messages == "kernels" && device.is_cuda() && !has_message_kernels_cuda())
+        fail(Status::argument, "--messages kernels: this build has none for the GPU (it needs nvcc)");
+    trainer.uses_kernels = options.messages == "auto" ? device.is_cuda() && has_message_kernels_cuda() : options.messages == "kernels";
     std::filesystem::create_directories(options.output);
     trainer.checkpoint_path = options.output + "/checkpoint.safetensors";
 
@@ -134,6 +140,7 @@ void add_train(CLI::App& app, Work& work) {
     command->add_option("--threads", options->threads, "CPU threads of LibTorch; 0 = its own choice");
     command->add_flag("--tf32", options->tf32, "TF32 matrix products on the GPU");
     command->add_flag("--cuda-graph", trainer.uses_graph, "record a step once and replay it; falls back to plain launches");
+    command->add_option("--messages", options->messages, "auto, tensors (LibTorch operations) or kernels (written for this)")->capture_default_str();
     command->add_flag("--pad", trainer.pads_batches, "pad batches to one size as --cuda-graph does");
     command->add_flag("--deterministic", options->is_deterministic, "deterministic kernels on the GPU too (slow)");
     command->add_flag("--resume", options->resume, "go on from the checkpoint in the output folder, if there is one");

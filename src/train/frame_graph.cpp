@@ -13,6 +13,7 @@ NeighborOptions options_for(double cutoff) {
     options.cutoff = cutoff;
     options.want_shifts = false;
     options.want_distances = false;
+    options.want_reverse = true;
     return options;
 }
 
@@ -26,6 +27,7 @@ FrameGraph GraphMaker::make(const SystemView& system) {
     FrameGraph graph;
     graph.sender.assign(edges.sender, edges.sender + edges.edge_count);
     graph.vectors.assign(edges.vector, edges.vector + 3 * edges.edge_count);
+    graph.reverse.assign(edges.reverse, edges.reverse + edges.edge_count);
     graph.receiver.reserve(static_cast<size_t>(edges.edge_count));
     for (int64_t atom = 0; atom < edges.atom_count; ++atom)
         graph.receiver.insert(graph.receiver.end(), static_cast<size_t>(edges.first[atom + 1] - edges.first[atom]), static_cast<int32_t>(atom));

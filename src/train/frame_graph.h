@@ -14,6 +14,7 @@ namespace mlff::train {
 
 struct FrameGraph {
     std::vector<int32_t> receiver, sender;  // [edge]
+    std::vector<int32_t> reverse;           // [edge]: the same pair from the other end
     std::vector<double> vectors;            // [edge][3], receiver to sender, angstrom
 };
 

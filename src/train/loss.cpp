@@ -35,7 +35,7 @@ Prediction predict(const Parameters& parameters, const Batch& batch, bool differ
     prediction.force = forces_of(result.edge_gradient, batch.graph);
     if (batch.stress.defined()) {
         const at::Tensor virial = (batch.edge_vector.unsqueeze(2) * result.edge_gradient.unsqueeze(1)).view({-1, 9});
-        const at::Tensor frame_of_edge = batch.frame_of_atom.index_select(0, batch.graph.receiver);
+        const at::Tensor frame_of_edge = batch.frame_of_atom.index_select(0, batch.graph.lists.receiver);
         prediction.stress = at::zeros_like(batch.stress).index_add(0, frame_of_edge, virial) * batch.per_volume;
     }
     return prediction;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "train/message.h"
 
+#include "train/fused_message.h"
+
 namespace mlff::train {
 namespace {
 
@@ -108,8 +110,9 @@ struct Message : Function<Message> {
 
 }  // namespace
 
-NodeSums sum_messages(const Tensor& phi, const Tensor& filter, const Tensor& v, const Tensor& u, const Tensor& sender, const Tensor& receiver) {
-    const variable_list sums = Message::apply(phi, filter, v.defined() ? v : at::empty({0}, phi.options()), u, sender, receiver);
+NodeSums sum_messages(const Tensor& phi, const Tensor& filter, const Tensor& v, const Tensor& u, const EdgeLists& lists) {
+    if (lists.uses_kernels) return fused_sum_messages(phi, filter, v, u, lists);
+    const variable_list sums = Message::apply(phi, filter, v.defined() ? v : at::empty({0}, phi.options()), u, lists.sender, lists.receiver);
     return {sums[0], sums[1]};
 }
 

@@ -6,7 +6,6 @@
 #include <random>
 
 #include "core/error.h"
-#include "train/message.h"
 #include "train/smooth_ops.h"
 
 namespace mlff::train {
@@ -28,7 +27,7 @@ struct NodeState {
 // s_i += sum of x_s,  v_i += sum of (x_v v_j + x_u u)
 NodeState add_messages(const Parameters::Block& block, const AtomGraph& graph, const NodeState& node) {
     const at::Tensor phi = two_layers(block.message_hidden, block.message_output, node.scalars);
-    const NodeSums sums = sum_messages(phi, at::mm(graph.features, block.filter), node.vectors, graph.direction, graph.sender, graph.receiver);
+    const NodeSums sums = sum_messages(phi, at::mm(graph.features, block.filter), node.vectors, graph.direction, graph.lists);
     return {node.scalars + sums.scalars, node.vectors.defined() ? node.vectors + sums.vectors : sums.vectors};
 }
 
@@ -200,8 +199,8 @@ EnergyAndGradient energy_and_gradient(const Parameters& parameters, const AtomGr
 
 at::Tensor forces_of(const at::Tensor& edge_gradient, const AtomGraph& graph) {
     return at::zeros({graph.scale.size(0), 3}, edge_gradient.options())
-            .index_add(0, graph.receiver, edge_gradient)
-            .index_add(0, graph.sender, edge_gradient, -1);
+            .index_add(0, graph.lists.receiver, edge_gradient)
+            .index_add(0, graph.lists.sender, edge_gradient, -1);
 }
 
 }  // namespace mlff::train

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "train/message.h"
 #include "train/torch_headers.h"
 
 namespace mlff::train {
@@ -74,7 +75,7 @@ at::Tensor initial_parameters(const ModelShape& shape, const ParameterLayout& la
 struct AtomGraph {
     at::Tensor element_one_hot;         // [atoms][elements]
     at::Tensor scale;                   // [atoms][1]
-    at::Tensor sender, receiver;        // [edges], int64
+    EdgeLists lists;
     at::Tensor direction;               // [edges][3], unit vectors
     at::Tensor inverse_distance;        // [edges][1]
     at::Tensor features, feature_slopes;  // [edges][feature_count], and d/d(distance) of it

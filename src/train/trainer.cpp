@@ -162,9 +162,10 @@ public:
           device_(training.edge_vector.device()), layout_(parameter_layout(options.shape, elements.size())),
           optimizer_(options.optimizer, layout_, initial_parameters(options.shape, layout_, options.seed).to(device_)),
           parameters_(options.shape, layout_, optimizer_.parameters, true), averaged_(options.shape, layout_, optimizer_.average, false),
-          best_(optimizer_.average.clone()), maker_(training, options.shape, elements), validation_maker_(validation, options.shape, elements),
+          best_(optimizer_.average.clone()), maker_(training, options.shape, elements, options.uses_kernels),
+          plain_maker_(training, options.shape, elements, false), validation_maker_(validation, options.shape, elements, false),
           order_(training, options.seed), limit_(fitting_size(training, options.batch_frames)), staging_(device_, BatchLayout{limit_}.total()),
-          controls_(staging_.controls), sums_(at::zeros({5}, optimizer_.parameters.options())) {}
+          controls_(staging_.controls), sums_(at::zeros({5}, optimizer_.parameters.options())), uses_kernels_(options.uses_kernels) {}
 
     TrainerResult run(bool resume) {
         if (resume) {
@@ -201,7 +202,8 @@ public:
 
 private:
     void launch_step(const BatchSize& size) {
-        const Batch batch = maker_.make(staging_.indices.narrow(0, 0, BatchLayout{size}.total()), size);
+        const BatchMaker& maker = uses_kernels_ ? maker_ : plain_maker_;
+        const Batch batch = maker.make(staging_.indices.narrow(0, 0, BatchLayout{size}.total()), size);
         const Prediction prediction = predict(parameters_, batch, true);
         const LossSums sums = loss_sums(options_.loss, batch, prediction);
         const at::Tensor energy = sums.energy * controls_.energy_factor, force = sums.force * controls_.force_factor;
@@ -234,6 +236,7 @@ private:
         numbers.stress_factor = options_.stress_weight / (9 * frame_count);
         staging_.send(training_, frames, size, numbers);
 
+        if (uses_kernels_ && steps_here_ == 0) check_kernels(size);
         if (options_.uses_graph && steps_here_ == kPlainSteps) {
             record(size);
             launch_step(size);
@@ -256,7 +259,44 @@ private:
         if (++interval_steps_ == options_.log_every) report(progress);
     }
 
-    // Records a step, and uses the recording only if it gives the loss and gradient that plain launches give for the same batch.
+    // Loss and norm of the gradient of a step that is taken back.
+    struct Trial {
+        double loss = 0, norm = 0;
+        bool agrees_with(const Trial& other) const {
+            return std::abs(loss - other.loss) <= 1e-3 * std::abs(other.loss) && std::abs(norm - other.norm) <= 1e-2 * other.norm;
+        }
+    };
+    Trial tried(const std::function<void()>& step) {
+        const at::NoGradGuard no_grad;
+        const std::vector<at::Tensor> state = {optimizer_.parameters, optimizer_.average, optimizer_.first_moment, optimizer_.second_moment, sums_};
+        std::vector<at::Tensor> copies;
+        for (const at::Tensor& tensor : state) copies.push_back(tensor.clone());
+        sums_.zero_();
+        {
+            const at::AutoGradMode with_gradients(true);
+            step();
+        }
+        const at::Tensor found = sums_.to(at::kCPU, at::kDouble);  // a copy
+        for (size_t i = 0; i < state.size(); ++i) at::Tensor(state[i]).copy_(copies[i]);
+        return {found[0].item<double>(), found[3].item<double>()};
+    }
+
+    // The kernels are used only if they give what LibTorch's own operations give for the same batch.
+    void check_kernels(const BatchSize& size) {
+        Trial with_kernels{-1, -1};
+        try {
+            with_kernels = tried([&] { launch_step(size); });
+        } catch (const std::exception& error) {
+            log_.note(concat("message kernels fail: ", error.what()));
+        }
+        uses_kernels_ = false;
+        const Trial plain = tried([&] { launch_step(size); });
+        uses_kernels_ = with_kernels.agrees_with(plain);
+        log_.note(concat("message kernels ", uses_kernels_ ? "used" : "NOT used, they give other numbers", ": loss ", with_kernels.loss, ", with tensors ", plain.loss,
+                         "; gradient ", with_kernels.norm, ", ", plain.norm));
+    }
+
+    // A recording is used only if it gives what plain launches give for the same batch.
     void record(const BatchSize& size) {
         std::string reason;
         const auto begin = Clock::now();
@@ -264,22 +304,10 @@ private:
             log_.note("CUDA graph not recorded, steps are launched one by one: " + reason);
             return;
         }
-        const std::vector<at::Tensor> state = {optimizer_.parameters, optimizer_.average, optimizer_.first_moment, optimizer_.second_moment, sums_};
-        std::vector<at::Tensor> copies;
-        for (const at::Tensor& tensor : state) copies.push_back(tensor.clone());
-        const auto sums_after = [&](const std::function<void()>& step) {
-            sums_.zero_();
-            step();
-            const at::Tensor found = sums_.to(at::kCPU);
-            const at::NoGradGuard no_grad;
-            for (size_t i = 0; i < state.size(); ++i) at::Tensor(state[i]).copy_(copies[i]);
-            return std::pair<double, double>(found[0].item<double>(), found[3].item<double>());
-        };
-        const auto [replayed_loss, replayed_norm] = sums_after([&] { graph_.replay(); });
-        const auto [loss, norm] = sums_after([&] { launch_step(size); });
-        graph_is_recorded_ = std::abs(replayed_loss - loss) <= 1e-3 * std::abs(loss) && std::abs(replayed_norm - norm) <= 1e-2 * norm;
-        log_.note(concat("CUDA graph ", graph_is_recorded_ ? "recorded" : "NOT used, it gives other numbers", ": loss ", replayed_loss, " replayed, ", loss,
-                         " launched; gradient ", replayed_norm, ", ", norm, "; ", seconds_since(begin), " s"));
+        const Trial replayed = tried([&] { graph_.replay(); }), launched = tried([&] { launch_step(size); });
+        graph_is_recorded_ = replayed.agrees_with(launched);
+        log_.note(concat("CUDA graph ", graph_is_recorded_ ? "recorded" : "NOT used, it gives other numbers", ": loss ", replayed.loss, ", launched ", launched.loss,
+                         "; gradient ", replayed.norm, ", ", launched.norm, "; ", seconds_since(begin), " s"));
     }
 
     // Waits for the device.
@@ -363,14 +391,14 @@ private:
     Optimizer optimizer_;
     Parameters parameters_, averaged_;
     at::Tensor best_;
-    BatchMaker maker_, validation_maker_;
+    BatchMaker maker_, plain_maker_, validation_maker_;
     FrameOrder order_;
     BatchSize limit_;
     Staging staging_;
     DeviceControls controls_;
     at::Tensor sums_;  // over the steps since the last report: loss, energy part, force part, gradient norm, steps skipped
     StepGraph graph_;
-    bool graph_is_recorded_ = false;
+    bool graph_is_recorded_ = false, uses_kernels_;
 
     TrainerState state_;
     Clock::time_point begin_;

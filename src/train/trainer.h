@@ -29,6 +29,7 @@ struct TrainerOptions {
     int64_t log_every = 100;          // steps
     int64_t stop_after = 0;           // steps in this process, then a checkpoint and the end; 0 = no stop
     bool pads_batches = false, uses_graph = false;
+    bool uses_kernels = false;        // message_kernels.h
     bool counts_operations = false;   // of one step, printed
     std::string checkpoint_path;
 };

@@ -177,6 +177,7 @@ TrainingSet make_training_set(const FrameSet& set, Split split, const ModelShape
         FrameGraph& graph = graphs[f];
         result.edge_receiver.insert(result.edge_receiver.end(), graph.receiver.begin(), graph.receiver.end());
         result.edge_sender.insert(result.edge_sender.end(), graph.sender.begin(), graph.sender.end());
+        result.edge_reverse.insert(result.edge_reverse.end(), graph.reverse.begin(), graph.reverse.end());
         for (const double value : graph.vectors) vectors.push_back(static_cast<float>(value));
         graph = {};
         result.first_atom.push_back(static_cast<int64_t>(result.element.size()));

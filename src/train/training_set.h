@@ -16,6 +16,7 @@ struct TrainingSet {
     int64_t frame_count = 0;
     std::vector<int64_t> first_atom, first_edge;     // [frames + 1]
     std::vector<int32_t> edge_receiver, edge_sender;  // [edge], atom within its frame; on the host
+    std::vector<int32_t> edge_reverse;                // [edge], edge within its frame
     std::vector<int> kind;                            // [frame]
     std::vector<uint8_t> element;                     // [atom], on the host too
 

@@ -177,11 +177,14 @@ def test_training(folder):
     refused = run(*common, "--steps", 60, "--output", f"{folder}/parts", "--resume", "--seed", 9, code=3)
     check("a checkpoint of another run is refused", "seed" in refused.stderr)
 
-    # Padding changes nothing but rounding.
+    # Neither padding nor the kernels written for the GPU, here on the CPU, change anything but rounding.
     run(*common, "--steps", 5, "--output", f"{folder}/plain", "--log-every", 1)
     run(*common, "--steps", 5, "--output", f"{folder}/padded", "--log-every", 1, "--pad")
-    pairs = list(zip(losses(f"{folder}/plain"), losses(f"{folder}/padded")))
-    check("padded batches give the same losses", len(pairs) == 5 and all(abs(a - b) < 1e-4 * a for a, b in pairs))
+    said = run(*common, "--steps", 5, "--output", f"{folder}/kernels", "--log-every", 1, "--pad", "--messages", "kernels").stderr
+    check("message kernels pass their check", "message kernels used" in said and "loss 0," not in said)
+    for name in ("padded", "kernels"):
+        pairs = list(zip(losses(f"{folder}/plain"), losses(f"{folder}/{name}")))
+        check(f"the same losses: {name}", len(pairs) == 5 and all(abs(a - b) < 1e-4 * a for a, b in pairs))
 
 
 def test_broken_data(folder):

@@ -95,6 +95,23 @@ struct TensorProduct<float> {
 #pragma unroll
             for (int i = 0; i < 4; ++i) sum[tile][i] += step[tile][i];
     }
+    // add() with chains of two products that wait for each other instead of six, for warps that have few tiles and are alone; takes more registers.
+    template <int Tiles>
+    __device__ __forceinline__ static void add_abreast(const Operand& top, const Operand& bottom, const Operand (&columns)[Tiles], float (&sum)[Tiles][4]) {
+        float step[3][Tiles][4] = {};
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+#pragma unroll
+            for (int tile = 0; tile < Tiles; ++tile) {
+                multiply(top.low, bottom.low, columns[tile].high, half, step[0][tile]);
+                multiply(top.high, bottom.high, columns[tile].low, half, step[1][tile]);
+                multiply(top.high, bottom.high, columns[tile].high, half, step[2][tile]);
+            }
+#pragma unroll
+        for (int tile = 0; tile < Tiles; ++tile)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) sum[tile][i] += (step[0][tile][i] + step[1][tile][i]) + step[2][tile][i];
+    }
 };
 
 template <>
@@ -110,6 +127,10 @@ struct TensorProduct<double> {
                 mma_f64(sum[tile][0], sum[tile][1], top.of[half], columns[tile].of[half]);
                 mma_f64(sum[tile][2], sum[tile][3], bottom.of[half], columns[tile].of[half]);
             }
+    }
+    template <int Tiles>
+    __device__ __forceinline__ static void add_abreast(const Operand& top, const Operand& bottom, const Operand (&columns)[Tiles], double (&sum)[Tiles][4]) {
+        add(top, bottom, columns, sum);
     }
 };
 

@@ -263,7 +263,7 @@ void check_case(const Case& each, bool is_mixed, bool checks_derivatives) {
     CHECK(evaluate(*evaluator, *weights, system) == found);
     if (!checks_derivatives) return;
     std::vector<size_t> coordinates;
-    for (size_t i = 0; i < found.forces.size(); i += std::max<size_t>(1, found.forces.size() / 7)) coordinates.push_back(i);
+    for (size_t i = 0; i < found.forces.size(); i += std::max<size_t>(1, found.forces.size() / 3)) coordinates.push_back(i);
     Numbers some;
     for (const size_t i : coordinates) some.push_back(found.forces[i]);
     CHECK_ALL_CLOSE(some, forces_by_differences(*weights, system, coordinates), is_mixed ? 1e-4 : 1e-7);
@@ -283,7 +283,7 @@ TEST_CASE("energies and derivatives of all widths in fp64") {
     check_case({32, 3, 20, true, 19, 5.5, true}, false, true);
     check_case({64, 3, 8, true, 5, 2.5, false}, false, true);
     check_case({128, 2, 20, false, 5, 2.6, false}, false, true);
-    check_case({256, 2, 5, true, 3, 2.0, false}, false, true);
+    check_case({256, 2, 5, true, 3, 2.0, false}, false, false);
 }
 
 TEST_CASE("energies and derivatives of all widths in mixed precision") {
@@ -296,13 +296,16 @@ TEST_CASE("energies and derivatives of all widths in mixed precision") {
 
 TEST_CASE("the shapes of kernels for many atoms") {
     painn::cuda::chosen_few_atoms = 0;
-    check_case({32, 2, 7, true, 70, 6.0, true}, true, true);
-    check_case({64, 2, 8, true, 6, 2.8, false}, true, true);
-    check_case({128, 2, 20, true, 5, 2.8, false}, true, true);
+    for (const int64_t some : {int64_t{512}, int64_t{0}}) {
+        painn::cuda::chosen_some_atoms = some;
+        check_case({32, 2, 7, true, 70, 6.0, true}, true, true);
+        check_case({64, 2, 8, true, 6, 2.8, false}, true, true);
+        check_case({128, 2, 20, true, 5, 2.8, false}, true, false);
+    }
     check_case({256, 2, 5, false, 3, 2.0, false}, true, true);
     check_case({32, 2, 7, true, 20, 6.0, true}, false, true);
     check_case({128, 2, 20, true, 5, 2.8, false}, false, true);
-    painn::cuda::chosen_few_atoms = 512;
+    painn::cuda::chosen_few_atoms = painn::cuda::chosen_some_atoms = 512;
 }
 
 TEST_CASE("mixed precision has the errors of single precision: all numbers against fp64") {

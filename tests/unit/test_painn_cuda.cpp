@@ -228,11 +228,16 @@ TEST_CASE("PaiNN of all widths on the GPU agrees with the reference, alone and i
 
 TEST_CASE("PaiNN on the GPU has the same numbers in the shapes of kernels for many atoms") {
     if (!has_gpu()) return;
-    const RandomModel file(64, 2, 20, true);
-    const auto model = load_model(file.path());
-    Session reference = session_on(model, "reference", Precision::fp64);
-    for (const int atoms : {700, 4500}) {  // above one threshold of sizes.h, above both
-        const System system = random_system(4, atoms, true);
+    struct Case {
+        int width, atoms;
+    };
+    for (const Case& each : {Case{32, 700}, Case{32, 2500}, Case{32, 8600}, Case{128, 2500}}) {  // above one, two, all thresholds of sizes.h
+        CAPTURE(each.width);
+        CAPTURE(each.atoms);
+        const RandomModel file(each.width, 2, 8, true);
+        const auto model = load_model(file.path());
+        Session reference = session_on(model, "reference", Precision::fp64);
+        const System system = random_system(4, each.atoms, true);
         const Found expected = evaluate(reference, system);
         for (const Precision precision : {Precision::fp64, Precision::mixed}) {
             Session gpu = session_on(model, "cuda", precision);

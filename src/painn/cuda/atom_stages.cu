@@ -139,7 +139,12 @@ __device__ __forceinline__ void multiply(const Place<S>& place, const typename S
                 const auto top = Product::split(*reinterpret_cast<const Pack<Real>*>(at));
                 const auto bottom = Product::split(*reinterpret_cast<const Pack<Real>*>(at + 8 * pitch));
 #pragma unroll
-                for (int group = 0; group < Groups; ++group) Product::add(top, bottom, columns[group], sum[group][t]);
+                for (int group = 0; group < Groups; ++group) {
+                    if constexpr (S::kRowTiles * Groups == 1)
+                        Product::add_abreast(top, bottom, columns[group], sum[group][t]);
+                    else
+                        Product::add(top, bottom, columns[group], sum[group][t]);
+                }
             }
         }
     }
@@ -255,17 +260,14 @@ __global__ void __launch_bounds__(S::kThreads) update_kernel(const __grid_consta
     copy_rows<S, F>(place, stage.scalars, F, scalars, S::kWidePitch);
     __syncthreads();
 
-    Cells<S> norm = {}, dot = {};
+    Cells<S> norm = {};
     for (int k = 0; k < 3; ++k) {
         Cells<S> mixed[2];
         multiply<S, F, 2 * F>(place, vectors + k * S::kRows * S::kPitch, S::kPitch, stage.mix.matrix, mixed);
         for_rows<S>([&](int t, int h) {
             const int row = place.row(t, h);
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                norm.of[t][h][i] += mixed[1].of[t][h][i] * mixed[1].of[t][h][i];
-                dot.of[t][h][i] += mixed[0].of[t][h][i] * mixed[1].of[t][h][i];
-            }
+            for (int i = 0; i < 4; ++i) norm.of[t][h][i] += mixed[1].of[t][h][i] * mixed[1].of[t][h][i];
             if (!place.has(row)) return;
             Real* kept = stage.kept.mixed + (place.first_atom + row) * (6 * F) + k * F + place.column;
             store_four(kept, mixed[0].of[t][h]);
@@ -294,30 +296,34 @@ __global__ void __launch_bounds__(S::kThreads) update_kernel(const __grid_consta
         for (int part = 0; part < 3; ++part)
 #pragma unroll
             for (int i = 0; i < 4; ++i) gates[part].of[t][h][i] += bias[part].of[i];
+        Real dot[4] = {};  // (U v)(V v), from what this thread has kept
+        if (place.has(row))
+#pragma unroll
+            for (int k = 0; k < 3; ++k) {
+                const FourOf<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column), v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
+#pragma unroll
+                for (int i = 0; i < 4; ++i) dot[i] += u.of[i] * v.of[i];
+                if (stage.is_last) continue;
+                const FourOf<Real> before = load_four(stage.vectors + (3 * atom + k) * F + place.column);
+                Real sum[4];
+#pragma unroll
+                for (int i = 0; i < 4; ++i) sum[i] = before.of[i] + gates[2].of[t][h][i] * u.of[i];
+                store_four(stage.new_vectors + (3 * atom + k) * F + place.column, sum);
+            }
         Real* own_scalars = scalars + row * S::kWidePitch + place.column;
         const FourOf<Real> before = load_four(own_scalars);
         Real after[4];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) after[i] = before.of[i] + (gates[0].of[t][h][i] + gates[1].of[t][h][i] * dot.of[t][h][i]);
+        for (int i = 0; i < 4; ++i) after[i] = before.of[i] + (gates[0].of[t][h][i] + gates[1].of[t][h][i] * dot[i]);
         store_four(own_scalars, after);
         if (!place.has(row)) return;
         store_four(stage.kept.gates + atom * (2 * F) + place.column, gates[1].of[t][h]);
-        if (stage.is_last) {
-            if (stage.readout.descriptors)
+        if (!stage.is_last) {
+            store_four(stage.kept.gates + atom * (2 * F) + F + place.column, gates[2].of[t][h]);
+            store_four(stage.new_scalars + atom * F + place.column, after);
+        } else if (stage.readout.descriptors) {
 #pragma unroll
-                for (int i = 0; i < 4; ++i) stage.readout.descriptors[atom * F + place.column + i] = static_cast<double>(after[i]);
-            return;
-        }
-        store_four(stage.kept.gates + atom * (2 * F) + F + place.column, gates[2].of[t][h]);
-        store_four(stage.new_scalars + atom * F + place.column, after);
-#pragma unroll
-        for (int k = 0; k < 3; ++k) {
-            const FourOf<Real> vector = load_four(stage.vectors + (3 * atom + k) * F + place.column);
-            const FourOf<Real> mixed = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column);  // this thread has written it
-            Real sum[4];
-#pragma unroll
-            for (int i = 0; i < 4; ++i) sum[i] = vector.of[i] + gates[2].of[t][h][i] * mixed.of[i];
-            store_four(stage.new_vectors + (3 * atom + k) * F + place.column, sum);
+            for (int i = 0; i < 4; ++i) stage.readout.descriptors[atom * F + place.column + i] = static_cast<double>(after[i]);
         }
     });
     __syncthreads();  // new scalars are there, hidden is done with
@@ -485,23 +491,25 @@ void launch_reverse(const AtomReverse<typename S::Real>& stage, cudaStream_t str
 }
 
 // Few atoms are spread over all of the GPU; many share what is read of the matrices. In double precision and at the largest width there are not the
-// registers for more rows.
-template <class Real, int Width>
-inline constexpr int kManyRowTiles = sizeof(Real) == 8 ? 1 : Width == 256 ? 2 : 4;
+// registers for more rows. action(shape)
+template <class Real, int Width, class Action>
+void with_shape(int64_t atom_count, const Action& action) {
+    if constexpr (sizeof(Real) == 8) {
+        action(Shape<Real, Width, 1>{});
+    } else {
+        if (atom_count <= few_atoms_for_updates()) return action(Shape<Real, Width, 1>{});
+        if (Width == 256 || atom_count <= some_atoms_for_updates()) return action(Shape<Real, Width, 2>{});
+        if constexpr (Width < 256) action(Shape<Real, Width, 4>{});
+    }
+}
 
 template <class Real, int Width>
 void update_atoms_of_width(const AtomStage<Real>& stage, cudaStream_t stream) {
-    if (stage.atom_count <= few_atoms_for_updates())
-        launch_update<Shape<Real, Width, 1>>(stage, stream);
-    else
-        launch_update<Shape<Real, Width, kManyRowTiles<Real, Width>>>(stage, stream);
+    with_shape<Real, Width>(stage.atom_count, [&](auto shape) { launch_update<decltype(shape)>(stage, stream); });
 }
 template <class Real, int Width>
 void reverse_atoms_of_width(const AtomReverse<Real>& stage, cudaStream_t stream) {
-    if (stage.atom_count <= few_atoms_for_updates())
-        launch_reverse<Shape<Real, Width, 1>>(stage, stream);
-    else
-        launch_reverse<Shape<Real, Width, kManyRowTiles<Real, Width>>>(stage, stream);
+    with_shape<Real, Width>(stage.atom_count, [&](auto shape) { launch_reverse<decltype(shape)>(stage, stream); });
 }
 
 }  // namespace

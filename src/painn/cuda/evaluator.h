@@ -16,7 +16,7 @@ std::string why_not_on_gpu(const Weights& weights);
 struct CudaOptions {
     int device_ordinal = 0;
     bool is_mixed = true;            // features and messages in float; geometry, energies and forces in double. Else all in double
-    bool is_fast = false;            // mixed: dense maps from one TF32 product instead of three
+    bool is_fast = false;            // mixed: filters from plain half-precision products
     double neighbor_skin = 0;        // angstrom; 0: neighbours are searched in every call
     int64_t memory_limit_bytes = 0;  // for atoms and edges, beside the model; 0: what is free
 };

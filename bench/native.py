@@ -14,7 +14,7 @@ import systems
 
 # atoms: molecules along an edge of the box
 SIDES = {24: 2, 192: 4, 648: 6, 1536: 8, 5184: 12, 12288: 16, 41472: 24, 98304: 32, 499125: 55}
-PRECISIONS = {"mixed": 1, "fp64": 2}
+PRECISIONS = {"mixed": 1, "fp64": 2, "fast": 4}
 
 
 class System(ctypes.Structure):

@@ -25,6 +25,18 @@ constexpr std::array<double, 96> kCovalentRadii = {
     1.94, 1.92, 1.92, 1.89, 1.90, 1.87, 1.87, 1.75, 1.70, 1.62, 1.51, 1.44, 1.41, 1.36, 1.36, 1.32,
     1.45, 1.46, 1.48, 1.40, 1.50, 1.50, 2.60, 2.21, 2.15, 2.06, 2.00, 1.96, 1.90, 1.87, 1.80, 1.69};
 
+// Conventional atomic weights; for elements without stable isotopes, the mass of the longest-lived.
+constexpr std::array<double, kMaxAtomicNumber> kMasses = {
+    1.008, 4.0026, 6.94, 9.01218, 10.81, 12.011, 14.007, 15.999, 18.9984, 20.1797, 22.9898, 24.305, 26.9815, 28.085,
+    30.9738, 32.06, 35.45, 39.948, 39.0983, 40.078, 44.9559, 47.867, 50.9415, 51.9961, 54.938, 55.845, 58.9332,
+    58.6934, 63.546, 65.38, 69.723, 72.63, 74.9216, 78.971, 79.904, 83.798, 85.4678, 87.62, 88.9058, 91.224, 92.9064,
+    95.95, 97.9072, 101.07, 102.906, 106.42, 107.868, 112.414, 114.818, 118.71, 121.76, 127.6, 126.904, 131.293,
+    132.905, 137.327, 138.905, 140.116, 140.908, 144.242, 144.913, 150.36, 151.964, 157.25, 158.925, 162.5, 164.93,
+    167.259, 168.934, 173.054, 174.967, 178.49, 180.948, 183.84, 186.207, 190.23, 192.217, 195.084, 196.967, 200.592,
+    204.38, 207.2, 208.98, 208.982, 209.987, 222.018, 223.02, 226.025, 227.028, 232.038, 231.036, 238.029, 237.048,
+    244.064, 243.061, 247.07, 247.07, 251.08, 252.083, 257.095, 258.098, 259.101, 262.11, 267.122, 268.126, 271.134,
+    270.133, 269.134, 278.156, 281.165, 281.166, 285.177, 286.182, 289.19, 289.194, 293.204, 293.208, 294.214};
+
 }  // namespace
 
 std::string_view element_symbol(int atomic_number) {
@@ -42,6 +54,11 @@ int atomic_number_of(std::string_view symbol) {
 double covalent_radius(int atomic_number) {
     if (atomic_number < 1 || atomic_number > static_cast<int>(kCovalentRadii.size())) return 0;
     return kCovalentRadii[static_cast<size_t>(atomic_number - 1)];
+}
+
+double atomic_mass(int atomic_number) {
+    element_symbol(atomic_number);  // or an error
+    return kMasses[static_cast<size_t>(atomic_number - 1)];
 }
 
 std::string symbols_text(const std::vector<int>& atomic_numbers) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The periodic table: symbols and covalent radii.
+// The periodic table: symbols, covalent radii and masses.
 #pragma once
 
 #include <string>
@@ -18,6 +18,9 @@ int atomic_number_of(std::string_view symbol);
 
 // Single-bond covalent radius in angstrom (Cordero et al., Dalton Trans. 2008, 2832), known for 1..96; 0 beyond.
 double covalent_radius(int atomic_number);
+
+// In u; throws for numbers outside 1..118.
+double atomic_mass(int atomic_number);
 
 // "H C N O" for {1, 6, 7, 8}.
 std::string symbols_text(const std::vector<int>& atomic_numbers);

@@ -18,6 +18,34 @@ inline void check(cudaError_t status, const char* doing) {
     fail(Status::device, doing, " failed on the GPU: ", cudaGetErrorString(status));
 }
 
+// The first statement of every kernel. Where the GPU can (compute capability 9.0), launch() lets a kernel begin while the one before it in the stream still runs;
+// here it waits until that one is done and its results are seen, and lets the next begin in turn. So the time of a launch is hidden, and a kernel may do what
+// depends on nothing before it calls this.
+__device__ __forceinline__ void await_predecessor() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+// What lets a kernel begin early: set only for code that has the instructions above.
+class EarlyStart {
+public:
+    template <class... Parameters>
+    EarlyStart(void (*kernel)(Parameters...), cudaLaunchConfig_t& config, const char* doing) {
+        cudaFuncAttributes attributes{};
+        check(cudaFuncGetAttributes(&attributes, kernel), doing);
+        if (attributes.ptxVersion < 90) return;
+        attribute_.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute_.val.programmaticStreamSerializationAllowed = 1;
+        config.attrs = &attribute_;
+        config.numAttrs = 1;
+    }
+
+private:
+    cudaLaunchAttribute attribute_{};
+};
+
 // kernel<<<blocks, threads, 0, stream>>>(arguments...), judged by its own status: cudaGetLastError would also find errors
 // that the caller left behind.
 template <class... Parameters, class... Arguments>
@@ -27,6 +55,7 @@ void launch(const char* doing, void (*kernel)(Parameters...), int64_t blocks, in
     config.gridDim = dim3(static_cast<unsigned>(blocks));
     config.blockDim = dim3(static_cast<unsigned>(threads));
     config.stream = stream;
+    const EarlyStart early(kernel, config, doing);
     check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), doing);
 }
 
@@ -60,6 +89,7 @@ void launch(const char* doing, void (*kernel)(Parameters...), const LaunchShape&
     config.blockDim = dim3(static_cast<unsigned>(shape.threads));
     config.dynamicSmemBytes = shape.shared_bytes;
     config.stream = stream;
+    const EarlyStart early(kernel, config, doing);
     check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), doing);
 }
 

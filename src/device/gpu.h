@@ -25,6 +25,10 @@ struct GpuInventory {
 // Asked once and remembered. Never throws: no driver and no GPU are ordinary states.
 const GpuInventory& gpu_inventory();
 
+// Whether a device of a session, "cpu" or "cuda:0", is a GPU; its CUDA ordinal if so.
+inline bool is_gpu(const std::string& device) { return device.starts_with("cuda:"); }
+int gpu_ordinal(const std::string& device);
+
 // What the CUDA runtime of this build reports; defined once in gpu_cuda.cu and once in gpu_none.cpp.
 GpuInventory query_gpus();
 

@@ -88,23 +88,23 @@ public:
         return json;
     }
 
-    // The fast backends have mixed and fp64; models that the CPU's lacks run on the reference, in fp64.
+    // The fast backends have mixed and fp64, the GPU's also `fast`; models that the CPU's lacks run on the reference, in fp64.
     Precision choose_precision(const std::string& device, Precision wanted) const override {
-        const bool is_fast = is_cuda(device) || (device == "cpu" && why_not_fast_.empty());
+        const bool is_fast = is_gpu(device) || (device == "cpu" && why_not_fast_.empty());
         if (wanted == Precision::automatic) return is_fast ? Precision::mixed : Precision::fp64;
-        if (wanted == Precision::fp64 || (wanted == Precision::mixed && is_fast)) return wanted;
+        if (wanted == Precision::fp64 || (wanted == Precision::mixed && is_fast) || (wanted == Precision::fast && is_gpu(device))) return wanted;
         if (wanted == Precision::mixed && device == "cpu") fail(Status::unsupported, "this model runs in fp64 only: ", why_not_fast_);
         fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device, "' for MACE; fp64 is",
-             is_fast ? ", and mixed" : "");
+             is_fast ? ", and mixed" : "", is_gpu(device) ? ", and fast" : "");
     }
     bool runs_on_cuda() const override { return weights_ && why_not_cuda_.empty(); }
 
     std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
         if (!weights_) fail(Status::unsupported, file_.path, ": ", summary_.why_not_runnable);
-        if (is_cuda(choice.device)) {
+        if (is_gpu(choice.device)) {
             if (choice.exact_radial) fail(Status::unsupported, "exact radial functions are not available on device '", choice.device, "'");
-            const Gpu& gpu = gpu_inventory().gpus.at(static_cast<size_t>(std::stoi(choice.device.substr(5))));
-            mace::cuda::CudaOptions options = {gpu.ordinal, choice.head, choice.precision == Precision::mixed, choice.neighbor_skin, choice.gpu_memory_limit_bytes};
+            mace::cuda::CudaOptions options = {gpu_ordinal(choice.device), choice.head, choice.precision != Precision::fp64, choice.neighbor_skin, choice.gpu_memory_limit_bytes};
+            options.is_fast = choice.precision == Precision::fast;
             if (options.neighbor_skin == 0) options.neighbor_skin = mace::cuda::kDefaultSkin;
             return mace::cuda::make_cuda_evaluator(weights_, options);
         }
@@ -114,8 +114,6 @@ public:
     }
 
 private:
-    static bool is_cuda(const std::string& device) { return device.starts_with("cuda:"); }
-
     ModuleFile file_;
     mace::Description description_;
     ModelSummary summary_;

@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "device/gpu.h"
 #include "painn/cpu/evaluator.h"
+#include "painn/cuda/evaluator.h"
 #include "painn/reference/evaluator.h"
 #include "painn/weights.h"
 
@@ -51,9 +53,14 @@ public:
         if (wanted == Precision::fp64 || (wanted == Precision::mixed && has_mixed)) return wanted;
         fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device, "' for PaiNN; fp64 is", has_mixed ? ", and mixed" : "");
     }
-    bool runs_on_cuda() const override { return false; }
+    bool runs_on_cuda() const override { return painn::cuda::why_not_on_gpu(*weights_).empty(); }
 
     std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
+        if (is_gpu(choice.device)) {
+            if (choice.exact_radial) fail(Status::unsupported, "exact radial functions are not available on device '", choice.device, "'");
+            const double skin = choice.neighbor_skin > 0 ? choice.neighbor_skin : painn::cuda::kDefaultSkin;
+            return painn::cuda::make_cuda_evaluator(weights_, {gpu_ordinal(choice.device), choice.precision == Precision::mixed, false, skin, choice.gpu_memory_limit_bytes});
+        }
         if (choice.device == "reference") return std::make_unique<painn::reference::ReferenceEvaluator>(weights_);
         return painn::cpu::make_cpu_evaluator(weights_, {choice.precision == Precision::mixed, choice.exact_radial});
     }

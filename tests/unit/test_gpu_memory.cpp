@@ -5,11 +5,11 @@
 #include <string>
 
 #include "core/error.h"
-#include "mace/cuda/buffer_list.h"
-#include "mace/cuda/memory_need.h"
+#include "cuda_engine/buffer_list.h"
+#include "cuda_engine/memory_need.h"
 
 using namespace mlff;
-using namespace mlff::mace::cuda;
+using namespace mlff::cuda;
 
 namespace {
 

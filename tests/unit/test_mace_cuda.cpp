@@ -20,8 +20,10 @@ using namespace mlff;
 
 TEST_CASE("models that the GPU lacks are refused by name, with and without a GPU") {
     const mace_test::Model model(golden_model("p06_att_residual_f32"));
-    CHECK(!mace::cuda::why_not_on_gpu(*model.weights).empty());
-    CHECK_THROWS_AS(mace::cuda::make_cuda_evaluator(model.weights, {}), Error);
+    auto weights = std::make_shared<mace::Weights>(*model.weights);
+    weights->radial.cutoff_in_basis = false;
+    CHECK(!mace::cuda::why_not_on_gpu(*weights).empty());
+    CHECK_THROWS_AS(mace::cuda::make_cuda_evaluator(weights, {}), Error);
 }
 
 TEST_CASE("goldens on the GPU in fp64 and mixed precision") {
@@ -49,7 +51,7 @@ TEST_CASE("goldens on the GPU in fp64 and mixed precision") {
 
 TEST_CASE("the GPU repeats itself bit for bit, from system to system, and agrees with the CPU") {
     if (!has_gpu()) return;
-    for (const char* name : {"p09_l2_ell3", "p04_density_agnesi_zbl", "p07_nonlinear_mh"}) {
+    for (const char* name : {"p09_l2_ell3", "p04_density_agnesi_zbl", "p07_nonlinear_mh", "p06_att_residual_f32"}) {
         CAPTURE(name);
         const mace_test::Model model(golden_model(name));
         const System large = random_crystal(*model.weights, 3, 150, 13.0), small = random_crystal(*model.weights, 4, 5, 6.0);
@@ -74,16 +76,64 @@ TEST_CASE("the GPU repeats itself bit for bit, from system to system, and agrees
     }
 }
 
+TEST_CASE("messages made in many small chunks of edges are those made at once") {
+    if (!has_gpu()) return;
+    for (const char* name : {"p09_l2_ell3", "p04_density_agnesi_zbl"}) {
+        CAPTURE(name);
+        const mace_test::Model model(golden_model(name));
+        const System system = random_crystal(*model.weights, 5, 300, 16.0);
+        mace::cuda::CudaOptions options;
+        options.is_single = true;
+        const Result expected = evaluate(*mace::cuda::make_cuda_evaluator(model.weights, options), *model.weights, system, 1);
+        const Result exact = evaluate(*mace::cpu::make_cpu_evaluator(model.weights, {}), *model.weights, system, 2);
+        for (const int64_t bytes : {200'000, 1'000'000}) {
+            CAPTURE(bytes);
+            options.message_scratch_bytes = bytes;
+            const auto chunked = mace::cuda::make_cuda_evaluator(model.weights, options);
+            for (int repeat = 0; repeat < 3; ++repeat) {
+                const Result found = evaluate(*chunked, *model.weights, system, 1);
+                CHECK(found.edge_count * 512 > 2 * bytes);  // 64 functions of an edge, their slopes, in halves of two: there are several chunks
+                check_close(found.forces, exact.forces, kMixed.forces);
+                check_close(found.forces, expected.forces, 2e-6);
+                check_close(found.atom_energies, expected.atom_energies, 2e-6);
+                check_close(found.atom_virials, expected.atom_virials, 1e-5);
+            }
+        }
+    }
+}
+
+TEST_CASE("precision fast on the GPU: plain half-precision products, with the error that the documentation states") {
+    if (!has_gpu()) return;
+    double worst = 0;
+    for_each_golden_model([&](const mace_test::Model& model, const nlohmann::json& golden) {
+        if (!mace::cuda::why_not_on_gpu(*model.weights).empty()) return;
+        mace::cuda::CudaOptions options;
+        options.is_single = options.is_fast = true;
+        for (const auto& record : golden["systems"]) {
+            CAPTURE(record["name"].dump());
+            options.head = head_of(*model.weights, record);
+            const Result found = evaluate(*mace::cuda::make_cuda_evaluator(model.weights, options), *model.weights, read_system(record), 2);
+            const std::vector<double> expected = flat(record["outputs"]["float64"]["forces"]);
+            const double error = largest_difference(found.forces, expected) / std::max(1.0, largest_size(expected));
+            CHECK(error <= 2e-3);
+            worst = std::max(worst, error);
+        }
+    });
+    MESSAGE("fast: largest error of a force " << worst << " of the largest force");
+    CHECK(worst > 0);
+}
+
 TEST_CASE("no atoms, one atom and a tiny cell on the GPU") {
     if (!has_gpu()) return;
     const mace_test::Model model(golden_model("p09_l2_ell3"));
     const auto gpu = mace::cuda::make_cuda_evaluator(model.weights, {});
     System system;
-    const mace_test::Model gated(golden_model("p07_nonlinear_mh"));
-    const auto gated_gpu = mace::cuda::make_cuda_evaluator(gated.weights, {});
+    const mace_test::Model gated(golden_model("p07_nonlinear_mh")), attention(golden_model("p06_att_residual_f32"));
+    const auto gated_gpu = mace::cuda::make_cuda_evaluator(gated.weights, {}), attention_gpu = mace::cuda::make_cuda_evaluator(attention.weights, {});
     for (int repeat = 0; repeat < 3; ++repeat) {  // plain launches, capture, replay
         CHECK(evaluate(*gpu, *model.weights, system, 1).energy == 0);
         CHECK(evaluate(*gated_gpu, *gated.weights, system, 1).energy == 0);
+        CHECK(evaluate(*attention_gpu, *attention.weights, system, 1).energy == 0);
     }
     system.numbers = {model.weights->atomic_numbers[0]};
     system.positions = {0.1, 0.2, 0.3};

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
-#include "mace/cuda/warp.h"
 #include "mace/reference/activation.h"
 #include "mace/reference/linear.h"
 
@@ -34,6 +34,7 @@ __device__ void scale_row(Real* row, int size, Real factor) {
 
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) divide_kernel(Real constant, Real by_density, const Real* densities, Real* divisors, Real* rows, int size) {
+    mlff::cuda::await_predecessor();
     const int64_t atom = blockIdx.x;
     const Real divisor = constant + by_density * densities[atom];
     scale_row(rows + atom * size, size, 1 / divisor);
@@ -44,6 +45,7 @@ __global__ void __launch_bounds__(kBlockThreads) divide_kernel(Real constant, Re
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) reverse_division_kernel(Real by_density, const Real* a, const Real* b, int dot_size, const Real* divisors,
                                                                          Real* densities_gradient, Real* rows, int size) {
+    mlff::cuda::await_predecessor();
     __shared__ Real partial[kWarps];
     constexpr int kSize = kVectorSize<Real>;
     const int64_t atom = blockIdx.x;
@@ -64,6 +66,7 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_division_kernel(Real by
 // Launch: a warp for each atom.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) copy_columns_kernel(int64_t atom_count, int count, const Real* from, int from_stride, double* to, int to_stride) {
+    mlff::cuda::await_predecessor();
     const int64_t atom = (blockIdx.x * int64_t{kBlockThreads} + threadIdx.x) / 32;
     if (atom >= atom_count) return;
     for (int k = static_cast<int>(threadIdx.x % 32); k < count; k += 32) to[atom * to_stride + k] = from[atom * from_stride + k];
@@ -74,6 +77,7 @@ __global__ void __launch_bounds__(kBlockThreads) copy_columns_kernel(int64_t ato
 // Launch: a block for each atom.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) gate_kernel(typename DeviceGate<Real>::View gate, const Real* in, Real* out) {
+    mlff::cuda::await_predecessor();
     in += int64_t{blockIdx.x} * gate.in_size;
     out += int64_t{blockIdx.x} * gate.out_size;
     for (int k = static_cast<int>(threadIdx.x); k < gate.out_size; k += kBlockThreads) out[k] = Real(0);
@@ -89,6 +93,7 @@ __global__ void __launch_bounds__(kBlockThreads) gate_kernel(typename DeviceGate
 
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) reverse_gate_kernel(typename DeviceGate<Real>::View gate, const Real* in, const Real* out_gradient, Real* in_gradient) {
+    mlff::cuda::await_predecessor();
     in += int64_t{blockIdx.x} * gate.in_size;
     in_gradient += int64_t{blockIdx.x} * gate.in_size;
     out_gradient += int64_t{blockIdx.x} * gate.out_size;
@@ -161,6 +166,7 @@ struct ReadoutRoom {
 
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) linear_readout_kernel(typename DeviceReadout<Real>::View readout, const Real* features, double* energies) {
+    mlff::cuda::await_predecessor();
     __shared__ double partial[kWarps];
     const Real* row = features + int64_t{blockIdx.x} * readout.row_size;
     double sum = 0;
@@ -170,6 +176,7 @@ __global__ void __launch_bounds__(kBlockThreads) linear_readout_kernel(typename 
 }
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) reverse_linear_readout_kernel(typename DeviceReadout<Real>::View readout, double scale, Real* features_gradient) {
+    mlff::cuda::await_predecessor();
     Real* row = features_gradient + int64_t{blockIdx.x} * readout.row_size;
     for (int d = static_cast<int>(threadIdx.x); d < readout.feature_count; d += kBlockThreads) row[readout.places[d]] += static_cast<Real>(scale * readout.first[d]);
 }
@@ -177,6 +184,7 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_linear_readout_kernel(t
 template <class Real, bool kReverse>
 __global__ void __launch_bounds__(kBlockThreads) readout_kernel(typename DeviceReadout<Real>::View readout, const Real* features, double* energies, double scale,
                                                                 Real* features_gradient) {
+    mlff::cuda::await_predecessor();
     extern __shared__ __align__(16) double numbers[];
     const ReadoutRoom room(readout, numbers);
     const int thread = static_cast<int>(threadIdx.x);

@@ -6,7 +6,7 @@
 
 #include "device/device_buffer.h"
 #include "mace/cpu/layer_plan.h"
-#include "mace/cuda/atom_rows.h"
+#include "mace/cuda/engine_names.h"
 #include "mace/weights.h"
 
 namespace mlff::mace::cuda {

@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kLanes * most_warps(Atoms, kReverse))
     const Tile tile = tiles.tiles[blockIdx.x];
     const int first = static_cast<int>(blockIdx.y) * Atoms;
     const int count = min(Atoms, tile.count - first);
-    if (count <= 0) return;  // the whole block
+    if (count <= 0) return mlff::cuda::await_predecessor();  // the whole block
     const int lane = static_cast<int>(threadIdx.x) % kLanes, warp = static_cast<int>(threadIdx.x) / kLanes, warps = static_cast<int>(blockDim.x) / kLanes;
     const int strip = static_cast<int>(blockIdx.z);
     const BlockAtoms<Real, Atoms> atoms = {tiles.atoms + tile.begin + first, count, view.stride, strip * kLanes + lane};
@@ -69,13 +69,13 @@ __global__ void __launch_bounds__(kLanes * most_warps(Atoms, kReverse))
     Real* const shared = shared_memory<Real>();
     const Rows shared_in(shared, lane);
     Real* const beyond_in = shared + view.in_row_count * Rows::kRowSize;
-    for (int row = warp; row < view.in_row_count; row += warps) shared_in.store(row, atoms.load(in, row));
-
     const typename DeviceContraction<Real>::OfElement element = view.elements[tile.element];
     const Real* coefficients = element.coefficients + int64_t{strip} * view.monomial_count * kLanes + lane;
     const MonomialStretch stretch = stretch_of(warp, warps, view.group_count);
     const MonomialPath path = view.paths[stretch.begin / kMonomialsAtOnce];
     constexpr int kAtOnce = Atoms == 1 ? kMonomialsAtOnce : kMonomialsAtOnce / 2;
+    mlff::cuda::await_predecessor();
+    for (int row = warp; row < view.in_row_count; row += warps) shared_in.store(row, atoms.load(in, row));
 
     if constexpr (kReverse) {
         const Rows shared_out_gradient(beyond_in, lane);

@@ -6,7 +6,7 @@
 
 #include "device/device_buffer.h"
 #include "mace/cpu/contraction.h"
-#include "mace/cuda/atom_rows.h"
+#include "mace/cuda/engine_names.h"
 #include "mace/cuda/monomials.h"
 
 namespace mlff::mace::cuda {

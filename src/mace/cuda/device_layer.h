@@ -10,6 +10,7 @@
 #include "mace/cpu/layer_plan.h"
 #include "mace/cuda/atoms.h"
 #include "mace/cuda/contraction.h"
+#include "mace/cuda/edge_network.h"
 #include "mace/cuda/fused_messages.h"
 #include "mace/cuda/linear.h"
 #include "mace/cuda/messages.h"
@@ -42,6 +43,7 @@ struct DeviceLayer {
             messages.emplace(plan, harmonic_count, stream);
         else if constexpr (kCanFuse<Real>)
             fused.emplace(plan, harmonic_count, options.most_shared, options.is_fast, stream);
+        if (interaction.edge_input == Interaction::EdgeInput::features) edge_network.emplace(plan, below, stream);
         if (interaction.message_skip) message_skip.emplace(*interaction.message_skip, plan.message_layout, plan.message_layout, stream);
         if (plan.skip) skip.emplace(*interaction.skip, below, plan.features_layout, stream);
         if (interaction.gated) {
@@ -58,11 +60,13 @@ struct DeviceLayer {
     std::optional<FusedMessages> fused;  // in single precision only
     std::optional<DeviceMoments<Real>> moments;
     std::optional<DeviceMessages<Real>> messages;  // where neither
+    std::optional<DeviceEdgeNetwork<Real>> edge_network;
     DeviceContraction<Real> contraction;
     std::map<int, DeviceLinear<Real>> moment_maps;  // by the sender's element
 
     // Copies what the plan has prepared for these elements.
-    void prepare(const std::vector<int>& elements, cudaStream_t stream) {
+    void prepare(const std::vector<int>& elements, ThreadTeam& team, cudaStream_t stream) {
+        if (edge_network) edge_network->prepare(elements, team, stream);
         if (fused) fused->prepare(stream);
         if (messages) messages->prepare(stream);
         if (moments) moments->prepare(stream);

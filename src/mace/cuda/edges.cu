@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "mace/cuda/edges.h"
 
+#include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
-#include "mace/cuda/warp.h"
 #include "mace/edge_harmonics.h"
 
 namespace mlff::mace::cuda {
@@ -81,6 +81,7 @@ struct StagedHarmonics {
 
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, Real* harmonics) {
+    mlff::cuda::await_predecessor();
     __shared__ Real room[kWarps][StagedHarmonics<Real>::kSize];
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
@@ -97,6 +98,7 @@ __global__ void __launch_bounds__(kBlockThreads) harmonics_kernel(EdgesView<Real
 // For higher degrees.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) any_harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, Real* harmonics) {
+    mlff::cuda::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
@@ -105,6 +107,7 @@ __global__ void __launch_bounds__(kBlockThreads) any_harmonics_kernel(EdgesView<
 
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) repulsion_kernel(EdgesView<Real> edges, RepulsionView repulsion, double* energies) {
+    mlff::cuda::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     double sum = 0;
@@ -129,6 +132,7 @@ __device__ __forceinline__ Vec3 reverse_edge(const EdgesView<Real>& edges, const
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) reverse_edges_kernel(EdgesView<Real> edges, EdgeGeometry geometry, EdgeGradientsView<Real> gradients,
                                                                       RepulsionView repulsion, double* vector_gradient) {
+    mlff::cuda::await_predecessor();
     __shared__ Real room[kWarps][StagedHarmonics<Real>::kSize];
     __shared__ double vector_room[kWarps][3 * 32];
     const WarpOfAtom at;
@@ -153,6 +157,7 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_edges_kernel(EdgesView<
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) reverse_any_edges_kernel(EdgesView<Real> edges, EdgeGeometry geometry, EdgeGradientsView<Real> gradients,
                                                                           RepulsionView repulsion, double* vector_gradient) {
+    mlff::cuda::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32) {
@@ -160,43 +165,6 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_any_edges_kernel(EdgesV
                                            gradients.harmonics + edge * edges.harmonic_count);
         for (int k = 0; k < 3; ++k) vector_gradient[3 * edge + k] = gradient[k];
     }
-}
-
-// An edge pulls its two ends in opposite directions; its virial goes to both in halves.
-template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) gather_kernel(EdgesView<Real> edges, EdgeGeometry geometry, const double* vector_gradient, double* forces, double* virials) {
-    const WarpOfAtom at;
-    if (at.atom >= edges.atom_count) return;
-    double force[3] = {}, virial[6] = {};  // xx xy xz yy yz zz
-    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32) {
-        const double* own = vector_gradient + 3 * edge;
-        const double* other = vector_gradient + 3 * geometry.reverse[edge];
-        const double* v = geometry.vector + 3 * edge;
-        double difference[3];  // the vector of the reverse edge is the opposite one
-        for (int k = 0; k < 3; ++k) {
-            difference[k] = own[k] - other[k];
-            force[k] += difference[k];
-        }
-        int next = 0;
-        for (int i = 0; i < 3; ++i)
-            for (int j = i; j < 3; ++j) virial[next++] -= 0.25 * (v[i] * difference[j] + v[j] * difference[i]);
-    }
-    for (int k = 0; k < 3; ++k) force[k] = sum_over_warp(force[k]);
-    for (int k = 0; k < 6; ++k) virial[k] = sum_over_warp(virial[k]);
-    if (at.lane != 0) return;
-    if (forces)
-        for (int k = 0; k < 3; ++k) forces[3 * at.atom + k] = force[k];
-    if (!virials) return;
-    const int kFull[9] = {0, 1, 2, 1, 3, 4, 2, 4, 5};
-    for (int k = 0; k < 9; ++k) virials[9 * at.atom + k] = virial[kFull[k]];
-}
-
-template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) short_edges_kernel(EdgesView<Real> edges, double lowest, int* is_shorter) {
-    const WarpOfAtom at;
-    if (at.atom >= edges.atom_count) return;
-    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
-        if (!(edges.distance[edge] > lowest)) *is_shorter = 1;  // all that write, write the same
 }
 
 }  // namespace
@@ -218,22 +186,11 @@ void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, c
     const auto kernel = geometry.max_degree <= edge_harmonics::kWrittenOut ? reverse_edges_kernel<Real> : reverse_any_edges_kernel<Real>;
     launch("reversing edges", kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, gradients, repulsion, vector_gradient);
 }
-template <class Real>
-void gather_forces(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const double* vector_gradient, double* forces, double* virials, cudaStream_t stream) {
-    if (edges.atom_count > 0)
-        launch("forces", gather_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, vector_gradient, forces, virials);
-}
-template <class Real>
-void find_short_edges(const EdgesView<Real>& edges, double lowest, int* is_shorter, cudaStream_t stream) {
-    if (edges.atom_count > 0) launch("checking distances", short_edges_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, lowest, is_shorter);
-}
 
 #define MLFF_INSTANTIATE(Real)                                                                                                                                    \
     template void compute_harmonics<Real>(const EdgesView<Real>&, const EdgeGeometry&, Real*, cudaStream_t);                                                     \
     template void compute_repulsion<Real>(const EdgesView<Real>&, const RepulsionView&, double*, cudaStream_t);                                                  \
-    template void reverse_edges<Real>(const EdgesView<Real>&, const EdgeGeometry&, const EdgeGradientsView<Real>&, const RepulsionView&, double*, cudaStream_t); \
-    template void gather_forces<Real>(const EdgesView<Real>&, const EdgeGeometry&, const double*, double*, double*, cudaStream_t);                               \
-    template void find_short_edges<Real>(const EdgesView<Real>&, double, int*, cudaStream_t);
+    template void reverse_edges<Real>(const EdgesView<Real>&, const EdgeGeometry&, const EdgeGradientsView<Real>&, const RepulsionView&, double*, cudaStream_t);
 MLFF_INSTANTIATE(float)
 MLFF_INSTANTIATE(double)
 #undef MLFF_INSTANTIATE

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is done for every edge: harmonics, pair repulsion, and from their gradients forces and virials.
+// What is done for every edge: harmonics, pair repulsion, and their gradients.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -40,13 +40,5 @@ void compute_repulsion(const EdgesView<Real>& edges, const RepulsionView& repuls
 template <class Real>
 void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const EdgeGradientsView<Real>& gradients, const RepulsionView& repulsion,
                    double* vector_gradient, cudaStream_t stream);
-
-// forces[atom][3] and virials[atom][9], nullptr where not wanted, from an atom's edges and their reverses.
-template <class Real>
-void gather_forces(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const double* vector_gradient, double* forces, double* virials, cudaStream_t stream);
-
-// *is_shorter becomes 1 if any edge is not longer than `lowest`.
-template <class Real>
-void find_short_edges(const EdgesView<Real>& edges, double lowest, int* is_shorter, cudaStream_t stream);
 
 }  // namespace mlff::mace::cuda

@@ -20,6 +20,7 @@ struct CudaOptions {
     double neighbor_skin = 0;    // angstrom; 0: neighbours are searched in every call
     int64_t memory_limit_bytes = 0;  // for atoms and edges, beside the model; 0: what is free
     bool is_fast = false;        // single: radial weights from plain half-precision products
+    int64_t message_scratch_bytes = 0;  // at most so much for edges whose messages are in the making; 0: what is sensible
 };
 
 // For sessions whose user chose none: a step without a search needs no word with the host. The edges are the same with any skin.

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "core/system_view.h"
+#include "cuda_engine/totals.h"
 #include "device/device_buffer.h"
 #include "mace/cpu/row_layout.h"
-#include "mace/cuda/totals.h"
+#include "mace/cuda/engine_names.h"
 #include "mace/weights.h"
 
 namespace mlff::mace::cuda {

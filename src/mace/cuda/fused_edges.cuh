@@ -3,8 +3,9 @@
 // Included by fused_messages.cu only.
 #pragma once
 
+#include "cuda_engine/warp.h"
+#include "device/cuda_check.h"
 #include "mace/cuda/fused_messages.h"
-#include "mace/cuda/warp.h"
 
 namespace mlff::mace::cuda {
 namespace {
@@ -79,6 +80,7 @@ __device__ AtomRange atoms_of_chunk(const View& view, const EdgesView<float>& ed
 // Launch: a warp for each tile of the chunk. Functions and shares of its edges, zero beyond the last edge.
 template <bool kWithSlopes>
 __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::View view, EdgesView<float> edges) {
+    mlff::cuda::await_predecessor();
     const int64_t tile = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
     const int64_t edge_count = min(view.end, edges.first[edges.atom_count]);
     const int64_t first_edge = view.begin + tile * kEdgesPerTile;
@@ -134,6 +136,7 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
 
 // Launch: a warp for each atom.
 __global__ void __launch_bounds__(kBlockThreads) sum_densities(FusedMessages::View view, EdgesView<float> edges, float* densities) {
+    mlff::cuda::await_predecessor();
     const int64_t atom = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
     if (atom >= edges.atom_count) return;
     const int lane = static_cast<int>(threadIdx.x % 32);
@@ -166,14 +169,16 @@ __device__ __forceinline__ int shared_weights_size(const FusedMessages::View& vi
     return view.path_count * kSteps * RadialProduct::kWeightPlanes * 32;
 }
 
+// Loads the weights, which depend on the model alone, and waits for the kernel before.
 __device__ Worker start_work(const FusedMessages::View& view, const EdgesView<float>& edges, int items_per_atom) {
     __shared__ AtomRange atoms;
     const int size = shared_weights_size(view);
     const int warps = static_cast<int>(blockDim.x / 32), warp = uniform(static_cast<int>(threadIdx.x / 32)), lane = static_cast<int>(threadIdx.x % 32);
     Worker worker;
     worker.slice = static_cast<int>(blockIdx.x) % view.slice_count;
-    if (threadIdx.x == 0) atoms = atoms_of_chunk(view, edges);
     for (int i = static_cast<int>(threadIdx.x); i < size; i += static_cast<int>(blockDim.x)) shared_memory()[i] = __ldg(view.weights + int64_t{worker.slice} * size + i);
+    mlff::cuda::await_predecessor();
+    if (threadIdx.x == 0) atoms = atoms_of_chunk(view, edges);
     __syncthreads();
     worker.channel = worker.slice * kChannelsPerSlice + lane / 4 * 4;
     worker.first_atom = static_cast<int32_t>(atoms.begin);

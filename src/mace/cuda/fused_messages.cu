@@ -72,7 +72,7 @@ bool FusedMessages::can_run(const Interaction& interaction, size_t most_shared) 
 }
 
 FusedMessages::FusedMessages(const cpu::LayerPlan<float>& plan, int harmonic_count, size_t most_shared, bool is_fast, cudaStream_t stream)
-    : plan_(plan), harmonic_count_(harmonic_count), most_shared_(most_shared), is_fast_(is_fast), tables_(plan) {
+    : plan_(plan), harmonic_count_(harmonic_count), most_shared_(most_shared), is_fast_(is_fast), tables_(plan.tables) {
     int device = 0;
     check(cudaGetDevice(&device), "asking for the device");
     check(cudaDeviceGetAttribute(&multiprocessor_count_, cudaDevAttrMultiProcessorCount, device), "asking for the device");

@@ -16,10 +16,10 @@
 #include "device/cuda_check.h"
 #include "device/device_buffer.h"
 #include "mace/cpu/layer_plan.h"
-#include "mace/cuda/atom_rows.h"
 #include "mace/cuda/device_tables.h"
+#include "mace/cuda/engine_names.h"
 #include "mace/cuda/messages.h"
-#include "mace/cuda/radial_product.h"
+#include "cuda_engine/radial_product.h"
 
 namespace mlff::mace::cuda {
 

@@ -175,6 +175,7 @@ __global__ void __launch_bounds__(32 * most_warps(Most), 1) reverse_kernel(Fused
 // Launch: a thread for each edge of the chunk and each of its gradients, which are added up from their parts in a fixed order.
 __global__ void __launch_bounds__(kBlockThreads) finish_kernel(FusedMessages::View view, EdgesView<float> edges, const float* densities_gradient,
                                                                EdgeGradientsView<float> gradients, bool accumulate) {
+    mlff::cuda::await_predecessor();
     const int64_t i = int64_t{blockIdx.x} * kBlockThreads + threadIdx.x;
     const int slots = view.slice_count * view.group_count, columns = edges.harmonic_count + 1;
     const int64_t edge = view.begin + i / columns;
@@ -200,6 +201,7 @@ __global__ void __launch_bounds__(kBlockThreads) finish_kernel(FusedMessages::Vi
 // Launch: a block for each atom. Adds what edges of the chunk that the atom sends have for it: their numbers are gathered first, in order.
 __global__ void __launch_bounds__(kBlockThreads) gather_kernel(FusedMessages::View view, EdgesView<float> edges, const int64_t* reverse_edge,
                                                                float* senders_gradient) {
+    mlff::cuda::await_predecessor();
     __shared__ int32_t found[kBlockThreads];
     __shared__ int found_by_warp[kWarps];
     const int64_t atom = blockIdx.x;

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "cuda_engine/tensor_product.h"
 #include "device/cuda_check.h"
-#include "mace/cuda/tensor_product.h"
 
 namespace mlff::mace::cuda {
 namespace {
@@ -100,21 +100,6 @@ __device__ __forceinline__ FourNumbers<Real> four_of(const ProductSum<Real>& sum
     return {{sum[2 * pair][2 * half], sum[2 * pair][2 * half + 1], sum[2 * pair + 1][2 * half], sum[2 * pair + 1][2 * half + 1]}};
 }
 
-// Volatile: the compiler would move loads to where the numbers are first used, one after the other.
-__device__ __forceinline__ uint4 load_bytes(const void* from) {
-    uint4 bytes;
-    asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(bytes.x), "=r"(bytes.y), "=r"(bytes.z), "=r"(bytes.w) : "l"(from));
-    return bytes;
-}
-__device__ __forceinline__ Pack<float> load_pack(const float* from) {
-    const uint4 bytes = load_bytes(from);
-    return {{__uint_as_float(bytes.x), __uint_as_float(bytes.y), __uint_as_float(bytes.z), __uint_as_float(bytes.w)}};
-}
-__device__ __forceinline__ Pack<double> load_pack(const double* from) {
-    Pack<double> pack;
-    asm volatile("ld.global.v2.f64 {%0,%1}, [%2];" : "=d"(pack.of[0]), "=d"(pack.of[1]) : "l"(from));
-    return pack;
-}
 __device__ __forceinline__ LinearStep load_step(const LinearStep* from) {
     const uint4 bytes = load_bytes(from);
     return {static_cast<int32_t>(bytes.x), static_cast<int32_t>(bytes.y), static_cast<int32_t>(bytes.z)};
@@ -139,6 +124,7 @@ struct TiledShape {
 };
 template <class Real, class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tiled_kernel(const __grid_constant__ LinearJob<Real> job) {
+    mlff::cuda::await_predecessor();
     using Product = TensorProduct<Real>;
     constexpr int kPacksPerRow = kStepBytes / 16, kRowsAtOnce = Shape::kThreads / kPacksPerRow, kCopies = Shape::kRows / kRowsAtOnce;
     static_assert(Shape::kRows % kRowsAtOnce == 0);
@@ -241,7 +227,7 @@ __global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __g
     constexpr int kWarps = NarrowShape::kWarps, kAhead = NarrowShape::kAhead, kPitch = kProductColumns + 4;
     __shared__ __align__(16) Real partial[kWarps][kProductRows][kPitch];
     const Area<Real> area(job, kProductRows, kProductColumns);
-    if (area.first_row >= area.row_count) return;
+    if (area.first_row >= area.row_count) return mlff::cuda::await_predecessor();
     const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
     const int g = lane / 4, q = lane % 4;
     const int begin = area.target.step_count * warp / kWarps, end = area.target.step_count * (warp + 1) / kWarps;
@@ -259,7 +245,8 @@ __global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __g
 #pragma unroll
             for (int i = 0; i < kColumnTiles; ++i) packed_columns[s][i] = load_pack(matrix + clamped_step(first + s, end) * matrix_step + i * (8 * kStep<Real>));
     };
-    if (begin < end) load_matrix(begin);  // before the rows, whose places have to be loaded first
+    if (begin < end) load_matrix(begin);  // depends on the model alone
+    mlff::cuda::await_predecessor();
     const SourceRow<Real> top(job, area, g), bottom(job, area, 8 + g);
     // What this thread writes at the end.
     constexpr int kPerThread = kProductRows * kProductColumns / NarrowShape::kThreads;

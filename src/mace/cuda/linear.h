@@ -8,7 +8,7 @@
 
 #include "device/device_buffer.h"
 #include "mace/cpu/row_layout.h"
-#include "mace/cuda/atom_rows.h"
+#include "mace/cuda/engine_names.h"
 #include "mace/weights.h"
 
 namespace mlff::mace::cuda {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
-#include "mace/cuda/warp.h"
 
 namespace mlff::mace::cuda {
 namespace {
@@ -45,8 +45,21 @@ __device__ Chunk<Real> lay_out_forward_chunk(const typename DeviceMessages<Real>
     return chunk;
 }
 
-// Points, other ends and shares of `count` edges from `begin` on. All threads; waits for them before and after.
+// `Most`: components that senders have at most. Kernels for fewer need fewer registers, and more of them run at once; weights of each edge are
+// known to the one for all.
+template <int Most>
+inline constexpr bool kHasEdgeWeights = Most == 5;
+
+// Weights that do not change with the distance: what else they depend on is not the messages' concern.
 template <class Real>
+__device__ SplinePoint<Real> point_of_edge(const EdgeWeights<Real>& weights, int64_t edge) {
+    SplinePoint<Real> point;
+    point.center = point.differences = weights.weights + edge * weights.column_count;
+    return point;
+}
+
+// Points, other ends and shares of `count` edges from `begin` on. All threads; waits for them before and after.
+template <int Most, class Real>
 __device__ void stage_chunk(const typename DeviceMessages<Real>::View& view, const EdgesView<Real>& edges, int64_t atom, int64_t begin, int count, bool is_sender,
                             const Chunk<Real>& chunk) {
     __syncthreads();
@@ -56,7 +69,8 @@ __device__ void stage_chunk(const typename DeviceMessages<Real>::View& view, con
         const int element = edges.elements[other];
         const int table = is_sender ? element * view.receiver_stride + own * view.sender_stride : own * view.receiver_stride + element * view.sender_stride;
         chunk.others[e] = other;
-        chunk.points[e] = view.tables[table].at(edges.distance[begin + e]);
+        chunk.points[e] = kHasEdgeWeights<Most> && view.edge_weights.weights ? point_of_edge(view.edge_weights, is_sender ? view.edge_weights.reverse[begin + e] : begin + e)
+                                                                              : view.tables[table].at(edges.distance[begin + e]);
     }
     const auto* terms = is_sender ? view.reversed_share_terms : view.share_terms;
     for (int i = static_cast<int>(threadIdx.x); i < count * view.share_count; i += kBlockThreads) {
@@ -91,7 +105,6 @@ __device__ void sum_path(const typename DeviceMessages<Real>::View& view, const 
     }
 }
 
-// `Most`: components that senders have at most. Kernels for fewer need fewer registers, and more of them run at once.
 template <int Most, class Real>
 __device__ void sum_any_path(const typename DeviceMessages<Real>::View& view, const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
                              const RowsView<const Real>& senders, bool is_first, Real* sums) {
@@ -113,6 +126,7 @@ __device__ void sum_any_path(const typename DeviceMessages<Real>::View& view, co
 template <int Most, class Real>
 __global__ void __launch_bounds__(kBlockThreads) sum_messages(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, RowsView<const Real> senders, Real* sums,
                                                               Real* densities) {
+    mlff::cuda::await_predecessor();
     const Chunk<Real> chunk = lay_out_forward_chunk<Real>(view);
     const int64_t atom = blockIdx.x;
     const int64_t first = edges.first[atom], end = edges.first[atom + 1];
@@ -122,7 +136,7 @@ __global__ void __launch_bounds__(kBlockThreads) sum_messages(typename DeviceMes
     Real density = 0;
     for (int64_t begin = first; begin < end; begin += view.edges_per_chunk) {
         const int count = static_cast<int>(min(static_cast<int64_t>(view.edges_per_chunk), end - begin));
-        stage_chunk(view, edges, atom, begin, count, false, chunk);
+        stage_chunk<Most>(view, edges, atom, begin, count, false, chunk);
         for (int p = 0; p < view.path_count; ++p) sum_any_path<Most, Real>(view, view.paths[p], chunk, count, senders, begin == first, own);
         if (view.density_column >= 0 && threadIdx.x == 0)
             for (int e = 0; e < count; ++e) density += cpu::value_at(chunk.points[e], view.density_column);
@@ -172,7 +186,7 @@ __device__ void write_sums(const Real (&numbers)[Count], Real* to) {
 }
 
 // One path of the edges of one warp. `features`, `features_gradient` (of this warp, or nullptr): [row][stride].
-template <int Components, int Out, class Real>
+template <int Most, int Components, int Out, class Real>
 __device__ void reverse_path(const typename DeviceMessages<Real>::View& view, const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
                              const Real* features, const Real* sums_gradient, int first_component, int first_out, Real* features_gradient) {
     const int lane = static_cast<int>(threadIdx.x % 32);
@@ -212,6 +226,8 @@ __device__ void reverse_path(const typename DeviceMessages<Real>::View& view, co
                 for (int c = 0; c < Out; ++c) share_sums[a * Out + c] += weighed * by_sums[c];
             }
             slope[0] += radial_slope * by_radial;
+            if constexpr (kHasEdgeWeights<Most>)  // of this edge and path, no other lane has any part in it
+                if (view.edge_weights.weights) view.edge_weights.gradient[point.center - view.edge_weights.weights + path.column + k] += by_radial;
         }
         __syncwarp();
         write_sums<0>(share_sums, chunk.shares_gradient + share);  // of all components, which lie next to each other, or of one
@@ -226,7 +242,7 @@ __device__ void reverse_any_path(const typename DeviceMessages<Real>::View& view
     switch (100 * path.in_components + path.out_components) {
 #define MLFF_CASE(A, C) \
     case 100 * A + C:   \
-        if constexpr (A <= Most) return reverse_path<A, C, Real>(view, path, chunk, count, features, sums_gradient, 0, 0, features_gradient); \
+        if constexpr (A <= Most) return reverse_path<Most, A, C, Real>(view, path, chunk, count, features, sums_gradient, 0, 0, features_gradient); \
         else break;
         MLFF_CASE(1, 1) MLFF_CASE(1, 3) MLFF_CASE(1, 5) MLFF_CASE(1, 7) MLFF_CASE(3, 1) MLFF_CASE(3, 3) MLFF_CASE(3, 5) MLFF_CASE(3, 7)
         MLFF_CASE(5, 1) MLFF_CASE(5, 3) MLFF_CASE(5, 5) MLFF_CASE(5, 7)
@@ -234,7 +250,7 @@ __device__ void reverse_any_path(const typename DeviceMessages<Real>::View& view
         default: break;
     }
     for (int a = 0; a < path.in_components; ++a)
-        for (int c = 0; c < path.out_components; ++c) reverse_path<1, 1, Real>(view, path, chunk, count, features, sums_gradient, a, c, features_gradient);
+        for (int c = 0; c < path.out_components; ++c) reverse_path<Most, 1, 1, Real>(view, path, chunk, count, features, sums_gradient, a, c, features_gradient);
 }
 
 // Launch: a block for each atom, whose warps take turns with its edges.
@@ -242,6 +258,7 @@ template <int Most, class Real>
 __global__ void __launch_bounds__(kBlockThreads) reverse_messages(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, RowsView<const Real> senders,
                                                                   const Real* sums_gradient, const Real* densities_gradient, EdgeGradientsView<Real> gradients,
                                                                   bool accumulate, Real* senders_gradient) {
+    mlff::cuda::await_predecessor();
     const Chunk<Real> chunk = lay_out_chunk<Real>(view);
     const int64_t atom = blockIdx.x;
     const int64_t end = edges.first[atom + 1];
@@ -249,7 +266,7 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_messages(typename Devic
     const Real* features = senders.of(atom);
     for (int64_t begin = edges.first[atom]; begin < end; begin += view.edges_per_chunk) {
         const int count = static_cast<int>(min(static_cast<int64_t>(view.edges_per_chunk), end - begin));
-        stage_chunk(view, edges, atom, begin, count, true, chunk);
+        stage_chunk<Most>(view, edges, atom, begin, count, true, chunk);
         for (int e = thread; e < count; e += kBlockThreads) chunk.slopes[e] = 0;
         __syncthreads();
         for (int p = 0; p < view.path_count; ++p) {
@@ -291,7 +308,7 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_messages(typename Devic
 
 template <class Real>
 DeviceMessages<Real>::DeviceMessages(const cpu::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream)
-    : plan_(plan), tables_(plan) {
+    : plan_(plan), tables_(plan.tables) {
     std::vector<Path> paths;
     std::vector<std::vector<Term>> share_terms, reversed_share_terms, harmonic_terms(static_cast<size_t>(harmonic_count)), reversed_harmonic_terms(harmonic_terms);
     for (const cpu::PathPlan<Real>& path : plan.paths) {
@@ -316,7 +333,7 @@ DeviceMessages<Real>::DeviceMessages(const cpu::LayerPlan<Real>& plan, int harmo
 }
 
 template <class Real>
-typename DeviceMessages<Real>::View DeviceMessages<Real>::view(bool is_reverse) const {
+typename DeviceMessages<Real>::View DeviceMessages<Real>::view(const EdgeWeights<Real>& weights, bool is_reverse) const {
     View view;
     view.paths = paths_.data();
     view.path_count = static_cast<int>(paths_.size());
@@ -329,6 +346,7 @@ typename DeviceMessages<Real>::View DeviceMessages<Real>::view(bool is_reverse) 
     view.harmonic_terms = harmonic_terms_.data();
     view.reversed_harmonic_terms = reversed_harmonic_terms_.data();
     view.tables = tables_.views();
+    view.edge_weights = weights;
     view.receiver_stride = static_cast<int>(plan_.receiver_stride);
     view.sender_stride = static_cast<int>(plan_.sender_stride);
     view.density_column = plan_.columns.density;
@@ -350,24 +368,24 @@ size_t DeviceMessages<Real>::shared_bytes(const View& view, bool is_reverse) con
 }
 
 template <class Real>
-void DeviceMessages<Real>::compute(const EdgesView<Real>& edges, RowsView<const Real> senders, Real* sums, Real* densities, cudaStream_t stream) const {
+void DeviceMessages<Real>::compute(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights, RowsView<const Real> senders, Real* sums, Real* densities, cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
-    const View shape = view(false);
+    const View shape = view(weights, false);
     auto kernel = sum_messages<5, Real>;
     if constexpr (sizeof(Real) == 8)  // in single precision this is for models that fused messages lack
-        if (plan_.most_components <= 3) kernel = sum_messages<3, Real>;
+        if (plan_.most_components <= 3 && !weights.weights) kernel = sum_messages<3, Real>;
     launch("summing messages", kernel, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, false)}, stream, shape,
            edges, senders, sums, densities);
 }
 
 template <class Real>
-void DeviceMessages<Real>::reverse(const EdgesView<Real>& edges, RowsView<const Real> senders, const Real* sums_gradient, const Real* densities_gradient,
-                                   const EdgeGradientsView<Real>& gradients, bool accumulate, Real* senders_gradient, cudaStream_t stream) const {
+void DeviceMessages<Real>::reverse(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights, RowsView<const Real> senders, const Real* sums_gradient,
+                                   const Real* densities_gradient, const EdgeGradientsView<Real>& gradients, bool accumulate, Real* senders_gradient, cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
-    const View shape = view(true);
+    const View shape = view(weights, true);
     auto kernel = reverse_messages<5, Real>;
     if constexpr (sizeof(Real) == 8)  // in single precision this is for models that fused messages lack
-        if (plan_.most_components <= 3) kernel = reverse_messages<3, Real>;
+        if (plan_.most_components <= 3 && !weights.weights) kernel = reverse_messages<3, Real>;
     launch("reversing messages", kernel, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, true)}, stream,
            shape, edges, senders, sums_gradient, densities_gradient, gradients, accumulate, senders_gradient);
 }

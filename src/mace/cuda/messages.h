@@ -7,8 +7,8 @@
 
 #include "device/device_buffer.h"
 #include "mace/cpu/layer_plan.h"
-#include "mace/cuda/atom_rows.h"
 #include "mace/cuda/device_tables.h"
+#include "mace/cuda/engine_names.h"
 
 namespace mlff::mace::cuda {
 
@@ -31,6 +31,15 @@ struct EdgeGradientsView {
     double* distance = nullptr;  // [edge]
 };
 
+// Radial weights of each edge in memory, where they are not functions of the distance alone.
+template <class Real>
+struct EdgeWeights {
+    const Real* weights = nullptr;     // [edge][column_count]; nullptr: tables have them
+    Real* gradient = nullptr;          // the same
+    const int64_t* reverse = nullptr;  // [edge]
+    int column_count = 0;
+};
+
 template <class Real>
 class DeviceMessages {
 public:
@@ -39,10 +48,11 @@ public:
     void prepare(cudaStream_t stream) { tables_.prepare(stream); }  // after the host's plan was prepared
 
     // sums = sums of messages, densities = sums of densities (where the layer has them), for each atom
-    void compute(const EdgesView<Real>& edges, RowsView<const Real> senders, Real* sums, Real* densities, cudaStream_t stream) const;
+    void compute(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights, RowsView<const Real> senders, Real* sums, Real* densities, cudaStream_t stream) const;
     // Writes or, if `accumulate`, adds to the gradients of the edges as functions of the atom's own vectors; adds to senders_gradient
-    // (nullptr: not wanted).
-    void reverse(const EdgesView<Real>& edges, RowsView<const Real> senders, const Real* sums_gradient, const Real* densities_gradient,
+    // (nullptr: not wanted)
+    // and, where each edge has its own, to the gradient of the radial weights.
+    void reverse(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights, RowsView<const Real> senders, const Real* sums_gradient, const Real* densities_gradient,
                  const EdgeGradientsView<Real>& gradients, bool accumulate, Real* senders_gradient, cudaStream_t stream) const;
 
     struct Path {
@@ -63,13 +73,14 @@ public:
         const Term* harmonic_terms = nullptr;           // for edges as they are
         const Term* reversed_harmonic_terms = nullptr;  // for edges seen from the other end
         const cpu::RadialTableView<Real>* tables = nullptr;
+        EdgeWeights<Real> edge_weights;
         int receiver_stride = 0, sender_stride = 0;
         int density_column = -1;
         int sums_size = 0, sender_size = 0;
     };
 
 private:
-    View view(bool is_reverse) const;
+    View view(const EdgeWeights<Real>& weights, bool is_reverse) const;
     size_t shared_bytes(const View& view, bool is_reverse) const;
 
     const cpu::LayerPlan<Real>& plan_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "mace/cuda/moments.h"
 
+#include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
-#include "mace/cuda/warp.h"
 
 namespace mlff::mace::cuda {
 namespace {
@@ -224,6 +224,7 @@ __device__ __forceinline__ void sum_tile(const typename DeviceMoments<Real>::Vie
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads, kForwardBlocks<Real>) sum_moments(typename DeviceMoments<Real>::View view, EdgesView<Real> edges, typename DeviceMoments<Real>::Senders senders,
                                                              Real* moments, Real* densities) {
+    mlff::cuda::await_predecessor();
     __shared__ Real partial_density[kWarps];
     const Chunk<Real> chunk = lay_out_chunk<Real, false>(view);
     const BlockTask<Real> task(view, edges, senders);
@@ -353,6 +354,7 @@ template <class Real>
 __global__ void __launch_bounds__(kBlockThreads, kReverseBlocks) reverse_moments(typename DeviceMoments<Real>::View view, EdgesView<Real> edges,
                                                                  typename DeviceMoments<Real>::Senders senders, const Real* moments_gradient,
                                                                  const Real* densities_gradient, EdgeGradientsView<Real> gradients, bool accumulate) {
+    mlff::cuda::await_predecessor();
     const Chunk<Real> chunk = lay_out_chunk<Real, true>(view);
     const BlockTask<Real> task(view, edges, senders);
     const Real density_gradient = view.density_column >= 0 ? densities_gradient[task.atom] : Real(0);
@@ -374,7 +376,7 @@ __global__ void __launch_bounds__(kBlockThreads, kReverseBlocks) reverse_moments
 }  // namespace
 
 template <class Real>
-DeviceMoments<Real>::DeviceMoments(const cpu::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream) : plan_(plan), tables_(plan) {
+DeviceMoments<Real>::DeviceMoments(const cpu::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream) : plan_(plan), tables_(plan.tables) {
     // Senders have one component, so that the shares of the paths are the rows of the moments.
     std::vector<std::vector<Term>> by_share, by_harmonic(static_cast<size_t>(harmonic_count));
     for (const cpu::PathPlan<Real>& path : plan.paths) {

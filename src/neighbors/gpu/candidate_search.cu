@@ -54,6 +54,7 @@ __device__ bool is_candidate(const SearchView& view, int64_t receiver, const flo
 template <int kTeamThreads, bool kFill>
 __global__ void __launch_bounds__(kBlockThreads)
     search_around(SearchView view, int32_t* count, const int64_t* first, Candidate* found) {
+    mlff::cuda::await_predecessor();
     const Team<kTeamThreads> team;
     const int64_t receiver = team.atom();
     if (receiver >= view.atom_count) return;
@@ -106,6 +107,7 @@ __device__ CandidateOrder order_of(const SearchView& view, const Candidate& cand
 // Launch: one team for each sorted atom; each thread looks for the other end of one candidate at a time.
 __global__ void __launch_bounds__(kBlockThreads)
     find_reverse(SearchView view, const int64_t* first, const Candidate* candidates, int32_t* reverse) {
+    mlff::cuda::await_predecessor();
     const Team<kThreadsForReverse> team;
     const int64_t receiver = team.atom();
     if (receiver >= view.atom_count) return;

@@ -63,6 +63,7 @@ __device__ void write_edge(const Selection<Real>& selection, int64_t edge, const
 // from first[atom] on. Where a search is needed there are no edges: whoever is next in the stream has nothing to do in vain.
 template <bool kFill, class Real>
 __global__ void __launch_bounds__(kBlockThreads) select_around(Selection<Real> selection) {
+    mlff::cuda::await_predecessor();
     const bool exact = is_exact(selection);
     if (kFill && thread_index() == 0) *selection.report = {selection.first[selection.atom_count], exact ? 0 : 1};
     const SelectionTeam team;
@@ -104,6 +105,7 @@ __global__ void __launch_bounds__(kBlockThreads) select_around(Selection<Real> s
 // read.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) write_reverse(Selection<Real> selection) {
+    mlff::cuda::await_predecessor();
     const SelectionTeam team;
     const int64_t receiver = team.atom();
     if (receiver >= selection.atom_count || !is_exact(selection)) return;

@@ -50,6 +50,7 @@ struct Chunks {
 };
 
 __global__ void __launch_bounds__(kThreads) add_up_chunks(Chunks chunks, int64_t* totals) {
+    mlff::cuda::await_predecessor();
     int64_t sum = 0;
     for (int64_t i = chunks.begin() + threadIdx.x; i < chunks.end(); i += kThreads) sum += chunks.counts[i];
     const BlockScan scan = scan_block(sum);
@@ -58,6 +59,7 @@ __global__ void __launch_bounds__(kThreads) add_up_chunks(Chunks chunks, int64_t
 
 template <class Sum>
 __global__ void __launch_bounds__(kThreads) scan_chunks(Chunks chunks, const int64_t* totals, Sum* sums) {
+    mlff::cuda::await_predecessor();
     int64_t lower_chunks = 0;
     for (unsigned chunk = threadIdx.x; chunk < blockIdx.x; chunk += kThreads) lower_chunks += totals[chunk];
     int64_t so_far = scan_block(lower_chunks).total;

@@ -19,6 +19,7 @@ constexpr int64_t kFewItems = 8 * kReductionThreads;  // for which a second laun
 // Sum: default constructed is nothing, merge(other) adds. Source: add(i, sum) adds item i.
 template <class Sum, class Source>
 __global__ void __launch_bounds__(kReductionThreads) reduce_block(Source source, int64_t count, Sum* sums) {
+    mlff::cuda::await_predecessor();
     __shared__ alignas(Sum) unsigned char storage[kReductionThreads * sizeof(Sum)];
     Sum* part = reinterpret_cast<Sum*>(storage);
     Sum sum;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "neighbors/gpu/sorted_sites.h"
 
+#include "device/cuda_check.h"
 #include "neighbors/gpu/team.cuh"
 
 namespace mlff::cuda {
@@ -13,6 +14,7 @@ struct SurveySource {
 };
 
 __global__ void count_bins(CellGrid grid, const double* positions, int64_t atom_count, int32_t* bin, int32_t* count) {
+    mlff::cuda::await_predecessor();
     const int64_t atom = thread_index();
     if (atom >= atom_count) return;
     bin[atom] = grid.bin_of(positions + 3 * atom);
@@ -22,6 +24,7 @@ __global__ void count_bins(CellGrid grid, const double* positions, int64_t atom_
 // Counts `left` down to zero. The order within a bin is left to chance here.
 __global__ void collect_atoms(const int32_t* bin, const int32_t* first_in_bin, int64_t atom_count, int32_t* left,
                               int32_t* atom_of_slot) {
+    mlff::cuda::await_predecessor();
     const int64_t atom = thread_index();
     if (atom >= atom_count) return;
     const int32_t in = bin[atom];
@@ -38,6 +41,7 @@ struct PlacedAtoms {
 // square, as the search of pairs does.
 __global__ void place_atoms(CellGrid grid, const double* positions, int64_t atom_count, const int32_t* unsorted_bin,
                             const int32_t* first_in_bin, const int32_t* atom_of_slot, PlacedAtoms placed) {
+    mlff::cuda::await_predecessor();
     const int64_t slot = thread_index();
     if (slot >= atom_count) return;
     const int32_t atom = atom_of_slot[slot];

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+#include "cuda_engine/atom_set.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace mlff::cuda {
+namespace {
+
+constexpr const char* kPurpose = "the atoms";
+
+template <class T>
+void upload(DeviceBuffer<T>& buffer, const std::vector<T>& numbers, cudaStream_t stream) {
+    buffer.upload(numbers.data(), static_cast<int64_t>(numbers.size()), kPurpose, stream);
+}
+
+int32_t element_of(std::span<const int> atomic_numbers, int32_t number) {
+    const auto found = std::find(atomic_numbers.begin(), atomic_numbers.end(), number);
+    if (found == atomic_numbers.end()) fail(Status::internal, "an atom of an element that was not checked: ", number);
+    return static_cast<int32_t>(found - atomic_numbers.begin());
+}
+
+}  // namespace
+
+bool AtomSet::holds(std::span<const SystemView> systems) const {
+    if (!is_set_ || systems.size() != atom_counts_.size()) return false;
+    const int32_t* own = numbers_.data();
+    for (size_t s = 0; s < systems.size(); ++s) {
+        if (systems[s].atom_count != atom_counts_[s] || !std::equal(own, own + atom_counts_[s], systems[s].atomic_numbers)) return false;
+        own += atom_counts_[s];
+    }
+    return true;
+}
+
+void AtomSet::list_buffers(BufferList& list, int64_t atom_count, int64_t system_count, int element_count) {
+    list.add(elements_, atom_count, kPurpose);
+    list.add(order_, atom_count, kPurpose);
+    list.add(tiles_, atom_count / kAtomsPerTile + element_count, kPurpose);  // an element's last tile may be short
+    list.add(chunks_, atom_count / kAtomsPerChunk + system_count, kPurpose);
+    list.add(first_chunk_, system_count + 1, kPurpose);
+}
+
+void AtomSet::set(std::span<const SystemView> systems, std::span<const int> atomic_numbers, cudaStream_t stream) {
+    is_set_ = false;
+    numbers_.clear();
+    atom_counts_.clear();
+    for (const SystemView& system : systems) {
+        numbers_.insert(numbers_.end(), system.atomic_numbers, system.atomic_numbers + system.atom_count);
+        atom_counts_.push_back(system.atom_count);
+    }
+    std::vector<int32_t> elements;
+    elements.reserve(numbers_.size());
+    for (int32_t number : numbers_) elements.push_back(element_of(atomic_numbers, number));
+    upload(elements_, elements, stream);
+    upload_tiles(elements, static_cast<int>(atomic_numbers.size()), stream);
+    upload_chunks(stream);
+    is_set_ = true;
+}
+
+void AtomSet::upload_tiles(const std::vector<int32_t>& elements, int element_count, cudaStream_t stream) {
+    std::vector<int32_t> next(static_cast<size_t>(element_count), 0);  // in `order`, for each element
+    for (int32_t element : elements) ++next[static_cast<size_t>(element)];
+    elements_present_.clear();
+    std::vector<Tile> tiles;
+    int32_t begin = 0;
+    for (int32_t z = 0; z < element_count; ++z) {
+        const int32_t end = begin + next[static_cast<size_t>(z)];
+        if (end > begin) elements_present_.push_back(z);
+        for (int32_t at = begin; at < end; at += kAtomsPerTile) tiles.push_back({at, std::min(kAtomsPerTile, end - at), z});
+        next[static_cast<size_t>(z)] = begin;
+        begin = end;
+    }
+    std::vector<int32_t> order(elements.size());
+    for (size_t atom = 0; atom < elements.size(); ++atom) order[static_cast<size_t>(next[static_cast<size_t>(elements[atom])]++)] = static_cast<int32_t>(atom);
+    upload(order_, order, stream);
+    upload(tiles_, tiles, stream);
+    tiles_view_ = {tiles_.data(), order_.data(), static_cast<int32_t>(tiles.size()), static_cast<int32_t>(order.size())};
+}
+
+void AtomSet::upload_chunks(cudaStream_t stream) {
+    std::vector<AtomChunk> chunks;
+    std::vector<int32_t> first_chunk = {0};
+    int32_t begin = 0;
+    for (int64_t count : atom_counts_) {
+        const int32_t end = begin + static_cast<int32_t>(count);
+        for (int32_t at = begin; at < end; at += kAtomsPerChunk) chunks.push_back({at, std::min(at + kAtomsPerChunk, end)});
+        first_chunk.push_back(static_cast<int32_t>(chunks.size()));
+        begin = end;
+    }
+    upload(chunks_, chunks, stream);
+    upload(first_chunk_, first_chunk, stream);
+    systems_view_ = {chunks_.data(), first_chunk_.data(), static_cast<int32_t>(chunks.size()), static_cast<int32_t>(atom_counts_.size())};
+}
+
+}  // namespace mlff::cuda

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT
+#include "cuda_engine/step_evaluator.h"
+
+#include <algorithm>
+#include <bitset>
+#include <optional>
+#include <span>
+
+#include "core/elements.h"
+#include "core/error.h"
+#include "cuda_engine/memory_need.h"
+#include "cuda_engine/step_graphs.h"
+#include "cuda_engine/uploaded_edges.h"
+#include "device/cuda_check.h"
+#include "device/cuda_stream.h"
+#include "device/device_buffer.h"
+#include "neighbors/cell_grid.h"
+#include "neighbors/gpu/gpu_neighbor_list.h"
+
+namespace mlff::cuda {
+namespace {
+
+// So much more than needed is taken, for systems that grow a little.
+constexpr double kSpare = 1.125;
+int64_t spared(int64_t count) { return count + count / 8; }
+
+// Systems up to this size are evaluated together, until so many atoms are.
+constexpr int64_t kMostAtomsOfJoined = 1024, kMostJoinedAtoms = 16384;
+
+using ElementSet = std::bitset<kMaxAtomicNumber>;
+
+NeighborOptions neighbor_options(double cutoff, double skin) {
+    NeighborOptions options;
+    options.cutoff = cutoff;
+    options.skin = skin;
+    options.want_shifts = false;
+    options.want_reverse = true;
+    return options;
+}
+
+class StepEvaluator : public Evaluator {
+public:
+    StepEvaluator(const StepOptions& options, const MakeStepModel& make_model)
+        : options_(options),
+          current_(options.device),
+          model_(make_model(stream_)),
+          neighbors_(neighbor_options(model_->facts().cutoff, options.neighbor_skin)),
+          results_(model_->facts().descriptor_count) {
+        neighbors_.set_admission([this](int64_t candidate_count, const GpuNeighborMemory& memory) {
+            pending_.edges = candidate_count;
+            admit(pending_, memory);
+        });
+        current_.reset();
+    }
+    ~StepEvaluator() override { current_.emplace(options_.device, std::nothrow); }  // memory is given back where it was taken
+
+    bool needs_edges() const override { return false; }
+    int64_t neighbor_build_count() const override { return neighbors_.build_count(); }
+
+    void evaluate(const SystemView& system, const Edges&, const Outputs& outputs, ThreadTeam& team) override {
+        const CurrentDevice current(options_.device);
+        leave_nothing_running([&] {
+            compute(system, wanted_of({&outputs, 1}), true, team);
+            results_.write({&system, 1}, {&outputs, 1});
+        });
+    }
+
+    void evaluate_on_device(const SystemView& system, const DeviceOutputs& outputs, void* stream, ThreadTeam& team) override {
+        const CurrentDevice current(options_.device);
+        require_all_on_device(system, outputs);
+        leave_nothing_running([&] {
+            order_.follow(static_cast<cudaStream_t>(stream), stream_);
+            Wanted wanted = wanted_of({&outputs.outputs, 1});
+            wanted.virial |= outputs.stress != nullptr;
+            compute(system, wanted, false, team);
+            results_.copy(system.atom_count, outputs, stream_);
+            check(cudaStreamSynchronize(stream_), "copying the results");
+        });
+    }
+
+    // Larger systems keep the GPU busy alone, and it finds their neighbours faster than the host.
+    bool can_join(const SystemView& first, const SystemView& next) const override {
+        return std::max(first.atom_count, next.atom_count) <= kMostAtomsOfJoined && model_->can_join(first, next);
+    }
+    int64_t most_joined_atoms() const override { return kMostJoinedAtoms; }
+    bool needs_reverse_of_joined() const override { return true; }
+
+    void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) override {
+        const CurrentDevice current(options_.device);
+        leave_nothing_running([&] {
+            pending_ = {edges.atom_count, edges.edge_count, static_cast<int64_t>(systems.size()), wanted_of(outputs), true, true};
+            set_atoms(systems);
+            prepare(systems.front(), team);
+            reserve_step(pending_);
+            uploaded_.upload(edges, stream_);
+            set_edges({0, pending_.edges, uploaded_.first(), uploaded_.sender(), uploaded_.vector(), uploaded_.distance(), uploaded_.reverse()});
+            run_step({false, pending_});
+            check_distances();
+            results_.write(systems, outputs);
+        });
+    }
+
+private:
+    void require_all_on_device(const SystemView& system, const DeviceOutputs& outputs) const {
+        const Outputs& to = outputs.outputs;
+        const auto require = [&](const double* pointer, const char* name) { require_on_device(pointer, options_.device, name); };
+        require(to.energy, "energy");
+        require(to.virial, "virial");
+        require(outputs.stress, "stress");
+        if (system.atom_count == 0) return;
+        require(system.positions, "positions");
+        require(to.forces, "forces");
+        require(to.atom_energies, "atom_energies");
+        require(to.atom_virials, "atom_virials");
+        require(to.descriptors, "descriptors");
+    }
+
+    // ---- the step ----
+
+    struct StepKind {
+        bool reuses_candidates = false;  // else the edges are there
+        StepSize size;
+    };
+    struct StepKey {
+        bool reuses_candidates = false, is_host = true;
+        int64_t generation = 0;  // of the candidates
+        Wanted wanted;
+        StepEdges edges;
+        TilesView tiles;
+        SystemsView systems;
+        ElementSet elements;
+
+        bool operator==(const StepKey&) const = default;
+    };
+
+    // Buffers may be freed or written to by the next call: an error must not leave work behind that uses them.
+    template <class Work>
+    void leave_nothing_running(const Work& work) {
+        try {
+            work();
+        } catch (...) {
+            cudaStreamSynchronize(stream_);
+            throw;
+        }
+    }
+
+    // `is_host`: positions are on the host, and results are wanted there.
+    void compute(const SystemView& system, const Wanted& wanted, bool is_host, ThreadTeam& team) {
+        pending_ = {system.atom_count, 0, 1, wanted, is_host};
+        set_atoms({&system, 1});
+        prepare(system, team);
+        take_positions(system, is_host);
+        StepKind kind = {true, pending_};
+        if (neighbors_.can_reuse(system)) {
+            use_neighbors(kind.size);
+            run_step(kind);
+            if (!results_.is_search_needed()) return check_distances();
+        }
+        if (is_host) upload_positions();
+        SystemView on_device = system;
+        on_device.positions = positions_.data();
+        neighbors_.search(on_device, static_cast<cudaStream_t>(stream_));
+        use_neighbors(kind.size);
+        kind.reuses_candidates = false;
+        run_step(kind);
+        check_distances();
+    }
+
+    // Waits for the results.
+    void run_step(const StepKind& kind) {
+        const StepKey key = {kind.reuses_candidates, kind.size.to_host,  kind.reuses_candidates ? neighbors_.generation() : 0, kind.size.wanted, edges_,
+                             atoms_.tiles(),         atoms_.systems(),   element_set_};
+        graphs_.run(key, stream_, [&] { enqueue_step(kind); });
+        check(cudaStreamSynchronize(stream_), "the evaluation");
+    }
+
+    void enqueue_step(const StepKind& kind) {
+        const Wanted& wanted = kind.size.wanted;
+        if (kind.reuses_candidates) {
+            if (kind.size.to_host) upload_positions();
+            neighbors_.enqueue_reuse(positions_.data(), static_cast<cudaStream_t>(stream_));
+        }
+        use_listed(results_.short_edges, 1, "the results");
+        results_.short_edges.clear(stream_);
+        const Step step = {edges_, atoms_.tiles(), wanted};
+        model_->enqueue(step, results_, stream_);
+        sum_over_systems(atoms_.systems(), model_->energy_view(step), results_.energies.data(), wanted.virials() ? results_.virials.data() : nullptr,
+                         results_.partial.data(), results_.totals.data(), stream_);
+        results_.download(kind.size, kind.reuses_candidates ? neighbors_.edges().report : nullptr, stream_);
+    }
+
+    void check_distances() const {
+        if (results_.has_short_edge()) model_->refuse_short_edges();
+    }
+
+    // ---- memory: all that grows with the system is listed here and by the model, and taken before a step; kernels are given what is there ----
+
+    int element_count() const { return static_cast<int>(model_->facts().atomic_numbers.size()); }
+
+    void list_atom_buffers(BufferList& list, int64_t atom_count, int64_t system_count) {
+        list.add(positions_, 3 * atom_count, "the atoms");
+        atoms_.list_buffers(list, atom_count, system_count, element_count());
+    }
+    void list_step_buffers(BufferList& list, const StepSize& size) {
+        results_.list_buffers(list, size);
+        if (size.has_host_edges) uploaded_.list_buffers(list, size.atoms, size.edges);
+        model_->list_buffers(list, size);
+    }
+
+    // Throws Error{memory} if there is no room for a step of this size beside the neighbour list.
+    void admit(const StepSize& size, const GpuNeighborMemory& neighbors) {
+        BufferList step, atoms;
+        list_step_buffers(step, size);
+        list_atom_buffers(atoms, size.atoms, size.systems);
+        if (step.is_reserved() && atoms.is_reserved() && neighbors.needed_bytes == neighbors.held_bytes) return;
+        const int64_t others = atoms.bytes_afterwards() + neighbors.needed_bytes;
+        const MemoryThere there = memory_there(step.held_bytes() + atoms.held_bytes() + neighbors.held_bytes);
+        check_memory({size.atoms, size.edges, step.needed_bytes() + others}, there);
+        if (step.bytes_afterwards() + others <= there.bytes) return;
+        graphs_.clear();  // it fits without what was taken for steps of another shape
+        reserved_.reset();
+        step.release();
+    }
+    MemoryThere memory_there(int64_t held_bytes) const {
+        size_t free_bytes = 0, total_bytes = 0;
+        check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
+        const size_t slack_bytes = std::min<size_t>(free_bytes / 32, 256 << 20);  // allocations are rounded up, and graphs need a little
+        const int64_t there = static_cast<int64_t>(free_bytes - slack_bytes) + held_bytes, limit = options_.memory_limit_bytes;
+        if (limit > 0 && limit < there) return {limit, true};
+        return {there, false};
+    }
+
+    void reserve_atoms(int64_t atom_count, int64_t system_count) {
+        BufferList list;
+        list_atom_buffers(list, atom_count, system_count);
+        if (!list.is_reserved()) graphs_.clear();  // in which addresses are baked
+        list.reserve(kSpare);
+        if (3 * atom_count <= host_positions_.capacity()) return;
+        graphs_.clear();
+        host_positions_.resize_discard(spared(3 * atom_count));
+    }
+    void reserve_step(const StepSize& size) {
+        if (reserved_ && reserved_->covers(size)) return;
+        const int64_t neighbor_bytes = neighbors_.held_bytes();
+        admit(size, {neighbor_bytes, neighbor_bytes});
+        reserved_.reset();
+        BufferList list;
+        list_step_buffers(list, size);
+        if (!list.is_reserved()) {
+            graphs_.clear();
+            const bool has_room = static_cast<double>(list.needed_bytes()) * kSpare + static_cast<double>(neighbor_bytes) <=
+                                  static_cast<double>(memory_there(list.held_bytes() + neighbor_bytes).bytes);
+            list.reserve(has_room ? kSpare : 1.0);
+        }
+        if (results_.reserve_host(size)) graphs_.clear();
+        reserved_ = size;
+    }
+
+    // ---- atoms and edges ----
+
+    // Done again only when the atoms are others than before.
+    void set_atoms(std::span<const SystemView> systems) {
+        if (atoms_.holds(systems)) return;
+        atoms_.forget();
+        int64_t atom_count = 0;
+        for (const SystemView& system : systems) atom_count += system.atom_count;
+        check_atom_count(atom_count);
+        admit(pending_, {neighbors_.held_bytes(), neighbors_.held_bytes()});
+        reserve_atoms(atom_count, static_cast<int64_t>(systems.size()));
+        atoms_.set(systems, model_->facts().atomic_numbers, stream_);
+        if (atoms_.elements_present().size() > present_count_) reserved_.reset();  // a model may need room for each
+        present_count_ = atoms_.elements_present().size();
+        element_set_.reset();
+        for (int z : atoms_.elements_present()) element_set_.set(static_cast<size_t>(z));
+    }
+    void prepare(const SystemView& system, ThreadTeam& team) {
+        if (model_->prepare(system, atoms_.elements_present(), team, stream_)) graphs_.clear();
+    }
+
+    void take_positions(const SystemView& system, bool is_host) {
+        const int64_t count = 3 * system.atom_count;
+        if (is_host)
+            std::copy_n(system.positions, count, host_positions_.data());
+        else if (count > 0)
+            check(cudaMemcpyAsync(positions_.data(), system.positions, static_cast<size_t>(count) * sizeof(double), cudaMemcpyDeviceToDevice, stream_), "copying positions");
+    }
+    void upload_positions() {
+        const int64_t count = 3 * atoms_.atom_count();
+        if (count > 0) check(cudaMemcpyAsync(positions_.data(), host_positions_.data(), static_cast<size_t>(count) * sizeof(double), cudaMemcpyHostToDevice, stream_), "copying positions");
+    }
+
+    // Takes the edges of the neighbour list, for which room is made.
+    void use_neighbors(StepSize& size) {
+        const GpuEdges<double>& found = neighbors_.edges();
+        size.edges = found.edge_capacity;
+        reserve_step(size);
+        set_edges({0, found.edge_capacity, found.first, found.sender, found.vector, found.distance, found.reverse});
+    }
+    void set_edges(const StepEdges& edges) {
+        edges_ = edges;
+        edges_.atom_count = static_cast<int32_t>(atoms_.atom_count());
+        edges_.elements = atoms_.elements();
+    }
+
+    StepOptions options_;
+    std::optional<CurrentDevice> current_;  // first and last of the members, while they are made and given back
+    Stream stream_;
+    StreamOrder order_;
+    std::unique_ptr<StepModel> model_;
+    GpuNeighborList<double> neighbors_;
+
+    AtomSet atoms_;
+    ElementSet element_set_;
+    size_t present_count_ = 0;  // elements
+    DeviceBuffer<double> positions_;
+    PinnedBuffer<double> host_positions_;
+    UploadedEdges uploaded_;  // of joined systems
+    StepEdges edges_;
+
+    StepResults results_;
+    StepSize pending_;                  // of the call, edges not yet known
+    std::optional<StepSize> reserved_;  // what there is room for
+    StepGraphs<StepKey> graphs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Evaluator> make_step_evaluator(const StepOptions& options, const MakeStepModel& make_model) {
+    return std::make_unique<StepEvaluator>(options, make_model);
+}
+
+}  // namespace mlff::cuda

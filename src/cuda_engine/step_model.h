@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// What a model adds to the engine: its tables, its buffers, and the kernels between edges and results. The engine has the rest: neighbour lists, graphs,
+// memory, batches, copies and totals. For CUDA sources only.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <vector>
+
+#include "core/system_view.h"
+#include "core/threads.h"
+#include "cuda_engine/atom_set.h"
+#include "cuda_engine/buffer_list.h"
+#include "cuda_engine/step_edges.h"
+#include "cuda_engine/step_results.h"
+
+namespace mlff::cuda {
+
+struct StepModelFacts {
+    double cutoff = 0;                // angstrom
+    std::vector<int> atomic_numbers;  // [element]
+    int descriptor_count = 0;
+};
+
+// One step as a model sees it. All of it is baked into graphs: the same view is the same work.
+struct Step {
+    StepEdges edges;
+    TilesView tiles;
+    Wanted wanted;
+};
+
+class StepModel {
+public:
+    virtual ~StepModel() = default;
+    virtual const StepModelFacts& facts() const = 0;
+
+    // Before every step, when the atoms are known: tables of the elements that are there (indices) and what else depends on the system beside positions.
+    // True if memory has moved, so that graphs of earlier steps are void. Systems that are joined are prepared by the first of them.
+    virtual bool prepare(const SystemView& system, const std::vector<int>& elements_present, ThreadTeam& team, cudaStream_t stream) = 0;
+    virtual bool can_join(const SystemView& first, const SystemView& next) const {
+        (void)first, (void)next;
+        return true;
+    }
+
+    // All memory of the model that grows with the system; taken before enqueue(). Called before prepare() for the same atoms, too.
+    virtual void list_buffers(BufferList& list, const StepSize& size) = 0;
+
+    // Launches everything between edges and results: energies, and of forces, virials and descriptors what is wanted. Sets *short_edges, which is 0, if there
+    // are edges that the model cannot take. May be captured in a graph: no allocation, no word with the host. There may be no atoms and no edges.
+    virtual void enqueue(const Step& step, StepResults& results, cudaStream_t stream) = 0;
+    // For sum_over_systems().
+    virtual EnergyView energy_view(const Step& step) const = 0;
+    // Throws Error{system}: *short_edges was set.
+    [[noreturn]] virtual void refuse_short_edges() const = 0;
+};
+
+}  // namespace mlff::cuda

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+#include "cuda_engine/step_results.h"
+
+#include <algorithm>
+
+#include "device/cuda_check.h"
+
+namespace mlff::cuda {
+
+
+Wanted wanted_of(std::span<const Outputs> outputs) {
+    Wanted wanted;
+    for (const Outputs& each : outputs) {
+        wanted.forces |= each.forces != nullptr;
+        wanted.virial |= each.virial != nullptr;
+        wanted.atom_energies |= each.atom_energies != nullptr;
+        wanted.atom_virials |= each.atom_virials != nullptr;
+        wanted.descriptors |= each.descriptors != nullptr;
+    }
+    return wanted;
+}
+
+void StepResults::list_buffers(BufferList& list, const StepSize& size) {
+    constexpr const char* kPurpose = "the results";
+    list.add(energies, size.atoms, kPurpose);
+    list.add(partial, (size.atoms / kAtomsPerChunk + size.systems) * kTotalCount, kPurpose);
+    list.add(totals, size.systems * kTotalCount, kPurpose);
+    list.add(short_edges, 1, kPurpose);
+    if (size.wanted.forces) list.add(forces, 3 * size.atoms, kPurpose);
+    if (size.wanted.virials()) list.add(virials, 9 * size.atoms, kPurpose);
+    if (size.wanted.descriptors) list.add(descriptors, descriptor_count_ * size.atoms, kPurpose);
+}
+
+bool StepResults::reserve_host(const StepSize& size) {
+    bool has_moved = false;
+    const auto reserve = [&](auto& buffer, int64_t count) {
+        has_moved |= count > buffer.capacity();
+        buffer.resize_discard(count);
+    };
+    reserve(report_, 1);
+    reserve(short_edge_, 1);
+    reserve(host_totals_, size.systems * kTotalCount);
+    if (!size.to_host) return has_moved;
+    if (size.wanted.atom_energies) reserve(host_energies_, size.atoms);
+    if (size.wanted.forces) reserve(host_forces_, 3 * size.atoms);
+    if (size.wanted.atom_virials) reserve(host_virials_, 9 * size.atoms);
+    if (size.wanted.descriptors) reserve(host_descriptors_, descriptor_count_ * size.atoms);
+    return has_moved;
+}
+
+void StepResults::download(const StepSize& size, const GpuNeighborReport* report, cudaStream_t stream) {
+    if (report) check(cudaMemcpyAsync(report_.data(), report, sizeof *report, cudaMemcpyDeviceToHost, stream), "copying a result");
+    short_edges.download(short_edge_.data(), 1, stream);
+    totals.download(host_totals_.data(), size.systems * kTotalCount, stream);
+    if (!size.to_host) return;
+    if (size.wanted.atom_energies) energies.download(host_energies_.data(), size.atoms, stream);
+    if (size.wanted.forces) forces.download(host_forces_.data(), 3 * size.atoms, stream);
+    if (size.wanted.atom_virials) virials.download(host_virials_.data(), 9 * size.atoms, stream);
+    if (size.wanted.descriptors) descriptors.download(host_descriptors_.data(), descriptor_count_ * size.atoms, stream);
+}
+
+void StepResults::copy(int64_t atom_count, const DeviceOutputs& outputs, cudaStream_t stream) const {
+    const auto copy_to = [&](double* to, const double* from, int64_t count) {
+        if (to && count > 0) check(cudaMemcpyAsync(to, from, static_cast<size_t>(count) * sizeof(double), cudaMemcpyDeviceToDevice, stream), "copying a result");
+    };
+    const Outputs& to = outputs.outputs;
+    copy_to(to.energy, totals.data(), 1);
+    copy_to(to.virial, totals.data() + 1, 9);
+    copy_to(to.atom_energies, energies.data(), atom_count);
+    copy_to(to.forces, forces.data(), 3 * atom_count);
+    copy_to(to.atom_virials, virials.data(), 9 * atom_count);
+    copy_to(to.descriptors, descriptors.data(), descriptor_count_ * atom_count);
+    if (outputs.stress) write_stress(totals.data() + 1, outputs.volume, outputs.stress, stream);
+}
+
+void StepResults::write(std::span<const SystemView> systems, std::span<const Outputs> outputs) const {
+    int64_t first = 0;
+    for (size_t s = 0; s < systems.size(); ++s) {
+        const int64_t count = systems[s].atom_count;
+        const Outputs& to = outputs[s];
+        const double* total = host_totals_.data() + s * kTotalCount;
+        if (to.energy) *to.energy = total[0];
+        if (to.virial) std::copy_n(total + 1, 9, to.virial);
+        if (to.atom_energies) std::copy_n(host_energies_.data() + first, count, to.atom_energies);
+        if (to.forces) std::copy_n(host_forces_.data() + 3 * first, 3 * count, to.forces);
+        if (to.atom_virials) std::copy_n(host_virials_.data() + 9 * first, 9 * count, to.atom_virials);
+        if (to.descriptors) std::copy_n(host_descriptors_.data() + descriptor_count_ * first, descriptor_count_ * count, to.descriptors);
+        first += count;
+    }
+}
+
+}  // namespace mlff::cuda

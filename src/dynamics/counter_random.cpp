@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+#include "dynamics/counter_random.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace mlff {
+
+std::array<uint32_t, 4> random_bits(uint64_t key, uint64_t counter_high, uint64_t counter_low) {
+    constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
+    constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
+    std::array<uint32_t, 4> x = {static_cast<uint32_t>(counter_low), static_cast<uint32_t>(counter_low >> 32), static_cast<uint32_t>(counter_high),
+                                 static_cast<uint32_t>(counter_high >> 32)};
+    auto key0 = static_cast<uint32_t>(key), key1 = static_cast<uint32_t>(key >> 32);
+    for (int round = 0; round < 10; ++round) {
+        const uint64_t product0 = kMultiplier0 * x[0], product1 = kMultiplier1 * x[2];
+        x = {static_cast<uint32_t>(product1 >> 32) ^ x[1] ^ key0, static_cast<uint32_t>(product1), static_cast<uint32_t>(product0 >> 32) ^ x[3] ^ key1,
+             static_cast<uint32_t>(product0)};
+        key0 += kWeyl0;
+        key1 += kWeyl1;
+    }
+    return x;
+}
+
+// Box and Muller, from uniform numbers in (0, 1).
+std::array<double, 3> random_normals(uint64_t seed, uint64_t step, uint64_t index) {
+    const std::array<uint32_t, 4> bits = random_bits(seed, step, index);
+    const auto uniform = [&](size_t i) { return (bits[i] + 0.5) / 4294967296.0; };
+    const double first = std::sqrt(-2 * std::log(uniform(0))), second = std::sqrt(-2 * std::log(uniform(2)));
+    const double angle = 2 * std::numbers::pi * uniform(1), other_angle = 2 * std::numbers::pi * uniform(3);
+    return {first * std::cos(angle), first * std::sin(angle), second * std::cos(other_angle)};
+}
+
+}  // namespace mlff

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// Up to how many atoms kernels take the shapes for few: more warps for each atom, fewer atoms for each block of threads.
+#pragma once
+
+#include <cstdint>
+
+namespace mlff::painn::cuda {
+
+inline constexpr int64_t few_atoms_for_messages() { return 512; }
+inline constexpr int64_t few_atoms_for_updates() { return 4224; }  // 2 blocks of 16 atoms for each of 132 multiprocessors
+
+}  // namespace mlff::painn::cuda

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// The subcommands of mlff-train; each adds itself to the command line in a file of its own.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace mlff::train {
+
+using Work = std::function<int()>;  // left by the subcommand that was chosen; its result is the exit code
+
+void add_train(CLI::App& app, Work& work);
+void add_evaluate(CLI::App& app, Work& work);
+void add_predict(CLI::App& app, Work& work);
+void add_random(CLI::App& app, Work& work);
+
+}  // namespace mlff::train

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// What is minimised: a measure of the errors of energies per atom, force components and stresses.
+#pragma once
+
+#include <string>
+
+#include "train/batches.h"
+
+namespace mlff::train {
+
+enum class Measure { squared, absolute, huber, length };  // length: |F - F_label| of each atom; forces only
+Measure measure_of_text(const std::string& text);        // "mse", "l1", "huber", "norm"; throws Error{argument}
+
+struct LossRule {
+    Measure energy = Measure::huber, force = Measure::huber;
+    double energy_delta = 0.01;  // eV/atom, where Huber turns from squared to linear
+    double force_delta = 0.1;    // eV/angstrom
+};
+
+// Sums over frames, force components (atoms for `length`) and stress components; zero for padding.
+struct LossSums {
+    at::Tensor energy, force, stress;  // scalars; stress undefined where no frame has one
+};
+
+struct Prediction {
+    at::Tensor energy;  // [frames + 1][1]
+    at::Tensor force;   // [atoms][3]
+    at::Tensor stress;  // [frames + 1][9], zero where not labelled; undefined if the batch has none
+};
+Prediction predict(const Parameters& parameters, const Batch& batch, bool differentiable);
+
+LossSums loss_sums(const LossRule& rule, const Batch& batch, const Prediction& prediction);
+
+// The same measure of one number, for errors gathered on the host.
+double measured(Measure measure, double difference, double delta);
+
+}  // namespace mlff::train

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// The sum of messages over edges, with its first and second derivatives written out. Nearly all of the time of a step goes into arrays of
+// the size edges x channels; here each is read and written as rarely as tensor operations allow.
+#pragma once
+
+#include "train/torch_headers.h"
+
+namespace mlff::train {
+
+struct NodeSums {
+    at::Tensor scalars;  // [atoms][F]
+    at::Tensor vectors;  // [atoms][3][F]
+};
+
+// x = phi[sender] * filter, parts x_s, x_v, x_u;  scalars_i = sum of x_s,  vectors_i = sum of (x_v v[sender] + x_u u).
+// phi [atoms][3F], filter [edges][3F], v [atoms][3][F] (undefined: zero), u [edges][3]; differentiable twice with respect to all four
+// but u, which is differentiable once.
+NodeSums sum_messages(const at::Tensor& phi, const at::Tensor& filter, const at::Tensor& v, const at::Tensor& u, const at::Tensor& sender,
+                      const at::Tensor& receiver);
+
+}  // namespace mlff::train

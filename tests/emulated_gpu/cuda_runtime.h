@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+// A CUDA runtime that runs kernels on the host, one block of threads after the other, each thread a fiber that is switched at barriers. Only what the
+// engine and the kernels of src/cuda_engine and src/painn use; instructions without a function are in cuda_engine/instructions.h beside this.
+#pragma once
+
+#include <math.h>
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __shared__ static
+#define __align__(n) alignas(n)
+#define __launch_bounds__(...)
+#define __grid_constant__
+
+struct dim3 {
+    unsigned x = 1, y = 1, z = 1;
+    dim3(unsigned x_in = 1, unsigned y_in = 1, unsigned z_in = 1) : x(x_in), y(y_in), z(z_in) {}
+};
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+struct alignas(8) float2 {
+    float x, y;
+};
+inline float2 make_float2(float x, float y) { return {x, y}; }
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+
+using cudaError_t = int;
+enum : int { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorNotSupported = 801 };
+struct EmulatedStream;
+struct EmulatedEvent;
+struct EmulatedGraph;
+using cudaStream_t = EmulatedStream*;
+using cudaEvent_t = EmulatedEvent*;
+using cudaGraph_t = EmulatedGraph*;
+using cudaGraphExec_t = EmulatedGraph*;
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaStreamCaptureModeThreadLocal = 1 };
+enum { cudaDevAttrMaxSharedMemoryPerBlockOptin = 97, cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaMemoryTypeDevice = 2, cudaMemoryTypeManaged = 3 };
+struct cudaPointerAttributes {
+    int type = 0, device = 0;
+};
+struct cudaFuncAttributes {
+    size_t sharedSizeBytes = 0;
+    int maxDynamicSharedSizeBytes = 0;
+};
+struct cudaLaunchConfig_t {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes = 0;
+    cudaStream_t stream = nullptr;
+};
+
+inline const char* cudaGetErrorString(cudaError_t) { return "emulated"; }
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+template <class T>
+cudaError_t cudaMalloc(T** to, size_t bytes) {
+    *to = static_cast<T*>(std::aligned_alloc(256, (bytes + 511) / 256 * 256));
+    std::memset(static_cast<void*>(*to), 0xff, bytes);  // NaN until written
+    return cudaSuccess;
+}
+inline cudaError_t cudaFree(void* at) { return std::free(at), cudaSuccess; }
+template <class T>
+cudaError_t cudaMallocHost(T** to, size_t bytes) {
+    return cudaMalloc(to, bytes);
+}
+inline cudaError_t cudaFreeHost(void* at) { return cudaFree(at); }
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) { return std::memcpy(to, from, bytes), cudaSuccess; }
+inline cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t) { return std::memset(at, value, bytes), cudaSuccess; }
+inline cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) { return *free_bytes = *total_bytes = size_t{8} << 30, cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return *stream = nullptr, cudaSuccess; }
+inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return *event = nullptr, cudaSuccess; }
+inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t, int) { return cudaErrorNotSupported; }
+inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) { return cudaErrorNotSupported; }
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, unsigned long long) { return cudaErrorNotSupported; }
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return cudaErrorNotSupported; }
+inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }
+inline cudaError_t cudaDeviceGetAttribute(int* value, int, int) { return *value = 227 << 10, cudaSuccess; }
+inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void*) { return *attributes = {cudaMemoryTypeDevice, 0}, cudaSuccess; }
+template <class Kernel>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel) {
+    return *attributes = {}, cudaSuccess;
+}
+template <class Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel, int, int) {
+    return cudaSuccess;
+}
+
+// ---- threads ----
+
+inline dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace emulated {
+
+inline constexpr size_t kStackBytes = 256 << 10, kSharedBytes = 227 << 10;
+enum class State { ready, at_block_barrier, at_warp_barrier, done };
+struct Thread {
+    ucontext_t context;  // for the first switch; later ones are jumps, which need no system call
+    jmp_buf jump;
+    bool has_begun = false;
+    std::unique_ptr<char[]> stack;
+    State state = State::done;
+};
+inline std::vector<Thread> threads;
+inline ucontext_t unused_return;
+inline jmp_buf scheduler;
+inline int current = 0, count = 0;
+inline std::function<void()> body;
+alignas(128) inline unsigned char shared_memory[kSharedBytes];
+inline unsigned char exchange[1024][64];  // of a warp's lanes
+
+inline void enter() {
+    body();
+    threads[static_cast<size_t>(current)].state = State::done;
+    _longjmp(scheduler, 1);
+}
+inline void wait(State state) {
+    Thread& own = threads[static_cast<size_t>(current)];
+    own.state = state;
+    if (_setjmp(own.jump) == 0) _longjmp(scheduler, 1);
+}
+inline void switch_to(Thread& thread) {
+    if (_setjmp(scheduler) != 0) return;
+    if (thread.has_begun) _longjmp(thread.jump, 1);
+    thread.has_begun = true;
+    swapcontext(&unused_return, &thread.context);
+}
+// Lets go those of [begin, end) that wait, if all of them wait for this or are done.
+inline bool release(int begin, int end, State waiting) {
+    bool any = false;
+    for (int i = begin; i < end; ++i) {
+        const State state = threads[static_cast<size_t>(i)].state;
+        if (state != waiting && state != State::done) return false;
+        any |= state == waiting;
+    }
+    for (int i = begin; i < end; ++i)
+        if (threads[static_cast<size_t>(i)].state == waiting) threads[static_cast<size_t>(i)].state = State::ready;
+    return any;
+}
+inline void run_block() {
+    for (int i = 0; i < count; ++i) {
+        Thread& thread = threads[static_cast<size_t>(i)];
+        getcontext(&thread.context);
+        thread.context.uc_stack.ss_sp = thread.stack.get();
+        thread.context.uc_stack.ss_size = kStackBytes;
+        thread.context.uc_link = nullptr;
+        thread.state = State::ready;
+        thread.has_begun = false;
+        makecontext(&thread.context, enter, 0);
+    }
+    for (;;) {
+        bool has_run = false;
+        for (int i = 0; i < count; ++i) {
+            if (threads[static_cast<size_t>(i)].state != State::ready) continue;
+            has_run = true;
+            current = i;
+            threadIdx.x = static_cast<unsigned>(i);
+            switch_to(threads[static_cast<size_t>(i)]);
+        }
+        if (has_run) continue;
+        bool released = false;
+        for (int warp = 0; warp < count; warp += 32) released |= release(warp, warp + 32 < count ? warp + 32 : count, State::at_warp_barrier);
+        if (!released && !release(0, count, State::at_block_barrier)) break;
+    }
+    for (int i = 0; i < count; ++i)
+        if (threads[static_cast<size_t>(i)].state != State::done) {
+            std::fprintf(stderr, "threads of a block wait for different barriers\n");
+            std::abort();
+        }
+}
+
+// Each lane gives a value and may read those of all lanes of its warp in `use(values)`.
+template <class T, class Use>
+auto exchange_in_warp(const T& own, const Use& use) {
+    static_assert(sizeof(T) <= sizeof exchange[0] && std::is_trivially_copyable_v<T>);
+    std::memcpy(exchange[current], &own, sizeof own);
+    wait(State::at_warp_barrier);
+    const int first = current / 32 * 32;
+    const auto value_of = [first](int lane) {
+        T value;
+        std::memcpy(&value, exchange[first + lane], sizeof value);
+        return value;
+    };
+    const auto result = use(value_of);
+    wait(State::at_warp_barrier);
+    return result;
+}
+
+}  // namespace emulated
+
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+    using namespace emulated;
+    if (config->gridDim.x == 0 || config->dynamicSmemBytes > kSharedBytes || config->blockDim.x > 1024) return 1;
+    gridDim = config->gridDim;
+    blockDim = config->blockDim;
+    count = static_cast<int>(config->blockDim.x);
+    if (threads.size() < static_cast<size_t>(count)) {
+        threads.resize(static_cast<size_t>(count));
+        for (Thread& thread : threads)
+            if (!thread.stack) thread.stack = std::make_unique<char[]>(kStackBytes);
+    }
+    body = [&] { kernel(arguments...); };
+    for (unsigned y = 0; y < gridDim.y; ++y)
+        for (unsigned x = 0; x < gridDim.x; ++x) {
+            blockIdx = dim3(x, y);
+            std::memset(shared_memory, 0xff, sizeof shared_memory);
+            run_block();
+        }
+    return cudaSuccess;
+}
+
+inline void __syncthreads() { emulated::wait(emulated::State::at_block_barrier); }
+inline void __syncwarp(unsigned = 0xffffffffu) { emulated::wait(emulated::State::at_warp_barrier); }
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+    return emulated::exchange_in_warp(value, [&](const auto& of) { return of(lane % 32); });
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+    return emulated::exchange_in_warp(value, [&](const auto& of) { return of((emulated::current % 32) ^ mask); });
+}
+template <class T>
+T __ldg(const T* from) {
+    return *from;
+}
+inline float sinpif(float x) { return static_cast<float>(sin(M_PI * static_cast<double>(x))); }
+inline float cospif(float x) { return static_cast<float>(cos(M_PI * static_cast<double>(x))); }
+inline double sinpi(double x) { return sin(M_PI * (x - 2 * rint(x / 2))); }
+inline double cospi(double x) { return cos(M_PI * (x - 2 * rint(x / 2))); }
+inline unsigned __float_as_uint(float x) {
+    unsigned bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+inline float __uint_as_float(unsigned bits) {
+    float x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
+template <class A, class B>
+constexpr std::common_type_t<A, B> min(A a, B b) {
+    return a < b ? a : b;
+}
+template <class A, class B>
+constexpr std::common_type_t<A, B> max(A a, B b) {
+    return a > b ? a : b;
+}

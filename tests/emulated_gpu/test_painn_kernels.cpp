@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: MIT
+// The GPU backend of PaiNN, run on the host by the emulated GPU: full results against the formulas of docs/painn.md written out below, derivatives against
+// finite differences of these. What a GPU alone can show (races, graphs, speed) is not tested here.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "../unit/close.h"
+#include "neighbors/neighbor_list.h"
+#include "painn/cuda/evaluator.h"
+#include "painn/cuda/sizes.h"
+
+using namespace mlff;
+using painn::Linear;
+using painn::Weights;
+
+namespace {
+
+using Numbers = std::vector<double>;
+
+class Random {
+public:
+    explicit Random(unsigned seed) : engine_(seed) {}
+    double operator()(double low, double high) { return std::uniform_real_distribution<double>(low, high)(engine_); }
+    int below(int count) { return std::uniform_int_distribution<int>(0, count - 1)(engine_); }
+
+private:
+    std::mt19937 engine_;
+};
+
+Linear random_linear(Random& random, int in, int out, bool has_bias) {
+    Linear linear = {in, out, Numbers(static_cast<size_t>(in) * static_cast<size_t>(out)), Numbers(has_bias ? static_cast<size_t>(out) : 0)};
+    for (double& w : linear.weight) w = random(-1, 1) * std::sqrt(3.0 / in);
+    for (double& b : linear.bias) b = random(-0.3, 0.3);
+    return linear;
+}
+
+std::shared_ptr<const Weights> random_weights(unsigned seed, int width, int block_count, int radial_count, bool has_repulsion) {
+    Random random(seed);
+    auto weights = std::make_shared<Weights>();
+    weights->hidden = width;
+    weights->radial_count = radial_count;
+    weights->cutoff = 4.0;
+    weights->atomic_numbers = {1, 6, 8};
+    weights->atomic_energies = {-13.5, -1029.25, -2042.0};
+    weights->scales = {0.5, 1.25, 0.75};
+    if (has_repulsion) weights->repulsion_radii = {0.6, 1.1, 1.2};
+    for (int i = 0; i < 3 * width; ++i) weights->embedding.push_back(random(-1, 1));
+    for (int b = 0; b < block_count; ++b) {
+        painn::Block block;
+        block.filter = random_linear(random, radial_count, 3 * width, true);
+        for (double& w : block.filter.weight) w *= 0.3;
+        block.message_hidden = random_linear(random, width, width, true);
+        block.message_output = random_linear(random, width, 3 * width, true);
+        block.mix = random_linear(random, width, 2 * width, false);
+        block.update_hidden = random_linear(random, 2 * width, width, true);
+        block.update_output = random_linear(random, width, 3 * width, true);
+        weights->blocks.push_back(block);
+    }
+    weights->readout_hidden = random_linear(random, width, width / 2, true);
+    weights->readout_output = random_linear(random, width / 2, 1, true);
+    return weights;
+}
+
+struct System {
+    std::vector<int32_t> numbers;
+    Numbers positions;
+    Mat3 cell{};
+    bool is_periodic = false;
+
+    SystemView view() const {
+        SystemView view;
+        view.atom_count = static_cast<int64_t>(numbers.size());
+        view.atomic_numbers = numbers.data();
+        view.positions = positions.data();
+        view.cell = cell;
+        view.periodic = {is_periodic, is_periodic, is_periodic};
+        return view;
+    }
+};
+System random_system(unsigned seed, int atom_count, double box, bool is_periodic) {
+    Random random(seed);
+    System system;
+    const int kNumbers[] = {1, 6, 8};
+    while (static_cast<int>(system.numbers.size()) < atom_count) {
+        const double at[3] = {random(0, box), random(0, box), random(0, box)};
+        bool is_free = true;
+        for (size_t i = 0; i < system.numbers.size(); ++i) {
+            double square = 0;
+            for (size_t k = 0; k < 3; ++k) square += std::pow(system.positions[3 * i + k] - at[k], 2);
+            is_free &= square > 0.8 * 0.8;
+        }
+        if (!is_free) continue;
+        system.numbers.push_back(kNumbers[random.below(3)]);
+        system.positions.insert(system.positions.end(), at, at + 3);
+    }
+    if (is_periodic) {
+        system.is_periodic = true;
+        system.cell = {{{box, 0, 0}, {0.4, box, 0}, {0.1, -0.3, box}}};
+    }
+    return system;
+}
+
+// ---- docs/painn.md, written out ----
+
+double silu(double x) { return x / (1 + std::exp(-x)); }
+Numbers apply_plainly(const Linear& linear, const Numbers& in) {
+    Numbers out(static_cast<size_t>(linear.out_width));
+    for (size_t o = 0; o < out.size(); ++o) {
+        out[o] = linear.bias.empty() ? 0 : linear.bias[o];
+        for (size_t i = 0; i < in.size(); ++i) out[o] += linear.weight[o * in.size() + i] * in[i];
+    }
+    return out;
+}
+Numbers network(const Linear& hidden, const Linear& output, const Numbers& in) {
+    Numbers middle = apply_plainly(hidden, in);
+    for (double& x : middle) x = silu(x);
+    return apply_plainly(output, middle);
+}
+double repulsion(const Weights& weights, size_t a, size_t b, double d) {
+    const double za = weights.atomic_numbers[a], zb = weights.atomic_numbers[b], t = d / (weights.repulsion_radii[a] + weights.repulsion_radii[b]);
+    if (t >= 1) return 0;
+    const double l = 0.8854 * 0.529177210903 / (std::pow(za, 0.23) + std::pow(zb, 0.23));
+    const double share[] = {0.18175, 0.50986, 0.28022, 0.02817}, decay[] = {3.19980, 0.94229, 0.40290, 0.20162};
+    double sum = 0;
+    for (int m = 0; m < 4; ++m) sum += share[m] * std::exp(-decay[m] * d / l);
+    return 14.3996454784255 * za * zb / d * sum * (1 - 10 * std::pow(t, 3) + 15 * std::pow(t, 4) - 6 * std::pow(t, 5));
+}
+
+struct Expected {
+    Numbers energies, descriptors;
+    double energy = 0;
+};
+Expected evaluate_plainly(const Weights& weights, const System& system) {
+    NeighborOptions options;
+    options.cutoff = weights.cutoff;
+    const BruteForceEdges edges = brute_force_neighbors(system.view(), options);
+    const size_t F = static_cast<size_t>(weights.hidden), atoms = system.numbers.size();
+    std::vector<size_t> element;
+    std::vector<Numbers> s;
+    std::vector<std::array<Numbers, 3>> v(atoms, {Numbers(F), Numbers(F), Numbers(F)});
+    for (size_t i = 0; i < atoms; ++i) {
+        element.push_back(static_cast<size_t>(std::find(weights.atomic_numbers.begin(), weights.atomic_numbers.end(), system.numbers[i]) - weights.atomic_numbers.begin()));
+        s.emplace_back(weights.embedding.begin() + static_cast<long>(element[i] * F), weights.embedding.begin() + static_cast<long>((element[i] + 1) * F));
+    }
+    for (const painn::Block& block : weights.blocks) {
+        std::vector<Numbers> phi;
+        for (size_t i = 0; i < atoms; ++i) phi.push_back(network(block.message_hidden, block.message_output, s[i]));
+        const auto old_v = v;
+        for (size_t i = 0; i < atoms; ++i)
+            for (auto e = static_cast<size_t>(edges.first[i]); e < static_cast<size_t>(edges.first[i + 1]); ++e) {
+                const double d = edges.distance[e], c = weights.cutoff;
+                Numbers basis;
+                for (int n = 1; n <= weights.radial_count; ++n) basis.push_back(std::sin(n * M_PI * d / c) / d);
+                Numbers filter = apply_plainly(block.filter, basis);
+                for (double& x : filter) x *= (1 + std::cos(M_PI * d / c)) / 2;
+                const auto j = static_cast<size_t>(edges.sender[e]);
+                for (size_t f = 0; f < F; ++f) {
+                    s[i][f] += phi[j][f] * filter[f];
+                    for (size_t k = 0; k < 3; ++k)
+                        v[i][k][f] += phi[j][F + f] * filter[F + f] * old_v[j][k][f] + phi[j][2 * F + f] * filter[2 * F + f] * edges.vector[3 * e + k] / d;
+                }
+            }
+        for (size_t i = 0; i < atoms; ++i) {
+            Numbers mixed[3], input = s[i];
+            for (size_t k = 0; k < 3; ++k) mixed[k] = apply_plainly(block.mix, v[i][k]);
+            for (size_t f = 0; f < F; ++f) {
+                double square = 0;
+                for (size_t k = 0; k < 3; ++k) square += mixed[k][F + f] * mixed[k][F + f];
+                input.push_back(std::sqrt(square + 1e-8));
+            }
+            const Numbers a = network(block.update_hidden, block.update_output, input);
+            for (size_t f = 0; f < F; ++f) {
+                double dot = 0;
+                for (size_t k = 0; k < 3; ++k) dot += mixed[k][f] * mixed[k][F + f];
+                s[i][f] += a[f] + a[F + f] * dot;
+                for (size_t k = 0; k < 3; ++k) v[i][k][f] += a[2 * F + f] * mixed[k][f];
+            }
+        }
+    }
+    Expected expected;
+    for (size_t i = 0; i < atoms; ++i) {
+        double energy = weights.atomic_energies[element[i]] + weights.scales[element[i]] * network(weights.readout_hidden, weights.readout_output, s[i])[0];
+        if (!weights.repulsion_radii.empty())
+            for (auto e = static_cast<size_t>(edges.first[i]); e < static_cast<size_t>(edges.first[i + 1]); ++e)
+                energy += 0.5 * repulsion(weights, element[i], element[static_cast<size_t>(edges.sender[e])], edges.distance[e]);
+        expected.energies.push_back(energy);
+        expected.energy += energy;
+        expected.descriptors.insert(expected.descriptors.end(), s[i].begin(), s[i].end());
+    }
+    return expected;
+}
+
+// ---- the backend ----
+
+struct Found {
+    double energy = NAN;
+    Numbers forces, virial, energies, virials, descriptors;
+
+    Found(size_t atoms, size_t width)
+        : forces(3 * atoms, NAN), virial(9, NAN), energies(atoms, NAN), virials(9 * atoms, NAN), descriptors(width * atoms, NAN) {}
+    Outputs outputs() { return {&energy, forces.data(), virial.data(), energies.data(), virials.data(), descriptors.data()}; }
+    bool operator==(const Found&) const = default;
+};
+Found evaluate(Evaluator& evaluator, const Weights& weights, const System& system) {
+    Found found(system.numbers.size(), static_cast<size_t>(weights.hidden));
+    ThreadTeam team(1);
+    evaluator.evaluate(system.view(), {}, found.outputs(), team);
+    return found;
+}
+
+Numbers forces_by_differences(const Weights& weights, System system, const std::vector<size_t>& coordinates) {
+    Numbers forces;
+    for (const size_t i : coordinates) {
+        const double before = system.positions[i], step = 1e-4;
+        const auto at = [&](double x) {
+            system.positions[i] = x;
+            return evaluate_plainly(weights, system).energy;
+        };
+        forces.push_back(-(8 * (at(before + step) - at(before - step)) - (at(before + 2 * step) - at(before - 2 * step))) / (12 * step));
+        system.positions[i] = before;
+    }
+    return forces;
+}
+double virial_by_differences(const Weights& weights, const System& system, size_t row, size_t column) {
+    const auto at = [&](double strain) {
+        System strained = system;
+        for (size_t i = 0; i < system.numbers.size(); ++i) strained.positions[3 * i + row] += strain * system.positions[3 * i + column];
+        for (size_t k = 0; k < 3; ++k) strained.cell[k][row] += strain * system.cell[k][column];
+        return evaluate_plainly(weights, strained).energy;
+    };
+    const double step = 1e-4;
+    return -(8 * (at(step) - at(-step)) - (at(2 * step) - at(-2 * step))) / (12 * step);
+}
+
+struct Case {
+    int width, blocks, radial;
+    bool has_repulsion;
+    int atoms;
+    double box;
+    bool is_periodic;
+};
+
+void check_case(const Case& each, bool is_mixed, bool checks_derivatives) {
+    CAPTURE(each.width);
+    CAPTURE(each.blocks);
+    CAPTURE(is_mixed);
+    const auto weights = random_weights(7, each.width, each.blocks, each.radial, each.has_repulsion);
+    const System system = random_system(11, each.atoms, each.box, each.is_periodic);
+    painn::cuda::CudaOptions options;
+    options.is_mixed = is_mixed;
+    options.neighbor_skin = 0.5;
+    const auto evaluator = painn::cuda::make_cuda_evaluator(weights, options);
+    const Found found = evaluate(*evaluator, *weights, system);
+    const Expected expected = evaluate_plainly(*weights, system);
+    const double scale = is_mixed ? 1 : 1e-5;
+    CHECK(std::abs(found.energy - expected.energy) <= scale * 1e-5 * static_cast<double>(each.atoms));
+    CHECK_ALL_CLOSE(found.energies, expected.energies, scale * 1e-5);
+    CHECK_ALL_CLOSE(found.descriptors, expected.descriptors, scale * 1e-4);
+    CHECK(evaluate(*evaluator, *weights, system) == found);
+    if (!checks_derivatives) return;
+    std::vector<size_t> coordinates;
+    for (size_t i = 0; i < found.forces.size(); i += std::max<size_t>(1, found.forces.size() / 7)) coordinates.push_back(i);
+    Numbers some;
+    for (const size_t i : coordinates) some.push_back(found.forces[i]);
+    CHECK_ALL_CLOSE(some, forces_by_differences(*weights, system, coordinates), is_mixed ? 1e-4 : 1e-7);
+    const double xy = virial_by_differences(*weights, system, 0, 1), zz = virial_by_differences(*weights, system, 2, 2);
+    CHECK(std::abs(found.virial[1] - xy) <= (is_mixed ? 1e-3 : 1e-6));
+    CHECK(std::abs(found.virial[8] - zz) <= (is_mixed ? 1e-3 : 1e-6));
+    Numbers sum(9, 0.0);
+    for (size_t i = 0; i < found.virials.size(); ++i) sum[i % 9] += found.virials[i];
+    CHECK_ALL_CLOSE(sum, found.virial, 1e-8);
+}
+
+}  // namespace
+
+TEST_CASE("energies and derivatives of all widths in fp64") {
+    check_case({32, 1, 3, false, 5, 3.0, false}, false, true);
+    check_case({32, 2, 7, true, 7, 3.0, false}, false, true);
+    check_case({32, 3, 20, true, 19, 5.5, true}, false, true);
+    check_case({64, 3, 8, true, 5, 2.5, false}, false, true);
+    check_case({128, 2, 20, false, 5, 2.6, false}, false, true);
+    check_case({256, 2, 5, true, 3, 2.0, false}, false, true);
+}
+
+TEST_CASE("energies and derivatives of all widths in mixed precision") {
+    check_case({32, 3, 20, true, 19, 5.5, true}, true, true);
+    check_case({64, 2, 8, true, 6, 2.8, false}, true, true);
+    check_case({128, 3, 20, true, 6, 2.8, false}, true, true);
+    check_case({256, 2, 5, false, 3, 2.0, false}, true, true);
+    check_case({64, 2, 40, true, 70, 6.0, true}, true, false);  // more than one chunk of edges and steps of functions
+}
+
+TEST_CASE("the shapes of kernels for many atoms") {
+    painn::cuda::chosen_few_atoms = 0;
+    check_case({32, 2, 7, true, 70, 6.0, true}, true, true);
+    check_case({64, 2, 8, true, 6, 2.8, false}, true, true);
+    check_case({128, 2, 20, true, 5, 2.8, false}, true, true);
+    check_case({256, 2, 5, false, 3, 2.0, false}, true, true);
+    check_case({32, 2, 7, true, 20, 6.0, true}, false, true);
+    check_case({128, 2, 20, true, 5, 2.8, false}, false, true);
+    painn::cuda::chosen_few_atoms = 512;
+}
+
+TEST_CASE("fast precision is near") {
+    const auto weights = random_weights(3, 64, 2, 20, true);
+    const System system = random_system(5, 12, 4.0, false);
+    painn::cuda::CudaOptions options;
+    const Found exact = evaluate(*painn::cuda::make_cuda_evaluator(weights, options), *weights, system);
+    options.is_fast = true;
+    const Found fast = evaluate(*painn::cuda::make_cuda_evaluator(weights, options), *weights, system);
+    CHECK(fast.forces != exact.forces);
+    CHECK_ALL_CLOSE(fast.forces, exact.forces, 0.05);
+}
+
+TEST_CASE("no atoms, one atom, no edges, atoms at one place, and what is wanted") {
+    const auto weights = random_weights(9, 32, 2, 6, true);
+    for (const bool is_mixed : {true, false}) {
+        painn::cuda::CudaOptions options;
+        options.is_mixed = is_mixed;
+        options.neighbor_skin = 0.3;
+        const auto evaluator = painn::cuda::make_cuda_evaluator(weights, options);
+        System system;
+        for (int repeat = 0; repeat < 2; ++repeat) CHECK(evaluate(*evaluator, *weights, system).energy == 0);
+        system = {{8}, {0.5, 0, 0}};
+        const double tolerance = is_mixed ? 1e-5 : 1e-9;
+        for (int repeat = 0; repeat < 2; ++repeat) {
+            const Found one = evaluate(*evaluator, *weights, system);
+            CHECK(std::abs(one.energy - evaluate_plainly(*weights, system).energy) <= tolerance);
+            CHECK(one.forces == Numbers(3, 0.0));
+        }
+        system = {{8, 1, 1}, {0, 0, 0, 50, 0, 0, 51, 0.2, 0}};  // an atom without edges beside two with
+        CHECK_ALL_CLOSE(evaluate(*evaluator, *weights, system).energies, evaluate_plainly(*weights, system).energies, tolerance);
+        system.positions = {0, 0, 0, 50, 0, 0, 50, 0, 0};
+        CHECK_THROWS(evaluate(*evaluator, *weights, system));
+        system.positions = {0, 0, 0, 50, 0, 0, 51, 0.2, 0};
+        const Found all = evaluate(*evaluator, *weights, system);
+        double energy = NAN;
+        Outputs only_energy;
+        only_energy.energy = &energy;
+        ThreadTeam team(1);
+        evaluator->evaluate(system.view(), {}, only_energy, team);
+        CHECK(energy == all.energy);
+        CHECK(evaluate(*evaluator, *weights, system) == all);
+    }
+}
+
+TEST_CASE("systems evaluated together give what they give alone") {
+    const auto weights = random_weights(15, 32, 2, 6, true);
+    std::vector<System> systems = {random_system(1, 5, 3.0, false), System{}, random_system(2, 9, 4.5, true), random_system(3, 1, 3.0, false)};
+    painn::cuda::CudaOptions options;
+    options.is_mixed = false;
+    const auto evaluator = painn::cuda::make_cuda_evaluator(weights, options), alone = painn::cuda::make_cuda_evaluator(weights, options);
+    // The edges of all, numbered through.
+    std::vector<int64_t> first = {0}, reverse;
+    std::vector<int32_t> sender;
+    Numbers vector, distance;
+    std::vector<SystemView> views;
+    std::vector<Found> found;
+    ThreadTeam team(1);
+    int64_t atoms = 0;
+    for (const System& system : systems) {
+        views.push_back(system.view());
+        found.emplace_back(system.numbers.size(), 32);
+        NeighborOptions neighbor_options;
+        neighbor_options.cutoff = weights->cutoff;
+        neighbor_options.want_reverse = true;
+        NeighborList list(neighbor_options);
+        list.update(views.back(), team);
+        const Edges& edges = list.edges();
+        const int64_t edges_before = first.back();
+        for (int64_t i = 0; i < edges.atom_count; ++i) first.push_back(edges_before + edges.first[i + 1]);
+        for (int64_t e = 0; e < edges.edge_count; ++e) {
+            sender.push_back(edges.sender[e] + static_cast<int32_t>(atoms));
+            reverse.push_back(edges.reverse[e] + edges_before);
+            distance.push_back(edges.distance[e]);
+            vector.insert(vector.end(), edges.vector + 3 * e, edges.vector + 3 * e + 3);
+        }
+        atoms += edges.atom_count;
+    }
+    std::vector<Outputs> outputs;
+    for (Found& each : found) outputs.push_back(each.outputs());
+    const Edges joined = {atoms, first.back(), first.data(), sender.data(), nullptr, vector.data(), distance.data(), reverse.data()};
+    for (int repeat = 0; repeat < 2; ++repeat) evaluator->evaluate_joined(views, joined, outputs, team);
+    for (size_t i = 0; i < systems.size(); ++i) {
+        const Found expected = evaluate(*alone, *weights, systems[i]);
+        CHECK(std::abs(found[i].energy - expected.energy) <= 1e-9);
+        CHECK_ALL_CLOSE(found[i].forces, expected.forces, 1e-10);
+        CHECK_ALL_CLOSE(found[i].virials, expected.virials, 1e-10);
+        CHECK_ALL_CLOSE(found[i].descriptors, expected.descriptors, 1e-11);
+    }
+}
+
+TEST_CASE("widths that kernels are not compiled for are refused by name") {
+    const auto weights = random_weights(1, 96, 1, 3, false);
+    CHECK(painn::cuda::why_not_on_gpu(*weights).find("96") != std::string::npos);
+    CHECK_THROWS(painn::cuda::make_cuda_evaluator(weights, {}));
+}

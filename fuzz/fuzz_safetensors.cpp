@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads any bytes as a safetensors file: the tensors must tile the data. Where it is a container of ours, packing what it
-// holds gives the same metadata again.
+// holds gives the same metadata again. Where it says that it is a PaiNN, its weights are loaded.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "formats/module_container.h"
 #include "mace/description.h"
+#include "painn/weights.h"
 
 namespace {
 
@@ -40,7 +41,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             total += copy.size();
         }
         require(total <= size);
-        check_container(contents);
+        if (mlff::painn::looks_like_painn(contents))
+            mlff::painn::load_weights(contents, "fuzz");
+        else
+            check_container(contents);
     } catch (const mlff::Error&) {}
     return 0;
 }

@@ -163,6 +163,12 @@ def safetensors_files():
             "children": [["interactions", {"class": "b", "attributes": {}, "tensors": [], "children": []}]]}
     yield "container", safetensors({"__metadata__": {"format": "mlff", "mlff_layout": "1", "mlff_module": json.dumps(tree)},
                                     "t": entry("F32", [1], 0, 4)}, bytes(4))
+    metadata = {"format": "mlff-painn", "painn_layout": "1", "card": '{"name": "seed"}', "config": '{"hidden": 32, "blocks": 1, "radial": 1, "cutoff": 5.0}'}
+    painn = {"__metadata__": metadata, "atomic_numbers": entry("I64", [2], 0, 16)}
+    for number, name in enumerate(("atomic_energies", "scales", "repulsion_radii")):
+        painn[name] = entry("F64", [2], 16 + 16 * number, 32 + 16 * number)
+    painn["embedding"] = entry("F32", [2, 32], 64, 320)
+    yield "painn", safetensors(painn, struct.pack("<2q", 1, 8) + bytes(304))
     yield "duplicate", safetensors(b'{"a":1,"a":2}')
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// mlff demo: a first look, on the analytic model and structures made here.
+// mlff demo: a first look: the embedded student on structures made here, and dynamics with it.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -7,11 +7,16 @@
 #include <iostream>
 #include <random>
 
+#include <nlohmann/json.hpp>
+
 #include "command.h"
 #include "core/elements.h"
+#include "dynamics/molecular_dynamics.h"
 
 namespace mlff::app {
 namespace {
+
+using Json = nlohmann::json;
 
 struct Structure {
     std::string name;
@@ -67,65 +72,94 @@ Structure water_box(int side) {
     return box;
 }
 
-double energy_of(Session& session, const SystemView& system) {
+double milliseconds_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// One line: energy, largest force and the time of a call.
+void show(Session& session, const Structure& structure) {
+    const SystemView system = structure.view();
     double energy = 0;
+    std::vector<double> forces(structure.positions.size()), milliseconds;
     Results results;
     results.outputs.energy = &energy;
-    session.evaluate({&system, 1}, {&results, 1});
-    return energy;
-}
-
-// The largest difference between a force and the slope of the energy, over the first few atoms.
-double force_error(Session& session, Structure structure, const std::vector<double>& forces) {
-    constexpr double kStep = 1e-4;  // angstrom
-    double worst = 0;
-    for (size_t i = 0; i < std::min<size_t>(forces.size(), 9); ++i) {
-        const double before = structure.positions[i];
-        structure.positions[i] = before + kStep;
-        const double above = energy_of(session, structure.view());
-        structure.positions[i] = before - kStep;
-        const double below = energy_of(session, structure.view());
-        structure.positions[i] = before;
-        worst = std::max(worst, std::abs(forces[i] + (above - below) / (2 * kStep)));
+    results.outputs.forces = forces.data();
+    for (int repeat = 0; repeat < 7; ++repeat) {
+        const auto begin = std::chrono::steady_clock::now();
+        session.evaluate({&system, 1}, {&results, 1});
+        milliseconds.push_back(milliseconds_since(begin));
     }
-    return worst;
+    std::nth_element(milliseconds.begin(), milliseconds.begin() + 3, milliseconds.end());
+    double largest = 0;
+    for (size_t i = 0; i < forces.size(); i += 3) largest = std::max(largest, std::hypot(forces[i], forces[i + 1], forces[i + 2]));
+    std::cout << std::left << std::setw(24) << structure.name << std::right << std::setw(8) << structure.numbers.size() << std::fixed << std::setprecision(4)
+              << std::setw(15) << energy << std::setw(16) << largest << std::setprecision(2) << std::setw(12) << milliseconds[3] << "\n";
 }
 
-void show(Session& session, const Structure& structure) {
-    using Clock = std::chrono::steady_clock;
-    const SystemView system = structure.view();
+// Molecules as they are drawn are not at rest in the model.
+void relax(Session& session, Structure& structure) {
     double energy = 0;
     std::vector<double> forces(structure.positions.size());
     Results results;
     results.outputs.energy = &energy;
     results.outputs.forces = forces.data();
-    std::vector<double> milliseconds;
-    for (int repeat = 0; repeat < 11; ++repeat) {
-        const auto begin = Clock::now();
+    for (int step = 0; step < 150; ++step) {
+        const SystemView system = structure.view();
         session.evaluate({&system, 1}, {&results, 1});
-        milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+        for (size_t i = 0; i < forces.size(); ++i) structure.positions[i] += std::clamp(0.01 * forces[i], -0.05, 0.05);
     }
-    std::nth_element(milliseconds.begin(), milliseconds.begin() + 5, milliseconds.end());
-    double largest = 0;
-    for (size_t i = 0; i < forces.size(); i += 3) largest = std::max(largest, std::hypot(forces[i], forces[i + 1], forces[i + 2]));
-    std::cout << std::left << std::setw(24) << structure.name << std::right << std::setw(8) << structure.numbers.size() << std::fixed
-              << std::setprecision(4) << std::setw(15) << energy << std::setw(15) << largest << std::scientific << std::setprecision(1)
-              << std::setw(17) << force_error(session, structure, forces) << std::fixed << std::setprecision(3) << std::setw(12)
-              << milliseconds[5] << "\n";
+}
+
+// Dynamics without a thermostat: if forces are the slope of the energy, the total energy stays.
+void run_dynamics(Session& session, Structure structure, int step_count) {
+    constexpr double kTimeStep = 0.5;  // fs
+    constexpr int kLines = 5;
+    relax(session, structure);
+    Particles particles(structure.view());
+    set_temperature(particles, 600, 1);  // half of which goes into the vibrations' potential energy
+    MolecularDynamics dynamics(session, particles, kTimeStep);
+    const double start = dynamics.total_energy(), atoms = static_cast<double>(structure.numbers.size());
+    std::cout << "\nDynamics of " << structure.name << ", " << step_count << " steps of " << kTimeStep << " fs, no thermostat:\n\n"
+              << std::right << std::setw(10) << "time/fs" << std::setw(10) << "T/K" << std::setw(16) << "potential/eV" << std::setw(14) << "kinetic/eV" << std::setw(28)
+              << "change of total, meV/atom" << "\n";
+    const auto begin = std::chrono::steady_clock::now();
+    for (int line = 1; line <= kLines; ++line) {
+        while (dynamics.step_count() < static_cast<int64_t>(line) * step_count / kLines) dynamics.step();
+        std::cout << std::fixed << std::setprecision(0) << std::setw(10) << static_cast<double>(dynamics.step_count()) * kTimeStep << std::setw(10)
+                  << dynamics.particles().temperature() << std::setprecision(3) << std::setw(16) << dynamics.potential_energy() << std::setw(14)
+                  << dynamics.particles().kinetic_energy() << std::setw(28) << 1e3 * (dynamics.total_energy() - start) / atoms << "\n";
+    }
+    const double milliseconds = milliseconds_since(begin) / step_count;
+    std::cout << std::setprecision(2) << "\n" << milliseconds << " ms a step, " << std::setprecision(1) << 86.4 * kTimeStep / milliseconds << " ns a day, on "
+              << session.device() << " in " << precision_name(session.precision()) << " precision\n";
+}
+
+// What the model's card says of itself.
+void introduce(const Model& model) {
+    const Json description = model.description(), card = description.value("card", Json::object());
+    std::cout << "mlff " << MLFF_VERSION_STRING << "\n\n";
+    if (!card.contains("teacher")) {
+        std::cout << "This library was built without a student; the analytic pair potential takes its place, for demonstration only.\n\n";
+        return;
+    }
+    const auto text = [&](const char* key) { return card.value(key, std::string("unknown")); };
+    std::cout << "The model inside the library: " << text("name") << ", a PaiNN of " << description["parameters"] << " parameters that learned from " << text("teacher") << ".\n";
+    const Json test = card.value("errors", Json::object()).value("test", Json::object());
+    if (test.contains("force_meV_per_A"))
+        std::cout << std::fixed << std::setprecision(1) << "On molecules it has not seen its forces are off by " << test["force_meV_per_A"]["mae"].get<double>()
+                  << " meV/A, its energies by " << test["energy_meV_per_atom"]["mae"].get<double>() << " meV/atom.\n\n";
 }
 
 int run_demo() {
-    Session session(load_model("analytic"), {});
-    std::cout << "mlff " << MLFF_VERSION_STRING << "\n\n"
-              << "This runs the model 'analytic', a small pair potential for demonstration only: it was fitted to\n"
-                 "nothing, so these are not chemistry. Everything around it is real: neighbour lists, periodic\n"
-                 "images, threads ("
-              << session.thread_count() << " here), forces that are the exact slope of the energy.\n\n"
-              << std::left << std::setw(24) << "structure" << std::right << std::setw(8) << "atoms" << std::setw(15) << "energy/eV" << std::setw(15)
-              << "max|F|/(eV/A)" << std::setw(17) << "force-slope" << std::setw(12) << "ms/call" << "\n";
-    for (const Structure& structure : {water_molecule(), ethanol(), water_box(4), water_box(12)}) show(session, structure);
+    const auto model = load_model("builtin");
+    introduce(*model);
+    Session session(model, {});
+    std::cout << std::left << std::setw(24) << "structure" << std::right << std::setw(8) << "atoms" << std::setw(15) << "energy/eV" << std::setw(16) << "max|F|/(eV/A)"
+              << std::setw(12) << "ms/call" << "\n";
+    for (const Structure& structure : {water_molecule(), ethanol(), water_box(4)}) show(session, structure);
+    run_dynamics(session, ethanol(), 2000);
     std::cout << "\nNext:  mlff eval FILE.xyz            energies and forces of your own structures\n"
-                 "       mlff model info FILE.model    what is inside a MACE file, without running it\n"
+                 "       mlff eval FILE.xyz --model X.model    the same with a MACE model, as mace-torch wrote it\n"
                  "       mlff --help\n";
     return kGood;
 }

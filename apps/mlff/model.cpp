@@ -71,7 +71,11 @@ void print_radial(const Json& info) {
 void print_painn(const Json& info) {
     if (!info.contains("radial_functions")) return;
     line("network", info["blocks"].dump() + " blocks of " + info["hidden"].dump() + " channels, " + info["radial_functions"].dump() + " radial functions");
-    for (const auto& [key, value] : info["card"].items()) line(key == "elements" ? "" : key, key == "elements" ? "" : value.is_string() ? value.get<std::string>() : value.dump());
+    for (const auto& [key, value] : info["card"].items())
+        if (value.is_string()) line(key, value.get<std::string>());
+    const Json test = info["card"].value("errors", Json::object()).value("test", Json::object());
+    for (const char* what : {"force_meV_per_A", "energy_meV_per_atom"})
+        if (test.contains(what)) line("test error", number_text(test[what].value("mae", 0.0)) + " mean, " + number_text(test[what].value("rmse", 0.0)) + " rms, " + what);
 }
 
 void print_atomic_energies(const Json& info) {

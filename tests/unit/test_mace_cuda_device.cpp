@@ -38,7 +38,7 @@ struct Handles {
     }
 };
 
-mlff_system system_of(const System& system, const double* positions) {
+[[maybe_unused]] mlff_system system_of(const System& system, const double* positions) {
     mlff_system view{};
     view.struct_size = sizeof view;
     view.atom_count = static_cast<int64_t>(system.numbers.size());

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// What the trainer wrote, run by the engines; and the embedded student as chemistry.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "close.h"
+#include "core/error.h"
+#include "engine/session.h"
+#include "formats/extxyz.h"
+#include "test_gpu_support.h"
+
+using namespace mlff;
+
+namespace {
+
+struct Found {
+    double energy = NAN;
+    std::vector<double> forces, atom_energies, stress;
+};
+
+Found evaluate(Session& session, const SystemView& system) {
+    const auto atoms = static_cast<size_t>(system.atom_count);
+    Found found;
+    found.forces.assign(3 * atoms, NAN);
+    found.atom_energies.assign(atoms, NAN);
+    Results results;
+    results.outputs.energy = &found.energy;
+    results.outputs.forces = found.forces.data();
+    results.outputs.atom_energies = found.atom_energies.data();
+    if (system.is_periodic()) {
+        found.stress.assign(6, NAN);
+        results.stress = found.stress.data();
+    }
+    session.evaluate({&system, 1}, {&results, 1});
+    return found;
+}
+
+Session session_on(const std::shared_ptr<const Model>& model, const std::string& device, Precision precision) {
+    SessionOptions options;
+    options.device = device;
+    options.precision = precision;
+    options.thread_count = 2;
+    return Session(model, options);
+}
+
+std::vector<double> flat(const nlohmann::json& rows) {
+    std::vector<double> numbers;
+    for (const auto& row : rows)
+        for (const auto& x : row) numbers.push_back(x.get<double>());
+    return numbers;
+}
+
+double largest(const std::vector<double>& numbers) {
+    double size = 1;
+    for (const double x : numbers) size = std::max(size, std::abs(x));
+    return size;
+}
+
+// The energy of two atoms this far apart.
+double pair_energy(Session& session, int32_t first, int32_t second, double distance) {
+    const int32_t numbers[2] = {first, second};
+    const double positions[6] = {0, 0, 0, distance, 0, 0};
+    SystemView system;
+    system.atom_count = 2;
+    system.atomic_numbers = numbers;
+    system.positions = positions;
+    return evaluate(session, system).energy;
+}
+
+}  // namespace
+
+TEST_CASE("models of the trainer give the trainer's numbers on every device") {
+    struct Engine {
+        const char* device;
+        Precision precision;
+        double tolerance;  // of energies per atom and, relative to the largest or 1, of forces and stresses
+    };
+    std::vector<Engine> engines = {{"reference", Precision::fp64, 1e-11}, {"cpu", Precision::fp64, 1e-7}, {"cpu", Precision::mixed, 1e-5}};
+    if (has_gpu()) engines.insert(engines.end(), {{"cuda", Precision::fp64, 1e-7}, {"cuda", Precision::mixed, 1e-5}});
+    const std::filesystem::path folder = MLFF_TRAINER_GOLDEN_DIR;
+    for (const std::string name : {"f32_b2_r8", "f32_b3_r20_no_repulsion"})
+        for (const std::string frames_name : {"molecule", "box", "alone"}) {
+            CAPTURE(name);
+            CAPTURE(frames_name);
+            std::ifstream file(folder / (name + "." + frames_name + ".json"));
+            const nlohmann::json golden = nlohmann::json::parse(file);
+            const std::vector<Frame> frames = read_extxyz((folder / (frames_name + ".xyz")).string());
+            const auto model = load_model((folder / (name + ".safetensors")).string());
+            REQUIRE(frames.size() == golden["frames"].size());
+            for (const Engine& engine : engines) {
+                CAPTURE(engine.device);
+                Session session = session_on(model, engine.device, engine.precision);
+                for (size_t f = 0; f < frames.size(); ++f) {
+                    const nlohmann::json& expected = golden["frames"][f];
+                    const Found found = evaluate(session, frames[f].view());
+                    const std::vector<double> forces = flat(expected["forces"]), energies = expected["atom_energies"].get<std::vector<double>>();
+                    CHECK(std::abs(found.energy - expected["energy"].get<double>()) <= engine.tolerance * static_cast<double>(energies.size()) * 10);
+                    CHECK_ALL_CLOSE(found.atom_energies, energies, engine.tolerance * 10);
+                    CHECK_ALL_CLOSE(found.forces, forces, engine.tolerance * largest(forces));
+                    if (!expected["stress"].is_null()) CHECK_ALL_CLOSE(found.stress, expected["stress"].get<std::vector<double>>(), engine.tolerance);
+                }
+            }
+        }
+}
+
+TEST_CASE("the embedded student has the errors that its card states, on frames that it has not seen") {
+    const auto model = load_model("builtin");
+    REQUIRE(model->summary().class_name == "PaiNN");
+    CHECK(model->summary().elements == std::vector<int>{1, 6, 7, 8, 9, 16, 17});
+    const nlohmann::json errors = model->description()["card"]["errors"]["test"];
+    Session session = session_on(model, "cpu", Precision::mixed);
+    double force_sum = 0, energy_sum = 0;
+    size_t component_count = 0;
+    const std::vector<Frame> frames = read_extxyz(MLFF_TEST_DATA_DIR "/student_frames.xyz");
+    REQUIRE(frames.size() == 200);
+    for (const Frame& frame : frames) {
+        const Found found = evaluate(session, frame.view());
+        const auto column = std::find_if(frame.columns.begin(), frame.columns.end(), [](const AtomColumn& c) { return c.name == "forces"; });
+        REQUIRE(column != frame.columns.end());
+        const auto& expected = std::get<std::vector<double>>(column->values);
+        REQUIRE(expected.size() == found.forces.size());
+        for (size_t i = 0; i < expected.size(); ++i) force_sum += std::abs(found.forces[i] - expected[i]);
+        component_count += expected.size();
+        energy_sum += std::abs(found.energy - frame.info_number("energy").value()) / static_cast<double>(frame.atom_count());
+    }
+    const double force_error = 1e3 * force_sum / static_cast<double>(component_count), energy_error = 1e3 * energy_sum / 200;
+    MESSAGE("forces " << force_error << " meV/A, energies " << energy_error << " meV/atom");
+    // The sample has as many strained frames as any other kind, which the whole test set has not.
+    CHECK(force_error < 1.6 * errors["force_meV_per_A"]["mae"].get<double>());
+    CHECK(energy_error < 1.6 * errors["energy_meV_per_atom"]["mae"].get<double>());
+}
+
+TEST_CASE("atoms of the embedded student keep their distance, and it knows what it does not know") {
+    const auto model = load_model("builtin");
+    Session session = session_on(model, "reference", Precision::fp64);
+    for (const int first : model->summary().elements)
+        for (const int second : model->summary().elements) {
+            CAPTURE(first);
+            CAPTURE(second);
+            double lowest = INFINITY, where = 0;
+            for (double distance = 0.5; distance < 3; distance += 0.05) {
+                const double energy = pair_energy(session, first, second, distance);
+                if (energy < lowest) {
+                    lowest = energy;
+                    where = distance;
+                }
+            }
+            CHECK(where >= 0.65);  // the bond of H2 is the shortest
+            for (double distance = 0.3; distance < 0.5; distance += 0.02) CHECK(pair_energy(session, first, second, distance) > lowest + 1.5);
+        }
+    CHECK_THROWS_WITH_AS(pair_energy(session, 14, 1, 1.5), doctest::Contains("Si"), Error);
+}

@@ -138,10 +138,6 @@ void run_dynamics(Session& session, Structure structure, int step_count) {
 void introduce(const Model& model) {
     const Json description = model.description(), card = description.value("card", Json::object());
     std::cout << "mlff " << MLFF_VERSION_STRING << "\n\n";
-    if (!card.contains("teacher")) {
-        std::cout << "This library was built without a student; the analytic pair potential takes its place, for demonstration only.\n\n";
-        return;
-    }
     const auto text = [&](const char* key) { return card.value(key, std::string("unknown")); };
     std::cout << "The model inside the library: " << text("name") << ", a PaiNN of " << description["parameters"] << " parameters that learned from " << text("teacher") << ".\n";
     const Json test = card.value("errors", Json::object()).value("test", Json::object());

@@ -6,6 +6,6 @@
 
 namespace mlff {
 
-Bytes embedded_student();  // empty if the library was built without one
+Bytes embedded_student();
 
 }  // namespace mlff

@@ -36,10 +36,7 @@ std::shared_ptr<const Model> load_painn(const std::string& path) {
 
 std::shared_ptr<const Model> load_model(const std::string& name) {
     if (name == "analytic") return make_analytic_model();
-    if (name == "builtin") {
-        const Bytes student = embedded_student();
-        return student.empty() ? make_analytic_model() : make_painn_model(read_safetensors(student, name), name);
-    }
+    if (name == "builtin") return make_painn_model(read_safetensors(embedded_student(), name), name);
     if (name.substr(0, 7) == "python:")
         fail(Status::unsupported, "model '", name, "': Python calculators are not part of this version of mlff");
     if (auto painn = load_painn(name)) return painn;

@@ -21,13 +21,14 @@ void add_eval(CLI::App& app, Work& work);
 void add_model(CLI::App& app, Work& work);
 void add_doctor(CLI::App& app, Work& work);
 void add_demo(CLI::App& app, Work& work);
+void add_distill(CLI::App& app, Work& work);
 
 // --model, --device, --precision, --head and --threads, for every command that evaluates a model.
 struct ModelOptions {
     std::string model = "builtin";
     std::string precision = "auto";
     SessionOptions session;
-    void add_to(CLI::App& command);
+    void add_to(CLI::App& command, const std::string& model_option = "--model");
     SessionOptions session_options() const;
 };
 

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -175,6 +176,40 @@ class CommandLine(unittest.TestCase):
                 self.assertEqual(before, after)
         self.assert_fails(run("model", "convert", "/no/such.model", self.path("x.safetensors")), 3, "/no/such.model")
         self.assert_fails(run("model", "convert", path, "/no/such/folder/x.safetensors"), 3, "/no/such/folder")
+
+    def test_distill_labels(self):
+        """Sampling with a teacher: labels are those of eval, a broken structure is counted, and an interrupted run goes on to the same file."""
+        structures = self.path("s.xyz", WATER + MOLECULE)
+        arguments = ["distill", structures, "--teacher", "analytic", "--frames", "3", "--steps-between", "4", "--labels-only"]
+        whole, again = self.path("whole"), self.path("again")
+        self.assertEqual(run(*arguments, "--output", whole).returncode, 0)
+        with open(os.path.join(whole, "frames.xyz")) as file:
+            frames = file.read()
+        with open(os.path.join(whole, "sampled.json")) as file:
+            record = json.load(file)
+        self.assertEqual((record["structures"], record["is_complete"]), (2, True))
+        self.assertEqual(record["frames"] + sum(record["skipped"].values()), 2 * (1 + 2 * 2 * 3))
+        labelled = json.loads(run("eval", os.path.join(whole, "frames.xyz"), "--model", "analytic", "--json", "-").stdout)["frames"]
+        energies = [float(word.split("=")[1]) for word in frames.split() if word.startswith("energy=")]
+        self.assertEqual(len(labelled), len(energies))
+        for frame, energy in zip(labelled, energies):
+            self.assertAlmostEqual(frame["energy"], energy, places=9)
+        # As if it had been stopped while it wrote frames of the second structure.
+        shutil.copytree(whole, again)
+        first = json.loads(json.dumps(record))
+        count = frames.count("molecule=structure-0")
+        at = 0
+        for _ in range(count):
+            at += len("".join(line + "\n" for line in frames[at:].split("\n")[: int(frames[at:].split("\n", 1)[0]) + 2]))
+        first.update({"structures": 1, "frames": count, "bytes": len(frames[:at].encode()), "is_complete": False})
+        with open(os.path.join(again, "sampled.json"), "w") as file:
+            json.dump(first, file)
+        self.assertEqual(run(*arguments, "--output", again).returncode, 0)
+        with open(os.path.join(again, "frames.xyz")) as file:
+            self.assertEqual(file.read(), frames)
+        self.assert_fails(run(*arguments, "--seed", "2", "--output", again), 2, "another folder")
+        self.assert_fails(run("distill", structures, "--output", again), 2, "--teacher")
+        self.assert_fails(run("distill", structures, "--teacher", "analytic", "--trainer", "/no/trainer", "--output", self.path("c")), 2, "/no/trainer")
 
     def test_demo(self):
         result = run("demo")

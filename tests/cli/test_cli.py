@@ -196,12 +196,9 @@ class CommandLine(unittest.TestCase):
             self.assertAlmostEqual(frame["energy"], energy, places=9)
         # As if it had been stopped while it wrote frames of the second structure.
         shutil.copytree(whole, again)
-        first = json.loads(json.dumps(record))
-        count = frames.count("molecule=structure-0")
-        at = 0
-        for _ in range(count):
-            at += len("".join(line + "\n" for line in frames[at:].split("\n")[: int(frames[at:].split("\n", 1)[0]) + 2]))
-        first.update({"structures": 1, "frames": count, "bytes": len(frames[:at].encode()), "is_complete": False})
+        second = frames.index("molecule=structure-1")
+        end_of_first = frames.rindex("\n", 0, frames.rindex("\n", 0, second)) + 1  # before the line with the number of atoms
+        first = {**record, "structures": 1, "frames": frames.count("molecule=structure-0"), "bytes": len(frames[:end_of_first].encode()), "is_complete": False}
         with open(os.path.join(again, "sampled.json"), "w") as file:
             json.dump(first, file)
         self.assertEqual(run(*arguments, "--output", again).returncode, 0)

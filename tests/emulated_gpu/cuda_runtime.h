@@ -57,11 +57,21 @@ struct cudaPointerAttributes {
 struct cudaFuncAttributes {
     size_t sharedSizeBytes = 0;
     int maxDynamicSharedSizeBytes = 0;
+    int ptxVersion = 80;  // no early start of kernels
+};
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization };
+struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id{};
+    struct {
+        int programmaticStreamSerializationAllowed = 0;
+    } val;
 };
 struct cudaLaunchConfig_t {
     dim3 gridDim, blockDim;
     size_t dynamicSmemBytes = 0;
     cudaStream_t stream = nullptr;
+    cudaLaunchAttribute* attrs = nullptr;
+    unsigned numAttrs = 0;
 };
 
 inline const char* cudaGetErrorString(cudaError_t) { return "emulated"; }

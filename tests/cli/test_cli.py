@@ -103,7 +103,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual([len(row) for row in exact["descriptors"]], [width] * 3)
         with open(out) as file:
             self.assertIn(f"descriptors:R:{width}", file.read())
-        self.assert_fails(run("eval", path, "--descriptors"), 3, "this model has none")
+        self.assert_fails(run("eval", path, "--model", "analytic", "--descriptors"), 3, "this model has none")
 
     def test_bad_input(self):
         self.assert_fails(run("eval", "/no/such.xyz"), 3, "/no/such.xyz")

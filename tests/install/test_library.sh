@@ -25,8 +25,10 @@ strip -o "$temporary/stripped.so" "$library"
 size=$(stat -c %s "$temporary/stripped.so")
 limit=$((3 << 20))
 [[ ${MLFF_HAS_CUDA:-OFF} != ON ]] || limit=$((8 << 20))
-echo "$size bytes"
-[[ $size -lt $limit ]] || fail "the stripped library has $size bytes, more than $limit"
+student=$(stat -c %s "$source_dir/models/student/student.safetensors")
+[[ $student -lt $((3 << 20)) ]] || fail "the embedded student has $student bytes, more than $((3 << 20))"
+echo "$size bytes, $student of them the embedded student"
+[[ $((size - student)) -lt $limit ]] || fail "the stripped library has $((size - student)) bytes beside the student, more than $limit"
 
 echo "headers: C99, and C++17"
 while read -r header; do

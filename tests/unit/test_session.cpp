@@ -230,7 +230,7 @@ TEST_CASE("options that make no sense are refused") {
 TEST_CASE("a skin saves searches and changes no number") {
     SessionOptions options;
     options.neighbor_skin = 1.0;
-    Session with_skin(load_model("analytic"), options), without(load_model("builtin"), {});
+    Session with_skin(load_model("analytic"), options), without(load_model("analytic"), {});
     std::mt19937 random(3);
     std::normal_distribution<double> step(0.0, 0.02);
     std::vector<double> positions(kWater, kWater + 9);

@@ -137,20 +137,21 @@ TEST_CASE("the embedded student has the errors that its card states, on frames t
 
 TEST_CASE("atoms of the embedded student keep their distance, and it knows what it does not know") {
     const auto model = load_model("builtin");
-    Session session = session_on(model, "reference", Precision::fp64);
+    Session session = session_on(model, "cpu", Precision::fp64);
     for (const int first : model->summary().elements)
         for (const int second : model->summary().elements) {
+            if (second < first) continue;
             CAPTURE(first);
             CAPTURE(second);
             double lowest = INFINITY, where = 0;
-            for (double distance = 0.5; distance < 3; distance += 0.05) {
+            for (double distance = 0.5; distance < 3; distance += 0.1) {
                 const double energy = pair_energy(session, first, second, distance);
                 if (energy < lowest) {
                     lowest = energy;
                     where = distance;
                 }
             }
-            CHECK(where >= 0.65);  // the bond of H2 is the shortest
+            CHECK(where > 0.65);  // the bond of H2 is the shortest
             for (double distance = 0.3; distance < 0.5; distance += 0.02) CHECK(pair_energy(session, first, second, distance) > lowest + 1.5);
         }
     CHECK_THROWS_WITH_AS(pair_energy(session, 14, 1, 1.5), doctest::Contains("Si"), Error);

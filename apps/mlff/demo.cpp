@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iomanip>
 #include <iostream>
+#include <memory>
 #include <random>
 
 #include <nlohmann/json.hpp>
@@ -146,14 +147,14 @@ void introduce(const Model& model) {
                   << " meV/A, its energies by " << test["energy_meV_per_atom"]["mae"].get<double>() << " meV/atom.\n\n";
 }
 
-int run_demo() {
+int run_demo(int step_count) {
     const auto model = load_model("builtin");
     introduce(*model);
     Session session(model, {});
     std::cout << std::left << std::setw(24) << "structure" << std::right << std::setw(8) << "atoms" << std::setw(15) << "energy/eV" << std::setw(16) << "max|F|/(eV/A)"
               << std::setw(12) << "ms/call" << "\n";
     for (const Structure& structure : {water_molecule(), ethanol(), water_box(4)}) show(session, structure);
-    run_dynamics(session, ethanol(), 2000);
+    run_dynamics(session, ethanol(), step_count);
     std::cout << "\nNext:  mlff eval FILE.xyz            energies and forces of your own structures\n"
                  "       mlff eval FILE.xyz --model X.model    the same with a MACE model, as mace-torch wrote it\n"
                  "       mlff --help\n";
@@ -164,7 +165,9 @@ int run_demo() {
 
 void add_demo(CLI::App& app, Work& work) {
     CLI::App* command = app.add_subcommand("demo", "a first look on built-in structures");
-    command->callback([&work] { work = run_demo; });
+    auto step_count = std::make_shared<int>(2000);
+    command->add_option("--steps", *step_count, "of the dynamics")->capture_default_str()->check(CLI::PositiveNumber);
+    command->callback([step_count, &work] { work = [step_count] { return run_demo(*step_count); }; });
 }
 
 }  // namespace mlff::app

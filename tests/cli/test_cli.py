@@ -209,7 +209,7 @@ class CommandLine(unittest.TestCase):
         self.assert_fails(run("distill", structures, "--teacher", "analytic", "--trainer", "/no/trainer", "--output", self.path("c")), 2, "/no/trainer")
 
     def test_demo(self):
-        result = run("demo")
+        result = run("demo", "--steps", "200")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("water molecule", result.stdout)
         changes = [float(line.split()[4]) for line in result.stdout.splitlines() if len(line.split()) == 5 and line.split()[0].isdigit()]

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -21,7 +20,6 @@
 
 #include "command.h"
 #include "core/error.h"
-#include "core/output_file.h"
 #include "distill/sampling.h"
 #include "formats/extxyz.h"
 
@@ -38,12 +36,6 @@ struct DistillOptions {
     bool has_labels = false, labels_only = false;
     std::string trainer_options = "--minutes 10";  // separated by spaces
 };
-
-void write_file(const fs::path& path, const std::string& text) {
-    OutputFile file(path.string());
-    file.write(text.data(), text.size());
-    file.commit();
-}
 
 // What decides the frames: a folder with frames of other choices is not continued.
 Json choices_of(const DistillOptions& options) {
@@ -84,13 +76,13 @@ void sample(const DistillOptions& options, const fs::path& folder) {
         record["frames"] = record["frames"].get<int64_t>() + static_cast<int64_t>(sampled.frames.size());
         record["bytes"] = record["bytes"].get<uintmax_t>() + text.str().size();
         for (const auto& [reason, count] : sampled.skipped) record["skipped"][reason] = record["skipped"].value(reason, int64_t{0}) + count;
-        write_file(record_path, record.dump(1) + "\n");
+        write_text(record_path, record.dump(1) + "\n");
         if (shows_progress) std::cerr << "\r" << record["structures"] << " structures, " << record["frames"] << " frames " << std::flush;
     }
     if (shows_progress) std::cerr << "\n";
     if (record["frames"].get<int64_t>() == 0) fail(Status::format, options.input, ": no frame could be made from its structures");
     record["is_complete"] = true;
-    write_file(record_path, record.dump(1) + "\n");
+    write_text(record_path, record.dump(1) + "\n");
     std::cerr << record["frames"] << " frames from " << record["structures"] << " structures in " << frames_path.string() << "\n";
     for (const auto& [reason, count] : record["skipped"].items()) std::cerr << "skipped " << count << ": " << reason << "\n";
 }
@@ -116,7 +108,7 @@ void train(const DistillOptions& options, const fs::path& folder, const std::str
     Json card = {{"name", folder.filename().string()}, {"teacher", options.has_labels ? "labels of " + input_name : fs::path(options.teacher.model).filename().string()},
                  {"data", options.has_labels ? input_name : "sampled from " + input_name}};
     if (!options.licence.empty()) card["licence"] = options.licence;
-    write_file(folder / "card.json", card.dump(1) + "\n");
+    write_text(folder / "card.json", card.dump(1) + "\n");
     std::vector<std::string> words = {trainer, "train", frames.string(), "--output", (folder / "run").string(), "--card", (folder / "card.json").string(), "--resume"};
     std::istringstream more(options.trainer_options);
     for (std::string word; more >> word;) words.push_back(word);
@@ -154,8 +146,8 @@ Json check_student(const fs::path& student, const fs::path& frames_path) {
         results.outputs.forces = forces.data();
         session.evaluate({&system, 1}, {&results, 1});
         const auto energy_label = frame.info_number("energy");
-        const auto column = std::find_if(frame.columns.begin(), frame.columns.end(), [](const AtomColumn& c) { return c.name == "forces" && c.width == 3; });
-        const auto* labels = column == frame.columns.end() ? nullptr : std::get_if<std::vector<double>>(&column->values);
+        const AtomColumn* column = frame.find_column("forces");
+        const auto* labels = column && column->width == 3 ? std::get_if<std::vector<double>>(&column->values) : nullptr;
         if (!energy_label || !labels) continue;  // the trainer has named it
         for (size_t i = 0; i < forces.size(); ++i) force_sum += std::abs(forces[i] - (*labels)[i]);
         energy_sum += std::abs(energy - *energy_label) / static_cast<double>(frame.atom_count());
@@ -180,7 +172,7 @@ int run_distill(const DistillOptions& options) {
     if (!fs::exists(made)) fail(Status::internal, trainer, " wrote no ", made.string());
     fs::copy_file(made, student, fs::copy_options::overwrite_existing);
     const Json report = {{"student", student.string()}, {"all_frames", check_student(student, frames)}, {"card", load_model(student.string())->description()["card"]}};
-    write_file(folder / "report.json", report.dump(1) + "\n");
+    write_text(folder / "report.json", report.dump(1) + "\n");
     std::cout << student.string() << ": forces " << std::fixed << std::setprecision(1) << report["all_frames"]["force_meV_per_A"].get<double>() << " meV/A, energies "
               << report["all_frames"]["energy_meV_per_atom"].get<double>() << " meV/atom off on its " << report["all_frames"]["frames"]
               << " frames, training frames included; report.json has those of unseen ones\n";

@@ -80,6 +80,12 @@ void Frame::set_info(std::string_view key, std::string text) {
     put_info(*this, key, {std::vector<std::string>{std::move(text)}, {}});
 }
 
+const AtomColumn* Frame::find_column(std::string_view name) const {
+    for (const AtomColumn& column : columns)
+        if (column.name == name) return &column;
+    return nullptr;
+}
+
 void Frame::set_column(std::string_view name, int64_t width, std::vector<double> values) {
     const auto count = static_cast<int64_t>(values.size());
     if (width < 1 || count % width != 0 || count / width != atom_count())

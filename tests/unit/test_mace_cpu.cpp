@@ -176,19 +176,6 @@ TEST_CASE("the virial is the slope of the energy by strain; a turned, shifted or
     const System system = random_crystal(*model.weights, 31, 9, 6.0);
     const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, {});
     const Result found = evaluate(*evaluator, *model.weights, system, 1);
-    // x' = matrix x + shift, for atoms and cell
-    const auto transformed = [&](const Mat3& matrix, double shift) {
-        System result = system;
-        const auto apply = [&](const double* from, double* to) {
-            for (size_t a = 0; a < 3; ++a) to[a] = matrix[a][0] * from[0] + matrix[a][1] * from[1] + matrix[a][2] * from[2];
-        };
-        for (size_t i = 0; i < system.positions.size(); i += 3) {
-            apply(&system.positions[i], &result.positions[i]);
-            for (size_t a = 0; a < 3; ++a) result.positions[i + a] += shift;
-        }
-        for (size_t k = 0; k < 3; ++k) apply(system.cell[k].data(), result.cell[k].data());
-        return result;
-    };
     constexpr Mat3 kUnit = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
     constexpr double kStep = 1e-5;
     std::vector<double> slopes(9);
@@ -198,14 +185,14 @@ TEST_CASE("the virial is the slope of the energy by strain; a turned, shifted or
                 Mat3 matrix = kUnit;
                 matrix[a][b] += 0.5 * strain;
                 matrix[b][a] += 0.5 * strain;
-                return evaluate(*evaluator, *model.weights, transformed(matrix, 0), 1).energy;
+                return evaluate(*evaluator, *model.weights, transformed(system, matrix, 0), 1).energy;
             };
             slopes[3 * a + b] = -(energy_at(kStep) - energy_at(-kStep)) / (2 * kStep);
         }
     check_close(found.virial, slopes, 1e-7);
 
     constexpr Mat3 kTurn = {{{0.6, -0.8, 0}, {0.8, 0.6, 0}, {0, 0, 1}}};
-    const Result turned = evaluate(*evaluator, *model.weights, transformed(kTurn, 0.37), 1);
+    const Result turned = evaluate(*evaluator, *model.weights, transformed(system, kTurn, 0.37), 1);
     CHECK(std::abs(turned.energy - found.energy) <= 1e-9);
     std::vector<double> expected(found.forces.size());
     for (size_t i = 0; i < expected.size(); i += 3)

@@ -167,6 +167,20 @@ inline double largest_difference(const std::vector<double>& a, const std::vector
     return largest;
 }
 
+// x' = matrix x + shift, for atoms and cell
+inline System transformed(const System& system, const mlff::Mat3& matrix, double shift) {
+    System result = system;
+    const auto apply = [&](const double* from, double* to) {
+        for (size_t a = 0; a < 3; ++a) to[a] = matrix[a][0] * from[0] + matrix[a][1] * from[1] + matrix[a][2] * from[2];
+    };
+    for (size_t i = 0; i < system.positions.size(); i += 3) {
+        apply(&system.positions[i], &result.positions[i]);
+        for (size_t a = 0; a < 3; ++a) result.positions[i + a] += shift;
+    }
+    for (size_t k = 0; k < 3; ++k) apply(system.cell[k].data(), result.cell[k].data());
+    return result;
+}
+
 inline double largest_size(const std::vector<double>& a) {
     double largest = 0;
     for (double value : a) largest = std::max(largest, std::abs(value));

@@ -18,25 +18,12 @@ using namespace mlff::painn::reference;
 using mace_test::check_gradient;
 using mace_test::Function;
 using mace_test::Random;
+using mace_test::transformed;
 
 namespace {
 
 const Shape kSmall;
 const Shape kLarger = {64, 3, 20, 5.0, {1, 7, 8, 16}, true, 5};
-
-// x' = matrix x + shift, for atoms and cell
-System transformed(const System& system, const Mat3& matrix, double shift) {
-    System result = system;
-    const auto apply = [&](const double* from, double* to) {
-        for (size_t a = 0; a < 3; ++a) to[a] = matrix[a][0] * from[0] + matrix[a][1] * from[1] + matrix[a][2] * from[2];
-    };
-    for (size_t i = 0; i < system.positions.size(); i += 3) {
-        apply(&system.positions[i], &result.positions[i]);
-        for (size_t a = 0; a < 3; ++a) result.positions[i + a] += shift;
-    }
-    for (size_t k = 0; k < 3; ++k) apply(system.cell[k].data(), result.cell[k].data());
-    return result;
-}
 
 }  // namespace
 

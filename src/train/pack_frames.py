@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Packs labelled frames into one file for mlff-train (layout: src/train/packed_frames.h). Needs numpy.
 
-    pack_frames.py OUT.safetensors SHARD.npz...          shards: numbers, positions, forces, energies, offsets, split, kind
+    pack_frames.py OUT.safetensors FILE...    shards (.npz: numbers, positions, forces, energies, offsets, split, kind) and packed files
         [--kinds NAME,NAME,...] [--exact] [--most N --seed S]
 
 Positions are rounded to 2e-5 A and forces to 2e-4 eV/A (largest error: half of that), three bytes each, 18 bytes per atom in all and
@@ -42,7 +42,32 @@ def write_safetensors(path, tensors, metadata):
             file.write(np.ascontiguousarray(tensors[name]).tobytes())
 
 
-def read_shard(path):
+def read_packed(path, kinds):
+    """A packed file (.safetensors) as a shard."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    metadata = header.pop("__metadata__")
+    if json.loads(metadata["kinds"]) != kinds:
+        sys.exit(f"{path}: its kinds are {metadata['kinds']}, not {json.dumps(kinds)}")
+    types = {"F64": np.float64, "F32": np.float32, "U16": np.uint16, "U8": np.uint8}
+    tensors = {name: np.frombuffer(data[slice(*entry["data_offsets"])], types[entry["dtype"]]).reshape(entry["shape"]) for name, entry in header.items()}
+
+    def numbers_of(name, step):
+        stored = tensors[name]
+        if stored.dtype == np.float32:
+            return stored
+        counts = sum(stored[byte].astype(np.int64) << 8 * byte for byte in range(3)) - BIAS
+        return counts * float(step)
+
+    return {"numbers": tensors["numbers"], "positions": numbers_of("positions", metadata["position_step"]),
+            "forces": numbers_of("forces", metadata["force_step"]), "energies": tensors["energies"],
+            "offsets": np.concatenate([[0], np.cumsum(tensors["atom_counts"], dtype=np.int64)]), "split": tensors["split"], "kind": tensors["kind"]}
+
+
+def read_shard(path, kinds):
+    if path.endswith(".safetensors"):
+        return read_packed(path, kinds)
     with np.load(path, allow_pickle=False) as file:
         return {name: file[name] for name in ("numbers", "positions", "forces", "energies", "offsets", "split", "kind")}
 
@@ -62,16 +87,17 @@ def fault_of(shard, frame):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out")
-    parser.add_argument("shards", nargs="+")
+    parser.add_argument("files", nargs="+")
     parser.add_argument("--kinds", default="mmff_md,xtb_relax,xtb_md,strained,water,solvated,dimer,scan", help="names of the values of `kind`")
     parser.add_argument("--exact", action="store_true", help="positions and forces as float32")
     parser.add_argument("--most", type=int, default=0, help="a random choice of at most so many training frames")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
 
+    kinds = options.kinds.split(",")
     kept, faults = [], {}
-    for path in options.shards:
-        shard = read_shard(path)
+    for path in options.files:
+        shard = read_shard(path, kinds)
         for frame in range(len(shard["energies"])):
             fault = fault_of(shard, frame)
             if fault:
@@ -101,7 +127,7 @@ def main():
         "split": each("split", np.uint8),
         "kind": each("kind", np.uint8),
     }
-    write_safetensors(options.out, tensors, {"format": "mlff-frames", "layout": "1", "kinds": json.dumps(options.kinds.split(",")),
+    write_safetensors(options.out, tensors, {"format": "mlff-frames", "layout": "1", "kinds": json.dumps(kinds),
                                              "position_step": repr(POSITION_STEP), "force_step": repr(FORCE_STEP)})
     splits = {name: int((tensors["split"] == index).sum()) for index, name in enumerate(("train", "valid", "test"))}
     print(f"{options.out}: {len(kept)} frames, {len(positions)} atoms, {splits}")

@@ -24,6 +24,13 @@ __device__ __forceinline__ void mma_f16(float (&sum)[2], float (&sum_below)[2], 
         : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
+// The same over a depth of 8: rows g (a0) and g + 8 (a1) and column g (b) at depths 2 q and 2 q + 1.
+__device__ __forceinline__ void mma_f16(float (&sum)[2], float (&sum_below)[2], uint32_t a0, uint32_t a1, uint32_t b) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum_below[0]), "+f"(sum_below[1])
+        : "r"(a0), "r"(a1), "r"(b));
+}
+
 // 8 rows and 8 columns over a depth of 4: row g at depth q, column g at depth q, sums of row g and columns 2 q and 2 q + 1.
 __device__ __forceinline__ void mma_f64(double& sum0, double& sum1, double row, double column) {
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(sum0), "+d"(sum1) : "d"(row), "d"(column));

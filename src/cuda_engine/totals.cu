@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "cuda_engine/totals.h"
 
+#include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
 
 namespace mlff::cuda {
 namespace {
-
 
 constexpr int kThreads = 256;
 
@@ -15,25 +15,16 @@ __global__ void __launch_bounds__(kThreads) finish_energies_kernel(int64_t atom_
     if (atom < atom_count) energies[atom] = view.of_element[view.elements[atom]].alone + (view.scale * energies[atom] + view.shift);
 }
 
-// Launch: a block for each chunk. Each thread adds every so many atoms, then a tree.
-__global__ void __launch_bounds__(kThreads) sum_chunks_kernel(SystemsView systems, EnergyView view, const double* energies, const double* virials, double* partial) {
+// Launch: a block for each chunk, a warp for each column.
+__global__ void __launch_bounds__(32 * kTotalCount) sum_chunks_kernel(SystemsView systems, EnergyView view, const double* energies, const double* virials, double* partial) {
     mlff::cuda::await_predecessor();
-    __shared__ double sums[kThreads];
     const AtomChunk chunk = systems.chunks[blockIdx.x];
-    const int column_count = virials ? kTotalCount : 1;
-    for (int column = 0; column < column_count; ++column) {
-        double sum = 0;
-        for (int atom = chunk.begin + static_cast<int>(threadIdx.x); atom < chunk.end; atom += kThreads)
-            sum += column == 0 ? energies[atom] + view.of_element[view.elements[atom]].embedding : virials[9 * int64_t{atom} + (column - 1)];
-        sums[threadIdx.x] = sum;
-        __syncthreads();
-        for (int half = kThreads / 2; half >= 1; half /= 2) {
-            if (static_cast<int>(threadIdx.x) < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-            __syncthreads();
-        }
-        if (threadIdx.x == 0) partial[int64_t{blockIdx.x} * kTotalCount + column] = sums[0];
-        __syncthreads();
-    }
+    const int column = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+    double sum = 0;
+    for (int atom = chunk.begin + lane; atom < chunk.end; atom += 32)
+        sum += column == 0 ? energies[atom] + view.of_element[view.elements[atom]].embedding : virials[9 * int64_t{atom} + (column - 1)];
+    sum = sum_over_warp(sum);
+    if (lane == 0) partial[int64_t{blockIdx.x} * kTotalCount + column] = sum;
 }
 
 // Launch: a block for each system, a thread for each column.
@@ -62,7 +53,7 @@ void finish_energies(int64_t atom_count, const EnergyView& view, double* energie
 
 void sum_over_systems(const SystemsView& systems, const EnergyView& view, const double* energies, const double* virials, double* partial, double* totals,
                       cudaStream_t stream) {
-    if (systems.chunk_count > 0) launch("sums of energies", sum_chunks_kernel, systems.chunk_count, kThreads, stream, systems, view, energies, virials, partial);
+    if (systems.chunk_count > 0) launch("sums of energies", sum_chunks_kernel, systems.chunk_count, virials ? 32 * kTotalCount : 32, stream, systems, view, energies, virials, partial);
     const int column_count = virials ? kTotalCount : 1;
     launch("totals", sum_systems_kernel, systems.system_count, 32, stream, systems, column_count, static_cast<const double*>(partial), totals);
 }

@@ -33,10 +33,14 @@ struct dim3 {
 struct alignas(16) uint4 {
     unsigned x, y, z, w;
 };
+struct alignas(8) uint2 {
+    unsigned x, y;
+};
 struct alignas(8) float2 {
     float x, y;
 };
 inline float2 make_float2(float x, float y) { return {x, y}; }
+inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
 using cudaError_t = int;
@@ -50,7 +54,7 @@ using cudaGraph_t = EmulatedGraph*;
 using cudaGraphExec_t = EmulatedGraph*;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaStreamCaptureModeThreadLocal = 1 };
-enum { cudaDevAttrMaxSharedMemoryPerBlockOptin = 97, cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaMemoryTypeDevice = 2, cudaMemoryTypeManaged = 3 };
+enum { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97, cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaMemoryTypeDevice = 2, cudaMemoryTypeManaged = 3 };
 struct cudaPointerAttributes {
     int type = 0, device = 0;
 };
@@ -59,11 +63,12 @@ struct cudaFuncAttributes {
     int maxDynamicSharedSizeBytes = 0;
     int ptxVersion = 80;  // no early start of kernels
 };
-enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization };
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization, cudaLaunchAttributeClusterDimension };
 struct cudaLaunchAttribute {
     cudaLaunchAttributeID id{};
     struct {
         int programmaticStreamSerializationAllowed = 0;
+        dim3 clusterDim;
     } val;
 };
 struct cudaLaunchConfig_t {
@@ -106,7 +111,11 @@ inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, unsigned 
 inline cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return cudaErrorNotSupported; }
 inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
 inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }
-inline cudaError_t cudaDeviceGetAttribute(int* value, int, int) { return *value = 227 << 10, cudaSuccess; }
+inline cudaError_t cudaDeviceGetAttribute(int* value, int attribute, int) { return *value = attribute == cudaDevAttrMultiProcessorCount ? 3 : 227 << 10, cudaSuccess; }
+template <class Kernel>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel, int, size_t) {
+    return *blocks = 2, cudaSuccess;
+}
 inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void*) { return *attributes = {cudaMemoryTypeDevice, 0}, cudaSuccess; }
 template <class Kernel>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel) {
@@ -124,7 +133,8 @@ inline dim3 threadIdx, blockIdx, blockDim, gridDim;
 namespace emulated {
 
 inline constexpr size_t kStackBytes = 256 << 10, kSharedBytes = 227 << 10;
-enum class State { ready, at_block_barrier, at_warp_barrier, done };
+inline constexpr int kMostBlocksOfCluster = 8;
+enum class State { ready, at_cluster_barrier, at_block_barrier, at_warp_barrier, done };
 struct Thread {
     ucontext_t context;  // for the first switch; later ones are jumps, which need no system call
     jmp_buf jump;
@@ -135,10 +145,10 @@ struct Thread {
 inline std::vector<Thread> threads;
 inline ucontext_t unused_return;
 inline jmp_buf scheduler;
-inline int current = 0, count = 0;
+inline int current = 0, count = 0, block_size = 1;  // threads of the cluster that runs, and of each of its blocks
 inline std::function<void()> body;
-alignas(128) inline unsigned char shared_memory[kSharedBytes];
-inline unsigned char exchange[1024][64];  // of a warp's lanes
+alignas(128) inline unsigned char shared_memory[kMostBlocksOfCluster][kSharedBytes];
+inline unsigned char exchange[kMostBlocksOfCluster * 1024][64];  // of a warp's lanes
 
 inline void enter() {
     body();
@@ -168,7 +178,8 @@ inline bool release(int begin, int end, State waiting) {
         if (threads[static_cast<size_t>(i)].state == waiting) threads[static_cast<size_t>(i)].state = State::ready;
     return any;
 }
-inline void run_block() {
+// The blocks of a cluster together, from this block of the grid on.
+inline void run_cluster(unsigned first_block) {
     for (int i = 0; i < count; ++i) {
         Thread& thread = threads[static_cast<size_t>(i)];
         getcontext(&thread.context);
@@ -185,13 +196,16 @@ inline void run_block() {
             if (threads[static_cast<size_t>(i)].state != State::ready) continue;
             has_run = true;
             current = i;
-            threadIdx.x = static_cast<unsigned>(i);
+            threadIdx.x = static_cast<unsigned>(i % block_size);
+            blockIdx.x = first_block + static_cast<unsigned>(i / block_size);
             switch_to(threads[static_cast<size_t>(i)]);
         }
         if (has_run) continue;
         bool released = false;
         for (int warp = 0; warp < count; warp += 32) released |= release(warp, warp + 32 < count ? warp + 32 : count, State::at_warp_barrier);
-        if (!released && !release(0, count, State::at_block_barrier)) break;
+        if (released) continue;
+        for (int block = 0; block < count; block += block_size) released |= release(block, block + block_size, State::at_block_barrier);
+        if (!released && !release(0, count, State::at_cluster_barrier)) break;
     }
     for (int i = 0; i < count; ++i)
         if (threads[static_cast<size_t>(i)].state != State::done) {
@@ -225,7 +239,12 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
     if (config->gridDim.x == 0 || config->dynamicSmemBytes > kSharedBytes || config->blockDim.x > 1024) return 1;
     gridDim = config->gridDim;
     blockDim = config->blockDim;
-    count = static_cast<int>(config->blockDim.x);
+    unsigned cluster_size = 1;
+    for (unsigned i = 0; i < config->numAttrs; ++i)
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension) cluster_size = config->attrs[i].val.clusterDim.x;
+    if (cluster_size > kMostBlocksOfCluster || gridDim.x % cluster_size != 0) return 1;
+    block_size = static_cast<int>(config->blockDim.x);
+    count = block_size * static_cast<int>(cluster_size);
     if (threads.size() < static_cast<size_t>(count)) {
         threads.resize(static_cast<size_t>(count));
         for (Thread& thread : threads)
@@ -233,10 +252,10 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
     }
     body = [&] { kernel(arguments...); };
     for (unsigned y = 0; y < gridDim.y; ++y)
-        for (unsigned x = 0; x < gridDim.x; ++x) {
+        for (unsigned x = 0; x < gridDim.x; x += cluster_size) {
             blockIdx = dim3(x, y);
-            std::memset(shared_memory, 0xff, sizeof shared_memory);
-            run_block();
+            std::memset(shared_memory, 0xff, cluster_size * kSharedBytes);
+            run_cluster(x);
         }
     return cudaSuccess;
 }
@@ -259,6 +278,12 @@ inline float sinpif(float x) { return static_cast<float>(sin(M_PI * static_cast<
 inline float cospif(float x) { return static_cast<float>(cos(M_PI * static_cast<double>(x))); }
 inline double sinpi(double x) { return sin(M_PI * (x - 2 * rint(x / 2))); }
 inline double cospi(double x) { return cos(M_PI * (x - 2 * rint(x / 2))); }
+inline double __hiloint2double(int high, int low) {
+    const int words[2] = {low, high};
+    double x;
+    std::memcpy(&x, words, sizeof x);
+    return x;
+}
 inline unsigned __float_as_uint(float x) {
     unsigned bits;
     std::memcpy(&bits, &x, sizeof bits);

@@ -296,16 +296,13 @@ TEST_CASE("energies and derivatives of all widths in mixed precision") {
 
 TEST_CASE("the shapes of kernels for many atoms") {
     painn::cuda::chosen_few_atoms = 0;
-    for (const int64_t some : {int64_t{512}, int64_t{0}}) {
-        painn::cuda::chosen_some_atoms = some;
-        check_case({32, 2, 7, true, 70, 6.0, true}, true, true);
-        check_case({64, 2, 8, true, 6, 2.8, false}, true, true);
-        check_case({128, 2, 20, true, 5, 2.8, false}, true, false);
-    }
+    check_case({32, 2, 7, true, 70, 6.0, true}, true, true);
+    check_case({64, 2, 8, true, 6, 2.8, false}, true, true);
+    check_case({128, 2, 20, true, 5, 2.8, false}, true, false);
     check_case({256, 2, 5, false, 3, 2.0, false}, true, true);
     check_case({32, 2, 7, true, 20, 6.0, true}, false, true);
     check_case({128, 2, 20, true, 5, 2.8, false}, false, true);
-    painn::cuda::chosen_few_atoms = painn::cuda::chosen_some_atoms = 512;
+    painn::cuda::chosen_few_atoms = 512;
 }
 
 TEST_CASE("mixed precision has the errors of single precision: all numbers against fp64") {

@@ -5,6 +5,8 @@
 
 #include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
+#include "painn/cuda/activation.h"
+#include "painn/cuda/cluster_stages.h"
 #include "painn/cuda/messages.h"
 #include "painn/cuda/sizes.h"
 
@@ -21,6 +23,7 @@ struct Shape {
     static constexpr int kWidth = WidthIn, kRowTiles = RowTilesIn;
     static constexpr int kRows = kProductRows * kRowTiles;
     static constexpr int kThreads = 32 * (kWidth / 16);
+    static constexpr int kBlocksAtOnce = kRowTiles > 1 && kThreads <= 256 ? 512 / kThreads : 1;  // on a multiprocessor, to have work while one waits for a matrix
     // Rows in shared memory are half a line of banks apart from whole lines, so that lanes of two rows use all banks.
     static constexpr int kPad = kStep<Real>;
     static constexpr int kPitch = kWidth + kPad, kWidePitch = 2 * kWidth + kPad, kWidestPitch = 3 * kWidth + kPad;
@@ -77,20 +80,6 @@ __device__ __forceinline__ void store_four(Real* to, const Real (&numbers)[4]) {
     *reinterpret_cast<FourOf<Real>*>(to) = {{numbers[0], numbers[1], numbers[2], numbers[3]}};
 }
 
-template <class Real>
-__device__ __forceinline__ Real sigmoid(Real x) {
-    return 1 / (1 + exp(-x));
-}
-template <class Real>
-__device__ __forceinline__ Real silu(Real x) {
-    return x * sigmoid(x);
-}
-template <class Real>
-__device__ __forceinline__ Real silu_slope(Real x) {
-    const Real s = sigmoid(x);
-    return s * (1 + x * (1 - s));
-}
-
 // Copies rows [first, first + Columns) of each atom, whose numbers begin every `stride`, to shared memory.
 template <class S, int Columns>
 __device__ __forceinline__ void copy_rows(const Place<S>& place, const typename S::Real* from, int64_t stride, typename S::Real* to, int pitch) {
@@ -108,7 +97,7 @@ __device__ __forceinline__ void multiply(const Place<S>& place, const typename S
     using Real = typename S::Real;
     using Product = TensorProduct<Real>;
     constexpr int kSteps = Depth / kStep<Real>, kPackSize = Pack<Real>::kCount;
-    constexpr int kWantedAhead = S::kRowTiles > 1 || Groups > 1 || S::kWidth > 128 ? 2 : 4, kAhead = kSteps % kWantedAhead == 0 ? kWantedAhead : kSteps % 2 == 0 ? 2 : 1;
+    constexpr int kWantedAhead = S::kRowTiles > 1 && Groups > 2 ? 1 : S::kRowTiles > 1 || Groups > 1 || S::kWidth > 128 ? 2 : 4, kAhead = kSteps % kWantedAhead == 0 ? kWantedAhead : kSteps % 2 == 0 ? 2 : 1;
     static_assert(Depth % kStep<Real> == 0 && kSteps % kAhead == 0);
     const Real* own_matrix = matrix + 16 * place.warp * kStep<Real> + place.lane * kPackSize;
     Pack<Real> ahead[kAhead][Groups][2];
@@ -247,7 +236,7 @@ __device__ __forceinline__ void read_out(const Place<S>& place, const ReadoutVie
 }
 
 template <class S>
-__global__ void __launch_bounds__(S::kThreads) update_kernel(const __grid_constant__ AtomStage<typename S::Real> stage) {
+__global__ void __launch_bounds__(S::kThreads, S::kBlocksAtOnce) update_kernel(const __grid_constant__ AtomStage<typename S::Real> stage) {
     mlff::cuda::await_predecessor();
     using Real = typename S::Real;
     constexpr int F = S::kWidth;
@@ -365,7 +354,7 @@ __device__ __forceinline__ void reverse_output(const Place<S>& place, const MapV
 }
 
 template <class S>
-__global__ void __launch_bounds__(S::kThreads) reverse_update_kernel(const __grid_constant__ AtomReverse<typename S::Real> stage) {
+__global__ void __launch_bounds__(S::kThreads, S::kBlocksAtOnce) reverse_update_kernel(const __grid_constant__ AtomReverse<typename S::Real> stage) {
     mlff::cuda::await_predecessor();
     using Real = typename S::Real;
     constexpr int F = S::kWidth;
@@ -490,16 +479,14 @@ void launch_reverse(const AtomReverse<typename S::Real>& stage, cudaStream_t str
     launch("reversing atoms", reverse_update_kernel<S>, shape, stream, stage);
 }
 
-// Few atoms are spread over all of the GPU; many share what is read of the matrices. In double precision and at the largest width there are not the
-// registers for more rows. action(shape)
+// Few atoms are spread over all of the GPU; many share what is read of the matrices. In double precision there are not the registers for that. action(shape)
 template <class Real, int Width, class Action>
 void with_shape(int64_t atom_count, const Action& action) {
     if constexpr (sizeof(Real) == 8) {
         action(Shape<Real, Width, 1>{});
     } else {
         if (atom_count <= few_atoms_for_updates()) return action(Shape<Real, Width, 1>{});
-        if (Width == 256 || atom_count <= some_atoms_for_updates()) return action(Shape<Real, Width, 2>{});
-        if constexpr (Width < 256) action(Shape<Real, Width, 4>{});
+        action(Shape<Real, Width, 2>{});
     }
 }
 
@@ -517,6 +504,8 @@ void reverse_atoms_of_width(const AtomReverse<Real>& stage, cudaStream_t stream)
 template <class Real>
 void update_atoms(int width, const AtomStage<Real>& stage, cudaStream_t stream) {
     if (stage.atom_count == 0) return;
+    if constexpr (sizeof(Real) == 4)
+        if (runs_in_clusters(width, stage.atom_count)) return update_atoms_in_clusters(stage, stream);
     switch (width) {
         case 32: return update_atoms_of_width<Real, 32>(stage, stream);
         case 64: return update_atoms_of_width<Real, 64>(stage, stream);
@@ -528,6 +517,8 @@ void update_atoms(int width, const AtomStage<Real>& stage, cudaStream_t stream) 
 template <class Real>
 void reverse_atoms(int width, const AtomReverse<Real>& stage, cudaStream_t stream) {
     if (stage.atom_count == 0) return;
+    if constexpr (sizeof(Real) == 4)
+        if (runs_in_clusters(width, stage.atom_count)) return reverse_atoms_in_clusters(stage, stream);
     switch (width) {
         case 32: return reverse_atoms_of_width<Real, 32>(stage, stream);
         case 64: return reverse_atoms_of_width<Real, 64>(stage, stream);

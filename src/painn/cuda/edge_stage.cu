@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "painn/cuda/edge_stage.h"
 
-#include "cuda_engine/radial_product.h"
 #include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
+#include "painn/cuda/packed_filter.h"
+#include "painn/cuda/sizes.h"
 
 namespace mlff::painn::cuda {
 namespace {
@@ -23,24 +24,31 @@ __device__ __forceinline__ void sine_and_cosine(double a, double& sine, double& 
     cosine = cospi(a);
 }
 
-__device__ __forceinline__ void store_group(const double (&numbers)[4], double, FourDoubles* to) { *to = {{numbers[0], numbers[1], numbers[2], numbers[3]}}; }
-__device__ __forceinline__ void store_group(const float (&numbers)[4], float scale, uint4* to) {
+// `group` of `count`
+__device__ __forceinline__ void store_group(const double (&numbers)[4], double, int, int, FourDoubles* to) { *to = {{numbers[0], numbers[1], numbers[2], numbers[3]}}; }
+__device__ __forceinline__ void store_group(const float (&numbers)[4], float scale, int group, int count, uint4* to) {
     const float scaled[4] = {scale * numbers[0], scale * numbers[1], scale * numbers[2], scale * numbers[3]};
-    RadialProduct::store_functions(scaled, to);
+    if (group < count / 4 * 4)
+        store_step(scaled, to);
+    else
+        store_half_step(scaled, to);
 }
 
-// Launch: a warp for each atom. A lane first has every 32nd edge, then every 32nd group of functions of all edges, which are written next to each other.
-template <class Real>
+// Launch: blocks of kBlockThreads, ThreadsOfAtom of them for each atom. A thread first has every so many edges, then every so many groups of functions of all
+// edges, which are written next to each other.
+template <class Real, int ThreadsOfAtom>
 __global__ void __launch_bounds__(kBlockThreads) edges_kernel(const __grid_constant__ EdgeStage stage, EdgeFunctions<Real> functions) {
     mlff::cuda::await_predecessor();
-    const WarpOfAtom at;
-    if (at.atom >= stage.edges.atom_count) return;
-    const int64_t begin = stage.edges.first[at.atom];
-    const int edge_count = static_cast<int>(stage.edges.first[at.atom + 1] - begin);
+    __shared__ double partial[kWarps];
+    const int64_t atom = (blockIdx.x * int64_t{kBlockThreads} + threadIdx.x) / ThreadsOfAtom;
+    const int own = static_cast<int>(threadIdx.x) % ThreadsOfAtom;
+    if (atom >= stage.edges.atom_count) return;
+    const int64_t begin = stage.edges.first[atom];
+    const int edge_count = static_cast<int>(stage.edges.first[atom + 1] - begin);
     const double* distances = stage.edges.distance + begin;
 
     double energy = 0;
-    for (int e = at.lane; e < edge_count; e += 32) {
+    for (int e = own; e < edge_count; e += ThreadsOfAtom) {
         const int64_t edge = begin + e;
         const double d = distances[e], inverse = 1 / d;
         if (!(d > 0)) *stage.has_short_edge = 1;  // all that write, write the same
@@ -50,33 +58,32 @@ __global__ void __launch_bounds__(kBlockThreads) edges_kernel(const __grid_const
         functions.direction[4 * edge + 3] = static_cast<Real>(inverse);
         ValueAndSlope repulsion;
         if (stage.repulsion) {
-            const int own = stage.edges.elements[at.atom], other = stage.edges.elements[stage.edges.sender[edge]];
-            repulsion = half_repulsion(stage.repulsion[own * stage.element_count + other], d);
+            const int element = stage.edges.elements[atom], other = stage.edges.elements[stage.edges.sender[edge]];
+            repulsion = half_repulsion(stage.repulsion[element * stage.element_count + other], d);
         }
         energy += repulsion.value;
         if (stage.vector_gradient)
             for (int k = 0; k < 3; ++k) stage.vector_gradient[3 * edge + k] = repulsion.slope * direction[k];
     }
-    energy = sum_over_warp(energy);
-    if (at.lane == 0) stage.energies[at.atom] = energy;
+    energy = ThreadsOfAtom == 32 ? sum_over_warp(energy) : sum_over_block(energy, partial);
+    if (own == 0) stage.energies[atom] = energy;
 
     const int count = functions.group_count;
     const double inverse_cutoff = 1 / stage.cutoff;
     const auto wave = static_cast<Real>(kPi * inverse_cutoff);
-    for (int i = at.lane; i < edge_count * count; i += 32) {
-        const int e = i / count, first = 4 * (i % count) + 1;  // the basis counts from 1
+    for (int i = own; i < edge_count * count; i += ThreadsOfAtom) {
+        const int e = i / count, group = i % count, first = 4 * group + 1;  // the basis counts from 1
         const double t = distances[e] * inverse_cutoff;
-        const auto inverse = static_cast<Real>(1 / distances[e]);
-        Real fade_sine, fade_cosine;
-        sine_and_cosine(t, fade_sine, fade_cosine);
-        const Real fade = (1 + fade_cosine) / 2, fade_slope = -wave / 2 * fade_sine;
+        const Real inverse = 1 / static_cast<Real>(distances[e]);
+        Real step_sine, step_cosine, sine, cosine;
+        sine_and_cosine(t, step_sine, step_cosine);
+        sine_and_cosine(first * t, sine, cosine);
+        const Real fade = (1 + step_cosine) / 2, fade_slope = -wave / 2 * step_sine;
         Real value[4] = {}, slope[4] = {};
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
             const int n = first + k;
             if (n <= stage.radial_count) {
-                Real sine, cosine;
-                sine_and_cosine(n * t, sine, cosine);
                 const Real basis = sine * inverse;
                 value[k] = basis * fade;
                 slope[k] = (static_cast<Real>(n) * wave * cosine - basis) * inverse * fade + basis * fade_slope;
@@ -84,9 +91,12 @@ __global__ void __launch_bounds__(kBlockThreads) edges_kernel(const __grid_const
                 value[k] = fade;
                 slope[k] = fade_slope;
             }
+            const Real next_sine = sine * step_cosine + cosine * step_sine;
+            cosine = cosine * step_cosine - sine * step_sine;
+            sine = next_sine;
         }
-        store_group(value, static_cast<Real>(kValueScale), functions.value + begin * count + i);
-        if (functions.slope) store_group(slope, Real{1}, functions.slope + begin * count + i);
+        store_group(value, static_cast<Real>(kValueScale), group, count, functions.value + begin * count + i);
+        if (functions.slope) store_group(slope, Real{1}, group, count, functions.slope + begin * count + i);
     }
 }
 
@@ -94,8 +104,10 @@ __global__ void __launch_bounds__(kBlockThreads) edges_kernel(const __grid_const
 
 template <class Real>
 void compute_edges(const EdgeStage& stage, const EdgeFunctions<Real>& functions, cudaStream_t stream) {
-    if (stage.edges.atom_count > 0)
-        launch("functions of edges", edges_kernel<Real>, blocks_of_atoms(stage.edges.atom_count), kBlockThreads, stream, stage, functions);
+    if (stage.edges.atom_count == 0) return;
+    const bool is_few = stage.edges.atom_count <= few_atoms_for_messages();
+    launch("functions of edges", is_few ? edges_kernel<Real, kBlockThreads> : edges_kernel<Real, 32>,
+           is_few ? int64_t{stage.edges.atom_count} : blocks_of_atoms(stage.edges.atom_count), kBlockThreads, stream, stage, functions);
 }
 
 template void compute_edges<float>(const EdgeStage&, const EdgeFunctions<float>&, cudaStream_t);

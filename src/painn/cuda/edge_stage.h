@@ -16,7 +16,7 @@ struct alignas(16) FourDoubles {
 };
 
 // How functions of edges are stored. In double precision as they are, padded to whole groups of four; in single precision as tensor cores take them, each
-// number as the sum of two of half precision: four functions in 16 bytes, padded to whole steps of 16 functions. See RadialProduct.
+// number as the sum of two of half precision: four functions in 16 bytes, padded to whole halves of a step of 16 functions. See packed_filter.h.
 template <class Real>
 struct FunctionLayout;
 template <>
@@ -27,7 +27,7 @@ struct FunctionLayout<double> {
 template <>
 struct FunctionLayout<float> {
     using Group = uint4;
-    static constexpr int group_count(int radial_count) { return (radial_count + 1 + 15) / 16 * 4; }
+    static constexpr int group_count(int radial_count) { return (radial_count + 1 + 7) / 8 * 2; }
 };
 inline constexpr float kValueScale = 16;  // of what is stored in single precision: the smallest parts of numbers stay above the smallest of half precision
 

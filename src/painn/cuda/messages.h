@@ -29,7 +29,7 @@ struct FilterView<double> {
 };
 template <>
 struct FilterView<float> {
-    const uint4* weights = nullptr;  // [slice of 32 channels][s, v, u][step of 16 functions][plane][lane], see RadialProduct
+    const uint4* weights = nullptr;  // [slice of 32 channels][s, v, u], see packed_filter.h
     float scale = 1;                 // of the weights, a power of two
     bool is_fast = false;
 };

@@ -2,11 +2,12 @@
 // Messages in single precision, their filters on tensor cores. Per edge and block these are 3 F (R + 1) products, for which there is no time beside the
 // gather of what neighbours have; tables would be larger than what is gathered.
 //
-// A warp has one atom and a slice of 32 channels, and takes 16 of the atom's edges at a time, two tiles of 8. Lane 4 g + q gets the filter for its 4
-// channels 4 g ... 4 g + 3 and edges 2 q and 2 q + 1 of each tile, so that 8 lanes read a whole line of a neighbour's row, and sums over its own edges.
+// A warp has a slice of 32 channels, whose weights it keeps in registers, and takes the edges of one atom after the other, eight at a time. Lane 4 g + q gets the
+// filter for its 4 channels 4 g ... 4 g + 3 and edges 2 q and 2 q + 1 of the eight, and sums over its own edges. What bounds the sums on an H200 is the number of
+// lines that the first-level cache can look up, one in a cycle: 8 lanes that load together have 4 edges. (16 edges and 16 channels for a warp, of which lanes have
+// two lines each, took half as many look-ups, twice the instructions and more time.)
 #include <algorithm>
 
-#include "cuda_engine/radial_product.h"
 #include "cuda_engine/warp.h"
 #include "device/cuda_check.h"
 #include "painn/cuda/messages.h"
@@ -18,14 +19,17 @@ namespace {
 
 using namespace mlff::cuda;
 
-constexpr int kTiles = 2, kEdgesAtOnce = kTiles * kEdgesPerTile;
-
-// The warps of a block: slices of channels, times groups that share the edges of an atom. Where an atom has one warp, a block has several atoms.
-template <int Width, int Groups>
+// How warps share the work. A block has all slices of one atom's channels, times groups that share the edges if atoms are few, or goes through the atoms if
+// they are many. To sum the messages of many atoms it has one slice, and its warps atoms that are next to each other, which have neighbours in common.
+template <int Width, int Groups, bool IsOneSlice>
 struct Shape {
-    static constexpr int kSlices = Width / kChannelsPerSlice, kGroups = Groups, kWarpsPerAtom = kSlices * kGroups;
-    static constexpr int kAtoms = kWarpsPerAtom == 1 ? 4 : 1;
-    static constexpr int kThreads = 32 * kWarpsPerAtom * kAtoms;
+    static constexpr int kWidth = Width, kSlices = Width / kChannelsPerSlice, kGroups = Groups;
+    static constexpr bool kIsOneSlice = IsOneSlice;
+    static constexpr int kWarps = IsOneSlice ? 4 : kSlices * kGroups;
+    static constexpr int kThreads = 32 * kWarps;
+    static constexpr int kBlocksTogether = IsOneSlice ? kSlices : 1;  // have the same atoms
+    static constexpr int kAtomsAtOnce = IsOneSlice ? kWarps : 1;      // of these blocks
+    static_assert(!IsOneSlice || Groups == 1);
 };
 
 struct alignas(16) Four {
@@ -36,84 +40,19 @@ __device__ __forceinline__ void store_four(float* to, const Four& numbers) { *re
 
 template <class S>
 struct Place {
-    int lane, g, q, slice, group, atom_of_block;
-    int64_t atom;
-    int channel;
+    int lane, g, q, slice, group, channel;
+    int64_t first_atom, atom_stride;
 
     __device__ Place() {
         const int warp = static_cast<int>(threadIdx.x / 32);
         lane = static_cast<int>(threadIdx.x % 32);
         g = lane / 4;
         q = lane % 4;
-        slice = warp % S::kSlices;
-        group = warp / S::kSlices % S::kGroups;
-        atom_of_block = warp / S::kWarpsPerAtom;
-        atom = blockIdx.x * int64_t{S::kAtoms} + atom_of_block;
+        slice = S::kIsOneSlice ? static_cast<int>(blockIdx.x) % S::kSlices : warp % S::kSlices;
+        group = S::kIsOneSlice ? 0 : warp / S::kSlices;
+        first_atom = blockIdx.x / S::kBlocksTogether * int64_t{S::kAtomsAtOnce} + (S::kIsOneSlice ? warp : 0);
+        atom_stride = gridDim.x / S::kBlocksTogether * int64_t{S::kAtomsAtOnce};
         channel = kChannelsPerSlice * slice + 4 * g;
-    }
-};
-
-// Waits for all warps of the atom.
-template <class S>
-__device__ __forceinline__ void meet() {
-    if constexpr (S::kWarpsPerAtom == 1)
-        __syncwarp();
-    else
-        __syncthreads();
-}
-
-// The edges of an atom, numbered from 0.
-struct AtomEdges {
-    int count;
-    const int32_t* sender;
-    const float* direction;           // [edge][4]
-    const uint4 *value, *slope;       // [edge][group_count]
-    double* vector_gradient;          // [edge][3]
-
-    __device__ AtomEdges(const StepEdges& edges, const EdgeFunctions<float>& functions, double* vector_gradient_in, int64_t atom) {
-        const int64_t begin = edges.first[atom];
-        count = static_cast<int>(edges.first[atom + 1] - begin);
-        sender = edges.sender + begin;
-        direction = functions.direction + 4 * begin;
-        value = functions.value + begin * functions.group_count;
-        slope = functions.slope + begin * functions.group_count;
-        vector_gradient = vector_gradient_in + 3 * begin;
-    }
-};
-
-// 16 of them from `first` on; those from `count` on do not count: their functions are zero.
-struct EdgeTiles {
-    int offset[kTiles];     // of the functions that this lane holds for the product: 4 of each step of one edge
-    bool is_there[kTiles];  // that edge
-    int own[kTiles][2];     // the edges whose products the lane gets, those beyond the last taken to be the last
-    int steps;
-
-    __device__ EdgeTiles(int first, int count, int group_count, int g, int q) : steps(group_count / 4) {
-#pragma unroll
-        for (int t = 0; t < kTiles; ++t) {
-            const int edge = first + kEdgesPerTile * t + g;
-            is_there[t] = edge < count;
-            offset[t] = min(edge, count - 1) * group_count + q;
-#pragma unroll
-            for (int j = 0; j < 2; ++j) own[t][j] = min(first + kEdgesPerTile * t + 2 * q + j, count - 1);
-        }
-    }
-    // products[tile][channel][edge] of one part, for functions or their slopes. `weights`: of the part, at this lane.
-    __device__ __forceinline__ void multiply(const uint4* functions_of_edges, const uint4* weights, bool is_fast, float (&products)[kTiles][4][2]) const {
-#pragma unroll
-        for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-            for (int c = 0; c < 4; ++c) products[t][c][0] = products[t][c][1] = 0;
-#pragma unroll 1
-        for (int step = 0; step < steps; ++step) {
-            RadialProduct::Functions operands[kTiles];
-#pragma unroll
-            for (int t = 0; t < kTiles; ++t) {
-                operands[t] = {make_uint4(0, 0, 0, 0)};
-                if (is_there[t]) operands[t] = RadialProduct::load_functions(functions_of_edges + offset[t] + 4 * step);
-            }
-            RadialProduct::add(weights + step * kUnitsPerStep, operands, is_fast, products);
-        }
     }
 };
 
@@ -122,309 +61,314 @@ __device__ __forceinline__ float sum_over_own_edges(float value) {  // over q
     return value + __shfl_xor_sync(kAllLanes, value, 2);
 }
 
-// action(tile, edge of the lane in it)
-template <class Action>
-__device__ __forceinline__ void for_edges(const Action& action) {
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-        for (int j = 0; j < 2; ++j) action(t, j);
-}
-
-template <int Width, int Groups, bool IsFirst>
-__global__ void __launch_bounds__(Shape<Width, Groups>::kThreads, 512 / Shape<Width, Groups>::kThreads) sum_kernel(const __grid_constant__ MessageStage<float> stage) {
-    mlff::cuda::await_predecessor();
-    using S = Shape<Width, Groups>;
+template <class S, bool IsFirst, template <int> class Filter>
+__global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1) sum_kernel(const __grid_constant__ MessageStage<float> stage) {
+    constexpr int Width = S::kWidth, kParts = IsFirst ? 2 : 3, kRows = IsFirst ? kFirstRows : kSentRows;  // s, u, v
     __shared__ Four room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][32];
     const Place<S> place;
-    if (place.atom >= stage.edges.atom_count) return;  // not where warps of an atom meet: there a block has one atom
-    const AtomEdges edges(stage.edges, stage.functions, nullptr, place.atom);
-    const int part_units = stage.functions.group_count / 4 * kUnitsPerStep;
-    const uint4* weights = stage.filter.weights + place.slice * 3 * part_units + place.lane;
-    float scalar[4] = {}, vector[3][4] = {};
-    for (int first = kEdgesAtOnce * place.group; first < edges.count; first += kEdgesAtOnce * S::kGroups) {
-        const EdgeTiles tiles(first, edges.count, stage.functions.group_count, place.g, place.q);
-        const float* from[kTiles][2];
-        for_edges([&](int t, int j) {
-            const int32_t sender = edges.sender[tiles.own[t][j]];
-            from[t][j] = stage.sent + (IsFirst ? int64_t{stage.edges.elements[sender]} * (kFirstRows * Width) : int64_t{sender} * (kSentRows * Width)) + place.channel;
-        });
-        float filter[kTiles][4][2];
-        {
-            Four sent[kTiles][2];
-            for_edges([&](int t, int j) { sent[t][j] = load_four(from[t][j]); });
-            tiles.multiply(edges.value, weights, stage.filter.is_fast, filter);
-            for_edges([&](int t, int j) {
+    const int group_count = stage.functions.group_count;
+    int parts[kParts] = {0, 2};
+    if constexpr (!IsFirst) parts[2] = 1;
+    const Filter<kParts> weights(stage.filter.weights + place.slice * 3 * group_count * kUnitsPerGroup, parts, place.lane, group_count);
+    const bool is_fast = stage.filter.is_fast;
+    await_predecessor();
+    for (int64_t atom = place.first_atom; atom < stage.edges.atom_count; atom += place.atom_stride) {
+        const int64_t begin = stage.edges.first[atom];
+        const int count = static_cast<int>(stage.edges.first[atom + 1] - begin);
+        float scalar[4] = {}, vector[3][4] = {};
+        for (int first = kEdgesPerTile * place.group; first < count; first += kEdgesPerTile * S::kGroups) {
+            Four sent[2][kRows], direction[2];
 #pragma unroll
-                for (int c = 0; c < 4; ++c) scalar[c] += filter[t][c][j] * sent[t][j].of[c];
-            });
-        }
-        {
-            Four sent[kTiles][2], direction[kTiles][2];
-            for_edges([&](int t, int j) {
-                sent[t][j] = load_four(from[t][j] + Width);
-                direction[t][j] = load_four(edges.direction + 4 * tiles.own[t][j]);
-            });
-            tiles.multiply(edges.value, weights + 2 * part_units, stage.filter.is_fast, filter);
-            for_edges([&](int t, int j) {
+            for (int j = 0; j < 2; ++j) {  // edges beyond the last are taken to be the last, with functions that are zero
+                const int64_t edge = begin + min(first + 2 * place.q + j, count - 1);
+                const int32_t sender = stage.edges.sender[edge];
+                const float* from = stage.sent + (IsFirst ? int64_t{stage.edges.elements[sender]} : int64_t{sender}) * (kRows * Width) + place.channel;
+#pragma unroll
+                for (int row = 0; row < kRows; ++row) sent[j][row] = load_four(from + row * Width);
+                direction[j] = load_four(stage.functions.direction + 4 * edge);
+            }
+            const int own = first + place.g;
+            const auto functions = weights.load(stage.functions.value + (begin + min(own, count - 1)) * group_count, place.q, own < count);
+            float filter[4][2];
+            weights.multiply(0, functions, is_fast, filter);
+#pragma unroll
+            for (int j = 0; j < 2; ++j)
+#pragma unroll
+                for (int c = 0; c < 4; ++c) scalar[c] += filter[c][j] * sent[j][0].of[c];
+            weights.multiply(1, functions, is_fast, filter);
+#pragma unroll
+            for (int j = 0; j < 2; ++j)
 #pragma unroll
                 for (int c = 0; c < 4; ++c) {
-                    const float along = filter[t][c][j] * sent[t][j].of[c];
+                    const float along = filter[c][j] * sent[j][1].of[c];
 #pragma unroll
-                    for (int k = 0; k < 3; ++k) vector[k][c] += along * direction[t][j].of[k];
+                    for (int k = 0; k < 3; ++k) vector[k][c] += along * direction[j].of[k];
                 }
-            });
+            if constexpr (!IsFirst) {
+                weights.multiply(2, functions, is_fast, filter);
+#pragma unroll
+                for (int j = 0; j < 2; ++j)
+#pragma unroll
+                    for (int k = 0; k < 3; ++k)
+#pragma unroll
+                        for (int c = 0; c < 4; ++c) vector[k][c] += filter[c][j] * sent[j][2 + k].of[c];
+            }
         }
-        if constexpr (!IsFirst) {
-            Four sent[kTiles][2][3];
-            for_edges([&](int t, int j) {
+        // Lane q takes row q of s, v_x, v_y, v_z.
+        Four total;
 #pragma unroll
-                for (int k = 0; k < 3; ++k) sent[t][j][k] = load_four(from[t][j] + (2 + k) * Width);
-            });
-            tiles.multiply(edges.value, weights + part_units, stage.filter.is_fast, filter);
-            for_edges([&](int t, int j) {
-#pragma unroll
-                for (int k = 0; k < 3; ++k)
-#pragma unroll
-                    for (int c = 0; c < 4; ++c) vector[k][c] += filter[t][c][j] * sent[t][j][k].of[c];
-            });
+        for (int c = 0; c < 4; ++c) {
+            const float rows[4] = {sum_over_own_edges(scalar[c]), sum_over_own_edges(vector[0][c]), sum_over_own_edges(vector[1][c]), sum_over_own_edges(vector[2][c])};
+            total.of[c] = place.q == 0 ? rows[0] : place.q == 1 ? rows[1] : place.q == 2 ? rows[2] : rows[3];
         }
-    }
-    // Lane q takes row q of s, v_x, v_y, v_z.
-    Four total;
+        if constexpr (S::kGroups > 1) {  // here a block has one atom
+            if (place.group > 0) room[place.group - 1][place.slice][place.lane] = total;
+            __syncthreads();
+            if (place.group > 0) return;
 #pragma unroll
-    for (int c = 0; c < 4; ++c) {
-        const float rows[4] = {sum_over_own_edges(scalar[c]), sum_over_own_edges(vector[0][c]), sum_over_own_edges(vector[1][c]), sum_over_own_edges(vector[2][c])};
-        total.of[c] = place.q == 0 ? rows[0] : place.q == 1 ? rows[1] : place.q == 2 ? rows[2] : rows[3];
-    }
-    if constexpr (S::kGroups > 1) {
-        if (place.group > 0) room[place.group - 1][place.slice][place.lane] = total;
-        __syncthreads();
-        if (place.group > 0) return;
+            for (int other = 0; other < S::kGroups - 1; ++other) {
+                const Four more = room[other][place.slice][place.lane];
 #pragma unroll
-        for (int other = 0; other < S::kGroups - 1; ++other) {
-            const Four more = room[other][place.slice][place.lane];
-#pragma unroll
-            for (int c = 0; c < 4; ++c) total.of[c] += more.of[c];
+                for (int c = 0; c < 4; ++c) total.of[c] += more.of[c];
+            }
         }
-    }
-    const float unscale = 1 / (stage.filter.scale * kValueScale);
-    const int64_t vector_at = (3 * place.atom + place.q - 1) * Width + place.channel;
-    Four before = {};
-    if (place.q == 0)
-        before = load_four(stage.scalars + (IsFirst ? int64_t{stage.edges.elements[place.atom]} : place.atom) * Width + place.channel);
-    else if (!IsFirst)
-        before = load_four(stage.vectors + vector_at);
+        const float unscale = 1 / (stage.filter.scale * kValueScale);
+        const int64_t vector_at = (3 * atom + place.q - 1) * Width + place.channel;
+        Four before = {};
+        if (place.q == 0)
+            before = load_four(stage.scalars + (IsFirst ? int64_t{stage.edges.elements[atom]} : atom) * Width + place.channel);
+        else if (!IsFirst)
+            before = load_four(stage.vectors + vector_at);
 #pragma unroll
-    for (int c = 0; c < 4; ++c) before.of[c] += unscale * total.of[c];
-    store_four(place.q == 0 ? stage.new_scalars + place.atom * Width + place.channel : stage.new_vectors + vector_at, before);
+        for (int c = 0; c < 4; ++c) before.of[c] += unscale * total.of[c];
+        store_four(place.q == 0 ? stage.new_scalars + atom * Width + place.channel : stage.new_vectors + vector_at, before);
+    }
 }
 
 // Edges whose gradients are summed over slices together.
 constexpr int kChunk = 64;
 
-// Sums over the lanes of all g: those of number i of `sums` go to the lanes with g = i / 2, which return numbers 2 g and 2 g + 1.
-__device__ __forceinline__ float2 sum_over_channels(float (&sums)[16], int lane) {
+// Sums over the lanes of all g; that of number g of `sums` is returned.
+__device__ __forceinline__ float sum_over_channels(float (&sums)[8], int lane) {
 #pragma unroll
-    for (int have = 8, distance = 16; distance >= 4; have /= 2, distance /= 2) {
+    for (int have = 4, distance = 16; distance >= 4; have /= 2, distance /= 2) {
         const bool is_upper = (lane & distance) != 0;
 #pragma unroll
-        for (int i = 0; i < 8; ++i) {
+        for (int i = 0; i < 4; ++i) {
             if (i >= have) break;
             const float kept = is_upper ? sums[i + have] : sums[i], given = is_upper ? sums[i] : sums[i + have];
             sums[i] = kept + __shfl_xor_sync(kAllLanes, given, distance);
         }
     }
-    return make_float2(sums[0], sums[1]);
+    return sums[0];
 }
 
-template <int Width, int Groups, bool IsFirst>
-__global__ void __launch_bounds__(Shape<Width, Groups>::kThreads, std::max(1, 384 / Shape<Width, Groups>::kThreads)) reverse_kernel(const __grid_constant__ MessageReverse<float> stage) {
-    mlff::cuda::await_predecessor();
-    using S = Shape<Width, Groups>;
-    constexpr int kOwnRows = IsFirst ? kGradientRows : kSentRows;
+template <class S, bool IsFirst, template <int> class Filter>
+__global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1) reverse_kernel(const __grid_constant__ MessageReverse<float> stage) {
+    constexpr int Width = S::kWidth, kParts = IsFirst ? 2 : 3;  // s, u, v
+    constexpr int kOwnRows = IsFirst ? kGradientRows : kSentRows, kOtherRows = IsFirst ? kFirstRows : kGradientRows;
     // [edge][dE/d(distance), dE/d(direction)] of each slice
-    __shared__ Four partial[S::kAtoms][S::kSlices][kChunk];
+    __shared__ Four partial[S::kSlices][kChunk];
     __shared__ Four room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][5][8];
     const Place<S> place;
-    if (place.atom >= stage.edges.atom_count) return;
-    const AtomEdges edges(stage.edges, stage.functions, stage.vector_gradient, place.atom);
-    const int part_units = stage.functions.group_count / 4 * kUnitsPerStep;
-    const uint4* weights = stage.filter.weights + place.slice * 3 * part_units + place.lane;
+    const int group_count = stage.functions.group_count;
+    int parts[kParts] = {0, 2};
+    if constexpr (!IsFirst) parts[2] = 1;
+    const Filter<kParts> weights(stage.filter.weights + place.slice * 3 * group_count * kUnitsPerGroup, parts, place.lane, group_count);
     const float unscale = 1 / (stage.filter.scale * kValueScale), unscale_slope = 1 / stage.filter.scale;
     const bool is_fast = stage.filter.is_fast;
+    await_predecessor();
+    for (int64_t atom = place.first_atom; atom < stage.edges.atom_count; atom += place.atom_stride) {
+        const int64_t begin = stage.edges.first[atom];
+        const int count = static_cast<int>(stage.edges.first[atom + 1] - begin);
+        // Of this atom: what it sent or, in the first block, the gradient of what it received.
+        Four own[kOwnRows];
+#pragma unroll
+        for (int row = 0; row < kOwnRows; ++row) own[row] = load_four((IsFirst ? stage.gradient : stage.sent) + (atom * kOwnRows + row) * Width + place.channel);
+        float phi_s_gradient[4] = {}, phi_u_gradient[4] = {}, sent_gradient[3][4] = {};
 
-    // Of this atom: what it sent or, in the first block, the gradient of what it received.
-    Four own[kOwnRows];
+        for (int chunk = 0; chunk < count; chunk += kChunk) {
+            const int chunk_end = min(chunk + kChunk, count);
+            for (int first = chunk + kEdgesPerTile * place.group; first < chunk_end; first += kEdgesPerTile * S::kGroups) {
+                Four other[2][kOtherRows], direction[2];
 #pragma unroll
-    for (int row = 0; row < kOwnRows; ++row) own[row] = load_four((IsFirst ? stage.gradient : stage.sent) + (place.atom * kOwnRows + row) * Width + place.channel);
-    float phi_s_gradient[4] = {}, phi_u_gradient[4] = {}, sent_gradient[3][4] = {};
-
-    for (int chunk = 0; chunk < edges.count; chunk += kChunk) {
-        const int chunk_end = min(chunk + kChunk, edges.count);
-        for (int first = chunk + kEdgesAtOnce * place.group; first < chunk_end; first += kEdgesAtOnce * S::kGroups) {
-            const EdgeTiles tiles(first, edges.count, stage.functions.group_count, place.g, place.q);
-            const float* from[kTiles][2];
-            for_edges([&](int t, int j) {
-                const int32_t neighbor = edges.sender[tiles.own[t][j]];
-                from[t][j] = (IsFirst ? stage.sent + int64_t{stage.edges.elements[neighbor]} * (kFirstRows * Width) : stage.gradient + int64_t{neighbor} * (kGradientRows * Width)) +
-                             place.channel;
-            });
-            float sums[16] = {};  // [tile][edge][by distance, turn x, y, z]
-            float filter[kTiles][4][2], slope[kTiles][4][2];
-            {  // s
-                Four other[kTiles][2];
-                for_edges([&](int t, int j) { other[t][j] = load_four(from[t][j]); });
-                tiles.multiply(edges.slope, weights, is_fast, slope);
-                for_edges([&](int t, int j) {
+                for (int j = 0; j < 2; ++j) {  // edges beyond the last are taken to be the last, with functions that are zero
+                    const int64_t edge = begin + min(first + 2 * place.q + j, count - 1);
+                    const int32_t neighbor = stage.edges.sender[edge];
+                    const float* from = (IsFirst ? stage.sent + int64_t{stage.edges.elements[neighbor]} * (kFirstRows * Width) : stage.gradient + int64_t{neighbor} * (kGradientRows * Width)) +
+                                        place.channel;
 #pragma unroll
-                    for (int c = 0; c < 4; ++c) sums[8 * t + 4 * j] += own[0].of[c] * other[t][j].of[c] * slope[t][c][j];
-                });
-                if constexpr (!IsFirst) {
-                    tiles.multiply(edges.value, weights, is_fast, filter);
-                    for_edges([&](int t, int j) {
-#pragma unroll
-                        for (int c = 0; c < 4; ++c) phi_s_gradient[c] += filter[t][c][j] * other[t][j].of[c];
-                    });
+                    for (int row = 0; row < kOtherRows; ++row) other[j][row] = load_four(from + row * Width);
+                    direction[j] = load_four(stage.functions.direction + 4 * edge);
                 }
-            }
-            // dE/dv of the edge's receiver, and phi_u of its sender; one of them is of this atom.
-            Four other[kTiles][2][IsFirst ? 1 : 3], direction[kTiles][2];
-            for_edges([&](int t, int j) {
+                const int own_edge = first + place.g;
+                const int64_t functions_at = (begin + min(own_edge, count - 1)) * group_count;
+                const auto values = weights.load(stage.functions.value + functions_at, place.q, own_edge < count);
+                const auto slopes = weights.load(stage.functions.slope + functions_at, place.q, own_edge < count);
+                float sums[8] = {};  // [edge][by distance, turn x, y, z]
+                float filter[4][2], slope[4][2];
+                // s
+                weights.multiply(0, slopes, is_fast, slope);
+                if constexpr (!IsFirst) weights.multiply(0, values, is_fast, filter);
 #pragma unroll
-                for (int k = 0; k < (IsFirst ? 1 : 3); ++k) other[t][j][k] = load_four(from[t][j] + (1 + k) * Width);
-                direction[t][j] = load_four(edges.direction + 4 * tiles.own[t][j]);
-            });
-            tiles.multiply(edges.value, weights + 2 * part_units, is_fast, filter);
-            tiles.multiply(edges.slope, weights + 2 * part_units, is_fast, slope);
-            for_edges([&](int t, int j) {
-#pragma unroll
-                for (int c = 0; c < 4; ++c) {
-                    const float phi_u = IsFirst ? other[t][j][0].of[c] : own[1].of[c];
-                    float gradient[3], along = 0;
-#pragma unroll
-                    for (int k = 0; k < 3; ++k) {
-                        gradient[k] = IsFirst ? own[1 + k].of[c] : other[t][j][IsFirst ? 0 : k].of[c];
-                        along += direction[t][j].of[k] * gradient[k];
-                    }
-                    if (!IsFirst) along = -along;  // the edge that carries the message has the opposite direction
-                    sums[8 * t + 4 * j] += phi_u * along * slope[t][c][j];
-                    const float turn = phi_u * filter[t][c][j];
-#pragma unroll
-                    for (int k = 0; k < 3; ++k) sums[8 * t + 4 * j + 1 + k] += turn * gradient[k];
-                    phi_u_gradient[c] += filter[t][c][j] * along;
-                }
-            });
-            if constexpr (!IsFirst) {  // v
-                tiles.multiply(edges.value, weights + part_units, is_fast, filter);
-                tiles.multiply(edges.slope, weights + part_units, is_fast, slope);
-                for_edges([&](int t, int j) {
+                for (int j = 0; j < 2; ++j)
 #pragma unroll
                     for (int c = 0; c < 4; ++c) {
-                        float product = 0;
+                        sums[4 * j] += own[0].of[c] * other[j][0].of[c] * slope[c][j];
+                        if constexpr (!IsFirst) phi_s_gradient[c] += filter[c][j] * other[j][0].of[c];
+                    }
+                // u: dE/dv of the edge's receiver, and phi_u of its sender; one of them is of this atom.
+                weights.multiply(1, values, is_fast, filter);
+                weights.multiply(1, slopes, is_fast, slope);
+#pragma unroll
+                for (int j = 0; j < 2; ++j)
+#pragma unroll
+                    for (int c = 0; c < 4; ++c) {
+                        const float phi_u = IsFirst ? other[j][1].of[c] : own[1].of[c];
+                        float gradient[3], along = 0;
 #pragma unroll
                         for (int k = 0; k < 3; ++k) {
-                            product += own[2 + k].of[c] * other[t][j][k].of[c];
-                            sent_gradient[k][c] += filter[t][c][j] * other[t][j][k].of[c];
+                            gradient[k] = IsFirst ? own[IsFirst ? 1 + k : 0].of[c] : other[j][IsFirst ? 0 : 1 + k].of[c];
+                            along += direction[j].of[k] * gradient[k];
                         }
-                        sums[8 * t + 4 * j] += product * slope[t][c][j];
+                        if (!IsFirst) along = -along;  // the edge that carries the message has the opposite direction
+                        sums[4 * j] += phi_u * along * slope[c][j];
+                        const float turn = phi_u * filter[c][j];
+#pragma unroll
+                        for (int k = 0; k < 3; ++k) sums[4 * j + 1 + k] += turn * gradient[k];
+                        phi_u_gradient[c] += filter[c][j] * along;
                     }
-                });
+                if constexpr (!IsFirst) {  // v
+                    weights.multiply(2, values, is_fast, filter);
+                    weights.multiply(2, slopes, is_fast, slope);
+#pragma unroll
+                    for (int j = 0; j < 2; ++j)
+#pragma unroll
+                        for (int c = 0; c < 4; ++c) {
+                            float product = 0;
+#pragma unroll
+                            for (int k = 0; k < 3; ++k) {
+                                product += own[2 + k].of[c] * other[j][1 + k].of[c];
+                                sent_gradient[k][c] += filter[c][j] * other[j][1 + k].of[c];
+                            }
+                            sums[4 * j] += product * slope[c][j];
+                        }
+                }
+                partial[place.slice][first - chunk + 2 * place.q + place.g / 4].of[place.g % 4] = sum_over_channels(sums, place.lane);
             }
-            // Now [edge g / 2 of the lane's four][numbers 2 (g % 2) and 2 (g % 2) + 1]
-            const float2 two = sum_over_channels(sums, place.lane);
-            const int in_chunk = first - chunk + kEdgesPerTile * (place.g / 4) + 2 * place.q + place.g / 2 % 2;
-            *reinterpret_cast<float2*>(&partial[place.atom_of_block][place.slice][in_chunk].of[2 * (place.g % 2)]) = two;
-        }
-        meet<S>();
-        const int thread_of_atom = static_cast<int>(threadIdx.x) % (32 * S::kWarpsPerAtom);
-        for (int i = thread_of_atom; i < 3 * (chunk_end - chunk); i += 32 * S::kWarpsPerAtom) {
-            const int e = i / 3, k = i % 3;
-            Four sum = {};
-#pragma unroll
-            for (int slice = 0; slice < S::kSlices; ++slice) {
-                const Four more = partial[place.atom_of_block][slice][e];
-#pragma unroll
-                for (int c = 0; c < 4; ++c) sum.of[c] += more.of[c];
-            }
-            const Four direction = load_four(edges.direction + 4 * (chunk + e));
-            const float radial = sum.of[1] * direction.of[0] + sum.of[2] * direction.of[1] + sum.of[3] * direction.of[2];
-            const float own_turn = k == 0 ? sum.of[1] : k == 1 ? sum.of[2] : sum.of[3];
-            const float own_direction = k == 0 ? direction.of[0] : k == 1 ? direction.of[1] : direction.of[2];
-            const float across = unscale * (own_turn - radial * own_direction) * direction.of[3];
-            edges.vector_gradient[3 * (chunk + e) + k] += static_cast<double>(unscale_slope * sum.of[0] * own_direction + (IsFirst ? across : -across));
-        }
-        meet<S>();
-    }
-    if constexpr (!IsFirst) {
-        Four totals[5];  // of phi_s, phi_u, phi_v v
-#pragma unroll
-        for (int c = 0; c < 4; ++c) {
-            totals[0].of[c] = sum_over_own_edges(phi_s_gradient[c]);
-            totals[1].of[c] = sum_over_own_edges(phi_u_gradient[c]);
-#pragma unroll
-            for (int k = 0; k < 3; ++k) totals[2 + k].of[c] = sum_over_own_edges(sent_gradient[k][c]);
-        }
-        if constexpr (S::kGroups > 1) {
-            if (place.group > 0 && place.q == 0)
-#pragma unroll
-                for (int row = 0; row < 5; ++row) room[place.group - 1][place.slice][row][place.g] = totals[row];
             __syncthreads();
-            if (place.group > 0) return;
+            for (int i = static_cast<int>(threadIdx.x); i < 3 * (chunk_end - chunk); i += S::kThreads) {
+                const int e = i / 3, k = i % 3;
+                Four sum = {};
 #pragma unroll
-            for (int other = 0; other < S::kGroups - 1; ++other)
+                for (int slice = 0; slice < S::kSlices; ++slice) {
+                    const Four more = partial[slice][e];
 #pragma unroll
-                for (int row = 0; row < 5; ++row)
-#pragma unroll
-                    for (int c = 0; c < 4; ++c) totals[row].of[c] += room[other][place.slice][row][place.g].of[c];
+                    for (int c = 0; c < 4; ++c) sum.of[c] += more.of[c];
+                }
+                const int64_t edge = begin + chunk + e;
+                const Four direction = load_four(stage.functions.direction + 4 * edge);
+                const float radial = sum.of[1] * direction.of[0] + sum.of[2] * direction.of[1] + sum.of[3] * direction.of[2];
+                const float own_turn = k == 0 ? sum.of[1] : k == 1 ? sum.of[2] : sum.of[3];
+                const float own_direction = k == 0 ? direction.of[0] : k == 1 ? direction.of[1] : direction.of[2];
+                const float across = unscale * (own_turn - radial * own_direction) * direction.of[3];
+                stage.vector_gradient[3 * edge + k] += static_cast<double>(unscale_slope * sum.of[0] * own_direction + (IsFirst ? across : -across));
+            }
+            __syncthreads();
         }
-        // Lane q writes part q of the gradient of phi, and component q of that of the vectors.
-        if (place.q == 3) return;
-        const Four phi_v = load_four(stage.phi_v + place.atom * Width + place.channel);
-        Four of_phi = {};
+        if constexpr (!IsFirst) {
+            Four totals[5];  // of phi_s, phi_u, phi_v v
 #pragma unroll
-        for (int k = 0; k < 3; ++k) {
-            const Four vector = load_four(stage.vectors + (3 * place.atom + k) * Width + place.channel);
+            for (int c = 0; c < 4; ++c) {
+                totals[0].of[c] = sum_over_own_edges(phi_s_gradient[c]);
+                totals[1].of[c] = sum_over_own_edges(phi_u_gradient[c]);
 #pragma unroll
-            for (int c = 0; c < 4; ++c) of_phi.of[c] += totals[2 + k].of[c] * vector.of[c];
+                for (int k = 0; k < 3; ++k) totals[2 + k].of[c] = sum_over_own_edges(sent_gradient[k][c]);
+            }
+            if constexpr (S::kGroups > 1) {  // here a block has one atom
+                if (place.group > 0 && place.q == 0)
+#pragma unroll
+                    for (int row = 0; row < 5; ++row) room[place.group - 1][place.slice][row][place.g] = totals[row];
+                __syncthreads();
+                if (place.group > 0) return;
+#pragma unroll
+                for (int other = 0; other < S::kGroups - 1; ++other)
+#pragma unroll
+                    for (int row = 0; row < 5; ++row)
+#pragma unroll
+                        for (int c = 0; c < 4; ++c) totals[row].of[c] += room[other][place.slice][row][place.g].of[c];
+            }
+            // Lane q writes part q of the gradient of phi, and component q of that of the vectors.
+            if (place.q == 3) continue;
+            const Four phi_v = load_four(stage.phi_v + atom * Width + place.channel);
+            Four of_phi = {};
+#pragma unroll
+            for (int k = 0; k < 3; ++k) {
+                const Four vector = load_four(stage.vectors + (3 * atom + k) * Width + place.channel);
+#pragma unroll
+                for (int c = 0; c < 4; ++c) of_phi.of[c] += totals[2 + k].of[c] * vector.of[c];
+            }
+            Four of_vector = load_four(stage.gradient + (kGradientRows * atom + 1 + place.q) * Width + place.channel);
+#pragma unroll
+            for (int c = 0; c < 4; ++c) {
+                of_phi.of[c] = unscale * (place.q == 0 ? totals[0].of[c] : place.q == 1 ? of_phi.of[c] : totals[1].of[c]);
+                of_vector.of[c] += unscale * (place.q == 0 ? totals[2].of[c] : place.q == 1 ? totals[3].of[c] : totals[4].of[c]) * phi_v.of[c];
+            }
+            store_four(stage.phi_gradient + (3 * atom + place.q) * Width + place.channel, of_phi);
+            store_four(stage.vectors_gradient + (3 * atom + place.q) * Width + place.channel, of_vector);
         }
-        Four of_vector = load_four(stage.gradient + (kGradientRows * place.atom + 1 + place.q) * Width + place.channel);
-#pragma unroll
-        for (int c = 0; c < 4; ++c) {
-            of_phi.of[c] = unscale * (place.q == 0 ? totals[0].of[c] : place.q == 1 ? of_phi.of[c] : totals[1].of[c]);
-            of_vector.of[c] += unscale * (place.q == 0 ? totals[2].of[c] : place.q == 1 ? totals[3].of[c] : totals[4].of[c]) * phi_v.of[c];
-        }
-        store_four(stage.phi_gradient + (3 * place.atom + place.q) * Width + place.channel, of_phi);
-        store_four(stage.vectors_gradient + (3 * place.atom + place.q) * Width + place.channel, of_vector);
     }
 }
 
+// As many blocks as there are atoms for, but no more than run at the same time.
 template <class S, class Stage>
 void launch_shape(const char* doing, void (*first)(Stage), void (*other)(Stage), const Stage& stage, cudaStream_t stream) {
-    launch(doing, stage.is_first ? first : other, (int64_t{stage.edges.atom_count} + S::kAtoms - 1) / S::kAtoms, S::kThreads, stream, stage);
+    const auto kernel = stage.is_first ? first : other;
+    int64_t sets = (int64_t{stage.edges.atom_count} + S::kAtomsAtOnce - 1) / S::kAtomsAtOnce;
+    if constexpr (S::kGroups == 1) {
+        int device = 0, multiprocessors = 0, blocks = 0;
+        check(cudaGetDevice(&device), doing);
+        check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), doing);
+        check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, S::kThreads, 0), doing);
+        sets = std::min(sets, std::max(int64_t{1}, int64_t{multiprocessors} * std::max(1, blocks) / S::kBlocksTogether));
+    }
+    launch(doing, kernel, sets * S::kBlocksTogether, S::kThreads, stream, stage);
 }
 
-// With few atoms several warps share the edges of each.
+// With few atoms several warps share the edges of each, as many as there are registers for.
 template <int Width>
 inline constexpr int kForwardGroups = std::min(4, 512 / Width);
 template <int Width>
 inline constexpr int kReverseGroups = std::min(4, 256 / Width);
 
+template <int Width, template <int> class Filter>
+void sum_messages_with(const MessageStage<float>& stage, cudaStream_t stream) {
+    using Few = Shape<Width, kForwardGroups<Width>, false>;
+    using Many = Shape<Width, 1, true>;
+    if (stage.edges.atom_count <= few_atoms_for_messages())
+        launch_shape<Few>("messages", sum_kernel<Few, true, Filter>, sum_kernel<Few, false, Filter>, stage, stream);
+    else
+        launch_shape<Many>("messages", sum_kernel<Many, true, Filter>, sum_kernel<Many, false, Filter>, stage, stream);
+}
+template <int Width, template <int> class Filter>
+void reverse_messages_with(const MessageReverse<float>& stage, cudaStream_t stream) {
+    using Few = Shape<Width, kReverseGroups<Width>, false>;
+    using Many = Shape<Width, 1, false>;
+    if (stage.edges.atom_count <= few_atoms_for_messages())
+        launch_shape<Few>("reversing messages", reverse_kernel<Few, true, Filter>, reverse_kernel<Few, false, Filter>, stage, stream);
+    else
+        launch_shape<Many>("reversing messages", reverse_kernel<Many, true, Filter>, reverse_kernel<Many, false, Filter>, stage, stream);
+}
+
 template <int Width>
 void sum_messages_of_width(const MessageStage<float>& stage, cudaStream_t stream) {
-    constexpr int kGroups = kForwardGroups<Width>;
-    if (stage.edges.atom_count <= few_atoms_for_messages())
-        launch_shape<Shape<Width, kGroups>>("messages", sum_kernel<Width, kGroups, true>, sum_kernel<Width, kGroups, false>, stage, stream);
-    else
-        launch_shape<Shape<Width, 1>>("messages", sum_kernel<Width, 1, true>, sum_kernel<Width, 1, false>, stage, stream);
+    stage.functions.group_count == ResidentFilter<3>::kGroups ? sum_messages_with<Width, ResidentFilter>(stage, stream)
+                                                              : sum_messages_with<Width, StreamedFilter>(stage, stream);
 }
 template <int Width>
 void reverse_messages_of_width(const MessageReverse<float>& stage, cudaStream_t stream) {
-    constexpr int kGroups = kReverseGroups<Width>;
-    if (stage.edges.atom_count <= few_atoms_for_messages())
-        launch_shape<Shape<Width, kGroups>>("reversing messages", reverse_kernel<Width, kGroups, true>, reverse_kernel<Width, kGroups, false>, stage, stream);
-    else
-        launch_shape<Shape<Width, 1>>("reversing messages", reverse_kernel<Width, 1, true>, reverse_kernel<Width, 1, false>, stage, stream);
+    stage.functions.group_count == ResidentFilter<3>::kGroups ? reverse_messages_with<Width, ResidentFilter>(stage, stream)
+                                                              : reverse_messages_with<Width, StreamedFilter>(stage, stream);
 }
 
 }  // namespace

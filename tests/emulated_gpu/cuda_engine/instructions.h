@@ -48,6 +48,8 @@ inline void mma_f16(float (&sum)[2], float (&sum_below)[2], const uint4& a, uint
     });
 }
 
+inline void mma_f16(float (&sum)[2], float (&sum_below)[2], uint32_t a0, uint32_t a1, uint32_t b) { mma_f16(sum, sum_below, make_uint4(a0, a1, 0, 0), b, 0); }
+
 inline void mma_f64(double& sum0, double& sum1, double row, double column) {
     struct Operands {
         double row, column;
@@ -72,6 +74,6 @@ inline void load_two(const double* from, double& first, double& second) {
     second = from[1];
 }
 
-inline unsigned char* launched_shared_memory() { return emulated::shared_memory; }
+inline unsigned char* launched_shared_memory() { return emulated::shared_memory[emulated::current / emulated::block_size]; }
 
 }  // namespace mlff::cuda

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The student on the CPU beside the same model in PyTorch: docs/painn.md in eager float32, forces by autograd, same weights, same systems, same threads, in
-turns in one process. mlff is timed with its neighbour list, PyTorch with a list made before. Prints JSON; exits with 1 if forces differ by more than
+turns in one process. Wall time, and the time of all cores together, which other work on the machine disturbs less. mlff is timed with its neighbour list, PyTorch with a list made before. Prints JSON; exits with 1 if forces differ by more than
 1e-3 eV/A. Needs numpy and torch.
 
   python cpu_vs_torch.py LIBRARY [MODEL] [--before LIBRARY] [--systems NAME...] [--threads 2] [--rounds 10]
@@ -122,16 +122,22 @@ class EagerModel:
         x = torch.tensor(positions, dtype=torch.float32, requires_grad=True)
         energy = self.energy(x)
         forces, = torch.autograd.grad(energy, x)
-        return float(energy) + self.atomic_energy, -forces.numpy()
+        return energy.item() + self.atomic_energy, -forces.numpy()
 
 
 def timed(call, count):
+    """[call][wall seconds, seconds of all cores together]"""
     seconds = []
     for _ in range(count):
-        begin = time.perf_counter()
+        begin = time.perf_counter(), time.process_time()
         call()
-        seconds.append(time.perf_counter() - begin)
+        seconds.append((time.perf_counter() - begin[0], time.process_time() - begin[1]))
     return seconds
+
+
+def spread(seconds):
+    wall, cores = zip(*seconds)
+    return {**native.spread(wall), "core_time": native.spread(cores)}
 
 
 def measure(arguments, name):
@@ -150,10 +156,11 @@ def measure(arguments, name):
             seconds[engine] += timed(call, 3 if "torch" in engine else 10)
     energy, forces = eager.evaluate(system[1])
     session = sessions["mlff mixed"]
-    row = {"system": name, "atoms": len(system[0]), "neighbours": len(eager.receiver) / len(system[0]), "engines": {engine: native.spread(values) for engine, values in seconds.items()},
+    row = {"system": name, "atoms": len(system[0]), "neighbours": len(eager.receiver) / len(system[0]), "engines": {engine: spread(values) for engine, values in seconds.items()},
            "force_difference": float(abs(session.forces - forces).max()), "largest_force": float(abs(forces).max()), "energy_difference": float(session.energy[0]) - energy}
-    median = {engine: spread["median_ms"] for engine, spread in row["engines"].items()}
-    row["ratios"] = {engine: value / median["mlff mixed"] for engine, value in median.items() if engine != "mlff mixed"}
+    for name, clock in (("wall_ratios", lambda found: found), ("core_time_ratios", lambda found: found["core_time"])):
+        median = {engine: clock(found)["median_ms"] for engine, found in row["engines"].items()}
+        row[name] = {engine: value / median["mlff mixed"] for engine, value in median.items() if engine != "mlff mixed"}
     for session in sessions.values():
         session.free()
     return row

@@ -16,12 +16,9 @@ namespace mlff::painn::cpu {
 namespace {
 
 // Dense layers want several atoms at a time, threads want several tiles. It depends on the system only, not on the number of threads.
-constexpr int64_t kMostAtoms = 24;  // in a tile
+constexpr int64_t kFewestAtoms = 4, kMostAtoms = 24;  // in a tile
 static_assert(3 * kMostAtoms <= kMostRows);
-int64_t atoms_per_tile(int64_t atom_count) {
-    const int64_t tiles = std::clamp<int64_t>(atom_count / 12, 2, 4), size = (atom_count + tiles - 1) / tiles;
-    return std::clamp<int64_t>(size > 8 ? (size + 3) / 4 * 4 : size, 1, kMostAtoms);
-}
+int64_t atoms_per_tile(int64_t atom_count) { return std::clamp(atom_count / 4 / kFewestAtoms * kFewestAtoms, kFewestAtoms, kMostAtoms); }
 
 constexpr int kSenderRows = 5, kSumRows = 4;  // phi_s, phi_u, phi_v v; s, v
 

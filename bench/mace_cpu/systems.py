@@ -54,17 +54,18 @@ def molecule(table):
 
 
 def water(side, seed=7):
-    """side^3 molecules on a cubic lattice at 1 g/cm^3, turned at random, a little rattled."""
+    """side^3 molecules on a cubic lattice at 1 g/cm^3, or as many along each axis as `side` says, turned at random, a little rattled."""
+    sides = (side,) * 3 if isinstance(side, int) else side
     random = np.random.default_rng(seed)
     spacing, bond, half = 3.1043, 0.9572, np.deg2rad(104.52 / 2)
     molecule = np.array([[0, 0, 0], [bond * np.sin(half), 0, bond * np.cos(half)], [-bond * np.sin(half), 0, bond * np.cos(half)]])
     molecule -= molecule.mean(axis=0)
     positions = []
-    for index in np.ndindex(side, side, side):
+    for index in np.ndindex(*sides):
         rotation, _ = np.linalg.qr(random.normal(size=(3, 3)))
         positions.append(molecule @ rotation.T + (np.array(index) + 0.5) * spacing)
-    positions = np.concatenate(positions) + random.normal(scale=0.02, size=(3 * side**3, 3))
-    return np.array([8, 1, 1] * side**3), positions, np.eye(3) * side * spacing
+    positions = np.concatenate(positions) + random.normal(scale=0.02, size=(3 * len(positions), 3))
+    return np.array([8, 1, 1] * (len(positions) // 3)), positions, np.diag(sides) * spacing
 
 
 def silicon(side, seed=11):

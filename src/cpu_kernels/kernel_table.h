@@ -92,35 +92,60 @@ struct SplineShares {
     Real slope[kSplineOrder] = {};
 };
 
+// Moments of the edges of an atom: with the functions b_n of an edge's distance, in the same table as the filters,
+//   scalars[element of the sender][n] = sum of b_n,  vectors[element][c][n] = sum of b_n u_c.
+// In reverse these are the gradients by the moments.
+template <class Real>
+struct PainnMoments {
+    const Real* table = nullptr;                 // [row][c, d][stride]
+    int64_t first_row = 0;                       // of the table, counted in intervals
+    const SplineShares<Real>* shares = nullptr;  // [edge]
+    const Real* directions = nullptr;            // [edge][3]
+    const int32_t* sender = nullptr;             // [edge]
+    const int* element_slot = nullptr;           // [atom]
+    int64_t begin = 0, end = 0;                  // edges
+    int stride = 0;                              // of n
+    int64_t slot_stride = 0;                     // in atoms
+    Real* scalars = nullptr;                     // [slot][slot_stride][stride]
+    Real* vectors = nullptr;                     // [slot][slot_stride][3][stride]
+};
+
+// An edge that messages pass. Where it stands for its reverse too, they pass it both ways, and filters are made once.
+inline constexpr int kLinkValue = 0, kLinkSlope = kSplineOrder, kLinkDirection = 2 * kSplineOrder;  // places in `factors`
+template <class Real>
+struct PainnLink {
+    Real factors[kRowPadding] = {};  // shares of the value and of the slope, and the direction from the receiver to the sender
+    int64_t interval = 0;            // of the table
+    int64_t edge = 0;
+    int64_t atom = 0;                // the edge's sender
+};
+struct PainnLinkCount {
+    int32_t both_ways = 0;  // these first
+    int32_t all = 0;
+};
+
 // One strip of kRowPadding channels in a block of PaiNN (docs/painn.md), for some atoms: a strip of the table is small enough to stay in a near cache
-// while all edges pass. Of every edge it has the filters for the scalars, for the vectors and for the direction.
+// while all edges pass. Of every edge it has the filters for the scalars, for the vectors and for the direction. Links that pass both ways are between
+// these atoms; in links that pass one way they receive forward, and send in reverse.
 template <class Real>
 struct PainnStrip {
-    const Real* table = nullptr;  // [row][c, d][scalars, vectors, direction][kRowPadding]
-    const SplineShares<Real>* shares = nullptr;  // [edge]
-    const Real* directions = nullptr;            // [edge][3], from the receiver to the sender
-    const int32_t* sender = nullptr;             // [edge]
-    const int64_t* first = nullptr;              // [atom + 1]
-    int64_t begin = 0, end = 0;                  // atoms
-    int hidden = 0;                              // F
-    int channel = 0;                             // the first of the strip
-    const Real* senders = nullptr;               // [row][phi_s, phi_v, phi_u, v_x, v_y, v_z][kRowPadding]
-    const int* sender_row = nullptr;             // [atom] -> row of `senders`; nullptr: the atom's own
-    bool has_vectors = true;                     // false: those of the senders are zero, and not looked at
+    const Real* table = nullptr;             // [row][c, d][scalars, vectors, direction][kRowPadding]
+    int64_t first_row = 0;                   // of the table, counted in intervals
+    const PainnLink<Real>* links = nullptr;  // those of an atom from first[atom] on
+    const PainnLinkCount* counts = nullptr;  // [atom]
+    const int64_t* first = nullptr;          // [atom + 1]
+    int64_t begin = 0, end = 0;              // atoms
+    const Real* senders = nullptr;           // [atom][phi_s, phi_u, phi_v v_x, phi_v v_y, phi_v v_z][kRowPadding]
 };
 template <class Real>
 struct PainnMessages : PainnStrip<Real> {
-    Real* scalars = nullptr;      // [atom][F], added to
-    Real* vector_sums = nullptr;  // [atom][3][F]: the atom's vectors and its messages
+    Real* sums = nullptr;  // [atom][s, v_x, v_y, v_z][kRowPadding], overwritten
 };
-// Every edge stands for its reverse, the message that the atom sends along it.
 template <class Real>
 struct PainnReverse : PainnStrip<Real> {
-    const Real* gradients = nullptr;  // [atom][s, v_x, v_y, v_z][kRowPadding]: by what messages are added to
-    Real* edge_gradients = nullptr;   // [edge][4]: by the distance and by the direction
-    // Not written unless has_vectors:
-    Real* phi_gradient = nullptr;  // [atom][3][F]
-    Real* vectors_sent = nullptr;  // [atom][3][F]: gradient of the vectors through x_v
+    const Real* gradients = nullptr;   // [atom][s, v_x, v_y, v_z][kRowPadding]: by what messages are added to
+    Real* edge_gradients = nullptr;    // [edge][4]: by the distance and by the direction of each link's edge
+    Real* senders_gradient = nullptr;  // as `senders`, overwritten
 };
 
 template <class Real>
@@ -152,7 +177,12 @@ struct KernelTable {
     void (*reverse_polynomial)(const Polynomial& polynomial, const Real* coefficients, const Real* in, int stride,
                                const Real* out_gradient, Real* in_gradient);
 
-    // scalars += sum of x_s, vector_sums = vectors + sum of x_v v_j + x_u u
+    // Adds to the moments.
+    void (*sum_painn_moments)(const PainnMoments<Real>& moments);
+    // edge_gradients[edge][4] = gradients by the distance and the direction
+    void (*reverse_painn_moments)(const PainnMoments<Real>& gradients, Real* edge_gradients);
+
+    // sums = sum of x_s, sum of x_v v_j + x_u u
     void (*sum_painn_messages)(const PainnMessages<Real>& messages);
     void (*reverse_painn_messages)(const PainnReverse<Real>& messages);
 

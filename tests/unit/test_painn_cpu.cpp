@@ -82,6 +82,19 @@ TEST_CASE("the reference's numbers: crystals, molecules, atoms in small cells, a
     }
 }
 
+TEST_CASE("the reference's numbers for more atoms than a group of links has, on any number of threads") {
+    const auto weights = shared_weights(kShapes[0]);
+    const System system = random_crystal(*weights, 9, 300, 15.5);
+    const Result expected = evaluate_reference(weights, system);
+    for (const Way& way : kWays) {
+        CAPTURE(way.options.is_mixed);
+        CAPTURE(way.options.exact_radial);
+        const Result found = evaluate_cpu(weights, system, way.options, 1);
+        check_results(found, expected, way.tolerances);
+        CHECK(evaluate_cpu(weights, system, way.options, 3).forces == found.forces);
+    }
+}
+
 TEST_CASE("bits do not depend on the number of threads, and an evaluator may go from system to system") {
     const auto weights = shared_weights(kShapes[1]);
     const System large = random_crystal(*weights, 3, 150, 11.0), small = random_crystal(*weights, 4, 5, 6.0);

@@ -9,12 +9,12 @@ namespace mlff::painn::cpu {
 
 template <class Real>
 struct BlockPlan {
-    // In the first block, phi depends on the element alone and vectors are zero; after the last, vectors are not needed.
+    // Messages and mixing of the first block are in FirstMessages; after the last block, vectors are not needed.
     BlockPlan(const Weights& weights, size_t number);
 
-    bool is_first, is_last;
-    Buffer<Real> element_senders;  // first block only: [strip][element][phi_s, phi_v, phi_u, three rows of zeros][channel]
-    DenseLayer<Real> message_hidden, message_output, mix, update_hidden, update_output;
+    bool is_last;
+    DenseLayer<Real> message_hidden, message_output, mix;  // not in the first
+    DenseLayer<Real> update_hidden, update_output;
 
     int gates_width() const { return update_output.out_width(); }  // 3F; 2F in the last block, without a_vv
 };

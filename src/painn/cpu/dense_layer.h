@@ -17,13 +17,13 @@ struct Rows {
     Real* operator[](int row) const { return first + row * stride; }
 };
 
-inline constexpr int kMostRows = 64;  // that a layer is applied to at a time
+inline constexpr int kMostRows = 96;  // that a layer is applied to at a time
 
 template <class Real>
 class DenseLayer {
 public:
     DenseLayer() = default;
-    // The first `out_width` outputs of the layer. Widths are multiples of kRowPadding.
+    // The first `out_width` outputs of the layer, a multiple of kRowPadding. Rows of inputs are padded.
     DenseLayer(const Linear& linear, int out_width);
     explicit DenseLayer(const Linear& linear) : DenseLayer(linear, linear.out_width) {}
 
@@ -31,12 +31,14 @@ public:
 
     // out[row] = weight in[row] + bias
     void apply(const kernels::KernelTable<Real>& kernels, Rows<const Real> in, Rows<Real> out, int row_count) const;
+    // out[row] += weight in[row]
+    void add(const kernels::KernelTable<Real>& kernels, Rows<const Real> in, Rows<Real> out, int row_count) const;
     // in_gradient[row] = or += weight^T out_gradient[row]
     void apply_transposed(const kernels::KernelTable<Real>& kernels, Rows<const Real> out_gradient, Rows<Real> in_gradient, int row_count, bool accumulate) const;
 
 private:
     int in_width_ = 0, out_width_ = 0;
-    Buffer<Real> weight_, transposed_;  // matrices [in][out], [out][in]
+    Buffer<Real> weight_, transposed_;  // matrices [in][out], [out][in, padded]
     Buffer<Real> bias_;                 // [out], or empty
 };
 

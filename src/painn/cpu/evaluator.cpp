@@ -7,41 +7,41 @@
 #include "engine/edge_results.h"
 #include "painn/cpu/block_plan.h"
 #include "painn/cpu/filters.h"
+#include "painn/cpu/first_messages.h"
+#include "painn/cpu/strips.h"
 #include "painn/cpu/update_rows.h"
 #include "painn/repulsion.h"
 
 namespace mlff::painn::cpu {
 namespace {
 
-// Messages: a strip of channels of so many atoms at a time.
-constexpr int64_t kAtomsPerChunk = 64;
-int64_t chunk_count(int64_t atom_count) { return (atom_count + kAtomsPerChunk - 1) / kAtomsPerChunk; }
-
 // Dense layers want several atoms at a time, threads want several tiles. It depends on the system only, not on the number of threads.
-constexpr int64_t kFewestAtoms = 4, kMostAtoms = 16;  // in a tile
+constexpr int64_t kFewestAtoms = 4, kMostAtoms = 24;  // in a tile
 static_assert(3 * kMostAtoms <= kMostRows);
-int64_t atoms_per_tile(int64_t atom_count) { return std::clamp(atom_count / 12 / kFewestAtoms * kFewestAtoms, kFewestAtoms, kMostAtoms); }
+int64_t atoms_per_tile(int64_t atom_count) { return std::clamp(atom_count / 4 / kFewestAtoms * kFewestAtoms, kFewestAtoms, kMostAtoms); }
 
-struct Tile {
-    int64_t begin, end;
-
-    int count() const { return static_cast<int>(end - begin); }
-};
+constexpr int kSenderRows = 5, kSumRows = 4;  // phi_s, phi_u, phi_v v; s, v
 
 // What a block leaves for the blocks around it and for its own reverse pass. Rows of F, [atom][...].
 template <class Real>
 struct BlockState {
-    Buffer<Real> senders;                             // what messages are made of: [strip][atom][phi_s, phi_v, phi_u, v][channel]; not in the first
-    Buffer<Real> message_slopes;                      // [1]; not in the first
-    Buffer<Real> mixed, norms, update_slopes, gates;  // [3][2], [1], [1], [3 or 2]
-    Buffer<Real> scalars_gradient, vectors_gradient;  // [1], [3]: of what the messages were added to
+    // Of the messages; not in the first block.
+    Strips<Real> senders;                 // phi_s, phi_u, phi_v v
+    Buffer<Real> message_slopes, phi_v;   // [1]
+    Buffer<Real> vectors;                 // [3], before the messages
+    // Of the update.
+    Buffer<Real> mixed;                                 // [3][U v, V v]; in the first block [3][v, U v, V v]
+    Buffer<Real> inverse_norms, update_slopes, gates;   // [1], [1], [3 or 2]
+    Buffer<Real> scalars_gradient, vectors_gradient;    // [1], [3]: of what the messages were added to; the latter not in the first block
 };
 
 // Memory of one worker.
 template <class Real>
 struct Scratch {
-    Buffer<Real> input, hidden, gates, mixed;            // [atom of the tile][2, 1, 3, 6][F]
-    Buffer<Real> scalars_gradient, vectors_gradient;     // [atom of the tile][1, 3][F]
+    Buffer<Real> input, hidden, gates, mixed;                // [atom of the tile][2, 1, 3, 9][F]
+    Buffer<Real> vectors, sent;                              // [atom of the tile][3, 3][F]
+    Buffer<Real> scalars_gradient, vectors_gradient;         // [atom of the tile][1, 3][F]
+    Buffer<Real> scalar_moments, vector_moments;             // [slot][atom of the tile][1, 3][function]
     typename Filters<Real>::Scratch filters;
 };
 
@@ -54,6 +54,7 @@ public:
           kernels_(kernels::choose_kernels<Real>()),
           filters_(*weights_, options.exact_radial),
           repulsion_(repulsion_pairs(*weights_)),
+          first_messages_(*weights_),
           readout_(weights_->readout_hidden) {
         for (size_t b = 0; b < weights_->blocks.size(); ++b) plans_.emplace_back(*weights_, b);
         states_.resize(plans_.size());
@@ -68,18 +69,26 @@ public:
     void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) override {
         edges_ = &edges;
         find_elements(*weights_, systems, elements_);
+        first_messages_.find_slots(elements_);
         wants_gradients_ = std::any_of(outputs.begin(), outputs.end(), [](const Outputs& o) { return o.forces || o.virial || o.atom_virials; });
         reserve(static_cast<size_t>(team.size()));
-        for_each_chunk(team, [this](Tile atoms) { start_atoms(atoms); });
-        for (size_t b = 0; b < plans_.size(); ++b) {
-            for_each_strip(team, [this, b](int strip, Tile atoms, Scratch<Real>& scratch) { sum_messages(b, strip, atoms, scratch); });
-            for_each_tile(team, [this, b](Tile tile, Scratch<Real>& scratch) { compute_atoms(b, tile, scratch); });
+        for_each_tile(team, [this](AtomRange tile, Scratch<Real>& scratch) {
+            start_atoms(tile);
+            sum_first_messages(tile, scratch);
+            compute_atoms(0, tile, scratch);
+        });
+        for (size_t b = 1; b < plans_.size(); ++b) {
+            for_each_strip(team, [this, b](int strip, AtomRange group, Scratch<Real>& scratch) { sum_messages(b, strip, group, scratch); });
+            for_each_tile(team, [this, b](AtomRange tile, Scratch<Real>& scratch) {
+                receive_messages(b, tile, scratch);
+                compute_atoms(b, tile, scratch);
+            });
         }
         write_energies(systems, outputs);
         if (!wants_gradients_) return;
-        for (size_t b = plans_.size(); b-- > 0;) {
-            for_each_strip(team, [this, b](int strip, Tile atoms, Scratch<Real>& scratch) { reverse_messages(b, strip, atoms, scratch); });
-            for_each_tile(team, [this, b](Tile tile, Scratch<Real>& scratch) { reverse_atoms(b, tile, scratch); });
+        for (size_t b = plans_.size(); b-- > 1;) {
+            for_each_strip(team, [this, b](int strip, AtomRange group, Scratch<Real>& scratch) { reverse_messages(b, strip, group, scratch); });
+            for_each_tile(team, [this, b](AtomRange tile, Scratch<Real>& scratch) { reverse_atoms(b, tile, scratch); });
         }
         for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
             write_forces(edges, vector_gradient_.data(), begin, end, outputs[s]);
@@ -93,20 +102,24 @@ private:
     void reserve(size_t worker_count) {
         const size_t atoms = elements_.size(), width = static_cast<size_t>(hidden_);
         const auto resize = [&](Buffer<Real>& buffer, size_t rows) { buffer.resize_discard(rows * width); };
+        const auto resize_strips = [&](Strips<Real>& strips, int rows) { strips.resize(edges_->atom_count, rows, hidden_); };
         const auto edges = static_cast<size_t>(edges_->edge_count);
         resize(scalars_, atoms);
-        resize(middle_, 3 * atoms);
+        resize_strips(sums_, kSumRows);
+        links_.start(*edges_);
         filters_.start(edges_->edge_count);
         directions_.resize_discard(3 * edges);
         readout_energy_.resize(atoms);
         for (size_t b = 0; b < plans_.size(); ++b) {
             BlockState<Real>& state = states_[b];
             if (b > 0) {
-                resize(state.senders, 6 * atoms);
+                resize_strips(state.senders, kSenderRows);
                 resize(state.message_slopes, atoms);
+                resize(state.phi_v, atoms);
+                resize(state.vectors, 3 * atoms);
             }
-            resize(state.mixed, 6 * atoms);
-            resize(state.norms, atoms);
+            resize(state.mixed, (b == 0 ? 9 : 6) * atoms);
+            resize(state.inverse_norms, atoms);
             resize(state.update_slopes, atoms);
             resize(state.gates, 3 * atoms);
             if (!wants_gradients_) continue;
@@ -114,20 +127,22 @@ private:
             resize(state.vectors_gradient, 3 * atoms);
         }
         if (wants_gradients_) {
-            resize(received_, 4 * atoms);
-            resize(phi_gradient_, 3 * atoms);
-            resize(vectors_sent_, 3 * atoms);
+            resize_strips(received_, kSumRows);
+            resize_strips(sent_gradient_, kSenderRows);
             strip_gradients_.resize_discard(static_cast<size_t>(strip_count()) * edges * 4);
             edge_gradient_.resize(edges * 4);
             vector_gradient_.resize(edges * 3);
         }
         scratch_.resize(worker_count);
+        const auto moments = static_cast<size_t>(first_messages_.slot_count() * filters_.basis_stride()) * kMostAtoms;
         for (Scratch<Real>& scratch : scratch_) {
             constexpr size_t kAtoms = kMostAtoms;
             for (Buffer<Real>* buffer : {&scratch.hidden, &scratch.scalars_gradient}) resize(*buffer, kAtoms);
             resize(scratch.input, 2 * kAtoms);
-            for (Buffer<Real>* buffer : {&scratch.gates, &scratch.vectors_gradient}) resize(*buffer, 3 * kAtoms);
-            resize(scratch.mixed, 6 * kAtoms);
+            for (Buffer<Real>* buffer : {&scratch.gates, &scratch.vectors, &scratch.sent, &scratch.vectors_gradient}) resize(*buffer, 3 * kAtoms);
+            resize(scratch.mixed, 9 * kAtoms);
+            scratch.scalar_moments.resize_discard(moments);
+            scratch.vector_moments.resize_discard(3 * moments);
         }
     }
 
@@ -141,42 +156,34 @@ private:
     }
 
     int strip_count() const { return hidden_ / kernels::kRowPadding; }
-    Tile chunk_at(int64_t chunk) const { return {chunk * kAtomsPerChunk, std::min((chunk + 1) * kAtomsPerChunk, edges_->atom_count)}; }
-    template <class Work>
-    void for_each_chunk(ThreadTeam& team, const Work& work) {
-        team.run(chunk_count(edges_->atom_count), [this, &work](int64_t chunk, int) { work(chunk_at(chunk)); });
-    }
     template <class Work>
     void for_each_strip(ThreadTeam& team, const Work& work) {
-        team.run(strip_count() * chunk_count(edges_->atom_count), [this, &work](int64_t item, int worker) {
-            const int64_t chunks = chunk_count(edges_->atom_count);
-            work(static_cast<int>(item / chunks), chunk_at(item % chunks), scratch_[static_cast<size_t>(worker)]);
+        team.run(strip_count() * links_.group_count(), [this, &work](int64_t item, int worker) {
+            const int64_t groups = links_.group_count();
+            work(static_cast<int>(item / groups), links_.group(item % groups), scratch_[static_cast<size_t>(worker)]);
         });
     }
 
     // `parts` rows of F for each atom; those of the tile.
     Real* of_atom(Buffer<Real>& buffer, int64_t atom, int parts) const { return buffer.data() + atom * parts * hidden_; }
-    Rows<Real> rows_of(Buffer<Real>& buffer, Tile tile, int parts) const { return {of_atom(buffer, tile.begin, parts), parts * hidden_}; }
+    Rows<Real> rows_of(Buffer<Real>& buffer, AtomRange tile, int parts) const { return {of_atom(buffer, tile.begin, parts), parts * hidden_}; }
     Rows<Real> rows_of(Buffer<Real>& scratch, int parts) const { return {scratch.data(), parts * hidden_}; }
     static Rows<const Real> read(Rows<Real> rows) { return {rows.first, rows.stride}; }
     // The three components of each atom as rows of their own.
     Rows<Real> split(Rows<Real> rows) const { return {rows.first, rows.stride / 3}; }
 
-    // Copies `parts` rows of F of each atom to [strip][atom][row][channel], from row `first` of `row_count` on.
-    void to_strips(Rows<Real> rows, Tile tile, int parts, Buffer<Real>& strips, int row_count, int first) const {
-        for (int i = 0; i < tile.count(); ++i)
-            for (int strip = 0; strip < strip_count(); ++strip)
-                for (int part = 0; part < parts; ++part) {
-                    const int64_t to = (strip * edges_->atom_count + tile.begin + i) * row_count + first + part;
-                    std::copy_n(rows[i] + part * hidden_ + strip * kernels::kRowPadding, kernels::kRowPadding, strips.data() + to * kernels::kRowPadding);
-                }
-    }
+    // U v and V v are the last two of the `parts` rows of each component.
+    static int mixed_parts(size_t b) { return b == 0 ? 3 : 2; }
+    Components<Real> mixed_at(size_t b, Rows<Real> mixed, int i) const { return {mixed[i] + (mixed_parts(b) - 2) * hidden_, mixed_parts(b) * hidden_}; }
+    static MixedRows<Real> read(Components<Real> rows) { return {rows.first, rows.stride}; }
+    Rows<Real> mixed_of(size_t b, AtomRange tile) { return rows_of(states_[b].mixed, tile, 3 * mixed_parts(b)); }
+    Rows<Real> gates_of(size_t b, AtomRange tile) { return rows_of(states_[b].gates, tile, plans_[b].gates_width() / hidden_); }
 
     int element(int64_t atom) const { return elements_[static_cast<size_t>(atom)]; }
 
     // ---- messages ----
 
-    void start_atoms(Tile atoms) {
+    void start_atoms(AtomRange atoms) {
         for (int64_t atom = atoms.begin; atom < atoms.end; ++atom) {
             const double* embedding = weights_->embedding.data() + element(atom) * hidden_;
             std::transform(embedding, embedding + hidden_, of_atom(scalars_, atom, 1), [](double value) { return static_cast<Real>(value); });
@@ -185,78 +192,133 @@ private:
         filters_.locate(edges_->distance, begin, end);
         for (int64_t edge = begin; edge < end; ++edge)
             for (int64_t c = 0; c < 3; ++c) directions_[static_cast<size_t>(3 * edge + c)] = static_cast<Real>(edges_->vector[3 * edge + c] / edges_->distance[edge]);
+        links_.find(*edges_, atoms, filters_.shares(), directions_.data());
     }
 
-    kernels::PainnStrip<Real> strip_of(size_t b, int strip, Tile atoms, Scratch<Real>& scratch) const {
-        kernels::PainnStrip<Real> view;
-        view.table = filters_.strip(b, strip, edges_->first[atoms.begin], edges_->first[atoms.end], scratch.filters);
+    // Visits the moments of each atom of the tile, or their gradients.
+    template <class Work>
+    void for_each_moments(AtomRange tile, Scratch<Real>& scratch, const Work& work) const {
+        kernels::PainnMoments<Real> view;
+        const int64_t begin = edges_->first[tile.begin];
+        view.table = filters_.functions(begin, edges_->first[tile.end], scratch.filters);
+        view.first_row = filters_.first_row(begin);
         view.shares = filters_.shares();
         view.directions = directions_.data();
         view.sender = edges_->sender;
+        view.element_slot = first_messages_.slots();
+        view.stride = filters_.basis_stride();
+        view.slot_stride = tile.count();
+        for (int64_t atom = tile.begin; atom < tile.end; ++atom) {
+            view.begin = edges_->first[atom];
+            view.end = edges_->first[atom + 1];
+            view.scalars = scratch.scalar_moments.data() + (atom - tile.begin) * view.stride;
+            view.vectors = scratch.vector_moments.data() + 3 * (atom - tile.begin) * view.stride;
+            work(view);
+        }
+    }
+    typename FirstMessages<Real>::Moments moments_of(AtomRange tile, Scratch<Real>& scratch) const {
+        return {scratch.scalar_moments.data(), scratch.vector_moments.data(), filters_.basis_stride(), tile.count()};
+    }
+
+    void sum_first_messages(AtomRange tile, Scratch<Real>& scratch) {
+        for (Buffer<Real>* moments : {&scratch.scalar_moments, &scratch.vector_moments}) std::fill(moments->begin(), moments->end(), Real(0));
+        for_each_moments(tile, scratch, [this](const kernels::PainnMoments<Real>& moments) { kernels_.sum_painn_moments(moments); });
+        first_messages_.apply(kernels_, moments_of(tile, scratch), tile.count(), rows_of(scalars_, tile, 1), mixed_of(0, tile));
+    }
+
+    // From the gradients of the scalars, and of v, U v and V v, to those of the edges.
+    void reverse_first_messages(AtomRange tile, Scratch<Real>& scratch) {
+        first_messages_.reverse(kernels_, moments_of(tile, scratch), tile.count(), read(rows_of(states_[0].scalars_gradient, tile, 1)), read(rows_of(scratch.mixed, 9)));
+        for_each_moments(tile, scratch, [this](const kernels::PainnMoments<Real>& moments) { kernels_.reverse_painn_moments(moments, strip_gradients_.data()); });
+        for (int64_t atom = tile.begin; atom < tile.end; ++atom) reverse_edges(atom);
+    }
+
+    kernels::PainnStrip<Real> strip_of(size_t b, int strip, AtomRange atoms, Scratch<Real>& scratch) const {
+        kernels::PainnStrip<Real> view;
+        const int64_t begin = edges_->first[atoms.begin];
+        view.table = filters_.strip(b, strip, begin, edges_->first[atoms.end], scratch.filters);
+        view.first_row = filters_.first_row(begin);
+        view.links = links_.links();
+        view.counts = links_.counts();
         view.first = edges_->first;
         view.begin = atoms.begin;
         view.end = atoms.end;
-        view.hidden = hidden_;
-        view.channel = strip * kernels::kRowPadding;
-        const int64_t rows = b == 0 ? static_cast<int64_t>(weights_->atomic_numbers.size()) : edges_->atom_count;
-        view.senders = (b == 0 ? plans_[0].element_senders.data() : states_[b].senders.data()) + strip * rows * 6 * kernels::kRowPadding;
-        view.sender_row = b == 0 ? elements_.data() : nullptr;
-        view.has_vectors = b > 0;
+        view.senders = states_[b].senders.strip(strip);
         return view;
     }
 
-    void sum_messages(size_t b, int strip, Tile atoms, Scratch<Real>& scratch) {
-        kernels_.sum_painn_messages({strip_of(b, strip, atoms, scratch), scalars_.data(), middle_.data()});
+    void sum_messages(size_t b, int strip, AtomRange atoms, Scratch<Real>& scratch) {
+        kernels_.sum_painn_messages({strip_of(b, strip, atoms, scratch), sums_.strip(strip)});
     }
 
-    void reverse_messages(size_t b, int strip, Tile atoms, Scratch<Real>& scratch) {
-        kernels_.reverse_painn_messages({strip_of(b, strip, atoms, scratch), received_.data() + strip * edges_->atom_count * 4 * kernels::kRowPadding,
-                                         strip_gradients_.data() + strip * edges_->edge_count * 4, phi_gradient_.data(), vectors_sent_.data()});
+    void reverse_messages(size_t b, int strip, AtomRange atoms, Scratch<Real>& scratch) {
+        kernels_.reverse_painn_messages(
+            {strip_of(b, strip, atoms, scratch), received_.strip(strip), strip_gradients_.data() + strip * edges_->edge_count * 4, sent_gradient_.strip(strip)});
     }
 
     // ---- forward ----
 
-    void compute_atoms(size_t b, Tile tile, Scratch<Real>& scratch) {
-        const Rows<Real> scalars = rows_of(scalars_, tile, 1), vectors = rows_of(middle_, tile, 3);
-        compute_update(b, tile, scalars, vectors, scratch);
+    // Adds the sums of messages to the scalars and, in scratch.vectors, to the vectors; and mixes these.
+    void receive_messages(size_t b, AtomRange tile, Scratch<Real>& scratch) {
+        const Rows<Real> vectors = rows_of(scratch.vectors, 3);
+        std::copy_n(of_atom(states_[b].vectors, tile.begin, 3), 3 * tile.count() * hidden_, vectors.first);
+        sums_.add_to(tile, 0, 1, rows_of(scalars_, tile, 1));
+        sums_.add_to(tile, 1, 3, vectors);
+        plans_[b].mix.apply(kernels_, read(split(vectors)), split(mixed_of(b, tile)), 3 * tile.count());
+    }
+
+    void compute_atoms(size_t b, AtomRange tile, Scratch<Real>& scratch) {
+        compute_update(b, tile, scratch);
         if (!plans_[b].is_last) {
-            to_strips(vectors, tile, 3, states_[b + 1].senders, 6, 3);
-            compute_phi(b + 1, tile, scratch);
+            send_messages(b + 1, tile, scratch);
             return;
         }
         compute_readout(tile, scratch);
         if (wants_gradients_) reverse_update(b, tile, rows_of(scratch.scalars_gradient, 1), {}, scratch);
     }
 
-    void compute_update(size_t b, Tile tile, Rows<Real> scalars, Rows<Real> vectors, Scratch<Real>& scratch) {
+    // Scalars in place; vectors from scratch.vectors, or in the first block from beside the mixed ones, to the next block's state.
+    void compute_update(size_t b, AtomRange tile, Scratch<Real>& scratch) {
         const BlockPlan<Real>& plan = plans_[b];
         BlockState<Real>& state = states_[b];
-        const Rows<Real> mixed = rows_of(state.mixed, tile, 6), norms = rows_of(state.norms, tile, 1), slopes = rows_of(state.update_slopes, tile, 1);
-        const Rows<Real> input = rows_of(scratch.input, 2), hidden = rows_of(scratch.hidden, 1), gates = gates_of(b, tile);
-        plan.mix.apply(kernels_, read(split(vectors)), split(mixed), 3 * tile.count());
+        const Rows<Real> mixed = mixed_of(b, tile), inverse_norms = rows_of(state.inverse_norms, tile, 1), slopes = rows_of(state.update_slopes, tile, 1);
+        const Rows<Real> scalars = rows_of(scalars_, tile, 1), input = rows_of(scratch.input, 2), hidden = rows_of(scratch.hidden, 1), gates = gates_of(b, tile);
         for (int i = 0; i < tile.count(); ++i) {
-            compute_norms(hidden_, mixed[i], norms[i]);
             std::copy_n(scalars[i], hidden_, input[i]);
-            std::copy_n(norms[i], hidden_, input[i] + hidden_);
+            compute_norms(hidden_, read(mixed_at(b, mixed, i)), input[i] + hidden_, inverse_norms[i]);
         }
         plan.update_hidden.apply(kernels_, read(input), hidden, tile.count());
         kernels_.activate_silu(hidden.first, slopes.first, tile.count() * hidden_);
         plan.update_output.apply(kernels_, read(hidden), gates, tile.count());
-        for (int i = 0; i < tile.count(); ++i) apply_gates(hidden_, mixed[i], gates[i], scalars[i], plan.is_last ? nullptr : vectors[i]);
+        const Rows<Real> vectors = rows_of(scratch.vectors, 3);
+        for (int i = 0; i < tile.count(); ++i) {
+            const MixedRows<Real> rows = read(mixed_at(b, mixed, i));
+            add_to_scalars(hidden_, rows, gates[i], scalars[i]);
+            if (plan.is_last) continue;
+            const Components<const Real> before = b == 0 ? Components<const Real>{mixed[i], 3 * hidden_} : Components<const Real>{vectors[i], hidden_};
+            update_vectors(hidden_, rows, gates[i], before, of_atom(states_[b + 1].vectors, tile.begin + i, 3));
+        }
     }
-    Rows<Real> gates_of(size_t b, Tile tile) { return rows_of(states_[b].gates, tile, plans_[b].gates_width() / hidden_); }
 
-    void compute_phi(size_t b, Tile tile, Scratch<Real>& scratch) {
-        const Rows<Real> hidden = rows_of(scratch.hidden, 1);
+    // What the atoms send in block b, from their scalars and vectors.
+    void send_messages(size_t b, AtomRange tile, Scratch<Real>& scratch) {
+        BlockState<Real>& state = states_[b];
+        const Rows<Real> hidden = rows_of(scratch.hidden, 1), phi = rows_of(scratch.gates, 3), sent = rows_of(scratch.sent, 3);
         plans_[b].message_hidden.apply(kernels_, read(rows_of(scalars_, tile, 1)), hidden, tile.count());
-        kernels_.activate_silu(hidden.first, of_atom(states_[b].message_slopes, tile.begin, 1), tile.count() * hidden_);
-        const Rows<Real> phi = rows_of(scratch.gates, 3);
+        kernels_.activate_silu(hidden.first, of_atom(state.message_slopes, tile.begin, 1), tile.count() * hidden_);
         plans_[b].message_output.apply(kernels_, read(hidden), phi, tile.count());
-        to_strips(phi, tile, 3, states_[b].senders, 6, 0);
+        for (int i = 0; i < tile.count(); ++i) {
+            const Real* phi_v = phi[i] + hidden_;
+            std::copy_n(phi_v, hidden_, of_atom(state.phi_v, tile.begin + i, 1));
+            weigh_vectors(hidden_, phi_v, of_atom(state.vectors, tile.begin + i, 3), sent[i]);
+        }
+        state.senders.write(tile, 0, 1, phi);
+        state.senders.write(tile, 1, 1, {phi.first + 2 * hidden_, phi.stride});
+        state.senders.write(tile, 2, 3, sent);
     }
 
     // Energies in readout_energy_; the gradient of the scalars in scratch.scalars_gradient.
-    void compute_readout(Tile tile, Scratch<Real>& scratch) {
+    void compute_readout(AtomRange tile, Scratch<Real>& scratch) {
         const int half = readout_.out_width();
         const Rows<Real> hidden = {scratch.hidden.data(), half}, slopes = {scratch.gates.data(), half};
         readout_.apply(kernels_, read(rows_of(scalars_, tile, 1)), hidden, tile.count());
@@ -276,67 +338,92 @@ private:
 
     // ---- reverse ----
 
-    // From the gradients of the scalars and vectors after the update to those before it, in the block's state. No `vectors`: they are zero.
-    void reverse_update(size_t b, Tile tile, Rows<Real> scalars, Rows<Real> vectors, Scratch<Real>& scratch) {
+    // From the gradients of the scalars and vectors after the update to those of what messages were added to, for the block's senders to gather; in the
+    // first block to those of the edges. No `vectors`: they are zero.
+    void reverse_update(size_t b, AtomRange tile, Rows<Real> scalars, Rows<Real> vectors, Scratch<Real>& scratch) {
         const BlockPlan<Real>& plan = plans_[b];
         BlockState<Real>& state = states_[b];
         const int count = tile.count();
-        const Rows<Real> mixed = rows_of(state.mixed, tile, 6), norms = rows_of(state.norms, tile, 1), slopes = rows_of(state.update_slopes, tile, 1), gates = gates_of(b, tile);
+        const Rows<Real> mixed = mixed_of(b, tile), inverse_norms = rows_of(state.inverse_norms, tile, 1), slopes = rows_of(state.update_slopes, tile, 1), gates = gates_of(b, tile);
         const Rows<Real> by_gates = {scratch.gates.data(), plan.gates_width()}, by_hidden = rows_of(scratch.hidden, 1), by_input = rows_of(scratch.input, 2);
-        const Rows<Real> by_mixed = rows_of(scratch.mixed, 6), to_scalars = rows_of(state.scalars_gradient, tile, 1), to_vectors = rows_of(state.vectors_gradient, tile, 3);
+        const Rows<Real> by_mixed = rows_of(scratch.mixed, 3 * mixed_parts(b)), to_scalars = rows_of(state.scalars_gradient, tile, 1);
         const auto vectors_at = [&](int i) { return vectors.first ? vectors[i] : nullptr; };
-        for (int i = 0; i < count; ++i) reverse_gates(hidden_, mixed[i], scalars[i], vectors_at(i), by_gates[i]);
+        for (int i = 0; i < count; ++i) reverse_gates(hidden_, read(mixed_at(b, mixed, i)), scalars[i], vectors_at(i), by_gates[i]);
         plan.update_output.apply_transposed(kernels_, read(by_gates), by_hidden, count, false);
         for (int k = 0; k < count * hidden_; ++k) by_hidden.first[k] *= slopes.first[k];
         plan.update_hidden.apply_transposed(kernels_, read(by_hidden), by_input, count, false);
         for (int i = 0; i < count; ++i) {
-            reverse_mixed<Real>(hidden_, {mixed[i], norms[i], gates[i], scalars[i], vectors_at(i), by_input[i] + hidden_, by_mixed[i]});
+            reverse_mixed<Real>(hidden_, {read(mixed_at(b, mixed, i)), inverse_norms[i], gates[i], scalars[i], vectors_at(i), by_input[i] + hidden_, mixed_at(b, by_mixed, i)});
             for (int k = 0; k < hidden_; ++k) to_scalars[i][k] = scalars[i][k] + by_input[i][k];
-            if (vectors.first) std::copy_n(vectors[i], 3 * hidden_, to_vectors[i]);
         }
-        plan.mix.apply_transposed(kernels_, read(split(by_mixed)), split(to_vectors), 3 * count, vectors.first != nullptr);
-        to_strips(to_scalars, tile, 1, received_, 4, 0);
-        to_strips(to_vectors, tile, 3, received_, 4, 1);
-    }
-
-    // From the gradients that messages bring to those of the block below; after the first block, to those of the edges' vectors.
-    void reverse_atoms(size_t b, Tile tile, Scratch<Real>& scratch) {
-        add_strips(plans_[b].is_last, edges_->first[tile.begin], edges_->first[tile.end]);
-        if (b == 0) {
-            for (int64_t atom = tile.begin; atom < tile.end; ++atom) reverse_edges(atom);
+        if (b > 0) {
+            reverse_mixing(b, tile, vectors, scratch);
             return;
         }
+        for (int i = 0; i < count; ++i)
+            for (int c = 0; c < 3; ++c) {
+                Real* by_vectors = by_mixed[i] + 3 * c * hidden_;
+                if (vectors.first) std::copy_n(vectors[i] + c * hidden_, hidden_, by_vectors);
+                else std::fill_n(by_vectors, hidden_, Real(0));
+            }
+        reverse_first_messages(tile, scratch);
+    }
+
+    void reverse_mixing(size_t b, AtomRange tile, Rows<Real> vectors, Scratch<Real>& scratch) {
+        const Rows<Real> to_vectors = rows_of(states_[b].vectors_gradient, tile, 3);
+        if (vectors.first) std::copy_n(vectors.first, 3 * tile.count() * hidden_, to_vectors.first);
+        plans_[b].mix.apply_transposed(kernels_, read(split(rows_of(scratch.mixed, 6))), split(to_vectors), 3 * tile.count(), vectors.first != nullptr);
+        received_.write(tile, 0, 1, rows_of(states_[b].scalars_gradient, tile, 1));
+        received_.write(tile, 1, 3, to_vectors);
+    }
+
+    // From the gradients of what the atoms sent in block b to those of the block below.
+    void reverse_atoms(size_t b, AtomRange tile, Scratch<Real>& scratch) {
+        add_strips(plans_[b].is_last, tile);
         BlockState<Real>& state = states_[b];
         const int count = tile.count();
         const Rows<Real> hidden = rows_of(scratch.hidden, 1), scalars = rows_of(scratch.scalars_gradient, 1), vectors = rows_of(scratch.vectors_gradient, 3);
-        const Real *by_vectors = of_atom(state.vectors_gradient, tile.begin, 3), *sent = of_atom(vectors_sent_, tile.begin, 3);
-        for (int k = 0; k < 3 * count * hidden_; ++k) vectors.first[k] = by_vectors[k] + sent[k];
+        const Rows<Real> by_phi = rows_of(scratch.gates, 3), by_sent = rows_of(scratch.sent, 3);
+        std::copy_n(of_atom(state.vectors_gradient, tile.begin, 3), 3 * count * hidden_, vectors.first);
         std::copy_n(of_atom(state.scalars_gradient, tile.begin, 1), count * hidden_, scalars.first);
-        plans_[b].message_output.apply_transposed(kernels_, read(rows_of(phi_gradient_, tile, 3)), hidden, count, false);
+        sent_gradient_.read(tile, 0, 1, by_phi);
+        sent_gradient_.read(tile, 1, 1, {by_phi.first + 2 * hidden_, by_phi.stride});
+        sent_gradient_.read(tile, 2, 3, by_sent);
+        for (int i = 0; i < count; ++i)
+            reverse_weighing(hidden_, of_atom(state.phi_v, tile.begin + i, 1), of_atom(state.vectors, tile.begin + i, 3), by_sent[i], by_phi[i] + hidden_, vectors[i]);
+        plans_[b].message_output.apply_transposed(kernels_, read(by_phi), hidden, count, false);
         const Real* slopes = of_atom(state.message_slopes, tile.begin, 1);
         for (int k = 0; k < count * hidden_; ++k) hidden.first[k] *= slopes[k];
         plans_[b].message_hidden.apply_transposed(kernels_, read(hidden), scalars, count, true);
         reverse_update(b - 1, tile, scalars, vectors, scratch);
     }
 
-    // Gradients of the edges `begin` to `end`: all strips, in their order, in double.
-    void add_strips(bool is_start, int64_t begin, int64_t end) {
-        double* sums = edge_gradient_.data();
-        if (is_start) std::fill(sums + 4 * begin, sums + 4 * end, 0.0);
-        for (int strip = 0; strip < strip_count(); ++strip) {
-            const Real* gradients = strip_gradients_.data() + strip * edges_->edge_count * 4;
-            for (int64_t i = 4 * begin; i < 4 * end; ++i) sums[i] += static_cast<double>(gradients[i]);
-        }
+    // Gradients of the atoms' links: all strips, in their order, in double.
+    void add_strips(bool is_start, AtomRange atoms) {
+        if (is_start) std::fill(edge_gradient_.begin() + 4 * edges_->first[atoms.begin], edge_gradient_.begin() + 4 * edges_->first[atoms.end], 0.0);
+        for (int64_t atom = atoms.begin; atom < atoms.end; ++atom)
+            for (int64_t link = 0; link < links_.counts()[atom].all; ++link) {
+                const int64_t at = 4 * links_.links()[edges_->first[atom] + link].edge;
+                double* sums = edge_gradient_.data() + at;
+                for (int strip = 0; strip < strip_count(); ++strip) {
+                    const Real* gradients = strip_gradients_.data() + strip * edges_->edge_count * 4 + at;
+                    for (int c = 0; c < 4; ++c) sums[c] += static_cast<double>(gradients[c]);
+                }
+            }
     }
 
-    // vector_gradient[edge] = dE/dvector of the messages of the edge reversed, as a function of this vector, and of half its repulsion.
+    // vector_gradient[edge] = dE/dvector of the messages that pass the edge and of half its repulsion.
     void reverse_edges(int64_t atom) {
+        const bool has_links = plans_.size() > 1;
         for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge) {
-            const double *vector = edges_->vector + 3 * edge, *gradient = edge_gradient_.data() + 4 * edge, length = edges_->distance[edge];
+            const double *vector = edges_->vector + 3 * edge, length = edges_->distance[edge];
+            const Real* first = strip_gradients_.data() + 4 * edge;  // of the first block
+            double gradient[4];
+            for (int c = 0; c < 4; ++c) gradient[c] = static_cast<double>(first[c]) + (has_links ? edge_gradient_[static_cast<size_t>(4 * edge + c)] : 0.0);
             const Vec3 u = {vector[0] / length, vector[1] / length, vector[2] / length};
             const double slope = gradient[0] + 0.5 * repulsion_of(atom, edge).slope;
             const double along = gradient[1] * u[0] + gradient[2] * u[1] + gradient[3] * u[2];
-            for (size_t c = 0; c < 3; ++c) vector_gradient_[static_cast<size_t>(3 * edge) + c] = slope * u[c] + (along * u[c] - gradient[c + 1]) / length;
+            for (size_t c = 0; c < 3; ++c) vector_gradient_[static_cast<size_t>(3 * edge) + c] = slope * u[c] + (gradient[c + 1] - along * u[c]) / length;
         }
     }
 
@@ -377,23 +464,24 @@ private:
     const kernels::KernelTable<Real>& kernels_;
     Filters<Real> filters_;
     std::vector<RepulsionPair> repulsion_;  // [element][element]
-    DenseLayer<Real> readout_;              // its hidden layer
+    FirstMessages<Real> first_messages_;
+    DenseLayer<Real> readout_;  // its hidden layer
     std::vector<BlockPlan<Real>> plans_;
     std::vector<BlockState<Real>> states_;
     std::vector<Scratch<Real>> scratch_;
 
     const Edges* edges_ = nullptr;
     bool wants_gradients_ = false;
-    std::vector<int> elements_;           // [atom]
-    Buffer<Real> scalars_;                // [atom][F], as far as the blocks have come
-    Buffer<Real> middle_;                 // [atom][3][F], vectors between messages and update
-    Buffer<Real> directions_;             // [edge][3]
-    Buffer<Real> received_;               // [strip][atom][s, v][channel]: gradients by what the messages of a block are added to
-    Buffer<Real> phi_gradient_, vectors_sent_;  // [atom][3][F], of what the atom sends
-    Buffer<Real> strip_gradients_;        // [strip][edge][4]
-    std::vector<double> readout_energy_;  // [atom], scaled
-    std::vector<double> edge_gradient_;   // [edge][4]: by the length and the direction of the edge reversed
-    std::vector<double> vector_gradient_; // [edge][3]
+    std::vector<int> elements_;            // [atom]
+    Links<Real> links_;
+    Buffer<Real> scalars_;                 // [atom][F], as far as the blocks have come
+    Buffer<Real> directions_;              // [edge][3]
+    Strips<Real> sums_, received_;         // s, v: the sums of the messages of a block; gradients by what they are added to
+    Strips<Real> sent_gradient_;           // phi_s, phi_u, phi_v v
+    Buffer<Real> strip_gradients_;         // [strip][edge][4]; after all strips were added, the first has those of the first block
+    std::vector<double> readout_energy_;   // [atom], scaled
+    std::vector<double> edge_gradient_;    // [edge][4]: by the length and the direction
+    std::vector<double> vector_gradient_;  // [edge][3]
 };
 
 }  // namespace

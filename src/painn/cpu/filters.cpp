@@ -2,6 +2,7 @@
 #include "painn/cpu/filters.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "painn/radial.h"
 
@@ -9,25 +10,36 @@ namespace mlff::painn::cpu {
 namespace {
 
 constexpr int kRowsAtATime = 32;
-constexpr size_t kTableRow = 2 * kStripColumns;
 constexpr size_t kCenter = 2;  // the row of a spline's center, from its interval on (see SplineShares)
 
 }  // namespace
 
-FilterFunctions::FilterFunctions(const Weights& weights)
-    : radial_count_(weights.radial_count), column_count_(static_cast<int>(weights.blocks.size()) * 3 * weights.hidden), cutoff_(weights.cutoff) {
+double function_scale(const Weights& weights, int n) {
+    const Linear& filter = weights.blocks[0].filter;
+    double largest = 0;
+    for (size_t k = 0; k < filter.bias.size(); ++k)
+        largest = std::max(largest, std::abs(n == 0 ? filter.bias[k] : filter.weight[k * static_cast<size_t>(filter.in_width) + static_cast<size_t>(n - 1)]));
+    return largest > 0 ? largest : 1;
+}
+
+FilterFunctions::FilterFunctions(const Weights& weights) : radial_count_(weights.radial_count), cutoff_(weights.cutoff) {
     const auto count = static_cast<size_t>(radial_count_), depth = count + 1, hidden = static_cast<size_t>(weights.hidden);
     constexpr size_t kChannels = kernels::kRowPadding;
+    column_count_ = basis_stride() + static_cast<int>(weights.blocks.size() - 1) * 3 * weights.hidden;
     weight_.resize_discard(depth * static_cast<size_t>(column_count_));
     size_t column = 0;
-    for (const Block& block : weights.blocks)
+    for (; column < static_cast<size_t>(basis_stride()); ++column)
+        for (size_t n = 0; n < depth; ++n) weight_[kernels::matrix_index(n, column, depth)] = n == column ? function_scale(weights, static_cast<int>(n)) : 0;
+    for (size_t b = 1; b < weights.blocks.size(); ++b) {
+        const Linear& filter = weights.blocks[b].filter;
         for (size_t strip = 0; strip < hidden / kChannels; ++strip)
             for (size_t part = 0; part < 3; ++part)
                 for (size_t channel = 0; channel < kChannels; ++channel, ++column) {
                     const size_t k = part * hidden + strip * kChannels + channel;
-                    weight_[kernels::matrix_index(0, column, depth)] = block.filter.bias[k];
-                    for (size_t n = 0; n < count; ++n) weight_[kernels::matrix_index(n + 1, column, depth)] = block.filter.weight[k * count + n];
+                    weight_[kernels::matrix_index(0, column, depth)] = filter.bias[k];
+                    for (size_t n = 0; n < count; ++n) weight_[kernels::matrix_index(n + 1, column, depth)] = filter.weight[k * count + n];
                 }
+    }
 }
 
 void FilterFunctions::compute_basis(double distance, double* values, double* slopes) const { radial_functions(radial_count_, cutoff_, distance, values, slopes); }
@@ -61,14 +73,17 @@ Filters<Real>::Filters(const Weights& weights, bool is_exact) : functions_(weigh
     };
     ThreadTeam team(1);
     const kernels::SplineTable<Real> table(sample, functions_.column_count(), 0.0, weights.cutoff, team);
-    // One table for all blocks has one grid; a copy strip by strip puts together what is read together.
+    // One table for all has one grid; a copy table by table puts together what is read together.
     grid_ = table.view();
-    const size_t columns = static_cast<size_t>(functions_.column_count()), row_count = table.coefficients().size() / (2 * columns);
-    table_size_ = row_count * kTableRow;
+    const size_t columns = static_cast<size_t>(functions_.column_count());
+    row_count_ = table.coefficients().size() / (2 * columns);
     tables_.resize_discard(table.coefficients().size());
-    for (size_t strip = 0; strip < columns / kStripColumns; ++strip)
-        for (size_t half = 0; half < 2 * row_count; ++half)  // c and d of each row
-            std::copy_n(table.coefficients().data() + half * columns + strip * kStripColumns, kStripColumns, tables_.data() + strip * table_size_ + half * kStripColumns);
+    Real* to = tables_.data();
+    for (size_t first = 0; first < columns;) {
+        const size_t width = first == 0 ? static_cast<size_t>(basis_stride()) : kStripColumns;
+        for (size_t half = 0; half < 2 * row_count_; ++half) to = std::copy_n(table.coefficients().data() + half * columns + first, width, to);  // c and d of each row
+        first += width;
+    }
     grid_.coefficients = nullptr;
 }
 
@@ -89,7 +104,7 @@ void Filters<Real>::locate(const double* distances, int64_t begin, int64_t end) 
         }
         // A row for each edge: the value is its center, the slope its difference.
         shares = {};
-        shares.interval = edge - begin;
+        shares.interval = edge;
         shares.slope[kCenter] = 1;
         const int64_t at = edge * functions_.basis_stride();
         functions_.compute_basis(distances[edge], basis_.data() + at, basis_slopes_.data() + at);
@@ -97,22 +112,30 @@ void Filters<Real>::locate(const double* distances, int64_t begin, int64_t end) 
 }
 
 template <class Real>
+const Real* Filters<Real>::functions(int64_t begin, int64_t end, Scratch& scratch) const {
+    return table(0, begin, end, basis_stride(), scratch);
+}
+
+template <class Real>
 const Real* Filters<Real>::strip(size_t block, int strip, int64_t begin, int64_t end, Scratch& scratch) const {
-    const size_t index = strip_index(block, strip);
-    if (!is_exact_) return tables_.data() + index * table_size_;
-    const auto count = static_cast<size_t>(end - begin);
-    for (Buffer<double>* buffer : {&scratch.values, &scratch.slopes}) buffer->resize_discard(count * kStripColumns);
+    return table(static_cast<size_t>(basis_stride()) + strip_index(block, strip) * kStripColumns, begin, end, kStripColumns, scratch);
+}
+
+template <class Real>
+const Real* Filters<Real>::table(size_t first_column, int64_t begin, int64_t end, int column_count, Scratch& scratch) const {
+    if (!is_exact_) return tables_.data() + first_column * 2 * row_count_;
+    const auto count = static_cast<size_t>(end - begin), columns = static_cast<size_t>(column_count);
+    for (Buffer<double>* buffer : {&scratch.values, &scratch.slopes}) buffer->resize_discard(count * columns);
     const int64_t at = begin * functions_.basis_stride();
-    const int column = static_cast<int>(index) * kStripColumns;
-    functions_.compute(basis_.data() + at, static_cast<int>(count), column, kStripColumns, scratch.values.data());
-    functions_.compute(basis_slopes_.data() + at, static_cast<int>(count), column, kStripColumns, scratch.slopes.data());
-    scratch.rows.resize_discard((count + 2 * kCenter) * kTableRow);
+    functions_.compute(basis_.data() + at, static_cast<int>(count), static_cast<int>(first_column), column_count, scratch.values.data());
+    functions_.compute(basis_slopes_.data() + at, static_cast<int>(count), static_cast<int>(first_column), column_count, scratch.slopes.data());
+    scratch.rows.resize_discard((count + 2 * kCenter) * 2 * columns);
     std::fill(scratch.rows.begin(), scratch.rows.end(), Real(0));  // rows around an edge's are multiplied by zero
     for (size_t i = 0; i < count; ++i) {
-        Real* row = scratch.rows.data() + (i + kCenter) * kTableRow;
-        for (size_t k = 0; k < kStripColumns; ++k) {
-            row[k] = static_cast<Real>(scratch.values[i * kStripColumns + k]);
-            row[kStripColumns + k] = static_cast<Real>(scratch.slopes[i * kStripColumns + k]);
+        Real* row = scratch.rows.data() + (i + kCenter) * 2 * columns;
+        for (size_t k = 0; k < columns; ++k) {
+            row[k] = static_cast<Real>(scratch.values[i * columns + k]);
+            row[columns + k] = static_cast<Real>(scratch.slopes[i * columns + k]);
         }
     }
     return scratch.rows.data();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The filters of all blocks, 3F functions of the distance each, strip by strip as the kernels want them: from tables, or exactly.
+// The filters of all blocks but the first, 3F functions of the distance each, strip by strip as the kernels want them, and the functions that filters are
+// made of, for the moments of the first block: from tables, or exactly.
 #pragma once
 
 #include <span>
@@ -13,7 +14,11 @@ namespace mlff::painn::cpu {
 
 inline constexpr int kStripColumns = 3 * kernels::kRowPadding;  // of the three filters of a strip
 
-// The exact functions. Columns are [block][strip][filter][channel of the strip].
+// The largest weight that function n of radial.h has in the first block, or 1 where all are zero. Times it, the function is as large as its share of a filter,
+// which is what the errors of tables are measured by.
+double function_scale(const Weights& weights, int n);
+
+// The exact functions. Columns are [basis_stride()], the functions that filters are made of, scaled, and [block from the second on][strip][filter][channel of the strip].
 class FilterFunctions {
 public:
     explicit FilterFunctions(const Weights& weights);
@@ -44,21 +49,25 @@ public:
 
     // Makes room for what is known of each edge.
     void start(int64_t edge_count);
-    // The edges `begin` to `end`, which are later asked for together.
     void locate(const double* distances, int64_t begin, int64_t end);
     const kernels::SplineShares<Real>* shares() const { return shares_.data(); }  // [edge]
-    // The table to which the shares of these edges belong; [row][c, d][filter][channel].
+    // The tables to which the shares of these edges belong, [row][c, d][...]: of the functions [basis_stride()], and of a strip's filters [filter][channel],
+    // from the second block on.
+    const Real* functions(int64_t begin, int64_t end, Scratch& scratch) const;
     const Real* strip(size_t block, int strip, int64_t begin, int64_t end, Scratch& scratch) const;
+    int64_t first_row(int64_t begin) const { return is_exact_ ? begin : 0; }  // of these tables, counted in intervals
+    int basis_stride() const { return functions_.basis_stride(); }
 
 private:
-    size_t strip_index(size_t block, int strip) const { return block * static_cast<size_t>(strip_count_) + static_cast<size_t>(strip); }
+    size_t strip_index(size_t block, int strip) const { return (block - 1) * static_cast<size_t>(strip_count_) + static_cast<size_t>(strip); }
+    const Real* table(size_t first_column, int64_t begin, int64_t end, int column_count, Scratch& scratch) const;
 
     FilterFunctions functions_;
     int strip_count_;
     bool is_exact_;
     kernels::SplineTableView<Real> grid_;
-    size_t table_size_ = 0;  // of a strip
-    Buffer<Real> tables_;    // [block][strip][row][c, d][filter][channel]
+    size_t row_count_ = 0;
+    Buffer<Real> tables_;  // [row][c, d][basis_stride()], then [block][strip][row][c, d][filter][channel]
     Buffer<kernels::SplineShares<Real>> shares_;
     Buffer<double> basis_, basis_slopes_;  // exact: [edge][basis_stride()]
 };

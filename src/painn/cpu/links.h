@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// The edges that messages pass (kernels::PainnLink). Atoms are cut into groups; of the two edges between atoms of one group one stands for both, and
+// edges between groups stand for themselves.
+#pragma once
+
+#include <algorithm>
+
+#include "core/buffer.h"
+#include "cpu_kernels/kernel_table.h"
+#include "neighbors/neighbor_list.h"
+
+namespace mlff::painn::cpu {
+
+// The atoms `begin` to `end`.
+struct AtomRange {
+    int64_t begin = 0, end = 0;
+
+    int count() const { return static_cast<int>(end - begin); }
+};
+
+template <class Real>
+class Links {
+public:
+    // Makes room, and sizes the groups by the number of atoms alone.
+    void start(const Edges& edges);
+    // Links of these atoms; shares [edge] and directions [edge][3] are known.
+    void find(const Edges& edges, AtomRange atoms, const kernels::SplineShares<Real>* shares, const Real* directions);
+
+    int64_t group_count() const { return (atom_count_ + group_size_ - 1) / group_size_; }
+    AtomRange group(int64_t number) const { return {number * group_size_, std::min((number + 1) * group_size_, atom_count_)}; }
+
+    const kernels::PainnLink<Real>* links() const { return links_.data(); }   // those of an atom from its first edge on
+    const kernels::PainnLinkCount* counts() const { return counts_.data(); }  // [atom]
+
+private:
+    int64_t atom_count_ = 0, group_size_ = 1;
+    Buffer<kernels::PainnLink<Real>> links_;
+    Buffer<kernels::PainnLinkCount> counts_;
+};
+
+}  // namespace mlff::painn::cpu

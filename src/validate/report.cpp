@@ -102,8 +102,9 @@ std::string verdict_sentence(const Report& report) {
         for (const Check& check : system.checks)
             if (!check.is_passed()) failures += concat("; ", system.name, ": ", check.name, " is ", value_text(check), ", allowed ", range_text(check));
     }
-    if (report.is_passed()) return concat("PASS: ", checks, " checks of ", report.systems.size(), " systems");
-    return concat("FAIL: ", report.systems.size() - passed, " of ", report.systems.size(), " systems", failures);
+    const char* noun = report.systems.size() == 1 ? " system" : " systems";
+    if (report.is_passed()) return concat("PASS: ", checks, " checks of ", report.systems.size(), noun);
+    return concat("FAIL: ", report.systems.size() - passed, " of ", report.systems.size(), noun, failures);
 }
 
 Json report_json(const Report& report) {

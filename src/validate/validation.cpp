@@ -20,19 +20,26 @@ constexpr uint64_t kVelocitySeed = 1, kBathSeed = 2;
 constexpr size_t kPlotPoints = 400;
 constexpr int64_t kSnapshots = 100, kComparedSnapshots = 10;  // of each run
 
+// In Hill's order: carbon, then hydrogen, then the alphabet; without carbon the alphabet alone.
 std::string formula_of(const std::vector<int32_t>& atomic_numbers) {
-    std::map<int32_t, int> counts;
-    for (int32_t z : atomic_numbers) ++counts[z];
+    std::map<std::string, int> counts;
+    for (int32_t z : atomic_numbers) ++counts[std::string(element_symbol(z))];
     std::string formula;
-    for (const auto& [z, count] : counts) formula += std::string(element_symbol(z)) + (count > 1 ? std::to_string(count) : "");
+    const auto take = [&](const std::string& symbol) {
+        const auto found = counts.extract(symbol);
+        if (found) formula += symbol + (found.mapped() > 1 ? std::to_string(found.mapped()) : "");
+    };
+    if (counts.contains("C")) take("C"), take("H");
+    while (!counts.empty()) take(std::string(counts.begin()->first));
     return formula;
 }
 
-Curve thinned(const std::vector<double>& values, double spacing, const std::string& label) {
+// Values at start + spacing, start + 2 spacing, ...
+Curve thinned(const std::vector<double>& values, double start, double spacing, const std::string& label) {
     Curve curve{label, {}, {}};
     const size_t stride = (values.size() + kPlotPoints - 1) / kPlotPoints;
     for (size_t i = 0; i < values.size(); i += stride) {
-        curve.x.push_back(spacing * static_cast<double>(i + 1));
+        curve.x.push_back(start + spacing * static_cast<double>(i + 1));
         curve.y.push_back(values[i]);
     }
     return curve;
@@ -118,12 +125,14 @@ private:
         const auto atoms = static_cast<double>(report_.atom_count);
         std::vector<double> change;
         for (double energy : free_run_.total_energy) change.push_back(kMilli * (energy - free_run_.total_energy.front()) / atoms);
-        if (!change.empty()) report_.energy = thinned(change, kPicoseconds * free_run_.time_step, "total energy");
+        if (!change.empty()) report_.energy = thinned(change, 0, kPicoseconds * free_run_.time_step, "total energy");
+        double time = 0;  // one run after the other
         for (const Run* run : {&bath_run_, &free_run_}) {
             std::vector<double> temperatures;
             const double degrees = 3 * atoms - (run->friction > 0 ? 0 : 3);
             for (double kinetic : run->kinetic_energy) temperatures.push_back(2 * kinetic / (degrees * kBoltzmann));
-            if (!temperatures.empty()) report_.temperatures.push_back(thinned(temperatures, kPicoseconds * run->time_step, run->phase));
+            if (!temperatures.empty()) report_.temperatures.push_back(thinned(temperatures, time, kPicoseconds * run->time_step, run->phase));
+            time += kPicoseconds * run->time_step * static_cast<double>(temperatures.size());
         }
     }
 

@@ -106,7 +106,7 @@ class ReportPage(unittest.TestCase):
         requests = {m["params"]["request"]["url"] for m in browser.messages if m.get("method") == "Network.requestWillBeSent"}
         self.assertEqual({request for request in requests if not request.startswith("data:")}, {url}, "nothing but the page is loaded")
         self.assertTrue(page["is_visible"])
-        self.assertRegex(page["verdict"], r"^PASS: \d+ checks of 1 systems$")
+        self.assertRegex(page["verdict"], r"^PASS: \d+ checks of 1 system$")
         self.assertGreaterEqual(page["rows"], 12)
         plots = {plot["title"]: plot for plot in page["plots"]}
         self.assertEqual(list(plots), ["Total energy without a thermostat", "Temperature", "Forces beside those of the fp64 reference", "Distances of pairs"])

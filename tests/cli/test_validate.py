@@ -54,7 +54,7 @@ class Validate(unittest.TestCase):
         report = self.path("report")
         result = run(*SHORT, "--report", report)
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
-        self.assertRegex(result.stdout, r"\nPASS: \d+ checks of 1 systems\n$")
+        self.assertRegex(result.stdout, r"\nPASS: \d+ checks of 1 system\n$")
         self.assertEqual(sorted(os.listdir(report)), ["report.html", "report.json", "report.md"])
         with open(os.path.join(report, "report.json")) as file:
             document = json.load(file)
@@ -78,7 +78,7 @@ class Validate(unittest.TestCase):
         # Attraction where there was repulsion: the molecule falls to pieces or into itself.
         result = run(*SHORT, "--model", self.student_with_scales(-1), "--report", self.path("report"))
         self.assertEqual((result.returncode, result.stderr), (1, ""), result.stdout)
-        self.assertIn("FAIL: 1 of 1 systems; water: ", result.stdout)
+        self.assertIn("FAIL: 1 of 1 system; water: ", result.stdout)
         self.assertRegex(result.stdout, r"length of a bond at any time, against the start is \S+%, allowed at most")
         # Forces so large that a time step goes too far.
         result = run(*SHORT, "--model", self.student_with_scales(1000))

@@ -316,7 +316,7 @@ TEST_CASE("a report escapes what it quotes, and plots have round ticks") {
     CHECK(html.find("NVT broke at step 17: the temperature rose to 9000 K; closest: atoms 0 (O) and 1 (H), 0.300 A apart") != std::string::npos);
     CHECK(markdown.find("\\<script\\>") != std::string::npos);
     CHECK(markdown.find("a\\|b \\<b\\>") != std::string::npos);
-    CHECK(verdict_sentence(report).find("FAIL: 1 of 1 systems; ") == 0);
+    CHECK(verdict_sentence(report).find("FAIL: 1 of 1 system; ") == 0);
     CHECK(verdict_sentence(report).find("drift is 3 eV, allowed at most 2") != std::string::npos);
     CHECK(report_json(report)["verdict"] == "fail");
     CHECK(report_json(report)["systems"][0]["broke"]["step"] == 17);

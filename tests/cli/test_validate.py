@@ -2,6 +2,7 @@
 """mlff validate: the embedded student passes, broken copies of it fail in words. Usage: test_validate.py MLFF STUDENT.safetensors DOCUMENTATION.md"""
 import json
 import os
+import pty
 import re
 import struct
 import subprocess
@@ -94,6 +95,22 @@ class Validate(unittest.TestCase):
         same = json.loads(run(*SHORT, "--against", STUDENT, "--json", "-").stdout)
         self.assertEqual(same["verdict"], "pass")
         self.assertLess(same["systems"][0]["forces"]["against"]["force_rmse_eV_per_A"], 1e-4)
+
+    def test_progress_on_a_terminal_only(self):
+        ours, terminal = pty.openpty()
+        process = subprocess.Popen([MLFF, "validate", "--systems", "water", "--steps", "100", "--device", "cpu"], stdout=subprocess.PIPE, stderr=terminal)
+        os.close(terminal)
+        text = b""
+        try:
+            while data := os.read(ours, 65536):
+                text += data
+        except OSError:  # the other end is closed
+            pass
+        os.close(ours)
+        shown = process.communicate(timeout=60)[0]
+        self.assertRegex(text, rb"\[1/1\] water: NVT, \d+ %")
+        self.assertTrue(text.endswith(b"\r\x1b[K"), "the line is gone at the end")
+        self.assertNotIn(b"\r", shown)
 
     def test_a_file_of_the_user(self):
         frames = self.path("two.xyz", "2\n\nO 0 0 0\nH 0 0 0.96\n" + "3\n\nO 0 0 0\nH 0.96 0 0\nH -0.24 0.93 0\n")

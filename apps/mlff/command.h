@@ -22,6 +22,7 @@ void add_model(CLI::App& app, Work& work);
 void add_doctor(CLI::App& app, Work& work);
 void add_demo(CLI::App& app, Work& work);
 void add_distill(CLI::App& app, Work& work);
+void add_validate(CLI::App& app, Work& work);
 
 // --model, --device, --precision, --head and --threads, for every command that evaluates a model.
 struct ModelOptions {

@@ -13,6 +13,7 @@ import time
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
+SYSTEMS = HERE.parent.parent / "src" / "validate" / "systems"
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "mace_gpu")]
 import native
 import nve
@@ -46,7 +47,7 @@ def main():
     parser.add_argument("--precision", default="mixed")
     parser.add_argument("--steps", type=int, default=10000)
     arguments = parser.parse_args()
-    systems = {path.stem: read_molecule(path) for path in sorted((HERE / "systems").glob("*.xyz"))}
+    systems = {name: read_molecule(SYSTEMS / (name + ".xyz")) for name in ("alanine_dipeptide", "benzene", "ethanol")}
     systems["64 waters"] = native.water(192)
     runs = [measure(arguments, name, system) for name, system in systems.items()]
     print(json.dumps({"what": "bench/student/nve.py", "model": os.path.basename(arguments.model), "device": arguments.device, "precision": arguments.precision, "runs": runs}, indent=1))

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// mlff validate: is dynamics with this model stable and physical?
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "core/error.h"
+#include "core/mapped_file.h"
+#include "core/output_file.h"
+#include "validate/report.h"
+
+namespace mlff::app {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace validate;
+
+struct ValidateOptions {
+    ModelOptions model;
+    std::string against, thresholds, report, json;
+    std::vector<std::string> systems;
+    int64_t step_count = 10'000;
+    bool is_long = false;
+    double time_step = 0.5, temperature = 300;
+};
+
+Settings settings_of(const ValidateOptions& options) {
+    Settings settings;
+    settings.step_count = options.is_long ? 100'000 : options.step_count;
+    settings.time_step = options.time_step;
+    settings.temperature = options.temperature;
+    if (settings.step_count < 100) fail(Status::argument, "--steps ", settings.step_count, ": at least 100 are needed for any statistics");
+    if (!(std::isfinite(settings.time_step) && settings.time_step > 0)) fail(Status::argument, "--dt ", settings.time_step, ": expected femtoseconds above 0");
+    if (!(std::isfinite(settings.temperature) && settings.temperature > 0)) fail(Status::argument, "--temperature ", settings.temperature, ": expected kelvins above 0");
+    if (!options.thresholds.empty()) {
+        const auto file = MappedFile::open(options.thresholds);
+        settings.thresholds = parse_thresholds({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, options.thresholds);
+    }
+    return settings;
+}
+
+// Before hours of work: can the results be written?
+void check_outputs(const ValidateOptions& options) {
+    if (!options.report.empty()) {
+        std::error_code error;
+        fs::create_directories(options.report, error);
+        if (error) fail(Status::file, "--report ", options.report, ": cannot be made a folder: ", error.message());
+        OutputFile(options.report + "/report.html");
+    }
+    if (!options.json.empty() && options.json != "-") OutputFile{options.json};
+}
+
+// One line that is written over again, on a terminal.
+class ProgressLine {
+public:
+    ProgressLine(const std::string& system, size_t number, size_t count) : prefix_(concat("[", number, "/", count, "] ", system)) {}
+    ~ProgressLine() {
+        if (is_terminal_) std::fputs("\r\033[K", stderr);
+    }
+    void show(const std::string& phase, double part) {
+        const int percent = static_cast<int>(100 * part);
+        if (!is_terminal_ || (percent == percent_ && phase == phase_)) return;
+        percent_ = percent;
+        phase_ = phase;
+        std::fprintf(stderr, "\r\033[K%s: %s, %d %%", prefix_.c_str(), phase.c_str(), percent);
+        std::fflush(stderr);
+    }
+
+private:
+    std::string prefix_, phase_;
+    int percent_ = -1;
+    const bool is_terminal_ = isatty(STDERR_FILENO) == 1;
+};
+
+void print_system(const SystemReport& system) {
+    std::cout << system.name << " (" << system.formula << ", " << system.atom_count << " atoms" << (system.is_periodic ? ", periodic" : "")
+              << "): " << (system.is_passed() ? "pass" : "FAIL") << "\n";
+    if (system.blow_up) std::cout << "  FAIL  " << system.blow_up->sentence() << "\n";
+    for (const Check& check : system.checks) {
+        std::cout << (check.is_passed() ? "  pass  " : "  FAIL  ") << check.name << ": " << value_text(check) << ", allowed " << range_text(check);
+        std::cout << (check.note.empty() ? "" : " (" + check.note + ")") << "\n";
+    }
+    std::cout << "\n" << std::flush;
+}
+
+int run_validate(const ValidateOptions& options) {
+    Report report;
+    report.settings = settings_of(options);
+    check_outputs(options);
+    const auto model = load_model(options.model.model);
+    const std::vector<int>& elements = model->summary().elements;
+    const std::vector<TestSystem> systems = options.systems.empty() ? default_systems(elements) : chosen_systems(options.systems, elements);
+
+    const SessionOptions session_options = options.model.session_options();
+    Session session(model, session_options);
+    SessionOptions reference_options = session_options;
+    reference_options.device = "reference";
+    reference_options.precision = Precision::fp64;
+    Session reference(model, reference_options);
+    std::optional<Session> against;
+    if (!options.against.empty()) {
+        SessionOptions against_options = session_options;
+        against_options.precision = Precision::automatic;
+        against_options.head.clear();
+        against.emplace(load_model(options.against), against_options);
+    }
+    report.model = options.model.model;
+    report.device = session.device();
+    report.precision = precision_name(session.precision());
+    report.against = options.against;
+
+    const bool prints_text = options.json != "-";
+    for (const TestSystem& system : systems) {
+        {
+            ProgressLine line(system.name, report.systems.size() + 1, systems.size());
+            const OnProgress show = [&](const std::string& phase, double part) { line.show(phase, part); };
+            report.systems.push_back(validate_system({session, reference, against ? &*against : nullptr}, system, report.settings, show));
+        }
+        if (prints_text) print_system(report.systems.back());
+    }
+    if (prints_text) std::cout << verdict_sentence(report) << "\n";
+    const std::string json = report_json(report).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    if (!options.json.empty()) write_text(options.json, json);
+    if (!options.report.empty()) {
+        write_text(options.report + "/report.json", json);
+        write_text(options.report + "/report.md", report_markdown(report));
+        write_text(options.report + "/report.html", report_html(report));
+    }
+    return report.is_passed() ? kGood : kCheckFailed;
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, Work& work) {
+    CLI::App* command = app.add_subcommand("validate", "is dynamics with a model stable and physical?");
+    auto options = std::make_shared<ValidateOptions>();
+    std::string names;
+    for (const std::string& name : builtin_system_names()) names += (names.empty() ? "" : ", ") + name;
+    options->model.add_to(*command);
+    command->add_option("--against", options->against, "another model, whose forces and energies are compared along the trajectories");
+    command->add_option("--systems", options->systems, "extended XYZ files, or of " + names)->delimiter(',');
+    auto* steps = command->add_option("--steps", options->step_count, "without a thermostat; half as many with one")->capture_default_str();
+    command->add_flag("--long", options->is_long, "100,000 steps")->excludes(steps);
+    command->add_option("--dt", options->time_step, "time step in fs")->capture_default_str();
+    command->add_option("--temperature", options->temperature, "in K")->capture_default_str();
+    command->add_option("--thresholds", options->thresholds, "JSON file of the limits that differ from the defaults");
+    command->add_option("--report", options->report, "folder for report.html, report.md and report.json");
+    command->add_option("--json", options->json, "write results as JSON to this file; '-' = standard output");
+    command->callback([options, &work] { work = [options] { return run_validate(*options); }; });
+}
+
+}  // namespace mlff::app

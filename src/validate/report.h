@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// A report for programs and for people.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "validate/validation.h"
+
+namespace mlff::validate {
+
+nlohmann::json report_json(const Report& report);
+std::string report_markdown(const Report& report);
+std::string report_html(const Report& report);  // one page with its plots in it, nothing to be loaded from elsewhere
+
+// "PASS: ..." or "FAIL: ..." with the checks that failed.
+std::string verdict_sentence(const Report& report);
+
+// "-21.6 +- 8.4 meV/atom/ns" and "-50 to 50".
+std::string value_text(const Check& check);
+std::string range_text(const Check& check);
+
+}  // namespace mlff::validate

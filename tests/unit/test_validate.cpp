@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+// The checks of `mlff validate` on data whose answer is known.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include <nlohmann/json.hpp>
+
+#include "close.h"
+#include "core/error.h"
+#include "dynamics/counter_random.h"
+#include "dynamics/units.h"
+#include "engine/analytic_model.h"
+#include "validate/report.h"
+#include "validate/statistics.h"
+#include "validate/structure_check.h"
+#include "validate/svg_plot.h"
+#include "validate/temperature_check.h"
+
+using namespace mlff;
+using namespace mlff::validate;
+
+namespace {
+
+double normal(uint64_t seed, uint64_t i) { return random_normals(seed, i, 0)[0]; }
+
+// Independent kinetic energies of `degrees` degrees of freedom at this temperature, eV.
+std::vector<double> canonical_kinetic_energies(int degrees, double temperature, size_t count, uint64_t seed) {
+    std::vector<double> energies(count, 0.0);
+    for (size_t i = 0; i < count; ++i)
+        for (int k = 0; k < degrees; k += 3)
+            for (double x : random_normals(seed, i, static_cast<uint64_t>(k))) energies[i] += 0.5 * kBoltzmann * temperature * x * x;
+    return energies;
+}
+
+Particles particles_of(const std::vector<int32_t>& numbers, const std::vector<double>& positions, double box = 0) {
+    SystemView system;
+    system.atom_count = static_cast<int64_t>(numbers.size());
+    system.atomic_numbers = numbers.data();
+    system.positions = positions.data();
+    for (size_t k = 0; k < 3; ++k) system.cell[k][k] = box;
+    system.periodic = {box > 0, box > 0, box > 0};
+    return Particles(system);
+}
+
+Particles water() { return particles_of({8, 1, 1}, {0, 0, 0, 0.96, 0, 0, -0.24, 0.93, 0}); }
+
+Run run_of_water() {
+    Run run;
+    run.phase = "NVE";
+    run.time_step = 0.5;
+    run.last = water();
+    run.elements = {1, 8};
+    return run;
+}
+
+const Check& named(const std::vector<Check>& checks, const std::string& beginning) {
+    for (const Check& check : checks)
+        if (check.name.starts_with(beginning)) return check;
+    FAIL("there is no check " << beginning);
+    return checks.front();
+}
+
+}  // namespace
+
+TEST_CASE("a line through white noise has its slope, its scatter and the textbook error") {
+    std::vector<double> values;
+    for (uint64_t i = 0; i < 4000; ++i) values.push_back(3 + 0.02 * static_cast<double>(i) * 0.5 + 0.7 * normal(3, i));
+    const LineFit fit = fit_line(values, 0.5);
+    const double textbook = 0.7 / std::sqrt(4000.0) / std::sqrt((4000.0 * 4000 - 1) / 12) / 0.5;
+    CHECK(std::abs(fit.slope - 0.02) < 4 * textbook);
+    CHECK(std::abs(fit.intercept - 3) < 0.1);
+    CHECK(fit.residual_deviation == doctest::Approx(0.7).epsilon(0.05));
+    CHECK(fit.slope_error == doctest::Approx(textbook).epsilon(0.5));  // 20 blocks know it no better
+    CHECK_THROWS_AS(fit_line(std::vector<double>(19, 1.0), 1), Error);
+}
+
+TEST_CASE("the mean of a correlated series knows how few samples it has") {
+    constexpr double kKept = 0.8;  // x' = kKept x + noise: inefficiency (1 + kKept) / (1 - kKept) = 9
+    std::vector<double> values;
+    double x = 0;
+    for (uint64_t i = 0; i < 40'000; ++i) values.push_back(5 + (x = kKept * x + std::sqrt(1 - kKept * kKept) * normal(4, i)));
+    const CorrelatedMean found = correlated_mean(values);
+    CHECK(found.inefficiency == doctest::Approx(9).epsilon(0.2));
+    CHECK(found.error == doctest::Approx(std::sqrt(9.0 / 40'000)).epsilon(0.2));
+    CHECK(std::abs(found.mean - 5) < 4 * found.error);
+}
+
+TEST_CASE("the chi-square distribution is that of the tables") {
+    CHECK(chi_square_cdf(3.841458820694124, 1) == doctest::Approx(0.95).epsilon(1e-10));
+    CHECK(chi_square_cdf(18.307038053275146, 10) == doctest::Approx(0.95).epsilon(1e-10));
+    CHECK(chi_square_cdf(2.7, 2) == doctest::Approx(1 - std::exp(-1.35)).epsilon(1e-12));
+    CHECK(chi_square_cdf(576 * std::pow(1 - 2.0 / (9 * 576), 3), 576) == doctest::Approx(0.5).epsilon(1e-3));  // Wilson and Hilferty's median
+    CHECK(chi_square_cdf(0, 5) == 0);
+    CHECK(chi_square_cdf(1e5, 5) == doctest::Approx(1));
+    CHECK(std::isnan(chi_square_cdf(NAN, 5)));
+}
+
+TEST_CASE("canonical kinetic energies are taken for canonical, others are not") {
+    const std::vector<double> good = canonical_kinetic_energies(9, 300, 600, 5);
+    CHECK(canonical_shape_p_value(good, 9, 1) > 1e-3);
+    std::vector<double> narrow = good;  // half the variance, the same mean: a thermostat that rescales velocities, say
+    const double mean = correlated_mean(good).mean;
+    for (double& energy : narrow) energy = mean + (energy - mean) / std::numbers::sqrt2;
+    CHECK(canonical_shape_p_value(narrow, 9, 1) < 1e-6);
+    std::vector<double> broken = good;
+    broken[7] = NAN;
+    CHECK_FALSE(canonical_shape_p_value(broken, 9, 1) > 0);
+    CHECK(canonical_shape_p_value(std::span(good).first(14), 9, 1) == 1);  // too few for a test
+}
+
+TEST_CASE("a shift of all pairs is the distance between two histograms") {
+    std::vector<double> first(40, 0.0), second(40, 0.0);
+    first[10] = 30, second[14] = 60;
+    CHECK(histogram_shift(first, second, 0.05) == doctest::Approx(0.2));
+    CHECK(histogram_shift(first, first, 0.05) == 0);
+    CHECK(std::isnan(histogram_shift(first, std::vector<double>(40, 0.0), 0.05)));
+}
+
+TEST_CASE("a check takes NaN for a failure and uncertainty for a doubt") {
+    CHECK(at_most("x", 1, 1, "").is_passed());
+    CHECK_FALSE(at_most("x", 1.01, 1, "").is_passed());
+    CHECK_FALSE(at_most("x", NAN, 1, "").is_passed());
+    Check drift{"drift", -60, "", -50, 50, 0, ""};
+    CHECK_FALSE(drift.is_passed());
+    drift.uncertainty = 11;
+    CHECK(drift.is_passed());
+    drift.uncertainty = NAN;
+    CHECK_FALSE(drift.is_passed());
+    Report nothing;
+    CHECK_FALSE(nothing.is_passed());
+    CHECK_FALSE(SystemReport{}.is_passed());
+}
+
+TEST_CASE("thresholds come from a file, key by key, and nothing else is in it") {
+    const Thresholds thresholds = parse_thresholds(R"({"momentum": 0.5, "closest_contact": 1})", "limits.json");
+    CHECK(thresholds.momentum == 0.5);
+    CHECK(thresholds.closest_contact == 1);
+    CHECK(thresholds.bond_mean_percent == Thresholds{}.bond_mean_percent);
+    CHECK_THROWS_WITH_AS(parse_thresholds(R"({"momentun": 0.5})", "limits.json"), doctest::Contains("limits.json: 'momentun' is no threshold"), Error);
+    for (const char* bad : {R"({"momentum": -1})", R"({"momentum": 0})", R"({"momentum": "1"})", R"({"momentum": null})", R"([1])", R"({"momentum": 1e999})", "{"})
+        CHECK_THROWS_AS(parse_thresholds(bad, "limits.json"), Error);
+    CHECK(thresholds_json(thresholds).size() == threshold_entries().size());
+}
+
+TEST_CASE("drift is the slope of the energy, and a fluctuation that goes with the square of the time step has order 2") {
+    const auto run_with = [](double time_step, double drift, double power) {
+        Run run = run_of_water();
+        run.time_step = time_step;
+        for (int step = 1; step <= 2000 / time_step; ++step) {
+            const double time = step * time_step;
+            run.total_energy.push_back(-2 + drift * time + 1e-4 * std::pow(time_step, power) * std::sin(0.31 * time));
+            run.kinetic_energy.push_back(0.1);
+        }
+        return run;
+    };
+    const Run drifting = run_with(0.5, 3e-7, 2);
+    const EnergyDrift drift = energy_drift(drifting, 300);
+    CHECK(drift.meV_per_atom_per_ns == doctest::Approx(100).epsilon(0.01));  // 3e-7 eV/fs of 3 atoms
+    CHECK(drift.percent_of_kinetic_energy == doctest::Approx(100 * 3e-7 * 2000 / (1.5 * 3 * kBoltzmann * 300)).epsilon(0.01));
+    CHECK(drift.fluctuation_meV_per_atom == doctest::Approx(1e3 * 1e-4 * 0.25 / std::numbers::sqrt2 / 3).epsilon(0.02));
+    const std::vector<Check> checks = check_energy(drifting, run_with(0.25, 3e-7, 2), false, 300, {});
+    CHECK_FALSE(named(checks, "energy drift").is_passed());
+    CHECK(named(checks, "order").value == doctest::Approx(2).epsilon(0.01));
+    CHECK(named(checks, "order").is_passed());
+    CHECK_FALSE(named(check_energy(run_with(0.5, 0, 1), run_with(0.25, 0, 1), false, 300, {}), "order").is_passed());
+    CHECK(named(check_energy(run_with(0.5, 1e-8, 2), run_with(0.25, 0, 2), true, 300, {}), "energy drift").is_passed());
+}
+
+TEST_CASE("a bath's temperature is found, and an element that is too hot is named") {
+    Run run = run_of_water();
+    run.friction = 2;  // one independent sample a step
+    const auto fill = [&](double oxygen_temperature) {
+        run.element_kinetic_energy = {canonical_kinetic_energies(6, 300, 4000, 6), canonical_kinetic_energies(3, oxygen_temperature, 4000, 7)};
+        run.kinetic_energy.clear();
+        for (size_t i = 0; i < 4000; ++i) run.kinetic_energy.push_back(run.element_kinetic_energy[0][i] + run.element_kinetic_energy[1][i]);
+    };
+    fill(300);
+    for (const Check& check : check_temperature(run, 300, {})) CHECK_MESSAGE(check.is_passed(), check.name);
+    CHECK_FALSE(named(check_temperature(run, 330, {}), "mean temperature").is_passed());
+    fill(360);
+    const std::vector<Check> checks = check_temperature(run, 300, {});
+    CHECK_FALSE(named(checks, "equipartition").is_passed());
+    CHECK(named(checks, "equipartition").note == "O");
+    CHECK(named(checks, "equipartition").value == doctest::Approx(20).epsilon(0.3));
+}
+
+TEST_CASE("bonds, contacts and pair distances of structures that are known") {
+    const std::vector<Bond> bonds = find_bonds(water().view());
+    REQUIRE(bonds.size() == 2);
+    CHECK(bonds[0].length == doctest::Approx(0.96).epsilon(0.001));
+    // A bond across a boundary, followed where the other atom is the unwrapped one.
+    const Particles across = particles_of({6, 6}, {0.5, 0, 0, 9.2, 0, 0}, 10);
+    REQUIRE(find_bonds(across.view()).size() == 1);
+    CHECK(find_bonds(across.view())[0].length == doctest::Approx(1.3));
+
+    std::vector<double> stretched = water().positions;
+    stretched[3] = 1.92;
+    const std::vector<Snapshot> snapshots = {{10, water().positions, {}, 0}, {20, stretched, {}, 0}};
+    const Distances distances = measure_distances(water(), snapshots);
+    const std::vector<Check> checks = check_structure(water(), snapshots, distances, distances, {});
+    CHECK(named(checks, "length of a bond").value == doctest::Approx(100));
+    CHECK_FALSE(named(checks, "length of a bond").is_passed());
+    CHECK(named(checks, "length of a bond").note.find("atoms 0 (O) and 1 (H): 0.96 A at the start, 1.92 A in step 20") == 0);
+    CHECK(named(checks, "mean length").value == doctest::Approx(50));
+    CHECK(named(checks, "closest contact").value == doctest::Approx(0.96 / (0.66 + 0.31)).epsilon(0.02));
+
+    // An ideal gas has g(r) = 1.
+    constexpr double kBox = 14;
+    std::vector<Snapshot> gas;
+    for (uint64_t frame = 0; frame < 30; ++frame) {
+        Snapshot snapshot{static_cast<int64_t>(frame), {}, {}, 0};
+        for (uint64_t atom = 0; atom < 100; ++atom) {
+            const auto bits = random_bits(8, frame, atom);
+            for (size_t k = 0; k < 3; ++k) snapshot.positions.push_back(kBox * bits[k] / 4294967296.0);
+        }
+        gas.push_back(std::move(snapshot));
+    }
+    const Particles argon = particles_of(std::vector<int32_t>(100, 18), gas[0].positions, kBox);
+    const Distances in_gas = measure_distances(argon, gas);
+    REQUIRE(in_gas.histograms.size() == 1);
+    const std::vector<double> g = radial_distribution(in_gas.histograms[0], in_gas, argon);
+    double mean = 0;
+    for (size_t bin = 60; bin < 120; ++bin) mean += g[bin] / 60;
+    CHECK(mean == doctest::Approx(1).epsilon(0.03));
+}
+
+TEST_CASE("forces beside a reference: rms, the worst atom, and energies up to a constant") {
+    ForceComparison comparison;
+    const Particles particles = water();
+    std::vector<double> reference(9, 0.5), forces = reference;
+    forces[4] += 0.3;
+    forces[5] -= 0.4;
+    comparison.add({10, {}, reference, 7}, "NVT", particles, 1, reference);
+    comparison.add({20, {}, forces, 7.3}, "NVE", particles, 1, reference);
+    comparison.finish();
+    CHECK(comparison.worst_force == doctest::Approx(0.5));
+    CHECK(comparison.worst_atom == "atom 1 (H) in step 20 of NVE");
+    CHECK(comparison.force_rmse == doctest::Approx(std::sqrt(0.25 / 18)));
+    CHECK(comparison.energy_rmse == doctest::Approx(0.05));
+    ForceComparison broken;
+    forces[0] = NAN;
+    broken.add({10, {}, forces, 7}, "NVT", particles, 1, reference);
+    broken.add({20, {}, reference, 7}, "NVT", particles, 1, reference);
+    broken.finish();
+    CHECK(std::isnan(broken.worst_force));
+    CHECK_FALSE(at_most("forces", broken.worst_force, 0.01, "eV/A").is_passed());
+}
+
+TEST_CASE("dynamics that breaks says when and who was closest") {
+    SessionOptions session_options;
+    session_options.device = "cpu";
+    session_options.thread_count = 1;
+    Session session(make_analytic_model(), session_options);
+    Particles particles = water();
+    set_temperature(particles, 300, 1);
+    RunOptions options;
+    options.phase = "NVE";
+    options.step_count = 500;
+    options.time_step = 0.5;
+    options.highest_temperature = 4000;
+    options.snapshot_interval = 100;
+    const Run good = run_dynamics(session, particles, options);
+    CHECK_FALSE(good.blow_up);
+    CHECK(good.total_energy.size() == 500);
+    CHECK(good.snapshots.size() == 5);
+    CHECK(good.momentum_change < 1e-10);
+    CHECK(good.angular_momentum_change < 1e-10);
+    options.time_step = 30;
+    const Run broken = run_dynamics(session, particles, options);
+    REQUIRE(broken.blow_up);
+    CHECK(broken.blow_up->sentence().find("NVE broke at step ") == 0);
+    CHECK(broken.blow_up->reason.find("the temperature rose to ") == 0);
+    CHECK(broken.blow_up->step <= 500);
+    CHECK(closest_pair(particles) == "atoms 0 (O) and 1 (H), 0.960 A apart");
+    CHECK(closest_pair(particles_of({8, 8}, {0, 0, 0, 9, 0, 0})) == "no two atoms are within 3 A");
+}
+
+TEST_CASE("built-in systems are chosen by what the model knows") {
+    const auto names = [](const std::vector<TestSystem>& systems) {
+        std::vector<std::string> list;
+        for (const TestSystem& system : systems) list.push_back(system.name);
+        return list;
+    };
+    const std::vector<int> organic = {1, 6, 7, 8};
+    CHECK(names(default_systems(organic)) == std::vector<std::string>{"water", "water-box", "ethanol", "benzene", "alanine-dipeptide", "diamond"});
+    CHECK(names(default_systems({14})) == std::vector<std::string>{"silicon"});
+    CHECK(names(default_systems({1, 8})) == std::vector<std::string>{"water", "water-box"});
+    CHECK_THROWS_WITH_AS(default_systems({79}), doctest::Contains("--systems"), Error);
+    CHECK_THROWS_WITH_AS(chosen_systems({"silicon"}, organic), doctest::Contains("silicon has Si"), Error);
+    CHECK_THROWS_WITH_AS(chosen_systems({"watr"}, organic), doctest::Contains("'watr' is neither a file nor one of water, "), Error);
+    const TestSystem box = chosen_systems({"water-box"}, organic)[0];
+    CHECK(box.frame.atom_count() == 192);
+    CHECK(find_bonds(box.frame.view()).size() == 128);
+    const TestSystem diamond = chosen_systems({"diamond"}, organic)[0];
+    CHECK(find_bonds(diamond.frame.view()).size() == 2 * 16);
+}
+
+TEST_CASE("a report escapes what it quotes, and plots have round ticks") {
+    CHECK(html_escaped("<a href=\"x\">&'") == "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
+    CHECK_ALL_CLOSE(nice_ticks(-0.3, 4.1), (std::vector<double>{0, 1, 2, 3, 4}), 1e-12);
+    CHECK_ALL_CLOSE(nice_ticks(0.0012, 0.0031), (std::vector<double>{0.0015, 0.002, 0.0025, 0.003}), 1e-12);
+    CHECK(nice_ticks(1, 1).empty());
+    CHECK(svg({"empty", "", "", {Curve{"", {1, 2}, {NAN, NAN}}}, false, {}, {}, {}}).empty());
+    Report report;
+    report.model = "<script>alert(1)</script>|x";
+    SystemReport system;
+    system.name = "a|b\n<b>";
+    system.checks.push_back(at_most("drift", 3, 2, "eV"));
+    system.blow_up = BlowUp{"NVT", 17, "the temperature rose to 9000 K", "atoms 0 (O) and 1 (H), 0.300 A apart"};
+    report.systems.push_back(system);
+    const std::string html = report_html(report), markdown = report_markdown(report);
+    CHECK(html.find("<script") == std::string::npos);
+    CHECK(html.find("&lt;script&gt;") != std::string::npos);
+    CHECK(html.find("NVT broke at step 17: the temperature rose to 9000 K; closest: atoms 0 (O) and 1 (H), 0.300 A apart") != std::string::npos);
+    CHECK(markdown.find("\\<script\\>") != std::string::npos);
+    CHECK(markdown.find("a\\|b \\<b\\>") != std::string::npos);
+    CHECK(verdict_sentence(report).find("FAIL: 1 of 1 system; ") == 0);
+    CHECK(verdict_sentence(report).find("drift is 3 eV, allowed at most 2") != std::string::npos);
+    CHECK(report_json(report)["verdict"] == "fail");
+    CHECK(report_json(report)["systems"][0]["broke"]["step"] == 17);
+}

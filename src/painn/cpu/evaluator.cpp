@@ -8,6 +8,7 @@
 #include "painn/cpu/block_plan.h"
 #include "painn/cpu/filters.h"
 #include "painn/cpu/update_rows.h"
+#include "painn/near_field.h"
 #include "painn/repulsion.h"
 
 namespace mlff::painn::cpu {
@@ -97,6 +98,7 @@ private:
         resize(scalars_, atoms);
         resize(middle_, 3 * atoms);
         filters_.start(edges_->edge_count);
+        if (!weights_->closest.empty()) seen_.resize_discard(edges);
         directions_.resize_discard(3 * edges);
         readout_energy_.resize(atoms);
         for (size_t b = 0; b < plans_.size(); ++b) {
@@ -182,9 +184,18 @@ private:
             std::transform(embedding, embedding + hidden_, of_atom(scalars_, atom, 1), [](double value) { return static_cast<Real>(value); });
         }
         const int64_t begin = edges_->first[atoms.begin], end = edges_->first[atoms.end];
-        filters_.locate(edges_->distance, begin, end);
+        if (!seen_.empty()) see_distances(atoms);
+        filters_.locate(seen_.empty() ? edges_->distance : seen_.data(), begin, end);
         for (int64_t edge = begin; edge < end; ++edge)
             for (int64_t c = 0; c < 3; ++c) directions_[static_cast<size_t>(3 * edge + c)] = static_cast<Real>(edges_->vector[3 * edge + c] / edges_->distance[edge]);
+    }
+
+    SeenDistance seen_of(int64_t atom, int64_t edge) const {
+        return seen_distance(weights_->closest_of(element(atom), element(edges_->sender[edge])), edges_->distance[edge]);
+    }
+    void see_distances(Tile atoms) {
+        for (int64_t atom = atoms.begin; atom < atoms.end; ++atom)
+            for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge) seen_[static_cast<size_t>(edge)] = seen_of(atom, edge).value;
     }
 
     kernels::PainnStrip<Real> strip_of(size_t b, int strip, Tile atoms, Scratch<Real>& scratch) const {
@@ -334,7 +345,7 @@ private:
         for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge) {
             const double *vector = edges_->vector + 3 * edge, *gradient = edge_gradient_.data() + 4 * edge, length = edges_->distance[edge];
             const Vec3 u = {vector[0] / length, vector[1] / length, vector[2] / length};
-            const double slope = gradient[0] + 0.5 * repulsion_of(atom, edge).slope;
+            const double slope = gradient[0] * seen_of(atom, edge).slope + 0.5 * repulsion_of(atom, edge).slope;
             const double along = gradient[1] * u[0] + gradient[2] * u[1] + gradient[3] * u[2];
             for (size_t c = 0; c < 3; ++c) vector_gradient_[static_cast<size_t>(3 * edge) + c] = slope * u[c] + (along * u[c] - gradient[c + 1]) / length;
         }
@@ -387,6 +398,7 @@ private:
     std::vector<int> elements_;           // [atom]
     Buffer<Real> scalars_;                // [atom][F], as far as the blocks have come
     Buffer<Real> middle_;                 // [atom][3][F], vectors between messages and update
+    Buffer<double> seen_;                 // [edge], the distance that filters are functions of; empty if it is the true one
     Buffer<Real> directions_;             // [edge][3]
     Buffer<Real> received_;               // [strip][atom][s, v][channel]: gradients by what the messages of a block are added to
     Buffer<Real> phi_gradient_, vectors_sent_;  // [atom][3][F], of what the atom sends

@@ -259,6 +259,7 @@ private:
 
 std::string why_not_on_gpu(const Weights& weights) {
     if (!is_compiled_width(weights.hidden)) return concat("it has ", weights.hidden, " hidden channels; the GPU's kernels are for 32, 64, 128 and 256");
+    if (!weights.closest.empty()) return "it has shortest distances ('closest'), which the GPU's kernels do not know yet";
     return "";
 }
 

@@ -167,8 +167,9 @@ def safetensors_files():
     painn = {"__metadata__": metadata, "atomic_numbers": entry("I64", [2], 0, 16)}
     for number, name in enumerate(("atomic_energies", "scales", "repulsion_radii")):
         painn[name] = entry("F64", [2], 16 + 16 * number, 32 + 16 * number)
-    painn["embedding"] = entry("F32", [2, 32], 64, 320)
-    yield "painn", safetensors(painn, struct.pack("<2q", 1, 8) + bytes(304))
+    painn["closest"] = entry("F64", [2, 2], 64, 96)
+    painn["embedding"] = entry("F32", [2, 32], 96, 352)
+    yield "painn", safetensors(painn, struct.pack("<2q", 1, 8) + bytes(48) + struct.pack("<4d", 0.5, 0.7, 0.7, 1.1) + bytes(256))
     yield "duplicate", safetensors(b'{"a":1,"a":2}')
 
 

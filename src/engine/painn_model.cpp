@@ -38,6 +38,7 @@ public:
                 {"heads", summary_.heads},
                 {"atomic_energies", {{summary_.heads.front(), weights_->atomic_energies}}},
                 {"pair_repulsion", !weights_->repulsion_radii.empty()},
+                {"near_field", !weights_->closest.empty()},
                 {"dtype", dtype_name(summary_.dtype)},
                 {"parameters", summary_.parameter_count},
                 {"descriptors", summary_.descriptor_count},

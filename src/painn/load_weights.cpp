@@ -134,6 +134,19 @@ std::vector<int> read_atomic_numbers(TensorReader& reader, const Safetensors& fi
     return numbers;
 }
 
+std::vector<double> read_closest(TensorReader& reader, const std::vector<int>& atomic_numbers, double cutoff) {
+    constexpr const char* kName = "closest";
+    const size_t count = atomic_numbers.size();
+    std::vector<double> closest = reader.doubles(kName, {static_cast<int64_t>(count), static_cast<int64_t>(count)});
+    for (size_t i = 0; i < count; ++i)
+        for (size_t j = 0; j < count; ++j) {
+            const double here = closest[i * count + j], there = closest[j * count + i];
+            if (!(here > 0 && here < cutoff)) reader.broken(kName, "holds ", here, ", expected more than 0 and less than the cutoff");
+            if (here != there) reader.broken(kName, "is not symmetric: ", here, " and ", there, " for atomic numbers ", atomic_numbers[i], " and ", atomic_numbers[j]);
+        }
+    return closest;
+}
+
 Block read_block(TensorReader& reader, const std::string& path, int hidden, int radial) {
     Block block;
     block.filter = reader.linear(path + "filter", radial, 3 * hidden);
@@ -188,6 +201,7 @@ Weights load_weights(const Safetensors& file, const std::string& name_for_errors
         for (double radius : weights.repulsion_radii)
             if (radius < 0) reader.broken("repulsion_radii", "holds ", radius, ", expected no negative radius");
     }
+    if (reader.has("closest")) weights.closest = read_closest(reader, weights.atomic_numbers, config.cutoff);
     weights.embedding = reader.matrix("embedding", {elements, config.hidden});
     weights.dtype = file.find("embedding")->dtype;
     for (int b = 0; b < config.blocks; ++b) weights.blocks.push_back(read_block(reader, concat("blocks.", b, "."), config.hidden, config.radial));

@@ -34,6 +34,7 @@ struct Weights {
     std::vector<double> atomic_energies;  // [element], eV
     std::vector<double> scales;           // [element], eV
     std::vector<double> repulsion_radii;  // [element], angstrom, or empty
+    std::vector<double> closest;          // [element][element], angstrom, or empty: see near_field.h
     std::vector<double> embedding;        // [element][F]
     std::vector<Block> blocks;
     Linear readout_hidden, readout_output;  // F -> F/2 -> 1
@@ -42,6 +43,10 @@ struct Weights {
     DType dtype = DType::float64;           // of the matrices in the file
 
     int element_of(int atomic_number) const;  // -1 if unknown
+    // Of a pair of elements, 0 if there is no limit.
+    double closest_of(int element, int other) const {
+        return closest.empty() ? 0 : closest[static_cast<size_t>(element) * atomic_numbers.size() + static_cast<size_t>(other)];
+    }
 };
 
 // The element of each atom, numbered through the systems. Throws Error{system} that names an atom the model does not know.

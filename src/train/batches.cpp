@@ -141,7 +141,7 @@ void write_indices(const TrainingSet& set, std::span<const int64_t> frames, cons
 }
 
 BatchMaker::BatchMaker(const TrainingSet& set, const ModelShape& shape, const ElementTable& elements, bool uses_kernels)
-    : set_(set), uses_kernels_(uses_kernels), functions_(shape, set.edge_vector.options()) {
+    : set_(set), uses_kernels_(uses_kernels), functions_(shape, elements, set.edge_vector.options()) {
     const int64_t n = elements.size();
     at::Tensor one_hot = at::zeros({n + 1, n}, at::kFloat), scale = at::zeros({n + 1, 1}, at::kFloat);
     for (int64_t element = 0; element < n; ++element) {

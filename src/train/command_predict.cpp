@@ -26,7 +26,7 @@ class Predictor {
 public:
     Predictor(const StoredModel& model, const at::TensorOptions& options)
         : model_(model), options_(options), parameters_(model.shape, parameter_layout(model.shape, model.elements.size()), model.parameters.to(options), false),
-          functions_(model.shape, options), maker_(model.shape.cutoff) {}
+          functions_(model.shape, model.elements, options), maker_(model.shape.cutoff) {}
 
     Json operator()(const Frame& frame) {
         const SystemView system = frame.view();

@@ -17,6 +17,7 @@ struct RandomOptions {
     std::vector<int> elements = {1, 6, 7, 8};
     uint64_t seed = 1;
     double bias = 0.2;
+    double closest = 0;  // times the sum of covalent radii
     bool has_repulsion = true;
 };
 
@@ -34,6 +35,11 @@ int run_random(const RandomOptions& options) {
         model.elements.scales.push_back(1.0 + 0.1 * static_cast<double>(i));
         if (options.has_repulsion) model.elements.repulsion_radii.push_back(covalent_radius(number));
     }
+    for (const int first : model.elements.atomic_numbers)
+        for (const int second : model.elements.atomic_numbers) {
+            const double closest = options.closest * (covalent_radius(first) + covalent_radius(second));
+            if (options.closest > 0) model.elements.closest.push_back(std::min(closest, 0.9 * options.shape.cutoff));
+        }
     const ParameterLayout layout = parameter_layout(model.shape, model.elements.size());
     model.parameters = initial_parameters(model.shape, layout, options.seed);
     // Biases too, that an engine which forgets one is found out.
@@ -66,6 +72,7 @@ void add_random(CLI::App& app, Work& work) {
     command->add_option("--cutoff", options->shape.cutoff)->capture_default_str();
     command->add_option("--elements", options->elements, "atomic numbers")->delimiter(',')->capture_default_str();
     command->add_option("--seed", options->seed)->capture_default_str();
+    command->add_option("--closest", options->closest, "times the sum of covalent radii, for the tensor `closest`; 0 = none")->capture_default_str();
     command->add_flag("!--no-repulsion", options->has_repulsion);
     command->callback([options, &work] { work = [options] { return run_random(*options); }; });
 }

@@ -89,6 +89,9 @@ int run_train(TrainOptions options) {
     const TrainingSet validation = make_training_set(frames, Split::valid, trainer.shape, elements, device, unknown);
     const TrainingSet test = make_training_set(frames, Split::test, trainer.shape, elements, device, unknown);
     if (unknown > 0) std::cerr << "skipped " << unknown << " validation and test frames: an element that no training frame has\n";
+    // The identity on the training data, so that training goes without it; it is part of the model that is written and of its errors.
+    ElementTable stored_elements = elements;
+    stored_elements.closest = shortest_distances(frames, trainer.shape.cutoff, elements);
     frames.frames = {};
     describe("train", training);
     describe("valid", validation);
@@ -107,10 +110,10 @@ int run_train(TrainOptions options) {
         return 0;
     }
 
-    StoredModel model{trainer.shape, elements, result.parameters, card_base};
+    StoredModel model{trainer.shape, stored_elements, result.parameters, card_base};
     const size_t kinds = frames.kinds.size();
-    Json errors = {{"validation", errors_of(result.parameters, options, validation, elements, kinds).json(elements, frames.kinds)}};
-    if (test.frame_count > 0) errors["test"] = errors_of(result.parameters, options, test, elements, kinds).json(elements, frames.kinds);
+    Json errors = {{"validation", errors_of(result.parameters, options, validation, stored_elements, kinds).json(elements, frames.kinds)}};
+    if (test.frame_count > 0) errors["test"] = errors_of(result.parameters, options, test, stored_elements, kinds).json(elements, frames.kinds);
     std::vector<std::string> symbols;
     for (const int number : elements.atomic_numbers) symbols.emplace_back(element_symbol(number));
     model.card["elements"] = symbols;

@@ -134,7 +134,7 @@ at::Tensor initial_parameters(const ModelShape& shape, const ParameterLayout& la
     return buffer;
 }
 
-EdgeFunctions::EdgeFunctions(const ModelShape& shape, const at::TensorOptions& options) : cutoff_(shape.cutoff) {
+EdgeFunctions::EdgeFunctions(const ModelShape& shape, const ElementTable& elements, const at::TensorOptions& options) : cutoff_(shape.cutoff) {
     // Column n: sin(frequency d + phase) (over_distance / d + constant) fade
     const int64_t columns = shape.feature_count();
     const auto row = [&] { return at::zeros({1, columns}, at::kDouble); };
@@ -149,6 +149,16 @@ EdgeFunctions::EdgeFunctions(const ModelShape& shape, const at::TensorOptions& o
     phase_ = phase.to(options);
     over_distance_ = over_distance.to(options);
     constant_ = constant.to(options);
+    if (!elements.closest.empty()) closest_ = at::tensor(elements.closest, at::kDouble).view({elements.size(), elements.size()}).to(options);
+}
+
+// See painn/near_field.h. Padding has no element, any will do: its edges are longer than the cutoff and seen as they are.
+EdgeFunctions::Seen EdgeFunctions::see(const at::Tensor& distance, const AtomGraph& graph) const {
+    const at::Tensor element = graph.element_one_hot.argmax(1);
+    const at::Tensor pair = element.index_select(0, graph.lists.receiver) * closest_.size(1) + element.index_select(0, graph.lists.sender);
+    const at::Tensor closest = closest_.view({-1, 1}).index_select(0, pair), width = 0.3 * closest;
+    const at::Tensor x = ((closest - distance) / width).clamp(0, 1), square = x.square();
+    return {at::where(distance.lt(closest), closest - width * x * (1 + square * (0.5 * x - 1)), distance), 1 + square * (2 * x - 3)};
 }
 
 void EdgeFunctions::compute(const at::Tensor& vectors, AtomGraph& graph) const {
@@ -156,19 +166,22 @@ void EdgeFunctions::compute(const at::Tensor& vectors, AtomGraph& graph) const {
     const at::Tensor distance = at::linalg_vector_norm(vectors, 2, at::IntArrayRef{1}, /*keepdim=*/true);  // [edges][1]
     graph.inverse_distance = distance.reciprocal();
     graph.direction = vectors * graph.inverse_distance;
+    const Seen seen = closest_.defined() ? see(distance, graph) : Seen{distance, {}};
+    const at::Tensor inverse_seen = closest_.defined() ? seen.distance.reciprocal() : graph.inverse_distance;
     const double wave = std::numbers::pi / cutoff_;
     const at::Tensor is_inside = distance.lt(cutoff_).to(distance.scalar_type());
-    const at::Tensor angle_of_fade = distance * wave;
+    const at::Tensor angle_of_fade = seen.distance * wave;
     const at::Tensor fade = at::cos(angle_of_fade).add_(1).mul_(0.5).mul_(is_inside);
     const at::Tensor fade_slope = at::sin(angle_of_fade).mul_(-0.5 * wave).mul_(is_inside);
-    const at::Tensor angle = at::addcmul(phase_, distance, frequency_);
+    const at::Tensor angle = at::addcmul(phase_, seen.distance, frequency_);
     const at::Tensor sine = at::sin(angle);
-    const at::Tensor envelope = at::addcmul(constant_, graph.inverse_distance, over_distance_);
+    const at::Tensor envelope = at::addcmul(constant_, inverse_seen, over_distance_);
     const at::Tensor bare = sine * envelope;
     // d(bare)/dd = frequency cos(angle) envelope - sine over_distance / d^2
-    const at::Tensor slope = at::cos(angle).mul_(frequency_).mul_(envelope).sub_(sine * over_distance_ * graph.inverse_distance.square());
+    const at::Tensor slope = at::cos(angle).mul_(frequency_).mul_(envelope).sub_(sine * over_distance_ * inverse_seen.square());
     graph.features = bare * fade;
     graph.feature_slopes = at::addcmul(bare * fade_slope, slope, fade);
+    if (seen.slope.defined()) graph.feature_slopes.mul_(seen.slope);
 }
 
 EnergyAndGradient energy_and_gradient(const Parameters& parameters, const AtomGraph& inputs, bool differentiable) {

@@ -29,6 +29,7 @@ struct ElementTable {
     std::vector<double> atomic_energies;  // eV
     std::vector<double> scales;           // eV
     std::vector<double> repulsion_radii;  // angstrom; empty: no repulsion
+    std::vector<double> closest;          // [element][element], angstrom; empty: distances are seen as they are
 
     int index_of(int atomic_number) const;  // -1 if unknown
     int64_t size() const { return static_cast<int64_t>(atomic_numbers.size()); }
@@ -81,16 +82,23 @@ struct AtomGraph {
     at::Tensor features, feature_slopes;  // [edges][feature_count], and d/d(distance) of it
 };
 
-// sin(n pi d / c) / d * fade(d) for n = 1..R, then fade(d), then zeros; fade = 0 from the cutoff on.
+// sin(n pi d / c) / d * fade(d) for n = 1..R, then fade(d), then zeros; fade = 0 from the cutoff on. d is the distance as the network
+// sees it where the elements have a `closest`.
 class EdgeFunctions {
 public:
-    EdgeFunctions(const ModelShape& shape, const at::TensorOptions& options);
-    // Fills direction, inverse_distance, features and feature_slopes.
+    EdgeFunctions(const ModelShape& shape, const ElementTable& elements, const at::TensorOptions& options);
+    // Fills direction, inverse_distance, features and feature_slopes. Elements and edge lists must be there.
     void compute(const at::Tensor& vectors, AtomGraph& graph) const;
 
 private:
+    struct Seen {
+        at::Tensor distance, slope;  // [edges][1]
+    };
+    Seen see(const at::Tensor& distance, const AtomGraph& graph) const;
+
     double cutoff_;
     at::Tensor frequency_, phase_, over_distance_, constant_;  // [1][feature_count]
+    at::Tensor closest_;                                       // [elements][elements], or undefined
 };
 
 struct EnergyAndGradient {

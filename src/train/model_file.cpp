@@ -91,6 +91,7 @@ void write_model(const std::string& path, const StoredModel& model) {
     builder.add("atomic_energies", DType::float64, table.atomic_energies, {table.size()});
     builder.add("scales", DType::float64, table.scales, {table.size()});
     if (!table.repulsion_radii.empty()) builder.add("repulsion_radii", DType::float64, table.repulsion_radii, {table.size()});
+    if (!table.closest.empty()) builder.add("closest", DType::float64, table.closest, {table.size(), table.size()});
     const ParameterLayout layout = parameter_layout(model.shape, table.size());
     for (const ParameterSlot& slot : layout.slots) {
         const at::Tensor values = model.parameters.narrow(0, slot.offset, slot.size).view(slot.shape);
@@ -126,6 +127,7 @@ StoredModel read_model(const std::string& path) {
     model.elements.atomic_energies = reader.numbers("atomic_energies", {n});
     model.elements.scales = reader.numbers("scales", {n});
     if (file.find("repulsion_radii")) model.elements.repulsion_radii = reader.numbers("repulsion_radii", {n});
+    if (file.find("closest")) model.elements.closest = reader.numbers("closest", {n, n});
 
     const ParameterLayout layout = parameter_layout(model.shape, n);
     model.parameters = at::zeros({layout.total}, at::kDouble);

@@ -126,6 +126,32 @@ ElementTable fit_elements(const FrameSet& set, double cutoff, double repulsion_f
     return table;
 }
 
+std::vector<double> shortest_distances(const FrameSet& set, double cutoff, const ElementTable& elements) {
+    const auto n = static_cast<size_t>(elements.size());
+    std::vector<double> closest(n * n, INFINITY);
+    GraphMaker maker(cutoff);
+    for (const LabelledFrame& frame : set.frames) {
+        if (frame.split != Split::train) continue;
+        const FrameGraph graph = maker.make(frame.view());
+        const auto element_of = [&](int32_t atom) { return static_cast<size_t>(elements.index_of(frame.atomic_numbers[static_cast<size_t>(atom)])); };
+        for (size_t edge = 0; edge < graph.sender.size(); ++edge) {
+            double& shortest = closest[element_of(graph.receiver[edge]) * n + element_of(graph.sender[edge])];
+            const double* r = &graph.vectors[3 * edge];
+            shortest = std::min(shortest, std::sqrt(r[0] * r[0] + r[1] * r[1] + r[2] * r[2]));
+        }
+    }
+    for (size_t i = 0; i < n; ++i)
+        for (size_t j = 0; j <= i; ++j) {
+            double shortest = std::min(closest[i * n + j], closest[j * n + i]);  // the last bits of the two ways may differ
+            if (!std::isfinite(shortest)) {
+                const double radii = covalent_radius(elements.atomic_numbers[i]) + covalent_radius(elements.atomic_numbers[j]);  // 0: unknown
+                shortest = radii > 0 ? std::min(radii, 0.5 * cutoff) : 0.5 * cutoff;
+            }
+            closest[i * n + j] = closest[j * n + i] = shortest;
+        }
+    return closest;
+}
+
 TrainingSet make_training_set(const FrameSet& set, Split split, const ModelShape& shape, const ElementTable& elements,
                               const at::Device& device, int64_t& unknown_elements) {
     std::vector<const LabelledFrame*> frames;

@@ -37,6 +37,10 @@ struct TrainingSet {
 // atoms of an element. `repulsion_factor` times the covalent radii are the radii of the repulsion; 0: none.
 ElementTable fit_elements(const FrameSet& frames, double cutoff, double repulsion_factor);
 
+// The shortest distance of each pair of elements in the training frames, [element][element]. For elements that never meet it is where
+// their repulsion would begin: the sum of their covalent radii, or half the cutoff if that is less.
+std::vector<double> shortest_distances(const FrameSet& frames, double cutoff, const ElementTable& elements);
+
 // Frames of this split whose elements are all known; others are counted in `unknown_elements`.
 TrainingSet make_training_set(const FrameSet& frames, Split split, const ModelShape& shape, const ElementTable& elements,
                               const at::Device& device, int64_t& unknown_elements);

@@ -47,7 +47,10 @@ std::shared_ptr<const Weights> random_weights(unsigned seed, int width, int bloc
     weights->atomic_numbers = {1, 6, 8};
     weights->atomic_energies = {-13.5, -1029.25, -2042.0};
     weights->scales = {0.5, 1.25, 0.75};
-    if (has_repulsion) weights->repulsion_radii = {0.6, 1.1, 1.2};
+    if (has_repulsion) {
+        weights->repulsion_radii = {0.6, 1.1, 1.2};
+        weights->closest = {0.9, 1.2, 1.1, 1.2, 1.4, 1.3, 1.1, 1.3, 1.5};
+    }
     for (int i = 0; i < 3 * width; ++i) weights->embedding.push_back(random(-1, 1));
     for (int b = 0; b < block_count; ++b) {
         painn::Block block;
@@ -120,6 +123,11 @@ Numbers network(const Linear& hidden, const Linear& output, const Numbers& in) {
     for (double& x : middle) x = silu(x);
     return apply_plainly(output, middle);
 }
+double seen(const Weights& weights, size_t a, size_t b, double d) {
+    if (weights.closest.empty()) return d;
+    const double closest = weights.closest[3 * a + b], x = std::min(1.0, (closest - d) / (0.3 * closest));
+    return d >= closest ? d : closest - 0.3 * closest * (x - std::pow(x, 3) + std::pow(x, 4) / 2);
+}
 double repulsion(const Weights& weights, size_t a, size_t b, double d) {
     const double za = weights.atomic_numbers[a], zb = weights.atomic_numbers[b], t = d / (weights.repulsion_radii[a] + weights.repulsion_radii[b]);
     if (t >= 1) return 0;
@@ -152,7 +160,7 @@ Expected evaluate_plainly(const Weights& weights, const System& system) {
         const auto old_v = v;
         for (size_t i = 0; i < atoms; ++i)
             for (auto e = static_cast<size_t>(edges.first[i]); e < static_cast<size_t>(edges.first[i + 1]); ++e) {
-                const double d = edges.distance[e], c = weights.cutoff;
+                const double true_d = edges.distance[e], c = weights.cutoff, d = seen(weights, element[i], element[static_cast<size_t>(edges.sender[e])], true_d);
                 Numbers basis;
                 for (int n = 1; n <= weights.radial_count; ++n) basis.push_back(std::sin(n * M_PI * d / c) / d);
                 Numbers filter = apply_plainly(block.filter, basis);
@@ -161,7 +169,7 @@ Expected evaluate_plainly(const Weights& weights, const System& system) {
                 for (size_t f = 0; f < F; ++f) {
                     s[i][f] += phi[j][f] * filter[f];
                     for (size_t k = 0; k < 3; ++k)
-                        v[i][k][f] += phi[j][F + f] * filter[F + f] * old_v[j][k][f] + phi[j][2 * F + f] * filter[2 * F + f] * edges.vector[3 * e + k] / d;
+                        v[i][k][f] += phi[j][F + f] * filter[F + f] * old_v[j][k][f] + phi[j][2 * F + f] * filter[2 * F + f] * edges.vector[3 * e + k] / true_d;
                 }
             }
         for (size_t i = 0; i < atoms; ++i) {

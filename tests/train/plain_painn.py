@@ -55,6 +55,15 @@ def repulsion(za, zb, radii, d):
     return 14.3996454784255 * za * zb / d * screen * (1 - 10 * t**3 + 15 * t**4 - 6 * t**5)
 
 
+def seen(closest, d):
+    """What the network sees of a distance shorter than any it was trained on."""
+    if d >= closest:
+        return d
+    w = 0.3 * closest
+    x = min(1.0, (closest - d) / w)
+    return closest - w * (x - x**3 + x**4 / 2)
+
+
 def energy(path, numbers, positions, cell=None):
     config, model = read_model(path)
     F, R, c = config["hidden"], config["radial"], config["cutoff"]
@@ -69,8 +78,9 @@ def energy(path, numbers, positions, cell=None):
         new_s, new_v = [list(row) for row in s], [[list(row) for row in rows] for rows in v]
         for i, j, r in edges:
             d = math.hypot(*r)
-            basis = [math.sin(n * math.pi * d / c) / d for n in range(1, R + 1)]
-            fade = (1 + math.cos(math.pi * d / c)) / 2
+            q = seen(model["closest"][element[i]][element[j]], d) if "closest" in model else d
+            basis = [math.sin(n * math.pi * q / c) / q for n in range(1, R + 1)]
+            fade = (1 + math.cos(math.pi * q / c)) / 2
             x = [p * w * fade for p, w in zip(phi[j], linear(model, block + "filter", basis))]
             for f in range(F):
                 new_s[i][f] += x[f]

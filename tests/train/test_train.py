@@ -85,7 +85,7 @@ def strained(text, i, j, by):
 
 def test_derivatives(folder):
     model = f"{folder}/random.safetensors"
-    run("random", model, "--hidden", 32, "--blocks", 2, "--radial", 8, "--seed", 1, "--elements", "1,6,8")
+    run("random", model, "--hidden", 32, "--blocks", 2, "--radial", 8, "--seed", 1, "--elements", "1,6,8", "--closest", 1.2)
     step, worst = 1e-4, 0.0
     for text in (BOX, CLOSE):
         (exact,) = predict(folder, model, text, "--fp64")
@@ -120,17 +120,18 @@ def parsed(text):
 def test_formulas(folder):
     """Energies are those of docs/painn.md, computed without LibTorch."""
     model = f"{folder}/formulas.safetensors"
-    run("random", model, "--hidden", 32, "--blocks", 2, "--radial", 5, "--cutoff", 3.5, "--seed", 3, "--elements", "1,6,8")
-    for name, text in (("box", BOX), ("close pair", CLOSE)):
-        (found,) = predict(folder, model, text, "--fp64")
-        expected = plain_painn.energy(model, *parsed(text))
-        check(f"energy of docs/painn.md, {name}: {found['energy']:.9f}", abs(found["energy"] - expected) < 1e-8 * len(parsed(text)[0]))
+    for closest in (0, 1.2):
+        run("random", model, "--hidden", 32, "--blocks", 2, "--radial", 5, "--cutoff", 3.5, "--seed", 3, "--elements", "1,6,8", "--closest", closest)
+        for name, text in (("box", BOX), ("close pair", CLOSE)):
+            (found,) = predict(folder, model, text, "--fp64")
+            expected = plain_painn.energy(model, *parsed(text))
+            check(f"energy of docs/painn.md, {name}, closest {closest}: {found['energy']:.9f}", abs(found["energy"] - expected) < 1e-8 * len(parsed(text)[0]))
 
 
 def test_engine(folder):
     """The native engines give the same numbers."""
     model = f"{folder}/random.safetensors"
-    run("random", model, "--hidden", 64, "--blocks", 3, "--radial", 12, "--seed", 5, "--elements", "1,6,8")
+    run("random", model, "--hidden", 64, "--blocks", 3, "--radial", 12, "--seed", 5, "--elements", "1,6,8", "--closest", 1.2)
     path = write_frames(f"{folder}/engine.xyz", BOX + CLOSE)
     expected = predict(folder, model, BOX + CLOSE, "--fp64")
     done = subprocess.run([ENGINE, "eval", path, "--model", model, "--device", "cpu", "--precision", "fp64", "--json", "-"], capture_output=True, text=True)
@@ -147,6 +148,25 @@ def test_engine(folder):
 def losses(folder):
     with open(f"{folder}/log.csv") as file:
         return [float(row["loss"]) for row in csv.DictReader(file) if row["loss"]]
+
+
+def shortest_distances(path, elements):
+    """[element][element] over the training frames of a file. No frame has two carbons or two oxygens: there it is the sum of the covalent radii."""
+    number = {"H": 1, "C": 6, "O": 8}
+    shortest = {(6, 6): 1.52, (8, 8): 1.32}
+    with open(path) as file:
+        lines = file.read().splitlines()
+    while lines:
+        count = int(lines[0])
+        rows = [line.split() for line in lines[2:2 + count]]
+        atoms = [(number[row[0]], [float(x) for x in row[1:4]]) for row in rows]
+        for i, (z, x) in enumerate(atoms):
+            for other, y in atoms[:i]:
+                pair = tuple(sorted((z, other)))
+                if "split=train" in lines[1]:
+                    shortest[pair] = min(shortest.get(pair, math.inf), math.dist(x, y))
+        lines = lines[2 + count:]
+    return [[shortest[tuple(sorted((a, b)))] for b in elements] for a in elements]
 
 
 def test_training(folder):
@@ -166,6 +186,10 @@ def test_training(folder):
         check("a picture of the course", file.read().rstrip().endswith("</svg>"))
     again = json.loads(run("evaluate", f"{folder}/learns/model.safetensors", data, "--split", "test", "--device", "cpu").stdout)
     check("evaluate finds the errors of the summary", abs(again["force_meV_per_A"]["mae"] - errors["force_meV_per_A"]["mae"]) < 1e-3)
+
+    found, expected = plain_painn.read_model(f"{folder}/learns/model.safetensors")[1]["closest"], shortest_distances(data, [1, 6, 8])
+    worst = max(abs(a - b) for row, other in zip(found, expected) for a, b in zip(row, other))
+    check(f"the file has the shortest distances of the training frames (worst {worst:.1e})", worst < 1e-12)
 
     # Stopped and resumed: the same bits.
     run(*common, "--steps", 60, "--output", f"{folder}/whole")

@@ -27,7 +27,9 @@ struct Way {
 };
 const Way kWays[] = {{{false, true}, kExact}, {{false, false}, kDouble}, {{true, false}, kMixed}, {{true, true}, kMixed}};
 
-const Shape kShapes[] = {{}, {64, 3, 20, 5.0, {1, 7, 8, 16}, true, 5}, {96, 1, 5, 3.5, {6}, false, 6}, {128, 3, 20, 5.0, {1, 6, 8}, true, 7}, {32, 8, 64, 6.0, {1, 8}, true, 8, 0.03}};
+const Shape kShapes[] = {{}, {64, 3, 20, 5.0, {1, 7, 8, 16}, true, 5}, {96, 1, 5, 3.5, {6}, false, 6}, {128, 3, 20, 5.0, {1, 6, 8}, true, 7}, {32, 8, 64, 6.0, {1, 8}, true, 8, 0.03},
+                         {64, 2, 12, 5.0, {1, 6, 8}, true, 9, 0.15, 1.9}};
+const Shape& kNearField = kShapes[5];
 
 Result evaluate_cpu(const std::shared_ptr<const painn::Weights>& weights, const System& system, const painn::cpu::CpuOptions& options, int threads = 1) {
     return mace_test::evaluate(*painn::cpu::make_cpu_evaluator(weights, options), *weights, system, threads);
@@ -114,36 +116,39 @@ TEST_CASE("bits do not depend on the number of threads, and an evaluator may go 
 }
 
 TEST_CASE("forces and virial are the slopes of the energy it computes, tables included") {
-    const auto weights = shared_weights(kShapes[0]);
-    const System system = random_crystal(*weights, 5, 6, 4.2);
-    const auto evaluator = painn::cpu::make_cpu_evaluator(weights, {});
-    const Result found = mace_test::evaluate(*evaluator, *weights, system, 1);
-    constexpr double kStep = 1e-4;
-    const auto slope = [&](const std::function<System(double)>& moved) {
-        const auto energy = [&](double step) { return mace_test::evaluate(*evaluator, *weights, moved(step), 1).energy; };
-        return (8 * (energy(kStep) - energy(-kStep)) - (energy(2 * kStep) - energy(-2 * kStep))) / (12 * kStep);
-    };
-    std::vector<double> forces, virial;
-    for (size_t i = 0; i < system.positions.size(); ++i)
-        forces.push_back(-slope([&](double step) {
-            System moved = system;
-            moved.positions[i] += step;
-            return moved;
-        }));
-    check_all(found.forces, forces, 1e-8);
-    for (size_t a = 0; a < 3; ++a)
-        for (size_t b = 0; b < 3; ++b)
-            virial.push_back(-slope([&](double strain) {
+    for (const Shape& shape : {kShapes[0], kNearField}) {
+        CAPTURE(shape.closest);
+        const auto weights = shared_weights(shape);
+        const System system = random_crystal(*weights, 5, 6, 4.2);
+        const auto evaluator = painn::cpu::make_cpu_evaluator(weights, {});
+        const Result found = mace_test::evaluate(*evaluator, *weights, system, 1);
+        constexpr double kStep = 1e-4;
+        const auto slope = [&](const std::function<System(double)>& moved) {
+            const auto energy = [&](double step) { return mace_test::evaluate(*evaluator, *weights, moved(step), 1).energy; };
+            return (8 * (energy(kStep) - energy(-kStep)) - (energy(2 * kStep) - energy(-2 * kStep))) / (12 * kStep);
+        };
+        std::vector<double> forces, virial;
+        for (size_t i = 0; i < system.positions.size(); ++i)
+            forces.push_back(-slope([&](double step) {
                 System moved = system;
-                const auto stretch = [&](const double* from, double* to) {
-                    to[a] += 0.5 * strain * from[b];
-                    to[b] += 0.5 * strain * from[a];
-                };
-                for (size_t i = 0; i < system.positions.size(); i += 3) stretch(&system.positions[i], &moved.positions[i]);
-                for (size_t k = 0; k < 3; ++k) stretch(system.cell[k].data(), moved.cell[k].data());
+                moved.positions[i] += step;
                 return moved;
             }));
-    check_all(found.virial, virial, 1e-8);
+        check_all(found.forces, forces, 1e-8);
+        for (size_t a = 0; a < 3; ++a)
+            for (size_t b = 0; b < 3; ++b)
+                virial.push_back(-slope([&](double strain) {
+                    System moved = system;
+                    const auto stretch = [&](const double* from, double* to) {
+                        to[a] += 0.5 * strain * from[b];
+                        to[b] += 0.5 * strain * from[a];
+                    };
+                    for (size_t i = 0; i < system.positions.size(); i += 3) stretch(&system.positions[i], &moved.positions[i]);
+                    for (size_t k = 0; k < 3; ++k) stretch(system.cell[k].data(), moved.cell[k].data());
+                    return moved;
+                }));
+        check_all(found.virial, virial, 1e-8);
+    }
 }
 
 TEST_CASE("systems joined give what they give alone, to rounding") {

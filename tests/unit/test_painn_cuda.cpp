@@ -44,7 +44,10 @@ public:
         add("atomic_numbers", "I64", {3}, numbers, sizeof numbers);
         add("atomic_energies", {3}, {-13.5, -1029.25, -2042.0});
         add("scales", {3}, {0.5, 1.25, 0.75});
-        if (has_repulsion) add("repulsion_radii", {3}, {0.6, 1.1, 1.2});
+        if (has_repulsion) {
+            add("repulsion_radii", {3}, {0.6, 1.1, 1.2});
+            add("closest", {3, 3}, {0.9, 1.2, 1.1, 1.2, 1.4, 1.3, 1.1, 1.3, 1.5});
+        }
         add_random("embedding", {3, F}, 1);
         for (int b = 0; b < block_count; ++b) {
             const std::string block = "blocks." + std::to_string(b) + ".";

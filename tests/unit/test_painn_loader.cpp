@@ -34,6 +34,7 @@ TEST_CASE("a file gives the weights that were written") {
     for (const bool has_repulsion : {true, false}) {
         Shape shape;
         shape.has_repulsion = has_repulsion;
+        shape.closest = has_repulsion ? 0.8 : 0;
         const painn::Weights written = random_weights(shape), found = load_bytes(file_of(written).bytes());
         CHECK(found.hidden == 32);
         CHECK(found.radial_count == 8);
@@ -42,6 +43,8 @@ TEST_CASE("a file gives the weights that were written") {
         CHECK(found.atomic_energies == written.atomic_energies);
         CHECK(found.scales == written.scales);
         CHECK(found.repulsion_radii == written.repulsion_radii);
+        CHECK(found.closest == written.closest);
+        CHECK(found.closest_of(0, 2) == (has_repulsion ? written.closest[6] : 0));
         CHECK(found.embedding == written.embedding);
         REQUIRE(found.blocks.size() == written.blocks.size());
         CHECK(found.blocks[1].filter.weight == written.blocks[1].filter.weight);
@@ -100,11 +103,13 @@ TEST_CASE("metadata that make no sense") {
 }
 
 TEST_CASE("every tensor that is missing, misshapen, of the wrong type or not finite is named") {
-    const FileParts good = file_of(random_weights({}));
+    Shape shape;
+    shape.closest = 0.8;
+    const FileParts good = file_of(random_weights(shape));
     for (const auto& [name, entry] : good.tensors) {
         CAPTURE(name);
         FileParts file = good;
-        if (name != "repulsion_radii") {
+        if (name != "repulsion_radii" && name != "closest") {
             file.tensors.erase(name);
             CHECK(contains(error_of(file.bytes(), Status::format), "student: tensor '" + name + "' is missing"));
             file = good;
@@ -145,6 +150,24 @@ TEST_CASE("atomic numbers and radii that make no sense") {
     file = good;
     file.tensors["repulsion_radii"].bytes = raw_bytes(std::vector<double>{0.3, -0.1, 0.3});
     CHECK(contains(error_of(file.bytes(), Status::format), "'repulsion_radii' holds -0.1"));
+}
+
+TEST_CASE("shortest distances that make no sense") {
+    Shape shape;
+    shape.closest = 0.8;
+    const FileParts good = file_of(random_weights(shape));
+    const auto error_with = [&](const std::vector<double>& closest) {
+        FileParts file = good;
+        file.tensors["closest"].bytes = raw_bytes(closest);
+        return error_of(file.bytes(), Status::format);
+    };
+    CHECK(error_with({0.6, 0.7, 0.7, 0.7, 1.0, 1.1, 0.7, 1.1, 1.2}) == "no error");
+    for (const double bad : {0.0, -0.7, 4.5, 7.0}) {  // the cutoff is 4.5
+        const std::string error = error_with({0.6, 0.7, bad, 0.7, 1.0, 1.1, bad, 1.1, 1.2});
+        CHECK_MESSAGE(contains(error, "'closest' holds " + concat(bad) + ", expected more than 0 and less than the cutoff"), error);
+    }
+    const std::string error = error_with({0.6, 0.7, 0.7, 0.7, 1.0, 1.1, 0.7, 1.11, 1.2});
+    CHECK_MESSAGE(contains(error, "'closest' is not symmetric: 1.1 and 1.11 for atomic numbers 6 and 8"), error);
 }
 
 TEST_CASE("float32 and float64 files of the same numbers are the same model") {

@@ -3,11 +3,12 @@
 #include <doctest/doctest.h>
 
 #include "core/error.h"
+#include "painn/near_field.h"
 #include "painn/radial.h"
 #include "painn/reference/dense.h"
 #include "painn/reference/message.h"
 #include "painn/reference/update.h"
-#include "painn/repulsion.h"
+#include "painn/repulsion_pairs.h"
 #include "test_mace_numerics.h"
 #include "test_painn_support.h"
 
@@ -24,6 +25,7 @@ namespace {
 
 const Shape kSmall;
 const Shape kLarger = {64, 3, 20, 5.0, {1, 7, 8, 16}, true, 5};
+const Shape kNearField = {32, 2, 8, 4.5, {1, 6, 8}, true, 3, 0.15, 2.0};
 
 }  // namespace
 
@@ -102,6 +104,36 @@ TEST_CASE("repulsion: slope, size, and nothing beyond the radii") {
     CHECK(pair_repulsion(repulsion_pair(random_weights(without), 0, 1), 0.01).energy == 0);
 }
 
+TEST_CASE("what is seen of a distance: slope, two continuous derivatives, the true one from the shortest on") {
+    constexpr double kClosest = 1.3;
+    const auto seen = [](double distance) { return seen_distance(kClosest, distance); };
+    for (const double d : {0.1, 0.8, 0.95, 1.1, 1.25, 1.29, 1.4}) {
+        const Function f = [&](const std::vector<double>& x) { return std::vector<double>{seen(x[0]).value}; };
+        check_gradient(f, {d}, {1.0}, {seen(d).slope});
+    }
+    for (const double d : {kClosest, std::nextafter(kClosest, 2.0), 3.0}) {
+        CHECK(seen(d).value == d);
+        CHECK(seen(d).slope == 1);
+    }
+    for (const double d : {0.0, 1e-3, 0.5, 0.7 * kClosest - 1e-12}) {
+        CHECK(std::abs(seen(d).value - 0.85 * kClosest) <= 1e-14);
+        CHECK(seen(d).slope == 0);
+    }
+    constexpr double kStep = 1e-6;
+    for (const double end : {kClosest, 0.7 * kClosest})
+        for (const double side : {-kStep, kStep}) {
+            CHECK(std::abs(seen(end + side).value - seen(end).value) <= 1.1 * kStep);
+            CHECK(std::abs(seen(end + side).slope - seen(end).slope) <= 1e-10);  // of second order: the second derivative is 0 on both sides
+        }
+    double last = seen(0.7 * kClosest).value;
+    for (double d = 0.7 * kClosest + 0.01; d < 1.5; d += 0.01) {
+        CHECK(seen(d).value > last);
+        last = seen(d).value;
+    }
+    CHECK(seen_distance(0, 0.01).value == 0.01);  // no limit
+    CHECK(std::isnan(seen_distance(kClosest, NAN).value));
+}
+
 TEST_CASE("dense layers in reverse") {
     Random random;
     const Weights weights = random_weights(kSmall);
@@ -177,7 +209,8 @@ TEST_CASE("updates in reverse, also of vectors that are zero") {
 // ---- the whole ----
 
 TEST_CASE("forces are the slope of the energy, the virial that by strain") {
-    for (const Shape& shape : {kSmall, kLarger}) {
+    for (const Shape& shape : {kSmall, kLarger, kNearField}) {
+        CAPTURE(shape.closest);
         const auto weights = shared_weights(shape);
         const System system = random_crystal(*weights, 5, 6, 4.2);  // smaller than the cutoff: atoms are neighbours of themselves
         const Result found = evaluate_reference(weights, system);
@@ -205,6 +238,28 @@ TEST_CASE("forces are the slope of the energy, the virial that by strain") {
             }
         check_all(found.virial, by_strain, 1e-8);
     }
+}
+
+TEST_CASE("the network does not see that atoms are nearer than the data, the repulsion does") {
+    Shape shape = kNearField;
+    const auto weights = shared_weights(shape);
+    shape.closest = 0;
+    const auto without = shared_weights(shape);
+    const auto pair_at = [](double distance) {
+        System pair;
+        pair.numbers = {1, 6};
+        pair.positions = {0, 0, 0, 0.6 * distance, -0.8 * distance, 0};
+        return pair;
+    };
+    const double closest = weights->closest_of(0, 1);
+    CHECK(closest == 2.1);
+    const auto repulsion = [&](double distance) { return pair_repulsion(repulsion_pair(*weights, 0, 1), distance).energy; };
+    const double still = evaluate_reference(without, pair_at(0.85 * closest)).energy;
+    for (const double d : {0.05, 0.4, 0.69 * closest}) CHECK(std::abs(evaluate_reference(weights, pair_at(d)).energy - repulsion(d) - still) <= 1e-11 * std::max(1.0, repulsion(d)));
+    const double middle = 0.9 * closest;
+    CHECK(std::abs(evaluate_reference(weights, pair_at(middle)).energy - evaluate_reference(without, pair_at(seen_distance(closest, middle).value)).energy) <= 1e-11);
+    CHECK(std::abs(evaluate_reference(weights, pair_at(middle)).energy - evaluate_reference(without, pair_at(middle)).energy) > 1e-6);
+    CHECK(evaluate_reference(weights, pair_at(closest + 0.01)).forces == evaluate_reference(without, pair_at(closest + 0.01)).forces);
 }
 
 TEST_CASE("turned, shifted, renumbered and repeated crystals") {

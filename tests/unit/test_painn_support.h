@@ -29,6 +29,7 @@ struct Shape {
     bool has_repulsion = true;
     unsigned seed = 1;
     double filter_gain = 0.15;  // more, and random blocks blow up what they are given
+    double closest = 0;         // of the first element with itself, more for others; 0: none
 };
 
 inline painn::Weights random_weights(const Shape& shape) {
@@ -56,6 +57,7 @@ inline painn::Weights random_weights(const Shape& shape) {
     weights.atomic_energies = numbers(elements, 10);
     weights.scales = numbers(elements, 0.7);
     for (size_t i = 0; shape.has_repulsion && i < elements; ++i) weights.repulsion_radii.push_back(0.35 + 0.2 * static_cast<double>(i));
+    for (size_t i = 0; shape.closest > 0 && i < elements * elements; ++i) weights.closest.push_back(shape.closest + 0.1 * static_cast<double>(i / elements + i % elements));
     weights.embedding = numbers(elements * static_cast<size_t>(shape.hidden), 1);
     const int width = shape.hidden;
     for (int b = 0; b < shape.blocks; ++b)
@@ -114,6 +116,7 @@ inline FileParts file_of(const painn::Weights& weights) {
     add("atomic_energies", {elements}, weights.atomic_energies);
     add("scales", {elements}, weights.scales);
     if (!weights.repulsion_radii.empty()) add("repulsion_radii", {elements}, weights.repulsion_radii);
+    if (!weights.closest.empty()) add("closest", {elements, elements}, weights.closest);
     add("embedding", {elements, weights.hidden}, weights.embedding);
     for (size_t b = 0; b < weights.blocks.size(); ++b) {
         const std::string path = "blocks." + std::to_string(b) + ".";

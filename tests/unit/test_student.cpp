@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "close.h"
+#include "core/elements.h"
 #include "core/error.h"
 #include "engine/session.h"
 #include "formats/extxyz.h"
@@ -49,16 +50,29 @@ Session session_on(const std::shared_ptr<const Model>& model, const std::string&
     return Session(model, options);
 }
 
-// The energy of two atoms this far apart.
-double pair_energy(Session& session, int32_t first, int32_t second, double distance) {
-    const int32_t numbers[2] = {first, second};
-    const double positions[6] = {0, 0, 0, distance, 0, 0};
-    SystemView system;
-    system.atom_count = 2;
-    system.atomic_numbers = numbers;
-    system.positions = positions;
-    return evaluate(session, system).energy;
+struct Molecule {
+    std::vector<int32_t> numbers;
+    std::vector<double> positions;
+
+    SystemView view() const {
+        SystemView system;
+        system.atom_count = static_cast<int64_t>(numbers.size());
+        system.atomic_numbers = numbers.data();
+        system.positions = positions.data();
+        return system;
+    }
+};
+
+Found evaluate_pair(Session& session, int32_t first, int32_t second, double distance) {
+    return evaluate(session, Molecule{{first, second}, {0, 0, 0, distance, 0, 0}}.view());
 }
+
+const Molecule kWaterDimer = {{8, 1, 1, 8, 1, 1}, {0, 0, 0, 0.969, 0, 0, -0.2341, 0.9403, 0, 2.85, 0, 0, 3.2, 0.6, 0.68, 3.2, 0.6, -0.68}};
+
+const Molecule kEthanol = {{6, 6, 8, 1, 1, 1, 1, 1, 1},
+                           {-0.854, 0.224, 0.242, 0.387, -0.359, -0.401, 1.532, 0.384, -0.007,
+                            -1.748, -0.328, -0.065, -0.975, 1.276, -0.036, -0.777, 0.189, 1.333,
+                            0.528, -1.403, -0.108, 0.310, -0.314, -1.492, 1.597, 0.331, 0.961}};
 
 }  // namespace
 
@@ -123,7 +137,7 @@ TEST_CASE("the embedded student has the errors that its card states, on frames t
     CHECK(energy_error < 1.6 * errors["energy_meV_per_atom"]["mae"].get<double>());
 }
 
-TEST_CASE("atoms of the embedded student keep their distance, and it knows what it does not know") {
+TEST_CASE("two atoms of the embedded student have a bond or none, and repel each other at every shorter distance") {
     const auto model = load_model("builtin");
     Session session = session_on(model, "cpu", Precision::fp64);
     for (const int first : model->summary().elements)
@@ -133,14 +147,56 @@ TEST_CASE("atoms of the embedded student keep their distance, and it knows what 
             CAPTURE(second);
             double lowest = INFINITY, where = 0;
             for (double distance = 0.5; distance < 3; distance += 0.1) {
-                const double energy = pair_energy(session, first, second, distance);
+                const double energy = evaluate_pair(session, first, second, distance).energy;
                 if (energy < lowest) {
                     lowest = energy;
                     where = distance;
                 }
             }
             CHECK(where > 0.65);  // the bond of H2 is the shortest
-            for (double distance = 0.3; distance < 0.5; distance += 0.02) CHECK(pair_energy(session, first, second, distance) > lowest + 1.5);
+            double last = lowest + 1.5;
+            for (double distance = 0.65 * (covalent_radius(first) + covalent_radius(second)); distance > 0.05; distance *= 0.95) {
+                CAPTURE(distance);
+                const Found found = evaluate_pair(session, first, second, distance);
+                CHECK(found.energy > last);
+                CHECK(found.forces[3] > 0);
+                last = found.energy;
+            }
         }
-    CHECK_THROWS_WITH_AS(pair_energy(session, 14, 1, 1.5), doctest::Contains("Si"), Error);
+    CHECK_THROWS_WITH_AS(evaluate_pair(session, 14, 1, 1.5), doctest::Contains("Si"), Error);
+}
+
+TEST_CASE("an atom of a molecule that is moved onto another is pushed back") {
+    Session session = session_on(load_model("builtin"), "cpu", Precision::fp64);
+    for (const Molecule& rest : {kWaterDimer, kEthanol}) {
+        const double start = evaluate(session, rest.view()).energy;
+        const size_t count = rest.numbers.size();
+        for (size_t i = 0; i < count; ++i)
+            for (size_t j = 0; j < count; ++j) {
+                if (i == j) continue;
+                Vec3 u{};
+                double length = 0;
+                for (size_t c = 0; c < 3; ++c) {
+                    u[c] = rest.positions[3 * i + c] - rest.positions[3 * j + c];
+                    length += u[c] * u[c];
+                }
+                for (double& x : u) x /= std::sqrt(length);
+                const bool are_hydrogens = rest.numbers[i] == 1 && rest.numbers[j] == 1;
+                for (int step = 20; step >= 2; --step) {
+                    const double distance = 0.05 * step;
+                    CAPTURE(i);
+                    CAPTURE(j);
+                    CAPTURE(distance);
+                    Molecule squeezed = rest;
+                    double push = 0;
+                    for (size_t c = 0; c < 3; ++c) squeezed.positions[3 * i + c] = rest.positions[3 * j + c] + distance * u[c];
+                    const Found found = evaluate(session, squeezed.view());
+                    for (size_t c = 0; c < 3; ++c) push += u[c] * (found.forces[3 * i + c] - found.forces[3 * j + c]);
+                    CHECK(found.energy > start - (step > 14 ? 0.1 : 0));  // some are bonds at 1 A
+                    CHECK(found.energy < start + 1e4);
+                    // Two hydrogens come as near as 0.56 A in the data, in H2: what they do there between other atoms was not in it.
+                    if (step <= (are_hydrogens ? 8 : 9)) CHECK(push > 0);
+                }
+            }
+    }
 }

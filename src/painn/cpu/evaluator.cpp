@@ -10,7 +10,8 @@
 #include "painn/cpu/first_messages.h"
 #include "painn/cpu/strips.h"
 #include "painn/cpu/update_rows.h"
-#include "painn/repulsion.h"
+#include "painn/near_field.h"
+#include "painn/repulsion_pairs.h"
 
 namespace mlff::painn::cpu {
 namespace {
@@ -108,6 +109,7 @@ private:
         resize_strips(sums_, kSumRows);
         links_.start(*edges_);
         filters_.start(edges_->edge_count);
+        if (!weights_->closest.empty()) seen_.resize_discard(edges);
         directions_.resize_discard(3 * edges);
         readout_energy_.resize(atoms);
         for (size_t b = 0; b < plans_.size(); ++b) {
@@ -189,10 +191,19 @@ private:
             std::transform(embedding, embedding + hidden_, of_atom(scalars_, atom, 1), [](double value) { return static_cast<Real>(value); });
         }
         const int64_t begin = edges_->first[atoms.begin], end = edges_->first[atoms.end];
-        filters_.locate(edges_->distance, begin, end);
+        if (!seen_.empty()) see_distances(atoms);
+        filters_.locate(seen_.empty() ? edges_->distance : seen_.data(), begin, end);
         for (int64_t edge = begin; edge < end; ++edge)
             for (int64_t c = 0; c < 3; ++c) directions_[static_cast<size_t>(3 * edge + c)] = static_cast<Real>(edges_->vector[3 * edge + c] / edges_->distance[edge]);
         links_.find(*edges_, atoms, filters_.shares(), directions_.data());
+    }
+
+    SeenDistance seen_of(int64_t atom, int64_t edge) const {
+        return seen_distance(weights_->closest_of(element(atom), element(edges_->sender[edge])), edges_->distance[edge]);
+    }
+    void see_distances(AtomRange atoms) {
+        for (int64_t atom = atoms.begin; atom < atoms.end; ++atom)
+            for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge) seen_[static_cast<size_t>(edge)] = seen_of(atom, edge).value;
     }
 
     // Visits the moments of each atom of the tile, or their gradients.
@@ -421,7 +432,7 @@ private:
             double gradient[4];
             for (int c = 0; c < 4; ++c) gradient[c] = static_cast<double>(first[c]) + (has_links ? edge_gradient_[static_cast<size_t>(4 * edge + c)] : 0.0);
             const Vec3 u = {vector[0] / length, vector[1] / length, vector[2] / length};
-            const double slope = gradient[0] + 0.5 * repulsion_of(atom, edge).slope;
+            const double slope = gradient[0] * seen_of(atom, edge).slope + 0.5 * repulsion_of(atom, edge).slope;
             const double along = gradient[1] * u[0] + gradient[2] * u[1] + gradient[3] * u[2];
             for (size_t c = 0; c < 3; ++c) vector_gradient_[static_cast<size_t>(3 * edge) + c] = slope * u[c] + (gradient[c + 1] - along * u[c]) / length;
         }
@@ -475,6 +486,7 @@ private:
     std::vector<int> elements_;            // [atom]
     Links<Real> links_;
     Buffer<Real> scalars_;                 // [atom][F], as far as the blocks have come
+    Buffer<double> seen_;                  // [edge], the distance that filters are functions of; empty if it is the true one
     Buffer<Real> directions_;              // [edge][3]
     Strips<Real> sums_, received_;         // s, v: the sums of the messages of a block; gradients by what they are added to
     Strips<Real> sent_gradient_;           // phi_s, phi_u, phi_v v

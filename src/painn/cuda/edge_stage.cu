@@ -5,6 +5,7 @@
 #include "device/cuda_check.h"
 #include "painn/cuda/packed_filter.h"
 #include "painn/cuda/sizes.h"
+#include "painn/near_field.h"
 
 namespace mlff::painn::cuda {
 namespace {
@@ -56,14 +57,14 @@ __global__ void __launch_bounds__(kBlockThreads) edges_kernel(const __grid_const
         for (int k = 0; k < 3; ++k) direction[k] = stage.edges.vector[3 * edge + k] * inverse;
         for (int k = 0; k < 3; ++k) functions.direction[4 * edge + k] = static_cast<Real>(direction[k]);
         functions.direction[4 * edge + 3] = static_cast<Real>(inverse);
-        ValueAndSlope repulsion;
+        RepulsionValue repulsion;  // of which an edge has half
         if (stage.repulsion) {
             const int element = stage.edges.elements[atom], other = stage.edges.elements[stage.edges.sender[edge]];
-            repulsion = half_repulsion(stage.repulsion[element * stage.element_count + other], d);
+            repulsion = pair_repulsion(stage.repulsion[element * stage.element_count + other], d);
         }
-        energy += repulsion.value;
+        energy += 0.5 * repulsion.energy;
         if (stage.vector_gradient)
-            for (int k = 0; k < 3; ++k) stage.vector_gradient[3 * edge + k] = repulsion.slope * direction[k];
+            for (int k = 0; k < 3; ++k) stage.vector_gradient[3 * edge + k] = 0.5 * repulsion.slope * direction[k];
     }
     energy = ThreadsOfAtom == 32 ? sum_over_warp(energy) : sum_over_block(energy, partial);
     if (own == 0) stage.energies[atom] = energy;
@@ -73,8 +74,10 @@ __global__ void __launch_bounds__(kBlockThreads) edges_kernel(const __grid_const
     const auto wave = static_cast<Real>(kPi * inverse_cutoff);
     for (int i = own; i < edge_count * count; i += ThreadsOfAtom) {
         const int e = i / count, group = i % count, first = 4 * group + 1;  // the basis counts from 1
-        const double t = distances[e] * inverse_cutoff;
-        const Real inverse = 1 / static_cast<Real>(distances[e]);
+        SeenDistance seen = {distances[e], 1};
+        if (stage.closest) seen = seen_distance(stage.closest[stage.edges.elements[atom] * stage.element_count + stage.edges.elements[stage.edges.sender[begin + e]]], distances[e]);
+        const double t = seen.value * inverse_cutoff;
+        const Real inverse = 1 / static_cast<Real>(seen.value), seen_slope = static_cast<Real>(seen.slope);
         Real step_sine, step_cosine, sine, cosine;
         sine_and_cosine(t, step_sine, step_cosine);
         sine_and_cosine(first * t, sine, cosine);
@@ -95,6 +98,8 @@ __global__ void __launch_bounds__(kBlockThreads) edges_kernel(const __grid_const
             cosine = cosine * step_cosine - sine * step_sine;
             sine = next_sine;
         }
+#pragma unroll
+        for (int k = 0; k < 4; ++k) slope[k] *= seen_slope;
         store_group(value, static_cast<Real>(kValueScale), group, count, functions.value + begin * count + i);
         if (functions.slope) store_group(slope, Real{1}, group, count, functions.slope + begin * count + i);
     }

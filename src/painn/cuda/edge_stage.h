@@ -5,7 +5,7 @@
 #include <cuda_runtime.h>
 
 #include "cuda_engine/step_edges.h"
-#include "painn/cuda/repulsion.h"
+#include "painn/repulsion.h"
 
 namespace mlff::painn::cuda {
 
@@ -45,7 +45,8 @@ struct EdgeStage {
     StepEdges edges;
     double cutoff = 0;  // angstrom
     int radial_count = 0;
-    const PairRepulsion* repulsion = nullptr;  // [element][element], or nullptr: none
+    const RepulsionPair* repulsion = nullptr;  // [element][element], or nullptr: none
+    const double* closest = nullptr;           // [element][element], see near_field.h; or nullptr: none
     int element_count = 0;
     double* energies = nullptr;         // [atom]: set to the repulsion
     double* vector_gradient = nullptr;  // [edge][3]: set to that of the repulsion; or nullptr: not wanted

@@ -6,12 +6,14 @@
 
 #include "core/error.h"
 #include "cuda_engine/step_evaluator.h"
+#include "cuda_engine/warp.h"
 #include "device/device_buffer.h"
 #include "painn/cuda/atom_stages.h"
 #include "painn/cuda/edge_stage.h"
 #include "painn/cuda/messages.h"
 #include "painn/cuda/packed_filter.h"
 #include "painn/cuda/tables.h"
+#include "painn/repulsion_pairs.h"
 
 namespace mlff::painn::cuda {
 namespace {
@@ -100,8 +102,8 @@ public:
         upload_as(weights_->readout_output.weight, readout_output_, stream);
         upload_as(weights_->atomic_energies, element_energies_, stream);
         upload_as(weights_->scales, scales_, stream);
-        const std::vector<PairRepulsion> repulsion = repulsion_table(*weights_);
-        repulsion_.upload(repulsion.data(), static_cast<int64_t>(repulsion.size()), "the model", stream);
+        if (!weights_->repulsion_radii.empty()) upload(repulsion_, repulsion_pairs(*weights_), stream);
+        upload(closest_, weights_->closest, stream);
         std::vector<ElementEnergy> alone;
         for (const double energy : weights_->atomic_energies) alone.push_back({energy, 0});
         alone_.upload(alone.data(), static_cast<int64_t>(alone.size()), "the model", stream);
@@ -142,7 +144,7 @@ public:
     void enqueue(const Step& step, StepResults& results, cudaStream_t stream) override {
         const bool has_gradients = step.wanted.gradients();
         functions_ = {values_.data(), has_gradients ? slopes_.data() : nullptr, directions_.data(), group_count()};
-        EdgeStage edges = {step.edges, weights_->cutoff, weights_->radial_count, repulsion_.data(), static_cast<int>(weights_->atomic_numbers.size())};
+        EdgeStage edges = {step.edges, weights_->cutoff, weights_->radial_count, repulsion_.data(), closest_.data(), static_cast<int>(weights_->atomic_numbers.size())};
         edges.energies = results.energies.data();
         edges.vector_gradient = has_gradients ? vector_gradient_.data() : nullptr;
         edges.has_short_edge = results.short_edges.data();
@@ -243,8 +245,8 @@ private:
     std::vector<std::unique_ptr<DeviceBlock<Real>>> blocks_;
     DeviceMap<Real> readout_hidden_;
     DeviceBuffer<Real> embedding_, first_sent_;
-    DeviceBuffer<double> readout_output_, element_energies_, scales_;
-    DeviceBuffer<PairRepulsion> repulsion_;
+    DeviceBuffer<double> readout_output_, element_energies_, scales_, closest_;
+    DeviceBuffer<RepulsionPair> repulsion_;
     DeviceBuffer<ElementEnergy> alone_;
 
     EdgeFunctions<Real> functions_;  // of the step that is enqueued

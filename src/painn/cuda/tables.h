@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "painn/cuda/repulsion.h"
 #include "painn/weights.h"
 
 namespace mlff::painn::cuda {
@@ -52,16 +51,6 @@ inline std::vector<double> first_sent(const Weights& weights) {
             for (size_t c = 0; c < width; ++c) sent.push_back(phi[part * width + c]);
     }
     return sent;
-}
-
-// [element][element]; empty: the model has no repulsion.
-inline std::vector<PairRepulsion> repulsion_table(const Weights& weights) {
-    std::vector<PairRepulsion> table;
-    if (weights.repulsion_radii.empty()) return table;
-    for (size_t a = 0; a < weights.atomic_numbers.size(); ++a)
-        for (size_t b = 0; b < weights.atomic_numbers.size(); ++b)
-            table.push_back(pair_repulsion(weights.atomic_numbers[a], weights.atomic_numbers[b], weights.repulsion_radii[a], weights.repulsion_radii[b]));
-    return table;
 }
 
 }  // namespace mlff::painn::cuda

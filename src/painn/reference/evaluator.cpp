@@ -40,6 +40,10 @@ const RepulsionPair& ReferenceEvaluator::repulsion(int element, int other) const
     return repulsion_[static_cast<size_t>(element) * weights_->atomic_numbers.size() + static_cast<size_t>(other)];
 }
 
+SeenDistance ReferenceEvaluator::seen(int64_t edge, size_t receiver) const {
+    return seen_distance(weights_->closest_of(elements_[receiver], elements_[static_cast<size_t>(edges_->sender[edge])]), edges_->distance[edge]);
+}
+
 // ---- forward ----
 
 void ReferenceEvaluator::compute_embedding() {
@@ -77,7 +81,7 @@ void ReferenceEvaluator::compute_messages(size_t b, ThreadTeam& team) {
         std::vector<double> filter(3 * width);
         for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge) {
             const auto sender = static_cast<size_t>(edges_->sender[edge]);
-            compute_filter(*weights_, weights_->blocks[b], edges_->distance[edge], filter.data());
+            compute_filter(*weights_, weights_->blocks[b], seen(edge, a).value, filter.data());
             const Message message = {weights_->hidden, filter.data(), &state.phi[sender * 3 * width], &state.before.vectors[sender * 3 * width], direction(edge)};
             add_message(message, &state.middle.scalars[a * width], &state.middle.vectors[a * 3 * width]);
         }
@@ -151,11 +155,12 @@ void ReferenceEvaluator::reverse_messages(size_t b, ThreadTeam& team) {
             const int64_t edge = by_sender_.sent[i];
             const auto receiver = static_cast<size_t>(by_sender_.receiver[static_cast<size_t>(edge)]);
             const double length = edges_->distance[edge];
+            const SeenDistance seen_length = seen(edge, receiver);
             const Vec3 u = direction(edge);
-            compute_filter(*weights_, block, length, filter.data());
+            compute_filter(*weights_, block, seen_length.value, filter.data());
             const Message message = {weights_->hidden, filter.data(), &state.phi[a * 3 * width], &state.before.vectors[a * 3 * width], u};
             reverse_message(message, &gradient_.scalars[receiver * width], &gradient_.vectors[receiver * 3 * width], gradient);
-            const double slope = reverse_filter(*weights_, block, length, filter_gradient.data());
+            const double slope = seen_length.slope * reverse_filter(*weights_, block, seen_length.value, filter_gradient.data());
             const double along = gradient.direction[0] * u[0] + gradient.direction[1] * u[1] + gradient.direction[2] * u[2];
             for (size_t c = 0; c < 3; ++c) vector_gradient_[static_cast<size_t>(edge) * 3 + c] += slope * u[c] + (gradient.direction[c] - along * u[c]) / length;
         }

@@ -8,7 +8,8 @@
 
 #include "engine/evaluator.h"
 #include "neighbors/edges_by_sender.h"
-#include "painn/repulsion.h"
+#include "painn/near_field.h"
+#include "painn/repulsion_pairs.h"
 #include "painn/weights.h"
 
 namespace mlff::painn::reference {
@@ -42,6 +43,7 @@ private:
     size_t atom_count() const { return elements_.size(); }
     Vec3 direction(int64_t edge) const;
     const RepulsionPair& repulsion(int element, int other) const;
+    SeenDistance seen(int64_t edge, size_t receiver) const;
 
     std::shared_ptr<const Weights> weights_;
     std::vector<RepulsionPair> repulsion_;  // [element][element]

@@ -49,18 +49,22 @@ Frame read_start(const MdOptions& options) {
     return chosen;
 }
 
+// Names the file, unless it is an option that is wrong.
+Error in_file(const std::string& path, const Error& error) {
+    return error.status() == Status::argument ? error : Error(error.status(), concat(path, ": ", error.what()));
+}
+
 Particles start_particles(const MdOptions& options, const Frame& frame) {
     try {
         Particles particles = moving_atoms(frame, options.fixed);
         if (particles.atom_count() == 0) fail(Status::system, "there are no atoms");
         if (!has_velocities(frame)) {
             if (!options.temperature) fail(Status::argument, "--temperature is needed for the first velocities: the file has no column velocities");
-            if (options.ensemble == "nve" || options.thermostat.value_or("") != "langevin") particles.rigid_degrees = 3;
             set_temperature(particles, *options.temperature, options.seed);
         }
         return particles;
     } catch (const Error& error) {
-        throw Error(error.status(), concat(options.input, ": ", error.what()));
+        throw in_file(options.input, error);
     }
 }
 
@@ -156,6 +160,14 @@ public:
         for (size_t i = count_ > kLength ? count_ - kLength : 0; i < count_; ++i) write_extxyz(text, frame_of(frames_[i % kLength], atoms));
         write_text(path, text.str());
     }
+    std::string describe_last(const Particles& atoms) const {
+        const Snapshot& last = frames_[(count_ - 1) % kLength];
+        SystemView system = atoms.view();
+        system.positions = last.positions.data();
+        system.cell = last.cell;
+        const std::string text = describe_closest_pair(system);
+        return text.empty() ? "" : concat(text, " at step ", last.step);
+    }
 
 private:
     static constexpr size_t kLength = 5;
@@ -248,6 +260,7 @@ private:
         recent_.write(options_.last_frames_path(), dynamics_.particles());
         std::string text = error.what();
         if (text.find("the closest atoms") == std::string::npos) text += describe_closest_pair(dynamics_.particles().view());
+        if (text.find("the closest atoms") == std::string::npos) text += recent_.describe_last(dynamics_.particles());
         fail(error.status(), options_.input, ": ", text, "; the frames before it are in ", options_.last_frames_path());
     }
 
@@ -284,7 +297,7 @@ int run_md(const MdOptions& options) {
         else
             dynamics.emplace(forces, std::move(particles), dynamics_options);
     } catch (const Error& error) {
-        throw Error(error.status(), concat(restart ? options.restart : options.input, ": ", error.what()));
+        throw in_file(restart ? options.restart : options.input, error);
     }
     std::cout << "model " << options.model.model << ", " << session.device() << ", " << precision_name(session.precision()) << ", " << dynamics->particles().atom_count() << " atoms, "
               << dynamics->particles().degrees_of_freedom() << " degrees of freedom\n" << std::flush;

@@ -8,7 +8,6 @@
 #include "core/elements.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
-#include "formats/safetensors.h"
 
 namespace mlff {
 namespace {
@@ -27,7 +26,6 @@ class Reader {
 public:
     Reader(const Safetensors& contents, const std::string& path) : contents_(contents), path_(path) {}
 
-    // nullptr shape entries are not there: `shape` must be that of the tensor.
     const Tensor& find(const char* name, DType dtype, const std::vector<int64_t>& shape) {
         const Tensor* tensor = contents_.find(name);
         if (!tensor) fail(Status::format, path_, ": no tensor '", name, "' in the restart file");
@@ -121,7 +119,10 @@ void write_restart(const std::string& path, const Restart& restart) {
 
 Restart read_restart(const std::string& path) {
     const auto file = MappedFile::open(path);
-    const Safetensors contents = read_safetensors(file->bytes(), path);
+    return parse_restart(read_safetensors(file->bytes(), path), path);
+}
+
+Restart parse_restart(const Safetensors& contents, const std::string& path) {
     Reader reader(contents, path);
     if (reader.text("format") != kFormat) fail(Status::format, path, ": format '", reader.text("format"), "' is not ", kFormat);
     if (reader.text("version") != kVersion) fail(Status::unsupported, path, ": version '", reader.text("version"), "' of the restart format; this mlff reads version ", kVersion);

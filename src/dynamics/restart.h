@@ -10,6 +10,7 @@
 #include <string>
 
 #include "dynamics/molecular_dynamics.h"
+#include "formats/safetensors.h"
 
 namespace mlff {
 
@@ -23,5 +24,6 @@ void write_restart(const std::string& path, const Restart& restart);
 
 // Throws Error{file | format}, naming the file and what is wrong in it.
 Restart read_restart(const std::string& path);
+Restart parse_restart(const Safetensors& contents, const std::string& name_for_errors);
 
 }  // namespace mlff

@@ -9,7 +9,7 @@ namespace mlff {
 class Langevin : public Thermostat {
 public:
     Langevin(const ThermostatOptions& options, double time_step);
-    void half_way(Particles& particles, int64_t step) override;
+    double half_way(Particles& particles, int64_t step) override;
 
 private:
     double kept_;      // of a velocity, over a step

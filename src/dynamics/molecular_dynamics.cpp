@@ -116,24 +116,17 @@ void MolecularDynamics::drift() {
     for (size_t i = 0; i < forces_.size(); ++i) particles_.positions[i] += 0.5 * options_.time_step * particles_.velocities[i];
 }
 
-void MolecularDynamics::exchange(void (Thermostat::*part)(Particles&, int64_t)) {
-    if (!thermostat_) return;
-    const double before = particles_.kinetic_energy();
-    (*thermostat_.*part)(particles_, step_count_);
-    heat_ += particles_.kinetic_energy() - before;
-}
-
 void MolecularDynamics::step() {
     ++step_count_;
-    exchange(&Thermostat::begin_step);
+    if (thermostat_) heat_ += thermostat_->begin_step(particles_, step_count_);
     kick();
     drift();
-    exchange(&Thermostat::half_way);
+    if (thermostat_) heat_ += thermostat_->half_way(particles_, step_count_);
     if (barostat_ && barostat_->acts_at(step_count_)) barostat_->rescale(particles_, virial_, step_count_);
     drift();
     compute_forces();
     kick();
-    exchange(&Thermostat::end_step);
+    if (thermostat_) heat_ += thermostat_->end_step(particles_, step_count_);
     if (options_.remove_momentum_every > 0 && step_count_ % options_.remove_momentum_every == 0) {
         remove_momentum(particles_);
         if (!particles_.environment.is_periodic() && particles_.atom_count() > 2) remove_rotation(particles_);

@@ -75,7 +75,6 @@ private:
     void compute_forces();
     void kick();   // velocities, by half a step
     void drift();  // positions, by half a step
-    void exchange(void (Thermostat::*part)(Particles&, int64_t));
 
     std::unique_ptr<ForceProvider> owned_;
     ForceProvider* provider_;

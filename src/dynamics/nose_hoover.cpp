@@ -13,11 +13,12 @@ NoseHoover::NoseHoover(const ThermostatOptions& options, int64_t degrees_of_free
     inertia_[0] *= degrees_;
 }
 
-void NoseHoover::advance(Particles& particles) {
-    if (degrees_ == 0) return;
+double NoseHoover::advance(Particles& particles) {
+    if (degrees_ == 0) return 0;
     double* position = state_.data();
     double* rate = state_.data() + kLength;
-    double doubled_kinetic = 2 * particles.kinetic_energy(), scale = 1;
+    const double kinetic = particles.kinetic_energy();
+    double doubled_kinetic = 2 * kinetic, scale = 1;
     const auto push = [&](size_t j, double time) {
         const double excess = j == 0 ? doubled_kinetic - degrees_ * thermal_energy_ : inertia_[j - 1] * rate[j - 1] * rate[j - 1] - thermal_energy_;
         const double slowed = j + 1 < kLength ? std::exp(-0.25 * time * rate[j + 1]) : 1;
@@ -34,6 +35,7 @@ void NoseHoover::advance(Particles& particles) {
         for (size_t j = 0; j < kLength; ++j) push(j, time);
     }
     for (double& v : particles.velocities) v *= scale;
+    return (scale * scale - 1) * kinetic;
 }
 
 double NoseHoover::energy() const {

@@ -15,15 +15,15 @@ namespace mlff {
 class NoseHoover : public Thermostat {
 public:
     NoseHoover(const ThermostatOptions& options, int64_t degrees_of_freedom, double time_step);
-    void begin_step(Particles& particles, int64_t) override { advance(particles); }
-    void end_step(Particles& particles, int64_t) override { advance(particles); }
+    double begin_step(Particles& particles, int64_t) override { return advance(particles); }
+    double end_step(Particles& particles, int64_t) override { return advance(particles); }
     std::span<double> state() override { return state_; }
 
     double energy() const;  // of the chain, eV; together with that of the atoms it is conserved
 
 private:
     static constexpr size_t kLength = 3;
-    void advance(Particles& particles);
+    double advance(Particles& particles);
 
     double thermal_energy_;  // kT
     double degrees_;

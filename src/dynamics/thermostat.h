@@ -21,9 +21,10 @@ struct ThermostatOptions {
 class Thermostat {
 public:
     virtual ~Thermostat() = default;
-    virtual void begin_step(Particles& particles, int64_t step) { (void)particles, (void)step; }  // before the first kick
-    virtual void half_way(Particles& particles, int64_t step) { (void)particles, (void)step; }    // between the two half drifts
-    virtual void end_step(Particles& particles, int64_t step) { (void)particles, (void)step; }    // after the last kick
+    // Change velocities, and return by how much the kinetic energy grew, eV.
+    virtual double begin_step(Particles&, int64_t) { return 0; }  // before the first kick
+    virtual double half_way(Particles&, int64_t) { return 0; }    // between the two half drifts
+    virtual double end_step(Particles&, int64_t) { return 0; }    // after the last kick
     virtual std::span<double> state() { return {}; }  // all that is not in the particles and the step number
 };
 

@@ -10,7 +10,7 @@ namespace mlff {
 class VelocityRescaling : public Thermostat {
 public:
     VelocityRescaling(const ThermostatOptions& options, int64_t degrees_of_freedom, double time_step);
-    void end_step(Particles& particles, int64_t step) override;
+    double end_step(Particles& particles, int64_t step) override;
 
 private:
     double kept_;    // of the kinetic energy, over a step

@@ -20,16 +20,16 @@ __attribute__((noinline)) void* operator new(std::size_t size) {
     throw std::bad_alloc();
 }
 __attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+__attribute__((noinline)) void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 using namespace mlff;
 
 namespace {
 
 long allocations_in_steps(MolecularDynamics& dynamics) {
-    for (int i = 0; i < 300; ++i) dynamics.step();  // until all buffers have their size
+    for (int i = 0; i < 50; ++i) dynamics.step();  // until all buffers have their size
     const long before = allocation_count;
-    for (int i = 0; i < 100; ++i) dynamics.step();
+    for (int i = 0; i < 40; ++i) dynamics.step();
     return allocation_count - before;
 }
 
@@ -47,7 +47,7 @@ bool is_free_of_allocations(const char* name, const char* model, const DynamicsO
     set_temperature(particles, 100, 1);
     MolecularDynamics dynamics(forces, particles, options);
     const long count = allocations_in_steps(dynamics);
-    std::printf("%s, %s: %ld allocations in 100 steps\n", model, name, count);
+    std::printf("%s, %s: %ld allocations in 40 steps\n", model, name, count);
     std::fflush(stdout);
     return count == 0;
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Reads any bytes as a safetensors file: the tensors must tile the data. Where it is a container of ours, packing what it
-// holds gives the same metadata again. Where it says that it is a PaiNN, its weights are loaded.
+// holds gives the same metadata again. Where it says that it is a PaiNN, its weights are loaded; where it is a state of dynamics, that is read.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
 #include "core/error.h"
+#include "dynamics/restart.h"
 #include "formats/module_container.h"
 #include "mace/description.h"
 #include "painn/weights.h"
@@ -27,6 +28,14 @@ void check_container(const mlff::Safetensors& contents) {
     mlff::mace::describe(root);
 }
 
+// What was let in is consistent.
+void check_restart(const mlff::Restart& restart) {
+    const mlff::Particles& particles = restart.state.particles;
+    const size_t count = particles.atom_count();
+    require(particles.positions.size() == 3 * count && particles.velocities.size() == 3 * count && particles.masses.size() == count && particles.is_fixed.size() == count);
+    require(restart.state.step_count >= 0 && restart.state.searched_positions.size() == 3 * count);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -41,7 +50,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             total += copy.size();
         }
         require(total <= size);
-        if (mlff::painn::looks_like_painn(contents))
+        const auto format = contents.metadata.find("format");
+        if (format != contents.metadata.end() && format->second == "mlff-dynamics")
+            check_restart(mlff::parse_restart(contents, "fuzz"));
+        else if (mlff::painn::looks_like_painn(contents))
             mlff::painn::load_weights(contents, "fuzz");
         else
             check_container(contents);

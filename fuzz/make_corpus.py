@@ -170,6 +170,15 @@ def safetensors_files():
     painn["closest"] = entry("F64", [2, 2], 64, 96)
     painn["embedding"] = entry("F32", [2, 32], 96, 352)
     yield "painn", safetensors(painn, struct.pack("<2q", 1, 8) + bytes(48) + struct.pack("<4d", 0.5, 0.7, 0.7, 1.1) + bytes(256))
+    state, data = {"__metadata__": {"format": "mlff-dynamics", "version": "1", "step": "7", "run.dt": "0.5"}}, b""
+    for name, dtype, shape, values in [("masses", "F64", [1], [39.9]), ("positions", "F64", [1, 3], [0, 1, 2]), ("velocities", "F64", [1, 3], [0, 0, 0.1]),
+                                       ("searched_positions", "F64", [1, 3], [0, 1, 2]), ("cell", "F64", [3, 3], [5, 0, 0, 0, 5, 0, 0, 0, 5]),
+                                       ("searched_cell", "F64", [3, 3], [5, 0, 0, 0, 5, 0, 0, 0, 5]), ("thermostat", "F64", [0], []), ("scalars", "F64", [4], [-1, 0, 0, 1]),
+                                       ("atomic_numbers", "I32", [1], [18]), ("is_fixed", "U8", [1], [0]), ("periodic", "U8", [3], [1, 1, 1])]:
+        more = struct.pack(f"<{len(values)}{ {'F64': 'd', 'I32': 'i', 'U8': 'B'}[dtype]}", *values)
+        state[name] = entry(dtype, shape, len(data), len(data) + len(more))
+        data += more
+    yield "dynamics", safetensors(state, data)
     yield "duplicate", safetensors(b'{"a":1,"a":2}')
 
 

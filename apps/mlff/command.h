@@ -12,7 +12,7 @@
 namespace mlff::app {
 
 // The exit codes of the command-line contract.
-enum ExitCode { kGood = 0, kCheckFailed = 1, kBadUsage = 2, kBadInput = 3, kDeviceTrouble = 4 };
+enum ExitCode { kGood = 0, kCheckFailed = 1, kBadUsage = 2, kBadInput = 3, kDeviceTrouble = 4, kStoppedBySignal = 128 };  // the last: plus its number
 
 // The subcommand that was chosen leaves its work here; main runs it after the whole command line has been checked.
 using Work = std::function<int()>;
@@ -23,6 +23,8 @@ void add_doctor(CLI::App& app, Work& work);
 void add_demo(CLI::App& app, Work& work);
 void add_distill(CLI::App& app, Work& work);
 void add_validate(CLI::App& app, Work& work);
+void add_md(CLI::App& app, Work& work);
+void add_relax(CLI::App& app, Work& work);
 
 // --model, --device, --precision, --head and --threads, for every command that evaluates a model.
 struct ModelOptions {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <iomanip>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <optional>
 
@@ -14,6 +13,7 @@
 #include "core/error.h"
 #include "core/output_file.h"
 #include "formats/extxyz.h"
+#include "sessions.h"
 
 namespace mlff::app {
 namespace {
@@ -88,27 +88,6 @@ double largest_force(const std::vector<double>& forces) {
         largest = std::max(largest, std::hypot(forces[i], forces[i + 1], forces[i + 2]));
     return largest;
 }
-
-// Sessions by head: a frame may choose its own.
-class Sessions {
-public:
-    Sessions(std::shared_ptr<const Model> model, SessionOptions options) : model_(std::move(model)), options_(std::move(options)) {}
-
-    Session& for_head(const std::string& head) {
-        auto& session = sessions_[head];
-        if (!session) {
-            SessionOptions options = options_;
-            options.head = head;
-            session = std::make_unique<Session>(model_, options);
-        }
-        return *session;
-    }
-
-private:
-    std::shared_ptr<const Model> model_;
-    SessionOptions options_;
-    std::map<std::string, std::unique_ptr<Session>> sessions_;
-};
 
 class TablePrinter {
 public:

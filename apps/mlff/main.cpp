@@ -36,6 +36,8 @@ int run(int argc, char** argv) {
     add_doctor(app, work);
     add_demo(app, work);
     add_distill(app, work);
+    add_md(app, work);
+    add_relax(app, work);
     add_validate(app, work);
     const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
     const auto is_chosen = [&](const CLI::App* command) { return command->get_name() == argv[1]; };

@@ -31,4 +31,19 @@ std::array<double, 3> random_normals(uint64_t seed, uint64_t step, uint64_t inde
     return {first * std::cos(angle), first * std::sin(angle), second * std::cos(other_angle)};
 }
 
+// Twice a number of the gamma distribution of shape degrees / 2, by Marsaglia and Tsang (2000).
+double random_chi_square(uint64_t seed, uint64_t step, uint64_t index, int64_t degrees) {
+    if (degrees <= 0) return 0;
+    if (degrees == 1) {
+        const double normal = random_normals(seed, step, index)[0];
+        return normal * normal;
+    }
+    const double d = 0.5 * static_cast<double>(degrees) - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+    for (;; index += 2) {
+        const double x = random_normals(seed, step, index)[0], cube_root = 1 + c * x, v = cube_root * cube_root * cube_root;
+        const double uniform = (random_bits(seed, step, index + 1)[0] + 0.5) / 4294967296.0;
+        if (v > 0 && std::log(uniform) < 0.5 * x * x + d - d * v + d * std::log(v)) return 2 * d * v;
+    }
+}
+
 }  // namespace mlff

@@ -14,4 +14,10 @@ std::array<uint32_t, 4> random_bits(uint64_t key, uint64_t counter_high, uint64_
 // Three independent numbers of the standard normal distribution, for draw `index` of step `step`.
 std::array<double, 3> random_normals(uint64_t seed, uint64_t step, uint64_t index);
 
+// Draws with an index below this one belong to atoms; the others to what acts on all of them.
+inline constexpr uint64_t kThermostatDraw = uint64_t{1} << 60, kBarostatDraw = uint64_t{2} << 60;
+
+// The sum of the squares of `degrees` independent standard normal numbers, from draws `index`, `index` + 1, ...
+double random_chi_square(uint64_t seed, uint64_t step, uint64_t index, int64_t degrees);
+
 }  // namespace mlff

@@ -17,11 +17,6 @@ double dot(const Vec3& a, const Vec3& b) { return a[0] * b[0] + a[1] * b[1] + a[
 
 Vec3 at(const std::vector<double>& numbers, size_t atom) { return {numbers[3 * atom], numbers[3 * atom + 1], numbers[3 * atom + 2]}; }
 
-int degrees_of_freedom(const Particles& particles) {
-    const int all = 3 * static_cast<int>(particles.atom_count());
-    return particles.atom_count() > 1 ? all - 3 : all;
-}
-
 }  // namespace
 
 Particles::Particles(const SystemView& system) : environment(system) {
@@ -43,6 +38,16 @@ SystemView Particles::view() const {
     return system;
 }
 
+bool Particles::has_fixed_atoms() const {
+    return std::any_of(is_fixed.begin(), is_fixed.end(), [](uint8_t fixed) { return fixed != 0; });
+}
+
+int64_t Particles::degrees_of_freedom() const {
+    const auto atoms = static_cast<int64_t>(atom_count());
+    const auto fixed = static_cast<int64_t>(std::count_if(is_fixed.begin(), is_fixed.end(), [](uint8_t flag) { return flag != 0; }));
+    return atoms > 1 && fixed == 0 ? std::max<int64_t>(3 * atoms - rigid_degrees, 0) : 3 * (atoms - fixed);
+}
+
 double Particles::kinetic_energy() const {
     double sum = 0;
     for (size_t atom = 0; atom < atom_count(); ++atom) {
@@ -53,7 +58,8 @@ double Particles::kinetic_energy() const {
 }
 
 double Particles::temperature() const {
-    return atom_count() == 0 ? 0 : 2 * kinetic_energy() / (degrees_of_freedom(*this) * kBoltzmann);
+    const int64_t degrees = degrees_of_freedom();
+    return degrees == 0 ? 0 : 2 * kinetic_energy() / (static_cast<double>(degrees) * kBoltzmann);
 }
 
 Vec3 Particles::momentum() const {
@@ -108,11 +114,13 @@ void set_temperature(Particles& particles, double temperature, uint64_t seed) {
     for (size_t atom = 0; atom < particles.atom_count(); ++atom) {
         const std::array<double, 3> normal = random_normals(seed, 0, atom);
         const double spread = std::sqrt(kBoltzmann * temperature * kAccelerationUnit / particles.masses[atom]);
-        for (size_t k = 0; k < 3; ++k) particles.velocities[3 * atom + k] = spread * normal[k];
+        for (size_t k = 0; k < 3; ++k) particles.velocities[3 * atom + k] = particles.moves(atom) ? spread * normal[k] : 0;
     }
     if (particles.atom_count() < 2) return;
-    remove_momentum(particles);
-    if (!particles.environment.is_periodic() && particles.atom_count() > 2) remove_rotation(particles);
+    if (!particles.has_fixed_atoms()) {
+        remove_momentum(particles);
+        if (!particles.environment.is_periodic() && particles.atom_count() > 2) remove_rotation(particles);
+    }
     const double found = particles.temperature();
     if (found > 0)
         for (double& v : particles.velocities) v *= std::sqrt(temperature / found);

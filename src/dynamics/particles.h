@@ -15,7 +15,11 @@ struct Particles {
     std::vector<double> masses;      // [atom], u
     std::vector<double> positions;   // [atom][3], angstrom
     std::vector<double> velocities;  // [atom][3], angstrom/fs
+    std::vector<uint8_t> is_fixed;   // [atom]: 1 if it never moves; empty: all atoms move
     SystemView environment;          // cell, boundaries, charge and spin; its pointers are not used
+    // Degrees of freedom of the whole that are at rest: 3 for the centre of mass, 6 with the rotation, 0 where a bath moves it. They count with two
+    // atoms or more of which none is fixed.
+    int rigid_degrees = 3;
 
     Particles() = default;
     explicit Particles(const SystemView& system);  // at rest, with the masses of the elements
@@ -23,14 +27,17 @@ struct Particles {
     size_t atom_count() const { return atomic_numbers.size(); }
     SystemView view() const;  // valid until the atoms change
 
+    bool moves(size_t atom) const { return is_fixed.empty() || !is_fixed[atom]; }
+    bool has_fixed_atoms() const;
+    int64_t degrees_of_freedom() const;  // three for each atom that moves, less those of the whole
+
     double kinetic_energy() const;  // eV
-    // From the kinetic energy, with three degrees of freedom less for the centre of mass, which is at rest.
-    double temperature() const;
+    double temperature() const;     // from the kinetic energy and the degrees of freedom
     Vec3 momentum() const;  // u angstrom/fs
 };
 
-// Velocities of the Maxwell-Boltzmann distribution, then the centre of mass at rest and, where nothing is periodic, no rotation; scaled to give
-// exactly `temperature` in Particles::temperature().
+// Velocities of the Maxwell-Boltzmann distribution, then, unless atoms are fixed, the centre of mass at rest and, where nothing is periodic, no
+// rotation; scaled to give exactly `temperature` in Particles::temperature().
 void set_temperature(Particles& particles, double temperature, uint64_t seed);
 
 void remove_momentum(Particles& particles);

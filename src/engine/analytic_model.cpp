@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -40,11 +41,12 @@ public:
         const int64_t chunk_count = (system.atom_count + kAtomsPerChunk - 1) / kAtomsPerChunk;
         energies_.assign(static_cast<size_t>(chunk_count), 0.0);
         virials_.assign(static_cast<size_t>(chunk_count), {});
-        team.run(chunk_count, [&](int64_t chunk, int) {
+        const auto evaluate_chunk = [&](int64_t chunk, int) {
             const int64_t end = std::min(system.atom_count, (chunk + 1) * kAtomsPerChunk);
             for (int64_t atom = chunk * kAtomsPerChunk; atom < end; ++atom)
                 evaluate_atom(system, edges, outputs, atom, energies_[static_cast<size_t>(chunk)], virials_[static_cast<size_t>(chunk)]);
-        });
+        };
+        team.run(chunk_count, std::ref(evaluate_chunk));  // by reference: std::function need not allocate
         if (outputs.energy) {
             *outputs.energy = 0;
             for (double energy : energies_) *outputs.energy += energy;

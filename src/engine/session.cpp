@@ -96,6 +96,8 @@ struct Session::State {
     ThreadTeam team;
     NeighborList neighbors;
     JoinedEdges joined;
+    std::vector<std::array<double, 9>> virials;  // [system]: these two are kept from call to call so that a step takes no memory
+    std::vector<Outputs> outputs;
     std::array<bool, kMaxAtomicNumber + 1> is_known{};
     int64_t evaluation_count = 0;
 
@@ -143,8 +145,8 @@ struct Session::State {
     }
 
     void evaluate(std::span<const SystemView> systems, std::span<const Results> results) {
-        std::vector<std::array<double, 9>> virials(systems.size());
-        std::vector<Outputs> outputs;
+        virials.resize(systems.size());
+        outputs.clear();
         for (size_t i = 0; i < systems.size(); ++i) {
             outputs.push_back(results[i].outputs);
             if (results[i].stress && !outputs[i].virial) outputs[i].virial = virials[i].data();

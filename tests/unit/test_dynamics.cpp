@@ -11,6 +11,7 @@
 #include "dynamics/molecular_dynamics.h"
 #include "dynamics/units.h"
 #include "engine/analytic_model.h"
+#include "test_dynamics_support.h"
 
 using namespace mlff;
 
@@ -34,19 +35,27 @@ Session analytic_session() {
     return Session(make_analytic_model(), options);
 }
 
-// The largest change of the total energy over a fixed time.
-double energy_change(double time_step) {
+struct EnergyRecord {
+    double spread;  // standard deviation of the total energy
+    double drift;   // its slope, by least squares, times the length of the run
+};
+
+EnergyRecord record_energy(double time_step, double length) {
     Session session = analytic_session();
     Particles particles = cluster();
     set_temperature(particles, 150, 3);
     MolecularDynamics dynamics(session, particles, time_step);
     const double start = dynamics.total_energy();
-    double worst = 0;
-    for (int i = 0; i < static_cast<int>(400 / time_step); ++i) {
+    const int steps = static_cast<int>(length / time_step);
+    double sum = 0, squares = 0, weighted = 0;
+    for (int i = 0; i < steps; ++i) {
         dynamics.step();
-        worst = std::max(worst, std::abs(dynamics.total_energy() - start));
+        const double change = dynamics.total_energy() - start;
+        sum += change;
+        squares += change * change;
+        weighted += change * ((i + 0.5) / steps - 0.5);
     }
-    return worst;
+    return {std::sqrt(squares / steps - sum * sum / steps / steps), 12 * weighted / steps};
 }
 
 }  // namespace
@@ -84,11 +93,40 @@ TEST_CASE("velocities have the temperature that was asked for, no momentum and n
     CHECK_THROWS_AS(set_temperature(particles, -1, 1), Error);
 }
 
-TEST_CASE("without a bath the total energy is kept, to second order in the time step, and so is the momentum") {
-    const double coarse = energy_change(4), fine = energy_change(2), finest = energy_change(1);
-    CHECK(coarse > 0);
-    CHECK(coarse / fine == doctest::Approx(4).epsilon(0.15));
-    CHECK(fine / finest == doctest::Approx(4).epsilon(0.1));
+TEST_CASE("without a bath the total energy fluctuates as the square of the time step, and does not drift") {
+    const double coarse = record_energy(1, 500).spread, fine = record_energy(0.5, 500).spread, finest = record_energy(0.25, 500).spread;
+    CHECK(coarse > 1e-6);
+    CHECK(coarse / fine == doctest::Approx(4).epsilon(0.05));
+    CHECK(fine / finest == doctest::Approx(4).epsilon(0.05));
+    const EnergyRecord longer = record_energy(1, 20'000);
+    CHECK(std::abs(longer.drift) < 0.1 * longer.spread);
+}
+
+TEST_CASE("velocity Verlet keeps what it keeps exactly to rounding: the modified energy of springs") {
+    // For frequency w and step h the energy with k replaced by k (1 - (w h)^2 / 4) is a constant of the algorithm itself.
+    constexpr double kStiffness = 5;
+    const std::vector<double> centers = {0, 0, 0, 5, 0, 0};
+    test::Springs springs(centers, kStiffness);
+    Particles particles = test::argon_atoms(centers);
+    particles.rigid_degrees = 0;
+    set_temperature(particles, 300, 9);
+    DynamicsOptions options;
+    options.time_step = 5;
+    MolecularDynamics dynamics(springs, particles, options);
+    const double wh_squared = kStiffness / particles.masses[0] * kAccelerationUnit * 25;
+    const auto constant = [&] { return dynamics.particles().kinetic_energy() + dynamics.potential_energy() * (1 - wh_squared / 4); };
+    const double start = constant();
+    double worst = 0, ordinary = 0;
+    for (int i = 0; i < 100'000; ++i) {
+        dynamics.step();
+        worst = std::max(worst, std::abs(constant() - start));
+        ordinary = std::max(ordinary, std::abs(dynamics.total_energy() - start));
+    }
+    CHECK(worst < 1e-11 * start);
+    CHECK(ordinary > 1e-4 * start);
+}
+
+TEST_CASE("without a bath the momentum is kept, and the way back is the way there") {
     Session session = analytic_session();
     Particles particles = cluster();
     set_temperature(particles, 150, 3);

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT
+// mlff md: molecular dynamics of one structure, with a trajectory, a log, restart files and a clean stop.
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <iomanip>
+#include <iostream>
+#include <sstream>
+
+#include "append_file.h"
+#include "command.h"
+#include "core/error.h"
+#include "core/output_file.h"
+#include "dynamics/matrix3.h"
+#include "dynamics/restart.h"
+#include "dynamics/units.h"
+#include "formats/extxyz.h"
+#include "md_options.h"
+#include "moving_atoms.h"
+#include "stop_signal.h"
+#include "trajectory_writer.h"
+
+namespace mlff::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+namespace fs = std::filesystem;
+
+Frame read_start(const MdOptions& options) {
+    ExtxyzReader reader(options.input);
+    Frame frame, chosen;
+    bool is_found = false;
+    std::vector<Frame> last;  // the last -options.frame frames
+    while (reader.next(frame)) {
+        if (options.frame < 0) {
+            last.push_back(frame);
+            if (static_cast<int64_t>(last.size()) > -options.frame) last.erase(last.begin());
+        } else if (reader.frames_read() - 1 == options.frame) {
+            chosen = frame;
+            is_found = true;
+            break;
+        }
+    }
+    if (reader.frames_read() == 0) fail(Status::format, options.input, ": no frame in the file");
+    if (options.frame < 0 && static_cast<int64_t>(last.size()) == -options.frame) chosen = last.front(), is_found = true;
+    if (!is_found) fail(Status::argument, "--frame ", options.frame, ": ", options.input, " has ", reader.frames_read(), " frames");
+    return chosen;
+}
+
+// Names the file, unless it is an option that is wrong.
+Error in_file(const std::string& path, const Error& error) {
+    return error.status() == Status::argument ? error : Error(error.status(), concat(path, ": ", error.what()));
+}
+
+Particles start_particles(const MdOptions& options, const Frame& frame) {
+    try {
+        Particles particles = moving_atoms(frame, options.fixed);
+        if (particles.atom_count() == 0) fail(Status::system, "there are no atoms");
+        if (!has_velocities(frame)) {
+            if (!options.temperature) fail(Status::argument, "--temperature is needed for the first velocities: the file has no column velocities");
+            set_temperature(particles, *options.temperature, options.seed);
+        }
+        return particles;
+    } catch (const Error& error) {
+        throw in_file(options.input, error);
+    }
+}
+
+Restart read_matching_restart(const MdOptions& options, const Particles& start) {
+    Restart restart = read_restart(options.restart);
+    if (restart.state.particles.atomic_numbers != start.atomic_numbers) fail(Status::argument, "--restart ", options.restart, " is of other atoms than ", options.input);
+    if (restart.state.particles.environment.periodic != start.environment.periodic)
+        fail(Status::argument, "--restart ", options.restart, " is periodic in other directions than ", options.input);
+    const auto before = [&](const std::string& key) {
+        const auto found = restart.run.find(key);
+        return found == restart.run.end() ? std::string("none") : found->second;
+    };
+    for (const auto& [key, value] : options.choices())
+        if (before(key) != value)
+            fail(Status::argument, "--restart ", options.restart, " was written with --", key, " ", before(key), ", not ", value, "; to change it, begin a new run from the last frame of the trajectory");
+    std::vector<uint8_t> fixed = start.is_fixed;
+    fixed.resize(start.atom_count(), 0);
+    if (fixed != restart.state.particles.is_fixed) fail(Status::argument, "--restart ", options.restart, " was written with other fixed atoms");
+    return restart;
+}
+
+// The log: a line of numbers every so many steps.
+class Log {
+public:
+    Log(const std::string& path, std::optional<uint64_t> go_on_at) : file_(path, go_on_at) {
+        if (!go_on_at) file_.write("step,time_fs,temperature_K,potential_eV,kinetic_eV,total_eV,conserved_eV,pressure_bar,volume_A3\n");
+    }
+    void add(const MolecularDynamics& dynamics) {
+        const Particles& particles = dynamics.particles();
+        std::ostringstream line;
+        line << std::setprecision(12) << dynamics.step_count() << "," << static_cast<double>(dynamics.step_count()) * dynamics.time_step() << "," << particles.temperature() << ","
+             << dynamics.potential_energy() << "," << particles.kinetic_energy() << "," << dynamics.total_energy() << ",";
+        if (!dynamics.options().barostat) line << dynamics.conserved_energy();
+        line << ",";
+        if (dynamics.options().wants_virial) {
+            const Mat3 pressure = pressure_tensor(particles, dynamics.virial());
+            line << (pressure[0][0] + pressure[1][1] + pressure[2][2]) / 3 / kBar << "," << std::abs(determinant(particles.environment.cell));
+        } else {
+            line << ",";
+        }
+        line << "\n";
+        file_.write(line.view());
+    }
+    uint64_t sync() { return file_.sync(); }
+
+private:
+    AppendFile file_;
+};
+
+// One line that is written over, on a terminal only.
+class Progress {
+public:
+    Progress(const MolecularDynamics& dynamics, int64_t last_step, double conserved_start)
+        : is_shown_(isatty(STDERR_FILENO)), first_step_(dynamics.step_count()), last_step_(last_step), conserved_start_(conserved_start), begin_(Clock::now()), shown_(begin_) {}
+    ~Progress() {
+        if (is_shown_) std::cerr << "\r\033[K" << std::flush;
+    }
+
+    double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+    double nanoseconds_per_day(const MolecularDynamics& dynamics) const {
+        return static_cast<double>(dynamics.step_count() - first_step_) * dynamics.time_step() * 1e-6 / std::max(seconds(), 1e-9) * 86400;
+    }
+    double drift(const MolecularDynamics& dynamics) const {  // meV/atom
+        return 1e3 * (dynamics.conserved_energy() - conserved_start_) / static_cast<double>(dynamics.particles().atom_count());
+    }
+
+    void show(const MolecularDynamics& dynamics) {
+        if (!is_shown_ || Clock::now() - shown_ < std::chrono::milliseconds(300)) return;
+        shown_ = Clock::now();
+        const int64_t step = dynamics.step_count();
+        const auto left = static_cast<int64_t>(seconds() / static_cast<double>(std::max<int64_t>(step - first_step_, 1)) * static_cast<double>(last_step_ - step));
+        std::ostringstream line;
+        line << std::fixed << "\r\033[Kstep " << step << "/" << last_step_ << "  " << std::setprecision(2) << nanoseconds_per_day(dynamics) << " ns/day  " << std::setprecision(0)
+             << dynamics.particles().temperature() << " K  ";
+        if (!dynamics.options().barostat) line << "drift " << std::setprecision(3) << drift(dynamics) << " meV/atom  ";
+        line << "ETA " << left / 3600 << ":" << std::setfill('0') << std::setw(2) << left / 60 % 60 << ":" << std::setw(2) << left % 60;
+        std::cerr << line.view() << std::flush;
+    }
+
+private:
+    bool is_shown_;
+    int64_t first_step_, last_step_;
+    double conserved_start_;
+    Clock::time_point begin_, shown_;
+};
+
+// The frames of the last steps, for when the next one breaks.
+class RecentFrames {
+public:
+    void take(const MolecularDynamics& dynamics) { frames_[count_++ % kLength].take(dynamics); }
+    void write(const std::string& path, const Particles& atoms) const {
+        std::ostringstream text;
+        for (size_t i = count_ > kLength ? count_ - kLength : 0; i < count_; ++i) write_extxyz(text, frame_of(frames_[i % kLength], atoms));
+        write_text(path, text.str());
+    }
+    std::string describe_last(const Particles& atoms) const {
+        const Snapshot& last = frames_[(count_ - 1) % kLength];
+        SystemView system = atoms.view();
+        system.positions = last.positions.data();
+        system.cell = last.cell;
+        const std::string text = describe_closest_pair(system);
+        return text.empty() ? "" : concat(text, " at step ", last.step);
+    }
+
+private:
+    static constexpr size_t kLength = 5;
+    std::array<Snapshot, kLength> frames_;
+    size_t count_ = 0;
+};
+
+// Everything a run writes.
+class Run {
+public:
+    Run(const MdOptions& options, MolecularDynamics& dynamics, const Restart* restart)
+        : options_(options), dynamics_(dynamics), conserved_start_(restart ? number_of(*restart, "conserved-start") : dynamics.conserved_energy()) {
+        if (!options.output.empty()) trajectory_.emplace(open_trajectory(options.output, dynamics.particles(), place(restart, "output", options.output)));
+        if (!options.log.empty()) log_.emplace(options.log, place(restart, "log", options.log));
+        last_saved_ = restart ? dynamics.step_count() : -1;
+    }
+
+    int go() {
+        const StopSignal stop;
+        const StabilityGuard guard(dynamics_.particles(), options_.limits);
+        Progress progress(dynamics_, options_.steps, conserved_start_);
+        if (last_saved_ < 0) report();
+        try {
+            while (dynamics_.step_count() < options_.steps && stop.number() == 0) {
+                recent_.take(dynamics_);
+                dynamics_.step();
+                guard.check(dynamics_.particles(), dynamics_.step_count());
+                report();
+                if (options_.checkpoint_every > 0 && dynamics_.step_count() % options_.checkpoint_every == 0) save();
+                progress.show(dynamics_);
+            }
+        } catch (const Error& error) {
+            if (error.status() != Status::system) throw;
+            give_up(error);
+        }
+        save();
+        std::cout << std::fixed << std::setprecision(2) << "step " << dynamics_.step_count() << " of " << options_.steps << ", " << progress.nanoseconds_per_day(dynamics_) << " ns/day, "
+                  << std::setprecision(1) << dynamics_.particles().temperature() << " K";
+        if (!dynamics_.options().barostat) std::cout << ", drift " << std::setprecision(4) << progress.drift(dynamics_) << " meV/atom";
+        std::cout << "\n" << std::flush;
+        if (stop.number() == 0) return kGood;
+        std::cerr << "mlff: stopped by a signal after step " << dynamics_.step_count() << "; go on with --restart " << options_.checkpoint_path() << "\n";
+        return kStoppedBySignal + stop.number();
+    }
+
+private:
+    static double number_of(const Restart& restart, const char* key) {
+        const auto found = restart.run.find(key);
+        std::istringstream text(found == restart.run.end() ? "" : found->second);
+        double number = 0;
+        if (!(text >> number) || !std::isfinite(number)) fail(Status::format, "the restart file has no number ", key);
+        return number;
+    }
+    // Where an output file is gone on with: nowhere if it is not the one of the restart file.
+    std::optional<uint64_t> place(const Restart* restart, const std::string& what, const std::string& path) const {
+        if (restart && restart->run.contains(what) && restart->run.at(what) == path) return static_cast<uint64_t>(number_of(*restart, (what + "-place").c_str()));
+        std::error_code ignored;
+        if (!options_.overwrite && fs::is_regular_file(path, ignored))
+            fail(Status::argument, "--", what, " ", path, " is there already: go on with its run by --restart, choose another name, or replace it with --overwrite");
+        return {};
+    }
+
+    void report() {
+        const int64_t step = dynamics_.step_count();
+        if (trajectory_ && step % options_.output_every == 0) trajectory_->put(dynamics_);
+        if (log_ && step % options_.log_every == 0) log_->add(dynamics_);
+    }
+
+    // Frames first: a restart file never knows of frames that are not on disk.
+    void save() {
+        if (last_saved_ == dynamics_.step_count()) return;
+        Restart restart = {dynamics_.state(), options_.choices()};
+        std::ostringstream start;
+        start << std::setprecision(17) << conserved_start_;
+        restart.run["conserved-start"] = start.str();
+        if (trajectory_) {
+            restart.run["output"] = options_.output;
+            restart.run["output-place"] = std::to_string(trajectory_->flush());
+        }
+        if (log_) {
+            restart.run["log"] = options_.log;
+            restart.run["log-place"] = std::to_string(log_->sync());
+        }
+        write_restart(options_.checkpoint_path(), restart);
+        last_saved_ = dynamics_.step_count();
+    }
+
+    [[noreturn]] void give_up(const Error& error) {
+        if (trajectory_) trajectory_->flush();
+        recent_.write(options_.last_frames_path(), dynamics_.particles());
+        std::string text = error.what();
+        if (text.find("the closest atoms") == std::string::npos) text += describe_closest_pair(dynamics_.particles().view());
+        if (text.find("the closest atoms") == std::string::npos) text += recent_.describe_last(dynamics_.particles());
+        fail(error.status(), options_.input, ": ", text, "; the frames before it are in ", options_.last_frames_path());
+    }
+
+    const MdOptions& options_;
+    MolecularDynamics& dynamics_;
+    double conserved_start_;
+    std::optional<TrajectoryWriter> trajectory_;
+    std::optional<Log> log_;
+    RecentFrames recent_;
+    int64_t last_saved_ = -1;
+};
+
+int run_md(const MdOptions& options) {
+    DynamicsOptions dynamics_options = options.dynamics();
+    if (!options.output.empty()) check_trajectory_name(options.output);
+    const Frame frame = read_start(options);
+    Particles particles = start_particles(options, frame);
+    const std::array<bool, 3>& periodic = particles.environment.periodic;
+    dynamics_options.wants_virial = periodic[0] && periodic[1] && periodic[2];
+    std::optional<Restart> restart;
+    if (!options.restart.empty()) {
+        restart = read_matching_restart(options, particles);
+        if (restart->state.step_count >= options.steps)
+            fail(Status::argument, "--steps ", options.steps, " are of the whole run, and ", options.restart, " is of step ", restart->state.step_count);
+    }
+    SessionOptions session_options = options.model.session_options();
+    if (const auto head = frame.info_text("head")) session_options.head = *head;
+    Session session(load_model(options.model.model), session_options);
+    SessionForces forces(session);
+    std::optional<MolecularDynamics> dynamics;
+    try {
+        if (restart)
+            dynamics.emplace(forces, restart->state, dynamics_options);
+        else
+            dynamics.emplace(forces, std::move(particles), dynamics_options);
+    } catch (const Error& error) {
+        throw in_file(restart ? options.restart : options.input, error);
+    }
+    std::cout << "model " << options.model.model << ", " << session.device() << ", " << precision_name(session.precision()) << ", " << dynamics->particles().atom_count() << " atoms, "
+              << dynamics->particles().degrees_of_freedom() << " degrees of freedom\n" << std::flush;
+    return Run(options, *dynamics, restart ? &*restart : nullptr).go();
+}
+
+}  // namespace
+
+void add_md(CLI::App& app, Work& work) {
+    auto options = std::make_shared<MdOptions>();
+    CLI::App* command = app.add_subcommand("md", "molecular dynamics");
+    options->add_to(*command);
+    command->callback([options, &work] { work = [options] { return run_md(*options); }; });
+}
+
+}  // namespace mlff::app

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// The options of mlff md, and what they mean for the dynamics.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "command.h"
+#include "dynamics/molecular_dynamics.h"
+#include "dynamics/stability.h"
+
+namespace mlff::app {
+
+struct MdOptions {
+    std::string input;
+    int64_t frame = -1;  // from the end if negative
+    ModelOptions model;
+    std::string ensemble;
+    int64_t steps = 0;
+    double time_step = 0;
+    std::optional<double> temperature, friction, relaxation_time, pressure, barostat_time, compressibility;
+    std::optional<std::string> thermostat, barostat;
+    std::optional<int64_t> barostat_every;
+    bool full_cell = false;
+    uint64_t seed = 1;
+    int64_t remove_momentum_every = 0;
+    std::string fixed;
+
+    std::string output, log, checkpoint, restart;
+    int64_t output_every = 100, log_every = 100, checkpoint_every = 10'000;
+    bool overwrite = false;
+    StabilityLimits limits;
+
+    void add_to(CLI::App& command);
+    // Throws Error{argument} for options that contradict each other or lack one, naming them.
+    DynamicsOptions dynamics() const;
+    // What decides the trajectory, by option: a restart file is continued with the same choices only.
+    std::map<std::string, std::string> choices() const;
+    std::string checkpoint_path() const;
+    std::string last_frames_path() const;
+};
+
+}  // namespace mlff::app

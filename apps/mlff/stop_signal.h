@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Ctrl-C and SIGTERM as a wish to stop. A second one ends the process as usual.
+#pragma once
+
+namespace mlff::app {
+
+class StopSignal {
+public:
+    StopSignal();   // from now on the first signal is remembered
+    ~StopSignal();  // what was set before is set again
+    StopSignal(const StopSignal&) = delete;
+    StopSignal& operator=(const StopSignal&) = delete;
+
+    int number() const;  // 0 if none came
+};
+
+}  // namespace mlff::app

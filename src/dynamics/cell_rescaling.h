@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Constant pressure by stochastic cell rescaling: isotropic (Bernetti and Bussi 2020) or of the full cell (Del Tatto, Raiteri, Bernetti and Bussi 2022).
+//
+//   cell, positions -> F cell, F positions;  velocities -> F^-1 velocities;  F = exp(M), M symmetric, so that the cell does not turn
+//   isotropic: M = (d/3) 1,  d = b/t (P - P0) h + sqrt(2 kT b h / (V t)) R,  the change of ln V
+//   full cell: M_ij = b/(3 t) (P_ij - P0 delta_ij) h + sqrt(2 kT b h / (3 V t)) (R_ij + R_ji)/2
+//
+// b compressibility, t relaxation time, h time between two calls, R normal numbers, P the instantaneous pressure. With the symmetric noise of the
+// second line the terms kT/V of Ito's calculus cancel in the exponent; its trace is the first line.
+#pragma once
+
+#include <cstdint>
+
+#include "dynamics/particles.h"
+
+namespace mlff {
+
+struct BarostatOptions {
+    double pressure = 1;               // bar
+    double relaxation_time = 1000;     // fs
+    double compressibility = 4.57e-5;  // 1/bar, that of water; an error changes how fast, not where the pressure goes
+    bool full_cell = false;            // else the shape stays
+    int64_t every = 10;                // steps
+};
+
+// (sum of m v v + virial) / volume, eV/angstrom^3
+Mat3 pressure_tensor(const Particles& particles, const Mat3& virial);
+
+class CellRescaling {
+public:
+    // Throws Error{argument} for options that make no sense, and Error{system} unless all directions are periodic and all atoms move.
+    CellRescaling(const BarostatOptions& options, const Particles& particles, double temperature, uint64_t seed, double time_step);
+
+    bool acts_at(int64_t step) const { return step % options_.every == 0; }
+    // Throws Error{system} if the cell would change by more than a tenth at once.
+    void rescale(Particles& particles, const Mat3& virial, int64_t step) const;
+
+private:
+    BarostatOptions options_;
+    double thermal_energy_, interval_;
+    uint64_t seed_;
+};
+
+}  // namespace mlff

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""mlff md and mlff relax as commands: files, restart, stop, exit codes, messages. Usage: test_dynamics.py MLFF"""
+import csv
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+MLFF = sys.argv[1]
+CLUSTER = "4\nProperties=species:S:1:pos:R:3\nAr 0 0 0\nAr 2.1 0 0\nAr 1.0 1.8 0\nAr 1.0 0.6 1.7\n"
+CRYSTAL = '1\nLattice="0 1.5 1.5 1.5 0 1.5 1.6 1.5 0" Properties=species:S:1:pos:R:3 pbc="T T T"\nAr 0 0 0\n'
+NVE = ("--model", "analytic", "--threads", "1", "--ensemble", "nve", "--dt", "1", "--temperature", "50")
+
+
+def run(*arguments):
+    return subprocess.run([MLFF, *arguments], capture_output=True, text=True, timeout=60)
+
+
+class Dynamics(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.cluster = self.path("cluster.xyz", CLUSTER)
+
+    def path(self, name, text=None):
+        path = os.path.join(self.folder, name)
+        if text is not None:
+            with open(path, "w") as file:
+                file.write(text)
+        return path
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def steps_of(self, name):
+        return [int(step) for step in re.findall(rb" step=(\d+) ", self.read(name))]
+
+    def assert_good(self, result):
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def assert_fails(self, result, code, *words):
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, "one sentence: " + result.stderr)
+        for word in words:
+            self.assertIn(word, result.stderr)
+
+    def md(self, *arguments):
+        return run("md", self.cluster, *NVE, *arguments)
+
+    def test_trajectory_and_log(self):
+        self.assert_good(self.md("--steps", "50", "--output", self.path("t.xyz"), "--output-every", "10", "--log", self.path("t.csv"), "--log-every", "5"))
+        self.assertEqual(self.steps_of("t.xyz"), [0, 10, 20, 30, 40, 50])
+        with open(self.path("t.csv")) as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([int(row["step"]) for row in rows], list(range(0, 51, 5)))
+        self.assertEqual(float(rows[-1]["time_fs"]), 50)
+        self.assertAlmostEqual(float(rows[0]["temperature_K"]), 50, places=6)
+        for row in rows:
+            self.assertAlmostEqual(float(row["total_eV"]), float(rows[0]["total_eV"]), delta=1e-4)
+            self.assertAlmostEqual(float(row["total_eV"]), float(row["potential_eV"]) + float(row["kinetic_eV"]), places=8)
+            self.assertEqual(row["conserved_eV"], row["total_eV"])
+        self.assertTrue(os.path.exists(self.path("t.restart")))
+
+    def test_a_stopped_run_goes_on_as_if_it_had_not_been_stopped(self):
+        nvt = ("--model", "analytic", "--threads", "1", "--ensemble", "nvt", "--thermostat", "nose-hoover", "--dt", "1", "--temperature", "50")
+        files = lambda name: ("--output", self.path(name + ".xyz"), "--output-every", "4", "--log", self.path(name + ".csv"), "--log-every", "4")
+        self.assert_good(run("md", self.cluster, *nvt, "--steps", "60", *files("whole")))
+        self.assert_good(run("md", self.cluster, *nvt, "--steps", "25", *files("part")))
+        with open(self.path("early.restart"), "wb") as file:
+            file.write(self.read("part.restart"))
+        self.assert_good(run("md", self.cluster, *nvt, "--steps", "40", *files("part"), "--restart", self.path("part.restart")))
+        # From step 25 again: frames that were written after it are cut off.
+        self.assert_good(run("md", self.cluster, *nvt, "--steps", "60", *files("part"), "--restart", self.path("early.restart")))
+        self.assertEqual(self.read("part.xyz"), self.read("whole.xyz"))
+        self.assertEqual(self.read("part.csv"), self.read("whole.csv"))
+        go_on = lambda *more: run("md", self.cluster, *nvt, *more, "--restart", self.path("early.restart"))
+        self.assert_fails(go_on("--steps", "99", "--seed", "2"), 2, "--seed 1, not 2")
+        self.assert_fails(go_on("--steps", "99", "--fix", "0"), 2, "fixed atoms")
+        self.assert_fails(go_on("--steps", "10"), 2, "--steps 10", "step 60")
+        os.remove(self.path("part.xyz"))
+        self.assert_fails(go_on("--steps", "99", *files("part")), 3, "part.xyz")
+        self.assert_fails(run("md", self.cluster, *nvt, "--steps", "99", "--restart", self.cluster), 3, "cluster.xyz")
+
+    def test_ctrl_c_writes_all_frames_and_a_restart_file(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            arguments = ["md", self.cluster, *NVE, "--steps", "1000000000", "--output", self.path("s.xyz"), "--output-every", "10"]
+            process = subprocess.Popen([MLFF, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            while not os.path.exists(self.path("s.xyz")) or len(self.read("s.xyz")) < 5000:
+                time.sleep(0.01)
+            process.send_signal(number)
+            output, errors = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 128 + number, errors)
+            step = int(re.search(r"after step (\d+); go on with --restart .*s\.restart", errors).group(1))
+            self.assertEqual(self.steps_of("s.xyz"), list(range(0, step + 1, 10)))
+            again = run("md", self.cluster, *NVE, "--steps", str(step + 20), "--output", self.path("s.xyz"), "--output-every", "10", "--restart", self.path("s.restart"))
+            self.assert_good(again)
+            self.assertEqual(self.steps_of("s.xyz"), list(range(0, step + 21, 10)))
+            os.remove(self.path("s.restart"))
+            os.remove(self.path("s.xyz"))
+
+    def test_a_run_that_breaks_leaves_its_last_frames(self):
+        hot = self.path("hot.xyz", "3\nProperties=species:S:1:pos:R:3\nAr 0 0 0\nAr 2.1 0 0\nAr 0.3 0.2 0\n")
+        result = run("md", hot, *NVE, "--steps", "500", "--stop-temperature", "500", "--output", self.path("h.xyz"))
+        self.assert_fails(result, 3, "hot.xyz", "above the limit of 500 K", "fastest atom is", "closest atoms are", "h.last.xyz")
+        self.assertGreater(len(self.steps_of("h.last.xyz")), 0)
+        self.assertFalse(os.path.exists(self.path("h.restart")))
+        lost = self.path("lost.xyz", "3\nProperties=species:S:1:pos:R:3:velocities:R:3\nAr 0 0 0 0 0 0\nAr 2.1 0 0 0 0 0\nAr 9 0 0 0.03 0 0\n")
+        result = run("md", lost, *NVE, "--steps", "5000", "--stop-distance", "20", "--output", self.path("l.xyz"))
+        self.assert_fails(result, 3, "lost.xyz", "atom 2 (Ar) is lost", "closest atoms are 0 (Ar) and 1 (Ar)")
+        self.assertEqual(len(self.steps_of("l.last.xyz")), 5)
+
+    def test_fixed_atoms_and_velocities_of_the_file(self):
+        text = "3\nProperties=species:S:1:pos:R:3:velocities:R:3:move_mask:L:1\nAr 0 0 0 0.5 0 0 F\nAr 2.1 0 0 0 0.001 0 T\nAr 1 1.8 0 0 0 0 T\n"
+        result = run("md", self.path("v.xyz", text), *NVE, "--steps", "20", "--output", self.path("f.xyz"), "--output-every", "20", "--fix", "2")
+        self.assert_good(result)
+        self.assertIn("3 degrees of freedom", result.stdout)
+        lines = self.read("f.xyz").decode().splitlines()
+        self.assertEqual([lines[2].split()[k] for k in (1, 4, 10)], ["0.0", "0.0", "F"])
+        self.assertEqual(lines[3].split()[5], "0.001")
+        self.assertEqual(lines[7].split()[1:7], lines[2].split()[1:7])
+        self.assertNotEqual(lines[8].split()[1:7], lines[3].split()[1:7])
+        self.assertEqual(lines[9].split()[1:7], lines[4].split()[1:7])
+
+    def test_constant_pressure(self):
+        crystal = self.path("c.xyz", CRYSTAL)
+        self.assert_good(run("relax", crystal, "--model", "analytic", "--cell", "--output", self.path("r.xyz")))
+        npt = ("--model", "analytic", "--ensemble", "npt", "--dt", "2", "--temperature", "20", "--pressure", "10", "--compressibility", "1e-6", "--steps", "100")
+        self.assert_good(run("md", self.path("r.xyz"), *npt, "--full-cell", "--log", self.path("p.csv"), "--log-every", "50", "--checkpoint", self.path("p.restart")))
+        with open(self.path("p.csv")) as file:
+            rows = list(csv.DictReader(file))
+        self.assertNotEqual(rows[0]["volume_A3"], rows[-1]["volume_A3"])
+        self.assertEqual(rows[0]["conserved_eV"], "")
+
+    def test_relax(self):
+        many = self.path("many.xyz", CLUSTER + CLUSTER.replace("2.1", "2.4") + "2\n\nAr 0 0 0\nAr 2.5 0 0\n")
+        for method in ("lbfgs", "fire"):
+            self.assert_good(run("relax", many, "--model", "analytic", "--fmax", "0.001", "--minimizer", method, "--output", self.path("r.xyz")))
+            energies = [float(energy) for energy in re.findall(rb" energy=(\S+) ", self.read("r.xyz"))]
+            for found, expected in zip(energies, (-6, -6, -1)):  # as many bonds of 1 eV as there are pairs
+                self.assertAlmostEqual(found, expected, places=4)
+            self.assertEqual(len(energies), 3)
+        result = run("relax", many, "--model", "analytic", "--steps", "1")
+        self.assert_fails(result, 1, "3 of 3 structures did not converge")
+        self.assertEqual(result.stdout.count("not converged"), 3)
+        self.assert_fails(run("relax", many, "--model", "analytic", "--cell"), 3, "many.xyz: frame 0", "periodic")
+        self.assert_fails(run("relax", many, "--pressure", "3"), 2, "--pressure")
+        self.assert_fails(run("relax", self.path("e.xyz", "")), 3, "e.xyz")
+
+    def test_bad_usage(self):
+        good = ("--steps", "5")
+        for words, code, arguments in [
+            (["--ensemble"], 2, ("--model", "analytic", "--steps", "1", "--dt", "1")),
+            (["nvu"], 2, ("--ensemble", "nvu", "--steps", "1", "--dt", "1")),
+            (["--temperature"], 2, ("--ensemble", "nvt", "--steps", "1", "--dt", "1")),
+            (["--temperature"], 2, ("--ensemble", "nve", "--steps", "1", "--dt", "1")),
+            (["--pressure"], 2, ("--ensemble", "npt", "--steps", "1", "--dt", "1", "--temperature", "9")),
+            (["time step"], 2, ("--ensemble", "nve", "--steps", "1", "--dt", "nan", "--temperature", "9")),
+            (["nan K"], 2, ("--ensemble", "nvt", "--steps", "1", "--dt", "1", "--temperature", "nan")),
+            (["--thermostat"], 2, (*NVE, *good, "--thermostat", "langevin")),
+            (["--full-cell"], 2, (*NVE, *good, "--full-cell")),
+            (["--fix", "no atom 4"], 2, (*NVE, *good, "--fix", "0-4")),
+            (["--fix", "x"], 2, (*NVE, *good, "--fix", "x")),
+            (["--frame 3"], 2, (*NVE, *good, "--frame", "3")),
+            (["t.dcd"], 2, (*NVE, *good, "--output", self.path("t.dcd"))),
+            (["cluster.xyz", "there already"], 2, (*NVE, *good, "--output", self.cluster)),
+            (["no/where.xyz"], 3, (*NVE, *good, "--output", self.path("no/where.xyz"))),
+            (["cluster.xyz", "direction 1"], 3, ("--model", "analytic", "--ensemble", "npt", "--steps", "1", "--dt", "1", "--temperature", "9", "--pressure", "1")),
+        ]:
+            self.assert_fails(run("md", self.cluster, *arguments), code, *words)
+        self.assert_fails(self.md("--steps", "5", "--log", "/dev/full"), 3, "/dev/full")
+        self.assertEqual(self.read("cluster.xyz").decode(), CLUSTER)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -9,6 +9,7 @@
 #include "core/elements.h"
 #include "core/error.h"
 #include "cuda_engine/memory_need.h"
+#include "cuda_engine/placement.h"
 #include "cuda_engine/step_graphs.h"
 #include "cuda_engine/uploaded_edges.h"
 #include "device/cuda_check.h"
@@ -84,10 +85,15 @@ public:
     }
     int64_t most_joined_atoms() const override { return kMostJoinedAtoms; }
     bool needs_reverse_of_joined() const override { return true; }
+    bool needs_edges_of_joined(std::span<const SystemView> systems) const override { return !Placement::is_possible(systems); }
 
     void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) override {
         const CurrentDevice current(options_.device);
         leave_nothing_running([&] {
+            if (!needs_edges_of_joined(systems)) {
+                compute_side_by_side(systems, wanted_of(outputs), team);
+                return results_.write(systems, outputs);
+            }
             pending_ = {edges.atom_count, edges.edge_count, static_cast<int64_t>(systems.size()), wanted_of(outputs), true, true};
             set_atoms(systems);
             prepare(systems.front(), team);
@@ -150,18 +156,43 @@ private:
         set_atoms({&system, 1});
         prepare(system, team);
         take_positions(system, is_host);
-        StepKind kind = {true, pending_};
-        if (neighbors_.can_reuse(system)) {
-            use_neighbors(kind.size);
-            run_step(kind);
-            if (!results_.is_search_needed()) return check_distances();
+        if (!neighbors_.can_reuse(system) || !compute_with_candidates()) compute_with_search(system);
+    }
+
+    // Systems without boundaries as one: the GPU finds their neighbours too.
+    void compute_side_by_side(std::span<const SystemView> systems, const Wanted& wanted, ThreadTeam& team) {
+        SystemView all = systems.front();
+        all.atom_count = 0;
+        for (const SystemView& system : systems) all.atom_count += system.atom_count;
+        pending_ = {all.atom_count, 0, static_cast<int64_t>(systems.size()), wanted, true};
+        set_atoms(systems);
+        prepare(systems.front(), team);
+        if (placement_.holds(systems) && placed_build_ == neighbors_.build_count() && neighbors_.can_reuse(all)) {
+            placement_.place(systems, host_positions_.data());
+            if (compute_with_candidates()) return;
         }
-        if (is_host) upload_positions();
+        placement_.choose(systems, neighbors_.options().cutoff + neighbors_.options().skin);
+        placement_.place(systems, host_positions_.data());
+        compute_with_search(all);
+        placed_build_ = neighbors_.build_count();
+    }
+
+    // Returns false if atoms have moved too far.
+    bool compute_with_candidates() {
+        StepKind kind = {true, pending_};
+        use_neighbors(kind.size);
+        run_step(kind);
+        if (results_.is_search_needed()) return false;
+        check_distances();
+        return true;
+    }
+    void compute_with_search(const SystemView& system) {
+        StepKind kind = {false, pending_};
+        if (kind.size.to_host) upload_positions();
         SystemView on_device = system;
         on_device.positions = positions_.data();
         neighbors_.search(on_device, static_cast<cudaStream_t>(stream_));
         use_neighbors(kind.size);
-        kind.reuses_candidates = false;
         run_step(kind);
         check_distances();
     }
@@ -315,6 +346,8 @@ private:
     DeviceBuffer<double> positions_;
     PinnedBuffer<double> host_positions_;
     UploadedEdges uploaded_;  // of joined systems
+    Placement placement_;     // of joined systems without boundaries
+    int64_t placed_build_ = -1;  // of the neighbour list, when the places were chosen
     StepEdges edges_;
 
     StepResults results_;

@@ -53,7 +53,12 @@ public:
     }
     virtual int64_t most_joined_atoms() const { return 512; }           // of all together: enough to keep the device busy
     virtual bool needs_reverse_of_joined() const { return false; }      // Edges::reverse in evaluate_joined()
-    // The same as evaluate() for each of the systems, which can_join(). Their atoms and edges are numbered through in `edges`, which is always read.
+    // Whether evaluate_joined() reads its `edges` for these systems.
+    virtual bool needs_edges_of_joined(std::span<const SystemView> systems) const {
+        (void)systems;
+        return true;
+    }
+    // The same as evaluate() for each of the systems, which can_join(). Their atoms and edges are numbered through in `edges`.
     virtual void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) {
         evaluate(systems.front(), edges, outputs.front(), team);
     }

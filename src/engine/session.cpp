@@ -154,9 +154,11 @@ struct Session::State {
         if (systems.size() == 1) {
             evaluator->evaluate(systems[0], evaluator->needs_edges() ? find_edges(systems[0]) : Edges{}, outputs[0], team);
         } else {
+            const bool needs_edges = evaluator->needs_edges_of_joined(systems);
             joined.clear();
-            for (const SystemView& system : systems) joined.append(find_edges(system));
-            evaluator->evaluate_joined(systems, joined.edges(), outputs, team);
+            if (needs_edges)
+                for (const SystemView& system : systems) joined.append(find_edges(system));
+            evaluator->evaluate_joined(systems, needs_edges ? joined.edges() : Edges{}, outputs, team);
         }
         for (size_t i = 0; i < systems.size(); ++i) {
             if (!results[i].stress) continue;

@@ -304,13 +304,16 @@ TEST_CASE("energies and derivatives of all widths in mixed precision") {
 
 TEST_CASE("the shapes of kernels for many atoms") {
     painn::cuda::chosen_few_atoms = 0;
-    check_case({32, 2, 7, true, 70, 6.0, true}, true, true);
-    check_case({64, 2, 8, true, 6, 2.8, false}, true, true);
-    check_case({128, 2, 20, true, 5, 2.8, false}, true, false);
+    for (const int64_t some : {int64_t{512}, int64_t{0}}) {
+        painn::cuda::chosen_some_atoms = some;
+        check_case({32, 2, 7, true, 70, 6.0, true}, true, true);
+        check_case({64, 2, 8, true, 6, 2.8, false}, true, true);
+        check_case({128, 2, 20, true, 5, 2.8, false}, true, false);
+    }
     check_case({256, 2, 5, false, 3, 2.0, false}, true, true);
     check_case({32, 2, 7, true, 20, 6.0, true}, false, true);
     check_case({128, 2, 20, true, 5, 2.8, false}, false, true);
-    painn::cuda::chosen_few_atoms = 512;
+    painn::cuda::chosen_few_atoms = painn::cuda::chosen_some_atoms = 512;
 }
 
 TEST_CASE("mixed precision has the errors of single precision: all numbers against fp64") {
@@ -420,6 +423,35 @@ TEST_CASE("systems evaluated together give what they give alone") {
         CHECK_ALL_CLOSE(found[i].forces, expected.forces, 1e-10);
         CHECK_ALL_CLOSE(found[i].virials, expected.virials, 1e-10);
         CHECK_ALL_CLOSE(found[i].descriptors, expected.descriptors, 1e-11);
+    }
+}
+
+TEST_CASE("molecules evaluated together find their own neighbours") {
+    const auto weights = random_weights(15, 32, 2, 6, true);
+    std::vector<System> systems = {random_system(1, 5, 3.0, false), System{}, random_system(2, 9, 4.5, false), random_system(3, 1, 3.0, false)};
+    painn::cuda::CudaOptions options;
+    options.is_mixed = false;
+    options.neighbor_skin = 0.5;
+    const auto evaluator = painn::cuda::make_cuda_evaluator(weights, options), alone = painn::cuda::make_cuda_evaluator(weights, options);
+    ThreadTeam team(1);
+    for (int step = 0; step < 3; ++step) {
+        std::vector<SystemView> views;
+        std::vector<Found> found;
+        std::vector<Outputs> outputs;
+        for (const System& system : systems) {
+            views.push_back(system.view());
+            found.emplace_back(system.numbers.size(), 32);
+        }
+        for (Found& each : found) outputs.push_back(each.outputs());
+        CHECK(!evaluator->needs_edges_of_joined(views));
+        evaluator->evaluate_joined(views, {}, outputs, team);
+        for (size_t i = 0; i < systems.size(); ++i) {
+            const Found expected = evaluate(*alone, *weights, systems[i]);
+            CHECK(std::abs(found[i].energy - expected.energy) <= 1e-9);
+            CHECK_ALL_CLOSE(found[i].forces, expected.forces, 1e-9);
+            CHECK_ALL_CLOSE(found[i].virials, expected.virials, 1e-9);
+        }
+        for (double& x : systems[2].positions) x += step == 0 ? 0.01 : 20;  // the same candidates, then a new search
     }
 }
 

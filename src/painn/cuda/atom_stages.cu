@@ -23,7 +23,7 @@ struct Shape {
     static constexpr int kWidth = WidthIn, kRowTiles = RowTilesIn;
     static constexpr int kRows = kProductRows * kRowTiles;
     static constexpr int kThreads = 32 * (kWidth / 16);
-    static constexpr int kBlocksAtOnce = kRowTiles > 1 && kThreads <= 256 ? 512 / kThreads : 1;  // on a multiprocessor, to have work while one waits for a matrix
+    static constexpr int kReverseBlocks = kRowTiles > 1 && kThreads <= 256 ? 512 / kThreads : 1;  // on a multiprocessor, to have work while one waits for a matrix
     // Rows in shared memory are half a line of banks apart from whole lines, so that lanes of two rows use all banks.
     static constexpr int kPad = kStep<Real>;
     static constexpr int kPitch = kWidth + kPad, kWidePitch = 2 * kWidth + kPad, kWidestPitch = 3 * kWidth + kPad;
@@ -97,7 +97,7 @@ __device__ __forceinline__ void multiply(const Place<S>& place, const typename S
     using Real = typename S::Real;
     using Product = TensorProduct<Real>;
     constexpr int kSteps = Depth / kStep<Real>, kPackSize = Pack<Real>::kCount;
-    constexpr int kWantedAhead = S::kRowTiles > 1 && Groups > 2 ? 1 : S::kRowTiles > 1 || Groups > 1 || S::kWidth > 128 ? 2 : 4, kAhead = kSteps % kWantedAhead == 0 ? kWantedAhead : kSteps % 2 == 0 ? 2 : 1;
+    constexpr int kWantedAhead = S::kRowTiles > 1 || Groups > 1 || S::kWidth > 128 ? 2 : 4, kAhead = kSteps % kWantedAhead == 0 ? kWantedAhead : kSteps % 2 == 0 ? 2 : 1;
     static_assert(Depth % kStep<Real> == 0 && kSteps % kAhead == 0);
     const Real* own_matrix = matrix + 16 * place.warp * kStep<Real> + place.lane * kPackSize;
     Pack<Real> ahead[kAhead][Groups][2];
@@ -236,7 +236,7 @@ __device__ __forceinline__ void read_out(const Place<S>& place, const ReadoutVie
 }
 
 template <class S>
-__global__ void __launch_bounds__(S::kThreads, S::kBlocksAtOnce) update_kernel(const __grid_constant__ AtomStage<typename S::Real> stage) {
+__global__ void __launch_bounds__(S::kThreads) update_kernel(const __grid_constant__ AtomStage<typename S::Real> stage) {
     mlff::cuda::await_predecessor();
     using Real = typename S::Real;
     constexpr int F = S::kWidth;
@@ -354,7 +354,7 @@ __device__ __forceinline__ void reverse_output(const Place<S>& place, const MapV
 }
 
 template <class S>
-__global__ void __launch_bounds__(S::kThreads, S::kBlocksAtOnce) reverse_update_kernel(const __grid_constant__ AtomReverse<typename S::Real> stage) {
+__global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks) reverse_update_kernel(const __grid_constant__ AtomReverse<typename S::Real> stage) {
     mlff::cuda::await_predecessor();
     using Real = typename S::Real;
     constexpr int F = S::kWidth;
@@ -479,24 +479,20 @@ void launch_reverse(const AtomReverse<typename S::Real>& stage, cudaStream_t str
     launch("reversing atoms", reverse_update_kernel<S>, shape, stream, stage);
 }
 
-// Few atoms are spread over all of the GPU; many share what is read of the matrices. In double precision there are not the registers for that. action(shape)
-template <class Real, int Width, class Action>
-void with_shape(int64_t atom_count, const Action& action) {
-    if constexpr (sizeof(Real) == 8) {
-        action(Shape<Real, Width, 1>{});
-    } else {
-        if (atom_count <= few_atoms_for_updates()) return action(Shape<Real, Width, 1>{});
-        action(Shape<Real, Width, 2>{});
-    }
-}
-
+// Few atoms are spread over all of the GPU; many share what is read of the matrices. In double precision and at the largest width there are not the
+// registers for more rows; in the reverse pass two blocks that wait in turn are faster than one with more rows.
 template <class Real, int Width>
 void update_atoms_of_width(const AtomStage<Real>& stage, cudaStream_t stream) {
-    with_shape<Real, Width>(stage.atom_count, [&](auto shape) { launch_update<decltype(shape)>(stage, stream); });
+    if (sizeof(Real) == 8 || stage.atom_count <= few_atoms_for_updates()) return launch_update<Shape<Real, Width, 1>>(stage, stream);
+    if constexpr (sizeof(Real) == 4) {
+        if (Width == 256 || stage.atom_count <= some_atoms_for_updates()) return launch_update<Shape<Real, Width, 2>>(stage, stream);
+        if constexpr (Width < 256) launch_update<Shape<Real, Width, 4>>(stage, stream);
+    }
 }
 template <class Real, int Width>
 void reverse_atoms_of_width(const AtomReverse<Real>& stage, cudaStream_t stream) {
-    with_shape<Real, Width>(stage.atom_count, [&](auto shape) { launch_reverse<decltype(shape)>(stage, stream); });
+    if (sizeof(Real) == 8 || stage.atom_count <= few_atoms_for_updates()) return launch_reverse<Shape<Real, Width, 1>>(stage, stream);
+    if constexpr (sizeof(Real) == 4) launch_reverse<Shape<Real, Width, 2>>(stage, stream);
 }
 
 }  // namespace

@@ -6,9 +6,10 @@
 
 namespace mlff::painn::cuda {
 
-inline int64_t chosen_few_atoms = 512;
+inline int64_t chosen_few_atoms = 512, chosen_some_atoms = 512;
 inline int64_t few_atoms_for_messages() { return chosen_few_atoms; }
 inline int64_t few_atoms_for_clusters() { return chosen_few_atoms; }
 inline int64_t few_atoms_for_updates() { return chosen_few_atoms; }
+inline int64_t some_atoms_for_updates() { return chosen_some_atoms; }
 
 }  // namespace mlff::painn::cuda

@@ -25,7 +25,7 @@ namespace {
 
 const Shape kSmall;
 const Shape kLarger = {64, 3, 20, 5.0, {1, 7, 8, 16}, true, 5};
-const Shape kNearField = {32, 2, 8, 4.5, {1, 6, 8}, true, 3, 0.15, 2.0};
+const Shape kWithNearField = {32, 2, 8, 4.5, {1, 6, 8}, true, 3, 0.15, 2.0};
 
 }  // namespace
 
@@ -209,7 +209,7 @@ TEST_CASE("updates in reverse, also of vectors that are zero") {
 // ---- the whole ----
 
 TEST_CASE("forces are the slope of the energy, the virial that by strain") {
-    for (const Shape& shape : {kSmall, kLarger, kNearField}) {
+    for (const Shape& shape : {kSmall, kLarger, kWithNearField}) {
         CAPTURE(shape.closest);
         const auto weights = shared_weights(shape);
         const System system = random_crystal(*weights, 5, 6, 4.2);  // smaller than the cutoff: atoms are neighbours of themselves
@@ -241,7 +241,7 @@ TEST_CASE("forces are the slope of the energy, the virial that by strain") {
 }
 
 TEST_CASE("the network does not see that atoms are nearer than the data, the repulsion does") {
-    Shape shape = kNearField;
+    Shape shape = kWithNearField;
     const auto weights = shared_weights(shape);
     shape.closest = 0;
     const auto without = shared_weights(shape);

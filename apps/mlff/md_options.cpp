@@ -12,7 +12,7 @@ namespace {
 
 using Kind = ThermostatOptions::Kind;
 
-std::string number_text(double number) {
+std::string exact_text(double number) {
     std::ostringstream text;
     text << std::setprecision(17) << number;
     return text.str();
@@ -94,18 +94,18 @@ DynamicsOptions MdOptions::dynamics() const {
 
 std::map<std::string, std::string> MdOptions::choices() const {
     const DynamicsOptions options = dynamics();
-    std::map<std::string, std::string> result = {{"ensemble", ensemble}, {"dt", number_text(time_step)}, {"remove-momentum-every", std::to_string(remove_momentum_every)}};
+    std::map<std::string, std::string> result = {{"ensemble", ensemble}, {"dt", exact_text(time_step)}, {"remove-momentum-every", std::to_string(remove_momentum_every)}};
     if (ensemble == "nve") return result;
     constexpr const char* kNames[] = {"none", "langevin", "nose-hoover", "rescaling"};
     result["thermostat"] = kNames[static_cast<size_t>(options.thermostat.kind)];
-    result["temperature"] = number_text(options.thermostat.temperature);
-    result["relaxation-time"] = number_text(options.thermostat.relaxation_time);
+    result["temperature"] = exact_text(options.thermostat.temperature);
+    result["relaxation-time"] = exact_text(options.thermostat.relaxation_time);
     result["seed"] = std::to_string(seed);
     if (!options.barostat) return result;
-    result["pressure"] = number_text(options.barostat->pressure);
-    result["barostat-time"] = number_text(options.barostat->relaxation_time);
+    result["pressure"] = exact_text(options.barostat->pressure);
+    result["barostat-time"] = exact_text(options.barostat->relaxation_time);
     result["barostat-every"] = std::to_string(options.barostat->every);
-    result["compressibility"] = number_text(options.barostat->compressibility);
+    result["compressibility"] = exact_text(options.barostat->compressibility);
     result["full-cell"] = full_cell ? "yes" : "no";
     return result;
 }

@@ -7,6 +7,7 @@
 //   /observables/{potential_energy, kinetic_energy, temperature}/{step, time, value}; step and time are the same data sets everywhere
 #include <hdf5.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -166,15 +167,21 @@ private:
         potential_energy_ = data("observables/potential_energy/value");
         kinetic_energy_ = data("observables/kinetic_energy/value");
         temperature_ = data("observables/temperature/value");
-        for (const Handle* series : {&position_, &velocity_, &edges_, &step_, &time_, &potential_energy_, &kinetic_energy_, &temperature_}) {
+        const std::vector<hsize_t> of_atoms = {atom_count_, 3}, of_cell = {3, 3}, single;
+        const std::pair<const Handle*, const std::vector<hsize_t>*> all[] = {{&position_, &of_atoms}, {&velocity_, &of_atoms}, {&edges_, &of_cell}, {&step_, &single}, {&time_, &single},
+                                                                             {&potential_energy_, &single}, {&kinetic_energy_, &single}, {&temperature_, &single}};
+        for (const auto& [series, item] : all) {
+            if (*series < 0) continue;
+            const std::vector<hsize_t> size = size_of(*series);
+            if (!std::equal(item->begin(), item->end(), size.begin() + 1, size.end())) fail(Status::file, path_, ": the file is of other atoms, or of another program");
+            if (size[0] < frames) fail(Status::file, path_, ": the file has ", size[0], " frames, fewer than the ", frames, " it had when the restart file was written");
+        }
+        for (const auto& [series, item] : all) {
             if (*series < 0) continue;
             std::vector<hsize_t> size = size_of(*series);
-            if (size[0] < frames) fail(Status::file, path_, ": the file has ", size[0], " frames, fewer than the ", frames, " it had when the restart file was written");
             size[0] = static_cast<hsize_t>(frames);
             check(H5Dset_extent(*series, size.data()));
         }
-        const std::vector<hsize_t> size = size_of(position_);
-        if (size.size() != 3 || size[1] != atom_count_) fail(Status::file, path_, ": the file is of another number of atoms");
         frame_count_ = frames;
     }
 

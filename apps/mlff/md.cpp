@@ -2,6 +2,7 @@
 // mlff md: molecular dynamics of one structure, with a trajectory, a log, restart files and a clean stop.
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -54,11 +55,15 @@ Error in_file(const std::string& path, const Error& error) {
     return error.status() == Status::argument ? error : Error(error.status(), concat(path, ": ", error.what()));
 }
 
-Particles start_particles(const MdOptions& options, const Frame& frame) {
+Particles start_particles(const MdOptions& options, const DynamicsOptions& dynamics, const Frame& frame) {
     try {
         Particles particles = moving_atoms(frame, options.fixed);
         if (particles.atom_count() == 0) fail(Status::system, "there are no atoms");
-        if (!has_velocities(frame)) {
+        if (!options.restart.empty()) return particles;  // velocities are those of the restart file
+        particles.rigid_degrees = count_rigid_degrees(dynamics, particles);
+        if (has_velocities(frame)) {
+            if (particles.rigid_degrees > 0 && !particles.has_fixed_atoms()) remove_momentum(particles);
+        } else {
             if (!options.temperature) fail(Status::argument, "--temperature is needed for the first velocities: the file has no column velocities");
             set_temperature(particles, *options.temperature, options.seed);
         }
@@ -179,22 +184,25 @@ private:
 class Run {
 public:
     Run(const MdOptions& options, MolecularDynamics& dynamics, const Restart* restart)
-        : options_(options), dynamics_(dynamics), conserved_start_(restart ? number_of(*restart, "conserved-start") : dynamics.conserved_energy()) {
-        if (!options.output.empty()) trajectory_.emplace(open_trajectory(options.output, dynamics.particles(), place(restart, "output", options.output)));
-        if (!options.log.empty()) log_.emplace(options.log, place(restart, "log", options.log));
+        : options_(options), dynamics_(dynamics), guard_(dynamics.particles(), options.limits), conserved_start_(restart ? number_of(*restart, "conserved-start") : dynamics.conserved_energy()) {
+        check_paths(restart);
+        std::optional<uint64_t> output_place, log_place;  // all is checked before a file is touched
+        if (!options.output.empty()) output_place = place(restart, "output", options.output);
+        if (!options.log.empty()) log_place = place(restart, "log", options.log);
+        if (!options.output.empty()) trajectory_.emplace(open_trajectory(options.output, dynamics.particles(), output_place));
+        if (!options.log.empty()) log_.emplace(options.log, log_place);
         last_saved_ = restart ? dynamics.step_count() : -1;
     }
 
     int go() {
         const StopSignal stop;
-        const StabilityGuard guard(dynamics_.particles(), options_.limits);
         Progress progress(dynamics_, options_.steps, conserved_start_);
         if (last_saved_ < 0) report();
         try {
             while (dynamics_.step_count() < options_.steps && stop.number() == 0) {
                 recent_.take(dynamics_);
                 dynamics_.step();
-                guard.check(dynamics_.particles(), dynamics_.step_count());
+                guard_.check(dynamics_.particles(), dynamics_.step_count());
                 report();
                 if (options_.checkpoint_every > 0 && dynamics_.step_count() % options_.checkpoint_every == 0) save();
                 progress.show(dynamics_);
@@ -221,9 +229,30 @@ private:
         if (!(text >> number) || !std::isfinite(number)) fail(Status::format, "the restart file has no number ", key);
         return number;
     }
+    static uint64_t whole_number_of(const Restart& restart, const std::string& key) {
+        const auto found = restart.run.find(key);
+        const std::string text = found == restart.run.end() ? "" : found->second;
+        uint64_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (text.empty() || error != std::errc() || end != text.data() + text.size()) fail(Status::format, "the restart file has no whole number ", key);
+        return number;
+    }
+    // The restart file of another run is not replaced, and no two files are one.
+    void check_paths(const Restart* restart) const {
+        const std::string checkpoint = options_.checkpoint_path();
+        const auto refuse_same = [](const char* a, const std::string& first, const char* b, const std::string& second) {
+            if (!first.empty() && fs::path(first).lexically_normal() == fs::path(second).lexically_normal()) fail(Status::argument, a, " and ", b, " are one file, ", first);
+        };
+        refuse_same("--output", options_.output, "--log", options_.log);
+        refuse_same("--output", options_.output, "the restart file", checkpoint);
+        refuse_same("--log", options_.log, "the restart file", checkpoint);
+        std::error_code ignored;
+        if (!restart && !options_.overwrite && fs::is_regular_file(checkpoint, ignored))
+            fail(Status::argument, "the restart file ", checkpoint, " is there already: go on with its run by --restart, choose another name with --checkpoint, or replace it with --overwrite");
+    }
     // Where an output file is gone on with: nowhere if it is not the one of the restart file.
     std::optional<uint64_t> place(const Restart* restart, const std::string& what, const std::string& path) const {
-        if (restart && restart->run.contains(what) && restart->run.at(what) == path) return static_cast<uint64_t>(number_of(*restart, (what + "-place").c_str()));
+        if (restart && restart->run.contains(what) && restart->run.at(what) == path) return whole_number_of(*restart, what + "-place");
         std::error_code ignored;
         if (!options_.overwrite && fs::is_regular_file(path, ignored))
             fail(Status::argument, "--", what, " ", path, " is there already: go on with its run by --restart, choose another name, or replace it with --overwrite");
@@ -266,6 +295,7 @@ private:
 
     const MdOptions& options_;
     MolecularDynamics& dynamics_;
+    StabilityGuard guard_;
     double conserved_start_;
     std::optional<TrajectoryWriter> trajectory_;
     std::optional<Log> log_;
@@ -277,7 +307,7 @@ int run_md(const MdOptions& options) {
     DynamicsOptions dynamics_options = options.dynamics();
     if (!options.output.empty()) check_trajectory_name(options.output);
     const Frame frame = read_start(options);
-    Particles particles = start_particles(options, frame);
+    Particles particles = start_particles(options, dynamics_options, frame);
     const std::array<bool, 3>& periodic = particles.environment.periodic;
     dynamics_options.wants_virial = periodic[0] && periodic[1] && periodic[2];
     std::optional<Restart> restart;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "stop_signal.h"
 
+#include <atomic>
 #include <csignal>
 
 namespace mlff::app {
 namespace {
 
-volatile std::sig_atomic_t received = 0;
+std::atomic<int> received{0};  // the handler may run on any thread
+static_assert(std::atomic<int>::is_always_lock_free);
 struct sigaction before_interrupt, before_terminate;
 
 void remember(int number) { received = number; }
@@ -17,10 +19,11 @@ StopSignal::StopSignal() {
     received = 0;
     struct sigaction action {};
     action.sa_handler = remember;
-    action.sa_flags = SA_RESETHAND | SA_RESTART;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &before_interrupt);
+    action.sa_flags = SA_RESTART;  // may come twice: timeout and queueing systems send it to a process and to its group
     sigaction(SIGTERM, &action, &before_terminate);
+    action.sa_flags |= SA_RESETHAND;  // a second Ctrl-C ends the process
+    sigaction(SIGINT, &action, &before_interrupt);
 }
 
 StopSignal::~StopSignal() {

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "append_file.h"
+#include "core/elements.h"
 #include "core/error.h"
 
 namespace mlff::app {
@@ -60,6 +61,9 @@ Frame frame_of(const Snapshot& snapshot, const Particles& atoms) {
     if (atoms.environment.total_charge != 0) frame.set_info("total_charge", atoms.environment.total_charge);
     if (atoms.environment.spin_multiplicity != 1) frame.set_info("total_spin", atoms.environment.spin_multiplicity);
     frame.set_column("velocities", 3, snapshot.velocities);
+    bool has_own_masses = false;
+    for (size_t atom = 0; atom < atoms.atom_count(); ++atom) has_own_masses |= atoms.masses[atom] != atomic_mass(atoms.atomic_numbers[atom]);
+    if (has_own_masses) frame.set_column("masses", 1, atoms.masses);
     frame.set_column("forces", 3, snapshot.forces);
     if (atoms.has_fixed_atoms()) {
         std::vector<bool> moves;

@@ -44,8 +44,11 @@ void OutputFile::write(const void* data, size_t size) {
 }
 
 void OutputFile::commit() {
-    const int status = ::close(std::exchange(descriptor_, -1));
-    const bool renamed = status == 0 && (temporary_.empty() || ::rename(temporary_.c_str(), path_.c_str()) == 0);
+    const bool is_on_disk = ::fdatasync(descriptor_) == 0 || errno == EINVAL || errno == EROFS;  // a pipe or a device has no disk
+    const int sync_error = errno;
+    const bool is_closed = ::close(std::exchange(descriptor_, -1)) == 0;
+    if (!is_on_disk) errno = sync_error;
+    const bool renamed = is_on_disk && is_closed && (temporary_.empty() || ::rename(temporary_.c_str(), path_.c_str()) == 0);
     if (renamed) return;
     const int reason = errno;
     if (!temporary_.empty()) ::unlink(temporary_.c_str());

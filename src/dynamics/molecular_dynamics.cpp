@@ -35,17 +35,17 @@ void check(const DynamicsOptions& options, const Particles& particles) {
         if (!(particles.masses[atom] > 0 && std::isfinite(particles.masses[atom]))) fail(Status::system, "atom ", atom, " has a mass of ", particles.masses[atom], " u");
 }
 
-int count_rigid_degrees(const DynamicsOptions& options, const Particles& particles) {
-    if (options.thermostat.kind == Kind::langevin) return 0;
-    return options.remove_momentum_every > 0 && !particles.environment.is_periodic() && particles.atom_count() > 2 ? 6 : 3;
-}
-
 Particles with_rigid_degrees(Particles particles, const DynamicsOptions& options) {
     particles.rigid_degrees = count_rigid_degrees(options, particles);
     return particles;
 }
 
 }  // namespace
+
+int count_rigid_degrees(const DynamicsOptions& options, const Particles& particles) {
+    if (options.thermostat.kind == Kind::langevin) return 0;
+    return options.remove_momentum_every > 0 && !particles.environment.is_periodic() && particles.atom_count() > 2 ? 6 : 3;
+}
 
 MolecularDynamics::MolecularDynamics(std::unique_ptr<ForceProvider> owned, ForceProvider* provider, Particles particles, const DynamicsOptions& options)
     : owned_(std::move(owned)), provider_(provider ? provider : owned_.get()), particles_(std::move(particles)), options_(options), forces_(particles_.positions.size()) {
@@ -128,8 +128,10 @@ void MolecularDynamics::step() {
     kick();
     if (thermostat_) heat_ += thermostat_->end_step(particles_, step_count_);
     if (options_.remove_momentum_every > 0 && step_count_ % options_.remove_momentum_every == 0) {
+        const double before = particles_.kinetic_energy();
         remove_momentum(particles_);
         if (!particles_.environment.is_periodic() && particles_.atom_count() > 2) remove_rotation(particles_);
+        heat_ += particles_.kinetic_energy() - before;
     }
 }
 

@@ -44,6 +44,9 @@ struct DynamicsState {
     Mat3 searched_cell{};
 };
 
+// How many degrees of freedom these options keep at rest: those of the centre of mass, and of the rotation where it is removed; none in a Langevin bath.
+int count_rigid_degrees(const DynamicsOptions& options, const Particles& particles);
+
 class MolecularDynamics {
 public:
     // Compute the first forces. `session` and `provider` must outlive this. Throw Error for options that make no sense.

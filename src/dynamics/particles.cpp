@@ -110,7 +110,7 @@ void remove_rotation(Particles& particles) {
 }
 
 void set_temperature(Particles& particles, double temperature, uint64_t seed) {
-    if (!(temperature >= 0)) fail(Status::argument, "a temperature of ", temperature, " K is not possible");
+    if (!(temperature >= 0 && std::isfinite(temperature))) fail(Status::argument, "a temperature of ", temperature, " K is not possible");
     for (size_t atom = 0; atom < particles.atom_count(); ++atom) {
         const std::array<double, 3> normal = random_normals(seed, 0, atom);
         const double spread = std::sqrt(kBoltzmann * temperature * kAccelerationUnit / particles.masses[atom]);
@@ -119,7 +119,7 @@ void set_temperature(Particles& particles, double temperature, uint64_t seed) {
     if (particles.atom_count() < 2) return;
     if (!particles.has_fixed_atoms()) {
         remove_momentum(particles);
-        if (!particles.environment.is_periodic() && particles.atom_count() > 2) remove_rotation(particles);
+        if (particles.rigid_degrees >= 6 && !particles.environment.is_periodic() && particles.atom_count() > 2) remove_rotation(particles);
     }
     const double found = particles.temperature();
     if (found > 0)

@@ -36,8 +36,8 @@ struct Particles {
     Vec3 momentum() const;  // u angstrom/fs
 };
 
-// Velocities of the Maxwell-Boltzmann distribution, then, unless atoms are fixed, the centre of mass at rest and, where nothing is periodic, no
-// rotation; scaled to give exactly `temperature` in Particles::temperature().
+// Velocities of the Maxwell-Boltzmann distribution, then, unless atoms are fixed, the centre of mass at rest and, where nothing is periodic and
+// Particles::rigid_degrees is 6, no rotation; scaled to give exactly `temperature` in Particles::temperature().
 void set_temperature(Particles& particles, double temperature, uint64_t seed);
 
 void remove_momentum(Particles& particles);

@@ -75,6 +75,9 @@ void Relaxation::advance(double energy, std::span<const double> forces, const Ma
         if (!std::isfinite(forces[i])) fail(Status::system, "the force on atom ", i / 3, " is not finite after ", move_count_, " moves");
     energy_ = energy;
     std::copy(forces.begin(), forces.end(), forces_.begin());
+    for (const Vec3& row : virial)
+        for (const double number : row)
+            if (!std::isfinite(number)) fail(Status::system, "the virial is not finite after ", move_count_, " moves");
     virial_ = virial;
     set_gradient();
     is_converged_ = largest_force_ <= options_.largest_force && (!options_.with_cell || largest_stress_ <= options_.largest_stress);

@@ -83,6 +83,7 @@ int run_train(TrainOptions options) {
 
     FrameSet frames = read_labelled_frames(options.data, options.rules);
     for (const auto& [reason, count] : frames.skipped) std::cerr << "skipped " << count << " frames: " << reason << "\n";
+    if (frames.is_dealt_by_frame) std::cerr << "fewer than three molecules: validation and test are other frames of those that are trained on\n";
     const ElementTable elements = fit_elements(frames, trainer.shape.cutoff, options.repulsion_factor);
     int64_t unknown = 0;
     const TrainingSet training = make_training_set(frames, Split::train, trainer.shape, elements, device, unknown);
@@ -111,6 +112,7 @@ int run_train(TrainOptions options) {
     }
 
     StoredModel model{trainer.shape, stored_elements, result.parameters, card_base};
+    if (frames.is_dealt_by_frame) model.card["split"] = "by frame: the test has molecules of the training set";
     const size_t kinds = frames.kinds.size();
     Json errors = {{"validation", errors_of(result.parameters, options, validation, stored_elements, kinds).json(elements, frames.kinds)}};
     if (test.frame_count > 0) errors["test"] = errors_of(result.parameters, options, test, stored_elements, kinds).json(elements, frames.kinds);

@@ -29,6 +29,33 @@ Split split_by_hash(const std::string& text) {
     return share < 90 ? Split::train : share < 95 ? Split::valid : Split::test;
 }
 
+// Gives a side to each frame that has none.
+void deal(FrameSet& set) {
+    std::vector<LabelledFrame*> dealt;
+    std::array<int64_t, 3> counts{};
+    std::map<std::string, std::vector<LabelledFrame*>> molecules;
+    for (LabelledFrame& frame : set.frames) {
+        if (!frame.split) {
+            frame.split = split_by_hash(frame.molecule);
+            dealt.push_back(&frame);
+            molecules[frame.molecule].push_back(&frame);
+        }
+        ++counts[static_cast<size_t>(*frame.split)];
+    }
+    if (dealt.size() < 3 || std::find(counts.begin(), counts.end(), 0) == counts.end()) return;
+    // Groups in an order that is stable: a twentieth of them, at least one, for validation, as many for the test.
+    std::vector<std::pair<uint64_t, std::vector<LabelledFrame*>>> groups;
+    set.is_dealt_by_frame = molecules.size() < 3;
+    if (set.is_dealt_by_frame)
+        for (size_t i = 0; i < dealt.size(); ++i) groups.push_back({text_hash(dealt[i]->molecule + "#" + std::to_string(i)), {dealt[i]}});
+    else
+        for (const auto& [name, frames] : molecules) groups.emplace_back(text_hash(name), frames);
+    std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    const size_t share = (groups.size() + 19) / 20;
+    for (size_t i = 0; i < groups.size(); ++i)
+        for (LabelledFrame* frame : groups[i].second) frame->split = i < share ? Split::valid : i < 2 * share ? Split::test : Split::train;
+}
+
 // "" if the frame may be used.
 std::string fault_of(const LabelledFrame& frame, const FrameRules& rules) {
     const auto atoms = static_cast<size_t>(frame.atom_count());
@@ -112,9 +139,9 @@ void read_extxyz_frames(const std::string& path, FrameSet& set) {
             ++set.skipped[fault];
             continue;
         }
-        const std::string name = text_or(source, "molecule", std::to_string(reader.frames_read()));
+        frame.molecule = text_or(source, "molecule", std::to_string(reader.frames_read()));
         const std::string split = text_or(source, "split", "");
-        frame.split = split.empty() ? split_by_hash(name) : split_of_text(split);
+        if (!split.empty()) frame.split = split_of_text(split);
         frame.kind = kind_index(set, text_or(source, "kind", "frame"));
         set.frames.push_back(std::move(frame));
     }
@@ -154,11 +181,12 @@ FrameSet read_labelled_frames(const std::vector<std::string>& paths, const Frame
                 ++all.skipped[fault];
                 continue;
             }
-            if (!frame.split) frame.split = split_by_hash(std::to_string(index));
+            if (frame.molecule.empty()) frame.molecule = std::to_string(index);
             frame.kind = kind_index(all, part.kinds[static_cast<size_t>(frame.kind)]);
             all.frames.push_back(std::move(frame));
         }
     }
+    deal(all);
     return all;
 }
 

@@ -34,7 +34,7 @@ std::span<const ThresholdEntry> threshold_entries() {
 
 Thresholds parse_thresholds(const std::string& text, const std::string& where) {
     const nlohmann::json json = parse_untrusted_json(text, where);
-    if (!json.is_object()) fail(Status::format, where, ": expected an object of thresholds, {\"drift_meV_per_atom_per_ns\": 50, ...}");
+    if (!json.is_object()) fail(Status::format, where, ": expected an object of thresholds, {\"drift_meV_per_atom_per_ns\": 200, ...}");
     Thresholds thresholds;
     const auto entries = threshold_entries();
     for (const auto& [key, value] : json.items()) {

@@ -10,7 +10,7 @@
 namespace mlff::validate {
 
 struct Thresholds {
-    double drift_meV_per_atom_per_ns = 50;
+    double drift_meV_per_atom_per_ns = 200;
     double drift_percent_of_kinetic_energy = 2;
     double time_step_order_tolerance = 0.5;
     double momentum = 1e-3;

@@ -124,7 +124,7 @@ Run run_dynamics(Session& session, const Particles& start, const RunOptions& opt
             run.last = dynamics.particles();
             const double temperature = kinetic_temperature(run.last.kinetic_energy(), run.last.atom_count());
             if (!(temperature <= options.highest_temperature)) {
-                break_off(concat("the temperature rose to ", std::llround(temperature), " K"));
+                break_off(concat("the temperature rose to ", temperature, " K"));
                 return run;
             }
             observe(run, dynamics, at_start, center);

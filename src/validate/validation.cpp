@@ -129,7 +129,7 @@ private:
         double time = 0;  // one run after the other
         for (const Run* run : {&bath_run_, &free_run_}) {
             std::vector<double> temperatures;
-            const double degrees = 3 * atoms - (run->friction > 0 ? 0 : 3);
+            const double degrees = 3 * atoms - (run->friction > 0 ? 0 : report_.is_periodic || report_.atom_count < 3 ? 3 : 6);
             for (double kinetic : run->kinetic_energy) temperatures.push_back(2 * kinetic / (degrees * kBoltzmann));
             if (!temperatures.empty()) report_.temperatures.push_back(thinned(temperatures, time, kPicoseconds * run->time_step, run->phase));
             time += kPicoseconds * run->time_step * static_cast<double>(temperatures.size());

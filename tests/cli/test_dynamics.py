@@ -67,6 +67,24 @@ class Dynamics(unittest.TestCase):
             self.assertEqual(row["conserved_eV"], row["total_eV"])
         self.assertTrue(os.path.exists(self.path("t.restart")))
 
+    def test_no_file_of_another_run_is_touched(self):
+        self.assert_good(self.md("--steps", "5", "--output", self.path("a.xyz")))
+        self.assert_fails(self.md("--steps", "5", "--output", self.path("a.extxyz")), 2, "a.restart", "--overwrite")
+        self.assertFalse(os.path.exists(self.path("a.extxyz")))
+        self.assert_fails(self.md("--steps", "5", "--output", self.path("b.xyz"), "--log", self.path("a.xyz")), 2, "a.xyz")
+        self.assertFalse(os.path.exists(self.path("b.xyz")))
+        self.assert_fails(self.md("--steps", "5", "--output", self.path("c.xyz"), "--log", self.path("c.restart")), 2, "one file")
+        before = self.read("a.xyz")
+        self.assert_fails(self.md("--steps", "5", "--output", self.path("a.xyz"), "--overwrite", "--stop-temperature", "-1"), 2, "-1")
+        self.assertEqual(self.read("a.xyz"), before)
+
+    def test_own_masses_are_in_the_frames(self):
+        atoms = "\n".join(f"{line} {mass}" for line, mass in zip(CLUSTER.splitlines()[2:], (36, 38, 40, 42, 44, 46, 48, 50)))
+        count = len(CLUSTER.splitlines()) - 2
+        heavy = self.path("heavy.xyz", f"{count}\nProperties=species:S:1:pos:R:3:masses:R:1\n" + atoms + "\n")
+        self.assert_good(run("md", heavy, *NVE, "--steps", "2", "--output", self.path("h.xyz"), "--output-every", "1"))
+        self.assertEqual(self.read("h.xyz").count(b"masses:R:1"), 3)
+
     def test_a_stopped_run_goes_on_as_if_it_had_not_been_stopped(self):
         nvt = ("--model", "analytic", "--threads", "1", "--ensemble", "nvt", "--thermostat", "nose-hoover", "--dt", "1", "--temperature", "50")
         files = lambda name: ("--output", self.path(name + ".xyz"), "--output-every", "4", "--log", self.path(name + ".csv"), "--log-every", "4")

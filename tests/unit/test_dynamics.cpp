@@ -83,14 +83,22 @@ TEST_CASE("velocities have the temperature that was asked for, no momentum and n
     CHECK(atomic_mass(118) > 290);
     CHECK_THROWS_AS(atomic_mass(0), Error);
     Particles particles = cluster();
-    set_temperature(particles, 300, 11);
+    set_temperature(particles, 300, 11);  // with rotation, which is not counted as being at rest
     CHECK(particles.temperature() == doctest::Approx(300));
     CHECK(particles.kinetic_energy() == doctest::Approx(0.5 * 21 * kBoltzmann * 300));
+    Particles without = particles;
+    remove_rotation(without);
+    CHECK(without.kinetic_energy() < 0.999 * particles.kinetic_energy());
+    particles.rigid_degrees = 6;
+    set_temperature(particles, 300, 11);
+    CHECK(particles.temperature() == doctest::Approx(300));
+    CHECK(particles.kinetic_energy() == doctest::Approx(0.5 * 18 * kBoltzmann * 300));
     for (double p : particles.momentum()) CHECK(std::abs(p) < 1e-12);
     Particles again = particles;
     remove_rotation(again);
     for (size_t i = 0; i < again.velocities.size(); ++i) CHECK(std::abs(again.velocities[i] - particles.velocities[i]) < 1e-14);
     CHECK_THROWS_AS(set_temperature(particles, -1, 1), Error);
+    CHECK_THROWS_AS(set_temperature(particles, INFINITY, 1), Error);
 }
 
 TEST_CASE("without a bath the total energy fluctuates as the square of the time step, and does not drift") {

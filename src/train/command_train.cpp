@@ -83,7 +83,7 @@ int run_train(TrainOptions options) {
 
     FrameSet frames = read_labelled_frames(options.data, options.rules);
     for (const auto& [reason, count] : frames.skipped) std::cerr << "skipped " << count << " frames: " << reason << "\n";
-    if (frames.is_dealt_by_frame) std::cerr << "fewer than three molecules: validation and test are other frames of those that are trained on\n";
+    if (frames.is_dealt_by_frame) std::cerr << "few molecules: validation and test are other frames of those that are trained on\n";
     const ElementTable elements = fit_elements(frames, trainer.shape.cutoff, options.repulsion_factor);
     int64_t unknown = 0;
     const TrainingSet training = make_training_set(frames, Split::train, trainer.shape, elements, device, unknown);

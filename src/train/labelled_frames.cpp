@@ -29,6 +29,8 @@ Split split_by_hash(const std::string& text) {
     return share < 90 ? Split::train : share < 95 ? Split::valid : Split::test;
 }
 
+constexpr size_t kFewMolecules = 20;  // of which none can be spared
+
 // Gives a side to each frame that has none.
 void deal(FrameSet& set) {
     std::vector<LabelledFrame*> dealt;
@@ -45,7 +47,7 @@ void deal(FrameSet& set) {
     if (dealt.size() < 3 || std::find(counts.begin(), counts.end(), 0) == counts.end()) return;
     // Groups in an order that is stable: a twentieth of them, at least one, for validation, as many for the test.
     std::vector<std::pair<uint64_t, std::vector<LabelledFrame*>>> groups;
-    set.is_dealt_by_frame = molecules.size() < 3;
+    set.is_dealt_by_frame = molecules.size() < kFewMolecules;
     if (set.is_dealt_by_frame)
         for (size_t i = 0; i < dealt.size(); ++i) groups.push_back({text_hash(dealt[i]->molecule + "#" + std::to_string(i)), {dealt[i]}});
     else

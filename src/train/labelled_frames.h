@@ -47,7 +47,7 @@ struct FrameRules {
 
 // Reads all files. Frames that break a rule (not finite, lengths that do not match, atoms too close) are counted under a reason and
 // left out. Frames without a `split` get one: 90 % train, 5 % valid, 5 % test, by their `molecule` or else their number, so that all
-// frames of a molecule are on one side. Where chance leaves a side empty, each gets a molecule, or with fewer than three of them some frames. Throws Error{file | format} for files that cannot be read at all.
+// frames of a molecule are on one side. Where chance leaves a side empty, each gets a molecule, or with fewer than 20 of them some frames. Throws Error{file | format} for files that cannot be read at all.
 FrameSet read_labelled_frames(const std::vector<std::string>& paths, const FrameRules& rules);
 
 }  // namespace mlff::train

@@ -4,7 +4,7 @@
 namespace mlff::painn::cpu {
 namespace {
 
-constexpr int64_t kMostAtoms = 256;  // in a group: a strip of all they send and receive stays in the second cache
+constexpr int64_t kMostAtomsOfGroup = 256;  // in a group: a strip of all they send and receive stays in the second cache
 
 // Of an edge and its reverse just one: vectors of reverse edges are exact negatives.
 bool stands_for_both(const Edges& edges, int64_t receiver, int64_t edge) {
@@ -32,7 +32,7 @@ kernels::PainnLink<Real> link_of(const Edges& edges, int64_t edge, const kernels
 template <class Real>
 void Links<Real>::start(const Edges& edges) {
     atom_count_ = edges.atom_count;
-    const int64_t groups = std::max<int64_t>(1, (atom_count_ + kMostAtoms - 1) / kMostAtoms);
+    const int64_t groups = std::max<int64_t>(1, (atom_count_ + kMostAtomsOfGroup - 1) / kMostAtomsOfGroup);
     group_size_ = std::max<int64_t>(1, (atom_count_ + groups - 1) / groups);
     links_.resize_discard(static_cast<size_t>(edges.edge_count));
     counts_.resize_discard(static_cast<size_t>(atom_count_));

@@ -6,8 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from command_test import CommandTest
 
 MLFF, GOLDEN_DIR = sys.argv[1], sys.argv[2]
 SHARED_DIR = sys.argv[3] if len(sys.argv) > 3 and os.path.isdir(sys.argv[3]) else None
@@ -25,24 +26,7 @@ def run(*arguments, stdin=None):
     return subprocess.run([MLFF, *arguments], input=stdin, capture_output=True, text=True, timeout=60)
 
 
-class CommandLine(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def path(self, name, text=None):
-        path = os.path.join(self.folder.name, name)
-        if text is not None:
-            with open(path, "w") as file:
-                file.write(text)
-        return path
-
-    def assert_fails(self, result, code, *words):
-        self.assertEqual(result.returncode, code, result.stderr)
-        self.assertEqual(result.stderr.count("\n"), 1, "one sentence: " + result.stderr)
-        for word in words:
-            self.assertIn(word, result.stderr)
-
+class CommandLine(CommandTest):
     def test_help_and_version(self):
         self.assertIn("eval", run("--help").stdout)
         self.assertRegex(run("--version").stdout, r"^mlff \d+\.\d+\.\d+$")
@@ -87,7 +71,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn(f"energy={energy!r}", text)
         again = json.loads(run("eval", "-", "--json", "-", stdin=text).stdout)
         self.assertEqual(again["frames"][0]["energy"], energy)
-        self.assertEqual(sorted(os.listdir(self.folder.name)), ["o.json", "o.xyz", "w.xyz"], "no temporary files are left")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["o.json", "o.xyz", "w.xyz"], "no temporary files are left")
 
     def test_descriptors_and_exact_radial_functions(self):
         model, path, out = os.path.join(GOLDEN_DIR, "p09_l2_ell3.model"), self.path("w.xyz", WATER), self.path("o.xyz")

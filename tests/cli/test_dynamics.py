@@ -6,9 +6,10 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
+
+from command_test import CommandTest
 
 MLFF = sys.argv[1]
 CLUSTER = "4\nProperties=species:S:1:pos:R:3\nAr 0 0 0\nAr 2.1 0 0\nAr 1.0 1.8 0\nAr 1.0 0.6 1.7\n"
@@ -20,19 +21,10 @@ def run(*arguments):
     return subprocess.run([MLFF, *arguments], capture_output=True, text=True, timeout=60)
 
 
-class Dynamics(unittest.TestCase):
+class Dynamics(CommandTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         self.cluster = self.path("cluster.xyz", CLUSTER)
-
-    def path(self, name, text=None):
-        path = os.path.join(self.folder, name)
-        if text is not None:
-            with open(path, "w") as file:
-                file.write(text)
-        return path
 
     def read(self, name):
         with open(self.path(name), "rb") as file:
@@ -43,12 +35,6 @@ class Dynamics(unittest.TestCase):
 
     def assert_good(self, result):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-
-    def assert_fails(self, result, code, *words):
-        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
-        self.assertEqual(result.stderr.count("\n"), 1, "one sentence: " + result.stderr)
-        for word in words:
-            self.assertIn(word, result.stderr)
 
     def md(self, *arguments):
         return run("md", self.cluster, *NVE, *arguments)

@@ -7,8 +7,9 @@ import re
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from command_test import CommandTest
 
 MLFF, STUDENT, DOCUMENTATION = sys.argv[1:4]
 SHORT = ["--systems", "water", "--steps", "200", "--device", "cpu", "--threads", "2"]
@@ -18,18 +19,7 @@ def run(*arguments):
     return subprocess.run([MLFF, "validate", *arguments], capture_output=True, text=True, timeout=60)
 
 
-class Validate(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def path(self, name, text=None):
-        path = os.path.join(self.folder.name, name)
-        if text is not None:
-            with open(path, "w") as file:
-                file.write(text)
-        return path
-
+class Validate(CommandTest):
     def student_with_scales(self, factor):
         """A copy of the student whose learned energies are multiplied; repulsion and energies of single atoms stay."""
         with open(STUDENT, "rb") as file:
@@ -44,12 +34,6 @@ class Validate(unittest.TestCase):
         with open(path, "wb") as file:
             file.write(data)
         return path
-
-    def assert_fails(self, result, code, *words):
-        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
-        self.assertEqual(result.stderr.count("\n"), 1, "one sentence: " + result.stderr)
-        for word in words:
-            self.assertIn(word, result.stderr)
 
     def test_the_embedded_student_passes(self):
         report = self.path("report")

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Arithmetic of 3x3 matrices: strains, cells, stresses.
+// Arithmetic of vectors and 3x3 matrices: strains, cells, stresses.
 #pragma once
 
 #include "core/system_view.h"
 
 namespace mlff {
+
+inline Vec3 cross(const Vec3& a, const Vec3& b) { return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]}; }
 
 inline constexpr Mat3 kIdentity = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
 

@@ -7,12 +7,12 @@
 #include "core/elements.h"
 #include "core/error.h"
 #include "dynamics/counter_random.h"
+#include "dynamics/matrix3.h"
 #include "dynamics/units.h"
 
 namespace mlff {
 namespace {
 
-Vec3 cross(const Vec3& a, const Vec3& b) { return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]}; }
 double dot(const Vec3& a, const Vec3& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
 Vec3 at(const std::vector<double>& numbers, size_t atom) { return {numbers[3 * atom], numbers[3 * atom + 1], numbers[3 * atom + 2]}; }

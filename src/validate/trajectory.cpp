@@ -8,13 +8,13 @@
 
 #include "core/elements.h"
 #include "core/error.h"
+#include "dynamics/matrix3.h"
 #include "dynamics/units.h"
 #include "neighbors/neighbor_list.h"
 
 namespace mlff::validate {
 namespace {
 
-Vec3 cross(const Vec3& a, const Vec3& b) { return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]}; }
 double length(const Vec3& a) { return std::hypot(a[0], a[1], a[2]); }
 
 // Sum over atoms, and sum of sizes.

@@ -15,7 +15,9 @@
 #include "core/error.h"
 #include "core/output_file.h"
 #include "dynamics/matrix3.h"
+#include "dynamics/molecular_dynamics.h"
 #include "dynamics/restart.h"
+#include "dynamics/session_forces.h"
 #include "dynamics/units.h"
 #include "formats/extxyz.h"
 #include "md_options.h"
@@ -98,18 +100,15 @@ public:
         if (!go_on_at) file_.write("step,time_fs,temperature_K,potential_eV,kinetic_eV,total_eV,conserved_eV,pressure_bar,volume_A3\n");
     }
     void add(const MolecularDynamics& dynamics) {
-        const Particles& particles = dynamics.particles();
         std::ostringstream line;
-        line << std::setprecision(12) << dynamics.step_count() << "," << static_cast<double>(dynamics.step_count()) * dynamics.time_step() << "," << particles.temperature() << ","
-             << dynamics.potential_energy() << "," << particles.kinetic_energy() << "," << dynamics.total_energy() << ",";
+        line << std::setprecision(12) << dynamics.step_count() << "," << static_cast<double>(dynamics.step_count()) * dynamics.time_step() << "," << dynamics.temperature() << ","
+             << dynamics.potential_energy() << "," << dynamics.kinetic_energy() << "," << dynamics.total_energy() << ",";
         if (!dynamics.options().barostat) line << dynamics.conserved_energy();
         line << ",";
-        if (dynamics.options().wants_virial) {
-            const Mat3 pressure = pressure_tensor(particles, dynamics.virial());
-            line << (pressure[0][0] + pressure[1][1] + pressure[2][2]) / 3 / kBar << "," << std::abs(determinant(particles.environment.cell));
-        } else {
+        if (dynamics.options().wants_virial)
+            line << dynamics.pressure() / kBar << "," << std::abs(determinant(dynamics.cell()));
+        else
             line << ",";
-        }
         line << "\n";
         file_.write(line.view());
     }
@@ -133,7 +132,7 @@ public:
         return static_cast<double>(dynamics.step_count() - first_step_) * dynamics.time_step() * 1e-6 / std::max(seconds(), 1e-9) * 86400;
     }
     double drift(const MolecularDynamics& dynamics) const {  // meV/atom
-        return 1e3 * (dynamics.conserved_energy() - conserved_start_) / static_cast<double>(dynamics.particles().atom_count());
+        return 1e3 * (dynamics.conserved_energy() - conserved_start_) / static_cast<double>(dynamics.atom_count());
     }
 
     void show(const MolecularDynamics& dynamics) {
@@ -143,7 +142,7 @@ public:
         const auto left = static_cast<int64_t>(seconds() / static_cast<double>(std::max<int64_t>(step - first_step_, 1)) * static_cast<double>(last_step_ - step));
         std::ostringstream line;
         line << std::fixed << "\r\033[Kstep " << step << "/" << last_step_ << "  " << std::setprecision(2) << nanoseconds_per_day(dynamics) << " ns/day  " << std::setprecision(0)
-             << dynamics.particles().temperature() << " K  ";
+             << dynamics.temperature() << " K  ";
         if (!dynamics.options().barostat) line << "drift " << std::setprecision(3) << drift(dynamics) << " meV/atom  ";
         line << "ETA " << left / 3600 << ":" << std::setfill('0') << std::setw(2) << left / 60 % 60 << ":" << std::setw(2) << left % 60;
         std::cerr << line.view() << std::flush;
@@ -156,35 +155,12 @@ private:
     Clock::time_point begin_, shown_;
 };
 
-// The frames of the last steps, for when the next one breaks.
-class RecentFrames {
-public:
-    void take(const MolecularDynamics& dynamics) { frames_[count_++ % kLength].take(dynamics); }
-    void write(const std::string& path, const Particles& atoms) const {
-        std::ostringstream text;
-        for (size_t i = count_ > kLength ? count_ - kLength : 0; i < count_; ++i) write_extxyz(text, frame_of(frames_[i % kLength], atoms));
-        write_text(path, text.str());
-    }
-    std::string describe_last(const Particles& atoms) const {
-        const Snapshot& last = frames_[(count_ - 1) % kLength];
-        SystemView system = atoms.view();
-        system.positions = last.positions.data();
-        system.cell = last.cell;
-        const std::string text = describe_closest_pair(system);
-        return text.empty() ? "" : concat(text, " at step ", last.step);
-    }
-
-private:
-    static constexpr size_t kLength = 5;
-    std::array<Snapshot, kLength> frames_;
-    size_t count_ = 0;
-};
-
 // Everything a run writes.
 class Run {
 public:
     Run(const MdOptions& options, MolecularDynamics& dynamics, const Restart* restart)
-        : options_(options), dynamics_(dynamics), guard_(dynamics.particles(), options.limits), conserved_start_(restart ? number_of(*restart, "conserved-start") : dynamics.conserved_energy()) {
+        : options_(options), dynamics_(dynamics), conserved_start_(restart ? number_of(*restart, "conserved-start") : dynamics.conserved_energy()) {
+        dynamics.watch(options.limits);
         check_paths(restart);
         std::optional<uint64_t> output_place, log_place;  // all is checked before a file is touched
         if (!options.output.empty()) output_place = place(restart, "output", options.output);
@@ -199,13 +175,14 @@ public:
         Progress progress(dynamics_, options_.steps, conserved_start_);
         if (last_saved_ < 0) report();
         try {
+            const auto goes_on = [&] {
+                progress.show(dynamics_);
+                return stop.number() == 0;
+            };
             while (dynamics_.step_count() < options_.steps && stop.number() == 0) {
-                recent_.take(dynamics_);
-                dynamics_.step();
-                guard_.check(dynamics_.particles(), dynamics_.step_count());
+                dynamics_.advance(next_stop() - dynamics_.step_count(), goes_on);
                 report();
                 if (options_.checkpoint_every > 0 && dynamics_.step_count() % options_.checkpoint_every == 0) save();
-                progress.show(dynamics_);
             }
         } catch (const Error& error) {
             if (error.status() != Status::system) throw;
@@ -213,7 +190,7 @@ public:
         }
         save();
         std::cout << std::fixed << std::setprecision(2) << "step " << dynamics_.step_count() << " of " << options_.steps << ", " << progress.nanoseconds_per_day(dynamics_) << " ns/day, "
-                  << std::setprecision(1) << dynamics_.particles().temperature() << " K";
+                  << std::setprecision(1) << dynamics_.temperature() << " K";
         if (!dynamics_.options().barostat) std::cout << ", drift " << std::setprecision(4) << progress.drift(dynamics_) << " meV/atom";
         std::cout << "\n" << std::flush;
         if (stop.number() == 0) return kGood;
@@ -259,6 +236,17 @@ private:
         return {};
     }
 
+    // The next step after which something is written.
+    int64_t next_stop() const {
+        const int64_t step = dynamics_.step_count();
+        int64_t stop = options_.steps;
+        const auto consider = [&](int64_t interval) { stop = std::min(stop, step - step % interval + interval); };
+        if (trajectory_) consider(options_.output_every);
+        if (log_) consider(options_.log_every);
+        if (options_.checkpoint_every > 0) consider(options_.checkpoint_every);
+        return stop;
+    }
+
     void report() {
         const int64_t step = dynamics_.step_count();
         if (trajectory_ && step % options_.output_every == 0) trajectory_->put(dynamics_);
@@ -286,20 +274,29 @@ private:
 
     [[noreturn]] void give_up(const Error& error) {
         if (trajectory_) trajectory_->flush();
-        recent_.write(options_.last_frames_path(), dynamics_.particles());
+        const RecentSnapshots& recent = dynamics_.recent();
+        const Particles& atoms = dynamics_.particles();
+        std::ostringstream frames;
+        for (size_t i = 0; i < recent.size(); ++i) write_extxyz(frames, frame_of(recent[i], atoms));
+        write_text(options_.last_frames_path(), frames.str());
         std::string text = error.what();
-        if (text.find("the closest atoms") == std::string::npos) text += describe_closest_pair(dynamics_.particles().view());
-        if (text.find("the closest atoms") == std::string::npos) text += recent_.describe_last(dynamics_.particles());
+        if (text.find("the closest atoms") == std::string::npos) text += describe_closest_pair(atoms.view());
+        if (text.find("the closest atoms") == std::string::npos && recent.size() > 0) {
+            const Snapshot& last = recent[recent.size() - 1];
+            SystemView system = atoms.view();
+            system.positions = last.positions.data();
+            system.cell = last.cell;
+            const std::string pair = describe_closest_pair(system);
+            if (!pair.empty()) text += concat(pair, " at step ", last.step);
+        }
         fail(error.status(), options_.input, ": ", text, "; the frames before it are in ", options_.last_frames_path());
     }
 
     const MdOptions& options_;
     MolecularDynamics& dynamics_;
-    StabilityGuard guard_;
     double conserved_start_;
     std::optional<TrajectoryWriter> trajectory_;
     std::optional<Log> log_;
-    RecentFrames recent_;
     int64_t last_saved_ = -1;
 };
 
@@ -326,6 +323,7 @@ int run_md(const MdOptions& options) {
             dynamics.emplace(forces, restart->state, dynamics_options);
         else
             dynamics.emplace(forces, std::move(particles), dynamics_options);
+        if (DeviceStepper* stepper = session.device_stepper()) dynamics->move_to_device(*stepper, session.team());
     } catch (const Error& error) {
         throw in_file(restart ? options.restart : options.input, error);
     }

@@ -34,19 +34,6 @@ private:
 
 }  // namespace
 
-void Snapshot::take(const MolecularDynamics& dynamics) {
-    const Particles& particles = dynamics.particles();
-    step = dynamics.step_count();
-    time = static_cast<double>(step) * dynamics.time_step();
-    positions = particles.positions;
-    velocities = particles.velocities;
-    forces = dynamics.forces();
-    cell = particles.environment.cell;
-    potential_energy = dynamics.potential_energy();
-    kinetic_energy = particles.kinetic_energy();
-    temperature = particles.temperature();
-}
-
 Frame frame_of(const Snapshot& snapshot, const Particles& atoms) {
     Frame frame;
     frame.atomic_numbers = atoms.atomic_numbers;

@@ -8,21 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "dynamics/molecular_dynamics.h"
+#include "dynamics/particles.h"
+#include "dynamics/snapshot.h"
 #include "formats/extxyz.h"
 
 namespace mlff::app {
-
-// What changes from frame to frame.
-struct Snapshot {
-    int64_t step = 0;
-    double time = 0;  // fs
-    std::vector<double> positions, velocities, forces;  // angstrom, angstrom/fs, eV/angstrom
-    Mat3 cell{};
-    double potential_energy = 0, kinetic_energy = 0, temperature = 0;  // eV, eV, K
-
-    void take(const MolecularDynamics& dynamics);
-};
 
 class TrajectoryFile {
 public:

@@ -11,7 +11,7 @@ namespace mlff::cuda {
 // Edges grouped by receiver; see GpuEdges.
 struct StepEdges {
     int32_t atom_count = 0;
-    int64_t capacity = 0;               // room for edges; how many there are, first[atom_count], the device knows
+    int64_t capacity = 0;               // there are never more edges; how many there are, first[atom_count], the device knows
     const int64_t* first = nullptr;     // [atom_count + 1]
     const int32_t* sender = nullptr;    // [edge]
     const double* vector = nullptr;     // [edge][3], receiver to sender, angstrom

@@ -28,6 +28,13 @@ int64_t spared(int64_t count) { return count + count / 8; }
 // Systems up to this size are evaluated together, until so many atoms are.
 constexpr int64_t kMostAtomsOfJoined = 1024, kMostJoinedAtoms = 16384;
 
+// Rounded up by less than a sixteenth: searches that find a few candidates more or less are the same step, whose graph stays.
+int64_t rounded_up(int64_t count) {
+    int64_t unit = 1;
+    while (32 * unit <= count) unit *= 2;
+    return (count + unit - 1) / unit * unit;
+}
+
 using ElementSet = std::bitset<kMaxAtomicNumber>;
 
 NeighborOptions neighbor_options(double cutoff, double skin) {
@@ -39,7 +46,7 @@ NeighborOptions neighbor_options(double cutoff, double skin) {
     return options;
 }
 
-class StepEvaluator : public Evaluator {
+class StepEvaluator : public Evaluator, private DeviceStepper {
 public:
     StepEvaluator(const StepOptions& options, const MakeStepModel& make_model)
         : options_(options),
@@ -78,6 +85,8 @@ public:
             check(cudaStreamSynchronize(stream_), "copying the results");
         });
     }
+
+    DeviceStepper* device_stepper() override { return this; }
 
     // Larger systems keep the GPU busy alone, and it finds their neighbours faster than the host.
     bool can_join(const SystemView& first, const SystemView& next) const override {
@@ -121,14 +130,59 @@ private:
         require(to.descriptors, "descriptors");
     }
 
+    // ---- DeviceStepper ----
+
+    int device() const override { return options_.device; }
+    void* stream() const override { return static_cast<cudaStream_t>(stream_); }
+    bool has_neighbors(const SystemView& system) const override { return atoms_.holds({&system, 1}) && neighbors_.can_reuse(system); }
+
+    void enqueue_step(const SystemView& system, DeviceMotion& motion, bool wants_virial, ThreadTeam& team) override {
+        const CurrentDevice current(options_.device);
+        leave_nothing_running([&] {
+            begin_step(system, wants_virial, team);
+            StepKind kind = {true, pending_, &motion};
+            use_neighbors(kind.size);
+            launch_step(kind);
+        });
+    }
+    void enqueue_searched_step(const SystemView& system, DeviceMotion& motion, bool wants_virial, ThreadTeam& team) override {
+        const CurrentDevice current(options_.device);
+        leave_nothing_running([&] {
+            begin_step(system, wants_virial, team);
+            StepKind kind = {false, pending_, &motion};
+            search(system, motion.positions());
+            use_neighbors(kind.size);
+            launch_step(kind);
+        });
+    }
+    void begin_step(const SystemView& system, bool wants_virial, ThreadTeam& team) {
+        Wanted wanted;
+        wanted.forces = true;
+        wanted.virial = wants_virial;
+        pending_ = {system.atom_count, 0, 1, wanted, false};
+        set_atoms({&system, 1});
+        prepare(system, team);
+    }
+    void read_searched(std::vector<double>& positions, Mat3& cell) const override {
+        const CurrentDevice current(options_.device);
+        positions.resize(static_cast<size_t>(3 * atoms_.atom_count()));
+        cell = neighbors_.searched_cell();
+        if (positions.empty()) return;
+        check(cudaMemcpyAsync(positions.data(), neighbors_.searched_positions(), positions.size() * sizeof(double), cudaMemcpyDeviceToHost, stream_), "copying positions");
+        check(cudaStreamSynchronize(stream_), "copying positions");
+    }
+    void refuse_short_edges() const override { model_->refuse_short_edges(); }
+
     // ---- the step ----
 
     struct StepKind {
         bool reuses_candidates = false;  // else the edges are there
         StepSize size;
+        DeviceMotion* motion = nullptr;  // of dynamics on the device: moves the atoms before the candidates are reused, and takes the results
     };
     struct StepKey {
         bool reuses_candidates = false, is_host = true;
+        int64_t motion = 0;      // DeviceMotion::id()
         int64_t generation = 0;  // of the candidates
         Wanted wanted;
         StepEdges edges;
@@ -189,27 +243,36 @@ private:
     void compute_with_search(const SystemView& system) {
         StepKind kind = {false, pending_};
         if (kind.size.to_host) upload_positions();
-        SystemView on_device = system;
-        on_device.positions = positions_.data();
-        neighbors_.search(on_device, static_cast<cudaStream_t>(stream_));
+        search(system, positions_.data());
         use_neighbors(kind.size);
         run_step(kind);
         check_distances();
     }
+    void search(const SystemView& system, const double* positions) {
+        SystemView on_device = system;
+        on_device.positions = positions;
+        neighbors_.search(on_device, static_cast<cudaStream_t>(stream_));
+    }
 
     // Waits for the results.
     void run_step(const StepKind& kind) {
-        const StepKey key = {kind.reuses_candidates, kind.size.to_host,  kind.reuses_candidates ? neighbors_.generation() : 0, kind.size.wanted, edges_,
-                             atoms_.tiles(),         atoms_.systems(),   element_set_};
-        graphs_.run(key, stream_, [&] { enqueue_step(kind); });
+        launch_step(kind);
         check(cudaStreamSynchronize(stream_), "the evaluation");
     }
+    void launch_step(const StepKind& kind) {
+        const StepKey key = {kind.reuses_candidates, kind.size.to_host,  kind.motion ? kind.motion->id() : 0, kind.reuses_candidates ? neighbors_.generation() : 0, kind.size.wanted, edges_,
+                             atoms_.tiles(),         atoms_.systems(),   element_set_};
+        graphs_.run(key, stream_, [&] { enqueue(kind); });
+    }
 
-    void enqueue_step(const StepKind& kind) {
+    void enqueue(const StepKind& kind) {
         const Wanted& wanted = kind.size.wanted;
         if (kind.reuses_candidates) {
-            if (kind.size.to_host) upload_positions();
-            neighbors_.enqueue_reuse(positions_.data(), static_cast<cudaStream_t>(stream_));
+            if (kind.motion)
+                kind.motion->enqueue_move(stream_);
+            else if (kind.size.to_host)
+                upload_positions();
+            neighbors_.enqueue_reuse(kind.motion ? kind.motion->positions() : positions_.data(), static_cast<cudaStream_t>(stream_));
         }
         use_listed(results_.short_edges, 1, "the results");
         results_.short_edges.clear(stream_);
@@ -217,7 +280,10 @@ private:
         model_->enqueue(step, results_, stream_);
         sum_over_systems(atoms_.systems(), model_->energy_view(step), results_.energies.data(), wanted.virials() ? results_.virials.data() : nullptr,
                          results_.partial.data(), results_.totals.data(), stream_);
-        results_.download(kind.size, kind.reuses_candidates ? neighbors_.edges().report : nullptr, stream_);
+        if (kind.motion)
+            kind.motion->enqueue_finish({results_.forces.data(), results_.totals.data(), &neighbors_.edges().report->search_needed, results_.short_edges.data()}, stream_);
+        else
+            results_.download(kind.size, kind.reuses_candidates ? neighbors_.edges().report : nullptr, stream_);
     }
 
     void check_distances() const {
@@ -323,9 +389,9 @@ private:
     // Takes the edges of the neighbour list, for which room is made.
     void use_neighbors(StepSize& size) {
         const GpuEdges<double>& found = neighbors_.edges();
-        size.edges = found.edge_capacity;
+        size.edges = rounded_up(found.edge_capacity);
         reserve_step(size);
-        set_edges({0, found.edge_capacity, found.first, found.sender, found.vector, found.distance, found.reverse});
+        set_edges({0, size.edges, found.first, found.sender, found.vector, found.distance, found.reverse});
     }
     void set_edges(const StepEdges& edges) {
         edges_ = edges;

@@ -10,17 +10,22 @@
 
 namespace mlff {
 
-Mat3 pressure_tensor(const Particles& particles, const Mat3& virial) {
+Mat3 kinetic_tensor(const Particles& particles) {
     Mat3 sum{};
     for (size_t atom = 0; atom < particles.atom_count(); ++atom) {
         const double* v = particles.velocities.data() + 3 * atom;
         for (size_t i = 0; i < 3; ++i)
             for (size_t j = 0; j < 3; ++j) sum[i][j] += particles.masses[atom] * v[i] * v[j];
     }
-    const double volume = std::abs(determinant(particles.environment.cell));
-    for (size_t i = 0; i < 3; ++i)
-        for (size_t j = 0; j < 3; ++j) sum[i][j] = (sum[i][j] / kAccelerationUnit + virial[i][j]) / volume;
     return sum;
+}
+
+Mat3 pressure_tensor(const Mat3& kinetic, const Mat3& virial, const Mat3& cell) {
+    const double volume = std::abs(determinant(cell));
+    Mat3 pressure{};
+    for (size_t i = 0; i < 3; ++i)
+        for (size_t j = 0; j < 3; ++j) pressure[i][j] = (kinetic[i][j] / kAccelerationUnit + virial[i][j]) / volume;
+    return pressure;
 }
 
 CellRescaling::CellRescaling(const BarostatOptions& options, const Particles& particles, double temperature, uint64_t seed, double time_step)
@@ -37,9 +42,8 @@ CellRescaling::CellRescaling(const BarostatOptions& options, const Particles& pa
     if (!(std::abs(determinant(particles.environment.cell)) > 0)) fail(Status::system, "constant pressure needs a cell with a volume");
 }
 
-void CellRescaling::rescale(Particles& particles, const Mat3& virial, int64_t step) const {
-    const Mat3 pressure = pressure_tensor(particles, virial);
-    const double volume = std::abs(determinant(particles.environment.cell)), rate = options_.compressibility / kBar / options_.relaxation_time * interval_;
+Mat3 CellRescaling::deformation(const Mat3& pressure, const Mat3& cell, int64_t step) const {
+    const double volume = std::abs(determinant(cell)), rate = options_.compressibility / kBar / options_.relaxation_time * interval_;
     const double wanted = options_.pressure * kBar, variance = 2 * thermal_energy_ * rate / volume;
     const auto draw = [&](uint64_t index) { return random_normals(seed_, static_cast<uint64_t>(step), kBarostatDraw + index); };
     Mat3 strain{};
@@ -60,7 +64,11 @@ void CellRescaling::rescale(Particles& particles, const Mat3& virial, int64_t st
             if (!(std::abs(entry) <= 0.1))
                 fail(Status::system, "the barostat would change the cell by ", 100 * entry, " % at step ", step,
                      ": the pressure is ", (pressure[0][0] + pressure[1][1] + pressure[2][2]) / 3 / kBar, " bar; relax the structure first, or give the barostat more time");
-    const Mat3 deformation = exponential(strain);
+    return exponential(strain);
+}
+
+void CellRescaling::rescale(Particles& particles, const Mat3& virial, int64_t step) const {
+    const Mat3 deformation = this->deformation(pressure_tensor(kinetic_tensor(particles), virial, particles.environment.cell), particles.environment.cell, step);
     transform_vectors(deformation, particles.environment.cell[0].data(), 3);
     transform_vectors(deformation, particles.positions.data(), particles.atom_count());
     transform_vectors(inverse(deformation), particles.velocities.data(), particles.atom_count());

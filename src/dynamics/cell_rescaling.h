@@ -23,8 +23,9 @@ struct BarostatOptions {
     int64_t every = 10;                // steps
 };
 
-// (sum of m v v + virial) / volume, eV/angstrom^3
-Mat3 pressure_tensor(const Particles& particles, const Mat3& virial);
+Mat3 kinetic_tensor(const Particles& particles);  // sum of m v v, u angstrom^2/fs^2
+// (kinetic tensor + virial) / volume, eV/angstrom^3
+Mat3 pressure_tensor(const Mat3& kinetic, const Mat3& virial, const Mat3& cell);
 
 class CellRescaling {
 public:
@@ -32,7 +33,8 @@ public:
     CellRescaling(const BarostatOptions& options, const Particles& particles, double temperature, uint64_t seed, double time_step);
 
     bool acts_at(int64_t step) const { return step % options_.every == 0; }
-    // Throws Error{system} if the cell would change by more than a tenth at once.
+    // F of step `step`. Throws Error{system} if the cell would change by more than a tenth at once.
+    Mat3 deformation(const Mat3& pressure, const Mat3& cell, int64_t step) const;
     void rescale(Particles& particles, const Mat3& virial, int64_t step) const;
 
 private:

@@ -2,19 +2,50 @@
 // Friction and noise between the half drifts: BAOAB (Leimkuhler and Matthews 2013).
 #pragma once
 
+#include <cmath>
+
+#include "dynamics/counter_random.h"
 #include "dynamics/thermostat.h"
+#include "dynamics/units.h"
 
 namespace mlff {
 
+// What the bath does to one atom: CPU and GPU do it with the same code.
+struct LangevinKick {
+    double kept = 1;      // of a velocity, over a step
+    double variance = 0;  // of the noise, for a mass of 1 u
+    uint64_t seed = 0;
+
+    LangevinKick() = default;
+    LangevinKick(const ThermostatOptions& options, double time_step)
+        : kept(std::exp(-time_step / options.relaxation_time)), variance((1 - kept * kept) * kBoltzmann * options.temperature * kAccelerationUnit), seed(options.seed) {}
+
+    // Changes a velocity; returns by how much m v^2 grew, u angstrom^2/fs^2.
+    MLFF_HOST_DEVICE double apply(double* velocity, double mass, int64_t step, int64_t atom) const {
+        const std::array<double, 3> normal = random_normals(seed, static_cast<uint64_t>(step), static_cast<uint64_t>(atom));
+        const double spread = std::sqrt(variance / mass);
+        double growth = 0;
+        for (int k = 0; k < 3; ++k) {
+            const double before = velocity[k] * velocity[k];
+            velocity[k] = kept * velocity[k] + spread * normal[static_cast<size_t>(k)];
+            growth += mass * (velocity[k] * velocity[k] - before);
+        }
+        return growth;
+    }
+};
+
 class Langevin : public Thermostat {
 public:
-    Langevin(const ThermostatOptions& options, double time_step);
-    double half_way(Particles& particles, int64_t step) override;
+    Langevin(const ThermostatOptions& options, double time_step) : kick_(options, time_step) {}
+    double half_way(Particles& particles, int64_t step) override {
+        double growth = 0;
+        for (size_t atom = 0; atom < particles.atom_count(); ++atom)
+            if (particles.moves(atom)) growth += kick_.apply(particles.velocities.data() + 3 * atom, particles.masses[atom], step, static_cast<int64_t>(atom));
+        return 0.5 * growth / kAccelerationUnit;
+    }
 
 private:
-    double kept_;      // of a velocity, over a step
-    double variance_;  // of the noise, for a mass of 1 u
-    uint64_t seed_;
+    LangevinKick kick_;
 };
 
 }  // namespace mlff

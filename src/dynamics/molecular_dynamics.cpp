@@ -6,22 +6,14 @@
 #include <limits>
 
 #include "core/error.h"
+#include "dynamics/matrix3.h"
+#include "dynamics/resident_motion.h"
 #include "dynamics/units.h"
 
 namespace mlff {
 namespace {
 
 using Kind = ThermostatOptions::Kind;
-
-DynamicsOptions with_bath(double time_step, const std::optional<LangevinBath>& bath) {
-    DynamicsOptions options;
-    options.time_step = time_step;
-    if (!bath) return options;
-    if (!(bath->temperature >= 0 && bath->friction >= 0))
-        fail(Status::argument, "a bath of ", bath->temperature, " K with a friction of ", bath->friction, "/fs is not possible");
-    options.thermostat = {Kind::langevin, bath->temperature, 1 / bath->friction, bath->seed};
-    return options;
-}
 
 void check(const DynamicsOptions& options, const Particles& particles) {
     if (!(options.time_step > 0 && std::isfinite(options.time_step))) fail(Status::argument, "a time step of ", options.time_step, " fs is not possible");
@@ -48,21 +40,18 @@ int count_rigid_degrees(const DynamicsOptions& options, const Particles& particl
 }
 
 MolecularDynamics::MolecularDynamics(std::unique_ptr<ForceProvider> owned, ForceProvider* provider, Particles particles, const DynamicsOptions& options)
-    : owned_(std::move(owned)), provider_(provider ? provider : owned_.get()), particles_(std::move(particles)), options_(options), forces_(particles_.positions.size()) {
-    check(options_, particles_);
-    for (size_t atom = 0; atom < particles_.atom_count(); ++atom) {
-        inverse_masses_.push_back(particles_.moves(atom) ? kAccelerationUnit / particles_.masses[atom] : 0);
-        if (!particles_.moves(atom)) std::fill_n(particles_.velocities.begin() + static_cast<std::ptrdiff_t>(3 * atom), 3, 0.0);
+    : owned_(std::move(owned)), provider_(provider ? provider : owned_.get()), options_(options) {
+    now_.particles = std::move(particles);
+    now_.forces.resize(now_.particles.positions.size());
+    check(options_, now_.particles);
+    for (size_t atom = 0; atom < now_.particles.atom_count(); ++atom) {
+        inverse_masses_.push_back(now_.particles.moves(atom) ? kAccelerationUnit / now_.particles.masses[atom] : 0);
+        if (!now_.particles.moves(atom)) std::fill_n(now_.particles.velocities.begin() + static_cast<std::ptrdiff_t>(3 * atom), 3, 0.0);
     }
     const ThermostatOptions& bath = options_.thermostat;
-    thermostat_ = make_thermostat(bath, particles_, options_.time_step);
-    if (options_.barostat) barostat_.emplace(*options_.barostat, particles_, bath.temperature, bath.seed, options_.time_step);
+    thermostat_ = make_thermostat(bath, now_.particles, options_.time_step);
+    if (options_.barostat) barostat_.emplace(*options_.barostat, now_.particles, bath.temperature, bath.seed, options_.time_step);
     options_.wants_virial |= options_.barostat.has_value();
-}
-
-MolecularDynamics::MolecularDynamics(Session& session, Particles particles, double time_step, std::optional<LangevinBath> bath)
-    : MolecularDynamics(std::make_unique<SessionForces>(session), nullptr, std::move(particles), with_bath(time_step, bath)) {
-    compute_forces();
 }
 
 MolecularDynamics::MolecularDynamics(ForceProvider& provider, Particles particles, const DynamicsOptions& options)
@@ -76,71 +65,112 @@ MolecularDynamics::MolecularDynamics(ForceProvider& provider, const DynamicsStat
     if (state.thermostat.size() != bath_state.size())
         fail(Status::argument, "the state has ", state.thermostat.size(), " numbers of a thermostat, but this one has ", bath_state.size());
     std::copy(state.thermostat.begin(), state.thermostat.end(), bath_state.begin());
-    step_count_ = state.step_count;
-    heat_ = state.heat;
-    if (state.searched_positions != particles_.positions || state.searched_cell != particles_.environment.cell) {
-        SystemView searched = particles_.view();
+    now_.step_count = state.step_count;
+    now_.heat = state.heat;
+    if (state.searched_positions != now_.particles.positions || state.searched_cell != now_.particles.environment.cell) {
+        SystemView searched = now_.particles.view();
         searched.positions = state.searched_positions.data();
         searched.cell = state.searched_cell;
-        if (state.searched_positions.size() != particles_.positions.size()) fail(Status::argument, "the state lacks the positions of its last neighbour search");
-        provider_->compute(searched, forces_.data(), options_.wants_virial ? virial_[0].data() : nullptr);
+        if (state.searched_positions.size() != now_.particles.positions.size()) fail(Status::argument, "the state lacks the positions of its last neighbour search");
+        provider_->compute(searched, now_.forces.data(), options_.wants_virial ? now_.virial[0].data() : nullptr);
         search_count_ = provider_->search_count();
         searched_positions_ = state.searched_positions;
         searched_cell_ = state.searched_cell;
     }
     compute_forces();
-    const double tolerance = 1e-3 * static_cast<double>(std::max<size_t>(particles_.atom_count(), 1));  // eV; other devices and precisions are let in
-    if (!(std::abs(potential_energy_ - state.potential_energy) <= tolerance))
-        fail(Status::argument, "the potential energy of the state was ", state.potential_energy, " eV, and is ", potential_energy_, " eV now: it is of another model");
+    const double tolerance = 1e-3 * static_cast<double>(std::max<size_t>(now_.particles.atom_count(), 1));  // eV; other devices and precisions are let in
+    if (!(std::abs(now_.potential_energy - state.potential_energy) <= tolerance))
+        fail(Status::argument, "the potential energy of the state was ", state.potential_energy, " eV, and is ", now_.potential_energy, " eV now: it is of another model");
 }
 
+void check_finite(const DynamicsNow& now) {
+    for (size_t i = 0; i < now.forces.size(); ++i)
+        if (!std::isfinite(now.forces[i])) fail(Status::system, "the force on atom ", i / 3, " is not finite at step ", now.step_count, " of the dynamics");
+    if (!std::isfinite(now.potential_energy)) fail(Status::system, "the model gives no finite energy at step ", now.step_count, " of the dynamics");
+}
+
+MolecularDynamics::~MolecularDynamics() = default;
+MolecularDynamics::MolecularDynamics(MolecularDynamics&&) noexcept = default;
+
 void MolecularDynamics::compute_forces() {
-    const SystemView system = particles_.view();
-    potential_energy_ = provider_->compute(system, forces_.data(), options_.wants_virial ? virial_[0].data() : nullptr);
+    const SystemView system = now_.particles.view();
+    now_.potential_energy = provider_->compute(system, now_.forces.data(), options_.wants_virial ? now_.virial[0].data() : nullptr);
     if (const int64_t searches = provider_->search_count(); searches != search_count_) {
         search_count_ = searches;
-        searched_positions_ = particles_.positions;
+        searched_positions_ = now_.particles.positions;
         searched_cell_ = system.cell;
     }
-    for (size_t i = 0; i < forces_.size(); ++i)
-        if (!std::isfinite(forces_[i])) fail(Status::system, "the force on atom ", i / 3, " is not finite at step ", step_count_, " of the dynamics");
-    if (!std::isfinite(potential_energy_)) fail(Status::system, "the model gives no finite energy at step ", step_count_, " of the dynamics");
+    check_finite(now_);
 }
 
 void MolecularDynamics::kick() {
+    std::vector<double>& velocities = now_.particles.velocities;
     for (size_t atom = 0; atom < inverse_masses_.size(); ++atom)
-        for (size_t i = 3 * atom; i < 3 * atom + 3; ++i) particles_.velocities[i] += 0.5 * options_.time_step * inverse_masses_[atom] * forces_[i];
+        for (size_t i = 3 * atom; i < 3 * atom + 3; ++i) velocities[i] += 0.5 * options_.time_step * inverse_masses_[atom] * now_.forces[i];
 }
 
 void MolecularDynamics::drift() {
-    for (size_t i = 0; i < forces_.size(); ++i) particles_.positions[i] += 0.5 * options_.time_step * particles_.velocities[i];
+    for (size_t i = 0; i < now_.forces.size(); ++i) now_.particles.positions[i] += 0.5 * options_.time_step * now_.particles.velocities[i];
 }
 
-void MolecularDynamics::step() {
-    ++step_count_;
-    if (thermostat_) heat_ += thermostat_->begin_step(particles_, step_count_);
+void MolecularDynamics::step_here() {
+    Particles& particles = now_.particles;
+    const int64_t step = ++now_.step_count;
+    if (thermostat_) now_.heat += thermostat_->begin_step(particles, step);
     kick();
     drift();
-    if (thermostat_) heat_ += thermostat_->half_way(particles_, step_count_);
-    if (barostat_ && barostat_->acts_at(step_count_)) barostat_->rescale(particles_, virial_, step_count_);
+    if (thermostat_) now_.heat += thermostat_->half_way(particles, step);
+    if (barostat_ && barostat_->acts_at(step)) barostat_->rescale(particles, now_.virial, step);
     drift();
     compute_forces();
     kick();
-    if (thermostat_) heat_ += thermostat_->end_step(particles_, step_count_);
-    if (options_.remove_momentum_every > 0 && step_count_ % options_.remove_momentum_every == 0) {
-        const double before = particles_.kinetic_energy();
-        remove_momentum(particles_);
-        if (!particles_.environment.is_periodic() && particles_.atom_count() > 2) remove_rotation(particles_);
-        heat_ += particles_.kinetic_energy() - before;
+    if (thermostat_) now_.heat += thermostat_->end_step(particles, step);
+    if (options_.remove_momentum_every > 0 && step % options_.remove_momentum_every == 0) {
+        const double before = particles.kinetic_energy();
+        remove_momentum(particles);
+        if (!particles.environment.is_periodic() && particles.atom_count() > 2) remove_rotation(particles);
+        now_.heat += particles.kinetic_energy() - before;
     }
 }
 
+void MolecularDynamics::advance(int64_t count, const std::function<bool()>& goes_on) {
+    if (resident_) return resident_->advance(now_, now_.step_count + count, goes_on, guard_ ? &*guard_ : nullptr);
+    for (int64_t i = 0; i < count; ++i) {
+        if (guard_) recent_.next().take(*this);
+        step_here();
+        if (guard_) guard_->check(now_.particles, now_.step_count);
+        if (goes_on && !goes_on()) return;
+    }
+}
+
+void MolecularDynamics::move_to_device(DeviceStepper& stepper, ThreadTeam& team) {
+    now_.kinetic_energy = now_.particles.kinetic_energy();
+    resident_ = make_resident_motion(stepper, team, options_, now_, thermostat_ ? thermostat_->state() : std::span<const double>{});
+}
+
+void MolecularDynamics::watch(const StabilityLimits& limits) { guard_.emplace(here().particles, limits); }
+
+const RecentSnapshots& MolecularDynamics::recent() const {
+    if (resident_) resident_->fetch_recent(recent_);
+    return recent_;
+}
+
+double MolecularDynamics::pressure() const {
+    return (2 * kinetic_energy() + now_.virial[0][0] + now_.virial[1][1] + now_.virial[2][2]) / (3 * std::abs(determinant(cell())));
+}
+
+const DynamicsNow& MolecularDynamics::here() const {
+    if (resident_) resident_->fetch(now_);
+    return now_;
+}
+
 DynamicsState MolecularDynamics::state() const {
-    DynamicsState state = {particles_, step_count_, potential_energy_, heat_, {}, searched_positions_, searched_cell_};
+    DynamicsState state = {particles(), now_.step_count, now_.potential_energy, now_.heat, {}, searched_positions_, searched_cell_};
     if (thermostat_) {
         const std::span<double> numbers = thermostat_->state();
         state.thermostat.assign(numbers.begin(), numbers.end());
     }
+    if (resident_) resident_->fetch_rest(state);
     return state;
 }
 

@@ -8,13 +8,13 @@
 
 #include <array>
 
-#include "dynamics/thermostat.h"
+#include "dynamics/nose_hoover_chain.h"
 
 namespace mlff {
 
 class NoseHoover : public Thermostat {
 public:
-    NoseHoover(const ThermostatOptions& options, int64_t degrees_of_freedom, double time_step);
+    NoseHoover(const ThermostatOptions& options, int64_t degrees_of_freedom, double time_step) : chain_(options, degrees_of_freedom, time_step) {}
     double begin_step(Particles& particles, int64_t) override { return advance(particles); }
     double end_step(Particles& particles, int64_t) override { return advance(particles); }
     std::span<double> state() override { return state_; }
@@ -22,14 +22,10 @@ public:
     double energy() const;  // of the chain, eV; together with that of the atoms it is conserved
 
 private:
-    static constexpr size_t kLength = 3;
     double advance(Particles& particles);
 
-    double thermal_energy_;  // kT
-    double degrees_;
-    double half_step_;
-    std::array<double, kLength> inertia_{};    // Q, eV fs^2
-    std::array<double, 2 * kLength> state_{};  // positions of the chain, then its rates xi, 1/fs
+    NoseHooverChain chain_;
+    std::array<double, NoseHooverChain::kStateSize> state_{};
 };
 
 }  // namespace mlff

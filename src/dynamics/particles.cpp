@@ -57,9 +57,9 @@ double Particles::kinetic_energy() const {
     return 0.5 * sum / kAccelerationUnit;
 }
 
-double Particles::temperature() const {
+double Particles::temperature_of(double kinetic_energy) const {
     const int64_t degrees = degrees_of_freedom();
-    return degrees == 0 ? 0 : 2 * kinetic_energy() / (static_cast<double>(degrees) * kBoltzmann);
+    return degrees == 0 ? 0 : 2 * kinetic_energy / (static_cast<double>(degrees) * kBoltzmann);
 }
 
 Vec3 Particles::momentum() const {
@@ -77,7 +77,17 @@ void remove_momentum(Particles& particles) {
         for (size_t k = 0; k < 3; ++k) particles.velocities[3 * atom + k] -= momentum[k] / mass;
 }
 
-// Angular velocity w from inertia w = angular momentum, by Cramer's rule.
+// By Cramer's rule.
+Vec3 angular_velocity(const Mat3& inertia, const Vec3& angular_momentum) {
+    const Vec3 rows[3] = {cross(inertia[1], inertia[2]), cross(inertia[2], inertia[0]), cross(inertia[0], inertia[1])};
+    const double determinant = dot(inertia[0], rows[0]), trace = inertia[0][0] + inertia[1][1] + inertia[2][2];
+    if (!(determinant > 1e-9 * trace * trace * trace)) return {};
+    Vec3 spin{};
+    for (size_t i = 0; i < 3; ++i)
+        for (size_t j = 0; j < 3; ++j) spin[i] += rows[j][i] * angular_momentum[j] / determinant;
+    return spin;
+}
+
 void remove_rotation(Particles& particles) {
     double mass = 0;
     Vec3 center{}, angular_momentum{};
@@ -97,12 +107,7 @@ void remove_rotation(Particles& particles) {
             for (size_t j = 0; j < 3; ++j) inertia[i][j] += particles.masses[atom] * ((i == j ? dot(x, x) : 0) - x[i] * x[j]);
         }
     }
-    const Vec3 rows[3] = {cross(inertia[1], inertia[2]), cross(inertia[2], inertia[0]), cross(inertia[0], inertia[1])};
-    const double determinant = dot(inertia[0], rows[0]), trace = inertia[0][0] + inertia[1][1] + inertia[2][2];
-    if (!(determinant > 1e-9 * trace * trace * trace)) return;
-    Vec3 spin{};
-    for (size_t i = 0; i < 3; ++i)
-        for (size_t j = 0; j < 3; ++j) spin[i] += rows[j][i] * angular_momentum[j] / determinant;
+    const Vec3 spin = angular_velocity(inertia, angular_momentum);
     for (size_t atom = 0; atom < particles.atom_count(); ++atom) {
         const Vec3 turn = cross(spin, from_center(atom));
         for (size_t k = 0; k < 3; ++k) particles.velocities[3 * atom + k] -= turn[k];

@@ -32,13 +32,17 @@ struct Particles {
     int64_t degrees_of_freedom() const;  // three for each atom that moves, less those of the whole
 
     double kinetic_energy() const;  // eV
-    double temperature() const;     // from the kinetic energy and the degrees of freedom
+    double temperature() const { return temperature_of(kinetic_energy()); }  // K
+    double temperature_of(double kinetic_energy) const;  // with these degrees of freedom
     Vec3 momentum() const;  // u angstrom/fs
 };
 
 // Velocities of the Maxwell-Boltzmann distribution, then, unless atoms are fixed, the centre of mass at rest and, where nothing is periodic and
 // Particles::rigid_degrees is 6, no rotation; scaled to give exactly `temperature` in Particles::temperature().
 void set_temperature(Particles& particles, double temperature, uint64_t seed);
+
+// w of inertia w = angular momentum; zero for atoms on a line or a point.
+Vec3 angular_velocity(const Mat3& inertia, const Vec3& angular_momentum);
 
 void remove_momentum(Particles& particles);
 void remove_rotation(Particles& particles);  // about the centre of mass; atoms on a line or a point are left alone

@@ -28,6 +28,8 @@ public:
     StabilityGuard(const Particles& start, const StabilityLimits& limits);
     // Throws Error{system} that names the atom and the closest pair.
     void check(const Particles& particles, int64_t step) const;
+    double highest_temperature() const { return temperature_; }  // K
+    double farthest() const { return farthest_; }                // angstrom from the centre of all atoms, in open directions
 
 private:
     double farthest_, temperature_;

@@ -3,20 +3,46 @@
 // fluctuates as in the canonical ensemble. Once a step, after velocity Verlet.
 #pragma once
 
+#include <cmath>
+
+#include "dynamics/counter_random.h"
 #include "dynamics/thermostat.h"
+#include "dynamics/units.h"
 
 namespace mlff {
 
+// What velocities are multiplied by: CPU and GPU draw it with the same code.
+struct RescalingFactor {
+    double kept = 1;    // of the kinetic energy, over a step
+    double target = 0;  // mean kinetic energy of a degree of freedom, eV
+    int64_t degrees = 0;
+    uint64_t seed = 0;
+
+    RescalingFactor() = default;
+    RescalingFactor(const ThermostatOptions& options, int64_t degrees_of_freedom, double time_step)
+        : kept(std::exp(-time_step / options.relaxation_time)), target(0.5 * kBoltzmann * options.temperature), degrees(degrees_of_freedom), seed(options.seed) {}
+
+    // K' = c K + (1 - c) K_1 (sum of f squared normals R_i) + 2 R_1 sqrt(c (1 - c) K K_1), K_1 the mean kinetic energy of a degree of freedom
+    MLFF_HOST_DEVICE double draw(double kinetic, int64_t step) const {
+        if (!(kinetic > 0)) return 1;
+        const double ratio = target / kinetic, first = random_normals(seed, static_cast<uint64_t>(step), kThermostatDraw)[0];
+        const double others = random_chi_square(seed, static_cast<uint64_t>(step), kThermostatDraw + 1, degrees - 1);
+        const double mixed = std::sqrt(kept) + first * std::sqrt((1 - kept) * ratio);  // its square holds all terms with R_1
+        return std::copysign(std::sqrt(mixed * mixed + (1 - kept) * ratio * others), mixed);
+    }
+};
+
 class VelocityRescaling : public Thermostat {
 public:
-    VelocityRescaling(const ThermostatOptions& options, int64_t degrees_of_freedom, double time_step);
-    double end_step(Particles& particles, int64_t step) override;
+    VelocityRescaling(const ThermostatOptions& options, int64_t degrees_of_freedom, double time_step) : factor_(options, degrees_of_freedom, time_step) {}
+    double end_step(Particles& particles, int64_t step) override {
+        const double kinetic = particles.kinetic_energy(), scale = factor_.draw(kinetic, step);
+        for (double& v : particles.velocities) v *= scale;
+        return (scale * scale - 1) * kinetic;
+    }
 
 private:
-    double kept_;    // of the kinetic energy, over a step
-    double target_;  // mean kinetic energy of a degree of freedom, eV
-    int64_t degrees_;
-    uint64_t seed_;
+    RescalingFactor factor_;
 };
 
 }  // namespace mlff

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/system_view.h"
 #include "core/threads.h"
+#include "engine/device_stepper.h"
 #include "neighbors/neighbor_list.h"
 
 namespace mlff {
@@ -45,6 +46,9 @@ public:
         (void)system, (void)outputs, (void)stream, (void)team;
         fail(Status::unsupported, "this backend does not take device pointers");
     }
+
+    // For dynamics that stay on the device; nullptr where they cannot. Lives as long as the evaluator.
+    virtual DeviceStepper* device_stepper() { return nullptr; }
 
     // Many small systems are faster together. Whether `next` may be evaluated together with `first`:
     virtual bool can_join(const SystemView& first, const SystemView& next) const {

@@ -206,6 +206,9 @@ void Session::evaluate_on_device(const SystemView& system, const Results& result
     ++state_->evaluation_count;
 }
 
+DeviceStepper* Session::device_stepper() { return state_->evaluator->device_stepper(); }
+ThreadTeam& Session::team() { return state_->team; }
+
 const Model& Session::model() const { return *state_->model; }
 const std::string& Session::device() const { return state_->device.name; }
 const std::string& Session::device_reason() const { return state_->device.reason; }

@@ -38,6 +38,10 @@ public:
     // One system with positions and results in memory of the session's GPU; see Evaluator::evaluate_on_device.
     void evaluate_on_device(const SystemView& system, const Results& results, void* stream);
 
+    // For dynamics that stay on the session's GPU, together with its threads; nullptr on the CPU.
+    DeviceStepper* device_stepper();
+    ThreadTeam& team();
+
     const Model& model() const;
     const std::string& device() const;         // "cpu"
     const std::string& device_reason() const;  // why

@@ -21,6 +21,7 @@ struct GpuNeighborList<Real>::State {
     std::vector<int64_t> first, reverse;
     std::vector<int32_t> sender;
     std::vector<Real> vector, distance;
+    std::vector<double> searched_positions;
     GpuNeighborReport report;
     GpuEdges<Real> edges;
 
@@ -56,6 +57,7 @@ void GpuNeighborList<Real>::search(const SystemView& system, void*) {
     const int64_t capacity = 2 * found.edge_count + 64;
     if (state_->admit) state_->admit(capacity, {0, 0});
     state_->last = system;
+    state_->searched_positions.assign(system.positions, system.positions + 3 * system.atom_count);
     ++state_->build_count;
     ++state_->generation;
     state_->first.assign(static_cast<size_t>(system.atom_count) + 1, -1);
@@ -104,6 +106,14 @@ bool GpuNeighborList<Real>::was_reused() const {
 template <class Real>
 int64_t GpuNeighborList<Real>::build_count() const {
     return state_->build_count;
+}
+template <class Real>
+const double* GpuNeighborList<Real>::searched_positions() const {
+    return state_->searched_positions.data();
+}
+template <class Real>
+const Mat3& GpuNeighborList<Real>::searched_cell() const {
+    return state_->last.cell;
 }
 template <class Real>
 int64_t GpuNeighborList<Real>::generation() const {

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "dynamics/molecular_dynamics.h"
+#include "dynamics/session_forces.h"
 #include "engine/model.h"
 #include "test_dynamics_support.h"
 

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "dynamics/restart.h"
+#include "dynamics/session_forces.h"
 #include "dynamics/stability.h"
 #include "engine/analytic_model.h"
 #include "formats/safetensors.h"

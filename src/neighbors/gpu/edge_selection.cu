@@ -2,7 +2,7 @@
 #include "neighbors/gpu/edge_selection.h"
 
 #include "device/cuda_check.h"
-#include "neighbors/gpu/reduction.cuh"
+#include "device/reduction.cuh"
 #include "neighbors/gpu/team.cuh"
 #include "neighbors/neighbor_list.h"
 

@@ -10,7 +10,7 @@
 #include "neighbors/gpu/candidate_search.h"
 #include "neighbors/gpu/edge_selection.h"
 #include "neighbors/gpu/exclusive_scan.h"
-#include "neighbors/gpu/reduction.cuh"
+#include "device/reduction.cuh"
 #include "neighbors/gpu/sorted_sites.h"
 
 namespace mlff {
@@ -250,6 +250,14 @@ bool GpuNeighborList<Real>::was_reused() const {
 template <class Real>
 int64_t GpuNeighborList<Real>::build_count() const {
     return state_->build_count;
+}
+template <class Real>
+const double* GpuNeighborList<Real>::searched_positions() const {
+    return state_->searched_positions.data();
+}
+template <class Real>
+const Mat3& GpuNeighborList<Real>::searched_cell() const {
+    return state_->selection.cell;
 }
 template <class Real>
 int64_t GpuNeighborList<Real>::generation() const {

@@ -85,6 +85,9 @@ public:
     const NeighborOptions& options() const;
     bool was_reused() const;      // by the last update
     int64_t build_count() const;  // searches so far
+    // The atoms of the last search, with skin only: positions [atom][3] on the device, and their cell.
+    const double* searched_positions() const;
+    const Mat3& searched_cell() const;
     int64_t generation() const;   // graphs captured at another value are void
 
 private:

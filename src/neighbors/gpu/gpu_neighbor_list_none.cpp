@@ -67,6 +67,14 @@ int64_t GpuNeighborList<Real>::build_count() const {
     refuse();
 }
 template <class Real>
+const double* GpuNeighborList<Real>::searched_positions() const {
+    refuse();
+}
+template <class Real>
+const Mat3& GpuNeighborList<Real>::searched_cell() const {
+    refuse();
+}
+template <class Real>
 int64_t GpuNeighborList<Real>::generation() const {
     refuse();
 }

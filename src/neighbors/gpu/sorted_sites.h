@@ -10,7 +10,7 @@
 #include "device/device_buffer.h"
 #include "neighbors/cell_grid.h"
 #include "neighbors/gpu/exclusive_scan.h"
-#include "neighbors/gpu/reduction.cuh"
+#include "device/reduction.cuh"
 #include "neighbors/stencil.h"
 
 namespace mlff::cuda {

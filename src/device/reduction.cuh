@@ -20,7 +20,7 @@ constexpr int64_t kFewItems = 8 * kReductionThreads;  // for which a second laun
 template <class Sum, class Source>
 __global__ void __launch_bounds__(kReductionThreads) reduce_block(Source source, int64_t count, Sum* sums) {
     mlff::cuda::await_predecessor();
-    __shared__ alignas(Sum) unsigned char storage[kReductionThreads * sizeof(Sum)];
+    alignas(Sum) __shared__ unsigned char storage[kReductionThreads * sizeof(Sum)];
     Sum* part = reinterpret_cast<Sum*>(storage);
     Sum sum;
     const int64_t stride = int64_t{gridDim.x} * blockDim.x;

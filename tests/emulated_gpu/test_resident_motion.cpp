@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Dynamics that stay on the GPU, on the emulated one, with the kernels of PaiNN.
+#include <doctest/doctest.h>
+
+#include "../unit/resident_checks.h"
+#include "painn/cuda/evaluator.h"
+#include "random_painn.h"
+
+using namespace mlff;
+using Kind = ThermostatOptions::Kind;
+
+namespace {
+
+class EvaluatorBed : public test::ResidentBed, private ForceProvider {
+public:
+    EvaluatorBed() {
+        painn::cuda::CudaOptions options;
+        options.is_mixed = false;
+        options.neighbor_skin = 0.3;
+        evaluator_ = painn::cuda::make_cuda_evaluator(test::random_weights(7, 32, 1, 6, true), options);
+    }
+    ForceProvider& forces() override { return *this; }
+    DeviceStepper& stepper() override { return *evaluator_->device_stepper(); }
+    ThreadTeam& team() override { return team_; }
+
+private:
+    double compute(const SystemView& system, double* forces, double* virial) override {
+        double energy = 0;
+        Outputs outputs;
+        outputs.energy = &energy;
+        outputs.forces = forces;
+        outputs.virial = virial;
+        evaluator_->evaluate(system, {}, outputs, team_);
+        return energy;
+    }
+    int64_t search_count() const override { return evaluator_->neighbor_build_count(); }
+
+    std::unique_ptr<Evaluator> evaluator_;
+    ThreadTeam team_{1};
+};
+std::unique_ptr<test::ResidentBed> make_bed() { return std::make_unique<EvaluatorBed>(); }
+
+Particles hot_atoms(bool is_periodic, const DynamicsOptions& options) {
+    Particles particles(test::random_system(11, 9, 4.4, is_periodic).view());
+    particles.rigid_degrees = count_rigid_degrees(options, particles);
+    set_temperature(particles, 1500, 3);
+    return particles;
+}
+
+}  // namespace
+
+TEST_CASE("dynamics that stay on the GPU are those that the host drives, in all ensembles") {
+    DynamicsOptions options;
+    options.time_step = 0.4;
+    options.wants_virial = true;
+    constexpr double kTolerance = 1e-8;
+    SUBCASE("constant energy, some atoms fixed") {
+        Particles particles = hot_atoms(true, options);
+        particles.is_fixed.assign(particles.atom_count(), 0);
+        particles.is_fixed[2] = particles.is_fixed[5] = 1;
+        test::check_resident_follows_host(make_bed, particles, options, 16, kTolerance);
+    }
+    SUBCASE("momentum and rotation removed") {
+        options.remove_momentum_every = 4;
+        Particles particles = hot_atoms(false, options);
+        particles.velocities[0] += 0.05;
+        test::check_resident_follows_host(make_bed, particles, options, 16, kTolerance);
+    }
+    for (const Kind kind : {Kind::langevin, Kind::nose_hoover, Kind::rescaling}) {
+        options.thermostat = {kind, 900, 20, 5};
+        SUBCASE(concat("thermostat ", static_cast<int>(kind)).c_str()) { test::check_resident_follows_host(make_bed, hot_atoms(true, options), options, 16, kTolerance); }
+    }
+    for (const bool full_cell : {false, true}) {
+        options.thermostat = {full_cell ? Kind::langevin : Kind::rescaling, 900, 20, 5};
+        options.barostat = BarostatOptions{1000, 2000, 1e-6, full_cell, 3};
+        SUBCASE(full_cell ? "constant pressure, full cell" : "constant pressure") { test::check_resident_follows_host(make_bed, hot_atoms(true, options), options, 16, kTolerance); }
+    }
+}
+
+TEST_CASE("dynamics on the GPU go on from a state bit for bit") {
+    DynamicsOptions options;
+    options.time_step = 0.4;
+    for (const Kind kind : {Kind::none, Kind::langevin, Kind::nose_hoover, Kind::rescaling}) {
+        CAPTURE(static_cast<int>(kind));
+        options.thermostat = {kind, 900, 20, 5};
+        test::check_resident_restarts(make_bed, hot_atoms(true, options), options, 6);
+    }
+}
+
+TEST_CASE("dynamics on the GPU stop where the host's would") {
+    const Particles particles = hot_atoms(false, {});
+    test::check_resident_stops(make_bed, particles, {1e9, 3}, 1e-8);
+    Particles cold = particles;
+    for (double& v : cold.velocities) v *= 0.2;
+    test::check_resident_stops(make_bed, cold, {300, 1e6}, 1e-8);
+    test::check_resident_can_be_stopped(make_bed, particles);
+}

@@ -52,23 +52,23 @@ TEST_CASE("dynamics that stay on a GPU are those that the host drives, in all en
     options.wants_virial = true;
     const test::MakeBed student = beds("builtin");
     constexpr double kTolerance = 1e-7;
-    test::check_resident_follows_host(student, warm("water_box", options), options, 100, kTolerance);
+    test::check_resident_follows_host(student, warm("water-box", options), options, 100, kTolerance);
     for (const Kind kind : {Kind::langevin, Kind::nose_hoover, Kind::rescaling}) {
         CAPTURE(static_cast<int>(kind));
         options.thermostat = {kind, 500, 50, 5};
-        test::check_resident_follows_host(student, warm("water_box", options), options, 100, kTolerance);
-        test::check_resident_restarts(student, warm("water_box", options), options, 60);
+        test::check_resident_follows_host(student, warm("water-box", options), options, 100, kTolerance);
+        test::check_resident_restarts(student, warm("water-box", options), options, 60);
     }
     for (const bool full_cell : {false, true}) {
         options.barostat = BarostatOptions{1000, 500, 4.57e-5, full_cell, 5};
-        test::check_resident_follows_host(student, warm("water_box", options), options, 60, kTolerance);
-        test::check_resident_restarts(student, warm("water_box", options), options, 33);
+        test::check_resident_follows_host(student, warm("water-box", options), options, 60, kTolerance);
+        test::check_resident_restarts(student, warm("water-box", options), options, 33);
     }
     options = {};
     options.time_step = 0.5;
     options.remove_momentum_every = 10;
     test::check_resident_follows_host(student, warm("ethanol", options, 3000), options, 100, kTolerance);
-    test::check_resident_restarts(beds("builtin", Precision::mixed), warm("water_box", options), options, 100);
+    test::check_resident_restarts(beds("builtin", Precision::mixed), warm("water-box", options), options, 100);
 }
 
 TEST_CASE("dynamics that stay on a GPU are those that the host drives, with MACE") {
@@ -107,7 +107,7 @@ TEST_CASE("a session on a GPU may be used between two steps of dynamics") {
     on_gpu.device = "cuda";
     Session session(load_model("builtin"), on_gpu), alone(load_model("builtin"), on_gpu);
     SessionForces forces(session), alone_forces(alone);
-    const Particles water = warm("water_box", options), ethanol = warm("ethanol", options);
+    const Particles water = warm("water-box", options), ethanol = warm("ethanol", options);
     MolecularDynamics dynamics(forces, water, options), undisturbed(alone_forces, water, options);
     dynamics.move_to_device(*session.device_stepper(), session.team());
     undisturbed.move_to_device(*alone.device_stepper(), alone.team());

@@ -10,6 +10,7 @@
 #endif
 
 #include "core/error.h"
+#include "dynamics/molecular_dynamics.h"
 #include "test_dynamics_support.h"
 #include "trajectory_writer.h"
 

@@ -199,7 +199,7 @@ TEST_CASE("bonds, contacts and pair distances of structures that are known") {
 
     std::vector<double> stretched = water().positions;
     stretched[3] = 1.92;
-    const std::vector<Snapshot> snapshots = {{10, water().positions, {}, 0}, {20, stretched, {}, 0}};
+    const std::vector<validate::Snapshot> snapshots = {{10, water().positions, {}, 0}, {20, stretched, {}, 0}};
     const Distances distances = measure_distances(water(), snapshots);
     const std::vector<Check> checks = check_structure(water(), snapshots, distances, distances, {});
     CHECK(named(checks, "length of a bond").value == doctest::Approx(100));
@@ -210,9 +210,9 @@ TEST_CASE("bonds, contacts and pair distances of structures that are known") {
 
     // An ideal gas has g(r) = 1.
     constexpr double kBox = 14;
-    std::vector<Snapshot> gas;
+    std::vector<validate::Snapshot> gas;
     for (uint64_t frame = 0; frame < 30; ++frame) {
-        Snapshot snapshot{static_cast<int64_t>(frame), {}, {}, 0};
+        validate::Snapshot snapshot{static_cast<int64_t>(frame), {}, {}, 0};
         for (uint64_t atom = 0; atom < 100; ++atom) {
             const auto bits = random_bits(8, frame, atom);
             for (size_t k = 0; k < 3; ++k) snapshot.positions.push_back(kBox * bits[k] / 4294967296.0);

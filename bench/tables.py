@@ -92,6 +92,16 @@ def nve():
     return lines
 
 
+def md_steps():
+    lines = ["| atoms | one evaluation, ms | step of NVE, ms | step with a Langevin bath, ms | NVE against the evaluation |", "|--:|--:|--:|--:|--:|"]
+    for row in load("md_steps")["results"]:
+        def cell(name):
+            figures = row[name]
+            return f"{figures['median_ms']:.3f} ({figures['min_ms']:.3f} to {figures['max_ms']:.3f})"
+        lines.append(f"| {row['atoms']:,} | {cell('evaluation')} | {cell('nve')} | {cell('nvt')} | {row['nve']['median_ms'] / row['evaluation']['median_ms']:.2f} |")
+    return lines
+
+
 def gpu_vs_peers_results():
     return load("gpu_vs_peers") if (RESULTS / "gpu_vs_peers.json").exists() else {}
 
@@ -216,7 +226,7 @@ def summary():
     return lines
 
 
-TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "mace_cpu": mace_cpu, "mace_start": mace_start, "nve": nve, "model_open": model_open, "summary": summary,
+TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "mace_cpu": mace_cpu, "mace_start": mace_start, "nve": nve, "md_steps": md_steps, "model_open": model_open, "summary": summary,
           "gpu_vs_peers": gpu_vs_peers, "gpu_peaks": gpu_peaks, "gpu_profile_12288": lambda: gpu_profile("mp0-medium:12288:mixed"),
           "gpu_profile_3": lambda: gpu_profile("mp0-medium:3:mixed")}
 

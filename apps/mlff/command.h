@@ -23,6 +23,7 @@ void add_doctor(CLI::App& app, Work& work);
 void add_demo(CLI::App& app, Work& work);
 void add_distill(CLI::App& app, Work& work);
 void add_validate(CLI::App& app, Work& work);
+void add_verify(CLI::App& app, Work& work);
 void add_md(CLI::App& app, Work& work);
 void add_relax(CLI::App& app, Work& work);
 

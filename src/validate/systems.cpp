@@ -6,17 +6,10 @@
 #include <string_view>
 
 #include "core/elements.h"
+#include "core/embed_file.h"
 #include "core/error.h"
 
-// The assembler copies the files, as it does with the embedded student.
-#define MLFF_EMBED_SYSTEM(symbol, file)                                                                                     \
-    asm(".pushsection .rodata\n"                                                                                            \
-        ".hidden mlff_system_" #symbol "_begin\n.globl mlff_system_" #symbol "_begin\nmlff_system_" #symbol "_begin:\n"     \
-        ".incbin \"" MLFF_SYSTEMS_FOLDER "/" file "\"\n"                                                                    \
-        ".hidden mlff_system_" #symbol "_end\n.globl mlff_system_" #symbol "_end\nmlff_system_" #symbol "_end:\n"           \
-        ".popsection\n");                                                                                                   \
-    extern "C" __attribute__((visibility("hidden"))) const char mlff_system_##symbol##_begin[], mlff_system_##symbol##_end[];
-
+#define MLFF_EMBED_SYSTEM(symbol, file) MLFF_EMBED_FILE(mlff_system_##symbol, MLFF_SYSTEMS_FOLDER "/" file)
 MLFF_EMBED_SYSTEM(water, "water.xyz")
 MLFF_EMBED_SYSTEM(water_box, "water_box.xyz")
 MLFF_EMBED_SYSTEM(ethanol, "ethanol.xyz")
@@ -35,14 +28,14 @@ struct BuiltinSystem {
 };
 
 std::vector<BuiltinSystem> builtin_systems() {
-    const auto text = [](const char* begin, const char* end) { return std::string_view(begin, static_cast<size_t>(end - begin)); };
-    return {{"water", false, text(mlff_system_water_begin, mlff_system_water_end)},
-            {"water-box", false, text(mlff_system_water_box_begin, mlff_system_water_box_end)},
-            {"ethanol", false, text(mlff_system_ethanol_begin, mlff_system_ethanol_end)},
-            {"benzene", false, text(mlff_system_benzene_begin, mlff_system_benzene_end)},
-            {"alanine-dipeptide", false, text(mlff_system_alanine_dipeptide_begin, mlff_system_alanine_dipeptide_end)},
-            {"diamond", true, text(mlff_system_diamond_begin, mlff_system_diamond_end)},
-            {"silicon", true, text(mlff_system_silicon_begin, mlff_system_silicon_end)}};
+    const auto text = [](std::span<const std::byte> bytes) { return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()); };
+    return {{"water", false, text(MLFF_EMBEDDED(mlff_system_water))},
+            {"water-box", false, text(MLFF_EMBEDDED(mlff_system_water_box))},
+            {"ethanol", false, text(MLFF_EMBEDDED(mlff_system_ethanol))},
+            {"benzene", false, text(MLFF_EMBEDDED(mlff_system_benzene))},
+            {"alanine-dipeptide", false, text(MLFF_EMBEDDED(mlff_system_alanine_dipeptide))},
+            {"diamond", true, text(MLFF_EMBEDDED(mlff_system_diamond))},
+            {"silicon", true, text(MLFF_EMBEDDED(mlff_system_silicon))}};
 }
 
 TestSystem parse(const BuiltinSystem& builtin) {

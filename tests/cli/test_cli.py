@@ -192,6 +192,27 @@ class CommandLine(CommandTest):
         self.assert_fails(run("distill", structures, "--output", again), 2, "--teacher")
         self.assert_fails(run("distill", structures, "--teacher", "analytic", "--trainer", "/no/trainer", "--output", self.path("c")), 2, "/no/trainer")
 
+    def test_verify(self):
+        good = run("verify", "--json", self.path("v.json"))
+        self.assertEqual((good.returncode, good.stderr), (0, ""))
+        self.assertIn("PASS: all ", good.stdout)
+        with open(self.path("v.json")) as file:
+            document = json.load(file)
+        self.assertTrue(document["passed"])
+        self.assertEqual(len(document["sha256"]), 64)
+        checks = document["runs"][0]["checks"]
+        self.assertGreater(len(checks), 20)
+        for check in checks:
+            self.assertTrue(check["passed"] and 0 <= check["value"] <= check["limit"], check)
+        # Its energy jumps where a pair crosses the cutoff.
+        bad = run("verify", os.path.join(GOLDEN_DIR, "p06_att_residual_f32.model"), "--json", "-")
+        self.assertEqual(bad.returncode, 1)
+        failed = [check["name"] for check in json.loads(bad.stdout)["runs"][0]["checks"] if not check["passed"]]
+        self.assertIn("energy of a pair that crosses the cutoff", failed)
+        heads = json.loads(run("verify", os.path.join(GOLDEN_DIR, "p07_nonlinear_mh.model"), "--json", "-").stdout)["runs"]
+        self.assertGreater(len({each["head"] for each in heads}), 1)
+        self.assert_fails(run("verify", "nowhere.model"), 3, "nowhere.model")
+
     def test_demo(self):
         result = run("demo", "--steps", "200")
         self.assertEqual(result.returncode, 0, result.stderr)

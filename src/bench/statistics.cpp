@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+#include "bench/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/error.h"
+#include "dynamics/counter_random.h"
+
+namespace mlff::bench {
+namespace {
+
+constexpr uint64_t kBootstrapSeed = 20'240'229;
+constexpr double kOutlierDeviations = 3.5;
+constexpr double kMedianToStandard = 0.6745, kMeanToStandard = 1.2533;  // of normal numbers
+
+void need_samples(std::span<const double> samples) {
+    if (samples.empty()) fail(Status::argument, "statistics of no samples");
+    for (double sample : samples)
+        if (!std::isfinite(sample)) fail(Status::argument, "statistics of a sample that is not a finite number");
+}
+
+double average(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()); }
+
+std::vector<double> sorted(std::span<const double> samples) {
+    std::vector<double> result(samples.begin(), samples.end());
+    std::sort(result.begin(), result.end());
+    return result;
+}
+
+double percentile_of_sorted(std::span<const double> values, double percent) {
+    const double at = static_cast<double>(values.size() - 1) * percent / 100;
+    const auto below = static_cast<size_t>(at);
+    if (below + 1 >= values.size()) return values.back();
+    return values[below] + (at - static_cast<double>(below)) * (values[below + 1] - values[below]);
+}
+
+}  // namespace
+
+double percentile(std::span<const double> samples, double percent) {
+    need_samples(samples);
+    if (!(percent >= 0 && percent <= 100)) fail(Status::argument, "percentile ", percent, ": expected 0 to 100");
+    return percentile_of_sorted(sorted(samples), percent);
+}
+
+Interval median_interval(std::span<const double> samples) {
+    need_samples(samples);
+    std::vector<double> drawn(samples.size()), medians;
+    for (int set = 0; set < kResamples; ++set) {
+        for (size_t i = 0; i < samples.size(); ++i) {
+            const uint32_t bits = random_bits(kBootstrapSeed, static_cast<uint64_t>(set), i)[0];
+            drawn[i] = samples[(uint64_t{bits} * samples.size()) >> 32];
+        }
+        medians.push_back(percentile_of_sorted(sorted(drawn), 50));
+    }
+    std::sort(medians.begin(), medians.end());
+    return {percentile_of_sorted(medians, 2.5), percentile_of_sorted(medians, 97.5)};
+}
+
+std::vector<size_t> find_outliers(std::span<const double> samples) {
+    const double median = percentile(samples, 50);
+    std::vector<double> distances;
+    for (double sample : samples) distances.push_back(std::abs(sample - median));
+    double deviation = percentile(distances, 50) / kMedianToStandard;
+    if (!(deviation > 0)) deviation = average(distances) * kMeanToStandard;
+    std::vector<size_t> outliers;
+    for (size_t i = 0; i < samples.size(); ++i)
+        if (distances[i] > kOutlierDeviations * deviation) outliers.push_back(i);
+    return outliers;
+}
+
+Summary summarize(std::span<const double> samples) {
+    need_samples(samples);
+    const std::vector<double> values = sorted(samples);
+    Summary summary;
+    summary.mean = average(samples);
+    double squares = 0;
+    for (double sample : samples) squares += (sample - summary.mean) * (sample - summary.mean);
+    if (samples.size() > 1) summary.deviation = std::sqrt(squares / static_cast<double>(samples.size() - 1));
+    summary.minimum = values.front();
+    summary.maximum = values.back();
+    summary.median = percentile_of_sorted(values, 50);
+    summary.p95 = percentile_of_sorted(values, 95);
+    summary.p99 = percentile_of_sorted(values, 99);
+    summary.median_interval = median_interval(samples);
+    summary.outliers = find_outliers(samples);
+    return summary;
+}
+
+StraightLine fit_straight_line(std::span<const double> x, std::span<const double> y) {
+    need_samples(x);
+    need_samples(y);
+    if (x.size() != y.size()) fail(Status::argument, "a line through ", x.size(), " positions and ", y.size(), " values");
+    const double x_mean = average(x), y_mean = average(y);
+    double xx = 0, xy = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+        xx += (x[i] - x_mean) * (x[i] - x_mean);
+        xy += (x[i] - x_mean) * (y[i] - y_mean);
+    }
+    if (!(xx > 0)) fail(Status::argument, "a line needs two different positions");
+    StraightLine line;
+    line.slope = xy / xx;
+    line.intercept = y_mean - line.slope * x_mean;
+    double squares = 0;
+    for (size_t i = 0; i < x.size(); ++i) squares += std::pow(y[i] - line.intercept - line.slope * x[i], 2);
+    if (x.size() > 2) line.slope_error = std::sqrt(squares / static_cast<double>(x.size() - 2) / xx);
+    return line;
+}
+
+}  // namespace mlff::bench

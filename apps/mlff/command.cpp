@@ -2,9 +2,13 @@
 #include "command.h"
 
 #include <cstdio>
+#include <filesystem>
 
 #include "core/error.h"
+#include "core/mapped_file.h"
 #include "core/output_file.h"
+#include "core/sha256.h"
+#include "engine/embedded_student.h"
 
 namespace mlff::app {
 
@@ -28,6 +32,12 @@ SessionOptions ModelOptions::session_options() const {
             return options;
         }
     fail(Status::argument, "--precision '", precision, "' is none of auto, mixed, fp64, fp32, fast");
+}
+
+std::string sha256_of_model(const std::string& name) {
+    if (name == "builtin") return sha256_hex(embedded_student());
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(name, ignored) ? sha256_hex(MappedFile::open(name)->bytes()) : "";
 }
 
 void write_text(const std::string& path, const std::string& text) {

@@ -24,6 +24,7 @@ void add_demo(CLI::App& app, Work& work);
 void add_distill(CLI::App& app, Work& work);
 void add_validate(CLI::App& app, Work& work);
 void add_verify(CLI::App& app, Work& work);
+void add_bench(CLI::App& app, Work& work);
 void add_md(CLI::App& app, Work& work);
 void add_relax(CLI::App& app, Work& work);
 
@@ -35,6 +36,9 @@ struct ModelOptions {
     void add_to(CLI::App& command, const std::string& model_option = "--model");
     SessionOptions session_options() const;
 };
+
+// Of the model's file or of the embedded student; "" if there is no file.
+std::string sha256_of_model(const std::string& name);
 
 // Text to a file or, for "-", to standard output. Throws Error{file}.
 void write_text(const std::string& path, const std::string& text);

@@ -2,7 +2,6 @@
 // mlff doctor: what this machine offers and what mlff makes of it.
 #include <sys/utsname.h>
 
-#include <fstream>
 #include <iostream>
 #include <memory>
 
@@ -11,21 +10,12 @@
 #include "command.h"
 #include "core/threads.h"
 #include "device/gpu.h"
+#include "machine.h"
 
 namespace mlff::app {
 namespace {
 
 using Json = nlohmann::json;
-
-// "model name" on x86; AArch64 kernels give numbers only.
-std::string processor_name() {
-    std::ifstream info("/proc/cpuinfo");
-    for (std::string line; std::getline(info, line);)
-        if (line.rfind("model name", 0) == 0 && line.find(':') != std::string::npos) return line.substr(line.find(':') + 2);
-    return "";
-}
-
-std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
 
 Json diagnose() {
     utsname system{};
@@ -39,8 +29,8 @@ Json diagnose() {
             {"architecture", system.machine},
             {"processor", processor_name()},
             {"cores", available_cores()},
-            {"cuda_runtime", inventory.runtime_version ? Json(version_text(inventory.runtime_version)) : Json()},
-            {"cuda_driver", inventory.driver_version ? Json(version_text(inventory.driver_version)) : Json()},
+            {"cuda_runtime", inventory.runtime_version ? Json(cuda_version_text(inventory.runtime_version)) : Json()},
+            {"cuda_driver", inventory.driver_version ? Json(cuda_version_text(inventory.driver_version)) : Json()},
             {"gpus", gpus},
             {"why_no_gpu", inventory.why_none.empty() ? Json() : Json(inventory.why_none)}};
 }

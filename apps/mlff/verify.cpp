@@ -4,16 +4,12 @@
 
 #include <unistd.h>
 
-#include <filesystem>
 #include <iostream>
 
 #include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "core/error.h"
-#include "core/mapped_file.h"
-#include "core/sha256.h"
-#include "engine/embedded_student.h"
 #include "validate/report.h"
 
 namespace mlff::app {
@@ -23,12 +19,6 @@ struct VerifyOptions {
     ModelOptions model;
     std::string json;
 };
-
-std::string sha256_of_model(const std::string& name) {
-    if (name == "builtin") return sha256_hex(embedded_student());
-    std::error_code ignored;
-    return std::filesystem::is_regular_file(name, ignored) ? sha256_hex(MappedFile::open(name)->bytes()) : "";
-}
 
 void print(const verify::Verification& found, const std::string& model, bool names_head) {
     std::cout << model << ", " << found.device << ", " << found.precision << (names_head ? ", head " + found.head : "")

@@ -13,6 +13,7 @@ struct Gpu {
     std::string name;
     int compute_capability = 0;  // 90 for 9.0
     int64_t memory_bytes = 0;
+    int clock_kHz = 0;  // the highest of its processors; 0 if unknown
 };
 
 struct GpuInventory {
@@ -28,6 +29,9 @@ const GpuInventory& gpu_inventory();
 // Whether a device of a session, "cpu" or "cuda:0", is a GPU; its CUDA ordinal if so.
 inline bool is_gpu(const std::string& device) { return device.starts_with("cuda:"); }
 int gpu_ordinal(const std::string& device);
+
+// Bytes of a GPU's memory that are in use, by this process and others. Throws Error{device}.
+int64_t gpu_used_bytes(int ordinal);
 
 // What the CUDA runtime of this build reports; defined once in gpu_cuda.cu and once in gpu_none.cpp.
 GpuInventory query_gpus();

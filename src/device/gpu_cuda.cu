@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <cuda_runtime.h>
 
+#include "device/cuda_check.h"
 #include "device/gpu.h"
 
 namespace mlff {
@@ -50,11 +51,27 @@ GpuInventory query_gpus() {
             inventory.why_none = std::string(properties.name) + ": " + why;
             continue;
         }
+        int clock_kHz = 0;
+        if (cudaDeviceGetAttribute(&clock_kHz, cudaDevAttrClockRate, device) != cudaSuccess) {
+            cudaGetLastError();
+            clock_kHz = 0;
+        }
         inventory.gpus.push_back({device, properties.name, 10 * properties.major + properties.minor,
-                                  static_cast<int64_t>(properties.totalGlobalMem)});
+                                  static_cast<int64_t>(properties.totalGlobalMem), clock_kHz});
     }
     if (!inventory.gpus.empty()) inventory.why_none.clear();
     return inventory;
+}
+
+int64_t gpu_used_bytes(int ordinal) {
+    int previous = 0;
+    size_t free_bytes = 0, total_bytes = 0;
+    cuda::check(cudaGetDevice(&previous), "asking for the device in use");
+    cuda::check(cudaSetDevice(ordinal), "choosing a device");
+    const cudaError_t status = cudaMemGetInfo(&free_bytes, &total_bytes);
+    cuda::check(cudaSetDevice(previous), "choosing a device");
+    cuda::check(status, "asking for free memory");
+    return static_cast<int64_t>(total_bytes - free_bytes);
 }
 
 }  // namespace mlff

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "core/error.h"
 #include "device/gpu.h"
 
 namespace mlff {
@@ -8,5 +9,7 @@ GpuInventory query_gpus() {
     inventory.why_none = "this build of mlff has no CUDA";
     return inventory;
 }
+
+int64_t gpu_used_bytes(int) { fail(Status::device, gpu_inventory().why_none); }
 
 }  // namespace mlff

@@ -68,8 +68,9 @@ std::string short_number(double value) {
     return text;
 }
 
-// One cell of a Markdown table, in which HTML would be taken for HTML.
-std::string cell(const std::string& text) {
+}  // namespace
+
+std::string markdown_cell(const std::string& text) {
     std::string escaped;
     for (char letter : text) {
         if (std::string_view("\\`*_{}[]<>#|~").find(letter) != std::string_view::npos) escaped += '\\';
@@ -77,8 +78,6 @@ std::string cell(const std::string& text) {
     }
     return escaped;
 }
-
-}  // namespace
 
 std::string value_text(const Check& check) {
     std::string text = short_number(check.value);
@@ -123,19 +122,19 @@ Json report_json(const Report& report) {
 }
 
 std::string report_markdown(const Report& report) {
-    std::string text = concat("# Validation of ", cell(report.model), "\n\n**", cell(verdict_sentence(report)), "**\n\n", report.settings.step_count, " steps of ",
-                              report.settings.time_step, " fs at ", report.settings.temperature, " K, on ", cell(report.device), " in ", report.precision, " precision");
-    if (!report.against.empty()) text += ", against " + cell(report.against);
+    std::string text = concat("# Validation of ", markdown_cell(report.model), "\n\n**", markdown_cell(verdict_sentence(report)), "**\n\n", report.settings.step_count, " steps of ",
+                              report.settings.time_step, " fs at ", report.settings.temperature, " K, on ", markdown_cell(report.device), " in ", report.precision, " precision");
+    if (!report.against.empty()) text += ", against " + markdown_cell(report.against);
     text += ".\n";
     for (const SystemReport& system : report.systems) {
-        text += concat("\n## ", cell(system.name), ": ", system.is_passed() ? "pass" : "FAIL", "\n\n", system.formula, ", ", system.atom_count, " atoms",
+        text += concat("\n## ", markdown_cell(system.name), ": ", system.is_passed() ? "pass" : "FAIL", "\n\n", system.formula, ", ", system.atom_count, " atoms",
                        system.is_periodic ? ", periodic" : "", ".\n\n");
-        if (system.blow_up) text += cell(system.blow_up->sentence()) + ".\n\n";
+        if (system.blow_up) text += markdown_cell(system.blow_up->sentence()) + ".\n\n";
         if (system.checks.empty()) continue;
         text += "| check | found | allowed | | |\n|---|---|---|---|---|\n";
         for (const Check& check : system.checks)
-            text += "| " + cell(check.name) + " | " + cell(value_text(check)) + " | " + range_text(check) + " | " + (check.is_passed() ? "pass" : "**FAIL**") + " | " +
-                    cell(check.note) + " |\n";
+            text += "| " + markdown_cell(check.name) + " | " + markdown_cell(value_text(check)) + " | " + range_text(check) + " | " + (check.is_passed() ? "pass" : "**FAIL**") + " | " +
+                    markdown_cell(check.note) + " |\n";
     }
     return text;
 }

@@ -21,4 +21,7 @@ std::string verdict_sentence(const Report& report);
 std::string value_text(const Check& check);
 std::string range_text(const Check& check);
 
+// Text for a cell of a Markdown table, in which HTML would be taken for HTML.
+std::string markdown_cell(const std::string& text);
+
 }  // namespace mlff::validate

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+#include "bench/results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "validate/report.h"
+
+namespace mlff::bench {
+namespace {
+
+using BenchJson = nlohmann::json;
+
+std::string digits(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4g", value);
+    return text;
+}
+
+BenchJson finite(double value) { return std::isfinite(value) ? BenchJson(value) : BenchJson(); }
+
+BenchJson row_json(const Row& row) {
+    BenchJson figures = BenchJson::object(), checks = BenchJson::array();
+    for (const auto& [name, value] : row.figures) figures[name] = finite(value);
+    for (const Check& check : row.checks)
+        checks.push_back({{"name", check.name}, {"value", finite(check.value)}, {"lower", finite(check.lower)}, {"upper", finite(check.upper)}, {"unit", check.unit}, {"note", check.note}, {"passed", check.is_passed()}});
+    const Summary& s = row.summary;
+    return {{"suite", row.suite}, {"name", row.name}, {"atoms", row.atoms}, {"unit", row.unit}, {"mean", s.mean}, {"median", s.median}, {"median_low", s.median_interval.low},
+            {"median_high", s.median_interval.high}, {"standard_deviation", s.deviation}, {"minimum", s.minimum}, {"maximum", s.maximum}, {"p95", s.p95}, {"p99", s.p99},
+            {"outliers", s.outliers}, {"samples", row.samples}, {"figures", figures}, {"checks", checks}};
+}
+
+std::string outlier_text(const Row& row) { return row.summary.outliers.empty() ? "" : concat(row.summary.outliers.size(), " of ", row.samples.size(), " outliers"); }
+
+std::string figures_text(const Row& row) {
+    std::string text;
+    for (const auto& [name, value] : row.figures) text += (text.empty() ? "" : ", ") + digits(value) + " " + name;
+    return text;
+}
+
+std::string check_text(const Check& check) {
+    return concat(check.is_passed() ? "pass" : "FAIL", "  ", check.name, ": ", validate::value_text(check), ", allowed ", validate::range_text(check), check.note.empty() ? "" : " (" + check.note + ")");
+}
+
+}  // namespace
+
+bool Report::is_passed() const {
+    return std::all_of(rows.begin(), rows.end(), [](const Row& row) { return std::all_of(row.checks.begin(), row.checks.end(), [](const Check& check) { return check.is_passed(); }); });
+}
+
+std::string quantity_text(double value, const std::string& unit) {
+    constexpr std::pair<double, const char*> kPrefixes[] = {{1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}, {1e-3, "m"}, {1e-6, "u"}, {1e-9, "n"}};
+    for (const auto& [size, prefix] : kPrefixes)
+        if (std::abs(value) >= size && (size <= 1 || unit != "s")) return digits(value / size) + " " + prefix + unit;
+    return digits(value) + " " + unit;
+}
+
+nlohmann::json report_json(const Report& report) {
+    BenchJson rows = BenchJson::array(), gpu;
+    for (const Row& row : report.rows) rows.push_back(row_json(row));
+    const Machine& machine = report.machine;
+    if (!machine.gpu.empty())
+        gpu = {{"name", machine.gpu}, {"driver", machine.gpu_driver}, {"runtime", machine.gpu_runtime}, {"memory_bytes", machine.gpu_memory_bytes}, {"clock_MHz", machine.gpu_clock_MHz}};
+    return {{"format", "mlff-bench"}, {"version", 1}, {"mlff", report.mlff_version}, {"commit", report.commit}, {"time", report.time},
+            {"machine", {{"processor", machine.processor}, {"architecture", machine.architecture}, {"instructions", machine.instructions}, {"cores", machine.cores}, {"gpu", gpu}}},
+            {"model", report.model}, {"sha256", report.sha256}, {"device", report.device}, {"precision", report.precision}, {"head", report.head}, {"material", report.material},
+            {"threads", report.threads}, {"quick", report.is_quick}, {"rows", rows}, {"left_out", report.left_out}, {"passed", report.is_passed()}};
+}
+
+std::string report_markdown(const Report& report) {
+    const Machine& machine = report.machine;
+    std::string text = concat("# Benchmark of ", validate::markdown_cell(report.model), "\n\nmlff ", report.mlff_version, report.commit.empty() ? "" : ", commit " + report.commit, "; ", report.time, "; ",
+                              machine.gpu.empty() ? machine.processor + ", " + machine.instructions : machine.gpu, ", ", report.threads, " threads; device ", report.device, ", ", report.precision, "; ",
+                              report.material, report.is_quick ? "; a quick run: its numbers are rough" : "", ".\n\nModel sha256: ", report.sha256.empty() ? "none" : report.sha256, "\n");
+    std::string suite;
+    for (const Row& row : report.rows) {
+        if (row.suite != suite) text += concat("\n## ", row.suite, "\n\n| | median | 95 % interval | mean | P95 | P99 | samples | |\n|---|--:|--:|--:|--:|--:|--:|---|\n");
+        suite = row.suite;
+        const Summary& s = row.summary;
+        const auto cell = [&](double value) { return quantity_text(value, row.unit); };
+        text += concat("| ", row.name, " | ", cell(s.median), " | ", cell(s.median_interval.low), " to ", cell(s.median_interval.high), " | ", cell(s.mean), " | ", cell(s.p95), " | ", cell(s.p99), " | ",
+                       row.samples.size(), " | ", figures_text(row), row.figures.empty() || s.outliers.empty() ? "" : "; ", outlier_text(row), " |\n");
+    }
+    text += "\n## checks\n\n";
+    for (const Row& row : report.rows)
+        for (const Check& check : row.checks) text += "- " + validate::markdown_cell(row.title() + ": " + check_text(check)) + "\n";
+    for (const std::string& why : report.left_out) text += "- not measured: " + validate::markdown_cell(why) + "\n";
+    return text;
+}
+
+std::string row_text(const Row& row) {
+    char columns[160];
+    const Summary& s = row.summary;
+    const auto cell = [&](double value) { return quantity_text(value, row.unit); };
+    std::snprintf(columns, sizeof columns, "%-11s %-26s %10s %10s %10s %10s %10s ", row.suite.c_str(), row.name.c_str(), cell(s.median).c_str(), cell(s.median_interval.low).c_str(),
+                  cell(s.median_interval.high).c_str(), cell(s.p95).c_str(), cell(s.p99).c_str());
+    std::string text = columns + figures_text(row) + (row.figures.empty() || s.outliers.empty() ? "" : "; ") + outlier_text(row) + "\n";
+    for (const Check& check : row.checks) text += "            " + check_text(check) + "\n";
+    return text;
+}
+
+}  // namespace mlff::bench

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// What was measured, for people and for programs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "bench/statistics.h"
+#include "validate/check.h"
+
+namespace mlff::bench {
+
+using validate::Check;
+
+// One thing that was measured several times; less is better.
+struct Row {
+    std::string suite, name;  // together they are the row's identity in a baseline
+    int64_t atoms = 0;        // 0: makes no sense here
+    std::string unit;         // of the samples: "s" or "B"
+    std::vector<double> samples;
+    Summary summary;
+    std::vector<std::pair<std::string, double>> figures;  // what follows from the samples, with the unit in its name
+    std::vector<Check> checks;                            // errors and leaks, with what is allowed
+
+    Row(std::string suite_, std::string name_, int64_t atoms_, std::string unit_, std::vector<double> samples_)
+        : suite(std::move(suite_)), name(std::move(name_)), atoms(atoms_), unit(std::move(unit_)), samples(std::move(samples_)), summary(summarize(samples)) {}
+    std::string title() const { return suite + ", " + name; }
+};
+
+struct Machine {
+    std::string processor, architecture, instructions;
+    int cores = 0;
+    std::string gpu, gpu_driver, gpu_runtime;  // "" if the device is no GPU
+    int64_t gpu_memory_bytes = 0;
+    int gpu_clock_MHz = 0;
+};
+
+struct Report {
+    std::string mlff_version, commit, time;  // commit "": not known when this was built
+    Machine machine;
+    std::string model, sha256, device, precision, head, material;
+    int threads = 0;
+    bool is_quick = false;
+    std::vector<Row> rows;
+    std::vector<std::string> left_out;  // what could not be measured, and why
+
+    bool is_passed() const;  // all checks
+};
+
+nlohmann::json report_json(const Report& report);
+std::string report_markdown(const Report& report);
+std::string row_text(const Row& row);  // lines of the terminal's table
+
+// "12.3 ms", "4.5 MB"
+std::string quantity_text(double value, const std::string& unit);
+
+}  // namespace mlff::bench

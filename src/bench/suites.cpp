@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+#include "bench/suites.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "core/error.h"
+#include "dynamics/molecular_dynamics.h"
+#include "dynamics/session_forces.h"
+#include "neighbors/neighbor_list.h"
+#include "validate/statistics.h"
+#include "verify/evaluation.h"
+#include "verify/verification.h"
+
+namespace mlff::bench {
+namespace {
+
+constexpr int64_t kLargestCompared = 100;  // atoms beside the reference, which is slow
+constexpr int64_t kDynamicsAtoms = 150;    // at least
+
+std::string atoms_text(const Frame& frame) { return concat(frame.atom_count(), " atoms", frame.cell ? ", periodic" : ""); }
+
+// Forces of one system beside those of plain double-precision loops.
+Check force_check(Session& session, Session& reference, const Frame& frame) {
+    const verify::Evaluation found = verify::evaluate(session, frame), expected = verify::evaluate(reference, frame);
+    const double limit = verify::bounds_of(session.precision()).forces * std::max(1.0, verify::largest_size(expected.forces));
+    return validate::at_most("forces against the fp64 reference", verify::largest_difference(found.forces, expected.forces), limit, "eV/A");
+}
+
+std::unique_ptr<Session> make_reference(const Bench& bench, Report& report) {
+    SessionOptions options = bench.options;
+    options.device = "reference";
+    options.precision = Precision::fp64;
+    try {
+        return std::make_unique<Session>(bench.model, options);
+    } catch (const Error& error) {
+        if (error.status() != Status::unsupported) throw;
+        report.left_out.push_back(concat("forces against the fp64 reference: ", error.what()));
+        return nullptr;
+    }
+}
+
+Check leak_check(const std::string& of, const std::vector<int64_t>& readings) {
+    const MemoryGrowth growth = memory_growth(readings);
+    // A trend is a leak however small it is as yet.
+    return validate::at_most("growth of the memory of the " + of, static_cast<double>(growth.bytes), growth.is_trend ? 0 : static_cast<double>(kLeakBytes), "B", growth.is_trend ? "it grows steadily" : "");
+}
+
+}  // namespace
+
+SamplingRule Bench::rule() const { return is_quick ? SamplingRule{1, 0, 5, 20, 0.05} : SamplingRule{}; }
+
+Frame Bench::system_of(int64_t atoms) const { return atoms <= kLargestCluster ? make_cluster(material, atoms) : make_box(material, atoms); }
+
+void run_latency(Bench& bench, Report& report) {
+    Session session(bench.model, bench.options);
+    std::vector<int64_t> sizes = bench.sizes;
+    if (sizes.empty()) sizes = bench.is_quick ? std::vector<int64_t>{10, 20, 50} : std::vector<int64_t>{10, 20, 50, 100, 200, 500, 1000};
+    const std::unique_ptr<Session> reference = make_reference(bench, report);
+    for (int64_t size : sizes) {
+        const Frame frame = bench.system_of(size);
+        bench.announce("latency, " + atoms_text(frame));
+        Row row("latency", atoms_text(frame), frame.atom_count(), "s", sample_times(bench.clock, bench.rule(), [&] { verify::evaluate(session, frame); }));
+        row.figures.emplace_back("us/atom", 1e6 * row.summary.median / static_cast<double>(frame.atom_count()));
+        if (reference && size <= kLargestCompared) row.checks.push_back(force_check(session, *reference, frame));
+        report.rows.push_back(std::move(row));
+    }
+}
+
+void run_throughput(Bench& bench, Report& report) {
+    Session session(bench.model, bench.options);
+    const Frame frame = make_cluster(bench.material, 20);
+    for (const size_t count : bench.is_quick ? std::vector<size_t>{1, 8} : std::vector<size_t>{1, 4, 16, 64, 256}) {
+        const std::vector<Frame> frames(count, frame);
+        bench.announce(concat("throughput, ", count, " systems"));
+        Row row("throughput", concat(count, " x ", atoms_text(frame)), frame.atom_count() * static_cast<int64_t>(count), "s",
+                sample_times(bench.clock, bench.rule(), [&] { verify::evaluate(session, frames); }));
+        row.figures.emplace_back("systems/s", static_cast<double>(count) / row.summary.median);
+        report.rows.push_back(std::move(row));
+    }
+}
+
+void run_dynamics(Bench& bench, Report& report) {
+    constexpr int kBlocks = 20;
+    constexpr double kTimeStep = 0.5, kTemperature = 300;  // fs, K
+    const int64_t block = std::max<int64_t>(1, (bench.step_count > 0 ? bench.step_count : bench.is_quick ? 60 : 2000) / kBlocks);
+    const Frame frame = make_box(bench.material, kDynamicsAtoms);
+    bench.announce("dynamics, " + atoms_text(frame));
+    Session session(bench.model, bench.options);
+    SessionForces forces(session);
+    Particles particles(frame.view());
+    set_temperature(particles, kTemperature, 1);
+    DynamicsOptions options;
+    options.time_step = kTimeStep;
+    MolecularDynamics dynamics(forces, std::move(particles), options);
+    if (DeviceStepper* stepper = session.device_stepper()) dynamics.move_to_device(*stepper, session.team());
+
+    std::vector<double> step_times, energies;
+    std::vector<int64_t> process_bytes, gpu_bytes;
+    step_times.reserve(kBlocks);
+    energies.reserve(kBlocks);
+    process_bytes.reserve(kBlocks);
+    gpu_bytes.reserve(kBlocks);
+    std::string why_broken;
+    try {
+        dynamics.advance(2 * block);  // warm-up
+        for (int i = 0; i < kBlocks; ++i) {
+            double elapsed = 0;
+            {
+                const Stopwatch watch(bench.clock, elapsed);
+                dynamics.advance(block);
+            }
+            step_times.push_back(elapsed / static_cast<double>(block));
+            energies.push_back(dynamics.total_energy());
+            process_bytes.push_back(bench.process_memory.used_bytes());
+            if (bench.gpu_memory) gpu_bytes.push_back(bench.gpu_memory->used_bytes());
+        }
+    } catch (const Error& error) {
+        if (error.status() != Status::system) throw;
+        why_broken = error.what();
+    }
+    if (step_times.empty()) {
+        report.left_out.push_back("dynamics broke while it warmed up: " + why_broken);
+        return;
+    }
+    Row row("md", "a step of " + atoms_text(frame), frame.atom_count(), "s", step_times);
+    const double steps_per_second = 1 / row.summary.median;
+    row.figures = {{"steps/s", steps_per_second}, {"ns/day", steps_per_second * kTimeStep * 1e-6 * 86400}};
+    if (energies.size() == kBlocks) {
+        const validate::LineFit line = validate::fit_line(energies, kTimeStep * static_cast<double>(block));
+        const double unit = 1e9 / static_cast<double>(frame.atom_count());  // eV/fs to meV/atom/ns
+        row.figures.emplace_back("meV/atom/ns drift", line.slope * unit);
+        row.figures.emplace_back("meV/atom/ns standard error of the drift", line.slope_error * unit);
+    }
+    row.checks.push_back({"blocks of steps that were finite", static_cast<double>(step_times.size()), "", kBlocks, std::numeric_limits<double>::infinity(), 0, why_broken});
+    if (process_bytes.size() > 1) row.checks.push_back(leak_check("process", process_bytes));
+    if (gpu_bytes.size() > 1) row.checks.push_back(leak_check("GPU", gpu_bytes));
+    report.rows.push_back(std::move(row));
+}
+
+void run_memory(Bench& bench, Report& report) {
+    MemoryMeter& meter = bench.gpu_memory ? *bench.gpu_memory : bench.process_memory;
+    std::vector<double> atoms, bytes;
+    for (const int64_t size : bench.is_quick ? std::vector<int64_t>{192, 768, 1536} : std::vector<int64_t>{192, 768, 1536, 3072, 6144}) {
+        const Frame frame = make_box(bench.material, size);
+        bench.announce("memory, " + atoms_text(frame));
+        std::vector<double> samples;
+        for (int i = 0; i < (bench.is_quick ? 1 : 3); ++i) {
+            meter.begin_peak();
+            const int64_t before = meter.used_bytes();
+            Session session(bench.model, bench.options);
+            verify::evaluate(session, frame);
+            samples.push_back(static_cast<double>(std::max<int64_t>(0, meter.peak_bytes() - before)));
+        }
+        Row row("memory", atoms_text(frame), frame.atom_count(), "B", std::move(samples));
+        atoms.push_back(static_cast<double>(frame.atom_count()));
+        bytes.push_back(row.summary.median);
+        row.figures.emplace_back("B/atom", row.summary.median / atoms.back());
+        report.rows.push_back(std::move(row));
+    }
+    const StraightLine line = fit_straight_line(atoms, bytes);
+    report.rows.back().figures.insert(report.rows.back().figures.end(), {{"B/atom fitted", line.slope}, {"B/atom standard error of the fit", line.slope_error}, {"B for no atoms", line.intercept}});
+}
+
+void run_neighbors(Bench& bench, Report& report) {
+    const double cutoff = bench.model->summary().cutoff;
+    if (!(cutoff > 0)) {
+        report.left_out.push_back("neighbours: the model has no cutoff");
+        return;
+    }
+    ThreadTeam team(bench.options.thread_count);
+    for (const int64_t size : bench.is_quick ? std::vector<int64_t>{192, 1536} : std::vector<int64_t>{192, 1536, 12288, 98304}) {
+        const Frame frame = make_box(bench.material, size);
+        bench.announce("neighbours, " + atoms_text(frame));
+        NeighborOptions options;
+        options.cutoff = cutoff;
+        NeighborList list(options);
+        const SystemView system = frame.view();
+        Row row("neighbors", atoms_text(frame), frame.atom_count(), "s", sample_times(bench.clock, bench.rule(), [&] { list.update(system, team); }));
+        row.figures = {{"edges/atom", static_cast<double>(list.edges().edge_count) / static_cast<double>(frame.atom_count())}, {"atoms/s", static_cast<double>(frame.atom_count()) / row.summary.median}};
+        report.rows.push_back(std::move(row));
+    }
+}
+
+void run_load(Bench& bench, Report& report) {
+    bench.announce("load");
+    report.rows.emplace_back("load", "the model", 0, "s", sample_times(bench.clock, bench.rule(), [&] { load_model(bench.model_name); }));
+    const Frame frame = make_cluster(bench.material, 20);
+    report.rows.emplace_back("load", "session and first forces", frame.atom_count(), "s", sample_times(bench.clock, bench.rule(), [&] {
+                                 Session session(bench.model, bench.options);
+                                 verify::evaluate(session, frame);
+                             }));
+}
+
+const std::vector<Suite>& all_suites() {
+    static const std::vector<Suite> suites = {{"latency", run_latency}, {"throughput", run_throughput}, {"md", run_dynamics},
+                                              {"memory", run_memory},   {"neighbors", run_neighbors},   {"load", run_load}};
+    return suites;
+}
+
+}  // namespace mlff::bench

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// What `mlff bench` measures: one function for each suite.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/materials.h"
+#include "bench/measure.h"
+#include "bench/results.h"
+#include "engine/session.h"
+
+namespace mlff::bench {
+
+struct Bench {
+    std::shared_ptr<const Model> model;
+    std::string model_name;  // for load_model()
+    SessionOptions options;
+    Material material;
+    bool is_quick = false;
+    std::vector<int64_t> sizes;  // atoms, for latency; empty: the usual ones
+    int64_t step_count = 0;      // of dynamics; 0: the usual number
+    Clock& clock;
+    MemoryMeter& process_memory;
+    MemoryMeter* gpu_memory = nullptr;                             // where the device is a GPU
+    std::function<void(const std::string&)> announce = [](const std::string&) {};  // what comes next
+
+    SamplingRule rule() const;
+    // Sizes above kLargestCluster atoms are periodic boxes, those up to it clusters.
+    Frame system_of(int64_t atoms) const;
+};
+inline constexpr int64_t kLargestCluster = 200;
+
+// Time of one call with energy, forces and virial, and, for up to 100 atoms, the error of the forces beside the fp64 reference.
+void run_latency(Bench& bench, Report& report);
+// Many small systems in one call.
+void run_throughput(Bench& bench, Report& report);
+// Dynamics without a thermostat: time of a step, drift of the energy, growth of the memory.
+void run_dynamics(Bench& bench, Report& report);
+// Most memory that a new session and its first call take, against the number of atoms.
+void run_memory(Bench& bench, Report& report);
+// The neighbour list of the CPU, searched from scratch.
+void run_neighbors(Bench& bench, Report& report);
+// From the file to a model, and from a model to the first forces.
+void run_load(Bench& bench, Report& report);
+
+struct Suite {
+    const char* name;
+    void (*run)(Bench& bench, Report& report);
+};
+const std::vector<Suite>& all_suites();
+
+}  // namespace mlff::bench

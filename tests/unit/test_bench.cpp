@@ -3,11 +3,16 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
-#include "bench/statistics.h"
+#include "bench/baseline.h"
+#include "bench/suites.h"
 #include "core/error.h"
 #include "dynamics/counter_random.h"
+#include "neighbors/neighbor_list.h"
+
+#include <nlohmann/json.hpp>
 
 using namespace mlff;
 using namespace mlff::bench;
@@ -21,6 +26,70 @@ std::vector<double> noisy_times(double centre, size_t count, uint64_t seed) {
     std::vector<double> times;
     for (size_t i = 0; i < count; ++i) times.push_back(centre * (1 + 0.01 * random_normals(seed, 0, i)[0]));
     return times;
+}
+
+// A clock that stands still unless a call moves it on.
+class ToldClock : public Clock {
+public:
+    double seconds() override { return now; }
+    double now = 0;
+};
+class ToldMemory : public MemoryMeter {
+public:
+    explicit ToldMemory(std::function<int64_t(int64_t)> use) : use_(std::move(use)) {}
+    int64_t used_bytes() override { return use_(calls_++); }
+
+private:
+    std::function<int64_t(int64_t)> use_;
+    int64_t calls_ = 0;
+};
+// Each reading is a millisecond after the one before.
+class TickingClock : public Clock {
+public:
+    double seconds() override { return now_ += 1e-3; }
+
+private:
+    double now_ = 0;
+};
+
+Report report_of(const std::vector<double>& times, double force_error) {
+    Report report;
+    report.model = "x.model";
+    report.sha256 = "abc";
+    report.device = "cpu";
+    report.precision = "mixed";
+    report.machine.processor = "some processor";
+    report.rows.emplace_back("latency", "21 atoms", 21, "s", times);
+    report.rows.back().checks.push_back(validate::at_most("forces against the fp64 reference", force_error, 1e-4, "eV/A"));
+    return report;
+}
+nlohmann::json document(const std::vector<double>& times, double force_error = 1e-6) { return report_json(report_of(times, force_error)); }
+
+Comparison compare(const nlohmann::json& now, const nlohmann::json& before) { return compare_with_baseline(now, before, "old.json"); }
+
+std::string refusal(const nlohmann::json& now, const nlohmann::json& before) {
+    try {
+        compare(now, before);
+    } catch (const Error& error) {
+        CHECK(error.status() == Status::format);
+        return error.what();
+    }
+    return "";
+}
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+Report run_suite(void (*suite)(Bench&, Report&), std::function<int64_t(int64_t)> memory, int64_t steps = 20) {
+    const auto model = load_model("analytic");
+    TickingClock clock;
+    ToldMemory told(std::move(memory));
+    SessionOptions options;
+    options.device = "cpu";
+    options.thread_count = 1;
+    Bench bench{.model = model, .model_name = "analytic", .options = options, .material = choose_material(model->summary().elements), .is_quick = true, .sizes = {10, 40}, .step_count = steps,
+                .clock = clock, .process_memory = told};
+    Report report;
+    suite(bench, report);
+    return report;
 }
 
 }  // namespace
@@ -96,4 +165,198 @@ TEST_CASE("a straight line through points") {
     CHECK(is_near(rough.intercept, 1.0 / 3));
     CHECK(is_near(rough.slope_error, std::sqrt(2.0 / 3 / 2)));
     CHECK_THROWS_AS(fit_straight_line(std::vector<double>{1, 1}, std::vector<double>{1, 2}), Error);
+}
+
+TEST_CASE("calls that warm up are not counted, and sampling ends by number or by time") {
+    ToldClock clock;
+    int calls = 0;
+    const auto call = [&] { clock.now += ++calls <= 2 ? 100 : 0.25; };  // the first two are slow
+    CHECK(sample_times(clock, {2, 0, 3, 10, 0}, call) == std::vector<double>(3, 0.25));
+    CHECK(calls == 5);
+    CHECK(sample_times(clock, {0, 0, 3, 10, 1.0}, call).size() == 4);   // until the time is over
+    CHECK(sample_times(clock, {0, 0, 3, 6, 1000}, call).size() == 6);   // or the most
+    calls = 10;
+    CHECK(sample_times(clock, {1, 1.0, 1, 1, 0}, call).size() == 1);
+    CHECK(calls == 15);  // four calls of 0.25 s to warm up, then one
+    const auto standing = [] {};
+    CHECK(sample_times(clock, {1, 1.0, 2, 5, 0}, standing) == std::vector<double>(2, 0.0));  // a clock that stands still does not hang
+}
+
+TEST_CASE("growth of memory is a leak above 10 MB or as a trend") {
+    std::vector<int64_t> flat(20, 50'000'000), once = flat, steady = flat, large = flat, tiny = flat;
+    for (size_t i = 0; i < 20; ++i) {
+        if (i >= 10) once[i] += 4'000'000;
+        if (i >= 10) large[i] += 10'500'000;
+        steady[i] += static_cast<int64_t>(i) * 40'960;
+        tiny[i] += static_cast<int64_t>(i) * 4'096;
+    }
+    CHECK((memory_growth(flat).bytes == 0 && !memory_growth(flat).is_trend));
+    CHECK((memory_growth(once).bytes == 4'000'000 && !memory_growth(once).is_trend));
+    CHECK((memory_growth(steady).bytes == 19 * 40'960 && memory_growth(steady).is_trend));
+    CHECK((memory_growth(large).bytes > kLeakBytes && !memory_growth(large).is_trend));
+    CHECK(!memory_growth(tiny).is_trend);
+    CHECK_THROWS_AS(memory_growth({1}), Error);
+}
+
+TEST_CASE("this process has memory, and its peak is at least what was taken") {
+    ProcessMemory memory;
+    memory.begin_peak();
+    const int64_t before = memory.used_bytes();
+    CHECK(before > 100'000);
+    std::vector<char> taken(64'000'000, 1);
+    CHECK(taken[12'345'678] == 1);
+    CHECK(memory.peak_bytes() - before > 60'000'000);
+}
+
+TEST_CASE("clusters are whole molecules, boxes whole cells, and atoms stay apart") {
+    const Material water = choose_material({1, 6, 8});
+    CHECK(water.name == "water");
+    CHECK(make_cluster(water, 10).atom_count() == 9);
+    CHECK(make_cluster(water, 20).atom_count() == 21);
+    CHECK(make_cluster(water, 1).atom_count() == 3);
+    CHECK(make_cluster(water, 200).atom_count() == 201);
+    CHECK(make_box(water, 1).atom_count() == 192);
+    CHECK(make_box(water, 193).atom_count() == 384);
+    CHECK(make_box(water, 1536).atom_count() == 1536);
+    const Material silicon = choose_material({14});
+    CHECK(make_cluster(silicon, 10).atom_count() == 10);
+    const Material odd = choose_material({79});
+    CHECK(make_box(odd, 100).atom_count() >= 100);
+    for (const Frame& frame : {make_cluster(water, 50), make_box(water, 384), make_cluster(silicon, 30), make_box(odd, 100)}) {
+        NeighborOptions options;
+        options.cutoff = 0.7;
+        NeighborList list(options);
+        ThreadTeam team(1);
+        list.update(frame.view(), team);
+        CHECK(list.edges().edge_count == 0);
+        CHECK((frame.cell.has_value() == frame.periodic[0]));
+    }
+    // In a cluster of water each oxygen has its two hydrogens.
+    const Frame cluster = make_cluster(water, 50);
+    for (size_t i = 0; i < cluster.atomic_numbers.size(); ++i) {
+        CHECK(cluster.atomic_numbers[i] == (i % 3 == 0 ? 8 : 1));
+        double squared = 0;
+        for (size_t k = 0; k < 3; ++k) squared += std::pow(cluster.positions[3 * i + k] - cluster.positions[3 * (i - i % 3) + k], 2);
+        CHECK(squared < 1.2 * 1.2);
+    }
+}
+
+TEST_CASE("suites give the rows they promise, with the clock's numbers") {
+    const Report latency = run_suite(run_latency, [](int64_t) { return 0; });
+    REQUIRE(latency.rows.size() == 2);
+    for (const Row& row : latency.rows) {
+        CHECK(is_near(row.summary.median, 1e-3));
+        CHECK(row.samples.size() == 20);
+        REQUIRE(row.figures.size() == 1);
+        CHECK(is_near(row.figures[0].second, 1e3 / static_cast<double>(row.atoms)));
+    }
+    CHECK(latency.is_passed());
+    const Report throughput = run_suite(run_throughput, [](int64_t) { return 0; });
+    REQUIRE(throughput.rows.size() == 2);
+    CHECK(is_near(throughput.rows[1].figures[0].second, 8000));
+    const Report load = run_suite(run_load, [](int64_t) { return 0; });
+    CHECK(load.rows.size() == 2);
+    const Report neighbors = run_suite(run_neighbors, [](int64_t) { return 0; });
+    CHECK(neighbors.rows.size() == 2);
+    CHECK(neighbors.rows[0].figures[0].second > 1);
+}
+
+TEST_CASE("dynamics counts steps, and a leak fails") {
+    const Report good = run_suite(run_dynamics, [](int64_t) { return 50'000'000; }, 40);
+    REQUIRE(good.rows.size() == 1);
+    CHECK(good.is_passed());
+    CHECK(is_near(good.rows[0].summary.median, 0.5e-3));  // two steps between two readings of the clock
+    CHECK(is_near(good.rows[0].figures[0].second, 2000));
+    CHECK(is_near(good.rows[0].figures[1].second, 2000 * 0.5e-6 * 86400));
+    CHECK(std::isfinite(good.rows[0].figures[2].second));
+    CHECK(!run_suite(run_dynamics, [](int64_t call) { return 50'000'000 + 100'000 * call; }).is_passed());   // a trend
+    CHECK(!run_suite(run_dynamics, [](int64_t call) { return call > 9 ? 70'000'000 : 50'000'000; }).is_passed());  // 20 MB at once
+}
+
+TEST_CASE("memory is fitted by a line") {
+    int64_t atoms = 0;
+    const std::vector<int64_t> sizes = {192, 768, 1536};
+    const Report report = run_suite(run_memory, [&](int64_t call) {
+        atoms = sizes[static_cast<size_t>(call / 2)];
+        return call % 2 == 0 ? 1'000'000 : 1'000'000 + 5'000'000 + 700 * atoms;  // before, then the peak
+    });
+    REQUIRE(report.rows.size() == 3);
+    const auto& figures = report.rows.back().figures;
+    REQUIRE(figures.size() == 4);
+    CHECK(is_near(figures[1].second, 700));
+    CHECK(std::abs(figures[2].second) < 1e-6);
+    CHECK(is_near(figures[3].second, 5'000'000));
+}
+
+TEST_CASE("a baseline: noise is no regression, a slowed run is") {
+    const nlohmann::json before = document(noisy_times(1e-3, 40, 1));
+    const Comparison equal = compare(document(noisy_times(1e-3, 40, 2)), before);
+    CHECK(equal.compared == 1);
+    CHECK(equal.regressions.empty());
+    CHECK(equal.improvements.empty());
+    CHECK(compare(document(noisy_times(1.03e-3, 40, 2)), before).regressions.empty());  // surely slower, but by 3 % only
+    const Comparison slowed = compare(document(noisy_times(1.1e-3, 40, 2)), before);
+    REQUIRE(slowed.regressions.size() == 1);
+    CHECK(has(slowed.regressions[0], "latency, 21 atoms"));
+    CHECK(has(slowed.regressions[0], "more"));
+    CHECK(compare(document(noisy_times(0.9e-3, 40, 2)), before).improvements.size() == 1);
+    // A median 20 % higher among samples that scatter by more says nothing.
+    const Comparison wild = compare(document({1.2e-3, 0.5e-3, 2.5e-3, 0.9e-3, 1.9e-3}), document({1e-3, 0.6e-3, 2.2e-3, 0.8e-3, 1.7e-3}));
+    CHECK(wild.regressions.empty());
+}
+
+TEST_CASE("a baseline: wrong numbers are regressions however fast they are") {
+    const nlohmann::json before = document(noisy_times(1e-3, 40, 1));
+    CHECK(compare(document(noisy_times(1e-3, 40, 2), 5e-6), before).regressions.empty());
+    for (double error : {2e-4, 3e-5, std::nan("")}) {  // beyond the bound; within it, but thirty times what it was; not a number
+        CAPTURE(error);
+        const Comparison wrong = compare(document(noisy_times(0.5e-3, 40, 2), error), before);
+        REQUIRE(wrong.regressions.size() == 1);
+        CHECK(has(wrong.regressions[0], "forces against the fp64 reference"));
+    }
+    nlohmann::json unchecked = document(noisy_times(1e-3, 40, 2));
+    unchecked["rows"][0]["checks"].clear();
+    CHECK(compare(unchecked, before).notes.size() == 1);
+}
+
+TEST_CASE("a baseline of something else is refused by name") {
+    const nlohmann::json now = document(noisy_times(1e-3, 10, 1));
+    CHECK(refusal(now, now) == "");
+    for (const char* field : {"/machine/processor", "/sha256", "/device", "/precision", "/threads", "/quick", "/version"}) {
+        CAPTURE(field);
+        nlohmann::json other = now;
+        other[nlohmann::json::json_pointer(field)] = "other";
+        CHECK(has(refusal(now, other), std::string(field).substr(1)));
+        CHECK(has(refusal(now, other), "old.json"));
+    }
+    CHECK(has(refusal(now, nlohmann::json::array()), "mlff bench"));
+    nlohmann::json other = now;
+    other["rows"][0]["name"] = "22 atoms";
+    CHECK(has(refusal(now, other), "none of the rows"));
+    other = now;
+    other["rows"][0]["samples"] = {1, "two"};
+    CHECK(has(refusal(now, other), "old.json"));
+    other["rows"][0]["samples"] = nlohmann::json::array();
+    CHECK(has(refusal(now, other), "old.json"));
+    other = now;
+    other["mlff"] = "0.0.1";
+    CHECK(compare(now, other).notes.size() == 1);
+}
+
+TEST_CASE("reports: all samples in the JSON, rows and checks in Markdown") {
+    const Report report = report_of({1e-3, 2e-3, 3e-3}, 2e-4);
+    CHECK(!report.is_passed());
+    const nlohmann::json json = report_json(report);
+    CHECK(json.at("rows").at(0).at("samples") == nlohmann::json({1e-3, 2e-3, 3e-3}));
+    CHECK(json.at("rows").at(0).at("median") == 2e-3);
+    CHECK(json.at("passed") == false);
+    CHECK(json.at("machine").at("gpu").is_null());
+    const std::string text = report_markdown(report);
+    CHECK(has(text, "| 21 atoms | 2 ms |"));
+    CHECK(has(text, "FAIL"));
+    CHECK(has(row_text(report.rows[0]), "2 ms"));
+    CHECK(quantity_text(0, "s") == "0 s");
+    CHECK(quantity_text(123.4, "s") == "123.4 s");
+    CHECK(quantity_text(2.5e-6, "s") == "2.5 us");
+    CHECK(quantity_text(12'300'000, "B") == "12.3 MB");
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # cmake -DSOURCE=DIR -DOUTPUT=FILE.cpp -P WriteCommit.cmake: a source file that knows the commit it is built from; left alone while that stays.
+cmake_minimum_required(VERSION 3.22)
 find_package(Git QUIET)
 set(commit "")
 if(GIT_FOUND AND EXISTS ${SOURCE}/.git)

@@ -192,6 +192,54 @@ class CommandLine(CommandTest):
         self.assert_fails(run("distill", structures, "--output", again), 2, "--teacher")
         self.assert_fails(run("distill", structures, "--teacher", "analytic", "--trainer", "/no/trainer", "--output", self.path("c")), 2, "/no/trainer")
 
+    def test_bench(self):
+        path, folder = self.path("b.json"), self.path("report")
+        good = run("bench", "--quick", "--device", "cpu", "--steps", "20", "--json", path, "--report", folder)
+        self.assertEqual((good.returncode, good.stderr), (0, ""), good.stdout)
+        with open(path) as file:
+            found = json.load(file)
+        self.assertEqual((found["format"], found["device"], found["quick"], found["passed"]), ("mlff-bench", "cpu", True, True))
+        self.assertEqual(len(found["sha256"]), 64)
+        self.assertGreaterEqual(found["machine"]["cores"], 1)
+        self.assertTrue(found["machine"]["instructions"])
+        suites = [row["suite"] for row in found["rows"]]
+        self.assertEqual(list(dict.fromkeys(suites)), ["latency", "throughput", "md", "memory", "neighbors", "load"])
+        for row in found["rows"]:
+            self.assertIn(row["name"], good.stdout)
+            self.assertTrue(all(math.isfinite(sample) and sample >= 0 for sample in row["samples"]))
+            self.assertLessEqual(row["minimum"], row["median_low"])
+            self.assertLessEqual(row["median_low"], row["median"])
+            self.assertLessEqual(row["median"], row["median_high"])
+            self.assertLessEqual(row["median_high"], row["maximum"])
+        errors = [check for row in found["rows"] if row["suite"] == "latency" for check in row["checks"]]
+        self.assertEqual([check["name"] for check in errors], ["forces against the fp64 reference"] * 3)
+        with open(os.path.join(folder, "report.md")) as file:
+            self.assertIn("## latency", file.read())
+
+        # Beside a baseline in which everything took no time, all is slower; beside one in which everything took for ever, nothing is.
+        def baseline(name, factor):
+            for row in found["rows"]:
+                row["samples"] = [factor] * 5
+            return self.path(name, json.dumps(found))
+
+        again = ["bench", "--quick", "--device", "cpu", "--suite", "latency", "--sizes", "10", "--baseline"]
+        slower = run(*again, baseline("fast.json", 1e-9))
+        self.assertEqual(slower.returncode, 1, slower.stdout + slower.stderr)
+        self.assertIn("REGRESSION: latency, 9 atoms", slower.stdout)
+        faster = run(*again, baseline("slow.json", 1e3))
+        self.assertEqual(faster.returncode, 0, faster.stdout + faster.stderr)
+        self.assertIn("0 regressions", faster.stdout)
+        self.assert_fails(run(*again, path, "--precision", "fp64"), 3, "b.json", "precision")
+        self.assert_fails(run(*again, path, "--model", "analytic"), 3, "b.json", "sha256")
+        self.assert_fails(run(*again, self.path("x.json", "[]")), 3, "x.json", "mlff bench")
+        self.assert_fails(run(*again, "nowhere.json"), 3, "nowhere.json")
+
+    def test_bench_bad_usage(self):
+        self.assert_fails(run("bench", "--suite", "speed"), 2, "speed", "latency")
+        self.assert_fails(run("bench", "--sizes", "0"), 2, "--sizes")
+        self.assert_fails(run("bench", "--steps", "3"), 2, "--steps")
+        self.assert_fails(run("bench", "--model", "nowhere.model"), 3, "nowhere.model")
+
     def test_verify(self):
         good = run("verify", "--json", self.path("v.json"))
         self.assertEqual((good.returncode, good.stderr), (0, ""))

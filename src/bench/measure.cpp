@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "bench/measure.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
-#include <string>
+#include <string_view>
 
 #include "core/error.h"
 
@@ -15,12 +17,17 @@ namespace {
 
 constexpr int64_t kLeastTrend = int64_t{256} << 10;
 
-// A line "VmHWM:   1234 kB" of /proc/self/status, in bytes; -1 if there is none.
-int64_t status_bytes(const std::string& key) {
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);)
-        if (line.starts_with(key + ":")) return std::stoll(line.substr(key.size() + 1)) * 1024;
-    return -1;
+// A line "VmHWM:   1234 kB" of /proc/self/status, in bytes; -1 if there is none. Takes no memory itself, which would be measured.
+int64_t status_bytes(std::string_view key) {
+    const int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return -1;
+    char text[8192];
+    size_t length = 0;
+    for (ssize_t count = 1; count > 0 && length < sizeof text - 1; length += count > 0 ? static_cast<size_t>(count) : 0) count = read(file, text + length, sizeof text - 1 - length);
+    close(file);
+    text[length] = 0;
+    const size_t at = std::string_view(text, length).find(key);
+    return at == std::string_view::npos ? -1 : std::strtoll(text + at + key.size(), nullptr, 10) * 1024;
 }
 
 }  // namespace
@@ -53,7 +60,7 @@ std::vector<double> sample_times(Clock& clock, const SamplingRule& rule, const s
 }
 
 int64_t ProcessMemory::used_bytes() {
-    const int64_t bytes = status_bytes("VmRSS");
+    const int64_t bytes = status_bytes("VmRSS:");
     if (bytes < 0) fail(Status::file, "/proc/self/status: expected a line VmRSS; without it memory cannot be measured");
     return bytes;
 }
@@ -68,7 +75,7 @@ void ProcessMemory::begin_peak() {
 }
 
 // Where the peak cannot be asked for: what is used, for sessions keep their buffers.
-int64_t ProcessMemory::peak_bytes() { return has_peak_ ? status_bytes("VmHWM") : used_bytes(); }
+int64_t ProcessMemory::peak_bytes() { return has_peak_ ? status_bytes("VmHWM:") : used_bytes(); }
 
 MemoryGrowth memory_growth(const std::vector<int64_t>& readings) {
     if (readings.size() < 2) fail(Status::argument, "growth of memory from ", readings.size(), " readings; at least 2 are needed");

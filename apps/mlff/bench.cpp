@@ -155,7 +155,10 @@ int run_bench(const BenchOptions& options) {
     }
     nlohmann::json json = report_json(report);
     bool is_good = report.is_passed();
-    if (prints_text) print_lines("not measured: ", report.left_out);
+    if (prints_text) {
+        print_lines("not measured: ", report.left_out);
+        print_lines("FAIL: ", report.failures);
+    }
     if (baseline) {
         const bench::Comparison found = bench::compare_with_baseline(json, *baseline, options.baseline);
         is_good = is_good && found.regressions.empty();
@@ -174,7 +177,7 @@ int run_bench(const BenchOptions& options) {
         write_text(options.report + "/report.json", text);
         write_text(options.report + "/report.md", report_markdown(report));
     }
-    if (prints_text && !report.is_passed()) std::cout << "FAIL: a check above failed\n";
+    if (prints_text && !report.is_passed()) std::cout << "FAIL: not all checks passed\n";
     return is_good ? kGood : kCheckFailed;
 }
 

@@ -49,7 +49,7 @@ std::string check_text(const Check& check) {
 }  // namespace
 
 bool Report::is_passed() const {
-    return std::all_of(rows.begin(), rows.end(), [](const Row& row) { return std::all_of(row.checks.begin(), row.checks.end(), [](const Check& check) { return check.is_passed(); }); });
+    return failures.empty() && std::all_of(rows.begin(), rows.end(), [](const Row& row) { return std::all_of(row.checks.begin(), row.checks.end(), [](const Check& check) { return check.is_passed(); }); });
 }
 
 std::string quantity_text(double value, const std::string& unit) {
@@ -68,7 +68,7 @@ nlohmann::json report_json(const Report& report) {
     return {{"format", "mlff-bench"}, {"version", 1}, {"mlff", report.mlff_version}, {"commit", report.commit}, {"time", report.time},
             {"machine", {{"processor", machine.processor}, {"architecture", machine.architecture}, {"instructions", machine.instructions}, {"cores", machine.cores}, {"gpu", gpu}}},
             {"model", report.model}, {"sha256", report.sha256}, {"device", report.device}, {"precision", report.precision}, {"head", report.head}, {"material", report.material},
-            {"threads", report.threads}, {"quick", report.is_quick}, {"rows", rows}, {"left_out", report.left_out}, {"passed", report.is_passed()}};
+            {"threads", report.threads}, {"quick", report.is_quick}, {"rows", rows}, {"left_out", report.left_out}, {"failures", report.failures}, {"passed", report.is_passed()}};
 }
 
 std::string report_markdown(const Report& report) {
@@ -89,6 +89,7 @@ std::string report_markdown(const Report& report) {
     for (const Row& row : report.rows)
         for (const Check& check : row.checks) text += "- " + validate::markdown_cell(row.title() + ": " + check_text(check)) + "\n";
     for (const std::string& why : report.left_out) text += "- not measured: " + validate::markdown_cell(why) + "\n";
+    for (const std::string& why : report.failures) text += "- FAIL  " + validate::markdown_cell(why) + "\n";
     return text;
 }
 

@@ -46,9 +46,10 @@ struct Report {
     int threads = 0;
     bool is_quick = false;
     std::vector<Row> rows;
-    std::vector<std::string> left_out;  // what could not be measured, and why
+    std::vector<std::string> left_out;  // what makes no sense to measure here, and why
+    std::vector<std::string> failures;  // what could not be measured because it broke
 
-    bool is_passed() const;  // all checks
+    bool is_passed() const;  // all checks, and nothing broke
 };
 
 nlohmann::json report_json(const Report& report);

@@ -61,7 +61,8 @@ void run_latency(Bench& bench, Report& report) {
     for (int64_t size : sizes) {
         const Frame frame = bench.system_of(size);
         bench.announce("latency, " + atoms_text(frame));
-        Row row("latency", atoms_text(frame), frame.atom_count(), "s", sample_times(bench.clock, bench.rule(), [&] { verify::evaluate(session, frame); }));
+        const std::vector<Frame> frames = {frame};
+        Row row("latency", atoms_text(frame), frame.atom_count(), "s", sample_times(bench.clock, bench.rule(), [&] { verify::evaluate(session, frames); }));
         row.figures.emplace_back("us/atom", 1e6 * row.summary.median / static_cast<double>(frame.atom_count()));
         if (reference && size <= kLargestCompared) row.checks.push_back(force_check(session, *reference, frame));
         report.rows.push_back(std::move(row));
@@ -93,9 +94,6 @@ void run_dynamics(Bench& bench, Report& report) {
     set_temperature(particles, kTemperature, 1);
     DynamicsOptions options;
     options.time_step = kTimeStep;
-    MolecularDynamics dynamics(forces, std::move(particles), options);
-    if (DeviceStepper* stepper = session.device_stepper()) dynamics.move_to_device(*stepper, session.team());
-
     std::vector<double> step_times, energies;
     std::vector<int64_t> process_bytes, gpu_bytes;
     step_times.reserve(kBlocks);
@@ -104,6 +102,8 @@ void run_dynamics(Bench& bench, Report& report) {
     gpu_bytes.reserve(kBlocks);
     std::string why_broken;
     try {
+        MolecularDynamics dynamics(forces, std::move(particles), options);
+        if (DeviceStepper* stepper = session.device_stepper()) dynamics.move_to_device(*stepper, session.team());
         dynamics.advance(2 * block);  // warm-up
         for (int i = 0; i < kBlocks; ++i) {
             double elapsed = 0;
@@ -121,7 +121,7 @@ void run_dynamics(Bench& bench, Report& report) {
         why_broken = error.what();
     }
     if (step_times.empty()) {
-        report.left_out.push_back("dynamics broke while it warmed up: " + why_broken);
+        report.failures.push_back("dynamics broke while it warmed up: " + why_broken);
         return;
     }
     Row row("md", "a step of " + atoms_text(frame), frame.atom_count(), "s", step_times);

@@ -78,7 +78,7 @@ std::string refusal(const nlohmann::json& now, const nlohmann::json& before) {
 }
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-Report run_suite(void (*suite)(Bench&, Report&), std::function<int64_t(int64_t)> memory, int64_t steps = 20) {
+Report run_suite(void (*suite)(Bench&, Report&), std::function<int64_t(int64_t)> memory, int64_t steps = 20, double stretch = 1) {
     const auto model = load_model("analytic");
     TickingClock clock;
     ToldMemory told(std::move(memory));
@@ -87,6 +87,7 @@ Report run_suite(void (*suite)(Bench&, Report&), std::function<int64_t(int64_t)>
     options.thread_count = 1;
     Bench bench{.model = model, .model_name = "analytic", .options = options, .material = choose_material(model->summary().elements), .is_quick = true, .sizes = {10, 40}, .step_count = steps,
                 .clock = clock, .process_memory = told};
+    for (double& x : bench.material.cell.positions) x *= stretch;
     Report report;
     suite(bench, report);
     return report;
@@ -271,6 +272,12 @@ TEST_CASE("dynamics counts steps, and a leak fails") {
     CHECK(std::isfinite(good.rows[0].figures[2].second));
     CHECK(!run_suite(run_dynamics, [](int64_t call) { return 50'000'000 + 100'000 * call; }).is_passed());   // a trend
     CHECK(!run_suite(run_dynamics, [](int64_t call) { return call > 9 ? 70'000'000 : 50'000'000; }).is_passed());  // 20 MB at once
+    const Report broken = run_suite(run_dynamics, [](int64_t) { return 50'000'000; }, 20, std::nan(""));  // atoms nowhere
+    CHECK(!broken.is_passed());
+    REQUIRE(broken.failures.size() == 1);
+    CHECK(has(broken.failures[0], "dynamics broke"));
+    CHECK(has(report_markdown(broken), "FAIL"));
+    CHECK(report_json(broken).at("passed") == false);
 }
 
 TEST_CASE("memory is fitted by a line") {

@@ -7,6 +7,8 @@
 
 Units: angstrom, eV, eV/angstrom, eV/angstrom^3. For ASE: `from mlff.ase import MLFFCalculator`.
 """
+from typing import Any
+
 from . import _core, log as _log
 from .errors import (ArgumentError, DeviceError, Error, FileError, FormatError, InternalError, OutOfMemoryError, Status, StructureError, UnsupportedError)
 from .model import Model
@@ -19,7 +21,7 @@ if _core.abi_version() != _core.ABI_VERSION:
 __version__: str = _core.version()
 
 
-def devices() -> list[dict]:
+def devices() -> list[dict[str, Any]]:
     """GPUs that the library can use: name, compute_capability (90 for 9.0), memory_bytes. Where there are none, `why_no_device` says why."""
     return _core.devices()
 

@@ -68,7 +68,7 @@ def periodic_directions(pbc: Any, has_cell: bool) -> tuple[bool, bool, bool]:
     if pbc is None:
         return (has_cell,) * 3
     if isinstance(pbc, (bool, np.bool_)):
-        flags = (bool(pbc),) * 3
+        flags: tuple[bool, ...] = (bool(pbc),) * 3
     else:
         array = _as_array("pbc", pbc)
         if array.shape != (3,) or not (array.dtype.kind == "b" or array.dtype.kind in "iu" and np.isin(array, (0, 1)).all()):
@@ -76,7 +76,7 @@ def periodic_directions(pbc: Any, has_cell: bool) -> tuple[bool, bool, bool]:
         flags = tuple(array.astype(bool).tolist())
     if any(flags) and not has_cell:
         raise ArgumentError("pbc asks for periodic directions, but there is no cell")
-    return flags  # type: ignore[return-value]
+    return flags[0], flags[1], flags[2]
 
 
 def output_array(name: str, given: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:

@@ -50,6 +50,8 @@ class MLFFCalculator(Calculator):
     def calculate(self, atoms: Atoms | None = None, properties: Sequence[str] = ("energy",), system_changes: Sequence[str] = tuple(all_changes)) -> None:
         if atoms is not None:
             self.atoms = atoms.copy()
+        if self.atoms is None:
+            raise ArgumentError("there are no atoms to calculate")
         state = _State(self.atoms, None if "numbers" in system_changes else self._state)
         wants_stresses = "stresses" in properties
         self._state = None  # should this call fail
@@ -133,10 +135,13 @@ class _State:
     """The inputs of a calculation: what ASE's atoms have, as the library wants it, and copies, so that a change is seen."""
 
     __slots__ = ("system", "head", "volume", "cell", "pbc", "numbers")
+    system: System
+    head: str | None
 
     def __init__(self, atoms: Atoms, same_numbers: _State | None) -> None:
         """`same_numbers`: a state with the same elements, if there is one"""
         info = atoms.info
+        numbers: Any
         if same_numbers is None:
             self.numbers = atoms.arrays["numbers"].copy()
             numbers = self.numbers.astype(INT32)
@@ -148,7 +153,7 @@ class _State:
         is_periodic = bool(self.pbc.any())
         self.system = System(numbers, atoms.arrays["positions"].copy(), self.cell if is_periodic else None, self.pbc if is_periodic else None,
                              _number_of_either(info, "total_charge", "charge", 0.0), _number_of_either(info, "total_spin", "spin", 1.0))
-        self.head: str | None = info.get("head")
+        self.head = info.get("head")
 
     def changes(self, atoms: Atoms) -> list[str]:
         found = []
@@ -167,7 +172,7 @@ class _State:
         return found
 
 
-def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
+def _is_same(a: Any, b: Any) -> bool:
     """np.array_equal in a third of its time; NaN is never the same."""
     return a.shape == b.shape and bool((a == b).all())
 
@@ -192,7 +197,7 @@ def _number_of_either(info: dict[str, Any], key: str, other_key: str, otherwise:
 def _ase_properties(result: Result, volume: float) -> dict[str, Any]:
     """A result under ASE's names."""
     found: dict[str, Any] = {"energy": result.energy, "free_energy": result.energy, "forces": result.forces, "energies": result.atom_energies}
-    if volume > 0:
+    if volume > 0 and result.virial is not None:
         found["stress"] = result.virial[_VOIGT] / -volume
         if result.atom_virials is not None:
             symmetric = result.atom_virials + result.atom_virials.transpose(0, 2, 1)

@@ -72,9 +72,9 @@ class InternalError(Error, RuntimeError):
     status = Status.INTERNAL
 
 
-_BY_STATUS = {kind.status: kind for kind in (ArgumentError, FileError, FormatError, UnsupportedError, StructureError, DeviceError, OutOfMemoryError, InternalError)}
+_BY_STATUS: dict[int, type[Error]] = {kind.status: kind for kind in (ArgumentError, FileError, FormatError, UnsupportedError, StructureError, DeviceError, OutOfMemoryError, InternalError)}
 
 
 def from_status(status: int, message: str) -> Error:
     """The exception for a status of the C interface."""
-    return _BY_STATUS.get(status, InternalError)(message)  # type: ignore[call-overload]
+    return _BY_STATUS.get(status, InternalError)(message)

@@ -259,8 +259,11 @@ class Errors(NumbersTest):
         session.close()
         self.refuses(mlff.ArgumentError, "closed", session.evaluate, [6], [[0, 0, 0]])
         session.close()
-        with self.assertRaises(TypeError):
-            mlff.Session("builtin", threads="two")
+        self.refuses(mlff.ArgumentError, "threads is 'two', expected a number", mlff.Session, threads="two")
+        self.refuses(mlff.ArgumentError, "threads", mlff.Session, threads=2**40)
+        self.refuses(mlff.ArgumentError, "device is 3, expected a name", mlff.Session, device=3)
+        self.refuses(mlff.ArgumentError, "charge is 'one', expected a number", mlff.Session().evaluate, [6], [[0, 0, 0]], charge="one")
+        self.refuses(mlff.ArgumentError, "out is a dict, expected the Result", mlff.Session().evaluate, [6], [[0, 0, 0]], out={})
 
 
 class Host(NumbersTest):

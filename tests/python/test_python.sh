@@ -34,12 +34,11 @@ if [[ ! -f $folder/wanted ]]; then
     echo "$wanted" >"$folder/wanted"
 fi
 
-echo "the library as it is built, and the package against it"
-cmake --install "$MLFF_BUILD_DIR" --prefix "$folder/prefix" >"$folder/log" 2>&1 || fail "cmake --install: $(cat "$folder/log")"
-PATH=$environment/bin:$PATH install_packages --no-build-isolation --no-deps --force-reinstall "$source_dir/bindings/python" -C build-dir="$folder/build" \
-    -C cmake.define.MLFF_PYTHON_USE_INSTALLED=ON -C cmake.define.mlff_ROOT="$folder/prefix" -C cmake.define.CMAKE_CXX_COMPILER="$CXX" >"$folder/log" 2>&1 ||
+echo "the package, against the library as it is built"
+PATH=$environment/bin:$PATH install_packages -v --no-build-isolation --no-deps --force-reinstall "$source_dir/bindings/python" -C build-dir="$folder/build" \
+    -C cmake.define.MLFF_PYTHON_USE_INSTALLED=ON -C cmake.define.mlff_DIR="$MLFF_BUILD_DIR" >"$folder/log" 2>&1 ||
     fail "pip could not install the package: $(cat "$folder/log")"
-! grep -E 'warning:' "$folder/log" || fail "the package does not compile without warnings"
+! grep -F 'core.cpp' "$folder/log" | grep 'warning:' || fail "the package does not compile without warnings"
 
 export OPENBLAS_NUM_THREADS=1 # 3 x 3 matrices of ASE: waiting threads would take the time of other tests
 cd "$temporary" # where no folder is named as a package is

@@ -248,12 +248,13 @@ private:
     size_t descriptor_count_;
 };
 
-void make_session(LockedSession* place, const mlff::Model& model, const std::string& device, int precision, int threads, const std::string& head, double skin,
+void make_session(LockedSession* place, const mlff::Model& model, const std::string& device, int precision, int64_t threads, const std::string& head, double skin,
                   bool exact_radial, int64_t gpu_memory_limit) {
+    if (threads != static_cast<int32_t>(threads)) throw Refusal(MLFF_ERROR_ARGUMENT, "the number of threads is beyond all bounds");
     mlff::Options options;
     options.device = device;
     options.precision = precision;
-    options.thread_count = threads;
+    options.thread_count = static_cast<int32_t>(threads);
     options.head = head;
     options.neighbor_skin_angstrom = skin;
     options.exact_radial = exact_radial;

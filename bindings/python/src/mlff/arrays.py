@@ -79,6 +79,13 @@ def periodic_directions(pbc: Any, has_cell: bool) -> tuple[bool, bool, bool]:
     return flags[0], flags[1], flags[2]
 
 
+def one_number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} is {value!r}, expected a number") from None
+
+
 def output_array(name: str, given: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """A new array, or the given one if the library can write into it."""
     if given is None:

@@ -14,7 +14,7 @@ import numpy as np
 from ase import Atoms
 from ase.calculators.calculator import Calculator, PropertyNotImplementedError, all_changes
 
-from .arrays import INT32
+from .arrays import INT32, one_number
 from .errors import ArgumentError, Error, StructureError
 from .model import Model
 from .session import Result, Session, System
@@ -181,14 +181,7 @@ def _number_of_either(info: dict[str, Any], key: str, other_key: str, otherwise:
     """The value of whichever of the two keys is there; they must not contradict each other."""
     if key not in info and other_key not in info:
         return otherwise
-    values = []
-    for name in (key, other_key):
-        if name not in info:
-            continue
-        try:
-            values.append(float(info[name]))
-        except (TypeError, ValueError):
-            raise ArgumentError(f"atoms.info[{name!r}] is {info[name]!r}, expected a number") from None
+    values = [one_number(f"atoms.info[{name!r}]", info[name]) for name in (key, other_key) if name in info]
     if values[0] != values[-1]:
         raise StructureError(f"atoms.info has both {key} and {other_key}, with different values")
     return values[0]

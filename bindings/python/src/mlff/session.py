@@ -35,7 +35,7 @@ class System(NamedTuple):
     """Multiplicity 2S + 1, for models that take it"""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Result:
     """What was computed; arrays that were not asked for are None. All arrays are float64 and belong to the result."""
 
@@ -78,6 +78,10 @@ class Session:
                  head: str | None = None, skin: float = 0.0, exact_radial: bool = False, gpu_memory_limit: int = 0) -> None:
         if precision not in PRECISIONS:
             raise ArgumentError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
+        for name, value, kind, expected in (("device", device, str, "a name"), ("head", head or "", str, "a name"), ("threads", threads, int, "a number of threads"),
+                                            ("skin", skin, (int, float), "angstrom"), ("gpu_memory_limit", gpu_memory_limit, int, "bytes")):
+            if not isinstance(value, kind):
+                raise ArgumentError(f"{name} is {value!r}, expected {expected}")
         self.model: Model = model if isinstance(model, Model) else Model(model)
         self._options = (device, precision, threads, head, skin, exact_radial, gpu_memory_limit)
         self._handle = _core.Session(self.model._handle, device, PRECISIONS[precision], threads, head or "", skin, exact_radial, gpu_memory_limit)
@@ -128,7 +132,9 @@ class Session:
             stress = any(periodic)
         if descriptors and self.model.descriptor_count == 0:
             raise UnsupportedError(f"descriptors were asked for, but {self.model!r} has none")
-        given = out or _NO_ARRAYS
+        if out is not None and not isinstance(out, Result):
+            raise ArgumentError(f"out is a {type(out).__name__}, expected the Result of an earlier call")
+        given = _NO_ARRAYS if out is None else out
         new = arrays.output_array
         outputs = (new("forces", given.forces, (count, 3)) if forces else None,
                    new("stress", given.stress, (6,)) if stress else None,
@@ -138,7 +144,7 @@ class Session:
                    new("descriptors", given.descriptors, (count, self.model.descriptor_count)) if descriptors else None)
         if out is not None and any(array is not None and np.may_share_memory(array, positions) for array in outputs):
             raise ArgumentError("an array of out is memory of positions, which would be overwritten while it is read")
-        return (numbers, positions, cell, periodic, float(charge), float(spin), *outputs)
+        return (numbers, positions, cell, periodic, arrays.one_number("charge", charge), arrays.one_number("spin", spin), *outputs)
 
     @property
     def info(self) -> dict[str, Any]:

@@ -132,6 +132,7 @@ def measure(arguments, folder, model):
     our_steps, their_steps = (max(200, int(arguments.seconds / each[0])) for each in (ours, theirs))
     atoms = dynamics.atoms
     numbers = atoms.numbers.astype(np.int32)
+    load = os.getloadavg()[0]
     seconds = {name: [] for name in ("mlff_md", "ase_verlet", "session_call", "calculator_call", "ase_step_without_forces")}
     for _ in range(arguments.rounds):
         seconds["mlff_md"].append(command_run(arguments, folder, path, model, our_steps))
@@ -141,7 +142,7 @@ def measure(arguments, folder, model):
         seconds["ase_step_without_forces"].append(ase_run(ase_dynamics(path, NoForces()), 1000))
     row = {"model": model, "atoms": len(atoms), "device": info["device"], "precision": info["precision"], "threads": info["thread_count"], "step_fs": STEP_FS,
            "mlff_md_steps": our_steps, "ase_steps": their_steps, **{name: spread(values) for name, values in seconds.items()},
-           "positions_differ_after_100_steps_angstrom": difference, **report.stamp()}
+           "load_average": load, "positions_differ_after_100_steps_angstrom": difference, **report.stamp()}
     row["ratio"] = row["ase_verlet"]["median_us"] / row["mlff_md"]["median_us"]
     row["core_time_ratio"] = row["ase_verlet"]["core_time"]["median_us"] / row["mlff_md"]["core_time"]["median_us"]
     print(json.dumps(row), file=sys.stderr, flush=True)

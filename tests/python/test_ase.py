@@ -174,6 +174,16 @@ class Rules(NumbersTest):
         self.assertNotEqual(atoms.get_potential_energy(), energy, "other parameters, other session")
         self.assert_close(atoms.get_potential_energy(), energy, 1e-3)
 
+    def test_a_caller_that_says_nothing_changed_is_not_believed(self):
+        calculator = MLFFCalculator("analytic", device="cpu")
+        calculator.get_potential_energy(benzene_atoms())
+        other = benzene_atoms()
+        other.numbers[:] = 8
+        calculator.calculate(other, ["energy"], [])
+        self.assertEqual(calculator.results["energy"], MLFFCalculator("analytic", device="cpu").get_potential_energy(other))
+        with self.assertRaisesRegex(mlff.ArgumentError, "no atoms"):
+            MLFFCalculator("analytic").calculate()
+
     def test_an_error_leaves_no_result(self):
         atoms = benzene_atoms(MLFFCalculator(device="cpu"))
         energy = atoms.get_potential_energy()

@@ -52,7 +52,7 @@ class MLFFCalculator(Calculator):
             self.atoms = atoms.copy()
         if self.atoms is None:
             raise ArgumentError("there are no atoms to calculate")
-        state = _State(self.atoms, None if "numbers" in system_changes else self._state)
+        state = _State(self.atoms, self._state)
         wants_stresses = "stresses" in properties
         self._state = None  # should this call fail
         result = self._session(state.head).evaluate(*state.system, stress=False, virial=True, atom_energies=True, atom_virials=wants_stresses)
@@ -138,15 +138,15 @@ class _State:
     system: System
     head: str | None
 
-    def __init__(self, atoms: Atoms, same_numbers: _State | None) -> None:
-        """`same_numbers`: a state with the same elements, if there is one"""
+    def __init__(self, atoms: Atoms, last: _State | None) -> None:
+        """`last`: whose atomic numbers are taken if they are the same"""
         info = atoms.info
         numbers: Any
-        if same_numbers is None:
+        if last is not None and _is_same(last.numbers, atoms.arrays["numbers"]):
+            self.numbers, numbers = last.numbers, last.system.numbers
+        else:
             self.numbers = atoms.arrays["numbers"].copy()
             numbers = self.numbers.astype(INT32)
-        else:
-            self.numbers, numbers = same_numbers.numbers, same_numbers.system.numbers
         self.cell, self.pbc = atoms.cell.array.copy(), atoms.pbc.copy()
         a, b, c = self.cell.tolist()
         self.volume = abs(a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0]))

@@ -136,6 +136,7 @@ class _State:
 
     __slots__ = ("system", "head", "volume", "cell", "pbc", "numbers")
     system: System
+    numbers: Any
     head: str | None
 
     def __init__(self, atoms: Atoms, last: _State | None) -> None:

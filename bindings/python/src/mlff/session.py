@@ -181,8 +181,8 @@ class Session:
         return Session, (self.model, *self._options)
 
 
-def evaluate(numbers: ArrayLike, positions: ArrayLike, cell: ArrayLike | None = None, pbc: bool | ArrayLike | None = None,
-             charge: float = 0.0, spin: float = 1.0, *, model: Model | str | os.PathLike[str] = "builtin", device: str = "auto", precision: str = "auto", threads: int = 0,
+def evaluate(numbers: ArrayLike, positions: ArrayLike, cell: ArrayLike | None = None, pbc: bool | ArrayLike | None = None, charge: float = 0.0,
+             spin: float = 1.0, *, model: Model | str | os.PathLike[str] = "builtin", device: str = "auto", precision: str = "auto", threads: int = 0,
              head: str | None = None, **wanted: Any) -> Result:
     """One system, once: opens the model, evaluates and closes. `wanted` is what `Session.evaluate` takes. For more than one call make a `Session`."""
     with Session(model, device, precision, threads, head) as session:

@@ -14,6 +14,7 @@ install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mlff)
 install(EXPORT mlff-targets NAMESPACE mlff:: DESTINATION ${package_dir})
+export(EXPORT mlff-targets NAMESPACE mlff:: FILE ${PROJECT_BINARY_DIR}/mlff-targets.cmake)  # find_package(mlff) takes the build folder too
 configure_package_config_file(cmake/mlff-config.cmake.in ${PROJECT_BINARY_DIR}/mlff-config.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/mlff-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/mlff-config.cmake ${PROJECT_BINARY_DIR}/mlff-config-version.cmake DESTINATION ${package_dir})

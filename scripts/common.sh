@@ -80,19 +80,26 @@ missing_packages() {
     fi
 }
 
-# mlff can do without HDF5: only H5MD trajectories need it.
-has_hdf5() { echo '#include <hdf5.h>' | ${CXX:-g++} -E -x c++ -isystem /usr/include/hdf5/serial - >/dev/null 2>&1; }
-want_hdf5() {
-    [[ $1 == aarch64 ]] || has_hdf5 || [[ $EUID -ne 0 ]] || ! has apt-get || [[ -f $log_dir/hdf5.log ]] && return
-    say "installing libhdf5-dev"
+# want PACKAGES CONSEQUENCE: tries once to install packages that mlff can do without.
+want() {
+    local -a packages
+    read -ra packages <<<"$1"
+    local log=$log_dir/${packages[0]}.log
+    [[ $EUID -eq 0 && ! -f $log ]] && has apt-get || return 0
+    say "installing $1"
     mkdir -p "$log_dir"
-    { apt-get update || true; DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libhdf5-dev; } >"$log_dir/hdf5.log" 2>&1 </dev/null ||
-        say "apt-get could not install libhdf5-dev: mlff will be built without H5MD trajectories"
+    { apt-get update || true; DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}"; } >"$log" 2>&1 </dev/null ||
+        say "apt-get could not install $1: $2"
+}
+has_hdf5() { echo '#include <hdf5.h>' | ${CXX:-g++} -E -x c++ -isystem /usr/include/hdf5/serial - >/dev/null 2>&1; }
+can_build_for_python() {
+    python3 -c 'import ensurepip, os, sysconfig; os.stat(os.path.join(sysconfig.get_path("include"), "Python.h"))' 2>/dev/null
 }
 
 # Installs what is missing where that is possible (root, apt-get); otherwise says what is needed.
 need_packages() {
-    want_hdf5 "$1"
+    [[ $1 == aarch64 ]] || has_hdf5 || want libhdf5-dev "mlff will be built without H5MD trajectories"
+    [[ $1 != test || ${needs_python:-0} -eq 0 ]] || can_build_for_python || want 'python3-venv python3-dev' "the test of the Python package will be skipped"
     local missing
     mapfile -t missing < <(missing_packages "$1" | sed '/^$/d')
     [[ ${#missing[@]} -gt 0 ]] || return 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The command line: its output, its exit codes and its messages. Usage: test_cli.py MLFF GOLDEN_DIR [SHARED_GOLDEN_DIR]"""
+import hashlib
 import json
 import math
 import os
@@ -160,6 +161,52 @@ class CommandLine(CommandTest):
                 self.assertEqual(before, after)
         self.assert_fails(run("model", "convert", "/no/such.model", self.path("x.safetensors")), 3, "/no/such.model")
         self.assert_fails(run("model", "convert", path, "/no/such/folder/x.safetensors"), 3, "/no/such/folder")
+
+    def test_models_by_name(self):
+        """mlff model add, list, remove, and a name wherever a model is taken."""
+        environment = {**os.environ, "MLFF_MODELS": self.path("models")}
+        command = lambda *arguments: subprocess.run([MLFF, *arguments], capture_output=True, text=True, timeout=60, env=environment, cwd=self.folder)
+        model, water = os.path.join(GOLDEN_DIR, "p03_mace_plain_l1.model"), self.path("w.xyz", WATER)
+        self.assert_fails(command("eval", water, "--model", "small"), 3, "small", "no such file", self.path("models"))
+        added = command("model", "add", model, "--name", "small", "--licence", "MIT", "--theory", "PBE+U")
+        self.assertEqual(added.returncode, 0, added.stderr)
+        self.assertEqual(command("model", "add", model, "--name", "other", "--license", "CC0\x1b[1m").returncode, 0)
+        self.assert_fails(command("model", "add", model, "--name", "small"), 2, "small", "--replace")
+        self.assert_fails(command("model", "add", model, "--name", "builtin"), 2, "builtin")
+        self.assert_fails(command("model", "add", model, "--name", "../x"), 2, "../x")
+        self.assert_fails(command("model", "add", model), 2, "--name")
+        self.assert_fails(command("model", "add", water, "--name", "x"), 3, "w.xyz")
+        listed = json.loads(command("model", "list", "--json", "-").stdout)
+        self.assertEqual([entry["name"] for entry in listed["inside"]], ["builtin", "analytic"])
+        self.assertEqual([entry["name"] for entry in listed["models"]], ["other", "small"])
+        small = listed["models"][1]
+        with open(model, "rb") as file:
+            contents = file.read()
+        self.assertEqual((small["licence"], small["theory"], small["size"], small["sha256"]), ("MIT", "PBE+U", len(contents), hashlib.sha256(contents).hexdigest()))
+        self.assertEqual((small["elements"], small["class"], small["runnable"]), ([1, 6, 7, 8], "MACE", True))
+        text = command("model", "list").stdout
+        self.assertIn("PBE+U", text)
+        self.assertNotIn("\x1b", text)
+        by_path, by_name = (json.loads(command("eval", water, "--model", name, "--json", "-").stdout) for name in (model, "small"))
+        self.assertEqual(by_path["frames"], by_name["frames"])
+        self.assertEqual(json.loads(command("model", "info", "small", "--json", "-").stdout)["sha256"], small["sha256"])
+        self.assertEqual(command("model", "convert", "small", self.path("c.safetensors")).returncode, 0)
+        # A file of that name comes first; a folder does not.
+        os.mkdir(self.path("other"))
+        self.assertEqual(command("model", "info", "other").returncode, 0)
+        self.path("small", "no model")
+        self.assert_fails(command("model", "info", "small"), 3, "small")
+        os.remove(self.path("small"))
+        with open(small["path"], "r+b") as file:
+            file.seek(1000)
+            file.write(b"damage")
+        self.assert_fails(command("eval", water, "--model", "small"), 3, "'small'", "damaged")
+        self.assertEqual(command("model", "add", model, "--name", "small", "--replace").returncode, 0)
+        self.assertEqual(command("model", "info", "small").returncode, 0)
+        self.assertEqual(command("model", "remove", "small").returncode, 0)
+        self.assert_fails(command("model", "remove", "small"), 3, "small")
+        self.path("models/index.json", "{")
+        self.assert_fails(command("model", "list"), 3, "index.json", "malformed")
 
     def test_distill_labels(self):
         """Sampling with a teacher: labels are those of eval, a broken structure is counted, and an interrupted run goes on to the same file."""

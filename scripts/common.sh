@@ -80,19 +80,26 @@ missing_packages() {
     fi
 }
 
-# mlff can do without HDF5: only H5MD trajectories need it.
+# mlff can do without HDF5: only H5MD trajectories need it. Tests can do without gfortran and valgrind.
 has_hdf5() { echo '#include <hdf5.h>' | ${CXX:-g++} -E -x c++ -isystem /usr/include/hdf5/serial - >/dev/null 2>&1; }
-want_hdf5() {
-    [[ $1 == aarch64 ]] || has_hdf5 || [[ $EUID -ne 0 ]] || ! has apt-get || [[ -f $log_dir/hdf5.log ]] && return
-    say "installing libhdf5-dev"
+want_packages() {
+    [[ $1 != aarch64 && $EUID -eq 0 && ! -f $log_dir/optional-$1.log ]] && has apt-get || return 0
+    local -a wanted=()
+    has_hdf5 || wanted+=(libhdf5-dev)
+    if [[ $1 == test ]]; then
+        has gfortran || wanted+=(gfortran)
+        has valgrind || wanted+=(valgrind)
+    fi
+    [[ ${#wanted[@]} -gt 0 ]] || return 0
+    say "installing ${wanted[*]}"
     mkdir -p "$log_dir"
-    { apt-get update || true; DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libhdf5-dev; } >"$log_dir/hdf5.log" 2>&1 </dev/null ||
-        say "apt-get could not install libhdf5-dev: mlff will be built without H5MD trajectories"
+    { apt-get update || true; DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${wanted[@]}"; } >"$log_dir/optional-$1.log" 2>&1 </dev/null ||
+        say "apt-get could not install ${wanted[*]}: mlff will be built and tested without"
 }
 
 # Installs what is missing where that is possible (root, apt-get); otherwise says what is needed.
 need_packages() {
-    want_hdf5 "$1"
+    want_packages "$1"
     local missing
     mapfile -t missing < <(missing_packages "$1" | sed '/^$/d')
     [[ ${#missing[@]} -gt 0 ]] || return 0

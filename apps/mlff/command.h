@@ -26,6 +26,7 @@ void add_distill(CLI::App& app, Work& work);
 void add_validate(CLI::App& app, Work& work);
 void add_md(CLI::App& app, Work& work);
 void add_relax(CLI::App& app, Work& work);
+void add_compare(CLI::App& app, Work& work);
 
 // --model, --device, --precision, --head and --threads, for every command that evaluates a model.
 struct ModelOptions {

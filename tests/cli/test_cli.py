@@ -208,6 +208,52 @@ class CommandLine(CommandTest):
         self.path("models/index.json", "{")
         self.assert_fails(command("model", "list"), 3, "index.json", "malformed")
 
+    def test_compare(self):
+        """Two backends of a model agree; what is said of two models is what their results say."""
+        hydrogen_cyanide = "3\n\nH 0 0 -1.06\nC 0 0 0\nN 0.1 0 1.16\n"
+        model, path = os.path.join(GOLDEN_DIR, "p03_mace_plain_l1.model"), self.path("w.xyz", WATER + hydrogen_cyanide)
+        good = run("compare", model, model, path, "--device-b", "reference")
+        self.assertEqual(good.returncode, 0, good.stdout + good.stderr)
+        self.assertIn("pass  forces", good.stdout)
+        self.assertIn("worst: atom", good.stdout)
+        exact = run("compare", model, model, path, "--device-b", "reference", "--precision-a", "fp64", "--exact-radial-a", "--tolerance-forces", "1e-11",
+                    "--tolerance-energy", "1e-11", "--tolerance-stress", "1e-11")
+        self.assertEqual(exact.returncode, 0, exact.stdout)
+        same = json.loads(run("compare", "builtin", "builtin", path, "--json", "-").stdout)
+        self.assertEqual((same["verdict"], same["forces"]["max"], same["forces"]["worst"]), ("pass", 0, None))
+
+        bad = run("compare", model, "builtin", path, "--json", "-")
+        self.assertEqual(bad.returncode, 1)
+        found = json.loads(bad.stdout)
+        a, b = (json.loads(run("eval", path, "--model", name, "--json", "-").stdout)["frames"] for name in (model, "builtin"))
+        lengths = [(math.dist(f, g), i, j) for i, (x, y) in enumerate(zip(a, b)) for j, (f, g) in enumerate(zip(x["forces"], y["forces"]))]
+        worst = max(lengths)
+        self.assertAlmostEqual(found["forces"]["max"], worst[0], places=12)
+        self.assertAlmostEqual(found["forces"]["mean"], sum(length for length, _, _ in lengths) / len(lengths), places=12)
+        self.assertAlmostEqual(found["forces"]["rms"], math.sqrt(sum(length**2 for length, _, _ in lengths) / (3 * len(lengths))), places=12)
+        self.assertEqual((found["forces"]["worst"]["frame"], found["forces"]["worst"]["atom"], found["forces"]["worst"]["element"]),
+                         (worst[1], worst[2], [["O", "H", "H"], ["H", "C", "N"]][worst[1]][worst[2]]))
+        self.assertEqual((found["forces"]["worst"]["a"], found["forces"]["worst"]["b"]), (a[worst[1]]["forces"][worst[2]], b[worst[1]]["forces"][worst[2]]))
+        apart = [(x["energy"] - y["energy"]) / x["atoms"] for x, y in zip(a, b)]
+        self.assertAlmostEqual(found["energy_per_atom"]["max"], max(map(abs, apart)), places=11)
+        self.assertAlmostEqual(found["energy_per_atom"]["offset"], sum(apart) / 2, places=11)
+        self.assertAlmostEqual(found["stress"]["max"], max(abs(x - y) for x, y in zip(a[0]["stress"], b[0]["stress"])), places=12)
+        self.assertEqual((found["verdict"], [check["passed"] for check in found["checks"]]), ("fail", [False] * 3))
+        self.assertEqual([frame["energy_a"] for frame in found["frames"]], [frame["energy"] for frame in a])
+        wide = run("compare", model, "builtin", path, "--tolerance-forces", "100", "--tolerance-energy", "100", "--tolerance-stress", "100")
+        self.assertEqual(wide.returncode, 0, wide.stdout)
+
+        self.assert_fails(run("compare", model, "builtin", self.path("b.xyz", "1\n\nSi 0 0 0\n")), 3, "frame 0", "model A", "Si")
+        self.assert_fails(run("compare", model, "/no/such.model", path), 3, "/no/such.model")
+        self.assert_fails(run("compare", model, "builtin", path, "--tolerance-forces", "-1"), 2, "--tolerance-forces")
+        self.assert_fails(run("compare", model, "builtin", path, "--tolerance-energy", "nan"), 2, "--tolerance-energy")
+        self.assert_fails(run("compare", model, "builtin", path, "--precision-b", "fp8"), 2, "fp8")
+        self.assert_fails(run("compare", model, "builtin", self.path("empty.xyz", "")), 3, "no frame")
+        self.assert_fails(run("compare", model, "builtin"), 2, "FILE")
+        several = os.path.join(GOLDEN_DIR, "p07_nonlinear_mh.model")
+        self.assert_fails(run("compare", several, model, path), 2, "several heads")
+        self.assertEqual(run("compare", several, several, path, "--head-a", "omol", "--head-b", "omol").returncode, 0)
+
     def test_distill_labels(self):
         """Sampling with a teacher: labels are those of eval, a broken structure is counted, and an interrupted run goes on to the same file."""
         structures = self.path("s.xyz", WATER + MOLECULE)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The command line: its output, its exit codes and its messages. Usage: test_cli.py MLFF GOLDEN_DIR [SHARED_GOLDEN_DIR]"""
+import glob
 import hashlib
 import json
 import math
@@ -109,6 +110,80 @@ class CommandLine(CommandTest):
             self.assertEqual(file.read(), "precious")
         self.assertFalse(os.path.exists(js))
         self.assertEqual(run("eval", path, "--json", "-").stdout, "")
+
+    def doctor(self, code=0, **variables):
+        """The report of mlff doctor in an environment that has only these variables of those it asks for."""
+        asked = ("VIRTUAL_ENV", "MLFF_PYTHON_ENV", "MLFF_MODELS", "MLFF_CPU", "WSL_INTEROP")
+        environment = {**{name: value for name, value in os.environ.items() if name not in asked}, "MLFF_MODELS": self.path("models"), **variables}
+        result = subprocess.run([MLFF, "doctor", "--json", "-"], capture_output=True, text=True, timeout=100, env=environment)
+        self.assertEqual((result.returncode, result.stderr), (code, ""), result.stdout)
+        text = subprocess.run([MLFF, "doctor"], capture_output=True, text=True, timeout=100, env=environment)
+        self.assertEqual((text.returncode, text.stderr), (code, ""))
+        return json.loads(result.stdout), text.stdout
+
+    def test_doctor(self):
+        report, text = self.doctor()
+        self.assertTrue(report["usable"])
+        self.assertIn("\nusable", text)
+        self.assertGreater(report["memory_bytes"], 2**20)
+        self.assertEqual([backend["device"] for backend in report["backends"]][:2], ["cpu", "cpu"])
+        self.assertEqual(len(report["backends"]), 2 + 2 * len(report["gpus"]))
+        for backend in report["backends"]:
+            self.assertTrue(backend["works"])
+            self.assertLess(0, backend["force_difference"])
+            self.assertLessEqual(backend["force_difference"], backend["limit"])
+            self.assertGreater(backend["milliseconds"], 0)
+        self.assertEqual((report["model_cache"]["models"], report["python_environments"]), (0, []))
+
+        report, text = self.doctor(code=4, MLFF_CPU="abacus")
+        self.assertFalse(report["usable"])
+        self.assertIn("abacus", report["backends"][0]["why_failed"])
+        self.assertIn("NOT usable", text)
+
+    def test_doctor_under_wsl(self):
+        for name, text in (("proc/version", "Linux version 5.15.153.1-microsoft-standard-WSL2 (x)\n"), ("proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n"),
+                           ("proc/meminfo", "MemTotal: 1000 kB\n"), ("usr/lib/wsl/lib/libcuda.so.1", "no library"), ("usr/lib/wsl/lib/libnvidia-ml.so.1", "no library")):
+            os.makedirs(os.path.dirname(self.path("root/" + name)), exist_ok=True)
+            self.path("root/" + name, text)
+        report, text = self.doctor(MLFF_DOCTOR_ROOT=self.path("root"))
+        self.assertEqual((report["wsl"], report["memory_bytes"], report["usable"]), (2, 1024000, True))
+        self.assertIn("5.15.153.1-microsoft", report["system"])
+        self.assertIn("wsl2-triton", [trap["name"] for trap in report["traps"]])
+        self.assertIn("TORCHDYNAMO_DISABLE", text)
+
+    def test_doctor_tries_python_environments_and_cached_models(self):
+        folder = self.path("env")
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+        packages = glob.glob(os.path.join(folder, "lib", "python3*", "site-packages"))[0]
+        for name, text in (("mace/__init__.py", ""), ("mace/calculators.py", "import no_such_module\n"), ("fennol.py", "print('noise')\n"),
+                           ("tblite/__init__.py", ""), ("tblite/interface.py", "import os\nos.kill(os.getpid(), 7)\n")):
+            os.makedirs(os.path.dirname(os.path.join(packages, name)), exist_ok=True)
+            with open(os.path.join(packages, name), "w") as file:
+                file.write(text)
+        report, text = self.doctor(VIRTUAL_ENV=folder)
+        (environment,) = report["python_environments"]
+        self.assertEqual(environment["python"], "%d.%d.%d" % sys.version_info[:3])
+        self.assertEqual(environment["works"], {"fennol": "unknown version"})
+        self.assertIn("no_such_module", environment["broken"]["mace"])
+        self.assertIn("signal 7", environment["broken"]["tblite"])
+        self.assertIn("signal 7", text)
+        # A Python that is none.
+        os.makedirs(self.path("other/bin"))
+        fake = self.path("other/bin/python3", "#!/bin/sh\nexit 9\n")
+        os.chmod(fake, 0o755)
+        report, _ = self.doctor(MLFF_PYTHON_ENV=self.path("other"))
+        self.assertIn("exit code 9", report["python_environments"][0]["why_not"])
+
+        model, variables = os.path.join(GOLDEN_DIR, "p03_mace_plain_l1.model"), {**os.environ, "MLFF_MODELS": self.path("models")}
+        for name in ("good", "bad"):
+            subprocess.run([MLFF, "model", "add", model, "--name", name], env=variables, check=True, capture_output=True)
+        with open(glob.glob(self.path("models/bad-*"))[0], "ab") as file:
+            file.write(b"x")
+        report, text = self.doctor()
+        self.assertEqual((report["model_cache"]["models"], len(report["model_cache"]["damaged"])), (2, 1))
+        self.assertIn("'bad'", text)
+        self.path("models/index.json", "{")
+        self.assertIn("index.json", self.doctor()[0]["model_cache"]["why_not"])
 
     def test_no_gpu_is_device_trouble(self):
         doctor = json.loads(run("doctor", "--json", "-").stdout)

@@ -93,8 +93,12 @@ want_packages() {
     [[ ${#wanted[@]} -gt 0 ]] || return 0
     say "installing ${wanted[*]}"
     mkdir -p "$log_dir"
-    { apt-get update || true; DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${wanted[@]}"; } >"$log_dir/optional-$1.log" 2>&1 </dev/null ||
-        say "apt-get could not install ${wanted[*]}: mlff will be built and tested without"
+    local package log=$log_dir/optional-$1.log
+    apt-get update >"$log" 2>&1 </dev/null || true
+    for package in "${wanted[@]}"; do
+        DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$package" >>"$log" 2>&1 </dev/null ||
+            say "apt-get could not install $package: mlff will be built and tested without"
+    done
 }
 
 # Installs what is missing where that is possible (root, apt-get); otherwise says what is needed.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -106,6 +107,7 @@ CachedModel read_entry(const nlohmann::json& entry, const std::string& where) {
     if (model.sha256.size() != 64 || !std::all_of(model.sha256.begin(), model.sha256.end(), is_hexadecimal_digit))
         fail(Status::format, where, ": 'sha256' is not 64 hexadecimal digits");
     if (!entry.contains("size") || !entry["size"].is_number_unsigned()) fail(Status::format, where, ": 'size' is not a number of bytes");
+    if (entry["size"].get<uint64_t>() > INT64_MAX) fail(Status::format, where, ": 'size' is not a number of bytes");
     model.size = entry["size"].get<int64_t>();
     model.licence = text("licence");
     model.theory = text("theory");
@@ -143,24 +145,35 @@ bool is_model_name(const std::string& name) { return is_plain_name(name, 64); }
 ModelCache::ModelCache() : ModelCache(folder_of_user()) {}
 ModelCache::ModelCache(std::string folder) : folder_(std::move(folder)) {}
 
-std::map<std::string, CachedModel> ModelCache::list() const {
-    std::map<std::string, CachedModel> models;
-    if (folder_.empty()) return models;
-    const std::string path = path_of("index.json");
-    std::error_code error;
-    if (!fs::exists(path, error) && !error) return models;
-    const auto file = MappedFile::open(path);
-    if (file->bytes().size() > kLargestIndex) fail(Status::format, path, ": larger than ", kLargestIndex, " bytes, which no index of models is");
-    const nlohmann::json index = parse_untrusted_json({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, path);
-    if (!index.is_object() || index.value("format", nlohmann::json()) != kIndexFormat) fail(Status::format, path, ": is no index of the model cache");
+ModelIndex parse_model_index(std::string_view text, const std::string& where) {
+    const nlohmann::json index = parse_untrusted_json(text, where);
+    if (!index.is_object() || index.value("format", nlohmann::json()) != kIndexFormat) fail(Status::format, where, ": is no index of the model cache");
     if (index.value("version", nlohmann::json()) != kIndexVersion)
-        fail(Status::format, path, ": version ", index.value("version", nlohmann::json()).dump(), " of the index, this mlff reads ", kIndexVersion);
-    if (!index.contains("models") || !index["models"].is_object()) fail(Status::format, path, ": 'models' is not there or no object");
+        fail(Status::format, where, ": version ", index.value("version", nlohmann::json()).dump(), " of the index, this mlff reads ", kIndexVersion);
+    if (!index.contains("models") || !index["models"].is_object()) fail(Status::format, where, ": 'models' is not there or no object");
+    ModelIndex models;
     for (const auto& [name, entry] : index["models"].items()) {
-        if (!is_model_name(name)) fail(Status::format, path, ": '", name, "' is no name of a model");
-        models[name] = read_entry(entry, concat(path, ": model '", name, "'"));
+        if (!is_model_name(name)) fail(Status::format, where, ": '", name, "' is no name of a model");
+        models[name] = read_entry(entry, concat(where, ": model '", name, "'"));
     }
     return models;
+}
+
+std::string model_index_text(const ModelIndex& models) {
+    nlohmann::json entries = nlohmann::json::object();
+    for (const auto& [name, model] : models) entries[name] = entry_json(model);
+    const nlohmann::json index = {{"format", kIndexFormat}, {"version", kIndexVersion}, {"models", entries}};
+    return index.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+ModelIndex ModelCache::list() const {
+    if (folder_.empty()) return {};
+    const std::string path = path_of("index.json");
+    std::error_code error;
+    if (!fs::exists(path, error) && !error) return {};
+    const auto file = MappedFile::open(path);
+    if (file->bytes().size() > kLargestIndex) fail(Status::format, path, ": larger than ", kLargestIndex, " bytes, which no index of models is");
+    return parse_model_index({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, path);
 }
 
 bool ModelCache::contains(const std::string& name) const { return list().count(name) > 0; }
@@ -192,11 +205,8 @@ std::string ModelCache::verified_path(const std::string& name) const {
          "; put one there with: mlff model add FILE --name ", name);
 }
 
-void ModelCache::write_index(const std::map<std::string, CachedModel>& models) const {
-    nlohmann::json entries = nlohmann::json::object();
-    for (const auto& [name, model] : models) entries[name] = entry_json(model);
-    const nlohmann::json index = {{"format", kIndexFormat}, {"version", kIndexVersion}, {"models", entries}};
-    const std::string text = index.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+void ModelCache::write_index(const ModelIndex& models) const {
+    const std::string text = model_index_text(models);
     OutputFile file(path_of("index.json"));
     file.write(text.data(), text.size());
     file.commit();

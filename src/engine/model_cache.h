@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mlff {
@@ -24,7 +25,14 @@ struct CachedModel {
     std::string class_name;   // "ScaleShiftMACE"
     std::vector<int> elements;
     std::string why_not_runnable;  // "" if mlff itself can run it
+    bool operator==(const CachedModel&) const = default;
 };
+
+using ModelIndex = std::map<std::string, CachedModel>;  // by name
+
+// The text of an index.json that nobody vouches for. Throws Error{format}; the message begins with `where`.
+ModelIndex parse_model_index(std::string_view text, const std::string& where);
+std::string model_index_text(const ModelIndex& models);
 
 class ModelCache {
 public:
@@ -33,7 +41,7 @@ public:
 
     const std::string& folder() const { return folder_; }
     // By name. A folder that is not there is an empty cache; a damaged index throws Error{format}, naming it.
-    std::map<std::string, CachedModel> list() const;
+    ModelIndex list() const;
     bool contains(const std::string& name) const;
     // The path of a model's file, whose size and SHA-256 were found to be those of the index. Throws Error, naming the model.
     std::string verified_path(const std::string& name) const;
@@ -50,7 +58,7 @@ public:
 
 private:
     std::string path_of(const std::string& file) const { return folder_ + "/" + file; }
-    void write_index(const std::map<std::string, CachedModel>& models) const;
+    void write_index(const ModelIndex& models) const;
     std::string folder_;
 };
 

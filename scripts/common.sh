@@ -80,26 +80,32 @@ missing_packages() {
     fi
 }
 
-# want PACKAGES CONSEQUENCE: tries once to install packages that mlff can do without.
-want() {
-    local -a packages
-    read -ra packages <<<"$1"
-    local log=$log_dir/${packages[0]}.log
-    [[ $EUID -eq 0 && ! -f $log ]] && has apt-get || return 0
-    say "installing $1"
-    mkdir -p "$log_dir"
-    { apt-get update || true; DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}"; } >"$log" 2>&1 </dev/null ||
-        say "apt-get could not install $1: $2"
-}
+# What mlff can do without: HDF5 (H5MD trajectories), gfortran and valgrind (parts of tests), what pip needs to build (the test of the Python package).
 has_hdf5() { echo '#include <hdf5.h>' | ${CXX:-g++} -E -x c++ -isystem /usr/include/hdf5/serial - >/dev/null 2>&1; }
 can_build_for_python() {
     python3 -c 'import ensurepip, os, sysconfig; os.stat(os.path.join(sysconfig.get_path("include"), "Python.h"))' 2>/dev/null
 }
+# want NAME CONSEQUENCE PACKAGE...: installed where that is possible; tried once.
+want() {
+    local log=$log_dir/want-$1.log
+    [[ $EUID -eq 0 && ! -f $log ]] && has apt-get || return 0
+    say "installing ${*:3}"
+    mkdir -p "$log_dir"
+    { apt-get update || true; DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${@:3}"; } >"$log" 2>&1 </dev/null ||
+        say "apt-get could not install ${*:3}: $2"
+}
+want_optional_packages() {
+    [[ $1 != aarch64 ]] || return 0
+    has_hdf5 || want hdf5 "mlff will be built without H5MD trajectories" libhdf5-dev
+    [[ $1 == test ]] || return 0
+    has gfortran || want gfortran "the Fortran example will not be tested" gfortran
+    has valgrind || want valgrind "memory of the drop-in will not be checked" valgrind
+    [[ ${needs_python:-0} -eq 0 ]] || can_build_for_python || want python-package "the test of the Python package will be skipped" python3-venv python3-dev
+}
 
 # Installs what is missing where that is possible (root, apt-get); otherwise says what is needed.
 need_packages() {
-    [[ $1 == aarch64 ]] || has_hdf5 || want libhdf5-dev "mlff will be built without H5MD trajectories"
-    [[ $1 != test || ${needs_python:-0} -eq 0 ]] || can_build_for_python || want 'python3-venv python3-dev' "the test of the Python package will be skipped"
+    want_optional_packages "$1"
     local missing
     mapfile -t missing < <(missing_packages "$1" | sed '/^$/d')
     [[ ${#missing[@]} -gt 0 ]] || return 0

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/output_file.h"
 #include "formats/extxyz.h"
+#include "frame_result.h"
 #include "sessions.h"
 
 namespace mlff::app {
@@ -27,31 +28,6 @@ struct EvalOptions {
     std::string output;  // extended XYZ
     bool descriptors = false;
 };
-
-struct FrameResult {
-    double energy = 0;
-    std::vector<double> forces, atom_energies;
-    std::vector<double> descriptors;  // [atom][descriptor_count], or empty
-    std::array<double, 6> stress{};
-    bool has_stress = false;
-};
-
-FrameResult evaluate(Session& session, const Frame& frame, bool wants_descriptors) {
-    const SystemView system = frame.view();
-    FrameResult result;
-    if (wants_descriptors) result.descriptors.resize(static_cast<size_t>(system.atom_count * session.model().summary().descriptor_count));
-    result.forces.resize(static_cast<size_t>(3 * system.atom_count));
-    result.atom_energies.resize(static_cast<size_t>(system.atom_count));
-    result.has_stress = system.is_periodic();
-    Results results;
-    results.outputs.energy = &result.energy;
-    results.outputs.forces = result.forces.data();
-    results.outputs.atom_energies = result.atom_energies.data();
-    results.outputs.descriptors = wants_descriptors ? result.descriptors.data() : nullptr;
-    results.stress = result.has_stress ? result.stress.data() : nullptr;
-    session.evaluate({&system, 1}, {&results, 1});
-    return result;
-}
 
 // [atom][...] as nested arrays
 Json atom_rows(const std::vector<double>& values, size_t atom_count) {
@@ -124,7 +100,7 @@ int run_eval(const EvalOptions& options) {
         const int64_t index = reader.frames_read() - 1;
         try {
             Session& session = sessions.for_head(frame.info_text("head").value_or(session_options.head));
-            const FrameResult result = evaluate(session, frame, options.descriptors);
+            const FrameResult result = evaluate_frame(session, frame, options.descriptors);
             if (index == 0) {
                 if (options.json != "-") table.header(options.model.model, session);
                 json = "{\"model\":" + Json(options.model.model).dump() + ",\"device\":" + Json(session.device()).dump() + ",\"precision\":\"" +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <cuda_runtime.h>
 
+#include "device/driver_library.h"
 #include "device/gpu.h"
 
 namespace mlff {
@@ -30,6 +31,7 @@ std::string why_kernels_fail(int device) {
 }  // namespace
 
 GpuInventory query_gpus() {
+    load_driver_of_wsl();
     GpuInventory inventory;
     cudaRuntimeGetVersion(&inventory.runtime_version);
     cudaDriverGetVersion(&inventory.driver_version);

@@ -4,6 +4,7 @@
 #include "engine/embedded_student.h"
 #include "engine/mace_model.h"
 #include "engine/model.h"
+#include "engine/model_cache.h"
 #include "engine/painn_model.h"
 #include "formats/module_tree.h"
 #include "formats/safetensors.h"
@@ -39,8 +40,9 @@ std::shared_ptr<const Model> load_model(const std::string& name) {
     if (name == "builtin") return make_painn_model(read_safetensors(embedded_student(), name), name);
     if (name.substr(0, 7) == "python:")
         fail(Status::unsupported, "model '", name, "': Python calculators are not part of this version of mlff");
-    if (auto painn = load_painn(name)) return painn;
-    return make_mace_model(open_module_file(name));
+    const std::string path = find_model_file(name);
+    if (auto painn = load_painn(path)) return painn;
+    return make_mace_model(open_module_file(path));
 }
 
 }  // namespace mlff

@@ -53,7 +53,7 @@ public:
     virtual std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const = 0;
 };
 
-// "builtin" (the embedded student; without one, the analytic potential), "analytic", or a path. Throws Error.
+// "builtin" (the embedded student), "analytic", a path, or the name of a model in the model cache. Throws Error.
 std::shared_ptr<const Model> load_model(const std::string& name);
 
 }  // namespace mlff

@@ -28,6 +28,8 @@
 namespace mlff::app {
 namespace {
 
+constexpr double kSkinOnCpu = 0.5;  // angstrom: a search every few tens of steps
+
 using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
@@ -314,6 +316,7 @@ int run_md(const MdOptions& options) {
             fail(Status::argument, "--steps ", options.steps, " are of the whole run, and ", options.restart, " is of step ", restart->state.step_count);
     }
     SessionOptions session_options = options.model.session_options();
+    session_options.neighbor_skin_on_cpu = kSkinOnCpu;
     if (const auto head = frame.info_text("head")) session_options.head = *head;
     Session session(load_model(options.model.model), session_options);
     SessionForces forces(session);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # A Python to embed: its headers and its shared library, and those of pybind11. Sets MLFF_HAS_PYTHON, MLFF_PYTHON_VERSION ("3.11"),
-# MLFF_PYTHON_INCLUDE_DIR and MLFF_PYTHON_LIBRARY_FILE. The system's Python comes first: its library is where programs look for one, on every
+# MLFF_PYTHON_PREFIX, MLFF_PYTHON_INCLUDE_DIR and MLFF_PYTHON_LIBRARY_FILE. The system's Python comes first: its library is where programs look for one, on every
 # machine of the distribution.
 
 set(MLFF_HAS_PYTHON OFF)
@@ -12,7 +12,7 @@ if(MLFF_PYTHON AND NOT CMAKE_CROSSCOMPILING)
   if(MLFF_PYTHON_EXECUTABLE)
     set(candidates ${MLFF_PYTHON_EXECUTABLE})
   endif()
-  set(question "import sys, sysconfig as s; v = s.get_config_var; print('%d.%d' % sys.version_info[:2], s.get_path('include'), v('LIBDIR') + '/' + v('INSTSONAME'), sys.executable, sep=chr(59))")
+  set(question "import sys, sysconfig as s; v = s.get_config_var; print('%d.%d' % sys.version_info[:2], s.get_path('include'), v('LIBDIR') + '/' + v('INSTSONAME'), sys.executable, sys.base_prefix, sep=chr(59))")
   foreach(candidate ${candidates})
     if(MLFF_HAS_PYTHON OR NOT MLFF_PYBIND11_INCLUDE_DIR)
       break()
@@ -25,6 +25,7 @@ if(MLFF_PYTHON AND NOT CMAKE_CROSSCOMPILING)
     list(GET found 1 MLFF_PYTHON_INCLUDE_DIR)
     list(GET found 2 MLFF_PYTHON_LIBRARY_FILE)
     list(GET found 3 MLFF_PYTHON_FOUND_EXECUTABLE)
+    list(GET found 4 MLFF_PYTHON_PREFIX)
     if(EXISTS ${MLFF_PYTHON_INCLUDE_DIR}/Python.h AND EXISTS ${MLFF_PYTHON_LIBRARY_FILE} AND MLFF_PYTHON_LIBRARY_FILE MATCHES "\\.so"
        AND NOT MLFF_PYTHON_VERSION VERSION_LESS 3.9)
       set(MLFF_HAS_PYTHON ON)

@@ -2,6 +2,7 @@
 // libmlff_python.so: CPython in this process, with the packages of one environment. The models themselves are run by teachers.py, which is part of
 // this library.
 #include <dlfcn.h>
+#include <signal.h>
 
 #include <filesystem>
 #include <fstream>
@@ -92,6 +93,15 @@ void check(const PyStatus& status, const fs::path& environment) {
         fail(Status::unsupported, "Python ", kPythonVersion, " cannot start in ", environment.string(), ": ", status.err_msg ? status.err_msg : "it does not say why");
 }
 
+// Python's module for signals takes over SIGINT when it is first imported, where the host has left it alone: Ctrl-C is the host's.
+void keep_signals_of_host() {
+    struct sigaction before {};
+    sigaction(SIGINT, nullptr, &before);
+    const py::module_ signals = py::module_::import("signal");
+    if (before.sa_handler == SIG_DFL) signals.attr("signal")(static_cast<int>(SIGINT), signals.attr("SIG_DFL"));
+    sigaction(SIGINT, &before, nullptr);
+}
+
 // Nothing from PYTHONHOME, PYTHONPATH or the user's own packages, no signal handlers, no change of the locale or of the standard streams.
 void initialize(const fs::path& environment) {
     const std::string version = version_of(environment);
@@ -110,6 +120,10 @@ void initialize(const fs::path& environment) {
     const std::string program = (environment / "bin" / "python3").string();
     PyStatus status = PyConfig_SetBytesString(&config, &config.executable, program.c_str());
     if (!PyStatus_Exception(status)) status = PyConfig_SetBytesString(&config, &config.program_name, program.c_str());
+    // The standard library is that of the Python we are linked to: the environment may be of another patch release, whose compiled modules do not fit.
+    std::error_code ignored;
+    if (!PyStatus_Exception(status) && fs::exists(fs::path(MLFF_PYTHON_PREFIX) / "lib" / (std::string("python") + kPythonVersion) / "os.py", ignored))
+        status = PyConfig_SetBytesString(&config, &config.home, MLFF_PYTHON_PREFIX);
     if (!PyStatus_Exception(status)) status = Py_InitializeFromConfig(&config);
     PyConfig_Clear(&config);
     check(status, environment);
@@ -206,6 +220,7 @@ int start(const char* options, LogLine log, void* to, TextSink text) {
             struct LockRelease {  // from here on any thread may take the lock
                 ~LockRelease() { PyEval_SaveThread(); }
             } const at_the_end;
+            keep_signals_of_host();
             import_teachers();
         }
         started_environment = environment.string();

@@ -99,7 +99,7 @@ def explain(error, log):
         return error.status, str(error)
     log(DEBUG, " | ".join(line for line in "".join(traceback.format_exception(type(error), error, error.__traceback__)).split("\n") if line.strip()))
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
-    places = ", ".join("%s:%d in %s" % (os.path.basename(frame.filename), frame.lineno, frame.name) for frame in reversed(frames[-3:]))
+    places = ", ".join("%s:%d in %s" % (os.path.basename(frame.filename), frame.lineno, frame.name) for frame in reversed(frames[-5:]))
     what = type(error).__name__ + (": " + str(error) if str(error) else "")
     what = " ".join(what.split())
     if len(what) > 700:

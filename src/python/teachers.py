@@ -403,6 +403,7 @@ def make_chgnet(**arguments):
     from chgnet.model.dynamics import CHGNetCalculator
 
     arguments.setdefault("use_device", "cpu")
+    arguments.setdefault("return_site_energies", True)  # it says that it gives them
     return CHGNetCalculator(**arguments)
 
 

@@ -240,6 +240,10 @@ TEST_CASE("what a Python calculator does not give is refused by name, and only w
     for (const char* host : {"inprocess", "process"}) {
         CAPTURE(host);
         const auto model = load_model(model_name("EnergyOnly", host));
+        const nlohmann::json description = model->description();
+        CHECK_EQ(description["class"], "EnergyOnly");
+        CHECK_EQ(description["environment"], environments().path("first"));
+        CHECK_EQ(description["properties"], nlohmann::json({"energy", "forces"}));
         CHECK_FALSE(model->gives_atom_energies());
         CHECK_FALSE(model->gives_virial(make_structure(true).view()));
         Session session(model, {});

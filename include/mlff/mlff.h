@@ -42,7 +42,7 @@ enum {
     MLFF_ERROR_FORMAT = 3,      /* a file is damaged, hostile or not what it says it is */
     MLFF_ERROR_UNSUPPORTED = 4, /* understood, but this build or this model cannot do it */
     MLFF_ERROR_SYSTEM = 5,      /* the atoms: an unknown element, a flat cell, a NaN position */
-    MLFF_ERROR_DEVICE = 6,      /* no such GPU, or the GPU failed */
+    MLFF_ERROR_DEVICE = 6,      /* no such GPU, or the GPU or the process of a Python model failed */
     MLFF_ERROR_MEMORY = 7,      /* out of memory; the session still works */
     MLFF_ERROR_INTERNAL = 8     /* a fault of ours: please report it */
 };
@@ -85,7 +85,8 @@ typedef struct mlff_model_info {
 
 /* Loads a model: a path to a MACE file (.model, TorchScript archive) or to our .safetensors container,
  * to a PaiNN .safetensors file, "builtin" (the default: see `mlff model list`), or "analytic" (a pair potential for
- * demonstrations). Nothing in a file is executed. On failure *model is NULL. */
+ * demonstrations). Nothing in a file is executed, but for names that begin with "python:", which run Python programs:
+ * docs/python-teachers.md. On failure *model is NULL. */
 MLFF_API mlff_status mlff_model_load(const char *path, mlff_model **model);
 /* Sessions keep what they need: a model may be freed before its sessions. NULL is allowed. */
 MLFF_API void mlff_model_free(mlff_model *model);

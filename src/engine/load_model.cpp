@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "core/error.h"
+#include "device/gpu.h"
 #include "engine/analytic_model.h"
 #include "engine/embedded_student.h"
 #include "engine/mace_model.h"
@@ -23,6 +24,8 @@ std::string_view precision_name(Precision precision) {
     }
     return "unknown";
 }
+
+UsableGpus Model::usable_gpus() const { return {gpu_inventory().gpus.size(), gpu_inventory().why_none}; }
 
 namespace {
 

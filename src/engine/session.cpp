@@ -75,8 +75,6 @@ NeighborOptions neighbor_options(const ModelSummary& summary, double skin, bool 
 
 }  // namespace
 
-UsableGpus Model::usable_gpus() const { return {gpu_inventory().gpus.size(), gpu_inventory().why_none}; }
-
 struct Session::State {
     State(std::shared_ptr<const Model> model_in, const SessionOptions& options)
         : model(std::move(model_in)),

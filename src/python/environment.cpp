@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "core/error.h"
@@ -57,15 +56,6 @@ fs::path installed_environments() {
     for (const char* up : {MLFF_PREFIX_FROM_LIBRARY, MLFF_PREFIX_FROM_PROGRAM})
         if (const fs::path folder = here / up / MLFF_ENVIRONMENTS_DIR; fs::is_directory(folder, ignored)) return fs::canonical(folder, ignored);
     return (here / MLFF_PREFIX_FROM_LIBRARY / MLFF_ENVIRONMENTS_DIR).lexically_normal();
-}
-
-std::vector<fs::path> list_installed_environments() {
-    std::vector<fs::path> found;
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(installed_environments(), ignored))
-        if (is_environment(entry.path())) found.push_back(entry.path());
-    std::sort(found.begin(), found.end());
-    return found;
 }
 
 fs::path find_environment(const ModelName& model) {

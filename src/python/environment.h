@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "python/model_name.h"
 
@@ -20,7 +19,5 @@ std::filesystem::path find_host_program();  // beside it, or in libexec
 
 // PREFIX/share/mlff/python, where scripts/install puts environments; a folder for each name.
 std::filesystem::path installed_environments();
-// The folders there that have a Python, by name.
-std::vector<std::filesystem::path> list_installed_environments();
 
 }  // namespace mlff::python

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlff-python-host: a process of its own for one Python model. Started by libmlff with a socket, a memory file and the path of libmlff_python.so; ends
 // when the socket is closed, which the system does too when the other process dies.
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -134,6 +135,7 @@ private:
 
 int run(int argc, char** argv) {
     if (argc != 3 || std::atoi(argv[1]) != static_cast<int>(kProtocolVersion)) give_up("it is started by libmlff of the same version, not by hand");
+    for (const int descriptor : {kSocketDescriptor, kMemoryDescriptor}) fcntl(descriptor, F_SETFD, FD_CLOEXEC);  // programs that Python starts get neither
     void* page = mmap(nullptr, sizeof(Heartbeat), PROT_READ | PROT_WRITE, MAP_SHARED, kMemoryDescriptor, 0);
     if (page == MAP_FAILED) give_up(concat("cannot map the memory file: ", std::strerror(errno)));
     std::thread(keep_beating, static_cast<Heartbeat*>(page), getppid()).detach();

@@ -13,33 +13,32 @@ namespace {
 
 class WorkerTeacher : public Teacher {
 public:
-    WorkerTeacher(const ModelName& model, const std::filesystem::path& environment) : model_(model), environment_(environment) { description_ = start(); }
+    WorkerTeacher(const ModelName& model, const std::filesystem::path& environment) : model_(model), environment_(environment) { start(); }
 
     const nlohmann::json& description() const override { return description_; }
 
     void prepare(const nlohmann::json& choice) override {
         choice_ = choice;
-        revive();
-        worker_->ask(MessageKind::prepare, choice.dump());
+        if (is_alive()) worker_->ask(MessageKind::prepare, choice.dump());
+        else start();
     }
 
     void evaluate(const SystemView& system, const Outputs& outputs) override {
-        if (revive()) worker_->ask(MessageKind::prepare, choice_->dump());
+        if (!is_alive()) start();
         worker_->evaluate(system, outputs);
     }
 
 private:
-    nlohmann::json start() {
-        worker_ = std::make_unique<Worker>(find_host_program(), find_python_library(), model_.text, model_.time_limit);
-        worker_->ask(MessageKind::start, nlohmann::json{{"environment", environment_.string()}}.dump());
-        return nlohmann::json::parse(worker_->ask(MessageKind::load, model_.request().dump()));
-    }
+    bool is_alive() const { return worker_ && worker_->is_usable(); }
 
-    // Whether a new process had to be started.
-    bool revive() {
-        if (worker_->is_usable()) return false;
-        start();
-        return true;
+    // Everything up to the first evaluation; a worker that fails on the way is not kept.
+    void start() {
+        worker_.reset();
+        auto worker = std::make_unique<Worker>(find_host_program(), find_python_library(), model_.text, model_.time_limit);
+        worker->ask(MessageKind::start, nlohmann::json{{"environment", environment_.string()}}.dump());
+        description_ = nlohmann::json::parse(worker->ask(MessageKind::load, model_.request().dump()));
+        if (choice_) worker->ask(MessageKind::prepare, choice_->dump());
+        worker_ = std::move(worker);
     }
 
     ModelName model_;

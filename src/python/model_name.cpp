@@ -104,6 +104,11 @@ ModelName parse_model_name(const std::string& name) {
         if (!model.module.ends_with(".py")) model.default_environment = model.module.substr(0, model.module.find('.'));
     }
     read_options(model, options);
+    try {
+        model.request().dump();
+    } catch (const nlohmann::json::exception&) {
+        fail(Status::argument, "model '", name, "': the name is not UTF-8, which Python models need");
+    }
     return model;
 }
 

@@ -5,6 +5,7 @@ This file is part of libmlff_python.so, which calls redirect_output(), load() an
 import gc
 import importlib
 import importlib.util
+import io
 import json
 import logging
 import os
@@ -31,10 +32,10 @@ class TeacherError(Exception):
 # ---- What Python says goes to the log ----
 
 
-class LogStream:
+class LogStream(io.TextIOBase):
     """Takes the place of sys.stdout and sys.stderr: whole lines go to the log."""
 
-    encoding, errors, name, closed = "utf-8", "replace", "<log of mlff>", False
+    encoding, errors = "utf-8", "replace"
 
     def __init__(self, log, level):
         self.log, self.level, self.line = log, level, ""
@@ -47,24 +48,8 @@ class LogStream:
                 self.log(self.level, line)
         return len(text)
 
-    def writelines(self, lines):
-        for line in lines:
-            self.write(line)
-
-    def flush(self):
-        pass
-
-    def isatty(self):
-        return False
-
     def writable(self):
         return True
-
-    def readable(self):
-        return False
-
-    def fileno(self):
-        raise OSError("this stream has no file descriptor")
 
 
 class LogHandler(logging.Handler):

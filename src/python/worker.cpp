@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -157,23 +158,24 @@ void Worker::read_output() {
         if (size < 0 && errno == EINTR) continue;
         if (size <= 0) return;
         output_text_.append(part, static_cast<size_t>(size));
-        size_t begin = output_text_.rfind('\n', output_text_.size() - static_cast<size_t>(size) - 1);
-        begin = output_text_.size() == static_cast<size_t>(size) || begin == std::string::npos ? 0 : begin + 1;
-        for (size_t end = output_text_.find('\n', begin); end != std::string::npos; begin = end + 1, end = output_text_.find('\n', begin))
-            if (end > begin) log(LogLevel::info, "Python: " + output_text_.substr(begin, end - begin));
         if (output_text_.size() > kMostOutput) output_text_.erase(0, output_text_.size() - kMostOutput);
+        line_.append(part, static_cast<size_t>(size));
+        size_t begin = 0;
+        for (size_t end; (end = line_.find('\n', begin)) != std::string::npos; begin = end + 1)
+            if (end > begin) log(LogLevel::info, "Python: " + line_.substr(begin, end - begin));
+        line_.erase(0, begin);
+        if (line_.size() > kMostOutput) line_.clear();  // no text
     }
 }
 
+// The last three lines that have text.
 std::string Worker::last_words() const {
+    std::vector<std::string> lines;
+    std::istringstream text(output_text_);
+    for (std::string line; std::getline(text, line);)
+        if (!line.empty()) lines.push_back(line);
     std::string words;
-    size_t end = output_text_.size();
-    for (int line = 0; line < 3 && end > 0; ++line) {
-        const size_t begin = output_text_.find_last_of('\n', end - 1) == std::string::npos ? 0 : output_text_.find_last_of('\n', end - 1) + 1;
-        const std::string text = output_text_.substr(begin, end - begin);
-        if (!text.empty()) words = text + (words.empty() ? "" : " | ") + words;
-        end = begin == 0 ? 0 : begin - 1;
-    }
+    for (size_t i = lines.size() - std::min<size_t>(lines.size(), 3); i < lines.size(); ++i) words += (words.empty() ? "" : " | ") + lines[i];
     return words.substr(words.size() - std::min<size_t>(words.size(), 600));
 }
 
@@ -211,7 +213,8 @@ Message Worker::exchange(Message request, const std::string& text, std::string& 
     uint64_t last_beat = heartbeat_->count.load(std::memory_order_relaxed);
     int silent_polls = 0;
     for (;;) {
-        std::array<pollfd, 2> events = {pollfd{socket_, POLLIN, 0}, pollfd{output_, POLLIN, 0}};
+        // The process descriptor tells its end even if a process that it has left behind keeps the socket open.
+        std::array<pollfd, 3> events = {pollfd{socket_, POLLIN, 0}, pollfd{output_, POLLIN, 0}, pollfd{pid_descriptor_, POLLIN, 0}};
         const int ready = poll(events.data(), events.size(), kPollMilliseconds);
         if (events[1].revents & POLLIN) read_output();
         Message message;
@@ -222,7 +225,7 @@ Message Worker::exchange(Message request, const std::string& text, std::string& 
             }
             log(static_cast<LogLevel>(message.status), answer);
         }
-        if (events[0].revents & (POLLHUP | POLLERR)) fail_as_dead("");
+        if ((events[0].revents & (POLLHUP | POLLERR)) || events[2].revents) fail_as_dead("");
         if (ready <= 0) {
             const uint64_t beat = heartbeat_->count.load(std::memory_order_relaxed);
             silent_polls = beat == last_beat ? silent_polls + 1 : 0;

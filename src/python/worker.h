@@ -44,6 +44,7 @@ private:
     Heartbeat* heartbeat_ = nullptr;
     void* arrays_ = nullptr;
     int64_t capacity_ = 0;
+    std::string line_;         // the beginning of a line whose end has not been written yet
     std::string output_text_;  // the end of what the process wrote to its standard output and error
     std::string buffer_;       // of messages
     bool is_usable_ = true;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command with Python models: the same files, flags and exit codes as with native ones. Usage: test_python.py MLFF PYTHON"""
+"""The command with Python models: the same files, flags and exit codes as with native ones. And a host
+program that is a Python itself. Usage: test_python.py MLFF PYTHON LIBRARY"""
 import json
 import os
 import signal
@@ -10,10 +11,36 @@ import unittest
 
 from command_test import CommandTest
 
-MLFF, PYTHON = sys.argv[1:3]
+MLFF, PYTHON, LIBRARY = sys.argv[1:4]
 CALCULATORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python", "calculators.py")
 WATER = "3\nProperties=species:S:1:pos:R:3\nO 0 0 0\nH 0.9572 0 0\nH -0.239987 0.926627 0\n"
 CRYSTAL = '2\nLattice="6.1 0.2 0 0 6.3 0.1 0.3 0 6.2" pbc="T T T" Properties=species:S:1:pos:R:3\nSi 0 0 0\nSi 1.4 1.3 1.5\n'
+
+
+# The energy of water by ctypes; its own standard output still works afterwards.
+HOST_PROGRAM = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+library.mlff_last_error.restype = ctypes.c_char_p
+class System(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("count", ctypes.c_int64), ("numbers", ctypes.c_void_p), ("positions", ctypes.c_void_p), ("cell", ctypes.c_void_p),
+                ("periodic", ctypes.c_uint8 * 3), ("charge", ctypes.c_double), ("spin", ctypes.c_double)]
+class Result(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("energy", ctypes.c_void_p)] + [("unused%d" % i, ctypes.c_void_p) for i in range(6)]
+numbers = (ctypes.c_int32 * 3)(8, 1, 1)
+positions = (ctypes.c_double * 9)(0, 0, 0, 0.9572, 0, 0, -0.239987, 0.926627, 0)
+energy, model, session = ctypes.c_double(), ctypes.c_void_p(), ctypes.c_void_p()
+system = System(ctypes.sizeof(System), 3, ctypes.addressof(numbers), ctypes.addressof(positions))
+result = Result(ctypes.sizeof(Result), ctypes.addressof(energy))
+if library.mlff_model_load(sys.argv[2].encode(), ctypes.byref(model)) or library.mlff_session_create(model, None, ctypes.byref(session)) or \\
+        library.mlff_session_evaluate(session, ctypes.byref(system), ctypes.byref(result)):
+    print(library.mlff_last_error().decode())
+else:
+    print("energy %.6f" % energy.value)
+library.mlff_session_free(session)
+library.mlff_model_free(model)
+print("goes on")
+"""
 
 
 def processes_named(name):
@@ -116,6 +143,23 @@ class PythonModels(CommandTest):
         while mine & processes_named(b"mlff-python-host") and time.time() < deadline:
             time.sleep(0.02)
         self.assertFalse(mine & processes_named(b"mlff-python-host"))
+
+    def test_a_host_that_is_a_python_lends_its_interpreter_or_is_refused(self):
+        other = self.path("other")
+        subprocess.run([PYTHON, "-I", "-m", "venv", "--without-pip", "--system-site-packages", other], check=True)
+        for host, environment, words in (
+            ("inprocess", self.environment, "energy -2.359047"),
+            ("process", other, "energy -2.359047"),
+            ("inprocess", other, "host=process"),
+        ):
+            model = "python:%s:Pairs?env=%s&host=%s" % (CALCULATORS, environment, host)
+            result = subprocess.run(
+                [os.path.join(self.environment, "bin", "python3"), "-c", HOST_PROGRAM, LIBRARY, model],
+                capture_output=True, text=True, env=dict(os.environ, MLFF_PYTHON_LIBRARY=os.path.join(os.path.dirname(MLFF), "libmlff_python.so")),
+            )
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(words, result.stdout)
+            self.assertTrue(result.stdout.endswith("goes on\n"))
 
     @staticmethod
     def parent_of(process):

@@ -6,7 +6,7 @@
 set(MLFF_HAS_PYTHON OFF)
 set(MLFF_PYTHON_VERSION "")
 set(MLFF_PYTHON_EXECUTABLE "" CACHE FILEPATH "the Python to embed; empty = the first that has headers and a shared library")
-if(MLFF_PYTHON AND NOT CMAKE_CROSSCOMPILING)
+if(MLFF_PYTHON AND NOT CMAKE_CROSSCOMPILING AND NOT MLFF_SANITIZE)  # the sanitizers and Python have quarrels of their own
   find_path(MLFF_PYBIND11_INCLUDE_DIR pybind11/embed.h)
   set(candidates /usr/bin/python3 python3)
   if(MLFF_PYTHON_EXECUTABLE)

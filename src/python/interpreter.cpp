@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <optional>
 #include <string>
+#include <type_traits>
 
 #include <pybind11/embed.h>
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "python/model_name.h"
 
+#include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <cstdlib>
 
 #include "core/error.h"
 

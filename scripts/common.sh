@@ -85,6 +85,13 @@ has_hdf5() { echo '#include <hdf5.h>' | ${CXX:-g++} -E -x c++ -isystem /usr/incl
 can_build_for_python() {
     python3 -c 'import ensurepip, os, sysconfig; os.stat(os.path.join(sysconfig.get_path("include"), "Python.h"))' 2>/dev/null
 }
+# Nor does it need Python: only models that are Python programs do. Their tests use numpy.
+has_embeddable_python() {
+    local include
+    include=$(/usr/bin/python3 -I -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null) &&
+        printf '#include <Python.h>\n#include <pybind11/embed.h>\n' | ${CXX:-g++} -E -x c++ -isystem "$include" - >/dev/null 2>&1 &&
+        { [[ $1 != test ]] || /usr/bin/python3 -I -c 'import numpy' 2>/dev/null; }
+}
 # want NAME CONSEQUENCE PACKAGE...: installed where that is possible; tried once.
 want() {
     local log=$log_dir/want-$1.log
@@ -97,6 +104,9 @@ want() {
 want_optional_packages() {
     [[ $1 != aarch64 ]] || return 0
     has_hdf5 || want hdf5 "mlff will be built without H5MD trajectories" libhdf5-dev
+    local python_packages=(python3-dev pybind11-dev)
+    [[ $1 != test ]] || python_packages+=(python3-numpy)
+    has_embeddable_python "$1" || want python "mlff will be built without Python models" "${python_packages[@]}"
     [[ $1 == test ]] || return 0
     has gfortran || want gfortran "the Fortran example will not be tested" gfortran
     has valgrind || want valgrind "memory of the drop-in will not be checked" valgrind

@@ -9,7 +9,7 @@
 namespace mlff::app {
 
 void ModelOptions::add_to(CLI::App& command, const std::string& model_option) {
-    command.add_option(model_option, model, "a model file, a name of the model cache, 'builtin' or 'analytic'")->capture_default_str();
+    command.add_option(model_option, model, "a model file, a name of the model cache, 'builtin', 'analytic' or 'python:...'")->capture_default_str();
     command.add_option("--device", session.device, "auto, cpu, reference, cuda or cuda:INDEX")->capture_default_str();
     command.add_option("--precision", precision, "auto, mixed, fp64, fp32 or fast")->capture_default_str();
     command.add_option("--head", session.head, "one of the model's heads");

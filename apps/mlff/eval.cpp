@@ -38,12 +38,12 @@ Json atom_rows(const std::vector<double>& values, size_t atom_count) {
 }
 
 Json frame_json(const FrameResult& result) {
-    const size_t atom_count = result.atom_energies.size();
+    const size_t atom_count = result.atom_count;
     Json json = {{"atoms", atom_count},
             {"energy", result.energy},
             {"forces", atom_rows(result.forces, atom_count)},
             {"stress", result.has_stress ? Json(result.stress) : Json()},
-            {"atom_energies", result.atom_energies}};
+            {"atom_energies", result.atom_energies.size() == atom_count ? Json(result.atom_energies) : Json()}};
     if (!result.descriptors.empty()) json["descriptors"] = atom_rows(result.descriptors, atom_count);
     return json;
 }
@@ -53,9 +53,9 @@ void put_results(Frame& frame, const FrameResult& result) {
     const auto& s = result.stress;
     if (result.has_stress) frame.set_info("stress", std::vector<double>{s[0], s[5], s[4], s[5], s[1], s[3], s[4], s[3], s[2]});
     frame.set_column("forces", 3, result.forces);
-    frame.set_column("energies", 1, result.atom_energies);
+    if (result.atom_energies.size() == result.atom_count) frame.set_column("energies", 1, result.atom_energies);
     if (!result.descriptors.empty())
-        frame.set_column("descriptors", static_cast<int>(result.descriptors.size() / result.atom_energies.size()), result.descriptors);
+        frame.set_column("descriptors", static_cast<int>(result.descriptors.size() / result.atom_count), result.descriptors);
 }
 
 double largest_force(const std::vector<double>& forces) {
@@ -74,7 +74,7 @@ public:
     }
     void row(int64_t frame, const FrameResult& result) {
         constexpr double kGigapascal = 160.21766208;  // eV/angstrom^3
-        std::cout << std::setw(6) << frame << std::setw(10) << result.atom_energies.size() << std::fixed << std::setprecision(8) << std::setw(20)
+        std::cout << std::setw(6) << frame << std::setw(10) << result.atom_count << std::fixed << std::setprecision(8) << std::setw(20)
                   << result.energy << std::setprecision(6) << std::setw(16) << largest_force(result.forces) << std::setw(18);
         if (result.has_stress)
             std::cout << -(result.stress[0] + result.stress[1] + result.stress[2]) / 3 * kGigapascal << "\n";

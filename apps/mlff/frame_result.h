@@ -11,8 +11,10 @@
 namespace mlff::app {
 
 struct FrameResult {
+    size_t atom_count = 0;
     double energy = 0;
-    std::vector<double> forces, atom_energies;
+    std::vector<double> forces;
+    std::vector<double> atom_energies;  // empty if the model gives none
     std::vector<double> descriptors;  // [atom][descriptor_count], or empty
     std::array<double, 6> stress{};
     bool has_stress = false;

@@ -308,7 +308,6 @@ int run_md(const MdOptions& options) {
     const Frame frame = read_start(options);
     Particles particles = start_particles(options, dynamics_options, frame);
     const std::array<bool, 3>& periodic = particles.environment.periodic;
-    dynamics_options.wants_virial = periodic[0] && periodic[1] && periodic[2];
     std::optional<Restart> restart;
     if (!options.restart.empty()) {
         restart = read_matching_restart(options, particles);
@@ -319,6 +318,7 @@ int run_md(const MdOptions& options) {
     session_options.neighbor_skin_on_cpu = kSkinOnCpu;
     if (const auto head = frame.info_text("head")) session_options.head = *head;
     Session session(load_model(options.model.model), session_options);
+    dynamics_options.wants_virial = periodic[0] && periodic[1] && periodic[2] && session.model().gives_virial(particles.view());
     SessionForces forces(session);
     std::optional<MolecularDynamics> dynamics;
     try {

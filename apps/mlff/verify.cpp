@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <filesystem>
 #include <iostream>
 
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include "core/mapped_file.h"
 #include "core/sha256.h"
 #include "engine/embedded_student.h"
+#include "engine/model_cache.h"
 #include "validate/report.h"
 
 namespace mlff::app {
@@ -26,8 +26,7 @@ struct VerifyOptions {
 
 std::string sha256_of_model(const std::string& name) {
     if (name == "builtin") return sha256_hex(embedded_student());
-    std::error_code ignored;
-    return std::filesystem::is_regular_file(name, ignored) ? sha256_hex(MappedFile::open(name)->bytes()) : "";
+    return is_model_without_file(name) ? "" : sha256_hex(MappedFile::open(find_model_file(name))->bytes());
 }
 
 void print(const verify::Verification& found, const std::string& model, bool names_head) {

@@ -42,7 +42,7 @@ enum {
     MLFF_ERROR_FORMAT = 3,      /* a file is damaged, hostile or not what it says it is */
     MLFF_ERROR_UNSUPPORTED = 4, /* understood, but this build or this model cannot do it */
     MLFF_ERROR_SYSTEM = 5,      /* the atoms: an unknown element, a flat cell, a NaN position */
-    MLFF_ERROR_DEVICE = 6,      /* no such GPU, or the GPU failed */
+    MLFF_ERROR_DEVICE = 6,      /* no such GPU, or the GPU or the process of a Python model failed */
     MLFF_ERROR_MEMORY = 7,      /* out of memory; the session still works */
     MLFF_ERROR_INTERNAL = 8     /* a fault of ours: please report it */
 };
@@ -88,7 +88,7 @@ typedef struct mlff_model_info {
 /* Loads a model: a path to a MACE file (.model, TorchScript archive) or to our .safetensors container,
  * to a PaiNN .safetensors file, "builtin" (the default: see `mlff model list`), "analytic" (a pair potential for
  * demonstrations), or the name of a model in the model cache (`mlff model add`), where there is no file of that name.
- * Nothing in a file is executed. On failure *model is NULL. */
+ * Nothing in a file is executed, but names that begin with "python:" run Python programs: docs/python-teachers.md. On failure *model is NULL. */
 MLFF_API mlff_status mlff_model_load(const char *path, mlff_model **model);
 /* The path of a model in the model cache, after its size and SHA-256 were found to be those of the index: writes at most
  * `capacity` bytes with the zero at the end; MLFF_ERROR_ARGUMENT if that is too few. */

@@ -191,7 +191,8 @@ public:
             give_up(error);
         }
         save();
-        std::cout << std::fixed << std::setprecision(2) << "step " << dynamics_.step_count() << " of " << options_.steps << ", " << progress.nanoseconds_per_day(dynamics_) << " ns/day, "
+        const double speed = progress.nanoseconds_per_day(dynamics_);
+        std::cout << std::fixed << "step " << dynamics_.step_count() << " of " << options_.steps << ", " << std::setprecision(speed < 10 ? 4 : 2) << speed << " ns/day, "
                   << std::setprecision(1) << dynamics_.temperature() << " K";
         if (!dynamics_.options().barostat) std::cout << ", drift " << std::setprecision(4) << progress.drift(dynamics_) << " meV/atom";
         std::cout << "\n" << std::flush;

@@ -2,6 +2,7 @@
 """Runs models that are Python programs for mlff: mace-torch, and whatever has ASE's calculator interface.
 
 This file is part of libmlff_python.so, which calls redirect_output(), load() and the methods of Teacher."""
+import contextlib
 import gc
 import importlib
 import importlib.util
@@ -10,6 +11,7 @@ import json
 import logging
 import os
 import sys
+import threading
 import traceback
 import warnings
 
@@ -274,6 +276,22 @@ def checked_array(results, name, shape):
 # ---- mace-torch ----
 
 
+@contextlib.contextmanager
+def default_dtype(torch, name):
+    """mace-torch makes some numbers (those of its pair repulsion) in torch's default dtype, which is float32: fp64 is not fp64 then. The default is one
+    for all threads, so that these take turns."""
+    with default_dtype_lock:
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(getattr(torch, name))
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
+
+default_dtype_lock = threading.RLock()
+
+
 class MaceTeacher(Teacher):
     MODEL_TYPES = {"EnergyDipolesMACE": "EnergyDipoleMACE", "PolarMACE": "PolarMACE"}
 
@@ -329,16 +347,21 @@ class MaceTeacher(Teacher):
 
         model, self.model = self.model or self.read(), None  # MACECalculator changes it: one for each
         heads = getattr(model, "heads", None) or ["Default"]
-        self.calculator = MACECalculator(
-            models=[model],
-            device=choice["device"],
-            default_dtype=choice["dtype"],
-            enable_cueq=bool(self.arguments.get("cueq", 0)),
-            model_type=self.MODEL_TYPES.get(class_name(model), "MACE"),
-            head=str(heads[choice["head"]]),
-        )
-        # "spin" is the multiplicity, in mace-torch and here.
+        self.dtype = choice["dtype"]
+        with default_dtype(self.torch, self.dtype):
+            self.calculator = MACECalculator(
+                models=[model],
+                device=choice["device"],
+                default_dtype=self.dtype,
+                enable_cueq=bool(self.arguments.get("cueq", 0)),
+                model_type=self.MODEL_TYPES.get(class_name(model), "MACE"),
+                head=str(heads[choice["head"]]),
+            )
         return {}
+
+    def calculate(self, atoms, wanted):
+        with default_dtype(self.torch, self.dtype):
+            return super().calculate(atoms, wanted)
 
 
 # ---- Any ASE calculator ----

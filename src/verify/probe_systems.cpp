@@ -21,7 +21,7 @@ double radius(int z) {
 class Random {
 public:
     explicit Random(uint32_t seed) : engine_(seed) {}
-    double operator()() { return engine_() / 4294967296.0; }
+    double operator()() { return static_cast<double>(engine_()) / 4294967296.0; }
 
 private:
     std::mt19937 engine_;

@@ -29,7 +29,7 @@ constexpr double kPublishedTolerance = 1e-6, kPublishedRelative = 1e-9;  // what
 std::vector<double> random_numbers(uint32_t seed, size_t count) {
     std::mt19937 engine(seed);
     std::vector<double> numbers;
-    for (size_t i = 0; i < count; ++i) numbers.push_back(engine() / 2147483648.0 - 1);
+    for (size_t i = 0; i < count; ++i) numbers.push_back(static_cast<double>(engine()) / 2147483648.0 - 1);
     return numbers;
 }
 

@@ -83,7 +83,7 @@ struct Session::State {
           precision(model->choose_precision(device.name, options.precision)),
           evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial, options.neighbor_skin, options.gpu_memory_limit_bytes})),
           team(options.thread_count),
-          neighbors(neighbor_options(model->summary(), options.neighbor_skin > 0 ? options.neighbor_skin : options.neighbor_skin_on_cpu, evaluator->needs_reverse_of_joined())) {
+          neighbors(neighbor_options(model->summary(), options.neighbor_skin != 0 ? options.neighbor_skin : options.neighbor_skin_on_cpu, evaluator->needs_reverse_of_joined())) {
         for (int z : model->summary().elements) is_known[static_cast<size_t>(z)] = true;
     }
 

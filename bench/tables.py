@@ -204,6 +204,20 @@ def model_open():
             f"| torch.load, after {result['torch_import_seconds']:.1f} s of imports | {result['torch_load_seconds'] * 1e3:.0f} ms |"]
 
 
+def ase():
+    lines = ["| model, device | `mlff md`, us/step | ASE, us/step | ASE against `mlff md` | time of all cores: `mlff md` | ASE | ASE against `mlff md` | one call of the session | of the calculator | ASE's own part of a step |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
+
+    def cell(time):
+        return f"{time['median_us']:.0f} ({time['min_us']:.0f} to {time['max_us']:.0f})" if time["median_us"] >= 100 else f"{time['median_us']:.1f} ({time['min_us']:.1f} to {time['max_us']:.1f})"
+    for row in load("ase")["rows"]:
+        cells = [f"{row['model']}, {row['device']}, {row['precision']}", cell(row["mlff_md"]), cell(row["ase_verlet"]), f"{row['ratio']:.2f}x", cell(row["mlff_md"]["core_time"]),
+                 cell(row["ase_verlet"]["core_time"]), f"{row['core_time_ratio']:.2f}x"]
+        cells += [cell(row[name]["core_time"]) for name in ("session_call", "calculator_call", "ase_step_without_forces")]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
 def summary():
     mace, lists, opening = load("mace_cpu")["rows"], load("neighbors")["results"], load("model_open")
     lines = ["| on 2 cores | mlff | peer | |", "|---|--:|--:|--:|"]
@@ -226,7 +240,7 @@ def summary():
     return lines
 
 
-TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "mace_cpu": mace_cpu, "mace_start": mace_start, "nve": nve, "md_steps": md_steps, "model_open": model_open, "summary": summary,
+TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "mace_cpu": mace_cpu, "mace_start": mace_start, "nve": nve, "md_steps": md_steps, "model_open": model_open, "ase": ase, "summary": summary,
           "gpu_vs_peers": gpu_vs_peers, "gpu_peaks": gpu_peaks, "gpu_profile_12288": lambda: gpu_profile("mp0-medium:12288:mixed"),
           "gpu_profile_3": lambda: gpu_profile("mp0-medium:3:mixed")}
 

@@ -3,17 +3,23 @@
 
 include(CMakePackageConfigHelpers)
 
-install(TARGETS mlff EXPORT mlff-targets
+install(TARGETS mlff mace_wrapper EXPORT mlff-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS mlff_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(TARGET mlff_h5md)
   install(TARGETS mlff_h5md LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/mlff)
 endif()
+if(TARGET mlff_python)
+  install(TARGETS mlff_python LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/mlff)
+  install(TARGETS mlff_python_host RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/mlff)
+endif()
 install(FILES include/mlff/mlff.h include/mlff/mlff.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mlff)
+install(FILES include/mace_wrapper.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mlff)
 install(EXPORT mlff-targets NAMESPACE mlff:: DESTINATION ${package_dir})
+export(EXPORT mlff-targets NAMESPACE mlff:: FILE ${PROJECT_BINARY_DIR}/mlff-targets.cmake)  # find_package(mlff) takes the build folder too
 configure_package_config_file(cmake/mlff-config.cmake.in ${PROJECT_BINARY_DIR}/mlff-config.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/mlff-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/mlff-config.cmake ${PROJECT_BINARY_DIR}/mlff-config-version.cmake DESTINATION ${package_dir})
@@ -21,14 +27,18 @@ install(FILES ${PROJECT_BINARY_DIR}/mlff-config.cmake ${PROJECT_BINARY_DIR}/mlff
 # pkg-config finds the prefix from where mlff.pc lies, so that an installed tree may be moved.
 file(RELATIVE_PATH prefix_from_pkgconfig /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 string(REGEX REPLACE "/$" "" prefix_from_pkgconfig ${prefix_from_pkgconfig})
+set(wrapper_needs Requires.private)  # a program links what it calls; a static library what that calls too
 if(NOT BUILD_SHARED_LIBS)
-  set(static_libs " -lz -lstdc++ -lpthread -lm")
+  set(wrapper_needs Requires)
+  set(static_libs " -lz -lstdc++ -lpthread -ldl -lm")
   if(MLFF_HAS_CUDA)
-    string(APPEND static_libs " -lcudart_static -ldl -lrt")
+    string(APPEND static_libs " -lcudart_static -lrt")
   endif()
 endif()
-configure_file(cmake/mlff.pc.in ${PROJECT_BINARY_DIR}/mlff.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/mlff.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(name mlff mace_wrapper)
+  configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+endforeach()
+install(FILES ${PROJECT_BINARY_DIR}/mlff.pc ${PROJECT_BINARY_DIR}/mace_wrapper.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 set(CPACK_GENERATOR "DEB;TGZ")
 set(CPACK_PACKAGE_NAME mlff)

@@ -80,19 +80,42 @@ missing_packages() {
     fi
 }
 
-# mlff can do without HDF5: only H5MD trajectories need it.
+# What mlff can do without: HDF5 (H5MD trajectories), gfortran and valgrind (parts of tests), what pip needs to build (the test of the Python package).
 has_hdf5() { echo '#include <hdf5.h>' | ${CXX:-g++} -E -x c++ -isystem /usr/include/hdf5/serial - >/dev/null 2>&1; }
-want_hdf5() {
-    [[ $1 == aarch64 ]] || has_hdf5 || [[ $EUID -ne 0 ]] || ! has apt-get || [[ -f $log_dir/hdf5.log ]] && return
-    say "installing libhdf5-dev"
+can_build_for_python() {
+    python3 -c 'import ensurepip, os, sysconfig; os.stat(os.path.join(sysconfig.get_path("include"), "Python.h"))' 2>/dev/null
+}
+# Nor does it need Python: only models that are Python programs do. Their tests use numpy.
+has_embeddable_python() {
+    local include
+    include=$(/usr/bin/python3 -I -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null) &&
+        printf '#include <Python.h>\n#include <pybind11/embed.h>\n' | ${CXX:-g++} -E -x c++ -isystem "$include" - >/dev/null 2>&1 &&
+        { [[ $1 != test ]] || /usr/bin/python3 -I -c 'import numpy' 2>/dev/null; }
+}
+# want NAME CONSEQUENCE PACKAGE...: installed where that is possible; tried once.
+want() {
+    local log=$log_dir/want-$1.log
+    [[ $EUID -eq 0 && ! -f $log ]] && has apt-get || return 0
+    say "installing ${*:3}"
     mkdir -p "$log_dir"
-    { apt-get update || true; DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libhdf5-dev; } >"$log_dir/hdf5.log" 2>&1 </dev/null ||
-        say "apt-get could not install libhdf5-dev: mlff will be built without H5MD trajectories"
+    { apt-get update || true; DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${@:3}"; } >"$log" 2>&1 </dev/null ||
+        say "apt-get could not install ${*:3}: $2"
+}
+want_optional_packages() {
+    [[ $1 != aarch64 ]] || return 0
+    has_hdf5 || want hdf5 "mlff will be built without H5MD trajectories" libhdf5-dev
+    local python_packages=(python3-dev pybind11-dev)
+    [[ $1 != test ]] || python_packages+=(python3-numpy)
+    has_embeddable_python "$1" || want python "mlff will be built without Python models" "${python_packages[@]}"
+    [[ $1 == test ]] || return 0
+    has gfortran || want gfortran "the Fortran example will not be tested" gfortran
+    has valgrind || want valgrind "memory of the drop-in will not be checked" valgrind
+    [[ ${needs_python:-0} -eq 0 ]] || can_build_for_python || want python-package "the test of the Python package will be skipped" python3-venv python3-dev
 }
 
 # Installs what is missing where that is possible (root, apt-get); otherwise says what is needed.
 need_packages() {
-    want_hdf5 "$1"
+    want_optional_packages "$1"
     local missing
     mapfile -t missing < <(missing_packages "$1" | sed '/^$/d')
     [[ ${#missing[@]} -gt 0 ]] || return 0

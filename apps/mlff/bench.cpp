@@ -22,8 +22,9 @@
 #include "core/threads.h"
 #include "cpu_kernels/kernel_table.h"
 #include "device/gpu.h"
+#include "device/host_facts.h"
 #include "formats/json_text.h"
-#include "machine.h"
+#include "build_commit.h"
 
 namespace mlff::app {
 namespace {
@@ -50,7 +51,7 @@ bench::Machine machine_of(const std::string& device) {
     utsname system{};
     uname(&system);
     bench::Machine machine;
-    machine.processor = processor_name();
+    machine.processor = read_host_facts().processor;  // AArch64 kernels do not say it
     machine.architecture = system.machine;
     machine.instructions = kernels::choose_kernels<float>().name;
     machine.cores = available_cores();

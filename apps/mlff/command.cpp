@@ -2,18 +2,18 @@
 #include "command.h"
 
 #include <cstdio>
-#include <filesystem>
 
 #include "core/error.h"
 #include "core/mapped_file.h"
 #include "core/output_file.h"
 #include "core/sha256.h"
 #include "engine/embedded_student.h"
+#include "engine/model_cache.h"
 
 namespace mlff::app {
 
 void ModelOptions::add_to(CLI::App& command, const std::string& model_option) {
-    command.add_option(model_option, model, "a model file, 'builtin' or 'analytic'")->capture_default_str();
+    command.add_option(model_option, model, "a model file, a name of the model cache, 'builtin', 'analytic' or 'python:...'")->capture_default_str();
     command.add_option("--device", session.device, "auto, cpu, reference, cuda or cuda:INDEX")->capture_default_str();
     command.add_option("--precision", precision, "auto, mixed, fp64, fp32 or fast")->capture_default_str();
     command.add_option("--head", session.head, "one of the model's heads");
@@ -36,8 +36,7 @@ SessionOptions ModelOptions::session_options() const {
 
 std::string sha256_of_model(const std::string& name) {
     if (name == "builtin") return sha256_hex(embedded_student());
-    std::error_code ignored;
-    return std::filesystem::is_regular_file(name, ignored) ? sha256_hex(MappedFile::open(name)->bytes()) : "";
+    return is_model_without_file(name) ? "" : sha256_hex(MappedFile::open(find_model_file(name))->bytes());
 }
 
 void write_text(const std::string& path, const std::string& text) {

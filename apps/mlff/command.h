@@ -19,6 +19,7 @@ using Work = std::function<int()>;
 
 void add_eval(CLI::App& app, Work& work);
 void add_model(CLI::App& app, Work& work);
+void add_model_cache(CLI::App& model_command, Work& work);
 void add_doctor(CLI::App& app, Work& work);
 void add_demo(CLI::App& app, Work& work);
 void add_distill(CLI::App& app, Work& work);
@@ -27,6 +28,7 @@ void add_verify(CLI::App& app, Work& work);
 void add_bench(CLI::App& app, Work& work);
 void add_md(CLI::App& app, Work& work);
 void add_relax(CLI::App& app, Work& work);
+void add_compare(CLI::App& app, Work& work);
 
 // --model, --device, --precision, --head and --threads, for every command that evaluates a model.
 struct ModelOptions {

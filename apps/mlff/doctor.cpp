@@ -1,62 +1,218 @@
 // SPDX-License-Identifier: MIT
-// mlff doctor: what this machine offers and what mlff makes of it.
+// mlff doctor: what this machine offers, what mlff makes of it, and what stands in the way.
 #include <sys/utsname.h>
 
+#include <cmath>
+#include <cstdlib>
+#include <iomanip>
 #include <iostream>
 #include <memory>
+#include <regex>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "core/error.h"
 #include "core/threads.h"
+#include "cpu_kernels/kernel_table.h"
 #include "device/gpu.h"
-#include "machine.h"
+#include "device/host_facts.h"
+#include "engine/model_cache.h"
+#include "python_environments.h"
+#include "run_program.h"
+#include "self_test.h"
 
 namespace mlff::app {
 namespace {
 
 using Json = nlohmann::json;
 
-Json diagnose() {
+constexpr double kSecondsForPython = 60;  // torch takes long to import from a slow disk
+constexpr double kSecondsForCompiler = 10;
+
+std::string environment_variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+struct Toolkit {
+    std::string path, version;  // "" = none
+};
+
+// nvcc of PATH, of CUDA_HOME, of /usr/local/cuda.
+Toolkit find_toolkit() {
+    for (const std::string& candidate : {std::string("nvcc"), environment_variable("CUDA_HOME") + "/bin/nvcc", std::string("/usr/local/cuda/bin/nvcc")}) {
+        if (candidate == "/bin/nvcc") continue;
+        const ProgramResult result = run_program({candidate, "--version"}, kSecondsForCompiler);
+        std::smatch match;
+        if (result.exit_code == 0 && std::regex_search(result.output, match, std::regex("release ([0-9]+\\.[0-9]+)"))) return {candidate, match[1]};
+    }
+    return {};
+}
+
+struct CacheState {
+    std::string folder, why_not;  // why_not: "" if the index can be read
+    size_t count = 0;
+    std::vector<std::string> damaged;  // one sentence for each
+};
+
+CacheState check_cache() {
+    const ModelCache cache;
+    CacheState state;
+    state.folder = cache.folder();
+    try {
+        const auto models = cache.list();
+        state.count = models.size();
+        for (const auto& [name, model] : models) try {
+                cache.verify(name, model);
+            } catch (const Error& error) {
+                state.damaged.emplace_back(error.what());
+            }
+    } catch (const Error& error) {
+        state.why_not = error.what();
+    }
+    return state;
+}
+
+struct Diagnosis {
     utsname system{};
-    uname(&system);
+    HostFacts host;
+    DriverFacts driver;
+    Toolkit toolkit;
+    std::string kernels, why_no_kernels;  // the instruction set in use
+    std::vector<Trap> traps;
+    std::vector<PythonEnvironment> environments;
+    CacheState cache;
+    std::vector<BackendTest> backends;
+    bool is_usable = true;
+};
+
+Diagnosis diagnose() {
+    Diagnosis found;
+    uname(&found.system);
+    // Another root is for tests, which bring a system of their own.
+    const std::string root = environment_variable("MLFF_DOCTOR_ROOT");
+    found.host = read_host_facts(root, root.empty() && !environment_variable("WSL_INTEROP").empty());
+    DriverLibraries libraries;
+    libraries.wsl_folder = root + libraries.wsl_folder;
+    found.driver = probe_driver(libraries);
+    found.toolkit = find_toolkit();
+    try {
+        found.kernels = kernels::choose_kernels<float>().name;
+    } catch (const Error& error) {
+        found.why_no_kernels = error.what();
+    }
+    found.traps = known_traps(found.host, found.driver, {gpu_inventory().runtime_version});
+    for (const std::string& folder : find_python_environments(installed_python_folder())) found.environments.push_back(try_python_environment(folder, kSecondsForPython));
+    found.cache = check_cache();
+    found.backends = test_backends();
+    for (const BackendTest& backend : found.backends) found.is_usable = found.is_usable && backend.is_passed();
+    return found;
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+Json version_or_null(int version) { return version ? Json(cuda_version_text(version)) : Json(); }
+
+Json diagnosis_json(const Diagnosis& found) {
     const GpuInventory& inventory = gpu_inventory();
-    Json gpus = Json::array();
-    for (const Gpu& gpu : inventory.gpus)
-        gpus.push_back({{"name", gpu.name}, {"compute_capability", gpu.compute_capability}, {"memory_bytes", gpu.memory_bytes}});
+    Json gpus = Json::array(), traps = Json::array(), environments = Json::array(), backends = Json::array();
+    for (const Gpu& gpu : inventory.gpus) gpus.push_back({{"name", gpu.name}, {"compute_capability", gpu.compute_capability}, {"memory_bytes", gpu.memory_bytes}});
+    for (const Trap& trap : found.traps) traps.push_back({{"name", trap.name}, {"problem", trap.problem}, {"advice", trap.advice}, {"instead", trap.instead}});
+    for (const PythonEnvironment& one : found.environments)
+        environments.push_back({{"folder", one.folder}, {"python", text_or_null(one.version)}, {"why_not", text_or_null(one.why_not)}, {"works", one.works}, {"broken", one.broken}});
+    for (const BackendTest& one : found.backends)
+        backends.push_back({{"device", one.device}, {"precision", one.precision}, {"works", one.is_passed()}, {"force_difference", std::isfinite(one.force_difference) ? Json(one.force_difference) : Json()},
+                            {"limit", one.limit}, {"milliseconds", one.milliseconds}, {"why_failed", text_or_null(one.why_failed)}});
     return {{"mlff", MLFF_VERSION_STRING},
-            {"system", std::string(system.sysname) + " " + system.release},
-            {"architecture", system.machine},
-            {"processor", processor_name()},
+            {"system", std::string(found.system.sysname) + " " + (found.host.kernel.empty() ? found.system.release : found.host.kernel)},
+            {"distribution", text_or_null(found.host.distribution)},
+            {"wsl", found.host.wsl ? Json(found.host.wsl) : Json()},
+            {"architecture", found.system.machine},
+            {"processor", found.host.processor},
             {"cores", available_cores()},
-            {"cuda_runtime", inventory.runtime_version ? Json(cuda_version_text(inventory.runtime_version)) : Json()},
-            {"cuda_driver", inventory.driver_version ? Json(cuda_version_text(inventory.driver_version)) : Json()},
+            {"kernels", text_or_null(found.kernels)},
+            {"memory_bytes", found.host.memory_bytes},
+            {"free_memory_bytes", found.host.free_memory_bytes},
+            {"cuda_runtime", version_or_null(inventory.runtime_version)},
+            {"cuda_driver", version_or_null(found.driver.cuda_version ? found.driver.cuda_version : inventory.driver_version)},
+            {"cuda_toolkit", text_or_null(found.toolkit.version)},
+            {"driver_version", text_or_null(found.driver.driver_version)},
+            {"libcuda", text_or_null(found.driver.cuda_library)},
+            {"nvml", {{"library", text_or_null(found.driver.nvml_library)}, {"works", found.driver.why_no_nvml.empty()}, {"why_not", text_or_null(found.driver.why_no_nvml)}}},
             {"gpus", gpus},
-            {"why_no_gpu", inventory.why_none.empty() ? Json() : Json(inventory.why_none)}};
+            {"why_no_gpu", text_or_null(inventory.why_none)},
+            {"traps", traps},
+            {"python_environments", environments},
+            {"model_cache", {{"folder", found.cache.folder}, {"models", found.cache.count}, {"damaged", found.cache.damaged}, {"why_not", text_or_null(found.cache.why_not)}}},
+            {"backends", backends},
+            {"usable", found.is_usable}};
+}
+
+void doctor_row(const std::string& label, const std::string& text) { std::cout << std::left << std::setw(10) << label << std::right << as_message(text) << "\n"; }
+
+std::string or_none(const std::string& text, const char* none = "none") { return text.empty() ? none : text; }
+
+void print_machine(const Diagnosis& found) {
+    std::cout << "mlff " << MLFF_VERSION_STRING << "\n";
+    doctor_row("system", concat(or_none(found.host.distribution, "unknown distribution"), ", ", found.system.sysname, " ", found.host.kernel, ", ", found.system.machine,
+                         found.host.wsl ? ", WSL " + std::to_string(found.host.wsl) : ""));
+    doctor_row("cpu", concat(found.host.processor.empty() ? "" : found.host.processor + ", ", available_cores(), " cores, kernels for ",
+                      found.kernels.empty() ? "nothing: " + found.why_no_kernels : found.kernels, ", ", found.host.memory_bytes >> 20, " MiB memory, ", found.host.free_memory_bytes >> 20, " MiB free"));
+    const GpuInventory& inventory = gpu_inventory();
+    doctor_row("cuda", concat("runtime ", inventory.runtime_version ? cuda_version_text(inventory.runtime_version) : "not built in", ", driver ",
+                       found.driver.cuda_version ? "for " + cuda_version_text(found.driver.cuda_version) : "none", found.driver.driver_version.empty() ? "" : " (" + found.driver.driver_version + ")",
+                       ", toolkit ", or_none(found.toolkit.version), ", NVML ", found.driver.why_no_nvml.empty() ? "works" : found.driver.nvml_library.empty() ? "none" : "does not work"));
+    for (const Gpu& gpu : inventory.gpus) doctor_row("gpu", concat(gpu.name, ", sm_", gpu.compute_capability, ", ", gpu.memory_bytes >> 20, " MiB"));
+    if (!inventory.why_none.empty()) doctor_row("gpu", "none: " + inventory.why_none);
+}
+
+void print_environments(const Diagnosis& found) {
+    if (found.environments.empty()) doctor_row("python", "no environment");
+    for (const PythonEnvironment& environment : found.environments) {
+        std::string text = environment.folder + ": ";
+        text += environment.why_not.empty() || !environment.version.empty() ? "Python " + environment.version : environment.why_not;
+        for (const auto& [name, version] : environment.works) text += ", " + name + " " + version;
+        doctor_row("python", text);
+        if (!environment.why_not.empty() && !environment.version.empty()) doctor_row("", "  " + environment.why_not);
+        for (const auto& [name, why] : environment.broken) doctor_row("", "  " + name + " is there but cannot be imported: " + why);
+    }
+    doctor_row("models", found.cache.why_not.empty() ? concat(found.cache.count, " in the model cache ", or_none(found.cache.folder, "(which has no folder)")) : found.cache.why_not);
+    for (const std::string& sentence : found.cache.damaged) doctor_row("", "  " + sentence);
+}
+
+void print_verdict(const Diagnosis& found) {
+    for (const BackendTest& backend : found.backends) {
+        std::ostringstream text;
+        text << std::setw(8) << std::left << backend.device << std::setw(7) << backend.precision << std::right;
+        if (backend.is_passed()) text << "works: forces within " << std::setprecision(1) << std::scientific << backend.force_difference << " eV/A of the reference, " << std::fixed << std::setprecision(2) << backend.milliseconds << " ms for 22 atoms";
+        else text << "FAILS: " << backend.why_failed;
+        doctor_row("backend", text.str());
+    }
+    for (const Trap& trap : found.traps) {
+        doctor_row("trap", trap.name + ": " + trap.problem);
+        doctor_row("", "  advice: " + trap.advice);
+        doctor_row("", "  mlff: " + trap.instead);
+    }
+    std::cout << (found.is_usable ? "usable\n" : "NOT usable: a backend fails\n");
 }
 
 int run_doctor(const std::string& json_path) {
-    const Json report = diagnose();
+    const Diagnosis found = diagnose();
     if (json_path != "-") {
-        const std::string processor = report["processor"].get<std::string>();
-        std::cout << "mlff " << MLFF_VERSION_STRING << " on " << report["system"].get<std::string>() << ", "
-                  << report["architecture"].get<std::string>() << (processor.empty() ? "" : ", " + processor) << "\n"
-                  << "cores   " << report["cores"] << "\n";
-        std::cout << "cuda    runtime " << (report["cuda_runtime"].is_null() ? "not built in" : report["cuda_runtime"].get<std::string>())
-                  << ", driver " << (report["cuda_driver"].is_null() ? "none" : report["cuda_driver"].get<std::string>()) << "\n";
-        for (const Gpu& gpu : gpu_inventory().gpus)
-            std::cout << "gpu     " << gpu.name << ", sm_" << gpu.compute_capability << ", " << (gpu.memory_bytes >> 20) << " MiB\n";
-        if (!report["why_no_gpu"].is_null()) std::cout << "gpu     none: " << report["why_no_gpu"].get<std::string>() << "\n";
+        print_machine(found);
+        print_environments(found);
+        print_verdict(found);
     }
-    if (!json_path.empty()) write_text(json_path, report.dump(2) + "\n");
-    return kGood;
+    if (!json_path.empty()) write_text(json_path, diagnosis_json(found).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    return found.is_usable ? kGood : kDeviceTrouble;
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& app, Work& work) {
     auto json = std::make_shared<std::string>();
-    CLI::App* command = app.add_subcommand("doctor", "what this machine offers: processor, GPU, driver");
+    CLI::App* command = app.add_subcommand("doctor", "what this machine offers, whether every backend works, known traps");
     command->add_option("--json", *json, "write it as JSON to this file; '-' = standard output only");
     command->callback([json, &work] { work = [json] { return run_doctor(*json); }; });
 }

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/output_file.h"
 #include "formats/extxyz.h"
+#include "frame_result.h"
 #include "sessions.h"
 
 namespace mlff::app {
@@ -28,31 +29,6 @@ struct EvalOptions {
     bool descriptors = false;
 };
 
-struct FrameResult {
-    double energy = 0;
-    std::vector<double> forces, atom_energies;
-    std::vector<double> descriptors;  // [atom][descriptor_count], or empty
-    std::array<double, 6> stress{};
-    bool has_stress = false;
-};
-
-FrameResult evaluate(Session& session, const Frame& frame, bool wants_descriptors) {
-    const SystemView system = frame.view();
-    FrameResult result;
-    if (wants_descriptors) result.descriptors.resize(static_cast<size_t>(system.atom_count * session.model().summary().descriptor_count));
-    result.forces.resize(static_cast<size_t>(3 * system.atom_count));
-    result.atom_energies.resize(static_cast<size_t>(system.atom_count));
-    result.has_stress = system.is_periodic();
-    Results results;
-    results.outputs.energy = &result.energy;
-    results.outputs.forces = result.forces.data();
-    results.outputs.atom_energies = result.atom_energies.data();
-    results.outputs.descriptors = wants_descriptors ? result.descriptors.data() : nullptr;
-    results.stress = result.has_stress ? result.stress.data() : nullptr;
-    session.evaluate({&system, 1}, {&results, 1});
-    return result;
-}
-
 // [atom][...] as nested arrays
 Json atom_rows(const std::vector<double>& values, size_t atom_count) {
     Json rows = Json::array();
@@ -62,12 +38,12 @@ Json atom_rows(const std::vector<double>& values, size_t atom_count) {
 }
 
 Json frame_json(const FrameResult& result) {
-    const size_t atom_count = result.atom_energies.size();
+    const size_t atom_count = result.atom_count;
     Json json = {{"atoms", atom_count},
             {"energy", result.energy},
             {"forces", atom_rows(result.forces, atom_count)},
             {"stress", result.has_stress ? Json(result.stress) : Json()},
-            {"atom_energies", result.atom_energies}};
+            {"atom_energies", result.atom_energies.size() == atom_count ? Json(result.atom_energies) : Json()}};
     if (!result.descriptors.empty()) json["descriptors"] = atom_rows(result.descriptors, atom_count);
     return json;
 }
@@ -77,9 +53,9 @@ void put_results(Frame& frame, const FrameResult& result) {
     const auto& s = result.stress;
     if (result.has_stress) frame.set_info("stress", std::vector<double>{s[0], s[5], s[4], s[5], s[1], s[3], s[4], s[3], s[2]});
     frame.set_column("forces", 3, result.forces);
-    frame.set_column("energies", 1, result.atom_energies);
+    if (result.atom_energies.size() == result.atom_count) frame.set_column("energies", 1, result.atom_energies);
     if (!result.descriptors.empty())
-        frame.set_column("descriptors", static_cast<int>(result.descriptors.size() / result.atom_energies.size()), result.descriptors);
+        frame.set_column("descriptors", static_cast<int>(result.descriptors.size() / result.atom_count), result.descriptors);
 }
 
 double largest_force(const std::vector<double>& forces) {
@@ -98,7 +74,7 @@ public:
     }
     void row(int64_t frame, const FrameResult& result) {
         constexpr double kGigapascal = 160.21766208;  // eV/angstrom^3
-        std::cout << std::setw(6) << frame << std::setw(10) << result.atom_energies.size() << std::fixed << std::setprecision(8) << std::setw(20)
+        std::cout << std::setw(6) << frame << std::setw(10) << result.atom_count << std::fixed << std::setprecision(8) << std::setw(20)
                   << result.energy << std::setprecision(6) << std::setw(16) << largest_force(result.forces) << std::setw(18);
         if (result.has_stress)
             std::cout << -(result.stress[0] + result.stress[1] + result.stress[2]) / 3 * kGigapascal << "\n";
@@ -124,7 +100,7 @@ int run_eval(const EvalOptions& options) {
         const int64_t index = reader.frames_read() - 1;
         try {
             Session& session = sessions.for_head(frame.info_text("head").value_or(session_options.head));
-            const FrameResult result = evaluate(session, frame, options.descriptors);
+            const FrameResult result = evaluate_frame(session, frame, options.descriptors);
             if (index == 0) {
                 if (options.json != "-") table.header(options.model.model, session);
                 json = "{\"model\":" + Json(options.model.model).dump() + ",\"device\":" + Json(session.device()).dump() + ",\"precision\":\"" +

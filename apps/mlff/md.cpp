@@ -28,6 +28,8 @@
 namespace mlff::app {
 namespace {
 
+constexpr double kSkinOnCpu = 0.5;  // angstrom: a search every few tens of steps
+
 using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
@@ -189,7 +191,8 @@ public:
             give_up(error);
         }
         save();
-        std::cout << std::fixed << std::setprecision(2) << "step " << dynamics_.step_count() << " of " << options_.steps << ", " << progress.nanoseconds_per_day(dynamics_) << " ns/day, "
+        const double speed = progress.nanoseconds_per_day(dynamics_);
+        std::cout << std::fixed << "step " << dynamics_.step_count() << " of " << options_.steps << ", " << std::setprecision(speed < 10 ? 4 : 2) << speed << " ns/day, "
                   << std::setprecision(1) << dynamics_.temperature() << " K";
         if (!dynamics_.options().barostat) std::cout << ", drift " << std::setprecision(4) << progress.drift(dynamics_) << " meV/atom";
         std::cout << "\n" << std::flush;
@@ -306,7 +309,6 @@ int run_md(const MdOptions& options) {
     const Frame frame = read_start(options);
     Particles particles = start_particles(options, dynamics_options, frame);
     const std::array<bool, 3>& periodic = particles.environment.periodic;
-    dynamics_options.wants_virial = periodic[0] && periodic[1] && periodic[2];
     std::optional<Restart> restart;
     if (!options.restart.empty()) {
         restart = read_matching_restart(options, particles);
@@ -314,8 +316,10 @@ int run_md(const MdOptions& options) {
             fail(Status::argument, "--steps ", options.steps, " are of the whole run, and ", options.restart, " is of step ", restart->state.step_count);
     }
     SessionOptions session_options = options.model.session_options();
+    session_options.neighbor_skin_on_cpu = kSkinOnCpu;
     if (const auto head = frame.info_text("head")) session_options.head = *head;
     Session session(load_model(options.model.model), session_options);
+    dynamics_options.wants_virial = periodic[0] && periodic[1] && periodic[2] && session.model().gives_virial(particles.view());
     SessionForces forces(session);
     std::optional<MolecularDynamics> dynamics;
     try {

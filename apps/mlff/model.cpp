@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// mlff model: what is in a model file, and its conversion to our container.
+// mlff model info, convert: what is in a model file, and its conversion to our container.
 #include <iomanip>
 #include <iostream>
 #include <memory>
@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/mapped_file.h"
 #include "core/sha256.h"
+#include "engine/model_cache.h"
 #include "formats/module_container.h"
 
 namespace mlff::app {
@@ -118,11 +119,11 @@ void print_info(const Json& info) {
 
 int run_info(const std::string& name, const std::string& json_path) {
     // Hashed before the model is loaded, so that the file is not mapped twice at a time.
-    const bool is_file = name != "builtin" && name != "analytic";
-    const std::string sha256 = !is_file ? "" : sha256_hex(MappedFile::open(name)->bytes());
-    Json info = load_model(name)->description();
-    if (!sha256.empty()) {
-        info["file"] = name;
+    const std::string path = is_model_without_file(name) ? "" : find_model_file(name);
+    const std::string sha256 = path.empty() ? "" : sha256_hex(MappedFile::open(path)->bytes());
+    Json info = load_model(path.empty() ? name : path)->description();
+    if (!path.empty()) {
+        info["file"] = path;
         info["sha256"] = sha256;
     }
     if (json_path != "-") print_info(info);
@@ -130,21 +131,13 @@ int run_info(const std::string& name, const std::string& json_path) {
     return kGood;
 }
 
-int run_convert(const std::string& input, const std::string& output) {
+int run_convert(const std::string& name, const std::string& output) {
+    const std::string input = is_model_without_file(name) ? name : find_model_file(name);
     const ModuleFile file = open_module_file(input);
     Safetensors contents = pack_module(file.root);
     contents.metadata["source_sha256"] = sha256_hex(MappedFile::open(input)->bytes());
     write_safetensors(output, contents);
     std::cout << output << ": " << contents.tensors.size() << " tensors of " << input << "\n";
-    return kGood;
-}
-
-int run_list() {
-    for (const char* name : {"builtin", "analytic"}) {
-        const Json info = load_model(name)->description();
-        const Json card = info.value("card", Json::object());
-        std::cout << std::left << std::setw(11) << name << text_of(info, "class") << ", " << (info.contains("note") ? text_of(info, "note") : text_of(card, "name")) << "\n";
-    }
     return kGood;
 }
 
@@ -155,21 +148,20 @@ void add_model(CLI::App& app, Work& work) {
         std::string input, output, json;
     };
     auto options = std::make_shared<Options>();
-    CLI::App* command = app.add_subcommand("model", "describe, convert or list model files");
+    CLI::App* command = app.add_subcommand("model", "describe, convert, keep or list model files");
     command->require_subcommand(1);
 
     CLI::App* info = command->add_subcommand("info", "what is in a model file, without running anything in it");
-    info->add_option("MODEL", options->input, "a model file, 'builtin' or 'analytic'")->required();
+    info->add_option("MODEL", options->input, "a model file, a name of the model cache, 'builtin' or 'analytic'")->required();
     info->add_option("--json", options->json, "write it as JSON to this file; '-' = standard output only");
     info->callback([options, &work] { work = [options] { return run_info(options->input, options->json); }; });
 
     CLI::App* convert = command->add_subcommand("convert", "to our safetensors container, without loss");
-    convert->add_option("MODEL", options->input, "a model file")->required();
+    convert->add_option("MODEL", options->input, "a model file or a name of the model cache")->required();
     convert->add_option("OUT", options->output, "the .safetensors file to write")->required();
     convert->callback([options, &work] { work = [options] { return run_convert(options->input, options->output); }; });
 
-    CLI::App* list = command->add_subcommand("list", "models that need no file");
-    list->callback([&work] { work = run_list; });
+    add_model_cache(*command, work);
 }
 
 }  // namespace mlff::app

@@ -35,7 +35,7 @@ struct Batch {
     int64_t first = 0;  // index of the first frame in the file
 };
 
-void put_results(Frame& frame, const Relaxation& relaxation) {
+void put_results(Frame& frame, const Relaxation& relaxation, bool has_virial) {
     const Particles& particles = relaxation.particles();
     frame.positions = particles.positions;
     if (frame.cell) frame.cell = particles.environment.cell;
@@ -44,7 +44,7 @@ void put_results(Frame& frame, const Relaxation& relaxation) {
     frame.set_column("forces", 3, relaxation.forces());
     std::erase_if(frame.columns, [](const AtomColumn& column) { return column.name == "velocities" || column.name == "momenta" || column.name == "energies"; });
     std::erase_if(frame.info, [](const auto& entry) { return entry.first == "stress" || entry.first == "virial"; });
-    if (particles.environment.periodic == std::array<bool, 3>{true, true, true}) {
+    if (has_virial && particles.environment.periodic == std::array<bool, 3>{true, true, true}) {
         const double volume = std::abs(determinant(particles.environment.cell));
         std::vector<double> stress;
         for (const Vec3& row : relaxation.virial())
@@ -102,7 +102,9 @@ private:
             print_row(batch_.first + static_cast<int64_t>(i), batch_.relaxations[i], options_.relaxation.with_cell);
             failed_count_ += !batch_.relaxations[i].is_converged();
             if (!output_) continue;
-            put_results(batch_.frames[i], batch_.relaxations[i]);
+            const Relaxation& relaxation = batch_.relaxations[i];
+            const bool has_virial = relaxation.moves_cell() || sessions_.model().gives_virial(relaxation.particles().view());
+            put_results(batch_.frames[i], relaxation, has_virial);
             std::ostringstream text;
             write_extxyz(text, batch_.frames[i]);
             output_->write(text.view().data(), text.view().size());

@@ -24,6 +24,8 @@ public:
         return *session;
     }
 
+    const Model& model() const { return *model_; }
+
 private:
     std::shared_ptr<const Model> model_;
     SessionOptions options_;

@@ -42,7 +42,7 @@ enum {
     MLFF_ERROR_FORMAT = 3,      /* a file is damaged, hostile or not what it says it is */
     MLFF_ERROR_UNSUPPORTED = 4, /* understood, but this build or this model cannot do it */
     MLFF_ERROR_SYSTEM = 5,      /* the atoms: an unknown element, a flat cell, a NaN position */
-    MLFF_ERROR_DEVICE = 6,      /* no such GPU, or the GPU failed */
+    MLFF_ERROR_DEVICE = 6,      /* no such GPU, or the GPU or the process of a Python model failed */
     MLFF_ERROR_MEMORY = 7,      /* out of memory; the session still works */
     MLFF_ERROR_INTERNAL = 8     /* a fault of ours: please report it */
 };
@@ -63,6 +63,8 @@ typedef int32_t mlff_log_level;
 enum { MLFF_LOG_WARNING = 1, MLFF_LOG_INFO = 2, MLFF_LOG_DEBUG = 3 };
 typedef void (*mlff_log_callback)(mlff_log_level level, const char *message, void *user_data);
 MLFF_API mlff_status mlff_set_log_callback(mlff_log_callback callback, mlff_log_level most_verbose, void *user_data);
+/* One line to that callback, for libraries on top of this one. */
+MLFF_API mlff_status mlff_log_write(mlff_log_level level, const char *message);
 
 /* ---- Models: read-only after loading; any number of threads and sessions may share one. ---- */
 
@@ -84,9 +86,13 @@ typedef struct mlff_model_info {
 } mlff_model_info;
 
 /* Loads a model: a path to a MACE file (.model, TorchScript archive) or to our .safetensors container,
- * to a PaiNN .safetensors file, "builtin" (the default: see `mlff model list`), or "analytic" (a pair potential for
- * demonstrations). Nothing in a file is executed. On failure *model is NULL. */
+ * to a PaiNN .safetensors file, "builtin" (the default: see `mlff model list`), "analytic" (a pair potential for
+ * demonstrations), or the name of a model in the model cache (`mlff model add`), where there is no file of that name.
+ * Nothing in a file is executed, but names that begin with "python:" run Python programs: docs/python-teachers.md. On failure *model is NULL. */
 MLFF_API mlff_status mlff_model_load(const char *path, mlff_model **model);
+/* The path of a model in the model cache, after its size and SHA-256 were found to be those of the index: writes at most
+ * `capacity` bytes with the zero at the end; MLFF_ERROR_ARGUMENT if that is too few. */
+MLFF_API mlff_status mlff_model_cache_path(const char *name, char *path, int64_t capacity);
 /* Sessions keep what they need: a model may be freed before its sessions. NULL is allowed. */
 MLFF_API void mlff_model_free(mlff_model *model);
 MLFF_API mlff_status mlff_model_get_info(const mlff_model *model, mlff_model_info *info);

@@ -38,6 +38,14 @@ mlff_status mlff_set_log_callback(mlff_log_callback callback, mlff_log_level mos
     });
 }
 
+mlff_status mlff_log_write(mlff_log_level level, const char* message) {
+    return guarded([&] {
+        require(message, "message");
+        if (level < MLFF_LOG_WARNING || level > MLFF_LOG_DEBUG) fail(Status::argument, "log level ", level, " is not one of mlff_log_level");
+        mlff::log(static_cast<mlff::LogLevel>(level), message);
+    });
+}
+
 int32_t mlff_device_count(void) {
     int32_t count = 0;
     guarded([&] { count = static_cast<int32_t>(mlff::gpu_inventory().gpus.size()); });

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cstring>
 
 #include <nlohmann/json.hpp>
 
 #include "api/guard.h"
 #include "api/handles.h"
 #include "core/log.h"
+#include "engine/model_cache.h"
 
 using mlff::concat;
 using mlff::fail;
@@ -25,6 +27,17 @@ mlff_status mlff_model_load(const char* path, mlff_model** model) {
             mlff::log(mlff::LogLevel::info, concat("loaded ", path, ": ", summary.class_name, ", ", summary.elements.size(),
                                                    " elements, cutoff ", summary.cutoff, " angstrom"));
         *model = handle.release();
+    });
+}
+
+mlff_status mlff_model_cache_path(const char* name, char* path, int64_t capacity) {
+    return guarded([&] {
+        require(name, "name");
+        require(path, "path");
+        const std::string found = mlff::ModelCache().verified_path(name);
+        if (capacity < 0 || static_cast<size_t>(capacity) <= found.size())
+            fail(Status::argument, "capacity is ", capacity, ", the path of model '", name, "' needs ", found.size() + 1);
+        std::memcpy(path, found.c_str(), found.size() + 1);
     });
 }
 

@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include "device/cuda_check.h"
+#include "device/driver_library.h"
 #include "device/gpu.h"
 
 namespace mlff {
@@ -31,6 +32,7 @@ std::string why_kernels_fail(int device) {
 }  // namespace
 
 GpuInventory query_gpus() {
+    load_driver_of_wsl();
     GpuInventory inventory;
     cudaRuntimeGetVersion(&inventory.runtime_version);
     cudaDriverGetVersion(&inventory.driver_version);

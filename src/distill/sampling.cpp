@@ -39,7 +39,8 @@ public:
         Results results;
         results.outputs.energy = &energy;
         results.outputs.forces = forces.data();
-        if (system.is_periodic()) results.stress = stress.data();
+        const bool has_stress = system.is_periodic() && teacher_.model().gives_virial(system);
+        if (has_stress) results.stress = stress.data();
         try {
             teacher_.evaluate({&system, 1}, {&results, 1});
         } catch (const Error& error) {
@@ -62,7 +63,7 @@ public:
             return;
         }
         frame.set_info("energy", energy);
-        if (system.is_periodic()) frame.set_info("stress", stress);
+        if (has_stress) frame.set_info("stress", stress);
         frame.set_info("kind", std::string(kind));
         frame.set_info("temperature", temperature);
         frame.set_info("molecule", molecule_);

@@ -144,6 +144,7 @@ void MolecularDynamics::advance(int64_t count, const std::function<bool()>& goes
 }
 
 void MolecularDynamics::move_to_device(DeviceStepper& stepper, ThreadTeam& team) {
+    if (resident_) fail(Status::argument, "the atoms are on the GPU already");
     now_.kinetic_energy = now_.particles.kinetic_energy();
     resident_ = make_resident_motion(stepper, team, options_, now_, thermostat_ ? thermostat_->state() : std::span<const double>{});
 }

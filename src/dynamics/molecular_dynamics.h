@@ -84,7 +84,8 @@ public:
 
     // Throw Error{system} if energy or forces are no longer finite; the particles are then those of the step that failed.
     void step() { advance(1); }
-    // So many steps, or fewer if `goes_on`, unless it is empty, says so after one.
+    // So many steps, or fewer if `goes_on`, unless it is empty, says so after one; on a GPU what is launched by then is finished. `goes_on` may ask for what is
+    // known without the atoms, not for them.
     void advance(int64_t count, const std::function<bool()>& goes_on = {});
 
     const Particles& particles() const { return here().particles; }

@@ -110,8 +110,8 @@ void relax_together(Session& session, std::span<Relaxation> relaxations) {
             Results wanted;
             wanted.outputs.energy = &answer.energy;
             wanted.outputs.forces = answer.forces.data();
-            wanted.outputs.virial = answer.virial[0].data();
             systems.push_back(relaxations[i].particles().view());
+            if (relaxations[i].moves_cell() || session.model().gives_virial(systems.back())) wanted.outputs.virial = answer.virial[0].data();
             results.push_back(wanted);
             active.push_back(i);
         }

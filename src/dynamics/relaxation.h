@@ -37,7 +37,8 @@ public:
     // Of particles(), once is_finished(); before that of those before the last move.
     double energy() const { return energy_; }                  // eV
     const std::vector<double>& forces() const { return forces_; }  // eV/angstrom, fixed atoms included
-    const Mat3& virial() const { return virial_; }             // eV
+    const Mat3& virial() const { return virial_; }             // eV; zero if the model gives none
+    bool moves_cell() const { return options_.with_cell; }
     double largest_force() const { return largest_force_; }    // on atoms that move
     double largest_stress() const { return largest_stress_; }  // distance of the stress from the pressure; 0 without the cell
     int64_t move_count() const { return move_count_; }

@@ -64,16 +64,17 @@ private:
                               std::array<double, 9>& virial_sum) {
         double energy = 0, force[3] = {}, virial[9] = {};
         const double radius = covalent_radius(system.atomic_numbers[atom]);
+        const bool wants_virial = outputs.virial || outputs.atom_virials;
         for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge) {
             const double distance = edges.distance[edge];
             const double* vector = edges.vector + 3 * edge;  // to the neighbour
             const Pair pair = morse(distance, radius + covalent_radius(system.atomic_numbers[edges.sender[edge]]));
+            const double pull = distance > 0 ? pair.slope / distance : 0;
             energy += 0.5 * pair.energy;
-            for (int a = 0; a < 3; ++a) {
-                const double pull = distance > 0 ? pair.slope * vector[a] / distance : 0;
-                force[a] += pull;
-                for (int b = 0; b < 3; ++b) virial[3 * a + b] -= 0.5 * pull * vector[b];
-            }
+            for (int a = 0; a < 3; ++a) force[a] += pull * vector[a];
+            if (!wants_virial) continue;
+            for (int a = 0; a < 3; ++a)
+                for (int b = 0; b < 3; ++b) virial[3 * a + b] -= 0.5 * pull * vector[a] * vector[b];
         }
         energy_sum += energy;
         for (size_t k = 0; k < 9; ++k) virial_sum[k] += virial[k];

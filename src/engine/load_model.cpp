@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "core/error.h"
+#include "device/gpu.h"
 #include "engine/analytic_model.h"
 #include "engine/embedded_student.h"
 #include "engine/mace_model.h"
 #include "engine/model.h"
+#include "engine/model_cache.h"
 #include "engine/painn_model.h"
+#include "engine/python_model.h"
 #include "formats/module_tree.h"
 #include "formats/safetensors.h"
 #include "painn/weights.h"
+#include "python/model_name.h"
 
 namespace mlff {
 
@@ -21,6 +25,8 @@ std::string_view precision_name(Precision precision) {
     }
     return "unknown";
 }
+
+UsableGpus Model::usable_gpus() const { return {gpu_inventory().gpus.size(), gpu_inventory().why_none}; }
 
 namespace {
 
@@ -37,10 +43,10 @@ std::shared_ptr<const Model> load_painn(const std::string& path) {
 std::shared_ptr<const Model> load_model(const std::string& name) {
     if (name == "analytic") return make_analytic_model();
     if (name == "builtin") return make_painn_model(read_safetensors(embedded_student(), name), name);
-    if (name.substr(0, 7) == "python:")
-        fail(Status::unsupported, "model '", name, "': Python calculators are not part of this version of mlff");
-    if (auto painn = load_painn(name)) return painn;
-    return make_mace_model(open_module_file(name));
+    if (python::is_python_name(name)) return make_python_model(name);
+    const std::string path = find_model_file(name);
+    if (auto painn = load_painn(path)) return painn;
+    return make_mace_model(open_module_file(path));
 }
 
 }  // namespace mlff

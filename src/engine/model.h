@@ -40,6 +40,11 @@ struct EvaluatorChoice {
     int64_t gpu_memory_limit_bytes = 0;  // 0 = what is free
 };
 
+struct UsableGpus {
+    size_t count = 0;
+    std::string why_none;  // "" if there is one
+};
+
 class Model {
 public:
     virtual ~Model() = default;
@@ -49,11 +54,19 @@ public:
     // The precision that `automatic` stands for. Throws Error{unsupported} if `wanted` is one that the model lacks on that device.
     virtual Precision choose_precision(const std::string& device, Precision wanted) const = 0;
     virtual bool runs_on_cuda() const = 0;
+    // The GPUs that the model could run on: for native models those that this library can use.
+    virtual UsableGpus usable_gpus() const;
+    // What a model may lack; asked for all the same, it is an Error{unsupported}.
+    virtual bool gives_atom_energies() const { return true; }
+    virtual bool gives_virial(const SystemView& system) const {
+        (void)system;
+        return true;
+    }
     // Throws Error{unsupported} if the model cannot be run.
     virtual std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const = 0;
 };
 
-// "builtin" (the embedded student; without one, the analytic potential), "analytic", or a path. Throws Error.
+// "builtin" (the embedded student), "analytic", "python:..." (python/model_name.h), a path, or the name of a model in the model cache. Throws Error.
 std::shared_ptr<const Model> load_model(const std::string& name);
 
 }  // namespace mlff

@@ -38,14 +38,13 @@ DeviceChoice choose_device(const Model& model, const SessionOptions& options) {
         fail(Status::argument, "device '", wanted, "' is none of auto, cpu, reference, cuda, cuda:0, cuda:1, ...");
     if (wanted == "auto" && !model.runs_on_cuda()) return {"cpu", "this model has no CUDA engine"};
     if (wanted == "auto" && options.exact_radial) return {"cpu", "exact radial functions are asked for"};
-    const GpuInventory& inventory = gpu_inventory();
+    const UsableGpus gpus = model.usable_gpus();
     if (wanted == "auto") {
-        if (inventory.gpus.empty()) return {"cpu", inventory.why_none};
+        if (gpus.count == 0) return {"cpu", gpus.why_none};
         return {"cuda:0", "a GPU is there"};
     }
-    if (inventory.gpus.empty()) fail(Status::device, "device '", wanted, "' cannot be used: ", inventory.why_none);
-    if (index >= static_cast<int>(inventory.gpus.size()))
-        fail(Status::device, "device '", wanted, "' does not exist: there are ", inventory.gpus.size(), " GPUs");
+    if (gpus.count == 0) fail(Status::device, "device '", wanted, "' cannot be used: ", gpus.why_none);
+    if (static_cast<size_t>(index) >= gpus.count) fail(Status::device, "device '", wanted, "' does not exist: there are ", gpus.count, " GPUs");
     if (!model.runs_on_cuda()) fail(Status::unsupported, "device '", wanted, "': this model has no CUDA engine");
     return {"cuda:" + std::to_string(index), "asked for"};
 }
@@ -67,7 +66,7 @@ int choose_head(const ModelSummary& summary, const std::string& wanted) {
 
 NeighborOptions neighbor_options(const ModelSummary& summary, double skin, bool want_reverse) {
     NeighborOptions options;
-    options.cutoff = summary.cutoff;
+    options.cutoff = summary.cutoff > 0 ? summary.cutoff : 1;  // unknown: the model finds its neighbours itself, and the list stays empty
     options.skin = skin;
     options.want_shifts = false;
     options.want_reverse = want_reverse;
@@ -84,7 +83,7 @@ struct Session::State {
           precision(model->choose_precision(device.name, options.precision)),
           evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial, options.neighbor_skin, options.gpu_memory_limit_bytes})),
           team(options.thread_count),
-          neighbors(neighbor_options(model->summary(), options.neighbor_skin, evaluator->needs_reverse_of_joined())) {
+          neighbors(neighbor_options(model->summary(), options.neighbor_skin != 0 ? options.neighbor_skin : options.neighbor_skin_on_cpu, evaluator->needs_reverse_of_joined())) {
         for (int z : model->summary().elements) is_known[static_cast<size_t>(z)] = true;
     }
 

@@ -16,6 +16,7 @@ struct SessionOptions {
     int thread_count = 0;   // 0 = all cores
     std::string head;       // "" = the only one
     double neighbor_skin = 0;  // angstrom; 0 = the backend's choice: none on the CPU
+    double neighbor_skin_on_cpu = 0;  // angstrom; where neighbor_skin is 0, for callers that move atoms by little: there the CPU searches anew in every call unless it has a skin
     bool exact_radial = false;  // radial functions evaluated for every edge instead of interpolated in tables
     int64_t gpu_memory_limit_bytes = 0;  // for atoms and edges, beside the model; 0 = what is free
 };

@@ -12,21 +12,11 @@ namespace mlff::validate {
 void ForceComparison::add(const Snapshot& snapshot, const std::string& phase, const Particles& particles, double energy, std::span<const double> forces) {
     ++frame_count;
     energy_differences_.push_back((snapshot.potential_energy - energy) / static_cast<double>(particles.atom_count()));
-    for (size_t atom = 0; atom < particles.atom_count(); ++atom) {
-        double squares = 0;
-        for (size_t i = 3 * atom; i < 3 * atom + 3; ++i) {
-            const double difference = snapshot.forces[i] - forces[i];
-            squares += difference * difference;
-            found.push_back(snapshot.forces[i]);
-            expected.push_back(forces[i]);
-        }
-        force_squares_ += squares;
-        const double size = std::sqrt(squares);
-        if (size <= worst_force) continue;  // NaN goes on, and stays
-        if (std::isnan(worst_force)) continue;
-        worst_force = size;
-        worst_atom = concat("atom ", atom, " (", element_symbol(particles.atomic_numbers[atom]), ") in step ", snapshot.step, " of ", phase);
-    }
+    found.insert(found.end(), snapshot.forces.begin(), snapshot.forces.end());
+    expected.insert(expected.end(), forces.begin(), forces.end());
+    if (!force_differences_.add_frame(snapshot.step, particles.atomic_numbers, snapshot.forces, forces)) return;
+    const WorstAtom& worst = force_differences_.worst();
+    worst_atom = concat("atom ", worst.atom, " (", element_symbol(worst.atomic_number), ") in step ", worst.frame, " of ", phase);
 }
 
 void ForceComparison::finish() {
@@ -34,7 +24,8 @@ void ForceComparison::finish() {
         force_rmse = energy_rmse = worst_force = std::numeric_limits<double>::quiet_NaN();
         return;
     }
-    force_rmse = std::sqrt(force_squares_ / static_cast<double>(found.size()));
+    worst_force = force_differences_.lengths().largest();
+    force_rmse = force_differences_.component_rms();
     double mean = 0, squares = 0;
     for (double difference : energy_differences_) mean += difference / static_cast<double>(frame_count);
     for (double difference : energy_differences_) squares += (difference - mean) * (difference - mean);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/session.h"
+#include "validate/differences.h"
 #include "validate/trajectory.h"
 
 namespace mlff::validate {
@@ -24,7 +25,7 @@ struct ForceComparison {
     void finish();  // turns the sums into means
 
 private:
-    double force_squares_ = 0;
+    ForceDifferences force_differences_;
     std::vector<double> energy_differences_;  // eV/atom
 };
 

@@ -13,7 +13,7 @@ namespace mlff::verify {
 
 struct Evaluation {
     double energy = NAN;                                // eV
-    std::vector<double> forces, virial, atom_energies;  // [atom][3], [3][3], [atom]
+    std::vector<double> forces, virial, atom_energies;  // [atom][3], [3][3], [atom]; the last two are empty where the model gives none
 
     bool operator==(const Evaluation&) const = default;  // bit for bit; NaN is equal to nothing
 };
@@ -25,9 +25,10 @@ inline std::vector<Evaluation> evaluate(Session& session, const std::vector<Fram
     for (size_t i = 0; i < frames.size(); ++i) {
         systems.push_back(frames[i].view());
         found[i].forces.assign(3 * frames[i].atomic_numbers.size(), NAN);
-        found[i].virial.assign(9, NAN);
-        found[i].atom_energies.assign(frames[i].atomic_numbers.size(), NAN);
-        results[i].outputs = {&found[i].energy, found[i].forces.data(), found[i].virial.data(), found[i].atom_energies.data()};
+        if (session.model().gives_virial(systems[i])) found[i].virial.assign(9, NAN);
+        if (session.model().gives_atom_energies()) found[i].atom_energies.assign(frames[i].atomic_numbers.size(), NAN);
+        const auto place = [](std::vector<double>& numbers) { return numbers.empty() ? nullptr : numbers.data(); };
+        results[i].outputs = {&found[i].energy, found[i].forces.data(), place(found[i].virial), place(found[i].atom_energies)};
     }
     session.evaluate(systems, results);
     return found;

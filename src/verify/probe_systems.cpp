@@ -21,7 +21,7 @@ double radius(int z) {
 class Random {
 public:
     explicit Random(uint32_t seed) : engine_(seed) {}
-    double operator()() { return engine_() / 4294967296.0; }
+    double operator()() { return static_cast<double>(engine_()) / 4294967296.0; }
 
 private:
     std::mt19937 engine_;
@@ -45,7 +45,7 @@ double nearest(const Frame& frame, const double* at, int z) {
     return least;
 }
 
-constexpr size_t kElements = 4;  // of random structures
+constexpr size_t kRandomElements = 4;
 constexpr double kShake = 0.06;  // angstrom, either way
 
 Frame shaken(Frame frame, uint32_t seed) {
@@ -95,14 +95,14 @@ Frame probe_cluster(const std::vector<int>& known) {
         molecules.periodic = {false, false, false};
         return shaken(molecules, 31);
     }
-    return random_cluster(probe_elements(known, kElements));
+    return random_cluster(probe_elements(known, kRandomElements));
 }
 
 Frame probe_crystal(const std::vector<int>& known) {
     if (knows(known, {1, 8})) return shaken(water_crystal(), 37);
     for (const auto& [z, name] : {std::pair{6, "diamond"}, {14, "silicon"}})
         if (knows(known, {z})) return shaken(builtin_system(name, known), 37);
-    return random_crystal(probe_elements(known, kElements));
+    return random_crystal(probe_elements(known, kRandomElements));
 }
 
 Frame random_cluster(const std::vector<int>& elements) {

@@ -102,6 +102,11 @@ static void test_model(const char *golden_dir) {
     CHECK(strcmp(mlff_model_head_name(model, 1), "omol") == 0);
     mlff_model_free(model);
 
+    CHECK(mlff_model_cache_path(NULL, path, sizeof path) == MLFF_ERROR_ARGUMENT && mlff_model_cache_path("x", NULL, 9) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_model_cache_path("no-such-model-anywhere", path, sizeof path) == MLFF_ERROR_FILE);
+    CHECK(strstr(mlff_last_error(), "mlff model add FILE --name no-such-model-anywhere") != NULL);
+    CHECK(mlff_model_cache_path("../x", path, sizeof path) == MLFF_ERROR_ARGUMENT);
+
     snprintf(path, sizeof path, "%s/p20_state_dict.pt", golden_dir);
     CHECK(mlff_model_load(path, &model) == MLFF_ERROR_UNSUPPORTED && model == NULL);
     CHECK(strstr(mlff_last_error(), "torch.save(model") != NULL);

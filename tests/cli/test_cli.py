@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The command line: its output, its exit codes and its messages. Usage: test_cli.py MLFF GOLDEN_DIR [SHARED_GOLDEN_DIR]"""
+import glob
+import hashlib
 import json
 import math
 import os
@@ -109,6 +111,79 @@ class CommandLine(CommandTest):
         self.assertFalse(os.path.exists(js))
         self.assertEqual(run("eval", path, "--json", "-").stdout, "")
 
+    def doctor(self, code=0, **variables):
+        """The report of mlff doctor in an environment that has only these variables of those it asks for."""
+        asked = ("VIRTUAL_ENV", "MLFF_PYTHON_ENV", "MLFF_MODELS", "MLFF_CPU", "WSL_INTEROP")
+        environment = {**{name: value for name, value in os.environ.items() if name not in asked}, "MLFF_MODELS": self.path("models"), **variables}
+        result = subprocess.run([MLFF, "doctor", "--json", self.path("report.json")], capture_output=True, text=True, timeout=100, env=environment)
+        self.assertEqual((result.returncode, result.stderr), (code, ""), result.stdout)
+        with open(self.path("report.json")) as file:
+            return json.load(file), result.stdout
+
+    def test_doctor(self):
+        report, text = self.doctor()
+        self.assertTrue(report["usable"])
+        self.assertIn("\nusable", text)
+        self.assertGreater(report["memory_bytes"], 2**20)
+        self.assertEqual([backend["device"] for backend in report["backends"]][:2], ["cpu", "cpu"])
+        self.assertEqual(len(report["backends"]), 2 + 2 * len(report["gpus"]))
+        for backend in report["backends"]:
+            self.assertTrue(backend["works"])
+            self.assertLess(0, backend["force_difference"])
+            self.assertLessEqual(backend["force_difference"], backend["limit"])
+            self.assertGreater(backend["milliseconds"], 0)
+        self.assertEqual((report["model_cache"]["models"], report["python_environments"]), (0, []))
+
+        report, text = self.doctor(code=4, MLFF_CPU="abacus")
+        self.assertFalse(report["usable"])
+        self.assertIn("abacus", report["backends"][0]["why_failed"])
+        self.assertIn("NOT usable", text)
+
+    def test_doctor_under_wsl(self):
+        for name, text in (("proc/version", "Linux version 5.15.153.1-microsoft-standard-WSL2 (x)\n"), ("proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n"),
+                           ("proc/meminfo", "MemTotal: 1000 kB\n"), ("usr/lib/wsl/lib/libcuda.so.1", "no library"), ("usr/lib/wsl/lib/libnvidia-ml.so.1", "no library")):
+            os.makedirs(os.path.dirname(self.path("root/" + name)), exist_ok=True)
+            self.path("root/" + name, text)
+        report, text = self.doctor(MLFF_DOCTOR_ROOT=self.path("root"))
+        self.assertEqual((report["wsl"], report["memory_bytes"], report["usable"]), (2, 1024000, True))
+        self.assertIn("5.15.153.1-microsoft", report["system"])
+        self.assertIn("wsl2-triton", [trap["name"] for trap in report["traps"]])
+        self.assertIn("TORCHDYNAMO_DISABLE", text)
+
+    def test_doctor_tries_python_environments_and_cached_models(self):
+        folder = self.path("env")
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+        packages = glob.glob(os.path.join(folder, "lib", "python3*", "site-packages"))[0]
+        for name, text in (("mace/__init__.py", ""), ("mace/calculators.py", "import no_such_module\n"), ("fennol.py", "print('noise')\n"),
+                           ("tblite/__init__.py", ""), ("tblite/interface.py", "import os\nos.kill(os.getpid(), 7)\n")):
+            os.makedirs(os.path.dirname(os.path.join(packages, name)), exist_ok=True)
+            with open(os.path.join(packages, name), "w") as file:
+                file.write(text)
+        report, text = self.doctor(VIRTUAL_ENV=folder)
+        (environment,) = report["python_environments"]
+        self.assertEqual(environment["python"], "%d.%d.%d" % sys.version_info[:3])
+        self.assertEqual(environment["works"], {"fennol": "unknown version"})
+        self.assertIn("no_such_module", environment["broken"]["mace"])
+        self.assertIn("signal 7", environment["broken"]["tblite"])
+        self.assertIn("signal 7", text)
+        # A Python that is none.
+        os.makedirs(self.path("other/bin"))
+        fake = self.path("other/bin/python3", "#!/bin/sh\nexit 9\n")
+        os.chmod(fake, 0o755)
+        report, _ = self.doctor(MLFF_PYTHON_ENV=self.path("other"))
+        self.assertIn("exit code 9", report["python_environments"][0]["why_not"])
+
+        model, variables = os.path.join(GOLDEN_DIR, "p03_mace_plain_l1.model"), {**os.environ, "MLFF_MODELS": self.path("models")}
+        for name in ("good", "bad"):
+            subprocess.run([MLFF, "model", "add", model, "--name", name], env=variables, check=True, capture_output=True)
+        with open(glob.glob(self.path("models/bad-*"))[0], "ab") as file:
+            file.write(b"x")
+        report, text = self.doctor()
+        self.assertEqual((report["model_cache"]["models"], len(report["model_cache"]["damaged"])), (2, 1))
+        self.assertIn("'bad'", text)
+        self.path("models/index.json", "{")
+        self.assertIn("index.json", self.doctor()[0]["model_cache"]["why_not"])
+
     def test_no_gpu_is_device_trouble(self):
         doctor = json.loads(run("doctor", "--json", "-").stdout)
         if doctor["gpus"]:
@@ -160,6 +235,98 @@ class CommandLine(CommandTest):
                 self.assertEqual(before, after)
         self.assert_fails(run("model", "convert", "/no/such.model", self.path("x.safetensors")), 3, "/no/such.model")
         self.assert_fails(run("model", "convert", path, "/no/such/folder/x.safetensors"), 3, "/no/such/folder")
+
+    def test_models_by_name(self):
+        """mlff model add, list, remove, and a name wherever a model is taken."""
+        environment = {**os.environ, "MLFF_MODELS": self.path("models")}
+        command = lambda *arguments: subprocess.run([MLFF, *arguments], capture_output=True, text=True, timeout=60, env=environment, cwd=self.folder)
+        model, water = os.path.join(GOLDEN_DIR, "p03_mace_plain_l1.model"), self.path("w.xyz", WATER)
+        self.assert_fails(command("eval", water, "--model", "small"), 3, "small", "no such file", self.path("models"))
+        added = command("model", "add", model, "--name", "small", "--licence", "MIT", "--theory", "PBE+U")
+        self.assertEqual(added.returncode, 0, added.stderr)
+        self.assertEqual(command("model", "add", model, "--name", "other", "--license", "CC0\x1b[1m").returncode, 0)
+        self.assert_fails(command("model", "add", model, "--name", "small"), 2, "small", "--replace")
+        self.assert_fails(command("model", "add", model, "--name", "builtin"), 2, "builtin")
+        self.assert_fails(command("model", "add", model, "--name", "../x"), 2, "../x")
+        self.assert_fails(command("model", "add", model), 2, "--name")
+        self.assert_fails(command("model", "add", water, "--name", "x"), 3, "w.xyz")
+        listed = json.loads(command("model", "list", "--json", "-").stdout)
+        self.assertEqual([entry["name"] for entry in listed["inside"]], ["builtin", "analytic"])
+        self.assertEqual([entry["name"] for entry in listed["models"]], ["other", "small"])
+        small = listed["models"][1]
+        with open(model, "rb") as file:
+            contents = file.read()
+        self.assertEqual((small["licence"], small["theory"], small["size"], small["sha256"]), ("MIT", "PBE+U", len(contents), hashlib.sha256(contents).hexdigest()))
+        self.assertEqual((small["elements"], small["class"], small["runnable"]), ([1, 6, 7, 8], "MACE", True))
+        text = command("model", "list").stdout
+        self.assertIn("PBE+U", text)
+        self.assertNotIn("\x1b", text)
+        by_path, by_name = (json.loads(command("eval", water, "--model", name, "--json", "-").stdout) for name in (model, "small"))
+        self.assertEqual(by_path["frames"], by_name["frames"])
+        self.assertEqual(json.loads(command("model", "info", "small", "--json", "-").stdout)["sha256"], small["sha256"])
+        self.assertEqual(command("model", "convert", "small", self.path("c.safetensors")).returncode, 0)
+        # A file of that name comes first; a folder does not.
+        os.mkdir(self.path("other"))
+        self.assertEqual(command("model", "info", "other").returncode, 0)
+        self.path("small", "no model")
+        self.assert_fails(command("model", "info", "small"), 3, "small")
+        os.remove(self.path("small"))
+        with open(small["path"], "r+b") as file:
+            file.seek(1000)
+            file.write(b"damage")
+        self.assert_fails(command("eval", water, "--model", "small"), 3, "'small'", "damaged")
+        self.assertEqual(command("model", "add", model, "--name", "small", "--replace").returncode, 0)
+        self.assertEqual(command("model", "info", "small").returncode, 0)
+        self.assertEqual(command("model", "remove", "small").returncode, 0)
+        self.assert_fails(command("model", "remove", "small"), 3, "small")
+        self.path("models/index.json", "{")
+        self.assert_fails(command("model", "list"), 3, "index.json", "malformed")
+
+    def test_compare(self):
+        """Two backends of a model agree; what is said of two models is what their results say."""
+        hydrogen_cyanide = "3\n\nH 0 0 -1.06\nC 0 0 0\nN 0.1 0 1.16\n"
+        model, path = os.path.join(GOLDEN_DIR, "p03_mace_plain_l1.model"), self.path("w.xyz", WATER + hydrogen_cyanide)
+        good = run("compare", model, model, path, "--device-b", "reference")
+        self.assertEqual(good.returncode, 0, good.stdout + good.stderr)
+        self.assertIn("pass  forces", good.stdout)
+        self.assertIn("worst: atom", good.stdout)
+        exact = run("compare", model, model, path, "--device-b", "reference", "--precision-a", "fp64", "--exact-radial-a", "--tolerance-forces", "1e-11",
+                    "--tolerance-energy", "1e-11", "--tolerance-stress", "1e-11")
+        self.assertEqual(exact.returncode, 0, exact.stdout)
+        same = json.loads(run("compare", "builtin", "builtin", path, "--json", "-").stdout)
+        self.assertEqual((same["verdict"], same["forces"]["max"], same["forces"]["worst"]), ("pass", 0, None))
+
+        bad = run("compare", model, "builtin", path, "--json", "-")
+        self.assertEqual(bad.returncode, 1)
+        found = json.loads(bad.stdout)
+        a, b = (json.loads(run("eval", path, "--model", name, "--json", "-").stdout)["frames"] for name in (model, "builtin"))
+        lengths = [(math.dist(f, g), i, j) for i, (x, y) in enumerate(zip(a, b)) for j, (f, g) in enumerate(zip(x["forces"], y["forces"]))]
+        worst = max(lengths)
+        self.assertAlmostEqual(found["forces"]["max"], worst[0], places=12)
+        self.assertAlmostEqual(found["forces"]["mean"], sum(length for length, _, _ in lengths) / len(lengths), places=12)
+        self.assertAlmostEqual(found["forces"]["rms"], math.sqrt(sum(length**2 for length, _, _ in lengths) / (3 * len(lengths))), places=12)
+        self.assertEqual((found["forces"]["worst"]["frame"], found["forces"]["worst"]["atom"], found["forces"]["worst"]["element"]),
+                         (worst[1], worst[2], [["O", "H", "H"], ["H", "C", "N"]][worst[1]][worst[2]]))
+        self.assertEqual((found["forces"]["worst"]["a"], found["forces"]["worst"]["b"]), (a[worst[1]]["forces"][worst[2]], b[worst[1]]["forces"][worst[2]]))
+        apart = [(x["energy"] - y["energy"]) / x["atoms"] for x, y in zip(a, b)]
+        self.assertAlmostEqual(found["energy_per_atom"]["max"], max(map(abs, apart)), places=11)
+        self.assertAlmostEqual(found["energy_per_atom"]["offset"], sum(apart) / 2, places=11)
+        self.assertAlmostEqual(found["stress"]["max"], max(abs(x - y) for x, y in zip(a[0]["stress"], b[0]["stress"])), places=12)
+        self.assertEqual((found["verdict"], [check["passed"] for check in found["checks"]]), ("fail", [False] * 3))
+        self.assertEqual([frame["energy_a"] for frame in found["frames"]], [frame["energy"] for frame in a])
+        wide = run("compare", model, "builtin", path, "--tolerance-forces", "100", "--tolerance-energy", "100", "--tolerance-stress", "100")
+        self.assertEqual(wide.returncode, 0, wide.stdout)
+
+        self.assert_fails(run("compare", model, "builtin", self.path("b.xyz", "1\n\nSi 0 0 0\n")), 3, "frame 0", "model A", "Si")
+        self.assert_fails(run("compare", model, "/no/such.model", path), 3, "/no/such.model")
+        self.assert_fails(run("compare", model, "builtin", path, "--tolerance-forces", "-1"), 2, "--tolerance-forces")
+        self.assert_fails(run("compare", model, "builtin", path, "--tolerance-energy", "nan"), 2, "--tolerance-energy")
+        self.assert_fails(run("compare", model, "builtin", path, "--precision-b", "fp8"), 2, "fp8")
+        self.assert_fails(run("compare", model, "builtin", self.path("empty.xyz", "")), 3, "no frame")
+        self.assert_fails(run("compare", model, "builtin"), 2, "FILE")
+        several = os.path.join(GOLDEN_DIR, "p07_nonlinear_mh.model")
+        self.assert_fails(run("compare", several, model, path), 2, "several heads")
+        self.assertEqual(run("compare", several, several, path, "--head-a", "omol", "--head-b", "omol").returncode, 0)
 
     def test_distill_labels(self):
         """Sampling with a teacher: labels are those of eval, a broken structure is counted, and an interrupted run goes on to the same file."""

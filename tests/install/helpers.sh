@@ -41,6 +41,9 @@ time_of() {
     echo $(($(milliseconds) - begin))
 }
 
+# exported_names LIBRARY: without the versions of symbols
+exported_names() { nm -D --defined-only "$1" | awk '{ sub(/@.*/, "", $3); print $3 }'; }
+
 write_water() {
     printf '3\n\nO 0.0 0.0 0.0\nH 0.9572 0.0 0.0\nH -0.239987 0.926627 0.0\n' >"$1"
 }

@@ -53,3 +53,20 @@ expect_same "$(wsl 'Linux version 5.15.153.1-microsoft-standard-WSL2 (root@941d7
 expect_same "$(wsl 'Linux version 4.4.0-19041-Microsoft (Microsoft@Microsoft.com)')" 1
 expect_same "$(wsl 'Linux version 6.1.0-18-amd64 (debian-kernel@lists.debian.org)')" None
 expect_same "$(wsl 'Linux version 6.6.0-custom (me@home)' WSL_INTEROP=/run/WSL/8_interop)" 2
+
+echo "the traps of WSL 2"
+names() { value '[trap["name"] for trap in report["traps"]]'; }
+expect_same "$(wsl 'Linux version 5.15.153.1-microsoft-standard-WSL2' MLFF_WSL_FOLDER="$temporary/nowhere" >/dev/null && names)" "['wsl2-driver', 'wsl2-triton']"
+mkdir -p "$temporary/wsl/lib"
+: >"$temporary/wsl/lib/libcuda.so.1"
+wsl 'Linux version 5.15.153.1-microsoft-standard-WSL2' MLFF_WSL_FOLDER="$temporary/wsl/lib" >/dev/null
+expect_text "$(names)" wsl2-triton
+[[ $(names) != *wsl2-driver* ]] || fail "the driver of Windows was not seen"
+wsl 'Linux version 6.1.0-18-amd64' >/dev/null
+expect_same "$(value '[trap for trap in report["traps"] if trap["name"].startswith("wsl")]')" "[]"
+
+echo "a Python environment"
+mkdir -p "$temporary/env/bin"
+ln -s "$python" "$temporary/env/bin/python3"
+report VIRTUAL_ENV="$temporary/env"
+expect_same "$(value '[entry["path"] for entry in report["python_environments"] if entry["version"]][-1]')" "$temporary/env"

@@ -27,7 +27,7 @@ energy=$(command_energy "$prefix/bin/mlff")
 [[ $energy =~ ^-?[0-9]+\.[0-9]+$ && ! $energy =~ ^-?0\.0+$ ]] || fail "odd energy '$energy'"
 
 echo "find_package(mlff)"
-expect_exit 0 cmake -S "$here/consumer" -B "$temporary/consumer" -DCMAKE_PREFIX_PATH="$prefix"
+expect_exit 0 cmake -S "$here/consumer" -B "$temporary/consumer" -DCMAKE_PREFIX_PATH="$prefix" -DMLFF_EXAMPLES="$source_dir/examples"
 expect_exit 0 cmake --build "$temporary/consumer"
 expect_same "$("$temporary/consumer/consumer_cpp")" "$energy"
 expect_same "$("$temporary/consumer/consumer_c")" "$energy"
@@ -35,6 +35,11 @@ expect_same "$("$temporary/consumer/consumer_c")" "$energy"
 echo "moved as a whole, with pkg-config"
 cp -a "$prefix" "$temporary/moved"
 expect_same "$(c_consumer_energy "$temporary/moved")" "$energy"
+libraries=$(library_dir "$temporary/moved")
+model=$source_dir/tests/golden/mace/p03_mace_plain_l1.model
+# shellcheck disable=SC2046
+"$CC" "$source_dir/examples/mace_wrapper/water.c" -o "$temporary/water" $(PKG_CONFIG_PATH=$libraries/pkgconfig pkg-config --cflags --libs mace_wrapper)
+expect_same "$(LD_LIBRARY_PATH=$libraries "$temporary/water" "$model")" "$("$temporary/consumer/consumer_wrapper" "$model")"
 
 echo "a file of a stranger in our way is not overwritten"
 mkdir -p "$temporary/taken/bin"

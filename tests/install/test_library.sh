@@ -11,10 +11,10 @@ CUDA_VISIBLE_DEVICES=-1 "$temporary/load_library" "$library"
 needed=$(readelf -d "$library" | grep NEEDED)
 [[ $needed != *libcud* ]] || fail "libmlff needs CUDA libraries: $needed"
 
-echo "exports only mlff_* and mace_*"
-exported=$(nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $3); print $3 }')
+echo "exports only mlff_*"
+exported=$(exported_names "$library")
 expect_text "$exported" mlff_session_evaluate
-strangers=$(grep -vE '^(mlff|mace)_' <<<"$exported" || true)
+strangers=$(grep -vE '^mlff_' <<<"$exported" || true)
 [[ -z $strangers ]] || fail "also exported: $strangers"
 for name in $(grep -ohE '\bmlff_[a-z_]+\(' "$source_dir/include/mlff/mlff.h" | tr -d '(' | sort -u); do
     grep -qx "$name" <<<"$exported" || fail "$name is declared but not exported"

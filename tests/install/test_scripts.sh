@@ -9,7 +9,26 @@ for script in run test install uninstall package detect-env; do
     expect_exit 2 "$scripts/$script" --no-such-option
     expect_text "$(cat "$temporary/output")" "$(if [[ $script == run ]]; then echo mlff:; else echo --no-such-option; fi)"
 done
-for script in install uninstall; do expect_exit 2 "$scripts/$script" --prefix; done
+for script in install uninstall; do
+    expect_exit 2 "$scripts/$script" --prefix
+    expect_exit 2 "$scripts/$script" --python
+done
+
+echo "environments for Python models: only known ones, and never in a Python of the user"
+expect_exit 2 "$scripts/install" --prefix "$temporary/none" --python no-such-model
+expect_text "$(cat "$temporary/output")" "pinned versions for"
+expect_exit 2 "$scripts/install" --prefix "$temporary/none" --python ../mace
+mkdir -p "$temporary/venv/share/mlff/python/mine/bin" "$temporary/conda/conda-meta"
+touch "$temporary/venv/pyvenv.cfg"
+expect_exit 2 env VIRTUAL_ENV="$temporary/venv" "$scripts/install" --prefix "$temporary/venv/inside" --python mace
+expect_text "$(cat "$temporary/output")" "active virtual environment"
+for place in venv conda; do
+    expect_exit 2 env -u VIRTUAL_ENV "$scripts/install" --prefix "$temporary/$place" --python mace
+    expect_text "$(cat "$temporary/output")" "a Python environment of its own"
+done
+expect_exit 3 "$scripts/uninstall" --prefix "$temporary/venv" --python mine
+expect_text "$(cat "$temporary/output")" "not an environment of scripts/install"
+[[ -d $temporary/venv/share/mlff/python/mine/bin && ! -e $temporary/none ]] || fail "a folder of the user was touched"
 expect_exit 2 "$scripts/package" --output
 expect_exit 2 "$scripts/test" --filter
 

@@ -69,20 +69,20 @@ inline void check_resident_restarts(const MakeBed& make_bed, const Particles& st
     CHECK(second.particles().positions == whole.particles().positions);
     CHECK(second.particles().velocities == whole.particles().velocities);
     CHECK(second.forces() == whole.forces());
+    CHECK(second.cell() == whole.cell());
+    CHECK(second.virial() == whole.virial());
     CHECK(second.potential_energy() == whole.potential_energy());
     CHECK(second.heat() == whole.heat());
     CHECK(second.state().thermostat == whole.state().thermostat);
 }
 
 // A run that breaks: the same words and the same last frames.
-inline void check_resident_stops(const MakeBed& make_bed, Particles start, const StabilityLimits& limits, double tolerance) {
+inline void check_resident_stops(const MakeBed& make_bed, Particles start, const StabilityLimits& limits, double tolerance, const DynamicsOptions& options = {}) {
     std::vector<std::string> messages;
     std::vector<RecentSnapshots> recents;
     std::vector<int64_t> steps;
     for (const bool is_resident : {false, true}) {
         const std::unique_ptr<ResidentBed> bed = make_bed();
-        DynamicsOptions options;
-        options.time_step = 0.25;
         MolecularDynamics dynamics(bed->forces(), start, options);
         dynamics.watch(limits);
         if (is_resident) dynamics.move_to_device(bed->stepper(), bed->team());
@@ -94,6 +94,7 @@ inline void check_resident_stops(const MakeBed& make_bed, Particles start, const
             messages.push_back(error.what());
         }
         recents.push_back(dynamics.recent());
+        if (is_resident) CHECK_THROWS_AS(dynamics.step(), Error);
         steps.push_back(dynamics.step_count());
     }
     CHECK(messages[0].find("at step") != std::string::npos);
@@ -104,6 +105,7 @@ inline void check_resident_stops(const MakeBed& make_bed, Particles start, const
     for (size_t i = 0; i < recents[0].size(); ++i) {
         const Snapshot &found = recents[1][i], &expected = recents[0][i];
         CHECK(found.step == expected.step);
+        CHECK_ALL_CLOSE(flat(found.cell), flat(expected.cell), tolerance);
         CHECK_ALL_CLOSE(found.positions, expected.positions, tolerance);
         CHECK_ALL_CLOSE(found.velocities, expected.velocities, tolerance);
         CHECK_ALL_CLOSE(found.forces, expected.forces, 10 * tolerance);

@@ -250,6 +250,37 @@ TEST_CASE("forces beside a reference: rms, the worst atom, and energies up to a 
     CHECK_FALSE(at_most("forces", broken.worst_force, 0.01, "eV/A").is_passed());
 }
 
+TEST_CASE("differences: the largest, means, and a NaN that stays in all of them") {
+    Differences differences;
+    CHECK(differences.largest() == 0);
+    CHECK(differences.mean() == 0);
+    for (double difference : {3.0, -4.0, 1.0}) differences.add(difference);
+    CHECK(differences.largest() == 4);
+    CHECK(differences.mean() == doctest::Approx(8.0 / 3));
+    CHECK(differences.offset() == doctest::Approx(0).epsilon(1e-12));
+    CHECK(differences.rms() == doctest::Approx(std::sqrt(26.0 / 3)));
+    differences.add(NAN);
+    differences.add(100);
+    for (double figure : {differences.largest(), differences.mean(), differences.offset(), differences.rms()}) CHECK(std::isnan(figure));
+
+    ForceDifferences forces;
+    const std::vector<int32_t> numbers = {8, 1};
+    CHECK_FALSE(forces.add_frame(0, numbers, std::vector<double>(6, 1.0), std::vector<double>(6, 1.0)));
+    CHECK(forces.worst().atom == -1);
+    CHECK(forces.add_frame(1, numbers, std::vector<double>{0, 0, 0, 3, 4, 0}, std::vector<double>(6, 0.0)));
+    CHECK_FALSE(forces.add_frame(2, numbers, std::vector<double>{0, 0, 0, 3, 0, 0}, std::vector<double>(6, 0.0)));
+    CHECK(forces.worst().frame == 1);
+    CHECK(forces.worst().atom == 1);
+    CHECK(forces.worst().atomic_number == 1);
+    CHECK(forces.worst().found == std::array<double, 3>{3, 4, 0});
+    CHECK(forces.component_rms() == doctest::Approx(std::sqrt(34.0 / 18)));
+    CHECK(forces.add_frame(3, numbers, std::vector<double>{0, NAN, 0, 9, 9, 9}, std::vector<double>(6, 0.0)));
+    CHECK_FALSE(forces.add_frame(4, numbers, std::vector<double>(6, 99.0), std::vector<double>(6, 0.0)));
+    CHECK(forces.worst().frame == 3);
+    CHECK(forces.worst().atom == 0);
+    CHECK(std::isnan(forces.lengths().largest()));
+}
+
 TEST_CASE("dynamics that breaks says when and who was closest") {
     SessionOptions session_options;
     session_options.device = "cpu";

@@ -47,6 +47,14 @@ struct MovedAtoms {
     }
 };
 
+struct AtomsInMotion {
+    MotionView view;
+    __device__ void add(int64_t atom, FinishSum& sum) const {
+        const double* v = view.velocities + 3 * atom;
+        sum.doubled_kinetic += view.masses[atom] * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+    }
+};
+
 __device__ bool is_void(const DeviceStepResults& results) { return *results.search_needed != 0 || *results.short_edge != 0; }
 
 struct FinishedAtoms {
@@ -79,11 +87,12 @@ struct FinishedAtoms {
 
 // One thread from here on: what follows from the sums.
 
+// The energy is that of the velocities as they are, so that a run that is continued has the same bits.
 __global__ void begin_chain_kernel(MotionView view) {
     mlff::cuda::await_predecessor();
     MotionScalars& scalars = *view.scalars;
     if (scalars.halt != Halt::none) return;
-    const double kinetic = scalars.last.kinetic_energy, scale = view.chain.advance(scalars.chain, kinetic);
+    const double kinetic = 0.5 * view.finish_sums[kMostReductionBlocks].doubled_kinetic / kAccelerationUnit, scale = view.chain.advance(scalars.chain, kinetic);
     scalars.begin_scale = scale;
     scalars.last.heat += (scale * scale - 1) * kinetic;
 }
@@ -236,7 +245,10 @@ __global__ void settle_kernel(MotionView view) {
 }  // namespace
 
 void move_atoms(const MotionView& view, bool stops_half_way, cudaStream_t stream) {
-    if (view.thermostat == Kind::nose_hoover) launch("a thermostat", begin_chain_kernel, 1, 1, stream, view);
+    if (view.thermostat == Kind::nose_hoover) {
+        reduce<FinishSum>(AtomsInMotion{view}, view.atom_count, view.finish_sums, stream);
+        launch("a thermostat", begin_chain_kernel, 1, 1, stream, view);
+    }
     reduce<MoveSum>(MovedAtoms{view, stops_half_way}, view.atom_count, view.move_sums, stream);
 }
 void drift_atoms(const MotionView& view, cudaStream_t stream) { launch("a half drift", drift_kernel, atom_blocks(view.atom_count), kAtomThreads, stream, view); }

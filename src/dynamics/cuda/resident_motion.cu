@@ -62,8 +62,22 @@ public:
     }
 
     void advance(DynamicsNow& now, int64_t last_step, const std::function<bool()>& goes_on, const StabilityGuard* guard) override {
+        if (is_broken_) fail(Status::argument, "the dynamics broke at step ", now.step_count, " and cannot go on");
         const CurrentDevice current(stepper_.device());
         set_limits(now, guard);
+        try {
+            advance_until(now, last_step, goes_on, guard);
+        } catch (...) {
+            cudaStreamSynchronize(stream());
+            is_broken_ = true;
+            launched_ = done_;
+            fetched_ = -1;  // the atoms are those of the step that failed
+            now.step_count = std::max(done_, begun_);
+            throw;
+        }
+    }
+
+    void advance_until(DynamicsNow& now, int64_t last_step, const std::function<bool()>& goes_on, const StabilityGuard* guard) {
         wants_more_ = true;
         const auto finish = [&](const MotionReport& report) {
             take(report, now);
@@ -83,6 +97,7 @@ public:
 
     void fetch(DynamicsNow& now) override {
         if (fetched_ == done_) return;
+        if (launched_ > done_) fail(Status::internal, "atoms were asked for while the next step moves them");
         const CurrentDevice current(stepper_.device());
         read(positions_.data(), now.particles.positions);
         read(velocities_.data(), now.particles.velocities);
@@ -95,8 +110,9 @@ public:
         const CurrentDevice current(stepper_.device());
         const MotionScalars scalars = scalars_value_.read(scalars_.data(), stream());
         if (options_.thermostat.kind == ThermostatOptions::Kind::nose_hoover) state.thermostat.assign(scalars.chain, scalars.chain + NoseHooverChain::kStateSize);
-        if (!stepper_.has_neighbors(system_)) return;  // the next step searches where it is
-        stepper_.read_searched(state.searched_positions, state.searched_cell);
+        if (stepper_.has_neighbors(system_)) return stepper_.read_searched(state.searched_positions, state.searched_cell);
+        state.searched_positions = state.particles.positions;  // the next step searches anew
+        state.searched_cell = system_.cell;
     }
 
     void fetch_recent(RecentSnapshots& snapshots) override {
@@ -106,13 +122,14 @@ public:
         recent_reports_.download(reports.data(), RecentSnapshots::kLength, stream());
         wait();
         const auto size = static_cast<int64_t>(3 * numbers_.size());
-        for (int64_t step = std::max(first_, done_ - static_cast<int64_t>(RecentSnapshots::kLength)); step < done_; ++step) {
+        const int64_t end = std::max(done_, begun_);
+        for (int64_t step = std::max(first_, end - static_cast<int64_t>(RecentSnapshots::kLength)); step < end; ++step) {
             const int64_t slot = step % static_cast<int64_t>(RecentSnapshots::kLength);
             const MotionReport& report = reports[static_cast<size_t>(slot)];
             Snapshot& to = snapshots.next();
             to.step = step;
             to.time = static_cast<double>(step) * options_.time_step;
-            to.cell = system_.cell;
+            to.cell = cells_[static_cast<size_t>(slot)];
             to.potential_energy = report.potential_energy;
             to.kinetic_energy = report.kinetic_energy;
             to.temperature = 2 * report.kinetic_energy / (static_cast<double>(std::max<int64_t>(degrees_, 1)) * kBoltzmann);
@@ -185,7 +202,8 @@ private:
         view_.tensor_sums = sums(tensor_sums_);
         view_.whole_sums = sums(whole_sums_);
         view_.turn_sums = sums(turn_sums_);
-        first_ = fetched_ = now.step_count;
+        first_ = fetched_ = launched_ = begun_ = now.step_count;
+        keep_cell();
     }
 
     void set_limits(const DynamicsNow& now, const StabilityGuard* guard) {
@@ -205,18 +223,19 @@ private:
     // Steps that the GPU takes by itself, up to `last_step`.
     template <class Finish>
     void run(int64_t last_step, const Finish& finish) {
-        int64_t launched = done_;
-        while (done_ < last_step && (wants_more_ || launched > done_)) {
-            while (wants_more_ && launched < last_step && launched < done_ + kStepsInFlight) {
+        launched_ = done_;
+        while (done_ < last_step && (wants_more_ || launched_ > done_)) {
+            while (wants_more_ && launched_ < last_step && launched_ < done_ + kStepsInFlight) {
                 stepper_.enqueue_step(system_, *this, options_.wants_virial, team_);
-                events_[++launched % kStepsInFlight].record(stream());
+                events_[++launched_ % kStepsInFlight].record(stream());
             }
             events_[(done_ + 1) % kStepsInFlight].wait();
             if (report_of(done_ + 1).halt != Halt::none) {  // what was launched after it does nothing
                 wait();
-                launched = done_ + 1;
+                launched_ = done_ + 1;
             }
             if (report_of(done_ + 1).halt == Halt::search_needed) {
+                begun_ = done_ + 1;
                 resume(view_, true, stream());
                 finish(search_and_finish());
             } else {
@@ -228,6 +247,7 @@ private:
     // A step that begins where no neighbours are known, or changes the cell.
     MotionReport step_with_host(const DynamicsNow& now, bool changes_cell) {
         move_atoms(view_, changes_cell, stream());
+        begun_ = launched_ = done_ + 1;
         if (changes_cell) {
             change_cell(now);
             drift_atoms(view_, stream());
@@ -248,9 +268,11 @@ private:
     }
     MotionReport counted(const MotionReport& report) {
         if (report.halt == Halt::search_needed) fail(Status::internal, "neighbours that were just searched are too old");
-        ++done_;
+        begun_ = ++done_;
+        keep_cell();
         return report;
     }
+    void keep_cell() { cells_[static_cast<size_t>(done_) % cells_.size()] = system_.cell; }
 
     // What the host keeps of a step. Positions and so on are fetched when someone asks.
     void take(const MotionReport& report, DynamicsNow& now) const {
@@ -312,9 +334,11 @@ private:
     std::vector<int32_t> numbers_;
     SystemView system_;
     std::optional<CellRescaling> barostat_;
-    bool removes_rotation_ = false, wants_more_ = true;
+    bool removes_rotation_ = false, wants_more_ = true, is_broken_ = false;
+    std::array<Mat3, RecentSnapshots::kLength> cells_{};  // [step % length], of the last steps
     int64_t degrees_ = 0;
-    int64_t first_ = 0, done_ = 0;  // steps: where this began, and the last one that is finished
+    int64_t first_ = 0, done_ = 0;       // steps: where this began, and the last one that is finished
+    int64_t launched_ = 0, begun_ = 0;  // the last one that is launched, and the last whose atoms the host knows to have moved
     int64_t fetched_ = 0;           // the step whose atoms the host has
     int64_t id_ = next_id();
 

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+#include "frame_result.h"
+
+namespace mlff::app {
+
+FrameResult evaluate_frame(Session& session, const Frame& frame, bool wants_descriptors) {
+    const SystemView system = frame.view();
+    FrameResult result;
+    if (wants_descriptors) result.descriptors.resize(static_cast<size_t>(system.atom_count * session.model().summary().descriptor_count));
+    result.forces.resize(static_cast<size_t>(3 * system.atom_count));
+    result.atom_count = static_cast<size_t>(system.atom_count);
+    if (session.model().gives_atom_energies()) result.atom_energies.resize(result.atom_count);
+    result.has_stress = system.is_periodic() && session.model().gives_virial(system);
+    Results results;
+    results.outputs.energy = &result.energy;
+    results.outputs.forces = result.forces.data();
+    results.outputs.atom_energies = session.model().gives_atom_energies() ? result.atom_energies.data() : nullptr;
+    results.outputs.descriptors = wants_descriptors ? result.descriptors.data() : nullptr;
+    results.stress = result.has_stress ? result.stress.data() : nullptr;
+    session.evaluate({&system, 1}, {&results, 1});
+    return result;
+}
+
+}  // namespace mlff::app

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// What a model gives for one frame of a file.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "engine/session.h"
+#include "formats/extxyz.h"
+
+namespace mlff::app {
+
+struct FrameResult {
+    size_t atom_count = 0;
+    double energy = 0;
+    std::vector<double> forces;
+    std::vector<double> atom_energies;  // empty if the model gives none
+    std::vector<double> descriptors;  // [atom][descriptor_count], or empty
+    std::array<double, 6> stress{};
+    bool has_stress = false;
+};
+
+// Throws Error as Session::evaluate does.
+FrameResult evaluate_frame(Session& session, const Frame& frame, bool wants_descriptors = false);
+
+}  // namespace mlff::app

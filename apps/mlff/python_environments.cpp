@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+#include "python_environments.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "core/error.h"
+#include "run_program.h"
+
+namespace mlff::app {
+namespace {
+
+// Says what it is about to do before it does it, so that a crash has a name. Lines of others, which some packages print, lack the mark.
+constexpr const char* kProbe = R"(
+import importlib, importlib.metadata, importlib.util, sys
+def say(*words):
+    print("mlff-probe\t" + "\t".join(str(word).replace("\t", " ") for word in words), flush=True)
+say("python", "%d.%d.%d" % sys.version_info[:3])
+for name, module, package in (("torch", "torch", "torch"), ("mace", "mace.calculators", "mace-torch"), ("cuequivariance", "cuequivariance_torch", "cuequivariance-torch"),
+                              ("orb", "orb_models.forcefield.pretrained", "orb-models"), ("fennol", "fennol", "fennol"), ("tblite", "tblite.interface", "tblite"),
+                              ("ase", "ase", "ase")):
+    try:
+        if importlib.util.find_spec(module.split(".")[0]) is None:
+            continue
+    except Exception:
+        continue
+    say("trying", name)
+    try:
+        importlib.import_module(module)
+        try:
+            version = importlib.metadata.version(package)
+        except Exception:
+            version = "unknown version"
+        say("works", name, version)
+    except BaseException as error:
+        say("broken", name, type(error).__name__ + ": " + (str(error).splitlines() or [""])[0])
+say("end")
+)";
+
+bool is_python_environment(const std::string& folder) { return access((folder + "/bin/python3").c_str(), X_OK) == 0; }
+
+}  // namespace
+
+std::string installed_python_folder() {
+    std::error_code error;
+    const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+    return error ? "" : (program.parent_path().parent_path() / "share/mlff/python").string();
+}
+
+std::vector<std::string> find_python_environments(const std::string& installed) {
+    std::vector<std::string> folders;
+    std::error_code error;
+    if (!installed.empty())
+        for (const auto& entry : std::filesystem::directory_iterator(installed, error))
+            if (is_python_environment(entry.path().string())) folders.push_back(entry.path().string());
+    std::sort(folders.begin(), folders.end());
+    for (const char* variable : {"MLFF_PYTHON_ENV", "VIRTUAL_ENV"}) {
+        const char* value = std::getenv(variable);
+        if (value && *value && is_python_environment(value) && std::find(folders.begin(), folders.end(), value) == folders.end()) folders.push_back(value);
+    }
+    return folders;
+}
+
+PythonEnvironment try_python_environment(const std::string& folder, double seconds) {
+    PythonEnvironment environment;
+    environment.folder = folder;
+    const ProgramResult result = run_program({folder + "/bin/python3", "-I", "-c", kProbe}, seconds);
+    std::istringstream lines(result.output);
+    std::string trying;
+    bool is_complete = false;
+    for (std::string line; std::getline(lines, line);) {
+        std::vector<std::string> words;
+        std::istringstream parts(line);
+        for (std::string word; std::getline(parts, word, '\t');) words.push_back(word);
+        if (words.size() < 2 || words[0] != "mlff-probe") continue;
+        if (words[1] == "end") is_complete = true;
+        if (words[1] == "python" && words.size() == 3) environment.version = words[2];
+        if (words[1] == "trying" && words.size() == 3) trying = words[2];
+        if (words[1] == "works" && words.size() == 4) environment.works[words[2]] = words[3], trying.clear();
+        if (words[1] == "broken" && words.size() == 4) environment.broken[words[2]] = as_message(words[3]), trying.clear();
+    }
+    const std::string why = result.why_failed();
+    if (!trying.empty()) environment.broken[trying] = why.empty() ? "Python ended while it was imported" : why;
+    else if (!is_complete) environment.why_not = why.empty() ? "it does not answer as Python does" : why;
+    return environment;
+}
+
+}  // namespace mlff::app

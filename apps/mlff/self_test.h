@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Does every backend of this machine give the numbers of the reference? Takes a second or two.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace mlff::app {
+
+struct BackendTest {
+    std::string device, precision;
+    double force_difference = 0;  // eV/angstrom: the largest from the reference
+    double limit = 0;             // that it may be
+    double milliseconds = 0;      // for one evaluation
+    std::string why_failed;       // "" if it works
+
+    bool is_passed() const { return why_failed.empty(); }
+};
+
+// The embedded student on molecules that are part of mlff: on the CPU and on each GPU, beside the plain loops of the reference.
+std::vector<BackendTest> test_backends();
+
+}  // namespace mlff::app

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""mlff as a calculator of ASE.
+
+    atoms.calc = MLFFCalculator("builtin")
+    atoms.get_potential_energy(), atoms.get_forces()
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from ase import Atoms
+from ase.calculators.calculator import Calculator, PropertyNotImplementedError, all_changes
+
+from .arrays import INT32, one_number
+from .errors import ArgumentError, Error, StructureError
+from .model import Model
+from .session import Result, Session, System
+
+_VOIGT = ((0, 1, 2, 1, 0, 0), (0, 1, 2, 2, 2, 1))  # rows and columns of xx yy zz yz xz xy
+
+
+class MLFFCalculator(Calculator):
+    """Energy, free energy (the same), forces, energies of atoms, stress and stresses of atoms; the last two where the cell has three lattice vectors.
+
+    model: a path, "builtin", "analytic", or a Model
+    device, precision, threads, head, skin, exact_radial: see mlff.Session; here the skin is 1 angstrom unless another is given, so that dynamics
+    searches neighbours now and then instead of at each step
+
+    `atoms.info` may have `total_charge` (or `charge`), `total_spin` (or `spin`, the multiplicity 2S + 1) for models that take them, and `head`.
+    """
+
+    implemented_properties = ["energy", "free_energy", "forces", "energies", "stress", "stresses"]
+    default_parameters = {"model": "builtin", "device": "auto", "precision": "auto", "threads": 0, "head": None, "skin": 1.0, "exact_radial": False}
+
+    def __init__(self, model: Model | str | os.PathLike[str] = "builtin", device: str = "auto", precision: str = "auto", threads: int = 0,
+                 head: str | None = None, skin: float = 1.0, exact_radial: bool = False, **kwargs: Any) -> None:
+        self._model: Model | None = None
+        self._sessions: dict[str | None, Session] = {}
+        self._process = os.getpid()
+        self._state: _State | None = None
+        super().__init__(model=model, device=device, precision=precision, threads=threads, head=head, skin=skin, exact_radial=exact_radial, **kwargs)
+        if head is not None or len(self.model.heads) == 1:  # else atoms.info says which one
+            self._session(head)
+
+    # ---- What ASE calls ----
+
+    def calculate(self, atoms: Atoms | None = None, properties: Sequence[str] = ("energy",), system_changes: Sequence[str] = tuple(all_changes)) -> None:
+        if atoms is not None:
+            self.atoms = atoms.copy()
+        if self.atoms is None:
+            raise ArgumentError("there are no atoms to calculate")
+        state = _State(self.atoms, self._state)
+        wants_stresses = "stresses" in properties
+        self._state = None  # should this call fail
+        result = self._session(state.head).evaluate(*state.system, stress=False, virial=True, atom_energies=True, atom_virials=wants_stresses)
+        self._state = state
+        self.results = _ase_properties(result, state.volume)
+        for name in ("stress", "stresses"):
+            if name in properties and name not in self.results:
+                raise PropertyNotImplementedError(f"{name} needs a cell with three lattice vectors, which these atoms do not have")
+
+    def check_state(self, atoms: Atoms, tol: float = 1e-15) -> list[str]:
+        """As ASE's own, with the entries of `atoms.info` that are inputs, without charges and moments of atoms, which are none, and faster."""
+        return list(all_changes) if self._state is None else self._state.changes(atoms)
+
+    def set(self, **kwargs: Any) -> dict[str, Any]:
+        unknown = sorted(set(kwargs) - set(self.default_parameters))
+        if unknown:
+            raise TypeError(f"MLFFCalculator has no parameter {unknown[0]!r}, only {', '.join(self.default_parameters)}")
+        if isinstance(kwargs.get("model"), Model):
+            self._model = kwargs["model"]
+            kwargs["model"] = self._model.name
+        elif "model" in kwargs:
+            kwargs["model"] = os.fspath(kwargs["model"])
+            if self._model is not None and self._model.name != kwargs["model"]:
+                self._model = None
+        changed = super().set(**kwargs)
+        if changed:
+            self._sessions.clear()
+            self.reset()
+        return changed
+
+    def reset(self) -> None:
+        super().reset()
+        self._state = None
+
+    # ---- Beyond ASE ----
+
+    @property
+    def model(self) -> Model:
+        if self._model is None:
+            self._model = Model(self.parameters["model"])
+        return self._model
+
+    @property
+    def session(self) -> Session:
+        """The session for atoms that name no head."""
+        return self._session(self.parameters["head"])
+
+    def evaluate_many(self, images: Iterable[Atoms], properties: Sequence[str] = ("energy", "forces", "stress")) -> list[dict[str, Any]]:
+        """Many structures in one call, faster than one by one where they are small: for each a dictionary as `results` of a calculator has it."""
+        images = list(images)
+        states = [_State(atoms, None) for atoms in images]
+        found: list[dict[str, Any]] = [{} for _ in images]
+        heads = list(dict.fromkeys(state.head for state in states))
+        for head in heads:
+            members = [index for index, state in enumerate(states) if state.head == head]
+            systems = [states[index].system for index in members]
+            try:
+                results = self._session(head).evaluate_batch(systems, stress=False, virial=True, atom_energies=True, atom_virials="stresses" in properties)
+            except Error as error:  # counts the systems of this head
+                raise type(error)(f"images of head {head!r}: {error}") if len(heads) > 1 else error
+            for index, result in zip(members, results):
+                found[index] = _ase_properties(result, states[index].volume)
+        return found
+
+    def _session(self, head: str | None) -> Session:
+        if self._process != os.getpid():  # after a fork: threads of the old sessions stayed in the other process
+            self._sessions, self._process = {}, os.getpid()
+        head = head or self.parameters["head"]
+        session = self._sessions.get(head)
+        if session is None:
+            options = {name: self.parameters[name] for name in ("device", "precision", "threads", "skin", "exact_radial")}
+            session = self._sessions[head] = Session(self.model, head=head, **options)
+        return session
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_sessions": {}}
+
+
+class _State:
+    """The inputs of a calculation: what ASE's atoms have, as the library wants it, and copies, so that a change is seen."""
+
+    __slots__ = ("system", "head", "volume", "cell", "pbc", "numbers")
+    system: System
+    numbers: Any
+    head: str | None
+
+    def __init__(self, atoms: Atoms, last: _State | None) -> None:
+        """`last`: whose atomic numbers are taken if they are the same"""
+        info = atoms.info
+        numbers: Any
+        if last is not None and _is_same(last.numbers, atoms.arrays["numbers"]):
+            self.numbers, numbers = last.numbers, last.system.numbers
+        else:
+            self.numbers = atoms.arrays["numbers"].copy()
+            numbers = self.numbers.astype(INT32)
+        self.cell, self.pbc = atoms.cell.array.copy(), atoms.pbc.copy()
+        a, b, c = self.cell.tolist()
+        self.volume = abs(a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0]))
+        is_periodic = bool(self.pbc.any())
+        self.system = System(numbers, atoms.arrays["positions"].copy(), self.cell if is_periodic else None, self.pbc if is_periodic else None,
+                             _number_of_either(info, "total_charge", "charge", 0.0), _number_of_either(info, "total_spin", "spin", 1.0))
+        self.head = info.get("head")
+
+    def changes(self, atoms: Atoms) -> list[str]:
+        found = []
+        if not _is_same(self.system.positions, atoms.arrays["positions"]):
+            found.append("positions")
+        if not _is_same(self.numbers, atoms.arrays["numbers"]):
+            found.append("numbers")
+        if not _is_same(self.cell, atoms.cell.array):
+            found.append("cell")
+        if not _is_same(self.pbc, atoms.pbc):
+            found.append("pbc")
+        info = atoms.info
+        if (_number_of_either(info, "total_charge", "charge", 0.0), _number_of_either(info, "total_spin", "spin", 1.0), info.get("head")) != (
+                self.system.charge, self.system.spin, self.head):
+            found.append("info")
+        return found
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """np.array_equal in a third of its time; NaN is never the same."""
+    return a.shape == b.shape and bool((a == b).all())
+
+
+def _number_of_either(info: dict[str, Any], key: str, other_key: str, otherwise: float) -> float:
+    """The value of whichever of the two keys is there; they must not contradict each other."""
+    if key not in info and other_key not in info:
+        return otherwise
+    values = [one_number(f"atoms.info[{name!r}]", info[name]) for name in (key, other_key) if name in info]
+    if values[0] != values[-1]:
+        raise StructureError(f"atoms.info has both {key} and {other_key}, with different values")
+    return values[0]
+
+
+def _ase_properties(result: Result, volume: float) -> dict[str, Any]:
+    """A result under ASE's names."""
+    found: dict[str, Any] = {"energy": result.energy, "free_energy": result.energy, "forces": result.forces, "energies": result.atom_energies}
+    if volume > 0 and result.virial is not None:
+        found["stress"] = result.virial[_VOIGT] / -volume
+        if result.atom_virials is not None:
+            symmetric = result.atom_virials + result.atom_virials.transpose(0, 2, 1)
+            found["stresses"] = symmetric[:, _VOIGT[0], _VOIGT[1]] / (-2 * volume)
+    return found

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""Sessions evaluate a model: they own the threads, the scratch memory and, on a GPU, the stream."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core, arrays
+from .errors import ArgumentError, UnsupportedError
+from .model import Model
+
+PRECISIONS = {"auto": 0, "mixed": 1, "fp64": 2, "fp32": 3, "fast": 4}  # the values of mlff_precision
+_PRECISION_NAMES = {value: name for name, value in PRECISIONS.items()}
+
+
+class System(NamedTuple):
+    """Atoms: one entry of a batch."""
+
+    numbers: ArrayLike
+    """[atoms] atomic numbers"""
+    positions: ArrayLike
+    """[atoms][3], angstrom; atoms may lie outside the cell"""
+    cell: ArrayLike | None = None
+    """[3][3], a lattice vector in each row, angstrom"""
+    pbc: bool | ArrayLike | None = None
+    """Which lattice vectors repeat: one truth value or three. None: all of them if there is a cell."""
+    charge: float = 0.0
+    """Total charge, for models that take it"""
+    spin: float = 1.0
+    """Multiplicity 2S + 1, for models that take it"""
+
+
+@dataclass(slots=True, eq=False)
+class Result:
+    """What was computed; arrays that were not asked for are None. All arrays are float64 and belong to the result."""
+
+    energy: float
+    """eV"""
+    forces: NDArray[np.float64] | None = None
+    """[atoms][3], eV/angstrom"""
+    stress: NDArray[np.float64] | None = None
+    """[6]: xx yy zz yz xz xy = (dE/dstrain) / volume, eV/angstrom^3: the sign and order of ASE"""
+    virial: NDArray[np.float64] | None = None
+    """[3][3] = -dE/dstrain, eV"""
+    atom_energies: NDArray[np.float64] | None = None
+    """[atoms], eV; their sum is the energy"""
+    atom_virials: NDArray[np.float64] | None = None
+    """[atoms][3][3], eV; their sum is the virial"""
+    descriptors: NDArray[np.float64] | None = None
+    """[atoms][model.descriptor_count]: invariant features of every layer"""
+
+
+_NO_ARRAYS = Result(float("nan"))
+
+
+class Session:
+    """Evaluates a model on one device.
+
+    A session serves one thread at a time: other threads that call it wait, and the interpreter's lock is not held meanwhile. For work side by side make
+    one session for each thread; they share the model. After a fork the new process needs a session of its own.
+
+    model: a Model, or what `Model` takes
+    device: "auto" (a GPU if there is one), "cpu", "reference" (plain fp64 loops), "cuda", "cuda:1"
+    precision: "auto", "mixed", "fp64", "fp32" or "fast"
+    threads: 0 is one for each core that this process may use
+    head: one of the model's heads; None if it has only one
+    skin: angstrom > 0 keeps candidates for neighbours from call to call while that is exact; 0 is the library's choice: none on the CPU, 1 on a GPU
+    exact_radial: no tables of radial functions; slower, and exact to rounding in fp64
+    gpu_memory_limit: most bytes that atoms and edges may take on a GPU; 0 is what is free
+    """
+
+    def __init__(self, model: Model | str | os.PathLike[str] = "builtin", device: str = "auto", precision: str = "auto", threads: int = 0,
+                 head: str | None = None, skin: float = 0.0, exact_radial: bool = False, gpu_memory_limit: int = 0) -> None:
+        if precision not in PRECISIONS:
+            raise ArgumentError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
+        for name, value, kind, expected in (("device", device, str, "a name"), ("head", head or "", str, "a name"), ("threads", threads, int, "a number of threads"),
+                                            ("skin", skin, (int, float), "angstrom"), ("gpu_memory_limit", gpu_memory_limit, int, "bytes")):
+            if not isinstance(value, kind):
+                raise ArgumentError(f"{name} is {value!r}, expected {expected}")
+        self.model: Model = model if isinstance(model, Model) else Model(model)
+        self._options = (device, precision, threads, head, skin, exact_radial, gpu_memory_limit)
+        self._handle = _core.Session(self.model._handle, device, PRECISIONS[precision], threads, head or "", skin, exact_radial, gpu_memory_limit)
+
+    def evaluate(self, numbers: ArrayLike, positions: ArrayLike, cell: ArrayLike | None = None, pbc: bool | ArrayLike | None = None,
+                 charge: float = 0.0, spin: float = 1.0, *, forces: bool = True, stress: bool | None = None, virial: bool = False, atom_energies: bool = False,
+                 atom_virials: bool = False, descriptors: bool = False, out: Result | None = None) -> Result:
+        """Energy and whatever else is asked for of one system; see `System` for the arguments and `Result` for what comes back.
+
+        stress: None is yes where something is periodic
+        out: the result of an earlier call; its arrays are written again instead of new ones. If the call fails they are left as they were.
+        """
+        wanted = (forces, stress, virial, atom_energies, atom_virials, descriptors)
+        job = self._job((numbers, positions, cell, pbc, charge, spin), wanted, out)
+        energy, = self._handle.evaluate([job])
+        if out is None:
+            return Result(energy, *job[-6:])
+        out.energy = energy
+        out.forces, out.stress, out.virial, out.atom_energies, out.atom_virials, out.descriptors = job[-6:]
+        return out
+
+    def evaluate_batch(self, systems: Iterable[System | tuple[Any, ...] | Mapping[str, Any]], *, forces: bool = True, stress: bool | None = None,
+                       virial: bool = False, atom_energies: bool = False, atom_virials: bool = False, descriptors: bool = False) -> list[Result]:
+        """Many systems of any sizes in one call, which is faster than one by one where they are small.
+
+        systems: `System`s, tuples in their order, or mappings with their names
+        All are checked before the first is computed, and an error names the system.
+        """
+        wanted = (forces, stress, virial, atom_energies, atom_virials, descriptors)
+        jobs = []
+        for index, system in enumerate(systems):
+            try:
+                jobs.append(self._job(System(**system) if isinstance(system, Mapping) else System(*system), wanted, None))
+            except (ArgumentError, TypeError) as error:
+                raise ArgumentError(f"system {index}: {error}") from None
+        return [Result(energy, *job[-6:]) for energy, job in zip(self._handle.evaluate(jobs), jobs)]
+
+    def _job(self, system: tuple[Any, ...], wanted: tuple[Any, ...], out: Result | None) -> tuple[Any, ...]:
+        """One entry of what `_core.Session.evaluate` takes; its last six parts are the arrays of a Result."""
+        numbers, positions, cell, pbc, charge, spin = system
+        numbers = arrays.atomic_numbers(numbers)
+        count = len(numbers)
+        positions = arrays.positions_array(positions, count)
+        cell = arrays.cell_array(cell)
+        periodic = arrays.periodic_directions(pbc, cell is not None)
+        forces, stress, virial, atom_energies, atom_virials, descriptors = wanted
+        if stress is None:
+            stress = any(periodic)
+        if descriptors and self.model.descriptor_count == 0:
+            raise UnsupportedError(f"descriptors were asked for, but {self.model!r} has none")
+        if out is not None and not isinstance(out, Result):
+            raise ArgumentError(f"out is a {type(out).__name__}, expected the Result of an earlier call")
+        given = _NO_ARRAYS if out is None else out
+        new = arrays.output_array
+        outputs = (new("forces", given.forces, (count, 3)) if forces else None,
+                   new("stress", given.stress, (6,)) if stress else None,
+                   new("virial", given.virial, (3, 3)) if virial else None,
+                   new("atom_energies", given.atom_energies, (count,)) if atom_energies else None,
+                   new("atom_virials", given.atom_virials, (count, 3, 3)) if atom_virials else None,
+                   new("descriptors", given.descriptors, (count, self.model.descriptor_count)) if descriptors else None)
+        if out is not None and any(array is not None and np.may_share_memory(array, positions) for array in outputs):
+            raise ArgumentError("an array of out is memory of positions, which would be overwritten while it is read")
+        return (numbers, positions, cell, periodic, arrays.one_number("charge", charge), arrays.one_number("spin", spin), *outputs)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """device, device_reason, precision, thread_count, evaluation_count (systems so far) and neighbor_build_count (searches from scratch; the
+        difference was saved by the skin)"""
+        info = self._handle.info()
+        info["precision"] = _PRECISION_NAMES[info["precision"]]
+        return info
+
+    @property
+    def device(self) -> str:
+        """Where it runs: "cpu" or "cuda:0", never "auto"."""
+        return self.info["device"]
+
+    @property
+    def precision(self) -> str:
+        """What is used, never "auto"."""
+        return self.info["precision"]
+
+    def close(self) -> None:
+        """Gives threads and memory back now instead of when the object goes."""
+        self._handle.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"mlff.Session({self.model!r}, device={self._options[0]!r}, precision={self._options[1]!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Session, (self.model, *self._options)
+
+
+def evaluate(numbers: ArrayLike, positions: ArrayLike, cell: ArrayLike | None = None, pbc: bool | ArrayLike | None = None, charge: float = 0.0,
+             spin: float = 1.0, *, model: Model | str | os.PathLike[str] = "builtin", device: str = "auto", precision: str = "auto", threads: int = 0,
+             head: str | None = None, **wanted: Any) -> Result:
+    """One system, once: opens the model, evaluates and closes. `wanted` is what `Session.evaluate` takes. For more than one call make a `Session`."""
+    with Session(model, device, precision, threads, head) as session:
+        return session.evaluate(numbers, positions, cell, pbc, charge, spin, **wanted)

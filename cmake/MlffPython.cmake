@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+# A Python to embed: its headers and its shared library, and those of pybind11. Sets MLFF_HAS_PYTHON, MLFF_PYTHON_VERSION ("3.11"),
+# MLFF_PYTHON_PREFIX, MLFF_PYTHON_INCLUDE_DIR and MLFF_PYTHON_LIBRARY_FILE. The system's Python comes first: its library is where programs look for one, on every
+# machine of the distribution.
+
+set(MLFF_HAS_PYTHON OFF)
+set(MLFF_PYTHON_VERSION "")
+set(MLFF_PYTHON_EXECUTABLE "" CACHE FILEPATH "the Python to embed; empty = the first that has headers and a shared library")
+if(MLFF_PYTHON AND NOT CMAKE_CROSSCOMPILING AND NOT MLFF_SANITIZE)  # the sanitizers and Python have quarrels of their own
+  find_path(MLFF_PYBIND11_INCLUDE_DIR pybind11/embed.h)
+  set(candidates /usr/bin/python3 python3)
+  if(MLFF_PYTHON_EXECUTABLE)
+    set(candidates ${MLFF_PYTHON_EXECUTABLE})
+  endif()
+  set(question "import sys, sysconfig as s; v = s.get_config_var; print('%d.%d' % sys.version_info[:2], s.get_path('include'), v('LIBDIR') + '/' + v('INSTSONAME'), sys.executable, sys.base_prefix, sep=chr(59))")
+  foreach(candidate ${candidates})
+    if(MLFF_HAS_PYTHON OR NOT MLFF_PYBIND11_INCLUDE_DIR)
+      break()
+    endif()
+    execute_process(COMMAND ${candidate} -I -c "${question}" OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE status)
+    if(NOT status EQUAL 0)
+      continue()
+    endif()
+    list(GET found 0 MLFF_PYTHON_VERSION)
+    list(GET found 1 MLFF_PYTHON_INCLUDE_DIR)
+    list(GET found 2 MLFF_PYTHON_LIBRARY_FILE)
+    list(GET found 3 MLFF_PYTHON_FOUND_EXECUTABLE)
+    list(GET found 4 MLFF_PYTHON_PREFIX)
+    if(EXISTS ${MLFF_PYTHON_INCLUDE_DIR}/Python.h AND EXISTS ${MLFF_PYTHON_LIBRARY_FILE} AND MLFF_PYTHON_LIBRARY_FILE MATCHES "\\.so"
+       AND NOT MLFF_PYTHON_VERSION VERSION_LESS 3.9)
+      set(MLFF_HAS_PYTHON ON)
+    endif()
+  endforeach()
+  if(NOT MLFF_HAS_PYTHON)
+    set(MLFF_PYTHON_VERSION "")
+    if(MLFF_PYTHON_EXECUTABLE)
+      message(FATAL_ERROR "${MLFF_PYTHON_EXECUTABLE}: no headers and shared library of Python 3.9 or later, or no pybind11")
+    endif()
+    message(STATUS "no Python to embed (python3-dev, pybind11-dev): mlff will run no Python models")
+  else()
+    message(STATUS "mlff: Python ${MLFF_PYTHON_VERSION}, ${MLFF_PYTHON_LIBRARY_FILE}")
+  endif()
+endif()
+# For scripts/install, which makes environments with it.
+set(MLFF_EMBEDDED_PYTHON "${MLFF_PYTHON_FOUND_EXECUTABLE}" CACHE INTERNAL "")

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+# Environments for Python models: made and removed by scripts/install and scripts/uninstall. Sourced after common.sh, never run.
+
+environment_locks=$root/python/environments
+environment_marker=made_by_mlff_install.txt # says that the folder is ours
+
+# What cmake found to embed; empty if nothing.
+embedded_python() { sed -nE 's/^MLFF_EMBEDDED_PYTHON:INTERNAL=(.+)/\1/p' "$build_dir/CMakeCache.txt"; }
+has_python_models() { [[ -n $(embedded_python) ]]; }
+
+check_environment_name() {
+    local known
+    known=$(cd "$environment_locks" && printf '%s ' *.lock)
+    [[ $1 =~ ^[a-z0-9-]+$ && -f $environment_locks/$1.lock ]] ||
+        die 2 "--python $1: there are pinned versions for ${known//.lock/}only; an environment of your own can be named with ?env=PATH"
+}
+
+# check_environment_place PREFIX: a Python of the user's is not the place
+check_environment_place() {
+    [[ -z ${VIRTUAL_ENV:-} || $1/ != "$(realpath -m -- "$VIRTUAL_ENV")"/* ]] ||
+        die 2 "--python: $1 is the active virtual environment, which is yours; choose another --prefix or deactivate it"
+    [[ ! -f $1/pyvenv.cfg && ! -d $1/conda-meta ]] || die 2 "--python: $1 is a Python environment of its own; choose another --prefix"
+}
+
+need_python_for_environments() {
+    has_python_models || die 2 "this mlff was built without Python models: install python3-dev and pybind11-dev and remove $build_dir"
+    local python
+    python=$(embedded_python)
+    "$python" -I -c 'import ensurepip, venv' 2>/dev/null || want venv "environments cannot be made" python3-venv
+    "$python" -I -c 'import ensurepip, venv' 2>/dev/null || die 2 "$python cannot make environments; on Debian and Ubuntu: sudo apt-get install python3-venv"
+}
+
+# Without the settings of the user's Python and pip that would lead elsewhere.
+in_clean_environment() { env -u PYTHONHOME -u PYTHONPATH -u PYTHONSTARTUP -u PIP_USER -u PIP_TARGET -u PIP_PREFIX -u VIRTUAL_ENV PYTHONNOUSERSITE=1 "$@"; }
+
+# make_environment PREFIX NAME
+make_environment() {
+    local folder=$1/share/mlff/python/$2 log=$log_dir/python-$2.log python
+    python=$(embedded_python)
+    [[ ! -e $folder || -f $folder/$environment_marker ]] || die 3 "$folder is there already and not from scripts/install; remove it first"
+    say "making the environment $2, which takes minutes"
+    rm -rf -- "$folder"
+    mkdir -p "$folder" "$log_dir" || die 3 "cannot write to $folder"
+    echo "mlff $(cat "$root/VERSION"), $2.lock" >"$folder/$environment_marker"
+    in_clean_environment "$python" -I -m venv "$folder" >"$log" 2>&1 &&
+        in_clean_environment "$folder/bin/python3" -I -m pip --require-virtualenv --disable-pip-version-check --no-input install \
+            --requirement "$environment_locks/$2.lock" >>"$log" 2>&1 </dev/null || {
+        tail -n 20 "$log" >&2
+        remove_environment "$1" "$2" >/dev/null
+        die 1 "the environment $2 could not be made; all of the output is in $log"
+    }
+    check_environment "$1" "$2" || {
+        remove_environment "$1" "$2" >/dev/null
+        die 1 "the environment $2 was made, but does not work, and was removed"
+    }
+    echo "made the environment $folder: $(environment_example "$2")"
+}
+
+environment_example() {
+    case $1 in
+        mace) echo "mlff eval FILE.xyz --model python:mace:FILE.model" ;;
+        *) echo "mlff eval FILE.xyz --model python:$1" ;;
+    esac
+}
+
+# check_environment PREFIX NAME: energies through the installed command; of mace-torch those of native MACE
+check_environment() {
+    local mlff=$1/bin/mlff folder model native=0 found
+    folder=$(mktemp -d)
+    printf '3\nLattice="9 0 0 0 9 0 0 0 9" pbc="T T T"\nO 0 0 0\nH 0.9572 0 0\nH -0.239987 0.926627 0\n' >"$folder/water.xyz"
+    energy() { "$mlff" eval "$folder/water.xyz" --device cpu --model "$@" --json "$folder/out.json" >/dev/null && sed -nE 's/.*"energy":(-?[0-9.]+).*/\1/p' "$folder/out.json"; }
+    case $2 in
+        mace)
+            model=$root/tests/golden/mace/p03_mace_plain_l1.model
+            native=$(energy "$model" --precision fp64) || return 1
+            found=$(energy "python:mace:$model?env=$2" --precision fp64) || return 1
+            ;;
+        *)
+            found=$(energy "python:$2?env=$2") || return 1
+            native=$found
+            ;;
+    esac
+    rm -r "$folder"
+    awk -v found="$found" -v native="$native" 'BEGIN { difference = found - native; exit !(found != "" && difference < 1e-7 && difference > -1e-7) }' ||
+        { say "its energy of a water molecule is '$found' eV, expected $native"; return 1; }
+    say "checked: a water molecule has $found eV"
+}
+
+# remove_environment PREFIX NAME
+remove_environment() {
+    local folder=$1/share/mlff/python/$2
+    [[ $2 =~ ^[a-z0-9-]+$ && -f $folder/$environment_marker ]] || die 3 "$folder is not an environment of scripts/install"
+    rm -rf -- "$folder" || die 3 "cannot remove $folder"
+    rmdir --ignore-fail-on-non-empty -- "$1/share/mlff/python" 2>/dev/null || true
+    echo "removed the environment $folder"
+}
+remove_all_environments() {
+    local marker
+    for marker in "$1"/share/mlff/python/*/"$environment_marker"; do
+        [[ ! -f $marker ]] || remove_environment "$1" "$(basename "$(dirname "$marker")")"
+    done
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+#include "engine/model_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "core/elements.h"
+#include "core/error.h"
+#include "core/mapped_file.h"
+#include "core/output_file.h"
+#include "core/sha256.h"
+#include "engine/model.h"
+#include "formats/json_text.h"
+
+namespace mlff {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kIndexFormat = "mlff model cache";
+constexpr int kIndexVersion = 1;
+constexpr uintmax_t kLargestIndex = 16 << 20;
+
+bool is_hexadecimal_digit(char letter) { return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'f'); }
+bool is_letter_or_digit(char letter) { return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z'); }
+
+// Names of models and of their files: nothing that could lead out of the folder or look like an option.
+bool is_plain_name(const std::string& name, size_t longest) {
+    const auto is_allowed = [](char letter) { return is_letter_or_digit(letter) || letter == '.' || letter == '_' || letter == '-'; };
+    return !name.empty() && name.size() <= longest && name[0] != '.' && name[0] != '-' && std::all_of(name.begin(), name.end(), is_allowed);
+}
+
+std::string folder_of_user() {
+    const auto variable = [](const char* name) {
+        const char* value = std::getenv(name);
+        return std::string(value ? value : "");
+    };
+    if (const std::string folder = variable("MLFF_MODELS"); !folder.empty()) return folder;
+    if (const std::string data = variable("XDG_DATA_HOME"); data.starts_with('/')) return data + "/mlff/models";  // relative ones are to be ignored
+    if (const std::string home = variable("HOME"); !home.empty()) return home + "/.local/share/mlff/models";
+    return "";
+}
+
+// Waits until no other process changes the folder.
+class FolderLock {
+public:
+    explicit FolderLock(const std::string& folder) {
+        const std::string path = folder + "/.lock";
+        descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (descriptor_ < 0) fail(Status::file, path, ": cannot open the lock of the model cache (", std::strerror(errno), ")");
+        int locked = -1;
+        do {
+            locked = ::flock(descriptor_, LOCK_EX);
+        } while (locked != 0 && errno == EINTR);
+        if (locked == 0) return;
+        const int reason = errno;
+        ::close(descriptor_);
+        fail(Status::file, path, ": cannot lock the model cache (", std::strerror(reason), ")");
+    }
+    ~FolderLock() { ::close(descriptor_); }
+    FolderLock(const FolderLock&) = delete;
+    FolderLock& operator=(const FolderLock&) = delete;
+
+private:
+    int descriptor_ = -1;
+};
+
+// A renamed file is safe from a power cut only when its folder is written too.
+void sync_folder(const std::string& folder) {
+    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) return;
+    ::fsync(descriptor);
+    ::close(descriptor);
+}
+
+std::string utc_now() {
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    std::array<char, 32> text{};
+    std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return text.data();
+}
+
+CachedModel read_entry(const nlohmann::json& entry, const std::string& where) {
+    if (!entry.is_object()) fail(Status::format, where, " is not an object");
+    const auto text = [&](const char* key) {
+        if (!entry.contains(key) || !entry[key].is_string()) fail(Status::format, where, ": '", key, "' is not there or no text");
+        return entry[key].get<std::string>();
+    };
+    CachedModel model;
+    model.file = text("file");
+    if (!is_plain_name(model.file, 255)) fail(Status::format, where, ": '", model.file, "' is no name of a file in the cache");
+    model.sha256 = text("sha256");
+    if (model.sha256.size() != 64 || !std::all_of(model.sha256.begin(), model.sha256.end(), is_hexadecimal_digit))
+        fail(Status::format, where, ": 'sha256' is not 64 hexadecimal digits");
+    if (!entry.contains("size") || !entry["size"].is_number_unsigned()) fail(Status::format, where, ": 'size' is not a number of bytes");
+    if (entry["size"].get<uint64_t>() > INT64_MAX) fail(Status::format, where, ": 'size' is not a number of bytes");
+    model.size = entry["size"].get<int64_t>();
+    model.licence = text("licence");
+    model.theory = text("theory");
+    model.source = text("source");
+    model.added = text("added");
+    model.class_name = text("class");
+    model.why_not_runnable = text("why_not_runnable");
+    if (!entry.contains("elements") || !entry["elements"].is_array()) fail(Status::format, where, ": 'elements' is not a list");
+    for (const nlohmann::json& element : entry["elements"]) {
+        if (!element.is_number_unsigned() || element.get<uint64_t>() < 1 || element.get<uint64_t>() > kMaxAtomicNumber)
+            fail(Status::format, where, ": 'elements' holds something that is no atomic number");
+        model.elements.push_back(element.get<int>());
+    }
+    return model;
+}
+
+nlohmann::json entry_json(const CachedModel& model) {
+    return {{"file", model.file},     {"sha256", model.sha256}, {"size", model.size},
+            {"licence", model.licence}, {"theory", model.theory}, {"source", model.source},
+            {"added", model.added},   {"class", model.class_name}, {"elements", model.elements},
+            {"why_not_runnable", model.why_not_runnable}};
+}
+
+// "small" and the first digits of its checksum, with the ending of the file it came from if that is a plain one.
+std::string stored_name(const std::string& name, const std::string& sha256, const std::string& source) {
+    std::string ending = fs::path(source).extension().string();
+    if (ending.size() < 2 || ending.size() > 16 || !std::all_of(ending.begin() + 1, ending.end(), is_letter_or_digit)) ending = ".model";
+    return name + "-" + sha256.substr(0, 16) + ending;
+}
+
+}  // namespace
+
+bool is_model_name(const std::string& name) { return is_plain_name(name, 64); }
+
+ModelCache::ModelCache() : ModelCache(folder_of_user()) {}
+ModelCache::ModelCache(std::string folder) : folder_(std::move(folder)) {}
+
+ModelIndex parse_model_index(std::string_view text, const std::string& where) {
+    const nlohmann::json index = parse_untrusted_json(text, where);
+    if (!index.is_object() || index.value("format", nlohmann::json()) != kIndexFormat) fail(Status::format, where, ": is no index of the model cache");
+    if (index.value("version", nlohmann::json()) != kIndexVersion)
+        fail(Status::format, where, ": version ", index.value("version", nlohmann::json()).dump(), " of the index, this mlff reads ", kIndexVersion);
+    if (!index.contains("models") || !index["models"].is_object()) fail(Status::format, where, ": 'models' is not there or no object");
+    ModelIndex models;
+    for (const auto& [name, entry] : index["models"].items()) {
+        if (!is_model_name(name)) fail(Status::format, where, ": '", name, "' is no name of a model");
+        models[name] = read_entry(entry, concat(where, ": model '", name, "'"));
+    }
+    return models;
+}
+
+std::string model_index_text(const ModelIndex& models) {
+    nlohmann::json entries = nlohmann::json::object();
+    for (const auto& [name, model] : models) entries[name] = entry_json(model);
+    const nlohmann::json index = {{"format", kIndexFormat}, {"version", kIndexVersion}, {"models", entries}};
+    return index.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+ModelIndex ModelCache::list() const {
+    if (folder_.empty()) return {};
+    const std::string path = path_of("index.json");
+    std::error_code error;
+    if (!fs::exists(path, error) && !error) return {};
+    const auto file = MappedFile::open(path);
+    if (file->bytes().size() > kLargestIndex) fail(Status::format, path, ": larger than ", kLargestIndex, " bytes, which no index of models is");
+    return parse_model_index({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, path);
+}
+
+bool ModelCache::contains(const std::string& name) const { return list().count(name) > 0; }
+
+void ModelCache::verify(const std::string& name, const CachedModel& model) const {
+    const std::string path = path_of(model.file);
+    const std::string advice = concat("; remove it ('mlff model remove ", name, "') and add it again");
+    std::error_code error;
+    if (!fs::exists(path, error)) fail(Status::file, "model '", name, "': its file ", path, " is gone", advice);
+    const auto file = MappedFile::open(path);
+    if (file->bytes().size() != static_cast<size_t>(model.size))
+        fail(Status::format, "model '", name, "': ", path, " is damaged: ", file->bytes().size(), " bytes, expected ", model.size, advice);
+    if (sha256_hex(file->bytes()) != model.sha256)
+        fail(Status::format, "model '", name, "': ", path, " is damaged: its SHA-256 is not that of the file that was added", advice);
+}
+
+std::string ModelCache::verified_path(const std::string& name) const {
+    for (bool is_retry : {false, true}) {
+        const auto models = list();
+        const auto found = models.find(name);
+        if (found == models.end()) break;
+        std::error_code error;
+        if (!is_retry && !fs::exists(path_of(found->second.file), error)) continue;  // replaced since the index was read: read it again
+        verify(name, found->second);
+        return path_of(found->second.file);
+    }
+    if (!is_model_name(name)) fail(Status::argument, "'", name, "' is no name of a model: expected letters, digits, '.', '_' and '-', at most 64");
+    fail(Status::file, "there is no model '", name, "' in the model cache ", folder_.empty() ? "(set MLFF_MODELS or HOME: it has no folder)" : folder_,
+         "; put one there with: mlff model add FILE --name ", name);
+}
+
+void ModelCache::write_index(const ModelIndex& models) const {
+    const std::string text = model_index_text(models);
+    OutputFile file(path_of("index.json"));
+    file.write(text.data(), text.size());
+    file.commit();
+    sync_folder(folder_);
+}
+
+CachedModel ModelCache::add(const std::string& path, const std::string& name, const Note& note) const {
+    if (!is_model_name(name))
+        fail(Status::argument, "--name '", name, "': expected letters, digits, '.', '_' and '-', at most 64, that begin with neither '.' nor '-'");
+    if (is_model_without_file(name) || name == "python") fail(Status::argument, "--name '", name, "' is a name that mlff has for something else");
+    if (is_model_without_file(path)) fail(Status::argument, "'", path, "' is a part of mlff already; expected a model file");
+    if (folder_.empty()) fail(Status::file, "the model cache has no folder: set MLFF_MODELS, or HOME");
+    std::error_code error;
+    fs::create_directories(folder_, error);
+    if (error) fail(Status::file, folder_, ": the folder of the model cache cannot be made (", error.message(), ")");
+    const FolderLock lock(folder_);
+    auto models = list();
+    const auto old = models.find(name);
+    if (old != models.end() && !note.replace) fail(Status::argument, "there is a model '", name, "' already, from ", old->second.source, "; --replace puts this one in its place");
+
+    CachedModel model;
+    {
+        const auto source = MappedFile::open(path);
+        const auto loaded = load_model(fs::absolute(path).string());  // a file that is no model of ours is refused here
+        model.class_name = loaded->summary().class_name;
+        model.elements = loaded->summary().elements;
+        model.why_not_runnable = loaded->summary().why_not_runnable;
+        model.size = static_cast<int64_t>(source->bytes().size());
+        model.sha256 = sha256_hex(source->bytes());
+        model.file = stored_name(name, model.sha256, path);
+        OutputFile copy(path_of(model.file));
+        copy.write(source->bytes().data(), source->bytes().size());
+        copy.commit();
+    }
+    model.licence = note.licence;
+    model.theory = note.theory;
+    model.source = fs::path(path).filename().string();
+    model.added = utc_now();
+    const std::string old_file = old == models.end() ? "" : old->second.file;
+    const auto drop_copy = [&] {
+        if (model.file != old_file) fs::remove(path_of(model.file), error);
+    };
+    try {
+        verify(name, model);  // what the disk gives back
+        models[name] = model;
+        write_index(models);
+    } catch (...) {
+        drop_copy();
+        throw;
+    }
+    if (!old_file.empty() && old_file != model.file) fs::remove(path_of(old_file), error);
+    return model;
+}
+
+void ModelCache::remove(const std::string& name) const {
+    const auto refuse = [&] { fail(Status::file, "there is no model '", name, "' in the model cache", folder_.empty() ? "" : " " + folder_); };
+    std::error_code error;
+    if (folder_.empty() || !fs::is_directory(folder_, error)) refuse();
+    const FolderLock lock(folder_);
+    auto models = list();
+    const auto found = models.find(name);
+    if (found == models.end()) refuse();
+    const std::string path = path_of(found->second.file);
+    models.erase(found);
+    write_index(models);
+    fs::remove(path, error);
+}
+
+bool is_model_without_file(const std::string& name) { return name == "builtin" || name == "analytic" || name.starts_with("python:"); }
+
+std::string find_model_file(const std::string& name) {
+    std::error_code error;
+    if (!is_model_name(name) || (fs::exists(name, error) && !fs::is_directory(name, error))) return name;
+    const ModelCache cache;
+    if (cache.contains(name)) return cache.verified_path(name);
+    fail(Status::file, name, ": there is no such file in this folder, and no model of that name in the model cache ",
+         cache.folder().empty() ? "(which has no folder: set MLFF_MODELS or HOME)" : cache.folder());
+}
+
+}  // namespace mlff

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+#include "engine/python_model.h"
+
+#include <algorithm>
+#include <mutex>
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+#include "core/elements.h"
+#include "core/error.h"
+#include "device/gpu.h"
+#include "python/environment.h"
+#include "python/teacher.h"
+
+namespace mlff {
+namespace {
+
+// A teacher of its own: sessions on several threads do not wait for each other, as far as Python lets them.
+class PythonEvaluator : public Evaluator {
+public:
+    explicit PythonEvaluator(std::unique_ptr<python::Teacher> teacher) : teacher_(std::move(teacher)) {}
+
+    void evaluate(const SystemView& system, const Edges&, const Outputs& outputs, ThreadTeam&) override {
+        if (outputs.atom_virials) fail(Status::unsupported, "virials of atoms were asked for, which Python models do not give");
+        if (system.atom_count == 0) {  // which calculators do not expect
+            if (outputs.energy) *outputs.energy = 0;
+            if (outputs.virial) std::fill_n(outputs.virial, 9, 0.0);
+            return;
+        }
+        teacher_->evaluate(system, outputs);
+    }
+    bool needs_edges() const override { return false; }
+
+private:
+    std::unique_ptr<python::Teacher> teacher_;
+};
+
+class PythonModel : public Model {
+public:
+    explicit PythonModel(const std::string& name) : name_(python::parse_model_name(name)), environment_(python::find_environment(name_)), spare_(open()) {
+        description_ = spare_->description();
+        summary_.class_name = description_.at("class").get<std::string>();
+        summary_.cutoff = description_.at("cutoff").get<double>();
+        summary_.layer_count = description_.at("layers").get<int>();
+        summary_.heads = description_.at("heads").get<std::vector<std::string>>();
+        summary_.dtype = description_.at("dtype") == "float32" ? DType::float32 : DType::float64;
+        summary_.parameter_count = description_.at("parameters").get<int64_t>();
+        if (description_.at("elements").is_null()) {  // whatever the calculator takes
+            summary_.elements.resize(kMaxAtomicNumber);
+            std::iota(summary_.elements.begin(), summary_.elements.end(), 1);
+            description_["elements"] = summary_.elements;
+        } else {
+            summary_.elements = description_.at("elements").get<std::vector<int>>();
+        }
+        if (!name_.head.empty()) {
+            const auto found = std::find(summary_.heads.begin(), summary_.heads.end(), name_.head);
+            if (found == summary_.heads.end()) fail(Status::argument, "model '", name, "': there is no head '", name_.head, "', only ", nlohmann::json(summary_.heads).dump());
+            summary_.fixed_head = static_cast<int>(found - summary_.heads.begin());
+        }
+    }
+
+    const ModelSummary& summary() const override { return summary_; }
+
+    nlohmann::json description() const override {
+        nlohmann::json json = description_;
+        json["note"] = concat("Python ", json.value("python", ""), " in ", environment_.string(), name_.is_in_process ? ", in this process" : ", in a process of its own");
+        json["container"] = "python";
+        json["runnable"] = true;
+        json["units"] = {{"energy", "eV"}, {"length", "angstrom"}};
+        json.erase("layers");  // a number here, a list where layers are described
+        json["layer_count"] = summary_.layer_count;
+        return json;
+    }
+
+    // mace-torch runs in fp64 or fp32; a calculator in whatever it has, and what it hands over is fp64.
+    Precision choose_precision(const std::string& device, Precision wanted) const override {
+        if (description_.at("precisions").empty()) {
+            if (wanted != Precision::automatic && wanted != Precision::fp64)
+                fail(Status::unsupported, "model '", name_.text, "': precision ", precision_name(wanted), " cannot be chosen: a calculator has its own, perhaps as an argument of its factory");
+            return Precision::fp64;
+        }
+        if (wanted != Precision::automatic && wanted != Precision::fp64 && wanted != Precision::fp32)
+            fail(Status::unsupported, "model '", name_.text, "': precision ", precision_name(wanted), " is not available in mace-torch; fp64 and fp32 are");
+        if (device == "reference" && wanted == Precision::automatic) return Precision::fp64;
+        if (wanted != Precision::automatic && device != "reference" && !name_.dtype.empty() && dtype_of(wanted) != name_.dtype)
+            fail(Status::argument, "model '", name_.text, "': dtype=", name_.dtype, " and precision ", precision_name(wanted), " contradict each other");
+        if (wanted != Precision::automatic) return wanted;
+        const bool is_single = name_.dtype.empty() ? summary_.dtype == DType::float32 : name_.dtype == "float32";
+        return is_single ? Precision::fp32 : Precision::fp64;
+    }
+
+    bool runs_on_cuda() const override { return true; }
+    UsableGpus usable_gpus() const override { return {description_.at("gpus").get<size_t>(), description_.at("gpus") > 0 ? "" : description_.at("why_no_gpu").get<std::string>()}; }
+    bool gives_atom_energies() const override { return gives("energies"); }
+    bool gives_virial(const SystemView& system) const override { return gives("stress") && system.periodic == std::array<bool, 3>{true, true, true}; }
+
+    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
+        if (choice.exact_radial) fail(Status::unsupported, "model '", name_.text, "': exact radial functions are a choice of native models");
+        std::unique_ptr<python::Teacher> teacher = take_spare();
+        if (!teacher) teacher = open();
+        teacher->prepare({{"device", is_gpu(choice.device) ? choice.device : "cpu"}, {"dtype", dtype_of(choice.precision)}, {"head", choice.head}});
+        return std::make_unique<PythonEvaluator>(std::move(teacher));
+    }
+
+private:
+    static const char* dtype_of(Precision precision) { return precision == Precision::fp32 ? "float32" : "float64"; }
+    bool gives(const char* property) const {
+        const nlohmann::json& given = description_.at("properties");
+        return std::find(given.begin(), given.end(), property) != given.end();
+    }
+    std::unique_ptr<python::Teacher> open() const {
+        return name_.is_in_process ? python::open_in_process(name_, environment_) : python::open_in_worker(name_, environment_);
+    }
+    std::unique_ptr<python::Teacher> take_spare() const {
+        const std::lock_guard lock(spare_mutex_);
+        return std::move(spare_);
+    }
+
+    python::ModelName name_;
+    std::filesystem::path environment_;
+    mutable std::mutex spare_mutex_;
+    mutable std::unique_ptr<python::Teacher> spare_;  // what was loaded to be described; the first session takes it
+    nlohmann::json description_;
+    ModelSummary summary_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Model> make_python_model(const std::string& name) { return std::make_shared<PythonModel>(name); }
+
+}  // namespace mlff

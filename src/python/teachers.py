@@ -1,0 +1,483 @@
+# SPDX-License-Identifier: MIT
+"""Runs models that are Python programs for mlff: mace-torch, and whatever has ASE's calculator interface.
+
+This file is part of libmlff_python.so, which calls redirect_output(), load() and the methods of Teacher."""
+import contextlib
+import gc
+import importlib
+import importlib.util
+import io
+import json
+import logging
+import os
+import sys
+import threading
+import traceback
+import warnings
+
+# The values of mlff_status.
+FILE, FORMAT, UNSUPPORTED, SYSTEM, DEVICE, MEMORY = 2, 3, 4, 5, 6, 7
+# Those of mlff_log_level.
+WARNING, INFO, DEBUG = 1, 2, 3
+
+ALL_CHANGES = ["positions", "numbers", "cell", "pbc", "initial_charges", "initial_magmoms"]
+
+
+class TeacherError(Exception):
+    """A message that says it all: shown without a traceback."""
+
+    def __init__(self, status, message):
+        super().__init__(message)
+        self.status = status
+
+
+# ---- What Python says goes to the log ----
+
+
+class LogStream(io.TextIOBase):
+    """Takes the place of sys.stdout and sys.stderr: whole lines go to the log."""
+
+    encoding, errors = "utf-8", "replace"
+
+    def __init__(self, log, level):
+        self.log, self.level, self.line = log, level, ""
+
+    def write(self, text):
+        lines = (self.line + str(text)).replace("\r", "\n").split("\n")
+        self.line = lines.pop()
+        for line in lines:
+            if line.strip():
+                self.log(self.level, line)
+        return len(text)
+
+    def writable(self):
+        return True
+
+
+class LogHandler(logging.Handler):
+    def __init__(self, log):
+        super().__init__()
+        self.send = log
+
+    def emit(self, record):
+        level = WARNING if record.levelno >= logging.WARNING else INFO if record.levelno >= logging.INFO else DEBUG
+        try:
+            self.send(level, "%s: %s" % (record.name, record.getMessage().replace("\n", " ")))
+        except Exception:  # a record that cannot be formatted is not worth an evaluation
+            self.send(level, record.name + ": a message that cannot be formatted")
+
+
+def redirect_output(log):
+    """Only in an interpreter of our own: that of a host program is left as it is."""
+    sys.stdout, sys.stderr = LogStream(log, INFO), LogStream(log, WARNING)
+    sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr
+    logging.getLogger().addHandler(LogHandler(log))
+    logging.getLogger().setLevel(logging.INFO)
+
+    def show_warning(message, category, filename, lineno, file=None, line=None):
+        log(WARNING, "%s: %s (%s:%d)" % (category.__name__, str(message).replace("\n", " "), filename, lineno))
+
+    warnings.showwarning = show_warning
+
+
+def explain(error, log):
+    """(status, one line) for an exception; the whole traceback goes to the log."""
+    if isinstance(error, TeacherError):
+        return error.status, str(error)
+    log(DEBUG, " | ".join(line for line in "".join(traceback.format_exception(type(error), error, error.__traceback__)).split("\n") if line.strip()))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    places = ", ".join("%s:%d in %s" % (os.path.basename(frame.filename), frame.lineno, frame.name) for frame in reversed(frames[-5:]))
+    what = type(error).__name__ + (": " + str(error) if str(error) else "")
+    what = " ".join(what.split())
+    if len(what) > 700:
+        what = what[:500] + " ... " + what[-180:]
+    return status_of(error), what + (" [traceback: %s]" % places if places else "")
+
+
+def status_of(error):
+    name = type(error).__name__
+    if isinstance(error, MemoryError) or name == "OutOfMemoryError":  # the second is torch's, of a GPU
+        return MEMORY
+    if isinstance(error, FileNotFoundError):
+        return FILE
+    if name in ("AcceleratorError", "CudaError") or "CUDA error" in str(error):
+        return DEVICE
+    return UNSUPPORTED
+
+
+# ---- Atoms ----
+
+
+class PlainAtoms:
+    """What calculators read of ase.Atoms, for environments without ASE."""
+
+    def __init__(self, numbers, positions, cell, pbc):
+        self.numbers, self.positions, self.cell, self.pbc, self.info = numbers, positions, cell, pbc, {}
+
+    def __len__(self):
+        return len(self.numbers)
+
+    def get_atomic_numbers(self):
+        return self.numbers.copy()
+
+    def get_positions(self):
+        return self.positions.copy()
+
+    def get_cell(self):
+        return self.cell.copy()
+
+    def get_pbc(self):
+        return self.pbc.copy()
+
+    def set_positions(self, positions):
+        self.positions[:] = positions
+
+    def set_cell(self, cell):
+        self.cell = cell.copy()
+
+    def set_pbc(self, pbc):
+        self.pbc = pbc.copy()
+
+    def get_volume(self):
+        import numpy
+
+        return abs(numpy.linalg.det(self.cell))
+
+    def copy(self):
+        twin = PlainAtoms(self.numbers.copy(), self.positions.copy(), self.cell.copy(), self.pbc.copy())
+        twin.info = dict(self.info)
+        return twin
+
+
+def make_atoms(numbers, positions, cell, pbc):
+    try:
+        from ase import Atoms
+    except ImportError:
+        return PlainAtoms(numbers.copy(), positions.copy(), cell.copy(), pbc.copy())
+    return Atoms(numbers=numbers, positions=positions, cell=cell, pbc=pbc)
+
+
+# ---- Loading ----
+
+
+def import_for(name, needed_by):
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or name
+        raise TeacherError(
+            UNSUPPORTED, "%s needs the Python module '%s', which is not in the environment %s (Python %d.%d)" % (needed_by, missing, sys.prefix, *sys.version_info[:2])
+        ) from None
+
+
+def module_of(name, model):
+    """An installed module, or a file by its path."""
+    if not name.endswith(".py"):
+        return import_for(name, "'%s'" % model)
+    if not os.path.isfile(name):
+        raise TeacherError(FILE, "'%s': there is no file %s" % (model, name))
+    folder, file = os.path.split(os.path.abspath(name))
+    if folder not in sys.path:
+        sys.path.append(folder)  # for its own imports; after all others
+    spec = importlib.util.spec_from_file_location(file[:-3], name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def class_name(thing):
+    return type(thing).__name__
+
+
+class Teacher:
+    """A calculator, loaded and described; prepare() makes it ready for a device."""
+
+    calculator = None
+    atoms = None
+
+    def evaluate(self, numbers, positions, cell, pbc, charge, spin, energy, forces, virial, atom_energies):
+        import numpy
+
+        numbers = numpy.frombuffer(numbers, dtype=numpy.int32)
+        positions = numpy.frombuffer(positions, dtype=numpy.float64).reshape(-1, 3)
+        cell = numpy.array(cell, dtype=numpy.float64).reshape(3, 3)
+        pbc = numpy.array(pbc, dtype=bool)
+        atoms = self.atoms
+        if atoms is None or len(atoms) != len(numbers) or not numpy.array_equal(atoms.numbers, numbers):
+            atoms = self.atoms = make_atoms(numbers, positions, cell, pbc)
+        else:
+            atoms.set_positions(positions)
+            atoms.set_cell(cell)
+            atoms.set_pbc(pbc)
+        atoms.info.update({"charge": charge, "spin": spin})
+
+        wanted = ["energy"]
+        if forces is not None:
+            wanted.append("forces")
+        if virial is not None:
+            if not pbc.all():
+                raise TeacherError(SYSTEM, "a virial or stress was asked for, which Python calculators give for systems that are periodic in three directions")
+            wanted.append("stress")
+        if atom_energies is not None:
+            wanted.append("energies")
+        for name in wanted:
+            if name not in self.properties:
+                names = {"energies": "energies of atoms", "stress": "stress"}
+                raise TeacherError(UNSUPPORTED, "the calculator %s gives no %s, only %s" % (class_name(self.calculator), names.get(name, name), ", ".join(self.properties)))
+        results = self.calculate(atoms, wanted)
+
+        # All are checked before any is written.
+        checked = []
+        if energy is not None:
+            checked.append((energy, checked_array(results, "energy", ())))
+        if forces is not None:
+            checked.append((forces, checked_array(results, "forces", (len(numbers), 3))))
+        if atom_energies is not None:
+            checked.append((atom_energies, checked_array(results, "energies", (len(numbers),))))
+        if virial is not None:
+            stress = numpy.asarray(results["stress"], dtype=numpy.float64)
+            if stress.shape == (6,):  # ASE's order: xx yy zz yz xz xy
+                stress = stress[[0, 5, 4, 5, 1, 3, 4, 3, 2]].reshape(3, 3)
+            checked.append((virial, -abs(numpy.linalg.det(cell)) * checked_array({"stress": stress}, "stress", (3, 3))))
+        for target, value in checked:
+            numpy.frombuffer(target, dtype=numpy.float64)[:] = value.reshape(-1)
+
+    def calculate(self, atoms, wanted):
+        """As ase.calculators.calculator.Calculator.get_property() does for one property, for all that are wanted."""
+        calculator = self.calculator
+        if hasattr(calculator, "check_state"):
+            changes = calculator.check_state(atoms)
+            if changes:
+                calculator.reset()
+            missing = [name for name in wanted if name not in calculator.results]
+        else:
+            changes, missing = ALL_CHANGES, wanted
+        if missing:
+            calculator.calculate(atoms, missing, changes)
+        for name in wanted:
+            if calculator.results.get(name) is None:
+                raise TeacherError(UNSUPPORTED, "the calculator %s gave no '%s' for these atoms" % (class_name(calculator), name))
+        return calculator.results
+
+
+def checked_array(results, name, shape):
+    import numpy
+
+    value = numpy.asarray(results[name], dtype=numpy.float64)
+    if name == "energy" and value.size == 1:
+        value = value.reshape(())
+    if value.shape != shape:
+        raise TeacherError(UNSUPPORTED, "the calculator gave '%s' of shape %s, expected %s" % (name, value.shape, shape))
+    if not numpy.isfinite(value).all():
+        raise TeacherError(SYSTEM, "the calculator gave a '%s' that is not finite" % name)
+    return value
+
+
+# ---- mace-torch ----
+
+
+@contextlib.contextmanager
+def default_dtype(torch, name):
+    """mace-torch makes some numbers (those of its pair repulsion) in torch's default dtype, which is float32: fp64 is not fp64 then. The default is one
+    for all threads, so that these take turns."""
+    with default_dtype_lock:
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(getattr(torch, name))
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
+
+default_dtype_lock = threading.RLock()
+
+
+class MaceTeacher(Teacher):
+    MODEL_TYPES = {"EnergyDipolesMACE": "EnergyDipoleMACE", "PolarMACE": "PolarMACE"}
+
+    def __init__(self, request):
+        self.path, self.arguments = request["path"], request["arguments"]
+        if not os.path.isfile(self.path):
+            raise TeacherError(FILE, "%s: there is no such file" % self.path)
+        self.torch = import_for("torch", "python:mace")
+        import_for("mace.calculators", "python:mace")
+        if self.arguments.get("cueq"):
+            import_for("cuequivariance_torch", "python:mace with cueq=1")
+        self.model = self.read()
+        self.properties = ["energy", "forces", "stress", "energies"]
+
+    def read(self):
+        try:
+            # A .model file is a pickle: this runs what is in it, as mace-torch does.
+            model = self.torch.load(self.path, map_location="cpu", weights_only=False)
+        except ModuleNotFoundError as error:
+            raise TeacherError(UNSUPPORTED, "%s: the model is made of classes of the Python module '%s', which mace-torch's environment lacks" % (self.path, error.name)) from None
+        except Exception as error:
+            raise TeacherError(FORMAT, "%s: torch cannot read it as a model (%s: %s)" % (self.path, type(error).__name__, " ".join(str(error).split())[:300])) from None
+        name = class_name(model)
+        if not all(hasattr(model, needed) for needed in ("r_max", "atomic_numbers", "num_interactions")):
+            raise TeacherError(FORMAT, "%s: it holds a %s, not a MACE model of mace-torch" % (self.path, name))
+        if name in ("AtomicDipolesMACE", "AtomicDielectricMACE") or not hasattr(model, "atomic_energies_fn"):
+            raise TeacherError(UNSUPPORTED, "%s: a %s gives no energies" % (self.path, name))
+        return model
+
+    def describe(self):
+        from mace import __version__ as mace_version
+
+        model, torch = self.model, self.torch
+        dtype = str(next(model.parameters()).dtype).replace("torch.", "")
+        heads = getattr(model, "heads", None) or ["Default"]
+        return {
+            "class": class_name(model),
+            "elements": sorted(int(z) for z in model.atomic_numbers),
+            "cutoff": float(model.r_max),
+            "layers": int(model.num_interactions),
+            "heads": [str(head) for head in heads],
+            "dtype": dtype,
+            "precisions": ["float64", "float32"],
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "properties": self.properties,
+            "gpus": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+            "why_no_gpu": "torch %s in %s finds no CUDA device" % (torch.__version__, sys.prefix),
+            "versions": {"mace-torch": mace_version, "torch": torch.__version__},
+        }
+
+    def prepare(self, choice):
+        from mace.calculators import MACECalculator
+
+        model, self.model = self.model or self.read(), None  # MACECalculator changes it: one for each
+        heads = getattr(model, "heads", None) or ["Default"]
+        self.dtype = choice["dtype"]
+        with default_dtype(self.torch, self.dtype):
+            self.calculator = MACECalculator(
+                models=[model],
+                device=choice["device"],
+                default_dtype=self.dtype,
+                enable_cueq=bool(self.arguments.get("cueq", 0)),
+                model_type=self.MODEL_TYPES.get(class_name(model), "MACE"),
+                head=str(heads[choice["head"]]),
+            )
+        return {}
+
+    def calculate(self, atoms, wanted):
+        with default_dtype(self.torch, self.dtype):
+            return super().calculate(atoms, wanted)
+
+
+# ---- Any ASE calculator ----
+
+
+def make_orb(model="orb_v3_conservative_inf_omat", weights=None, device="cpu", precision="float32-high", **arguments):
+    from orb_models.forcefield import pretrained
+
+    if not hasattr(pretrained, model):
+        raise TeacherError(UNSUPPORTED, "orb-models has no pretrained model '%s'" % model)
+    options = {"device": device, "precision": precision}
+    if weights:
+        options["weights_path"] = weights
+    loaded = getattr(pretrained, model)(**options)
+    if isinstance(loaded, tuple):  # newer releases give the adapter of atoms beside the network
+        from orb_models.forcefield.inference.calculator import ORBCalculator
+
+        return ORBCalculator(loaded[0], atoms_adapter=loaded[1], device=device, **arguments)
+    from orb_models.forcefield.calculator import ORBCalculator
+
+    return ORBCalculator(loaded, device=device, **arguments)
+
+
+def make_fennol(model=None, **arguments):
+    from fennol.ase import FENNIXCalculator
+
+    if not model:
+        raise TeacherError(UNSUPPORTED, "python:fennol needs the path of a model: python:fennol?model=PATH")
+    if not os.path.isfile(model):
+        raise TeacherError(FILE, "%s: there is no such file" % model)
+    return FENNIXCalculator(model=model, **arguments)
+
+
+def make_tblite(method="GFN2-xTB", verbosity=0, **arguments):
+    from tblite.ase import TBLite
+
+    return TBLite(method=method, verbosity=verbosity, **arguments)
+
+
+def make_sevennet(model="7net-0", **arguments):
+    from sevenn.calculator import SevenNetCalculator
+
+    return SevenNetCalculator(model=model, **arguments)
+
+
+def make_chgnet(**arguments):
+    from chgnet.model.dynamics import CHGNetCalculator
+
+    arguments.setdefault("use_device", "cpu")
+    arguments.setdefault("return_site_energies", True)  # it says that it gives them
+    return CHGNetCalculator(**arguments)
+
+
+SHORT_NAMES = {"orb": make_orb, "fennol": make_fennol, "tblite": make_tblite, "sevennet": make_sevennet, "chgnet": make_chgnet}
+
+
+class AseTeacher(Teacher):
+    def __init__(self, request):
+        name, arguments = request["model"], request["arguments"]
+        if request["factory"]:
+            module = module_of(request["module"], name)
+            factory = module
+            for part in request["factory"].split("."):
+                factory = getattr(factory, part, None)
+            if not callable(factory):
+                raise TeacherError(UNSUPPORTED, "'%s': the module %s has no '%s' that could be called" % (name, request["module"], request["factory"]))
+        else:
+            factory = SHORT_NAMES.get(request["module"])
+            if factory is None:
+                raise TeacherError(
+                    UNSUPPORTED, "'%s' is none of python:mace:PATH, python:MODULE:FACTORY and the short names %s" % (name, ", ".join("python:" + short for short in sorted(SHORT_NAMES)))
+                )
+        try:
+            self.calculator = factory(**arguments)
+        except ModuleNotFoundError as error:
+            raise TeacherError(UNSUPPORTED, "'%s' needs the Python module '%s', which is not in the environment %s" % (name, error.name, sys.prefix)) from None
+        if not hasattr(self.calculator, "calculate"):
+            raise TeacherError(UNSUPPORTED, "'%s' made a %s, which is no ASE calculator: it has no calculate()" % (name, class_name(self.calculator)))
+        properties = [str(p) for p in getattr(self.calculator, "implemented_properties", ["energy", "forces"])]
+        self.properties = [p for p in ("energy", "forces", "stress", "energies") if p in properties]
+        if "energy" not in self.properties:
+            raise TeacherError(UNSUPPORTED, "'%s' made a %s, which gives no energy" % (name, class_name(self.calculator)))
+
+    def describe(self):
+        return {
+            "class": class_name(self.calculator),
+            "elements": None,  # whatever the calculator takes
+            "cutoff": 0,
+            "layers": 0,
+            "heads": ["Default"],
+            "dtype": "float64",
+            "precisions": [],  # its own
+            "parameters": 0,
+            "properties": self.properties,
+            "gpus": 0,
+            "why_no_gpu": "a calculator chooses its own device: give it as an argument of its factory, ?device=cuda for instance, where that takes one",
+            "versions": {},
+        }
+
+    def prepare(self, choice):
+        return {}
+
+
+def load(text):
+    request = json.loads(text)
+    teacher = MaceTeacher(request) if request["kind"] == "mace" else AseTeacher(request)
+    description = teacher.describe()
+    description["python"] = "%d.%d.%d" % sys.version_info[:3]
+    description["environment"] = sys.prefix
+    return teacher, json.dumps(description)
+
+
+def prepare(teacher, text):
+    return json.dumps(teacher.prepare(json.loads(text)))
+
+
+def unload(teacher):
+    teacher.__dict__.clear()
+    gc.collect()  # calculators and networks are full of reference cycles

@@ -13,6 +13,7 @@ import unittest
 from command_test import CommandTest
 
 MLFF, GOLDEN_DIR = sys.argv[1], sys.argv[2]
+IS_SANITIZED = "ASAN_OPTIONS" in os.environ  # set by CTest for that build
 SHARED_DIR = sys.argv[3] if len(sys.argv) > 3 and os.path.isdir(sys.argv[3]) else None
 
 WATER = """3
@@ -359,6 +360,7 @@ class CommandLine(CommandTest):
         self.assert_fails(run("distill", structures, "--output", again), 2, "--teacher")
         self.assert_fails(run("distill", structures, "--teacher", "analytic", "--trainer", "/no/trainer", "--output", self.path("c")), 2, "/no/trainer")
 
+    @unittest.skipIf(IS_SANITIZED, "memory is not what it is without them, and unit_bench goes through the code")
     def test_bench(self):
         path, folder = self.path("b.json"), self.path("report")
         good = run("bench", "--quick", "--device", "cpu", "--steps", "20", "--json", path, "--report", folder)
@@ -407,6 +409,7 @@ class CommandLine(CommandTest):
         self.assert_fails(run("bench", "--steps", "3"), 2, "--steps")
         self.assert_fails(run("bench", "--model", "nowhere.model"), 3, "nowhere.model")
 
+    @unittest.skipIf(IS_SANITIZED, "takes long, and unit_verify goes through the code")
     def test_verify(self):
         good = run("verify", "--json", self.path("v.json"))
         self.assertEqual((good.returncode, good.stderr), (0, ""))

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -18,7 +17,6 @@
 #include "command.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
-#include "core/output_file.h"
 #include "core/threads.h"
 #include "cpu_kernels/kernel_table.h"
 #include "device/gpu.h"
@@ -92,13 +90,7 @@ void check_bench_options(const BenchOptions& options) {
     for (int64_t size : options.sizes)
         if (size < 1 || size > 10'000'000) fail(Status::argument, "--sizes ", size, ": expected 1 to 10000000 atoms");
     if (options.step_count < 0 || (options.step_count > 0 && options.step_count < 20)) fail(Status::argument, "--steps ", options.step_count, ": expected at least 20");
-    if (!options.report.empty()) {
-        std::error_code error;
-        std::filesystem::create_directories(options.report, error);
-        if (error) fail(Status::file, "--report ", options.report, ": cannot be made a folder: ", error.message());
-        OutputFile(options.report + "/report.md");
-    }
-    if (!options.json.empty() && options.json != "-") OutputFile{options.json};
+    check_outputs(options.report, "report.md", options.json);
 }
 
 void print_lines(const char* title, const std::vector<std::string>& lines) {

@@ -2,6 +2,7 @@
 #include "command.h"
 
 #include <cstdio>
+#include <filesystem>
 
 #include "core/error.h"
 #include "core/mapped_file.h"
@@ -37,6 +38,16 @@ SessionOptions ModelOptions::session_options() const {
 std::string sha256_of_model(const std::string& name) {
     if (name == "builtin") return sha256_hex(embedded_student());
     return is_model_without_file(name) ? "" : sha256_hex(MappedFile::open(find_model_file(name))->bytes());
+}
+
+void check_outputs(const std::string& report_folder, const char* first_file, const std::string& json_path) {
+    if (!report_folder.empty()) {
+        std::error_code error;
+        std::filesystem::create_directories(report_folder, error);
+        if (error) fail(Status::file, "--report ", report_folder, ": cannot be made a folder: ", error.message());
+        OutputFile(report_folder + "/" + first_file);
+    }
+    if (!json_path.empty() && json_path != "-") OutputFile{json_path};
 }
 
 void write_text(const std::string& path, const std::string& text) {

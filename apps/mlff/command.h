@@ -42,6 +42,9 @@ struct ModelOptions {
 // Of the model's file or of the embedded student; "" if there is no file.
 std::string sha256_of_model(const std::string& name);
 
+// Before long work: makes the folder of a report, and throws Error{file} if `first_file` in it or the JSON file cannot be written. "" = not wanted.
+void check_outputs(const std::string& report_folder, const char* first_file, const std::string& json_path);
+
 // Text to a file or, for "-", to standard output. Throws Error{file}.
 void write_text(const std::string& path, const std::string& text);
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -15,13 +14,11 @@
 #include "command.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
-#include "core/output_file.h"
 #include "validate/report.h"
 
 namespace mlff::app {
 namespace {
 
-namespace fs = std::filesystem;
 using namespace validate;
 
 struct ValidateOptions {
@@ -46,17 +43,6 @@ Settings settings_of(const ValidateOptions& options) {
         settings.thresholds = parse_thresholds({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, options.thresholds);
     }
     return settings;
-}
-
-// Before hours of work: can the results be written?
-void check_outputs(const ValidateOptions& options) {
-    if (!options.report.empty()) {
-        std::error_code error;
-        fs::create_directories(options.report, error);
-        if (error) fail(Status::file, "--report ", options.report, ": cannot be made a folder: ", error.message());
-        OutputFile(options.report + "/report.html");
-    }
-    if (!options.json.empty() && options.json != "-") OutputFile{options.json};
 }
 
 // One line that is written over again, on a terminal.
@@ -95,7 +81,7 @@ void print_system(const SystemReport& system) {
 int run_validate(const ValidateOptions& options) {
     Report report;
     report.settings = settings_of(options);
-    check_outputs(options);
+    check_outputs(options.report, "report.html", options.json);
     const auto model = load_model(options.model.model);
     const std::vector<int>& elements = model->summary().elements;
     const std::vector<TestSystem> systems = options.systems.empty() ? default_systems(elements) : chosen_systems(options.systems, elements);

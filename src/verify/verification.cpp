@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <random>
 
@@ -10,6 +11,7 @@
 
 #include "core/elements.h"
 #include "core/error.h"
+#include "dynamics/matrix3.h"
 #include "neighbors/lattice.h"
 #include "verify/evaluation.h"
 #include "verify/known_answers.h"
@@ -54,22 +56,9 @@ double slope(const Energy& energy) {
     return (8 * (energy(h) - energy(-h)) - (energy(2 * h) - energy(-2 * h))) / (12 * h);
 }
 
-Vec3 transformed(const Mat3& matrix, const double* v) {
-    Vec3 result{};
-    for (size_t i = 0; i < 3; ++i)
-        for (size_t j = 0; j < 3; ++j) result[i] += matrix[i][j] * v[j];
-    return result;
-}
-void transform_all(const Mat3& matrix, std::vector<double>& vectors) {
-    for (size_t i = 0; i < vectors.size(); i += 3) {
-        const Vec3 turned = transformed(matrix, vectors.data() + i);
-        std::copy(turned.begin(), turned.end(), vectors.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-}
 Frame transformed(const Mat3& matrix, Frame frame) {
-    transform_all(matrix, frame.positions);
-    if (frame.cell)
-        for (Vec3& row : *frame.cell) row = transformed(matrix, row.data());
+    transform_vectors(matrix, frame.positions.data(), frame.atomic_numbers.size());
+    if (frame.cell) transform_vectors(matrix, (*frame.cell)[0].data(), 3);
     return frame;
 }
 
@@ -95,7 +84,7 @@ public:
         for (const Frame& probe : probes_) {
             alone_.push_back(evaluate(session_, probe));
             for (size_t atom = 0; atom < alone_.back().atom_energies.size(); ++atom)
-                binding_ = std::max(binding_, std::abs(alone_.back().atom_energies[atom] - evaluate(session_, isolated(probe.atomic_numbers[atom])).energy));
+                binding_ = std::max(binding_, std::abs(alone_.back().atom_energies[atom] - isolated(probe.atomic_numbers[atom]).energy));
         }
         if (!std::isfinite(binding_)) binding_ = 1;  // what is not finite is allowed nothing
         announce("the fp64 reference");
@@ -122,11 +111,14 @@ private:
     }
     void leave_out(const std::string& name, const std::string& reason) { found_.left_out.push_back(name + ": " + reason); }
 
-    static Frame isolated(int z) {
+    // One atom of an element, evaluated once.
+    const Evaluation& isolated(int z) {
+        const auto found = isolated_.find(z);
+        if (found != isolated_.end()) return found->second;
         Frame atom;
         atom.atomic_numbers = {z};
         atom.positions = {0.3, 0.2, 0.1};
-        return atom;
+        return isolated_.emplace(z, evaluate(session_, atom)).first->second;
     }
     double energy_limit() const { return bounds_.energy_per_atom * binding_; }
     double force_limit(const Evaluation& e) const { return bounds_.forces * std::max(1.0, largest_size(e.forces)); }
@@ -160,7 +152,7 @@ private:
             const double strongest = largest_size(structure.forces);
             double binding = 1;
             for (size_t atom = 0; atom < structure.atom_energies.size(); ++atom)
-                binding = std::max(binding, std::abs(structure.atom_energies[atom] - evaluate(session_, isolated(frame.atomic_numbers[atom])).energy));
+                binding = std::max(binding, std::abs(structure.atom_energies[atom] - isolated(frame.atomic_numbers[atom]).energy));
             const std::string of = " of " + structure.name;
             add("published energy" + of, std::abs(found.energy - structure.energy), limit(bounds_.energy_per_atom * binding * atoms(found), std::abs(structure.energy)), "eV");
             if (!found.atom_energies.empty())
@@ -245,7 +237,7 @@ private:
         const auto turned_by = [](const Mat3& matrix) {
             return std::pair{[matrix](const Frame& frame) { return transformed(matrix, frame); },
                              [matrix](std::vector<double> forces) {
-                                 transform_all(matrix, forces);
+                                 transform_vectors(matrix, forces.data(), forces.size() / 3);
                                  return forces;
                              }};
         };
@@ -373,7 +365,7 @@ private:
         Frame spread;
         double sum = 0, force = 0;
         for (int z : elements) {
-            const Evaluation found = evaluate(session_, isolated(z));
+            const Evaluation& found = isolated(z);
             sum += found.energy;
             keep_worse(force, largest_size(found.forces));
             spread.positions.insert(spread.positions.end(), {far * static_cast<double>(spread.atomic_numbers.size()), 0.2, 0.1});
@@ -391,6 +383,7 @@ private:
     Bounds bounds_;
     std::vector<Frame> probes_;  // the cluster and the crystal
     std::vector<Evaluation> alone_;
+    std::map<int, Evaluation> isolated_;  // by atomic number
     double binding_ = 1;  // eV, of the atom that is bound or repelled most, and at least 1
     Verification found_;
 };

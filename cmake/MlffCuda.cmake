@@ -14,6 +14,9 @@ if(MLFF_CUDA)
     endif()
     set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
     enable_language(CUDA)
+    if(CMAKE_CUDA_FLAGS MATCHES "-Ofc=")  # asked to compile kernels fast (.ci/run), nvcc has host code compiled fast as well: its -O is of host code only
+      set(CMAKE_CUDA_FLAGS_RELEASE "-O0 -DNDEBUG")
+    endif()
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake before 3.26 does not know that nvcc has C++20
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)

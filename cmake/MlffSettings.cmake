@@ -27,7 +27,9 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 
 if(MLFF_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=address,undefined> $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>
-                      $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=all>)
+                      $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=all>
+                      # AddressSanitizer sees these as well, and they take a third of the compile time.
+                      $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize=null$<COMMA>object-size>)
   add_link_options(-fsanitize=address,undefined)
   set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")  # half the compile time of -O2 -g, and line numbers all the same
 endif()

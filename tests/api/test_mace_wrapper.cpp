@@ -18,6 +18,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "../sanitized.h"
+
 #ifdef MACE_WRAPPER_ABI_VERSION
 #error "this is not the original header"
 #endif
@@ -40,12 +42,6 @@ std::atomic<int> checks{0}, failures{0};
         }                                                                                                  \
     } while (0)
 #define CHECK_CLOSE(found, expected, tolerance) CHECK(std::abs((found) - (expected)) <= (tolerance))  // NaN fails
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kIsSanitized = true;  // freed memory is kept for a while, and leaks are found anyway
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 constexpr double kPositions[9] = {0, 0, 0, 0.96, 0, 0, -0.24, 0.93, 0};
 constexpr int kNumbers[3] = {8, 1, 1};
@@ -322,7 +318,7 @@ int main(int argc, char** argv) {
     test_hostile_arguments(model);
     test_threads(model);
     test_log(model);
-    if (!kIsSanitized) test_memory(model, 1000);
+    if (!mlff::test::kIsSanitized) test_memory(model, 1000);  // there freed memory is kept for a while, and leaks are found anyway
     std::printf("%d checks, %d failed\n", checks.load(), failures.load());
     return failures == 0 && checks > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -15,14 +15,9 @@
 
 #include <nlohmann/json.hpp>
 
-namespace mlff::test {
+#include "../sanitized.h"
 
-// Sanitizers make everything slower; tests of time allow for it.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kIsSanitized = true;
-#else
-inline constexpr bool kIsSanitized = false;
-#endif
+namespace mlff::test {
 
 inline std::string read_bytes(const std::string& path) {
     std::ifstream file(path, std::ios::binary);

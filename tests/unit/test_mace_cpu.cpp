@@ -7,6 +7,7 @@
 #include <random>
 #include <tuple>
 
+#include "../sanitized.h"
 #include "core/error.h"
 #include "mace/cpu/batched_network.h"
 #include "mace/cpu/evaluator.h"
@@ -34,7 +35,9 @@ TEST_CASE("goldens in fp64 and mixed precision") {
             CAPTURE(record["name"].dump());
             const int head = head_of(*model.weights, record);
             const System system = read_system(record);
+            if (test::kIsSanitized && system.numbers.size() > 8) continue;  // the code of the small ones again
             for (const auto& [is_single, exact_radial, tolerance] : {Way{false, true, kExact}, Way{false, false, kDouble}, Way{true, false, kMixed}}) {
+                if (test::kIsSanitized && !is_single && !exact_radial) continue;  // each half is in another way
                 CAPTURE(is_single);
                 CAPTURE(exact_radial);
                 auto& evaluator = evaluators[{head, is_single, exact_radial}];

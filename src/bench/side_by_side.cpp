@@ -97,9 +97,9 @@ SideBySideRun::SideBySideRun(std::vector<Implementation> implementations, bool i
 }
 
 SideBySideSize SideBySideRun::measure_size(Clock& clock, const Frame& frame) {
-    const std::vector<Frame> frames = {frame};
+    RepeatedFrames frames({frame});
     std::vector<std::function<void()>> calls;
-    for (const Contestant& contestant : contestants_) calls.push_back([&frames, session = contestant.session.get()] { verify::evaluate(*session, frames); });
+    for (const Contestant& contestant : contestants_) calls.push_back([&frames, session = contestant.session.get()] { verify::evaluate(*session, frames.next()); });
     const std::vector<std::vector<double>> times = sample_times_in_turns(clock, usual_rule(result.is_quick), calls);
     SideBySideSize size{atoms_text(frame), {}};
     for (size_t i = 0; i < contestants_.size(); ++i) {

@@ -45,8 +45,8 @@ void run_latency(Bench& bench, Report& report) {
     for (int64_t size : bench.sizes.empty() ? usual_sizes(bench.is_quick) : bench.sizes) {
         const Frame frame = make_system(bench.material, size);
         bench.announce("latency, " + atoms_text(frame));
-        const std::vector<Frame> frames = {frame};
-        Row row("latency", atoms_text(frame), frame.atom_count(), "s", sample_times(bench.clock, bench.rule(), [&] { verify::evaluate(session, frames); }));
+        RepeatedFrames frames({frame});
+        Row row("latency", atoms_text(frame), frame.atom_count(), "s", sample_times(bench.clock, bench.rule(), [&] { verify::evaluate(session, frames.next()); }));
         row.figures.emplace_back("us/atom", 1e6 * row.summary.median / static_cast<double>(frame.atom_count()));
         if (reference.session && size <= kLargestCompared) row.checks.push_back(accuracy_of(session, *reference.session, frame).forces);
         report.rows.push_back(std::move(row));
@@ -62,10 +62,10 @@ void run_throughput(Bench& bench, Report& report) {
         report.left_out.push_back("throughput above 16 systems: a Python model evaluates them one by one");
     }
     for (const size_t count : counts) {
-        const std::vector<Frame> frames(count, frame);
+        RepeatedFrames frames(std::vector<Frame>(count, frame));
         bench.announce(concat("throughput, ", count, " systems"));
         Row row("throughput", concat(count, " x ", atoms_text(frame)), frame.atom_count() * static_cast<int64_t>(count), "s",
-                sample_times(bench.clock, bench.rule(), [&] { verify::evaluate(session, frames); }));
+                sample_times(bench.clock, bench.rule(), [&] { verify::evaluate(session, frames.next()); }));
         row.figures.emplace_back("systems/s", static_cast<double>(count) / row.summary.median);
         report.rows.push_back(std::move(row));
     }

@@ -89,7 +89,7 @@ int run_bench(const BenchOptions& options) {
         report.device = session.device();
         report.precision = precision_name(session.precision());
         report.head = session.head();
-        report.threads = session.thread_count();
+        report.threads = bench.is_python() ? 0 : session.thread_count();
     }
     bench.options.device = report.device;
     if (is_gpu(report.device) && !gpu_inventory().gpus.empty()) bench.gpu_memory = &gpu_memory.emplace(gpu_ordinal(report.device));

@@ -41,7 +41,7 @@ std::string notes_text(const Row& row) { return figures_text(row) + (row.figures
 
 std::string machine_text(const Machine& machine) { return machine.gpu.empty() ? concat(machine.processor.empty() ? machine.architecture : machine.processor, ", ", machine.instructions) : machine.gpu; }
 
-std::string threads_text(int count) { return concat(count, count == 1 ? " thread" : " threads"); }
+std::string threads_text(int count) { return count == 0 ? "threads of its own choice" : concat(count, count == 1 ? " thread" : " threads"); }
 
 std::string facts_text(const RunFacts& facts) {
     return concat("mlff ", facts.mlff_version, facts.commit.empty() ? "" : ", commit " + facts.commit, "; ", facts.time, "; ", machine_text(facts.machine), "; ", facts.material,

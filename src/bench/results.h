@@ -49,7 +49,7 @@ struct RunFacts {
 
 struct Report : RunFacts {
     std::string model, sha256, device, precision, head;
-    int threads = 0;
+    int threads = 0;  // 0: Python chooses them
     std::vector<Row> rows;
     std::vector<std::string> left_out;  // what makes no sense to measure here, and why
     std::vector<std::string> failures;  // what could not be measured because it broke
@@ -64,7 +64,7 @@ std::string report_markdown(const Report& report);
 std::string row_text(const Row& row);  // lines of the terminal's table
 std::string notes_text(const Row& row);  // the last column: figures, and how many samples are outliers
 std::string machine_text(const Machine& machine);
-std::string threads_text(int count);  // "1 thread", "2 threads"
+std::string threads_text(int count);  // "1 thread", "2 threads"; 0: Python chooses
 // "mlff VERSION, commit ...; time; machine; material"
 std::string facts_text(const RunFacts& facts);
 

@@ -46,6 +46,13 @@ std::string force_error_text(const Row& row) { return row.checks.empty() ? "" : 
 std::string energy_error_text(const Row& row) { return row.figures.empty() ? "" : digits(row.figures.front().second); }
 std::string verdict_text(const Row& row) { return row.checks.empty() ? "" : row.checks.front().is_passed() ? "pass" : "FAIL"; }
 
+// As wide as the longest label.
+int label_width(const SideBySide& result) {
+    size_t width = 14;
+    for (const Implementation& one : result.implementations) width = std::max(width, one.label.size());
+    return static_cast<int>(std::min<size_t>(width, 200));
+}
+
 nlohmann::json implementation_json(const Implementation& one) {
     return {{"label", one.label}, {"model", one.model}, {"sha256", one.sha256}, {"device", one.device}, {"precision", one.precision}, {"head", one.head}, {"threads", one.threads}};
 }
@@ -161,20 +168,9 @@ std::string side_by_side_markdown(const SideBySide& result) {
     return text;
 }
 
-namespace {
-
-// As wide as the longest label.
-int label_width(const SideBySide& result) {
-    size_t width = 14;
-    for (const Implementation& one : result.implementations) width = std::max(width, one.label.size());
-    return static_cast<int>(std::min<size_t>(width, 200));
-}
-
-}  // namespace
-
 std::string side_by_side_header(const SideBySide& result) {
     char line[512];
-    std::snprintf(line, sizeof line, "%-20s %-*s %10s %10s  %8s %-18s %10s %10s\n", "atoms", label_width(result), "implementation", "median", "P95", "speed-up", "(95 %)", "meV/atom", "eV/A");
+    std::snprintf(line, sizeof line, "%-20s %-*s %10s %10s  %9s %-22s %10s %10s\n", "atoms", label_width(result), "implementation", "median", "P95", "speed-up", "(95 %)", "meV/atom", "eV/A");
     return line;
 }
 
@@ -184,7 +180,7 @@ std::string side_by_side_text(const SideBySide& result, const SideBySideSize& si
         const SideBySideEntry& entry = size.entries[i];
         const Summary& s = entry.row.summary;
         char line[512];
-        std::snprintf(line, sizeof line, "%-20s %-*s %10s %10s  %8s %-18s %10s %10s  %s\n", i == 0 ? size.name.c_str() : "", label_width(result), result.implementations[i].label.c_str(),
+        std::snprintf(line, sizeof line, "%-20s %-*s %10s %10s  %9s %-22s %10s %10s  %s\n", i == 0 ? size.name.c_str() : "", label_width(result), result.implementations[i].label.c_str(),
                       quantity_text(s.median, "s").c_str(), quantity_text(s.p95, "s").c_str(), digits(entry.speed_up).c_str(), i == 0 ? "" : interval_text(entry.speed_up_interval).c_str(),
                       energy_error_text(entry.row).c_str(), force_error_text(entry.row).c_str(), verdict_text(entry.row).c_str());
         text += line;

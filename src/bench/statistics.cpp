@@ -53,9 +53,10 @@ Interval bootstrap_interval(size_t count, const Figure& figure) {
 }
 
 double median_of_drawn(std::span<const double> samples, const std::vector<size_t>& drawn) {
-    std::vector<double> values;
-    for (size_t index : drawn) values.push_back(samples[index]);
-    return percentile_of_sorted(sorted(values), 50);
+    std::vector<double> values(drawn.size());
+    for (size_t i = 0; i < drawn.size(); ++i) values[i] = samples[drawn[i]];
+    std::sort(values.begin(), values.end());
+    return percentile_of_sorted(values, 50);
 }
 
 }  // namespace

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // mlff bench: how fast is a model here, and has that changed?
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -13,16 +11,15 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/baseline.h"
+#include "bench/report_html.h"
 #include "bench/suites.h"
+#include "bench_compare.h"
 #include "command.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
-#include "core/threads.h"
-#include "cpu_kernels/kernel_table.h"
 #include "device/gpu.h"
-#include "device/host_facts.h"
 #include "formats/json_text.h"
-#include "build_commit.h"
+#include "run_facts.h"
 
 namespace mlff::app {
 namespace {
@@ -34,6 +31,7 @@ struct BenchOptions {
     int64_t step_count = 0;
     bool is_quick = false;
     std::string json, report, baseline;
+    std::vector<std::string> compared;
 };
 
 class GpuMemory : public bench::MemoryMeter {
@@ -44,36 +42,6 @@ public:
 private:
     int ordinal_;
 };
-
-bench::Machine machine_of(const std::string& device) {
-    utsname system{};
-    uname(&system);
-    bench::Machine machine;
-    machine.processor = read_host_facts().processor;  // AArch64 kernels do not say it
-    machine.architecture = system.machine;
-    machine.instructions = kernels::choose_kernels<float>().name;
-    machine.cores = available_cores();
-    if (!is_gpu(device)) return machine;
-    const GpuInventory& inventory = gpu_inventory();
-    for (const Gpu& gpu : inventory.gpus) {
-        if (gpu.ordinal != gpu_ordinal(device)) continue;
-        machine.gpu = gpu.name;
-        machine.gpu_memory_bytes = gpu.memory_bytes;
-        machine.gpu_clock_MHz = gpu.clock_kHz / 1000;
-    }
-    machine.gpu_driver = cuda_version_text(inventory.driver_version);
-    machine.gpu_runtime = cuda_version_text(inventory.runtime_version);
-    return machine;
-}
-
-std::string time_text() {
-    const std::time_t now = std::time(nullptr);
-    std::tm parts{};
-    gmtime_r(&now, &parts);
-    char text[32];
-    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return text;
-}
 
 // Before minutes of work: is everything that was asked for possible?
 std::vector<bench::Suite> chosen_suites(const BenchOptions& options) {
@@ -90,7 +58,7 @@ void check_bench_options(const BenchOptions& options) {
     for (int64_t size : options.sizes)
         if (size < 1 || size > 10'000'000) fail(Status::argument, "--sizes ", size, ": expected 1 to 10000000 atoms");
     if (options.step_count < 0 || (options.step_count > 0 && options.step_count < 20)) fail(Status::argument, "--steps ", options.step_count, ": expected at least 20");
-    check_outputs(options.report, "report.md", options.json);
+    check_outputs(options.report, "report.html", options.json);
 }
 
 void print_lines(const char* title, const std::vector<std::string>& lines) {
@@ -98,6 +66,10 @@ void print_lines(const char* title, const std::vector<std::string>& lines) {
 }
 
 int run_bench(const BenchOptions& options) {
+    if (!options.compared.empty()) {
+        check_bench_options(options);
+        return run_bench_compare({options.model, options.compared, options.sizes, options.is_quick, options.json, options.report});
+    }
     const std::vector<bench::Suite> suites = chosen_suites(options);
     check_bench_options(options);
     std::optional<nlohmann::json> baseline;
@@ -117,14 +89,11 @@ int run_bench(const BenchOptions& options) {
         report.device = session.device();
         report.precision = precision_name(session.precision());
         report.head = session.head();
-        report.threads = session.thread_count();
+        report.threads = bench.is_python() ? 0 : session.thread_count();
     }
     bench.options.device = report.device;
-    if (is_gpu(report.device)) bench.gpu_memory = &gpu_memory.emplace(gpu_ordinal(report.device));
-    report.mlff_version = MLFF_VERSION_STRING;
-    report.commit = build_commit();
-    report.time = time_text();
-    report.machine = machine_of(report.device);
+    if (is_gpu(report.device) && !gpu_inventory().gpus.empty()) bench.gpu_memory = &gpu_memory.emplace(gpu_ordinal(report.device));
+    add_run_facts(report, report.device);
     report.model = options.model.model;
     report.sha256 = sha256_of_model(options.model.model);
     report.material = bench.material.name;
@@ -136,7 +105,7 @@ int run_bench(const BenchOptions& options) {
     if (is_terminal)
         bench.announce = [](const std::string& what) { std::cerr << "\r\033[K" << what << std::flush; };
     if (prints_text) {
-        std::cout << report.model << ", " << report.device << ", " << report.precision << ", " << report.threads << (report.threads == 1 ? " thread, " : " threads, ") << report.material << "\n";
+        std::cout << report.model << ", " << report.device << ", " << report.precision << ", " << bench::threads_text(report.threads) << ", " << report.material << "\n";
         std::printf("%-11s %-26s %10s %10s %10s %10s %10s\n", "suite", "", "median", "95% low", "95% high", "P95", "P99");
         std::fflush(stdout);
     }
@@ -152,8 +121,9 @@ int run_bench(const BenchOptions& options) {
         print_lines("not measured: ", report.left_out);
         print_lines("FAIL: ", report.failures);
     }
+    std::optional<bench::Comparison> compared;
     if (baseline) {
-        const bench::Comparison found = bench::compare_with_baseline(json, *baseline, options.baseline);
+        const bench::Comparison& found = compared.emplace(bench::compare_with_baseline(json, *baseline, options.baseline));
         is_good = is_good && found.regressions.empty();
         json["baseline"] = {{"file", options.baseline}, {"compared", found.compared}, {"regressions", found.regressions}, {"improvements", found.improvements}, {"notes", found.notes}};
         if (prints_text) {
@@ -169,6 +139,7 @@ int run_bench(const BenchOptions& options) {
     if (!options.report.empty()) {
         write_text(options.report + "/report.json", text);
         write_text(options.report + "/report.md", report_markdown(report));
+        write_text(options.report + "/report.html", report_html(report, compared));
     }
     if (prints_text && !report.is_passed()) std::cout << "FAIL: not all checks passed\n";
     return is_good ? kGood : kCheckFailed;
@@ -180,13 +151,15 @@ void add_bench(CLI::App& app, Work& work) {
     CLI::App* command = app.add_subcommand("bench", "how fast is a model here, and has that changed?");
     auto options = std::make_shared<BenchOptions>();
     options->model.add_to(*command);
-    command->add_option("--suite", options->suites, "of latency, throughput, md, memory, neighbors, load, all")->delimiter(',')->capture_default_str();
+    auto* suite = command->add_option("--suite", options->suites, "of latency, throughput, md, memory, neighbors, load, all")->delimiter(',')->capture_default_str();
     command->add_option("--sizes", options->sizes, "numbers of atoms for latency")->delimiter(',');
-    command->add_option("--steps", options->step_count, "of dynamics; 0 = 2000, or 60 with --quick")->capture_default_str();
+    auto* steps = command->add_option("--steps", options->step_count, "of dynamics; 0 = 2000, 400 of a Python model, 60 with --quick")->capture_default_str();
     command->add_flag("--quick", options->is_quick, "few samples of small systems: does everything run?");
     command->add_option("--json", options->json, "write results as JSON, with all samples, to this file; '-' = standard output");
-    command->add_option("--report", options->report, "folder for report.md and report.json");
-    command->add_option("--baseline", options->baseline, "JSON of an earlier run: what got slower or less accurate makes exit code 1");
+    command->add_option("--report", options->report, "folder for report.html, report.md and report.json");
+    auto* baseline = command->add_option("--baseline", options->baseline, "JSON of an earlier run: what got slower or less accurate makes exit code 1");
+    command->add_option("--compare", options->compared, "several times: MODEL[,device=D][,precision=P][,threads=N][,head=H], whose latencies are measured in turns; what is not said is that of --model, --device, ...")
+        ->excludes(suite, steps, baseline);
     command->callback([options, &work] { work = [options] { return run_bench(*options); }; });
 }
 

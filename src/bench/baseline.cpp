@@ -81,6 +81,7 @@ void check_comparable(const json& now, const json& baseline, const std::string& 
 Comparison compare_with_baseline(const json& now, const json& baseline, const std::string& name) {
     check_comparable(now, baseline, name);
     Comparison result;
+    result.file = name;
     try {
         const auto title = [](const json& row) { return row.at("suite").get<std::string>() + ", " + row.at("name").get<std::string>(); };
         std::map<std::string, const json*> before;

@@ -10,6 +10,7 @@
 namespace mlff::bench {
 
 struct Comparison {
+    std::string file;                      // the baseline's
     std::vector<std::string> regressions;  // what got worse, and by how much
     std::vector<std::string> improvements;
     std::vector<std::string> notes;  // rows without a partner, another version

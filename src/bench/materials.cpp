@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "validate/systems.h"
 #include "verify/probe_systems.h"
@@ -62,6 +63,16 @@ Frame make_cluster(const Material& material, int64_t atoms) {
             for (size_t k = 0; k < 3; ++k) cluster.positions.push_back(box.positions[3 * atom + k]);
         }
     return cluster;
+}
+
+RepeatedFrames::RepeatedFrames(std::vector<Frame> frames) : frames_(std::move(frames)) {
+    for (const Frame& frame : frames_) places_.push_back(frame.positions.at(0));
+}
+
+const std::vector<Frame>& RepeatedFrames::next() {
+    constexpr int64_t kPlaces = 1000;
+    for (size_t i = 0; i < frames_.size(); ++i) frames_[i].positions[0] = places_[i] + 1e-6 * static_cast<double>(count_++ % kPlaces) / kPlaces;
+    return frames_;
 }
 
 }  // namespace mlff::bench

@@ -23,4 +23,16 @@ Frame make_box(const Material& material, int64_t least_atoms);
 // The molecules nearest to a point inside, as many as come closest to so many atoms; no boundaries.
 Frame make_cluster(const Material& material, int64_t atoms);
 
+// Systems to be evaluated again and again. Calculators of Python remember what they computed last, so each time the first atom is somewhere else, by 1e-6 angstrom at most.
+class RepeatedFrames {
+public:
+    explicit RepeatedFrames(std::vector<Frame> frames);
+    const std::vector<Frame>& next();
+
+private:
+    std::vector<Frame> frames_;
+    std::vector<double> places_;  // of the first atoms
+    int64_t count_ = 0;
+};
+
 }  // namespace mlff::bench

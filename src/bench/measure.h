@@ -44,6 +44,11 @@ struct SamplingRule {
 };
 std::vector<double> sample_times(Clock& clock, const SamplingRule& rule, const std::function<void()>& call);
 
+// Several calls, [call][round]. Each warms up alone; then they take turns, every second round in the opposite order, so that whatever else the machine does hits all
+// alike. One that is short comes once more before it counts, to find its data in the caches as it would alone. The rule is for each call: the time is over when all
+// together have taken so many times as much.
+std::vector<std::vector<double>> sample_times_in_turns(Clock& clock, const SamplingRule& rule, const std::vector<std::function<void()>>& calls);
+
 class MemoryMeter {
 public:
     virtual ~MemoryMeter() = default;
@@ -52,7 +57,7 @@ public:
     virtual int64_t peak_bytes() { return used_bytes(); }  // the most that was used since
 };
 
-// Memory of this process that is resident, from /proc.
+// Memory that is resident, from /proc: of this process and of the processes that it has started, which is where Python models are.
 class ProcessMemory : public MemoryMeter {
 public:
     int64_t used_bytes() override;

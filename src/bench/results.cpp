@@ -15,24 +15,7 @@ namespace {
 
 using BenchJson = nlohmann::json;
 
-std::string digits(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.4g", value);
-    return text;
-}
-
 BenchJson finite(double value) { return std::isfinite(value) ? BenchJson(value) : BenchJson(); }
-
-BenchJson row_json(const Row& row) {
-    BenchJson figures = BenchJson::object(), checks = BenchJson::array();
-    for (const auto& [name, value] : row.figures) figures[name] = finite(value);
-    for (const Check& check : row.checks)
-        checks.push_back({{"name", check.name}, {"value", finite(check.value)}, {"lower", finite(check.lower)}, {"upper", finite(check.upper)}, {"unit", check.unit}, {"note", check.note}, {"passed", check.is_passed()}});
-    const Summary& s = row.summary;
-    return {{"suite", row.suite}, {"name", row.name}, {"atoms", row.atoms}, {"unit", row.unit}, {"mean", s.mean}, {"median", s.median}, {"median_low", s.median_interval.low},
-            {"median_high", s.median_interval.high}, {"standard_deviation", s.deviation}, {"minimum", s.minimum}, {"maximum", s.maximum}, {"p95", s.p95}, {"p99", s.p99},
-            {"outliers", s.outliers}, {"samples", row.samples}, {"figures", figures}, {"checks", checks}};
-}
 
 std::string outlier_text(const Row& row) { return row.summary.outliers.empty() ? "" : concat(row.summary.outliers.size(), " of ", row.samples.size(), " outliers"); }
 
@@ -48,6 +31,23 @@ std::string check_text(const Check& check) {
 
 }  // namespace
 
+std::string digits(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4g", value);
+    return text;
+}
+
+std::string notes_text(const Row& row) { return figures_text(row) + (row.figures.empty() || row.summary.outliers.empty() ? "" : "; ") + outlier_text(row); }
+
+std::string machine_text(const Machine& machine) { return machine.gpu.empty() ? concat(machine.processor.empty() ? machine.architecture : machine.processor, ", ", machine.instructions) : machine.gpu; }
+
+std::string threads_text(int count) { return count == 0 ? "threads of its own choice" : concat(count, count == 1 ? " thread" : " threads"); }
+
+std::string facts_text(const RunFacts& facts) {
+    return concat("mlff ", facts.mlff_version, facts.commit.empty() ? "" : ", commit " + facts.commit, "; ", facts.time, "; ", machine_text(facts.machine), "; ", facts.material,
+                  facts.is_quick ? "; a quick run: its numbers are rough" : "");
+}
+
 bool Report::is_passed() const {
     return failures.empty() && std::all_of(rows.begin(), rows.end(), [](const Row& row) { return std::all_of(row.checks.begin(), row.checks.end(), [](const Check& check) { return check.is_passed(); }); });
 }
@@ -59,23 +59,37 @@ std::string quantity_text(double value, const std::string& unit) {
     return digits(value) + " " + unit;
 }
 
-nlohmann::json report_json(const Report& report) {
-    BenchJson rows = BenchJson::array(), gpu;
-    for (const Row& row : report.rows) rows.push_back(row_json(row));
-    const Machine& machine = report.machine;
+nlohmann::json row_json(const Row& row) {
+    BenchJson figures = BenchJson::object(), checks = BenchJson::array();
+    for (const auto& [name, value] : row.figures) figures[name] = finite(value);
+    for (const Check& check : row.checks)
+        checks.push_back({{"name", check.name}, {"value", finite(check.value)}, {"lower", finite(check.lower)}, {"upper", finite(check.upper)}, {"unit", check.unit}, {"note", check.note}, {"passed", check.is_passed()}});
+    const Summary& s = row.summary;
+    return {{"suite", row.suite}, {"name", row.name}, {"atoms", row.atoms}, {"unit", row.unit}, {"mean", s.mean}, {"median", s.median}, {"median_low", s.median_interval.low},
+            {"median_high", s.median_interval.high}, {"standard_deviation", s.deviation}, {"minimum", s.minimum}, {"maximum", s.maximum}, {"p95", s.p95}, {"p99", s.p99},
+            {"outliers", s.outliers}, {"samples", row.samples}, {"figures", figures}, {"checks", checks}};
+}
+
+nlohmann::json facts_json(const RunFacts& facts) {
+    const Machine& machine = facts.machine;
+    BenchJson gpu;
     if (!machine.gpu.empty())
         gpu = {{"name", machine.gpu}, {"driver", machine.gpu_driver}, {"runtime", machine.gpu_runtime}, {"memory_bytes", machine.gpu_memory_bytes}, {"clock_MHz", machine.gpu_clock_MHz}};
-    return {{"format", "mlff-bench"}, {"version", 1}, {"mlff", report.mlff_version}, {"commit", report.commit}, {"time", report.time},
-            {"machine", {{"processor", machine.processor}, {"architecture", machine.architecture}, {"instructions", machine.instructions}, {"cores", machine.cores}, {"gpu", gpu}}},
-            {"model", report.model}, {"sha256", report.sha256}, {"device", report.device}, {"precision", report.precision}, {"head", report.head}, {"material", report.material},
-            {"threads", report.threads}, {"quick", report.is_quick}, {"rows", rows}, {"left_out", report.left_out}, {"failures", report.failures}, {"passed", report.is_passed()}};
+    return {{"mlff", facts.mlff_version}, {"commit", facts.commit}, {"time", facts.time}, {"material", facts.material}, {"quick", facts.is_quick},
+            {"machine", {{"processor", machine.processor}, {"architecture", machine.architecture}, {"instructions", machine.instructions}, {"cores", machine.cores}, {"gpu", gpu}}}};
+}
+
+nlohmann::json report_json(const Report& report) {
+    BenchJson json = facts_json(report), rows = BenchJson::array();
+    for (const Row& row : report.rows) rows.push_back(row_json(row));
+    json.update({{"format", "mlff-bench"}, {"version", 1}, {"model", report.model}, {"sha256", report.sha256}, {"device", report.device}, {"precision", report.precision}, {"head", report.head},
+                 {"threads", report.threads}, {"rows", rows}, {"left_out", report.left_out}, {"failures", report.failures}, {"passed", report.is_passed()}});
+    return json;
 }
 
 std::string report_markdown(const Report& report) {
-    const Machine& machine = report.machine;
-    std::string text = concat("# Benchmark of ", validate::markdown_cell(report.model), "\n\nmlff ", report.mlff_version, report.commit.empty() ? "" : ", commit " + report.commit, "; ", report.time, "; ",
-                              machine.gpu.empty() ? machine.processor + ", " + machine.instructions : machine.gpu, ", ", report.threads, " threads; device ", report.device, ", ", report.precision, "; ",
-                              report.material, report.is_quick ? "; a quick run: its numbers are rough" : "", ".\n\nModel sha256: ", report.sha256.empty() ? "none" : report.sha256, "\n");
+    std::string text = concat("# Benchmark of ", validate::markdown_cell(report.model), "\n\n", facts_text(report), "; device ", report.device, ", ", report.precision, ", ", threads_text(report.threads),
+                              ".\n\nModel sha256: ", report.sha256.empty() ? "none" : report.sha256, "\n");
     std::string suite;
     for (const Row& row : report.rows) {
         if (row.suite != suite) text += concat("\n## ", row.suite, "\n\n| | median | 95 % interval | mean | P95 | P99 | samples | |\n|---|--:|--:|--:|--:|--:|--:|---|\n");
@@ -83,7 +97,7 @@ std::string report_markdown(const Report& report) {
         const Summary& s = row.summary;
         const auto cell = [&](double value) { return quantity_text(value, row.unit); };
         text += concat("| ", row.name, " | ", cell(s.median), " | ", cell(s.median_interval.low), " to ", cell(s.median_interval.high), " | ", cell(s.mean), " | ", cell(s.p95), " | ", cell(s.p99), " | ",
-                       row.samples.size(), " | ", figures_text(row), row.figures.empty() || s.outliers.empty() ? "" : "; ", outlier_text(row), " |\n");
+                       row.samples.size(), " | ", notes_text(row), " |\n");
     }
     text += "\n## checks\n\n";
     for (const Row& row : report.rows)
@@ -99,7 +113,7 @@ std::string row_text(const Row& row) {
     const auto cell = [&](double value) { return quantity_text(value, row.unit); };
     std::snprintf(columns, sizeof columns, "%-11s %-26s %10s %10s %10s %10s %10s ", row.suite.c_str(), row.name.c_str(), cell(s.median).c_str(), cell(s.median_interval.low).c_str(),
                   cell(s.median_interval.high).c_str(), cell(s.p95).c_str(), cell(s.p99).c_str());
-    std::string text = columns + figures_text(row) + (row.figures.empty() || s.outliers.empty() ? "" : "; ") + outlier_text(row) + "\n";
+    std::string text = columns + notes_text(row) + "\n";
     for (const Check& check : row.checks) text += "            " + check_text(check) + "\n";
     return text;
 }

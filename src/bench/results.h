@@ -39,12 +39,17 @@ struct Machine {
     int gpu_clock_MHz = 0;
 };
 
-struct Report {
+// Of any run.
+struct RunFacts {
     std::string mlff_version, commit, time;  // commit "": not known when this was built
     Machine machine;
-    std::string model, sha256, device, precision, head, material;
-    int threads = 0;
+    std::string material;
     bool is_quick = false;
+};
+
+struct Report : RunFacts {
+    std::string model, sha256, device, precision, head;
+    int threads = 0;  // 0: Python chooses them
     std::vector<Row> rows;
     std::vector<std::string> left_out;  // what makes no sense to measure here, and why
     std::vector<std::string> failures;  // what could not be measured because it broke
@@ -52,11 +57,19 @@ struct Report {
     bool is_passed() const;  // all checks, and nothing broke
 };
 
+nlohmann::json facts_json(const RunFacts& facts);
+nlohmann::json row_json(const Row& row);
 nlohmann::json report_json(const Report& report);
 std::string report_markdown(const Report& report);
 std::string row_text(const Row& row);  // lines of the terminal's table
+std::string notes_text(const Row& row);  // the last column: figures, and how many samples are outliers
+std::string machine_text(const Machine& machine);
+std::string threads_text(int count);  // "1 thread", "2 threads"; 0: Python chooses
+// "mlff VERSION, commit ...; time; machine; material"
+std::string facts_text(const RunFacts& facts);
 
-// "12.3 ms", "4.5 MB"
+// "1.234e-05", and "12.3 ms", "4.5 MB".
+std::string digits(double value);
 std::string quantity_text(double value, const std::string& unit);
 
 }  // namespace mlff::bench

@@ -36,6 +36,29 @@ double percentile_of_sorted(std::span<const double> values, double percent) {
     return values[below] + (at - static_cast<double>(below)) * (values[below + 1] - values[below]);
 }
 
+// The middle 95 % of what `figure` says of `kResamples` sets of `count` indices, drawn with replacement.
+template <class Figure>
+Interval bootstrap_interval(size_t count, const Figure& figure) {
+    std::vector<size_t> drawn(count);
+    std::vector<double> figures;
+    for (int set = 0; set < kResamples; ++set) {
+        for (size_t i = 0; i < count; ++i) {
+            const uint32_t bits = random_bits(kBootstrapSeed, static_cast<uint64_t>(set), i)[0];
+            drawn[i] = (uint64_t{bits} * count) >> 32;
+        }
+        figures.push_back(figure(drawn));
+    }
+    std::sort(figures.begin(), figures.end());
+    return {percentile_of_sorted(figures, 2.5), percentile_of_sorted(figures, 97.5)};
+}
+
+double median_of_drawn(std::span<const double> samples, const std::vector<size_t>& drawn) {
+    std::vector<double> values(drawn.size());
+    for (size_t i = 0; i < drawn.size(); ++i) values[i] = samples[drawn[i]];
+    std::sort(values.begin(), values.end());
+    return percentile_of_sorted(values, 50);
+}
+
 }  // namespace
 
 double percentile(std::span<const double> samples, double percent) {
@@ -46,16 +69,18 @@ double percentile(std::span<const double> samples, double percent) {
 
 Interval median_interval(std::span<const double> samples) {
     need_samples(samples);
-    std::vector<double> drawn(samples.size()), medians;
-    for (int set = 0; set < kResamples; ++set) {
-        for (size_t i = 0; i < samples.size(); ++i) {
-            const uint32_t bits = random_bits(kBootstrapSeed, static_cast<uint64_t>(set), i)[0];
-            drawn[i] = samples[(uint64_t{bits} * samples.size()) >> 32];
-        }
-        medians.push_back(percentile_of_sorted(sorted(drawn), 50));
-    }
-    std::sort(medians.begin(), medians.end());
-    return {percentile_of_sorted(medians, 2.5), percentile_of_sorted(medians, 97.5)};
+    return bootstrap_interval(samples.size(), [&](const std::vector<size_t>& drawn) { return median_of_drawn(samples, drawn); });
+}
+
+Interval median_ratio_interval(std::span<const double> numerators, std::span<const double> denominators) {
+    need_samples(numerators);
+    need_samples(denominators);
+    if (numerators.size() != denominators.size()) fail(Status::argument, "the ratio of ", numerators.size(), " samples and ", denominators.size(), ", which are no pairs");
+    return bootstrap_interval(numerators.size(), [&](const std::vector<size_t>& drawn) {
+        const double denominator = median_of_drawn(denominators, drawn);
+        if (!(denominator > 0)) fail(Status::argument, "a ratio to samples whose median is ", denominator);
+        return median_of_drawn(numerators, drawn) / denominator;
+    });
 }
 
 std::vector<size_t> find_outliers(std::span<const double> samples) {

@@ -33,6 +33,10 @@ double percentile(std::span<const double> samples, double percent);
 inline constexpr int kResamples = 1000;
 Interval median_interval(std::span<const double> samples);
 
+// Of median(numerators) / median(denominators), the same way. Samples of the same index were taken side by side and are drawn together, so that what slowed both
+// of a pair does not widen the interval. Throws Error{argument} if the counts differ or a median of denominators is 0.
+Interval median_ratio_interval(std::span<const double> numerators, std::span<const double> denominators);
+
 // Samples farther from the median than 3.5 standard deviations as the median absolute deviation estimates them (divided by 0.6745); where that is 0, as the mean
 // absolute deviation does (times 1.2533). After Iglewicz and Hoaglin (1993).
 std::vector<size_t> find_outliers(std::span<const double> samples);

@@ -5,41 +5,20 @@
 #include <limits>
 #include <memory>
 
+#include "bench/reference.h"
 #include "core/error.h"
+#include "device/gpu.h"
 #include "dynamics/molecular_dynamics.h"
 #include "dynamics/session_forces.h"
 #include "neighbors/neighbor_list.h"
+#include "python/model_name.h"
 #include "validate/statistics.h"
 #include "verify/evaluation.h"
-#include "verify/verification.h"
 
 namespace mlff::bench {
 namespace {
 
-constexpr int64_t kLargestCompared = 100;  // atoms beside the reference, which is slow
 constexpr int64_t kDynamicsAtoms = 150;    // at least
-
-std::string atoms_text(const Frame& frame) { return concat(frame.atom_count(), " atoms", frame.cell ? ", periodic" : ""); }
-
-// Forces of one system beside those of plain double-precision loops.
-Check force_check(Session& session, Session& reference, const Frame& frame) {
-    const verify::Evaluation found = verify::evaluate(session, frame), expected = verify::evaluate(reference, frame);
-    const double limit = verify::bounds_of(session.precision()).forces * std::max(1.0, verify::largest_size(expected.forces));
-    return validate::at_most("forces against the fp64 reference", verify::largest_difference(found.forces, expected.forces), limit, "eV/A");
-}
-
-std::unique_ptr<Session> make_reference(const Bench& bench, Report& report) {
-    SessionOptions options = bench.options;
-    options.device = "reference";
-    options.precision = Precision::fp64;
-    try {
-        return std::make_unique<Session>(bench.model, options);
-    } catch (const Error& error) {
-        if (error.status() != Status::unsupported) throw;
-        report.left_out.push_back(concat("forces against the fp64 reference: ", error.what()));
-        return nullptr;
-    }
-}
 
 Check leak_check(const std::string& of, const std::vector<int64_t>& readings) {
     const MemoryGrowth growth = memory_growth(readings);
@@ -49,22 +28,27 @@ Check leak_check(const std::string& of, const std::vector<int64_t>& readings) {
 
 }  // namespace
 
-SamplingRule Bench::rule() const { return is_quick ? SamplingRule{1, 0, 5, 20, 0.05} : SamplingRule{}; }
+std::string atoms_text(const Frame& frame) { return concat(frame.atom_count(), " atoms", frame.cell ? ", periodic" : ""); }
 
-Frame Bench::system_of(int64_t atoms) const { return atoms <= kLargestCluster ? make_cluster(material, atoms) : make_box(material, atoms); }
+bool Bench::is_python() const { return python::is_python_name(model_name); }
+
+SamplingRule usual_rule(bool is_quick) { return is_quick ? SamplingRule{1, 0, 5, 20, 0.05} : SamplingRule{}; }
+
+std::vector<int64_t> usual_sizes(bool is_quick) { return is_quick ? std::vector<int64_t>{10, 20, 50} : std::vector<int64_t>{10, 20, 50, 100, 200, 500, 1000}; }
+
+Frame make_system(const Material& material, int64_t atoms) { return atoms <= kLargestCluster ? make_cluster(material, atoms) : make_box(material, atoms); }
 
 void run_latency(Bench& bench, Report& report) {
     Session session(bench.model, bench.options);
-    std::vector<int64_t> sizes = bench.sizes;
-    if (sizes.empty()) sizes = bench.is_quick ? std::vector<int64_t>{10, 20, 50} : std::vector<int64_t>{10, 20, 50, 100, 200, 500, 1000};
-    const std::unique_ptr<Session> reference = make_reference(bench, report);
-    for (int64_t size : sizes) {
-        const Frame frame = bench.system_of(size);
+    const Reference reference = make_reference(bench.model_name, bench.model, bench.options);
+    if (!reference.session) report.left_out.push_back("forces against the fp64 reference: " + reference.why_none);
+    for (int64_t size : bench.sizes.empty() ? usual_sizes(bench.is_quick) : bench.sizes) {
+        const Frame frame = make_system(bench.material, size);
         bench.announce("latency, " + atoms_text(frame));
-        const std::vector<Frame> frames = {frame};
-        Row row("latency", atoms_text(frame), frame.atom_count(), "s", sample_times(bench.clock, bench.rule(), [&] { verify::evaluate(session, frames); }));
+        RepeatedFrames frames({frame});
+        Row row("latency", atoms_text(frame), frame.atom_count(), "s", sample_times(bench.clock, bench.rule(), [&] { verify::evaluate(session, frames.next()); }));
         row.figures.emplace_back("us/atom", 1e6 * row.summary.median / static_cast<double>(frame.atom_count()));
-        if (reference && size <= kLargestCompared) row.checks.push_back(force_check(session, *reference, frame));
+        if (reference.session && size <= kLargestCompared) row.checks.push_back(accuracy_of(session, *reference.session, frame).forces);
         report.rows.push_back(std::move(row));
     }
 }
@@ -72,11 +56,16 @@ void run_latency(Bench& bench, Report& report) {
 void run_throughput(Bench& bench, Report& report) {
     Session session(bench.model, bench.options);
     const Frame frame = make_cluster(bench.material, 20);
-    for (const size_t count : bench.is_quick ? std::vector<size_t>{1, 8} : std::vector<size_t>{1, 4, 16, 64, 256}) {
-        const std::vector<Frame> frames(count, frame);
+    std::vector<size_t> counts = bench.is_quick ? std::vector<size_t>{1, 8} : std::vector<size_t>{1, 4, 16, 64, 256};
+    if (bench.is_python() && !bench.is_quick) {
+        counts.resize(3);
+        report.left_out.push_back("throughput above 16 systems: a Python model evaluates them one by one");
+    }
+    for (const size_t count : counts) {
+        RepeatedFrames frames(std::vector<Frame>(count, frame));
         bench.announce(concat("throughput, ", count, " systems"));
         Row row("throughput", concat(count, " x ", atoms_text(frame)), frame.atom_count() * static_cast<int64_t>(count), "s",
-                sample_times(bench.clock, bench.rule(), [&] { verify::evaluate(session, frames); }));
+                sample_times(bench.clock, bench.rule(), [&] { verify::evaluate(session, frames.next()); }));
         row.figures.emplace_back("systems/s", static_cast<double>(count) / row.summary.median);
         report.rows.push_back(std::move(row));
     }
@@ -85,7 +74,8 @@ void run_throughput(Bench& bench, Report& report) {
 void run_dynamics(Bench& bench, Report& report) {
     constexpr int kBlocks = 20;
     constexpr double kTimeStep = 0.5, kTemperature = 300;  // fs, K
-    const int64_t block = std::max<int64_t>(1, (bench.step_count > 0 ? bench.step_count : bench.is_quick ? 60 : 2000) / kBlocks);
+    const int64_t usual_steps = bench.is_quick ? 60 : bench.is_python() ? 400 : 2000;
+    const int64_t block = std::max<int64_t>(1, (bench.step_count > 0 ? bench.step_count : usual_steps) / kBlocks);
     const Frame frame = make_box(bench.material, kDynamicsAtoms);
     bench.announce("dynamics, " + atoms_text(frame));
     Session session(bench.model, bench.options);
@@ -140,13 +130,20 @@ void run_dynamics(Bench& bench, Report& report) {
 }
 
 void run_memory(Bench& bench, Report& report) {
+    if (is_gpu(bench.options.device) && !bench.gpu_memory) {
+        report.left_out.push_back("memory: mlff was built without CUDA and cannot ask how much of the GPU's is in use");
+        return;
+    }
     MemoryMeter& meter = bench.gpu_memory ? *bench.gpu_memory : bench.process_memory;
     std::vector<double> atoms, bytes;
-    for (const int64_t size : bench.is_quick ? std::vector<int64_t>{192, 768, 1536} : std::vector<int64_t>{192, 768, 1536, 3072, 6144}) {
+    std::vector<int64_t> sizes = {192, 768, 1536};
+    if (bench.is_python()) report.left_out.push_back("memory above 1536 atoms: each sample starts Python anew");
+    else if (!bench.is_quick) sizes.insert(sizes.end(), {3072, 6144});
+    for (const int64_t size : sizes) {
         const Frame frame = make_box(bench.material, size);
         bench.announce("memory, " + atoms_text(frame));
         std::vector<double> samples;
-        for (int i = 0; i < (bench.is_quick ? 1 : 3); ++i) {
+        for (int i = 0; i < (bench.is_quick || bench.is_python() ? 1 : 3); ++i) {
             meter.begin_peak();
             const int64_t before = meter.used_bytes();
             Session session(bench.model, bench.options);
@@ -165,6 +162,10 @@ void run_memory(Bench& bench, Report& report) {
 
 void run_neighbors(Bench& bench, Report& report) {
     const double cutoff = bench.model->summary().cutoff;
+    if (bench.is_python()) {
+        report.left_out.push_back("neighbours: a Python model finds them itself");
+        return;
+    }
     if (!(cutoff > 0)) {
         report.left_out.push_back("neighbours: the model has no cutoff");
         return;
@@ -185,9 +186,10 @@ void run_neighbors(Bench& bench, Report& report) {
 
 void run_load(Bench& bench, Report& report) {
     bench.announce("load");
-    report.rows.emplace_back("load", "the model", 0, "s", sample_times(bench.clock, bench.rule(), [&] { load_model(bench.model_name); }));
+    const SamplingRule rule = bench.is_python() ? SamplingRule{0, 0, bench.is_quick ? 1 : 5, 5, 0} : bench.rule();  // each sample starts Python anew
+    report.rows.emplace_back("load", "the model", 0, "s", sample_times(bench.clock, rule, [&] { load_model(bench.model_name); }));
     const Frame frame = make_cluster(bench.material, 20);
-    report.rows.emplace_back("load", "session and first forces", frame.atom_count(), "s", sample_times(bench.clock, bench.rule(), [&] {
+    report.rows.emplace_back("load", "session and first forces", frame.atom_count(), "s", sample_times(bench.clock, rule, [&] {
                                  Session session(bench.model, bench.options);
                                  verify::evaluate(session, frame);
                              }));

@@ -14,6 +14,8 @@
 
 namespace mlff::bench {
 
+SamplingRule usual_rule(bool is_quick);
+
 struct Bench {
     std::shared_ptr<const Model> model;
     std::string model_name;  // for load_model()
@@ -27,13 +29,18 @@ struct Bench {
     MemoryMeter* gpu_memory = nullptr;                             // where the device is a GPU
     std::function<void(const std::string&)> announce = [](const std::string&) {};  // what comes next
 
-    SamplingRule rule() const;
-    // Sizes above kLargestCluster atoms are periodic boxes, those up to it clusters.
-    Frame system_of(int64_t atoms) const;
+    bool is_python() const;
+    SamplingRule rule() const { return usual_rule(is_quick); }
 };
-inline constexpr int64_t kLargestCluster = 200;
 
-// Time of one call with energy, forces and virial, and, for up to 100 atoms, the error of the forces beside the fp64 reference.
+// Sizes above kLargestCluster atoms are periodic boxes, those up to it clusters.
+inline constexpr int64_t kLargestCluster = 200;
+Frame make_system(const Material& material, int64_t atoms);
+std::vector<int64_t> usual_sizes(bool is_quick);  // of latency
+
+std::string atoms_text(const Frame& frame);  // "21 atoms", "192 atoms, periodic"
+
+// Time of one call with energy, forces and virial, and, for up to kLargestCompared atoms, the error of the forces beside the fp64 reference.
 void run_latency(Bench& bench, Report& report);
 // Many small systems in one call.
 void run_throughput(Bench& bench, Report& report);

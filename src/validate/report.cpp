@@ -91,6 +91,11 @@ std::string range_text(const Check& check) {
     return short_number(check.lower) + " to " + short_number(check.upper);
 }
 
+std::vector<report::Cell> check_cells(const Check& check) {
+    const char* verdict = report::verdict_class(check.is_passed());
+    return {{check.name}, {value_text(check)}, {range_text(check)}, {verdict, verdict}, {check.note, "note"}};
+}
+
 std::string verdict_sentence(const Report& report) {
     size_t passed = 0, checks = 0;
     std::string failures;

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "report/html_page.h"
 #include "validate/validation.h"
 
 namespace mlff::validate {
@@ -20,6 +22,10 @@ std::string verdict_sentence(const Report& report);
 // "-21.6 +- 8.4 meV/atom/ns" and "-50 to 50".
 std::string value_text(const Check& check);
 std::string range_text(const Check& check);
+
+// A line of a table of checks on a page: name, value, range, verdict, note.
+std::vector<report::Cell> check_cells(const Check& check);
+inline const std::vector<std::string> kCheckHeader = {"check", "found", "allowed", "", ""};
 
 // Text for a cell of a Markdown table, in which HTML would be taken for HTML.
 std::string markdown_cell(const std::string& text);

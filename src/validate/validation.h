@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/session.h"
+#include "report/svg_plot.h"
 #include "validate/check.h"
 #include "validate/energy_check.h"
 #include "validate/force_check.h"
@@ -31,10 +32,7 @@ struct Sessions {
     Session* against = nullptr;
 };
 
-struct Curve {
-    std::string label;
-    std::vector<double> x, y;
-};
+using report::Curve;
 
 struct SystemReport {
     std::string name, formula;

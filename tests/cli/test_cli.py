@@ -384,6 +384,8 @@ class CommandLine(CommandTest):
         self.assertEqual([check["name"] for check in errors], ["forces against the fp64 reference"] * 3)
         with open(os.path.join(folder, "report.md")) as file:
             self.assertIn("## latency", file.read())
+        with open(os.path.join(folder, "report.html")) as file:
+            self.assertIn("Benchmark of builtin", file.read())
 
         # Beside a baseline in which everything took no time, all is slower; beside one in which everything took for ever, nothing is.
         def baseline(name, factor):
@@ -403,7 +405,39 @@ class CommandLine(CommandTest):
         self.assert_fails(run(*again, self.path("x.json", "[]")), 3, "x.json", "mlff bench")
         self.assert_fails(run(*again, "nowhere.json"), 3, "nowhere.json")
 
+    @unittest.skipIf(IS_SANITIZED, "unit_bench goes through the code")
+    def test_bench_compare(self):
+        model = os.path.join(GOLDEN_DIR, "p02_mp0like_l1_c3_f32.model")
+        path = self.path("c.json")
+        result = run("bench", "--quick", "--device", "cpu", "--threads", "1", "--sizes", "10,20", "--model", model, "--compare", "precision=mixed", "--compare", "device=reference", "--compare", "builtin,threads=2,precision=fp64",
+                     "--json", path)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        with open(path) as file:
+            found = json.load(file)
+        self.assertEqual((found["format"], found["passed"], found["left_out"]), ("mlff-bench-comparison", True, []))
+        self.assertEqual([(one["model"], one["device"], one["precision"], one["threads"]) for one in found["implementations"]],
+                         [(model, "cpu", "mixed", 1), (model, "reference", "fp64", 1), ("builtin", "cpu", "fp64", 2)])
+        self.assertTrue(all(len(one["sha256"]) == 64 for one in found["implementations"]))
+        for size in found["sizes"]:
+            counts = {len(entry["samples"]) for entry in size["entries"]}
+            self.assertEqual(len(counts), 1, "samples are taken in turns")
+            first = size["entries"][0]["median"]
+            for entry, one in zip(size["entries"], found["implementations"]):
+                self.assertIn(one["label"], result.stdout)
+                self.assertLessEqual(abs(entry["speed_up"] - first / entry["median"]), 1e-9 * entry["speed_up"])
+                self.assertLessEqual(entry["speed_up_low"], entry["speed_up_high"])
+                self.assertTrue(entry["checks"][0]["passed"])
+            self.assertEqual(size["entries"][1]["checks"][0]["value"], 0, "the reference beside itself")
+            self.assertTrue(0 < size["entries"][0]["checks"][0]["value"] < 1e-3)
+
     def test_bench_bad_usage(self):
+        self.assert_fails(run("bench", "--compare", "builtin"), 2, "--compare", "twice")
+        self.assert_fails(run("bench", "--compare", "builtin", "--compare", "analytic,speed=1"), 2, "analytic,speed=1", "device")
+        self.assert_fails(run("bench", "--compare", "builtin", "--compare", "threads=many"), 2, "threads=many")
+        self.assert_fails(run("bench", "--compare", "builtin", "--compare", "precision=half"), 2, "half")
+        self.assert_fails(run("bench", "--compare", "builtin", "--compare", "python:a:b,threads=1"), 2, "native")
+        self.assert_fails(run("bench", "--compare", "builtin", "--compare", "nowhere.model"), 3, "nowhere.model")
+        self.assert_fails(run("bench", "--compare", "builtin", "--compare", "analytic", "--suite", "md"), 2, "--suite")
         self.assert_fails(run("bench", "--suite", "speed"), 2, "speed", "latency")
         self.assert_fails(run("bench", "--sizes", "0"), 2, "--sizes")
         self.assert_fails(run("bench", "--steps", "3"), 2, "--steps")

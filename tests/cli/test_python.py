@@ -117,6 +117,32 @@ class PythonModels(CommandTest):
                     self.assertEqual("stress" in file.read(), model == "analytic" or factory == "Pairs")
             self.assert_same(energies[:2], energies[2:], 1e-6)
 
+    def test_bench_alone_and_beside_a_native_model(self):
+        result = self.run_mlff("bench", "--quick", "--steps", "20", "--sizes", "10,20", "--model", self.model("Waves"), "--json", self.path("b.json"))
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        with open(self.path("b.json")) as file:
+            found = json.load(file)
+        rows = {suite: [row for row in found["rows"] if row["suite"] == suite] for suite in ("latency", "throughput", "md", "memory", "neighbors", "load")}
+        self.assertEqual({suite: len(of) for suite, of in rows.items()}, {"latency": 2, "throughput": 2, "md": 1, "memory": 3, "neighbors": 0, "load": 2})
+        for words in "fp64 reference", "neighbours", "memory above":
+            self.assertTrue([why for why in found["left_out"] if words in why], words)
+        for row in rows["latency"] + rows["throughput"] + rows["md"]:  # nothing is timed that the calculator only remembers
+            self.assertGreaterEqual(row["minimum"], 0.002 * (8 if row["name"].startswith("8 x") else 1), row["name"])
+        for row in rows["memory"]:  # that of the Python process is in it: numpy alone takes more
+            self.assertGreater(row["median"], 10e6)
+        self.assertIn("growth of the memory of the process", [check["name"] for check in rows["md"][0]["checks"]])
+
+        result = self.run_mlff("bench", "--quick", "--sizes", "10", "--compare", "analytic,threads=1", "--compare", self.model("Waves"), "--json", self.path("c.json"), "--report", self.path("report"))
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        with open(self.path("c.json")) as file:
+            found = json.load(file)
+        native, python = found["sizes"][0]["entries"]
+        self.assertEqual([one["label"] for one in found["implementations"]][1], "python:calculators.py:Waves, cpu, fp64")
+        self.assertEqual(len(native["samples"]), len(python["samples"]))
+        self.assertLess(python["speed_up"], 1)
+        self.assertEqual((len(native["checks"]), len(python["checks"])), (1, 0))
+        self.assertIn("no reference but itself", found["left_out"][0])
+
     def test_errors(self):
         water = self.path("water.xyz", WATER)
         far = self.path("far.xyz", WATER.replace("O 0 0 0", "O 60 0 0"))

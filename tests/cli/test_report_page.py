@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The report of mlff validate in a browser: no error, no request, plots that can be seen. Usage: test_report_page.py MLFF
+"""The reports of mlff validate and bench in a browser: no error, no request, plots that can be seen. Usage: test_report_page.py MLFF
 
 Needs Chromium, which scripts/test installs; without it the test fails."""
 import json
@@ -22,9 +22,16 @@ LOOK = """JSON.stringify({
         width: figure.querySelector('svg').getBoundingClientRect().width,
         height: figure.querySelector('svg').getBoundingClientRect().height,
         line: Math.max(0, ...[...figure.querySelectorAll('path.curve')].map(path => path.getTotalLength())),
+        guide: Math.max(0, ...[...figure.querySelectorAll('path.guide')].map(path => path.getTotalLength())),
         points: figure.querySelectorAll('circle').length,
+        bands: figure.querySelectorAll('path.band').length,
+        bars: [...figure.querySelectorAll('rect.bar')].filter(bar => bar.getBBox().width > 1 && bar.getBBox().height > 0).length,
+        outside: [...figure.querySelectorAll('svg :is(path, rect, circle, line)')].filter(part => {
+            const box = part.getBBox(), view = part.ownerSVGElement.viewBox.baseVal;
+            return box.x < 0 || box.y < 0 || box.x + box.width > view.width || box.y + box.height > view.height;}).length,
         labels: [...figure.querySelectorAll('svg text')].map(text => text.textContent)})),
-    rows: document.querySelectorAll('td.pass, td.fail').length})"""
+    sections: [...document.querySelectorAll('section[id]')].map(section => section.id),
+    verdicts: document.querySelectorAll('td.pass, td.fail').length})"""
 
 
 class Browser:
@@ -81,44 +88,88 @@ class Browser:
         os.close(self.from_browser)
 
 
-class ReportPage(unittest.TestCase):
-    def test_page(self):
-        self.assertIsNotNone(CHROMIUM, "no Chromium found: as root, scripts/test installs the package chromium")
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            run = subprocess.run([MLFF, "validate", "--systems", "water", "--steps", "100", "--device", "cpu", "--report", folder], capture_output=True, text=True, timeout=60)
-            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-            browser = Browser(os.path.join(folder, "profile"))
-            try:
-                target = browser.call("Target.createTarget", url="about:blank")["targetId"]
-                session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-                for domain in ("Page", "Runtime", "Log", "Network"):
-                    browser.call(domain + ".enable", session)
-                browser.messages.clear()
-                url = "file://" + os.path.join(folder, "report.html")
-                browser.call("Page.navigate", session, url=url)
-                browser.wait_for("Page.loadEventFired")
-                page = json.loads(browser.call("Runtime.evaluate", session, expression=LOOK)["result"]["value"])
-                browser.call("Log.disable", session)  # what was logged has been received by now
-            finally:
-                browser.close()
-        troubles = [m for m in browser.messages if m.get("method") in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Network.loadingFailed")]
+class ReportPages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if CHROMIUM is None:
+            raise RuntimeError("no Chromium found: as root, scripts/test installs the package chromium")
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        cls.browser = Browser(os.path.join(cls.folder, "profile"))
+        cls.addClassCleanup(cls.browser.close)
+
+    def page_of(self, *command):
+        """What the browser sees of the report that the command writes; checks that it complains of nothing and asks for nothing else."""
+        folder = os.path.join(self.folder, self.id())
+        run = subprocess.run([MLFF, *command, "--device", "cpu", "--report", folder], capture_output=True, text=True, timeout=60)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        target = self.browser.call("Target.createTarget", url="about:blank")["targetId"]
+        session = self.browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.browser.call(domain + ".enable", session)
+        self.browser.messages.clear()
+        url = "file://" + os.path.join(folder, "report.html")
+        self.browser.call("Page.navigate", session, url=url)
+        self.browser.wait_for("Page.loadEventFired")
+        page = json.loads(self.browser.call("Runtime.evaluate", session, expression=LOOK)["result"]["value"])
+        self.browser.call("Log.disable", session)  # what was logged has been received by now
+        troubles = [m for m in self.browser.messages if m.get("method") in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Network.loadingFailed")]
         self.assertEqual(troubles, [])
-        requests = {m["params"]["request"]["url"] for m in browser.messages if m.get("method") == "Network.requestWillBeSent"}
+        requests = {m["params"]["request"]["url"] for m in self.browser.messages if m.get("method") == "Network.requestWillBeSent"}
         self.assertEqual({request for request in requests if not request.startswith("data:")}, {url}, "nothing but the page is loaded")
         self.assertTrue(page["is_visible"])
+        for plot in page["plots"]:
+            with self.subTest(plot["title"]):
+                self.assertGreater(plot["width"], 300)
+                self.assertGreater(plot["height"], 150)
+                self.assertGreater(len(plot["labels"]), 4)
+                self.assertFalse([label for label in plot["labels"] if "nan" in label or "inf" in label])
+                self.assertEqual(plot["outside"], 0, "nothing is drawn outside of the plot")
+        return page
+
+    def test_validate(self):
+        page = self.page_of("validate", "--systems", "water", "--steps", "100")
         self.assertRegex(page["verdict"], r"^PASS: \d+ checks of 1 system$")
-        self.assertGreaterEqual(page["rows"], 12)
+        self.assertGreaterEqual(page["verdicts"], 12)
         plots = {plot["title"]: plot for plot in page["plots"]}
         self.assertEqual(list(plots), ["Total energy without a thermostat", "Temperature", "Forces beside those of the fp64 reference", "Distances of pairs"])
         for title, plot in plots.items():
-            with self.subTest(title):
-                self.assertGreater(plot["width"], 300)
-                self.assertGreater(plot["height"], 150)
-                self.assertGreater(len(plot["labels"]), 6)
-                if title.startswith("Forces"):
-                    self.assertGreater(plot["points"], 100)
-                else:
-                    self.assertGreater(plot["line"], 200)  # a curve that goes across, in units of the plot
+            if title.startswith("Forces"):
+                self.assertGreater(plot["points"], 100)
+            else:
+                self.assertGreater(plot["line"], 200)  # a curve that goes across, in units of the plot
+
+    def test_bench(self):
+        page = self.page_of("bench", "--quick", "--steps", "20")
+        self.assertRegex(page["verdict"], r"^PASS: \d+ lines measured, 5 checks passed$")
+        self.assertEqual(page["verdicts"], 5)
+        self.assertEqual(page["sections"], ["latency", "throughput", "md", "memory", "neighbors", "load", "checks"])
+        plots = {plot["title"]: plot for plot in page["plots"]}
+        tails = ["%d atoms: samples by their time" % atoms for atoms in (9, 21, 51)]
+        self.assertEqual(list(plots), ["Time of a call against size: median, band up to P95", *tails, "Systems in a second", "Time of a step along the run",
+                                       "Memory of a session, and the line through it", "Time of a search against size: median, band up to P95"])
+        for title, plot in plots.items():
+            if title in tails:
+                self.assertGreaterEqual(plot["bars"], 2)
+                self.assertTrue({"median", "P95", "P99"} <= set(plot["labels"]), plot["labels"])
+            elif title.startswith("Memory"):
+                self.assertEqual((plot["points"], plot["line"]), (3, 0))
+                self.assertGreater(plot["guide"], 200)
+            else:
+                self.assertGreaterEqual(plot["points"], 2)
+                self.assertGreater(plot["line"], 200)
+        self.assertEqual(plots["Time of a call against size: median, band up to P95"]["bands"], 1)
+
+    def test_compare(self):
+        page = self.page_of("bench", "--quick", "--sizes", "10,20", "--compare", "builtin", "--compare", "precision=fp64", "--compare", "device=reference")
+        self.assertRegex(page["verdict"], r"^PASS: 3 implementations measured, 6 checks of forces$")
+        self.assertEqual(page["verdicts"], 6)
+        times, speed_ups = page["plots"]
+        self.assertEqual((times["points"], times["bands"]), (6, 3))
+        self.assertRegex(speed_ups["title"], "^Speed-up over builtin, cpu, mixed, ")
+        self.assertEqual(speed_ups["bars"], 4)
+        self.assertTrue({"9", "21"} <= set(speed_ups["labels"]))
 
 
 if __name__ == "__main__":

@@ -67,6 +67,26 @@ class EnergyOnly(Pairs):
     implemented_properties = ["energy", "forces"]
 
 
+class Waves:
+    """Each atom alone in a field: takes little time whatever the number of atoms. Remembers its results as ASE's calculators do; 2 ms unless it does."""
+
+    implemented_properties = ["energy", "forces"]
+
+    def __init__(self):
+        self.results, self.seen = {}, None
+
+    def check_state(self, atoms):
+        return [] if self.seen is not None and numpy.array_equal(self.seen, atoms.positions) else ["positions"]
+
+    def reset(self):
+        self.results = {}
+
+    def calculate(self, atoms, properties, system_changes):
+        self.seen = numpy.array(atoms.positions)
+        time.sleep(0.002)
+        self.results = {"energy": float((1 - numpy.cos(self.seen)).sum()), "forces": -numpy.sin(self.seen)}
+
+
 class NotFinite(Pairs):
     def calculate(self, atoms, properties, system_changes):
         super().calculate(atoms, properties, system_changes)

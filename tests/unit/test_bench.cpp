@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 // mlff bench without a clock: statistics with known answers, a clock that is told what to say, and results compared with results.
 #include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <functional>
 #include <limits>
 
 #include "bench/baseline.h"
+#include "bench/report_html.h"
+#include "bench/side_by_side.h"
 #include "bench/suites.h"
 #include "core/error.h"
 #include "dynamics/counter_random.h"
@@ -183,6 +188,42 @@ TEST_CASE("calls that warm up are not counted, and sampling ends by number or by
     CHECK(sample_times(clock, {1, 1.0, 2, 5, 0}, standing) == std::vector<double>(2, 0.0));  // a clock that stands still does not hang
 }
 
+TEST_CASE("the ratio of medians: samples taken side by side are drawn together") {
+    // A machine that is three times as slow in every other round: for both alike, so that the ratio is known as well as on a quiet one.
+    std::vector<double> first = noisy_times(2, 41, 1), second = noisy_times(1, 41, 2);
+    const Interval quiet = median_ratio_interval(first, second);
+    CHECK((quiet.low < 2 && 2 < quiet.high && quiet.high - quiet.low < 0.05));
+    for (size_t i = 0; i < first.size(); i += 2) first[i] *= 3, second[i] *= 3;
+    const Interval busy = median_ratio_interval(first, second);
+    CHECK((busy.low < 2 && 2 < busy.high && busy.high - busy.low < 0.15));
+    const Interval alone = median_interval(first);
+    CHECK(alone.high - alone.low > 1);
+    const Interval same = median_ratio_interval(first, first);
+    CHECK((same.low == 1 && same.high == 1));
+    CHECK_THROWS_AS(median_ratio_interval(first, std::vector<double>(3, 1.0)), Error);
+    CHECK_THROWS_AS(median_ratio_interval(first, std::vector<double>(first.size(), 0.0)), Error);
+}
+
+TEST_CASE("calls take turns, there and back, and short ones come once more before they count") {
+    ToldClock clock;
+    std::string order;
+    const auto call = [&](char name, double seconds) {
+        return [&clock, &order, name, seconds] {
+            order += name;
+            clock.now += seconds;
+        };
+    };
+    const auto times = sample_times_in_turns(clock, {1, 0, 3, 9, 0}, {call('a', 0.25), call('b', 0.001), call('c', 0.5)});
+    CHECK(order == "abc" "abbc" "cbba" "abbc");
+    REQUIRE(times.size() == 3);
+    for (size_t i = 0; i < 3; ++i) {
+        REQUIRE(times[i].size() == 3);
+        for (double time : times[i]) CHECK(std::abs(time - std::vector<double>{0.25, 0.001, 0.5}[i]) < 1e-9);
+    }
+    // The time is for each: two calls of 0.25 s and 2 x 1 s are four rounds.
+    CHECK(sample_times_in_turns(clock, {0, 0, 1, 9, 1}, {call('a', 0.25), call('b', 0.25)})[1].size() == 4);
+}
+
 TEST_CASE("growth of memory is a leak above 10 MB or as a trend") {
     std::vector<int64_t> flat(20, 50'000'000), once = flat, steady = flat, large = flat, tiny = flat;
     for (size_t i = 0; i < 20; ++i) {
@@ -207,6 +248,30 @@ TEST_CASE("this process has memory, and its peak is at least what was taken") {
     std::vector<char> taken(64'000'000, 1);
     CHECK(taken[12'345'678] == 1);
     CHECK(memory.peak_bytes() - before > 60'000'000);
+}
+
+TEST_CASE("memory of a process that this one has started counts") {
+    ProcessMemory memory;
+    const int64_t before = memory.used_bytes();
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    const pid_t child = fork();
+    if (child == 0) {  // nothing but system calls, for other threads may hold locks
+        static char taken[32'000'000];
+        for (size_t i = 0; i < sizeof taken; i += 1024) static_cast<volatile char*>(taken)[i] = 1;
+        _exit(write(ends[1], taken, 1) == 1 ? pause() : 1);
+    }
+    REQUIRE(child > 0);
+    char ready = 0;
+    CHECK(read(ends[0], &ready, 1) == 1);
+    CHECK(memory.used_bytes() - before > 30'000'000);
+    memory.begin_peak();
+    CHECK(memory.peak_bytes() - before > 30'000'000);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    CHECK(memory.used_bytes() - before < 30'000'000);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 TEST_CASE("clusters are whole molecules, boxes whole cells, and atoms stay apart") {
@@ -366,4 +431,78 @@ TEST_CASE("reports: all samples in the JSON, rows and checks in Markdown") {
     CHECK(quantity_text(123.4, "s") == "123.4 s");
     CHECK(quantity_text(2.5e-6, "s") == "2.5 us");
     CHECK(quantity_text(12'300'000, "B") == "12.3 MB");
+}
+
+TEST_CASE("a page has a section for each suite, and what is quoted is escaped") {
+    Report report = report_of(noisy_times(1e-3, 50, 1), 2e-6);
+    report.model = "<b>.model";
+    report.rows.emplace_back("memory", "192 atoms", 192, "B", std::vector<double>{5e6});
+    report.rows.emplace_back("memory", "384 atoms", 384, "B", std::vector<double>{9e6});
+    report.rows.emplace_back("load", "the model", 0, "s", std::vector<double>{0.1});
+    report.left_out = {"something & all"};
+    const std::string good = report_html(report);
+    for (const char* part : {"Benchmark of &lt;b&gt;.model", "PASS: 4 lines measured, 1 check passed", "id=\"latency\"", "id=\"memory\"", "id=\"load\"", "id=\"checks\"", "something &amp; all", ">P99</text>"})
+        CHECK_MESSAGE(has(good, part), part);
+    CHECK(!has(good, "<b>"));
+    CHECK(!has(good, "nan"));
+    Comparison worse;
+    worse.file = "old.json";
+    worse.compared = 4;
+    worse.regressions = {"latency, 21 atoms: much more"};
+    CHECK(has(report_html(report, worse), "FAIL: 4 lines measured, 1 check passed; beside old.json: 1 regression in 4 lines"));
+    CHECK(has(report_html(report, worse), "latency, 21 atoms: much more"));
+    // Samples that are all the same, or none at all above zero, have no histogram.
+    CHECK(!has(report_html(report_of({1e-3, 1e-3, 1e-3}, 2e-6)), "rect"));
+    CHECK(!has(report_html(report_of({0, 0, 1e-3}, 2e-6)), "rect"));
+    CHECK(has(report_html(report_of({1e-3, 2e-3}, 2e-4)), "FAIL: 1 check failed"));
+}
+
+TEST_CASE("implementations side by side: speed-ups, accuracy, labels") {
+    SessionOptions fast, plain, single;
+    fast.device = single.device = "cpu";
+    fast.thread_count = plain.thread_count = 2;
+    single.thread_count = 1;
+    plain.device = "reference";
+    SideBySideRun run({{"analytic", "", fast}, {"analytic", "", plain}, {"analytic", "", single}, {"analytic", "", single}}, true);
+    const std::vector<Implementation>& ones = run.result.implementations;
+    CHECK(ones[1].device == "reference");
+    CHECK(ones[0].label == "analytic, cpu, " + ones[0].precision + ", 2 threads");
+    CHECK(ones[2].label == "analytic, cpu, " + ones[2].precision + ", 1 thread");
+    CHECK(ones[3].label == ones[2].label + " (2)");
+    CHECK(run.result.material == "water");
+    TickingClock clock;
+    size_t seen = 0;
+    run.measure(clock, {10, 120}, {}, [&](const SideBySideSize&) { ++seen; });
+    CHECK(seen == 2);
+    REQUIRE(run.result.sizes.size() == 2);
+    for (const SideBySideSize& size : run.result.sizes) {
+        REQUIRE(size.entries.size() == 4);
+        for (const SideBySideEntry& entry : size.entries) {
+            CHECK(is_near(entry.row.summary.median, 1e-3));
+            CHECK(is_near(entry.speed_up, 1));
+            CHECK(entry.row.checks.size() == (entry.row.atoms <= kLargestCompared ? 1 : 0));
+        }
+    }
+    CHECK(run.result.is_passed());
+    SideBySide result = run.result;
+    SideBySideEntry& wrong = result.sizes[0].entries[2];
+    wrong.speed_up = 2.5;
+    wrong.speed_up_interval = {2.25, 2.75};
+    wrong.row.checks[0].value = 7;
+    CHECK(!result.is_passed());
+    const nlohmann::json json = side_by_side_json(result);
+    CHECK(json.at("passed") == false);
+    CHECK(json.at("implementations").size() == 4);
+    CHECK(json.at("sizes").at(0).at("entries").at(2).at("speed_up") == 2.5);
+    CHECK(json.at("sizes").at(0).at("entries").at(2).at("implementation") == ones[2].label);
+    CHECK(json.at("sizes").at(1).at("entries").at(3).at("samples").size() >= 5);
+    CHECK(has(side_by_side_markdown(result), "| 2.5 | 2.25 to 2.75 | "));
+    CHECK(has(side_by_side_text(result, result.sizes[0]), "FAIL"));
+    CHECK(has(side_by_side_html(result), "FAIL: 1 of 4 comparisons of forces"));
+    wrong.row.checks[0].value = std::nan("");
+    CHECK(!result.is_passed());
+}
+
+TEST_CASE("implementations side by side: what cannot be compared is refused by name") {
+    CHECK_THROWS_WITH_AS(SideBySideRun({{"analytic", "", {}}, {"nowhere.model", "", {}}}, true), doctest::Contains("--compare nowhere.model: "), Error);
 }

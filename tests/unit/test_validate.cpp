@@ -12,10 +12,10 @@
 #include "dynamics/counter_random.h"
 #include "dynamics/units.h"
 #include "engine/analytic_model.h"
+#include "report/svg_plot.h"
 #include "validate/report.h"
 #include "validate/statistics.h"
 #include "validate/structure_check.h"
-#include "validate/svg_plot.h"
 #include "validate/temperature_check.h"
 
 using namespace mlff;
@@ -331,11 +331,16 @@ TEST_CASE("built-in systems are chosen by what the model knows") {
 }
 
 TEST_CASE("a report escapes what it quotes, and plots have round ticks") {
+    using namespace report;
     CHECK(html_escaped("<a href=\"x\">&'") == "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
     CHECK_ALL_CLOSE(nice_ticks(-0.3, 4.1), (std::vector<double>{0, 1, 2, 3, 4}), 1e-12);
     CHECK_ALL_CLOSE(nice_ticks(0.0012, 0.0031), (std::vector<double>{0.0015, 0.002, 0.0025, 0.003}), 1e-12);
     CHECK(nice_ticks(1, 1).empty());
-    CHECK(svg({"empty", "", "", {Curve{"", {1, 2}, {NAN, NAN}}}, false, {}, {}, {}}).empty());
+    CHECK_ALL_CLOSE(log_ticks(0.15, 3), (std::vector<double>{0.2, 0.5, 1, 2}), 1e-12);
+    CHECK_ALL_CLOSE(log_ticks(0.5, 20000), (std::vector<double>{1, 10, 100, 1000, 10000}), 1e-9);
+    CHECK_ALL_CLOSE(log_ticks(1.02, 1.31), nice_ticks(1.02, 1.31), 1e-12);
+    CHECK(log_ticks(0, 1).empty());
+    CHECK(svg({"empty", "", "", {Curve{"", {1, 2}, {NAN, NAN}}}}).empty());
     Report report;
     report.model = "<script>alert(1)</script>|x";
     SystemReport system;

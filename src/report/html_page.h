@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// A report as one HTML page that opens from disk: nothing in it is loaded from elsewhere, and nothing in it runs.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mlff::report {
+
+std::string html_escaped(std::string_view text);
+
+// The whole page. `title` is escaped here; `body`, which follows the headline, is HTML.
+std::string html_page(const std::string& title, const std::string& body);
+
+// "pass" or "fail": the text, and the class that colours it.
+const char* verdict_class(bool is_passed);
+std::string verdict_paragraph(bool is_passed, const std::string& sentence);  // the one at the top
+
+struct Cell {
+    std::string text;            // is escaped
+    std::string css_class = "";  // "number", "note", "pass" or "fail"; "" = plain text
+};
+std::string html_table(const std::vector<std::string>& header, const std::vector<std::vector<Cell>>& rows);  // "" if there are no rows
+
+}  // namespace mlff::report

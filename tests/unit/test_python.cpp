@@ -322,8 +322,8 @@ TEST_CASE("each way in which a Python model cannot be loaded has its own message
     check_text(load_error("python:json:Calculator?" + first), Status::unsupported, {"module json has no 'Calculator'"});
     check_text(load_error("python:nowhere.py:Calculator?" + first), Status::file, {"there is no file nowhere.py"});
     check_text(load_error("python:elsewhere?" + first), Status::unsupported, {"python:elsewhere", "python:tblite"});
-    for (const auto& [name, module] : {std::pair{"tblite", "tblite"}, {"orb", "orb_models"}, {"sevennet", "sevenn"}, {"chgnet", "chgnet"}})
-        check_text(load_error(std::string("python:") + name + "?" + first), Status::unsupported, {"needs the Python module '" + std::string(module) + "'"});
+    for (const auto& [name, module] : {std::pair{"tblite", "module 'tblite'"}, {"orb", "module 'orb_models'"}, {"sevennet", "module 'sevenn'"}, {"chgnet", "module 'chgnet'"}})
+        check_text(load_error(std::string("python:") + name + "?" + first), Status::unsupported, {"needs the Python", module});
     check_text(load_error("python:fennol?" + first), Status::unsupported, {"needs a model file, which FeNNol does not bring", "?model=PATH"});
     check_text(load_error("python:fennol?model=/no/such.fnx&" + first), Status::file, {"/no/such.fnx: there is no such file"});
     check_text(load_error("python:mace:nowhere.model?" + first), Status::file, {"nowhere.model: there is no such file"});

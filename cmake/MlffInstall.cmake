@@ -15,6 +15,7 @@ if(TARGET mlff_python)
 endif()
 install(FILES include/mlff/mlff.h include/mlff/mlff.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mlff)
 install(FILES include/mace_wrapper.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES bindings/fortran/mlff.f90 bindings/fortran/water.f90 bindings/fortran/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/mlff/fortran)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mlff)

@@ -29,6 +29,7 @@ void add_bench(CLI::App& app, Work& work);
 void add_md(CLI::App& app, Work& work);
 void add_relax(CLI::App& app, Work& work);
 void add_compare(CLI::App& app, Work& work);
+void add_serve(CLI::App& app, Work& work);
 
 // --model, --device, --precision, --head and --threads, for every command that evaluates a model.
 struct ModelOptions {

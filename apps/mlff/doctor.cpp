@@ -19,6 +19,7 @@
 #include "device/gpu.h"
 #include "device/host_facts.h"
 #include "engine/model_cache.h"
+#include "python/environment.h"
 #include "python_environments.h"
 #include "run_program.h"
 #include "self_test.h"
@@ -104,7 +105,7 @@ Diagnosis diagnose() {
         found.why_no_kernels = error.what();
     }
     found.traps = known_traps(found.host, found.driver, {gpu_inventory().runtime_version});
-    for (const std::string& folder : find_python_environments(installed_python_folder())) found.environments.push_back(try_python_environment(folder, kSecondsForPython));
+    for (const auto& folder : python::known_environments()) found.environments.push_back(try_python_environment(folder.string(), kSecondsForPython));
     found.cache = check_cache();
     found.backends = test_backends();
     for (const BackendTest& backend : found.backends) found.is_usable = found.is_usable && backend.is_passed();

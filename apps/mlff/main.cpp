@@ -42,6 +42,7 @@ int run(int argc, char** argv) {
     add_verify(app, work);
     add_bench(app, work);
     add_compare(app, work);
+    add_serve(app, work);
     const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
     const auto is_chosen = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
     if (argc > 1 && argv[1][0] != '-' && std::none_of(commands.begin(), commands.end(), is_chosen)) {

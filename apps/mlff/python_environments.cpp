@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "python_environments.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <sstream>
+#include <vector>
 
 #include "core/error.h"
 #include "run_program.h"
@@ -21,8 +17,8 @@ def say(*words):
     print("mlff-probe\t" + "\t".join(str(word).replace("\t", " ") for word in words), flush=True)
 say("python", "%d.%d.%d" % sys.version_info[:3])
 for name, module, package in (("torch", "torch", "torch"), ("mace", "mace.calculators", "mace-torch"), ("cuequivariance", "cuequivariance_torch", "cuequivariance-torch"),
-                              ("orb", "orb_models.forcefield.pretrained", "orb-models"), ("fennol", "fennol", "fennol"), ("tblite", "tblite.interface", "tblite"),
-                              ("ase", "ase", "ase")):
+                              ("orb", "orb_models.forcefield.pretrained", "orb-models"), ("fennol", "fennol", "FeNNol"), ("tblite", "tblite.interface", "tblite"),
+                              ("sevennet", "sevenn.calculator", "sevenn"), ("chgnet", "chgnet.model.dynamics", "chgnet"), ("ase", "ase", "ase")):
     try:
         if importlib.util.find_spec(module.split(".")[0]) is None:
             continue
@@ -41,29 +37,7 @@ for name, module, package in (("torch", "torch", "torch"), ("mace", "mace.calcul
 say("end")
 )";
 
-bool is_python_environment(const std::string& folder) { return access((folder + "/bin/python3").c_str(), X_OK) == 0; }
-
 }  // namespace
-
-std::string installed_python_folder() {
-    std::error_code error;
-    const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-    return error ? "" : (program.parent_path().parent_path() / "share/mlff/python").string();
-}
-
-std::vector<std::string> find_python_environments(const std::string& installed) {
-    std::vector<std::string> folders;
-    std::error_code error;
-    if (!installed.empty())
-        for (const auto& entry : std::filesystem::directory_iterator(installed, error))
-            if (is_python_environment(entry.path().string())) folders.push_back(entry.path().string());
-    std::sort(folders.begin(), folders.end());
-    for (const char* variable : {"MLFF_PYTHON_ENV", "VIRTUAL_ENV"}) {
-        const char* value = std::getenv(variable);
-        if (value && *value && is_python_environment(value) && std::find(folders.begin(), folders.end(), value) == folders.end()) folders.push_back(value);
-    }
-    return folders;
-}
 
 PythonEnvironment try_python_environment(const std::string& folder, double seconds) {
     PythonEnvironment environment;

@@ -4,7 +4,6 @@
 
 #include <map>
 #include <string>
-#include <vector>
 
 namespace mlff::app {
 
@@ -15,10 +14,6 @@ struct PythonEnvironment {
     std::map<std::string, std::string> works;   // "mace" -> "0.3.16"
     std::map<std::string, std::string> broken;  // what is there but fails when it is imported -> why
 };
-
-// Folders with bin/python3: those of `installed` (PREFIX/share/mlff/python, where scripts/install puts them), $MLFF_PYTHON_ENV, $VIRTUAL_ENV.
-std::vector<std::string> find_python_environments(const std::string& installed);
-std::string installed_python_folder();  // beside the program that runs
 
 PythonEnvironment try_python_environment(const std::string& folder, double seconds);
 

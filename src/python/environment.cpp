@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/error.h"
@@ -73,6 +74,23 @@ fs::path find_environment(const ModelName& model) {
              "; make one with scripts/install --python, or name one with env= or MLFF_PYTHON_ENV");
     std::error_code ignored;
     return fs::absolute(search.found, ignored);
+}
+
+std::vector<fs::path> known_environments() {
+    std::vector<fs::path> folders;
+    const auto add = [&](const fs::path& folder) {
+        std::error_code ignored;
+        if (!is_environment(folder)) return;
+        if (const fs::path whole = fs::absolute(folder, ignored); std::find(folders.begin(), folders.end(), whole) == folders.end()) folders.push_back(whole);
+    };
+    if (const std::string wanted = variable("MLFF_PYTHON_ENV"); !wanted.empty()) add(by_name_or_path(wanted));
+    std::error_code none;
+    std::vector<fs::path> installed;
+    for (fs::directory_iterator entry(installed_environments(), none), end; !none && entry != end; entry.increment(none)) installed.push_back(entry->path());
+    std::sort(installed.begin(), installed.end());
+    for (const fs::path& folder : installed) add(folder);
+    if (const std::string active = variable("VIRTUAL_ENV"); !active.empty()) add(active);
+    return folders;
 }
 
 fs::path find_python_library() {

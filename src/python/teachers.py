@@ -194,6 +194,7 @@ class Teacher:
 
     calculator = None
     atoms = None
+    state = None  # total charge and spin of the last evaluation
 
     def evaluate(self, numbers, positions, cell, pbc, charge, spin, energy, forces, virial, atom_energies):
         import numpy
@@ -247,8 +248,10 @@ class Teacher:
         calculator = self.calculator
         if hasattr(calculator, "check_state"):
             changes = calculator.check_state(atoms)
-            if changes:
+            state = (atoms.info.get("charge"), atoms.info.get("spin"))  # which ASE does not compare
+            if changes or state != self.state:
                 calculator.reset()
+            self.state = state
             missing = [name for name in wanted if name not in calculator.results]
         else:
             changes, missing = ALL_CHANGES, wanted
@@ -293,6 +296,7 @@ default_dtype_lock = threading.RLock()
 
 
 class MaceTeacher(Teacher):
+    CUEQ_CLASSES = ("ScaleShiftMACE", "MACELES", "PolarMACE")
     MODEL_TYPES = {"EnergyDipolesMACE": "EnergyDipoleMACE", "PolarMACE": "PolarMACE"}
 
     def __init__(self, request):
@@ -304,6 +308,8 @@ class MaceTeacher(Teacher):
         if self.arguments.get("cueq"):
             import_for("cuequivariance_torch", "python:mace with cueq=1")
         self.model = self.read()
+        if self.arguments.get("cueq") and class_name(self.model) not in self.CUEQ_CLASSES:
+            raise TeacherError(UNSUPPORTED, "%s: cueq=1 is for models that mace-torch converts to cuEquivariance (%s), not for a %s" % (self.path, ", ".join(self.CUEQ_CLASSES), class_name(self.model)))
         self.properties = ["energy", "forces", "stress", "energies"]
 
     def read(self):
@@ -367,52 +373,88 @@ class MaceTeacher(Teacher):
 # ---- Any ASE calculator ----
 
 
-def make_orb(model="orb_v3_conservative_inf_omat", weights=None, device="cpu", precision="float32-high", **arguments):
+def existing_file(path):
+    if not os.path.isfile(str(path)):
+        raise TeacherError(FILE, "%s: there is no such file" % path)
+    return str(path)
+
+
+@contextlib.contextmanager
+def downloading(what, advice):
+    """For packages that fetch their weights at first use: what stands in the way then, no network for one, is an OSError in all of them."""
+    try:
+        yield
+    except OSError as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise TeacherError(FILE, "%s could not be fetched (%s): %s" % (what, reason, advice)) from None
+
+
+def make_orb(model="orb_v3_conservative_inf_omat", weights_path=None, device="cpu", precision="float32-high", compile=False, **arguments):
+    """compile=False: torch.compile() takes minutes for the first atoms, and again for other numbers of atoms."""
     from orb_models.forcefield import pretrained
 
-    if not hasattr(pretrained, model):
-        raise TeacherError(UNSUPPORTED, "orb-models has no pretrained model '%s'" % model)
-    options = {"device": device, "precision": precision}
-    if weights:
-        options["weights_path"] = weights
-    loaded = getattr(pretrained, model)(**options)
-    if isinstance(loaded, tuple):  # newer releases give the adapter of atoms beside the network
+    model = str(model).replace("-", "_")
+    known = sorted(name for name in vars(pretrained) if name.startswith("orb_") and not name.endswith("_architecture"))
+    if model not in known:
+        raise TeacherError(UNSUPPORTED, "orb-models has no model '%s'; it has %s" % (model, ", ".join(known)))
+    make, options = getattr(pretrained, model), {"device": device, "precision": precision, "compile": compile}
+    if weights_path is not None:
+        network = make(weights_path=existing_file(weights_path), **options)
+    else:
+        with downloading("the weights of " + model, "download them elsewhere and give the file: python:orb?model=%s&weights_path=PATH" % model):
+            network = make(**options)
+    if isinstance(network, tuple):  # releases for Python 3.12 give the adapter of atoms beside the network
         from orb_models.forcefield.inference.calculator import ORBCalculator
 
-        return ORBCalculator(loaded[0], atoms_adapter=loaded[1], device=device, **arguments)
+        return ORBCalculator(network[0], network[1], device=device, **arguments)
     from orb_models.forcefield.calculator import ORBCalculator
 
-    return ORBCalculator(loaded, device=device, **arguments)
+    return ORBCalculator(network, device=device, **arguments)
 
 
 def make_fennol(model=None, **arguments):
+    if not model:
+        raise TeacherError(UNSUPPORTED, "python:fennol needs a model file, which FeNNol does not bring: python:fennol?model=PATH")
+    path = existing_file(model)
     from fennol.ase import FENNIXCalculator
 
-    if not model:
-        raise TeacherError(UNSUPPORTED, "python:fennol needs the path of a model: python:fennol?model=PATH")
-    if not os.path.isfile(model):
-        raise TeacherError(FILE, "%s: there is no such file" % model)
-    return FENNIXCalculator(model=model, **arguments)
+    class Calculator(FENNIXCalculator):
+        def calculate(self, atoms=None, properties=("energy",), system_changes=tuple(ALL_CHANGES)):
+            if "pbc" in system_changes:
+                self._raw_inputs = None  # FeNNol looks at the boundaries only when the cell changes
+            super().calculate(atoms, list(properties), system_changes)
+
+    return charges_from_info(Calculator(model=path, **arguments))
 
 
 def make_tblite(method="GFN2-xTB", verbosity=0, **arguments):
     from tblite.ase import TBLite
 
-    return TBLite(method=method, verbosity=verbosity, **arguments)
+    return charges_from_info(TBLite(method=method, verbosity=verbosity, **arguments))
 
 
-def make_sevennet(model="7net-0", **arguments):
+def make_sevennet(model="7net-0", device="cpu", **arguments):
     from sevenn.calculator import SevenNetCalculator
 
-    return SevenNetCalculator(model=model, **arguments)
+    model = str(model)
+    if "/" in model or model.endswith(".pth"):
+        return SevenNetCalculator(model=existing_file(model), device=device, **arguments)
+    with downloading("the SevenNet model '%s'" % model, "sevenn brings 7net-0 and 7net-l3i5; download others elsewhere and give the file: python:sevennet?model=PATH"):
+        return SevenNetCalculator(model=model, device=device, **arguments)
 
 
-def make_chgnet(**arguments):
+def make_chgnet(device="cpu", **arguments):
     from chgnet.model.dynamics import CHGNetCalculator
 
-    arguments.setdefault("use_device", "cpu")
+    arguments.setdefault("use_device", device)
     arguments.setdefault("return_site_energies", True)  # it says that it gives them
     return CHGNetCalculator(**arguments)
+
+
+def charges_from_info(calculator):
+    """For calculators that read the total charge and the unpaired electrons as ASE has them: sums over atoms of initial charges and moments."""
+    calculator.reads_initial_charges = True
+    return calculator
 
 
 SHORT_NAMES = {"orb": make_orb, "fennol": make_fennol, "tblite": make_tblite, "sevennet": make_sevennet, "chgnet": make_chgnet}
@@ -463,6 +505,12 @@ class AseTeacher(Teacher):
 
     def prepare(self, choice):
         return {}
+
+    def calculate(self, atoms, wanted):
+        if getattr(self.calculator, "reads_initial_charges", False):
+            atoms.set_initial_charges([atoms.info["charge"]] + [0] * (len(atoms) - 1))
+            atoms.set_initial_magnetic_moments([atoms.info["spin"] - 1] + [0] * (len(atoms) - 1))
+        return super().calculate(atoms, wanted)
 
 
 def load(text):

@@ -42,6 +42,40 @@ model=$source_dir/tests/golden/mace/p03_mace_plain_l1.model
 "$CC" "$source_dir/examples/mace_wrapper/water.c" -o "$temporary/water" $(PKG_CONFIG_PATH=$libraries/pkgconfig pkg-config --cflags --libs mace_wrapper)
 expect_same "$(LD_LIBRARY_PATH=$libraries "$temporary/water" "$model")" "$("$temporary/consumer/consumer_wrapper" "$model")"
 
+if has gfortran; then
+    echo "the Fortran module, as its README has it: full arrays, and both ways of failing"
+    sources=$temporary/moved/share/mlff/fortran
+    flags=$(PKG_CONFIG_PATH=$libraries/pkgconfig pkg-config --libs mlff)
+    sed -n '/^```fortran$/,/^```$/p' "$sources/README.md" | sed '/^```/d' >"$temporary/example.f90"
+    for name in "$temporary/example.f90" "$sources/water.f90"; do
+        # shellcheck disable=SC2086
+        gfortran -std=f2008 -Wall -Wextra -Werror -J "$temporary" "$sources/mlff.f90" "$name" -o "$temporary/$(basename "$name" .f90)" $flags
+    done
+    printf '3\nLattice="9 0 0 0 9 0 0 0 9" pbc="T T T"\nO 0 0 0\nH 0.96 0 0\nH -0.24 0.93 0\n3\nLattice="9 0 0 1 9 0 0 0.5 9" pbc="T T T"\nO 0 0 0\nH 0.96 0 0\nH -0.24 0.93 0\n' >"$temporary/boxes.xyz"
+    "$prefix/bin/mlff" eval "$temporary/boxes.xyz" --device cpu --precision fp64 --json "$temporary/boxes.json" >/dev/null
+    LD_LIBRARY_PATH=$libraries "$temporary/example" >"$temporary/example.txt"
+    LD_LIBRARY_PATH=$libraries "$temporary/water" >"$temporary/water.txt"
+    python3 - "$temporary" <<'PYTHON' || fail "numbers of Fortran differ"
+import json, re, sys
+frames = json.load(open(sys.argv[1] + "/boxes.json"))["frames"]
+for name, frame in ("example", frames[0]), ("water", frames[1]):
+    text = open(f"{sys.argv[1]}/{name}.txt").read()
+    found = [float(x) for x in re.findall(r"-?\d*\.\d{8}\b", text)]
+    expected = [frame["energy"], *(x for force in frame["forces"] for x in force), *frame["stress"]]
+    assert len(found) == len(expected) == 16, (found, expected)
+    assert any(abs(x) > 0.1 for x in expected[1:10]) and any(abs(x) > 1e-5 for x in expected[10:])
+    for x, y in zip(found, expected):
+        assert abs(x - y) <= 6e-9, (x, y)
+assert "atom 0 is U, which the model does not know" in open(sys.argv[1] + "/example.txt").read()
+(drift,) = re.findall(r"drift +(\S+) eV", text)
+assert abs(float(drift)) <= 1e-4, drift
+PYTHON
+    LD_LIBRARY_PATH=$libraries expect_exit 1 "$temporary/water" /no/such.model
+    expect_text "$(cat "$temporary/output")" "/no/such.model: cannot open the file"
+else
+    echo "no gfortran: the Fortran module is not tried"
+fi
+
 echo "a file of a stranger in our way is not overwritten"
 mkdir -p "$temporary/taken/bin"
 echo "not ours" >"$temporary/taken/bin/mlff"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The Python package as a user installs it, in an environment below the build folder, against the library that is built there already.
+# The Python package as a user installs it, and mlff serve with i-PI, in an environment below the build folder, against the library that is built there already.
 #   test_python.sh MLFF PYTHON
 # Skipped (exit code 77) where no such environment can be made: without pip, Python's headers, or a package index.
 source "$(dirname "${BASH_SOURCE[0]}")/../install/helpers.sh"
@@ -42,7 +42,7 @@ PATH=$environment/bin:$PATH install_packages -v --no-build-isolation --no-deps -
 
 export OPENBLAS_NUM_THREADS=1 # 3 x 3 matrices of ASE: waiting threads would take the time of other tests
 cd "$temporary" # where no folder is named as a package is
-for name in package ase; do
+for name in package ase ipi; do
     "$environment/bin/python" -W error::DeprecationWarning:mlff "$tests/test_$name.py" "$program" "$source_dir/tests/golden/mace" "$source_dir/src/validate/systems" \
         "$source_dir/bindings/python/README.md"
 done

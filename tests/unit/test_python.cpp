@@ -301,6 +301,17 @@ TEST_CASE("each way in which a Python model cannot be loaded has its own message
     unsetenv("VIRTUAL_ENV");
     check_text(load_error(model_name("Pairs", host, "", "future")), Status::unsupported, {"is of Python 3.99", "built for Python " MLFF_TEST_PYTHON_VERSION});
 
+    // All that there are, each once, in the order in which they are looked at.
+    setenv("MLFF_PYTHON_ENV", environments().path("second").c_str(), 1);
+    setenv("VIRTUAL_ENV", environments().path("first").c_str(), 1);
+    std::vector<fs::path> known = python::known_environments();
+    CHECK(known.front() == environments().path("second"));
+    CHECK(known.back() == environments().path("first"));
+    setenv("VIRTUAL_ENV", environments().path("second").c_str(), 1);
+    CHECK(python::known_environments().size() == known.size() - 1);
+    unsetenv("MLFF_PYTHON_ENV");
+    unsetenv("VIRTUAL_ENV");
+
     // No library.
     setenv("MLFF_PYTHON_LIBRARY", "/there/is/no/library.so", 1);
     check_text(load_error(model_name("Pairs", host)), Status::unsupported, {"MLFF_PYTHON_LIBRARY", "/there/is/no/library.so"});
@@ -311,7 +322,10 @@ TEST_CASE("each way in which a Python model cannot be loaded has its own message
     check_text(load_error("python:json:Calculator?" + first), Status::unsupported, {"module json has no 'Calculator'"});
     check_text(load_error("python:nowhere.py:Calculator?" + first), Status::file, {"there is no file nowhere.py"});
     check_text(load_error("python:elsewhere?" + first), Status::unsupported, {"python:elsewhere", "python:tblite"});
-    check_text(load_error("python:tblite?" + first), Status::unsupported, {"needs the Python module 'tblite'"});
+    for (const auto& [name, module] : {std::pair{"tblite", "module 'tblite'"}, {"orb", "module 'orb_models'"}, {"sevennet", "module 'sevenn'"}, {"chgnet", "module 'chgnet'"}})
+        check_text(load_error(std::string("python:") + name + "?" + first), Status::unsupported, {"needs the Python", module});
+    check_text(load_error("python:fennol?" + first), Status::unsupported, {"needs a model file, which FeNNol does not bring", "?model=PATH"});
+    check_text(load_error("python:fennol?model=/no/such.fnx&" + first), Status::file, {"/no/such.fnx: there is no such file"});
     check_text(load_error("python:mace:nowhere.model?" + first), Status::file, {"nowhere.model: there is no such file"});
     check_text(load_error("python:mace:" MLFF_TEST_PYTHON_DIR "/calculators.py?" + first), Status::unsupported, {"needs the Python module 'torch'"});
     if (!has_numpy()) return;

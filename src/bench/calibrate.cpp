@@ -19,7 +19,8 @@ namespace {
 
 constexpr double kThinner = 1.25;                     // lengths: half the density
 constexpr size_t kLeastSystems = 4;                   // measured however long they take
-constexpr double kLongestCall = 1, kLongestStep = 0.1;  // seconds; larger systems are left out
+constexpr double kLongestCall = 1, kLongestStep = 0.1;  // seconds: what takes longer is not timed
+constexpr double kLongestOnce = 3;                      // nor, beyond this, is its memory measured
 constexpr double kMemoryBound = 15, kTimeBound = 30;  // per cent: what a prediction may be off by
 
 struct SizedSystem {
@@ -40,9 +41,9 @@ std::string text_of(const plan::Load& load) { return concat(load.atoms, " atoms,
 SamplingRule calibration_rule(const Bench& bench) { return bench.is_quick ? SamplingRule{1, 0, 5, 20, 0.1} : SamplingRule{2, 0.1, 7, 200, 0.8}; }
 
 // The most memory that a new session and its first calls take.
-double measure_memory(const Bench& bench, const Frame& frame) {
+double measure_memory(const Bench& bench, const Frame& frame, int sessions) {
     std::vector<double> samples;
-    for (int i = 0; i < (bench.is_quick ? 1 : 3); ++i) {
+    for (int i = 0; i < sessions; ++i) {
         MemoryMonitor monitor(bench.device_memory());
         monitor.begin("session");
         Session session(bench.model, bench.options);
@@ -113,6 +114,7 @@ plan::Calibration calibrate(Bench& bench) {
     plan::Calibration calibration;
     calibration.material = bench.material.name;
     calibration.is_quick = bench.is_quick;
+    verify::evaluate(*std::make_unique<Session>(bench.model, bench.options), bench.system_of(kLargestCluster));  // what is done once in a process is no matter of sessions
     bench.process_memory.begin_peak();
     calibration.process_bytes = static_cast<double>(bench.process_memory.used_bytes());
     const bool has_gpu = bench.gpu_memory != nullptr;
@@ -125,14 +127,18 @@ plan::Calibration calibrate(Bench& bench) {
         for (const double factor : {1.0, kThinner}) {
             const SizedSystem system = sized(bench, bench.system_of(size), factor);
             const double growth = last.atoms > 0 ? static_cast<double>(system.load.atoms) / static_cast<double>(last.atoms) : 1;
-            if (calibration.memory_samples.size() >= kLeastSystems && (growth * last_call > kLongestCall || (available > 0 && growth * last_bytes > available / 2))) break;
+            const double expected_call = growth * last_call;
+            const bool is_needed = calibration.memory_samples.size() < kLeastSystems;
+            if (!is_needed && (expected_call > kLongestOnce || (available > 0 && growth * last_bytes > available / 2))) break;
             bench.announce("calibration, " + text_of(system.load));
-            last_bytes = measure_memory(bench, system.frame);
+            last_bytes = measure_memory(bench, system.frame, bench.is_quick || expected_call > kLongestCall ? 1 : 3);
             calibration.memory_samples.push_back({system.load, last_bytes});
+            last = system.load;
+            last_call = expected_call;
+            if (!is_needed && expected_call > kLongestCall) continue;
             last_call = measure_call(bench, system.frame);
             calibration.evaluation_samples.push_back({system.load, last_call});
             if (last_call <= kLongestStep || calibration.step_samples.size() < kLeastSystems) calibration.step_samples.push_back({system.load, measure_step(bench, system.frame, last_call)});
-            last = system.load;
         }
     plan::fit(calibration);
     return calibration;
@@ -143,23 +149,23 @@ std::string calibration_table(const plan::Calibration& calibration) {
     char line[200];
     std::snprintf(line, sizeof line, "%10s %12s %12s %12s %14s %12s %12s %12s\n", "atoms", "edges", "memory", "fitted", "an evaluation", "fitted", "a step", "fitted");
     text += line;
-    for (size_t i = 0; i < calibration.memory_samples.size(); ++i) {
-        const plan::Load& load = calibration.memory_samples[i].load;
-        const bool has_step = i < calibration.step_samples.size();
-        std::snprintf(line, sizeof line, "%10lld %12lld %12s %12s %14s %12s %12s %12s\n", static_cast<long long>(load.atoms), static_cast<long long>(load.edges),
-                      quantity_text(calibration.memory_samples[i].value, "B").c_str(), quantity_text(calibration.memory.of(load), "B").c_str(), quantity_text(calibration.evaluation_samples[i].value, "s").c_str(),
-                      quantity_text(calibration.evaluation.of(load), "s").c_str(), has_step ? quantity_text(calibration.step_samples[i].value, "s").c_str() : "-", quantity_text(calibration.step.of(load), "s").c_str());
+    for (const auto& [load, bytes] : calibration.memory_samples) {
+        const auto cell = [of = load](const std::vector<plan::Sample>& samples) {  // times are measured of some
+            const auto found = std::find_if(samples.begin(), samples.end(), [&](const plan::Sample& sample) { return sample.load.atoms == of.atoms && sample.load.edges == of.edges; });
+            return found == samples.end() ? std::string("-") : quantity_text(found->value, "s");
+        };
+        std::snprintf(line, sizeof line, "%10lld %12lld %12s %12s %14s %12s %12s %12s\n", static_cast<long long>(load.atoms), static_cast<long long>(load.edges), quantity_text(bytes, "B").c_str(),
+                      quantity_text(calibration.memory.of(load), "B").c_str(), cell(calibration.evaluation_samples).c_str(), quantity_text(calibration.evaluation.of(load), "s").c_str(),
+                      cell(calibration.step_samples).c_str(), quantity_text(calibration.step.of(load), "s").c_str());
         text += line;
     }
-    const auto time_text = [](const plan::TimeCost& cost) {
-        return concat(quantity_text(cost.linear.fixed, "s"), " + ", quantity_text(cost.linear.per_atom, "s"), "/atom + ", quantity_text(cost.linear.per_edge, "s"), "/edge",
-                      cost.floor > 0 ? ", at least " + quantity_text(cost.floor, "s") : "");
+    const auto cost_text = [](const plan::FlooredCost& cost, const std::string& unit) {
+        return concat(quantity_text(cost.linear.fixed, unit), " + ", quantity_text(cost.linear.per_atom, unit), "/atom + ", quantity_text(cost.linear.per_edge, unit), "/edge",
+                      cost.floor > 0 ? ", at least " + quantity_text(cost.floor, unit) : "");
     };
     const auto percent = [](double error) { return concat(std::round(1000 * error) / 10, " %"); };
-    const plan::LinearCost& memory = calibration.memory;
-    return text + concat("memory      ", quantity_text(memory.fixed, "B"), " + ", quantity_text(memory.per_atom, "B"), "/atom + ", quantity_text(memory.per_edge, "B"), "/edge; off by at most ",
-                         percent(calibration.memory_error), "; the process itself ", quantity_text(calibration.process_bytes, "B"), "\nevaluation  ", time_text(calibration.evaluation), "; off by at most ",
-                         percent(calibration.evaluation_error), "\nstep        ", time_text(calibration.step), "; off by at most ", percent(calibration.step_error), "\n");
+    return text + concat("memory      ", cost_text(calibration.memory, "B"), "; off by at most ", percent(calibration.memory_error), "; the process itself ", quantity_text(calibration.process_bytes, "B"),
+                         "\nevaluation  ", cost_text(calibration.evaluation, "s"), "; off by at most ", percent(calibration.evaluation_error), "\nstep        ", cost_text(calibration.step, "s"), "; off by at most ", percent(calibration.step_error), "\n");
 }
 
 void run_plan(Bench& bench, Report& report) {

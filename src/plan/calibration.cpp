@@ -30,7 +30,7 @@ PlanJson samples_json(const std::vector<Sample>& samples, const char* unit) {
     for (const Sample& sample : samples) json.push_back({{"atoms", sample.load.atoms}, {"edges", sample.load.edges}, {unit, sample.value}});
     return json;
 }
-PlanJson time_json(const TimeCost& cost, double error, const std::vector<Sample>& samples) {
+PlanJson time_json(const FlooredCost& cost, double error, const std::vector<Sample>& samples) {
     return {{"floor_s", cost.floor}, {"fixed_s", cost.linear.fixed}, {"s_per_atom", cost.linear.per_atom}, {"s_per_edge", cost.linear.per_edge}, {"largest_error", error}, {"samples", samples_json(samples, "s")}};
 }
 
@@ -71,7 +71,7 @@ public:
         }
         return samples;
     }
-    TimeCost time() const { return {number("floor_s"), {number("fixed_s"), number("s_per_atom"), number("s_per_edge")}}; }
+    FlooredCost time() const { return {number("floor_s"), {number("fixed_s"), number("s_per_atom"), number("s_per_edge")}}; }
 
 private:
     bool has(const char* key) const { return json_.contains(key); }
@@ -115,22 +115,22 @@ std::string difference_text(const CalibrationKey& key, const CalibrationKey& oth
 }
 
 void fit(Calibration& calibration) {
-    calibration.memory = fit_linear_cost(calibration.memory_samples, kMemoryResolution);
+    calibration.memory = fit_floored_cost(calibration.memory_samples, kMemoryResolution);
     calibration.memory_error = largest_error(calibration.memory, calibration.memory_samples, kMemoryResolution);
-    calibration.evaluation = fit_time_cost(calibration.evaluation_samples);
+    calibration.evaluation = fit_floored_cost(calibration.evaluation_samples);
     calibration.evaluation_error = largest_error(calibration.evaluation, calibration.evaluation_samples);
-    calibration.step = fit_time_cost(calibration.step_samples);
+    calibration.step = fit_floored_cost(calibration.step_samples);
     calibration.step_error = largest_error(calibration.step, calibration.step_samples);
 }
 
 std::string calibration_text(const Calibration& calibration) {
     const CalibrationKey& key = calibration.key;
-    const LinearCost& memory = calibration.memory;
+    const FlooredCost& memory = calibration.memory;
     const PlanJson json = {
         {"format", kFormat}, {"version", kVersion}, {"mlff", calibration.mlff_version}, {"made", calibration.made}, {"material", calibration.material}, {"quick", calibration.is_quick},
         {"machine", {{"processor", key.processor}, {"architecture", key.architecture}, {"instructions", key.instructions}, {"cores", key.cores}, {"gpu", key.gpu}}},
         {"model", {{"name", calibration.model_name}, {"id", key.model}}}, {"device", key.device}, {"precision", key.precision}, {"threads", key.threads}, {"exact_radial", key.exact_radial},
-        {"memory", {{"process_B", calibration.process_bytes}, {"fixed_B", memory.fixed}, {"B_per_atom", memory.per_atom}, {"B_per_edge", memory.per_edge}, {"largest_error", calibration.memory_error},
+        {"memory", {{"process_B", calibration.process_bytes}, {"floor_B", memory.floor}, {"fixed_B", memory.linear.fixed}, {"B_per_atom", memory.linear.per_atom}, {"B_per_edge", memory.linear.per_edge}, {"largest_error", calibration.memory_error},
                     {"samples", samples_json(calibration.memory_samples, "B")}}},
         {"evaluation", time_json(calibration.evaluation, calibration.evaluation_error, calibration.evaluation_samples)},
         {"step", time_json(calibration.step, calibration.step_error, calibration.step_samples)}};
@@ -152,7 +152,7 @@ Calibration parse_calibration(std::string_view text, const std::string& where) {
     found.key = {machine.text("processor"), machine.text("architecture"), machine.text("instructions"), machine.text("gpu"), static_cast<int>(std::min<int64_t>(machine.count("cores"), 1 << 20)),
                  model.text("id"), top.text("device"), top.text("precision"), static_cast<int>(std::min<int64_t>(top.count("threads"), 1 << 20)), top.flag("exact_radial")};
     found.process_bytes = memory.number("process_B");
-    found.memory = {memory.number("fixed_B"), memory.number("B_per_atom"), memory.number("B_per_edge")};
+    found.memory = {memory.number("floor_B"), {memory.number("fixed_B"), memory.number("B_per_atom"), memory.number("B_per_edge")}};
     found.memory_error = memory.number("largest_error");
     found.memory_samples = memory.samples("B");
     found.evaluation = evaluation.time();

@@ -33,14 +33,14 @@ struct Calibration {
     std::string mlff_version, made, model_name, material;
     bool is_quick = false;       // few samples of small systems
     double process_bytes = 0;    // of the host, with the model and no session
-    LinearCost memory;           // bytes of the device that a session and its evaluation take
-    TimeCost evaluation, step;   // seconds: energy, forces and virial on the host; a step of dynamics
+    FlooredCost memory;            // bytes of the device that a session and its evaluation take
+    FlooredCost evaluation, step;  // seconds: energy, forces and virial on the host; a step of dynamics
     std::vector<Sample> memory_samples, evaluation_samples, step_samples;
     double memory_error = 0, evaluation_error = 0, step_error = 0;  // the largest relative ones of the samples
 };
 
-// Bytes below which differences of memory are not told from the system's rounding to pages and arenas.
-inline constexpr double kMemoryResolution = 1 << 20;
+// Bytes below which errors count less: pages and arenas that are taken or given back by chance are megabytes, and memory matters where it is large.
+inline constexpr double kMemoryResolution = 1 << 22;
 // The fits and their errors, from the samples.
 void fit(Calibration& calibration);
 

@@ -87,39 +87,42 @@ Row solve_non_negative(const Equations& equations) {
     return best;
 }
 
-double squared_error(const TimeCost& cost, std::span<const Sample> samples) {
+double squared_error(const FlooredCost& cost, std::span<const Sample> samples, double resolution) {
     double sum = 0;
-    for (const Sample& sample : samples) sum += std::pow(cost.of(sample.load) / sample.value - 1, 2);
+    for (const Sample& sample : samples) sum += std::pow((cost.of(sample.load) - sample.value) / std::max(sample.value, resolution), 2);
     return sum;
 }
 
 // The constant with the least squares of relative errors.
-double fit_constant(std::span<const Sample> samples) {
+double fit_constant(std::span<const Sample> samples, double resolution) {
     double sum = 0, square_sum = 0;
     for (const Sample& sample : samples) {
-        sum += 1 / sample.value;
-        square_sum += 1 / (sample.value * sample.value);
+        const double unit = std::max(sample.value, resolution);
+        sum += sample.value / (unit * unit);
+        square_sum += 1 / (unit * unit);
     }
     return sum / square_sum;
 }
 
 }  // namespace
 
-double TimeCost::of(const Load& load) const { return std::max(floor, linear.of(load)); }
+double FlooredCost::of(const Load& load) const { return std::max(floor, linear.of(load)); }
 
 LinearCost fit_linear_cost(std::span<const Sample> samples, double resolution) {
     const Row found = solve_non_negative(make_equations(samples, resolution));
     return {found[0], found[1], found[2]};
 }
 
-TimeCost fit_time_cost(std::span<const Sample> samples) {
+FlooredCost fit_floored_cost(std::span<const Sample> samples, double resolution) {
     std::vector<Sample> sorted(samples.begin(), samples.end());
-    TimeCost best = {0, fit_linear_cost(sorted)};
+    FlooredCost best = {0, fit_linear_cost(sorted, resolution)};
     std::sort(sorted.begin(), sorted.end(), [](const Sample& a, const Sample& b) { return a.load.edges + a.load.atoms < b.load.edges + b.load.atoms; });
-    const auto spread = [&](const TimeCost& cost, size_t numbers) { return sorted.size() > numbers ? squared_error(cost, sorted) / static_cast<double>(sorted.size() - numbers) : std::numeric_limits<double>::infinity(); };
+    const auto spread = [&](const FlooredCost& cost, size_t numbers) {
+        return sorted.size() > numbers ? squared_error(cost, sorted, resolution) / static_cast<double>(sorted.size() - numbers) : std::numeric_limits<double>::infinity();
+    };
     double least = spread(best, kTerms);
     for (size_t below = 1; below + kTerms <= sorted.size(); ++below) {  // so many samples are at the floor
-        const TimeCost candidate = {fit_constant(std::span(sorted).first(below)), fit_linear_cost(std::span(sorted).subspan(below))};
+        const FlooredCost candidate = {fit_constant(std::span(sorted).first(below), resolution), fit_linear_cost(std::span(sorted).subspan(below), resolution)};
         const double found = spread(candidate, kTerms + 2);  // the floor, and where it ends
         if (found < least) least = found, best = candidate;
     }

@@ -22,8 +22,9 @@ struct LinearCost {
     double of(const Load& load) const { return fixed + per_atom * static_cast<double>(load.atoms) + per_edge * static_cast<double>(load.edges); }
 };
 
-// A device with room for more works as long on a few atoms as on fewer: below `floor` no call comes out.
-struct TimeCost {
+// A device with room for more works as long on a few atoms as on fewer, and making a session takes more memory for a while than a few atoms do: below `floor`
+// nothing comes out.
+struct FlooredCost {
     double floor = 0;
     LinearCost linear;
     double of(const Load& load) const;
@@ -34,7 +35,7 @@ struct TimeCost {
 LinearCost fit_linear_cost(std::span<const Sample> samples, double resolution = 0);
 
 // With a floor where one explains the samples better than a line alone, also for the two numbers more that it takes.
-TimeCost fit_time_cost(std::span<const Sample> samples);
+FlooredCost fit_floored_cost(std::span<const Sample> samples, double resolution = 0);
 
 // Of the samples, |predicted / measured - 1|, with `resolution` as above.
 template <class Cost>

@@ -52,11 +52,11 @@ int64_t count_edges(const SystemView& system, double radius, ThreadTeam& team) {
 
 MemoryPlan plan_memory(const Calibration& calibration, const Load& load, double available_bytes) {
     const double edges_per_atom = load.atoms > 0 ? static_cast<double>(load.edges) / static_cast<double>(load.atoms) : 0;
-    const LinearCost& cost = calibration.memory;
-    const double fixed = cost.fixed + (calibration.key.gpu.empty() ? calibration.process_bytes : 0), per_atom = cost.per_atom + edges_per_atom * cost.per_edge;
-    MemoryPlan plan = {fixed + per_atom * static_cast<double>(load.atoms), available_bytes};
-    const double left = available_bytes - fixed;
-    if (left > 0) plan.largest_atoms = per_atom > 0 ? static_cast<int64_t>(std::min(left / per_atom, static_cast<double>(kMostAtoms))) : kMostAtoms;
+    const LinearCost& cost = calibration.memory.linear;
+    const double process = calibration.key.gpu.empty() ? calibration.process_bytes : 0, per_atom = cost.per_atom + edges_per_atom * cost.per_edge;
+    MemoryPlan plan = {process + calibration.memory.of(load), available_bytes};
+    const double left = available_bytes - process - cost.fixed;
+    if (left > 0 && available_bytes >= process + calibration.memory.floor) plan.largest_atoms = per_atom > 0 ? static_cast<int64_t>(std::min(left / per_atom, static_cast<double>(kMostAtoms))) : kMostAtoms;
     return plan;
 }
 

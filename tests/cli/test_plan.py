@@ -54,7 +54,7 @@ class Planning(CommandTest):
         with open(os.path.join(self.calibrations, name)) as file:
             calibration = json.load(file)
         self.assertEqual((calibration["format"], calibration["version"], calibration["device"], calibration["threads"], calibration["quick"]), ("mlff calibration", 1, "cpu", 1, True))
-        for number in ("fixed_B", "B_per_atom", "B_per_edge"):
+        for number in ("floor_B", "fixed_B", "B_per_atom", "B_per_edge"):
             self.assertGreaterEqual(calibration["memory"][number], 0)
         self.assertEqual(len({(sample["atoms"], sample["edges"]) for sample in calibration["memory"]["samples"]}), len(calibration["memory"]["samples"]))
 
@@ -72,7 +72,7 @@ class Planning(CommandTest):
 
         # The figures are those of the file: fixed + per atom + per edge.
         cost = calibration["memory"]
-        expected = cost["process_B"] + cost["fixed_B"] + larger["atoms"] * cost["B_per_atom"] + larger["edges"] * cost["B_per_edge"]
+        expected = cost["process_B"] + max(cost["floor_B"], cost["fixed_B"] + larger["atoms"] * cost["B_per_atom"] + larger["edges"] * cost["B_per_edge"])
         self.assertLess(abs(larger["memory"]["needed_B"] - expected), 2 + 1e-6 * expected)
 
         # Another precision has no calibration, a calibration of another machine is refused, and so is another version.

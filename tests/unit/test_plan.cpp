@@ -106,27 +106,27 @@ TEST_CASE("samples of one density serve for that density, and small values count
     for (const int64_t atoms : {10, 100, 1000}) samples.push_back({{atoms, 40 * atoms}, 5.0 + 3.0 * static_cast<double>(atoms)});
     const plan::LinearCost one = plan::fit_linear_cost(samples);
     CHECK(is_within(one.of({500, 20'000}), 1505, 1e-9));
-    // Of memory the first samples are wrong by 200 kB, which decides nothing beside a resolution of 1 MB.
+    // Of memory the first samples are wrong by 400 kB, which decides little beside a resolution of 4 MB.
     auto memory = samples_of([](const plan::Load& load) { return plan::LinearCost{1e6, 6e4, 100}.of(load); });
-    memory[0].value = memory[1].value = 0;
+    memory[0].value = memory[1].value = 1.4e6;  // instead of 1.8 MB
     const plan::LinearCost found = plan::fit_linear_cost(memory, plan::kMemoryResolution);
     CHECK(is_within(found.of({6912, 200'000}), 1e6 + 6e4 * 6912 + 2e7, 0.05));
     CHECK(std::isfinite(plan::largest_error(found, memory, plan::kMemoryResolution)));
 }
 
 TEST_CASE("a floor is found where there is one, and none where there is not") {
-    const plan::TimeCost known = {2e-4, {5e-5, 3e-7, 1e-9}};
+    const plan::FlooredCost known = {2e-4, {5e-5, 3e-7, 1e-9}};
     const auto exact = samples_of([&](const plan::Load& load) { return known.of(load); });
-    const plan::TimeCost found = plan::fit_time_cost(exact);
+    const plan::FlooredCost found = plan::fit_floored_cost(exact);
     CHECK(is_within(found.floor, 2e-4, 1e-9));
     CHECK(is_within(found.linear.per_atom, 3e-7, 1e-6));
     CHECK(is_within(found.linear.per_edge, 1e-9, 1e-6));
     CHECK(plan::largest_error(found, exact) < 1e-9);
-    const plan::TimeCost noisy = plan::fit_time_cost(samples_of([&](const plan::Load& load) { return known.of(load); }, 0.02));
+    const plan::FlooredCost noisy = plan::fit_floored_cost(samples_of([&](const plan::Load& load) { return known.of(load); }, 0.02));
     CHECK(plan::largest_error(noisy, exact) < 0.06);
     const auto line = samples_of([](const plan::Load& load) { return plan::LinearCost{1e-4, 2e-5, 1e-6}.of(load); });
-    CHECK(plan::largest_error(plan::fit_time_cost(line), line) < 1e-9);
-    CHECK(plan::fit_time_cost(line).floor <= line.front().value * (1 + 1e-9));
+    CHECK(plan::largest_error(plan::fit_floored_cost(line), line) < 1e-9);
+    CHECK(plan::fit_floored_cost(line).floor <= line.front().value * (1 + 1e-9));
 }
 
 TEST_CASE("what is no sample of a cost is refused") {
@@ -212,6 +212,11 @@ TEST_CASE("plans: memory, what fits, and time") {
     CHECK(!plan::plan_memory(calibration, {memory.largest_atoms + 2, 40 * (memory.largest_atoms + 2)}, 1e9).fits());
     CHECK(!plan::plan_memory(calibration, load, 1e8).fits());
     CHECK(plan::plan_memory(calibration, load, 1e7).largest_atoms == 0);
+    calibration.memory.floor = 3e8;  // more than these atoms take
+    CHECK(is_within(plan::plan_memory(calibration, load, 1e9).needed_bytes, 4e7 + 3e8, 1e-12));
+    CHECK(plan::plan_memory(calibration, load, 1e9).largest_atoms == memory.largest_atoms);
+    CHECK(plan::plan_memory(calibration, load, 3e8).largest_atoms == 0);
+    calibration.memory.floor = 0;
     calibration.key.gpu = "Some GPU";  // the host's memory is another
     CHECK(is_within(plan::plan_memory(calibration, load, 1e9).needed_bytes, 2e7 + 1000 * (3e4 + 40 * 500), 1e-6));
 

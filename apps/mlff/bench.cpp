@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/baseline.h"
+#include "bench/calibrate.h"
 #include "bench/report_html.h"
 #include "bench/suites.h"
 #include "bench_compare.h"
@@ -19,6 +20,7 @@
 #include "core/mapped_file.h"
 #include "device/gpu.h"
 #include "formats/json_text.h"
+#include "plan/plan.h"
 #include "run_facts.h"
 
 namespace mlff::app {
@@ -29,8 +31,8 @@ struct BenchOptions {
     std::vector<std::string> suites = {"all"};
     std::vector<int64_t> sizes;
     int64_t step_count = 0;
-    bool is_quick = false;
-    std::string json, report, baseline;
+    bool is_quick = false, calibrates = false;
+    std::string json, report, baseline, calibration;
     std::vector<std::string> compared;
 };
 
@@ -50,7 +52,7 @@ std::vector<bench::Suite> chosen_suites(const BenchOptions& options) {
         const size_t before = chosen.size();
         for (const bench::Suite& suite : bench::all_suites())
             if (name == "all" || name == suite.name) chosen.push_back(suite);
-        if (chosen.size() == before) fail(Status::argument, "--suite '", name, "' is none of latency, throughput, md, memory, neighbors, load, all");
+        if (chosen.size() == before) fail(Status::argument, "--suite '", name, "' is none of latency, throughput, md, memory, leaks, neighbors, load, plan, all");
     }
     return chosen;
 }
@@ -58,11 +60,30 @@ void check_bench_options(const BenchOptions& options) {
     for (int64_t size : options.sizes)
         if (size < 1 || size > 10'000'000) fail(Status::argument, "--sizes ", size, ": expected 1 to 10000000 atoms");
     if (options.step_count < 0 || (options.step_count > 0 && options.step_count < 20)) fail(Status::argument, "--steps ", options.step_count, ": expected at least 20");
+    if (options.calibrates && (!options.baseline.empty() || !options.report.empty())) fail(Status::argument, "--calibrate makes no suites: it goes with neither --baseline nor --report");
     check_outputs(options.report, "report.html", options.json);
 }
 
 void print_lines(const char* title, const std::vector<std::string>& lines) {
     for (const std::string& line : lines) std::cout << title << line << "\n";
+}
+
+// --calibrate: the cost model of this model here, for `mlff plan` and the suite of that name.
+int run_calibration(const BenchOptions& options, bench::Bench& bench, const bench::Report& report, const plan::CalibrationKey& key, bool prints_text) {
+    plan::Calibration calibration = bench::calibrate(bench);
+    calibration.key = key;
+    calibration.mlff_version = report.mlff_version;
+    calibration.made = report.time;
+    calibration.model_name = report.model;
+    const std::string text = plan::calibration_text(calibration);
+    std::string path = options.calibration;
+    if (path.empty())
+        path = plan::CalibrationStore().put(calibration);
+    else
+        write_text(path, text);
+    if (!options.json.empty()) write_text(options.json, text);
+    if (prints_text) std::cout << bench::calibration_table(calibration) << "written to " << path << "\n";
+    return kGood;
 }
 
 int run_bench(const BenchOptions& options) {
@@ -84,8 +105,12 @@ int run_bench(const BenchOptions& options) {
     std::optional<GpuMemory> gpu_memory;
     bench::Bench bench{.model = model, .model_name = options.model.model, .options = options.model.session_options(), .material = bench::choose_material(model->summary().elements),
                        .is_quick = options.is_quick, .sizes = options.sizes, .step_count = options.step_count, .clock = clock, .process_memory = process_memory};
+    plan::CalibrationKey key;
+    std::string device_reason;
     {
         const Session session(model, bench.options);
+        device_reason = session.device_reason();
+        key = plan::key_of(session, plan_model_id(options.model.model), options.model.session.exact_radial);
         report.device = session.device();
         report.precision = precision_name(session.precision());
         report.head = session.head();
@@ -105,10 +130,15 @@ int run_bench(const BenchOptions& options) {
     if (is_terminal)
         bench.announce = [](const std::string& what) { std::cerr << "\r\033[K" << what << std::flush; };
     if (prints_text) {
-        std::cout << report.model << ", " << report.device << ", " << report.precision << ", " << bench::threads_text(report.threads) << ", " << report.material << "\n";
-        std::printf("%-11s %-26s %10s %10s %10s %10s %10s\n", "suite", "", "median", "95% low", "95% high", "P95", "P99");
+        std::cout << report.model << ", " << report.device << " (" << device_reason << "), " << report.precision << ", " << bench::threads_text(report.threads) << ", " << report.material << "\n";
+        if (!options.calibrates) std::printf("%-11s %-26s %10s %10s %10s %10s %10s\n", "suite", "", "median", "95% low", "95% high", "P95", "P99");
         std::fflush(stdout);
     }
+    if (options.calibrates) return run_calibration(options, bench, report, key, prints_text);
+    if (options.calibration.empty())
+        bench.calibration = plan::CalibrationStore().find(key, &bench.why_no_calibration);
+    else
+        bench.calibration = plan::read_calibration(options.calibration, key);
     for (const bench::Suite& suite : suites) {
         const size_t before = report.rows.size();
         suite.run(bench, report);
@@ -151,10 +181,12 @@ void add_bench(CLI::App& app, Work& work) {
     CLI::App* command = app.add_subcommand("bench", "how fast is a model here, and has that changed?");
     auto options = std::make_shared<BenchOptions>();
     options->model.add_to(*command);
-    auto* suite = command->add_option("--suite", options->suites, "of latency, throughput, md, memory, neighbors, load, all")->delimiter(',')->capture_default_str();
+    auto* suite = command->add_option("--suite", options->suites, "of latency, throughput, md, memory, leaks, neighbors, load, plan, all")->delimiter(',')->capture_default_str();
     command->add_option("--sizes", options->sizes, "numbers of atoms for latency")->delimiter(',');
     auto* steps = command->add_option("--steps", options->step_count, "of dynamics; 0 = 2000, 400 of a Python model, 60 with --quick")->capture_default_str();
     command->add_flag("--quick", options->is_quick, "few samples of small systems: does everything run?");
+    command->add_flag("--calibrate", options->calibrates, "measure the cost model that 'mlff plan' predicts with, instead of suites");
+    command->add_option("--calibration", options->calibration, "file of the cost model; default: one in the user's data folder");
     command->add_option("--json", options->json, "write results as JSON, with all samples, to this file; '-' = standard output");
     command->add_option("--report", options->report, "folder for report.html, report.md and report.json");
     auto* baseline = command->add_option("--baseline", options->baseline, "JSON of an earlier run: what got slower or less accurate makes exit code 1");

@@ -40,6 +40,11 @@ std::string sha256_of_model(const std::string& name) {
     return is_model_without_file(name) ? "" : sha256_hex(MappedFile::open(find_model_file(name))->bytes());
 }
 
+std::string plan_model_id(const std::string& name) {
+    const std::string sha256 = sha256_of_model(name);
+    return sha256.empty() ? name : sha256;
+}
+
 void check_outputs(const std::string& report_folder, const char* first_file, const std::string& json_path) {
     if (!report_folder.empty()) {
         std::error_code error;

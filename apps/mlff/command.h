@@ -28,6 +28,7 @@ void add_verify(CLI::App& app, Work& work);
 void add_bench(CLI::App& app, Work& work);
 void add_md(CLI::App& app, Work& work);
 void add_relax(CLI::App& app, Work& work);
+void add_plan(CLI::App& app, Work& work);
 void add_compare(CLI::App& app, Work& work);
 void add_serve(CLI::App& app, Work& work);
 
@@ -42,6 +43,9 @@ struct ModelOptions {
 
 // Of the model's file or of the embedded student; "" if there is no file.
 std::string sha256_of_model(const std::string& name);
+
+// What a calibration knows the model by: its SHA-256, or the name of a model that has no file.
+std::string plan_model_id(const std::string& name);
 
 // Before long work: makes the folder of a report, and throws Error{file} if `first_file` in it or the JSON file cannot be written. "" = not wanted.
 void check_outputs(const std::string& report_folder, const char* first_file, const std::string& json_path);

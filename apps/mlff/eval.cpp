@@ -14,6 +14,7 @@
 #include "core/output_file.h"
 #include "formats/extxyz.h"
 #include "frame_result.h"
+#include "plan_warning.h"
 #include "sessions.h"
 
 namespace mlff::app {
@@ -94,12 +95,14 @@ int run_eval(const EvalOptions& options) {
     if (!options.output.empty()) output.emplace(options.output);
 
     TablePrinter table;
+    PlanWarning warning(options.model.model, session_options.exact_radial);
     std::string json;  // complete or not at all: a broken frame must not leave half a document
     Frame frame;
     while (reader.next(frame)) {
         const int64_t index = reader.frames_read() - 1;
         try {
             Session& session = sessions.for_head(frame.info_text("head").value_or(session_options.head));
+            warning.look_at(session, frame.view(), concat(options.input, ": frame ", index));
             const FrameResult result = evaluate_frame(session, frame, options.descriptors);
             if (index == 0) {
                 if (options.json != "-") table.header(options.model.model, session);

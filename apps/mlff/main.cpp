@@ -41,6 +41,7 @@ int run(int argc, char** argv) {
     add_validate(app, work);
     add_verify(app, work);
     add_bench(app, work);
+    add_plan(app, work);
     add_compare(app, work);
     add_serve(app, work);
     const auto commands = app.get_subcommands([](const CLI::App*) { return true; });

@@ -22,13 +22,12 @@
 #include "formats/extxyz.h"
 #include "md_options.h"
 #include "moving_atoms.h"
+#include "plan_warning.h"
 #include "stop_signal.h"
 #include "trajectory_writer.h"
 
 namespace mlff::app {
 namespace {
-
-constexpr double kSkinOnCpu = 0.5;  // angstrom: a search every few tens of steps
 
 using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
@@ -320,6 +319,7 @@ int run_md(const MdOptions& options) {
     if (const auto head = frame.info_text("head")) session_options.head = *head;
     Session session(load_model(options.model.model), session_options);
     dynamics_options.wants_virial = periodic[0] && periodic[1] && periodic[2] && session.model().gives_virial(particles.view());
+    PlanWarning(options.model.model, session_options.exact_radial).look_at(session, particles.view(), options.input);
     SessionForces forces(session);
     std::optional<MolecularDynamics> dynamics;
     try {

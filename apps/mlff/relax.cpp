@@ -14,6 +14,7 @@
 #include "dynamics/units.h"
 #include "formats/extxyz.h"
 #include "moving_atoms.h"
+#include "plan_warning.h"
 #include "sessions.h"
 
 namespace mlff::app {
@@ -63,7 +64,7 @@ void print_row(int64_t frame, const Relaxation& relaxation, bool with_cell) {
 
 class Relaxer {
 public:
-    explicit Relaxer(const RelaxOptions& options) : options_(options), sessions_(load_model(options.model.model), options.model.session_options()) {
+    explicit Relaxer(const RelaxOptions& options) : options_(options), sessions_(load_model(options.model.model), options.model.session_options()), warning_(options.model.model, options.model.session.exact_radial) {
         if (!options.output.empty()) output_.emplace(options.output);
         std::cout << std::setw(6) << "frame" << std::setw(10) << "atoms" << std::setw(8) << "moves" << std::setw(20) << "energy/eV" << std::setw(16) << "max|F|/(eV/A)";
         if (options.relaxation.with_cell) std::cout << std::setw(18) << "stress/(eV/A^3)" << std::setw(14) << "volume/A^3";
@@ -92,8 +93,10 @@ public:
 private:
     void finish_batch() {
         if (batch_.frames.empty()) return;
+        Session& session = sessions_.for_head(batch_.head);
+        for (size_t i = 0; i < batch_.frames.size(); ++i) warning_.look_at(session, batch_.frames[i].view(), concat(options_.input, ": frame ", batch_.first + static_cast<int64_t>(i)));
         try {
-            relax_together(sessions_.for_head(batch_.head), batch_.relaxations);
+            relax_together(session, batch_.relaxations);
         } catch (const Error& error) {
             throw Error(error.status(), batch_.frames.size() > 1 ? concat(options_.input, ": of the frames from ", batch_.first, " on, ", error.what())
                                                                  : concat(options_.input, ": frame ", batch_.first, ": ", error.what()));
@@ -114,6 +117,7 @@ private:
 
     const RelaxOptions& options_;
     Sessions sessions_;
+    PlanWarning warning_;
     std::optional<OutputFile> output_;
     Batch batch_;
     int64_t failed_count_ = 0;

@@ -42,6 +42,19 @@ Frame make_box(const Material& material, int64_t least_atoms) {
     return box;
 }
 
+Frame make_thinner(const Material& material, const Frame& frame, double factor) {
+    Frame thinner = frame;
+    if (thinner.cell)
+        for (Vec3& edge : *thinner.cell)
+            for (double& x : edge) x *= factor;
+    for (size_t first = 0; first < thinner.atomic_numbers.size(); first += material.molecule_size)
+        for (size_t k = 0; k < 3; ++k) {
+            const double shift = (factor - 1) * frame.positions[3 * first + k];
+            for (size_t atom = first; atom < first + material.molecule_size; ++atom) thinner.positions[3 * atom + k] += shift;
+        }
+    return thinner;
+}
+
 Frame make_cluster(const Material& material, int64_t atoms) {
     const auto size = static_cast<int64_t>(material.molecule_size);
     const int64_t molecules = std::max<int64_t>(1, (2 * atoms + size) / (2 * size));

@@ -20,6 +20,9 @@ Material choose_material(const std::vector<int>& known_elements);
 // The smallest box of whole cells, as cubic as they allow, with at least so many atoms.
 Frame make_box(const Material& material, int64_t least_atoms);
 
+// The same molecules farther apart: lattice vectors and the places of molecules are scaled, molecules are not. Other densities, other numbers of neighbours.
+Frame make_thinner(const Material& material, const Frame& frame, double factor);
+
 // The molecules nearest to a point inside, as many as come closest to so many atoms; no boundaries.
 Frame make_cluster(const Material& material, int64_t atoms);
 

@@ -5,8 +5,10 @@
 #include <limits>
 #include <memory>
 
+#include "bench/memory_monitor.h"
 #include "bench/reference.h"
 #include "core/error.h"
+#include "device/event_timer.h"
 #include "device/gpu.h"
 #include "dynamics/molecular_dynamics.h"
 #include "dynamics/session_forces.h"
@@ -24,6 +26,36 @@ Check leak_check(const std::string& of, const std::vector<int64_t>& readings) {
     const MemoryGrowth growth = memory_growth(readings);
     // A trend is a leak however small it is as yet.
     return validate::at_most("growth of the memory of the " + of, static_cast<double>(growth.bytes), growth.is_trend ? 0 : static_cast<double>(kLeakBytes), "B", growth.is_trend ? "it grows steadily" : "");
+}
+
+void add_phases(Row& row, const MemoryMonitor& monitor) {
+    for (const MemoryMonitor::Phase& phase : monitor.phases()) row.figures.emplace_back(concat("B kept by ", phase.name), static_cast<double>(phase.kept()));
+}
+
+// Something done again and again must not take more and more memory, neither of the host nor of the GPU.
+Row repeat_row(Bench& bench, const std::string& name, int64_t atoms, int calls, const std::function<void()>& call) {
+    constexpr int kReadings = 20;
+    std::vector<double> times;
+    std::vector<int64_t> process_bytes, gpu_bytes;
+    times.reserve(kReadings);
+    process_bytes.reserve(kReadings);
+    gpu_bytes.reserve(kReadings);
+    bench.announce("leaks, " + name);
+    for (int i = 0; i < 3; ++i) call();
+    for (int i = 0; i < kReadings; ++i) {
+        double elapsed = 0;
+        {
+            const Stopwatch watch(bench.clock, elapsed);
+            for (int k = 0; k < calls; ++k) call();
+        }
+        times.push_back(elapsed / calls);
+        process_bytes.push_back(bench.process_memory.used_bytes());
+        if (bench.gpu_memory) gpu_bytes.push_back(bench.gpu_memory->used_bytes());
+    }
+    Row row("leaks", name, atoms, "s", std::move(times));
+    row.checks.push_back(leak_check("process", process_bytes));
+    if (bench.gpu_memory) row.checks.push_back(leak_check("GPU", gpu_bytes));
+    return row;
 }
 
 }  // namespace
@@ -78,34 +110,49 @@ void run_dynamics(Bench& bench, Report& report) {
     const int64_t block = std::max<int64_t>(1, (bench.step_count > 0 ? bench.step_count : usual_steps) / kBlocks);
     const Frame frame = make_box(bench.material, kDynamicsAtoms);
     bench.announce("dynamics, " + atoms_text(frame));
-    Session session(bench.model, bench.options);
+    SessionOptions session_options = bench.options;
+    session_options.neighbor_skin_on_cpu = kSkinOnCpu;  // as `mlff md` has it
+    MemoryMonitor monitor(bench.device_memory());
+    monitor.begin("session");
+    Session session(bench.model, session_options);
     SessionForces forces(session);
     Particles particles(frame.view());
     set_temperature(particles, kTemperature, 1);
     DynamicsOptions options;
     options.time_step = kTimeStep;
-    std::vector<double> step_times, energies;
+    std::vector<double> step_times, device_times, energies;
     std::vector<int64_t> process_bytes, gpu_bytes;
     step_times.reserve(kBlocks);
+    device_times.reserve(kBlocks);
     energies.reserve(kBlocks);
     process_bytes.reserve(kBlocks);
     gpu_bytes.reserve(kBlocks);
     std::string why_broken;
     try {
+        monitor.begin("first call");
         MolecularDynamics dynamics(forces, std::move(particles), options);
-        if (DeviceStepper* stepper = session.device_stepper()) dynamics.move_to_device(*stepper, session.team());
+        std::optional<EventTimer> timer;  // of the GPU's own clock
+        if (DeviceStepper* stepper = session.device_stepper()) {
+            dynamics.move_to_device(*stepper, session.team());
+            timer.emplace(stepper->device(), stepper->stream());
+        }
         dynamics.advance(2 * block);  // warm-up
+        monitor.begin("steps");
         for (int i = 0; i < kBlocks; ++i) {
             double elapsed = 0;
             {
                 const Stopwatch watch(bench.clock, elapsed);
+                if (timer) timer->start();
                 dynamics.advance(block);
+                if (timer) timer->stop();
             }
+            if (timer) device_times.push_back(timer->seconds() / static_cast<double>(block));
             step_times.push_back(elapsed / static_cast<double>(block));
             energies.push_back(dynamics.total_energy());
             process_bytes.push_back(bench.process_memory.used_bytes());
             if (bench.gpu_memory) gpu_bytes.push_back(bench.gpu_memory->used_bytes());
         }
+        monitor.end();
     } catch (const Error& error) {
         if (error.status() != Status::system) throw;
         why_broken = error.what();
@@ -117,12 +164,14 @@ void run_dynamics(Bench& bench, Report& report) {
     Row row("md", "a step of " + atoms_text(frame), frame.atom_count(), "s", step_times);
     const double steps_per_second = 1 / row.summary.median;
     row.figures = {{"steps/s", steps_per_second}, {"ns/day", steps_per_second * kTimeStep * 1e-6 * 86400}};
+    if (!device_times.empty()) row.figures.emplace_back("s by the GPU's clock", summarize(device_times).median);
     if (energies.size() == kBlocks) {
         const validate::LineFit line = validate::fit_line(energies, kTimeStep * static_cast<double>(block));
         const double unit = 1e9 / static_cast<double>(frame.atom_count());  // eV/fs to meV/atom/ns
         row.figures.emplace_back("meV/atom/ns drift", line.slope * unit);
         row.figures.emplace_back("meV/atom/ns standard error of the drift", line.slope_error * unit);
     }
+    add_phases(row, monitor);
     row.checks.push_back({"blocks of steps that were finite", static_cast<double>(step_times.size()), "", kBlocks, std::numeric_limits<double>::infinity(), 0, why_broken});
     if (process_bytes.size() > 1) row.checks.push_back(leak_check("process", process_bytes));
     if (gpu_bytes.size() > 1) row.checks.push_back(leak_check("GPU", gpu_bytes));
@@ -134,7 +183,6 @@ void run_memory(Bench& bench, Report& report) {
         report.left_out.push_back("memory: mlff was built without CUDA and cannot ask how much of the GPU's is in use");
         return;
     }
-    MemoryMeter& meter = bench.gpu_memory ? *bench.gpu_memory : bench.process_memory;
     std::vector<double> atoms, bytes;
     std::vector<int64_t> sizes = {192, 768, 1536};
     if (bench.is_python()) report.left_out.push_back("memory above 1536 atoms: each sample starts Python anew");
@@ -143,21 +191,41 @@ void run_memory(Bench& bench, Report& report) {
         const Frame frame = make_box(bench.material, size);
         bench.announce("memory, " + atoms_text(frame));
         std::vector<double> samples;
+        std::optional<MemoryMonitor> monitor;
         for (int i = 0; i < (bench.is_quick || bench.is_python() ? 1 : 3); ++i) {
-            meter.begin_peak();
-            const int64_t before = meter.used_bytes();
+            monitor.emplace(bench.device_memory()).begin("session");
             Session session(bench.model, bench.options);
+            monitor->begin("first call");
             verify::evaluate(session, frame);
-            samples.push_back(static_cast<double>(std::max<int64_t>(0, meter.peak_bytes() - before)));
+            monitor->begin("second call");
+            verify::evaluate(session, frame);
+            monitor->end();
+            samples.push_back(static_cast<double>(monitor->most_bytes()));
         }
         Row row("memory", atoms_text(frame), frame.atom_count(), "B", std::move(samples));
         atoms.push_back(static_cast<double>(frame.atom_count()));
         bytes.push_back(row.summary.median);
         row.figures.emplace_back("B/atom", row.summary.median / atoms.back());
+        add_phases(row, *monitor);
         report.rows.push_back(std::move(row));
     }
     const StraightLine line = fit_straight_line(atoms, bytes);
     report.rows.back().figures.insert(report.rows.back().figures.end(), {{"B/atom fitted", line.slope}, {"B/atom standard error of the fit", line.slope_error}, {"B for no atoms", line.intercept}});
+}
+
+void run_leaks(Bench& bench, Report& report) {
+    const Frame frame = make_cluster(bench.material, 20);
+    RepeatedFrames frames({frame});
+    Session session(bench.model, bench.options);
+    report.rows.push_back(repeat_row(bench, "repeated calls", frame.atom_count(), bench.is_quick ? 1 : 20, [&] { verify::evaluate(session, frames.next()); }));
+    if (bench.is_python()) {
+        report.left_out.push_back("repeated sessions: each starts Python anew");
+        return;
+    }
+    report.rows.push_back(repeat_row(bench, "repeated sessions", frame.atom_count(), 1, [&] {
+        Session another(bench.model, bench.options);
+        verify::evaluate(another, frame);
+    }));
 }
 
 void run_neighbors(Bench& bench, Report& report) {
@@ -187,7 +255,14 @@ void run_neighbors(Bench& bench, Report& report) {
 void run_load(Bench& bench, Report& report) {
     bench.announce("load");
     const SamplingRule rule = bench.is_python() ? SamplingRule{0, 0, bench.is_quick ? 1 : 5, 5, 0} : bench.rule();  // each sample starts Python anew
+    MemoryMonitor monitor(bench.process_memory);
+    {
+        monitor.begin("loading");
+        const auto again = load_model(bench.model_name);
+        monitor.end();
+    }
     report.rows.emplace_back("load", "the model", 0, "s", sample_times(bench.clock, rule, [&] { load_model(bench.model_name); }));
+    add_phases(report.rows.back(), monitor);
     const Frame frame = make_cluster(bench.material, 20);
     report.rows.emplace_back("load", "session and first forces", frame.atom_count(), "s", sample_times(bench.clock, rule, [&] {
                                  Session session(bench.model, bench.options);
@@ -197,7 +272,8 @@ void run_load(Bench& bench, Report& report) {
 
 const std::vector<Suite>& all_suites() {
     static const std::vector<Suite> suites = {{"latency", run_latency}, {"throughput", run_throughput}, {"md", run_dynamics},
-                                              {"memory", run_memory},   {"neighbors", run_neighbors},   {"load", run_load}};
+                                              {"memory", run_memory},
+                                              {"leaks", run_leaks},     {"neighbors", run_neighbors},   {"load", run_load}, {"plan", run_plan}};
     return suites;
 }
 

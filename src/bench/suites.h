@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "bench/measure.h"
 #include "bench/results.h"
 #include "engine/session.h"
+#include "plan/calibration.h"
 
 namespace mlff::bench {
 
@@ -24,6 +26,8 @@ struct Bench {
     bool is_quick = false;
     std::vector<int64_t> sizes;  // atoms, for latency; empty: the usual ones
     int64_t step_count = 0;      // of dynamics; 0: the usual number
+    std::optional<plan::Calibration> calibration{};  // of this model, device, precision and machine
+    std::string why_no_calibration{};
     Clock& clock;
     MemoryMeter& process_memory;
     MemoryMeter* gpu_memory = nullptr;                             // where the device is a GPU
@@ -31,6 +35,7 @@ struct Bench {
 
     bool is_python() const;
     SamplingRule rule() const { return usual_rule(is_quick); }
+    MemoryMeter& device_memory() const { return gpu_memory ? *gpu_memory : process_memory; }
 };
 
 // Sizes above kLargestCluster atoms are periodic boxes, those up to it clusters.
@@ -46,10 +51,14 @@ void run_latency(Bench& bench, Report& report);
 void run_throughput(Bench& bench, Report& report);
 // Dynamics without a thermostat: time of a step, drift of the energy, growth of the memory.
 void run_dynamics(Bench& bench, Report& report);
-// Most memory that a new session and its first call take, against the number of atoms.
+// Most memory that a new session and its first calls take, against the number of atoms.
 void run_memory(Bench& bench, Report& report);
+// Whether repeated calls and repeated sessions take more and more memory.
+void run_leaks(Bench& bench, Report& report);
 // The neighbour list of the CPU, searched from scratch.
 void run_neighbors(Bench& bench, Report& report);
+// Memory and time beside what the calibration says of them, for sizes and densities that it was not made from.
+void run_plan(Bench& bench, Report& report);
 // From the file to a model, and from a model to the first forces.
 void run_load(Bench& bench, Report& report);
 

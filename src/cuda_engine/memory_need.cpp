@@ -37,6 +37,8 @@ int64_t about(double count) {
 
 }  // namespace
 
+int64_t usable_bytes(int64_t free_bytes) { return free_bytes - std::min<int64_t>(free_bytes / 32, 256 << 20); }
+
 void check_memory(const MemoryNeed& need, const MemoryThere& there) {
     if (need.bytes <= there.bytes) return;
     // Density is the same in a smaller piece, so both atoms and edges shrink with the memory.

@@ -16,6 +16,9 @@ struct MemoryThere {
     bool is_limit = false;  // set by the user, not by what is free
 };
 
+// Of bytes that are free: allocations are rounded up, and graphs need a little.
+int64_t usable_bytes(int64_t free_bytes);
+
 // Throws Error{memory} that says how much is needed and how many atoms would fit.
 void check_memory(const MemoryNeed& need, const MemoryThere& there);
 

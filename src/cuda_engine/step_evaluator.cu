@@ -88,6 +88,17 @@ public:
 
     DeviceStepper* device_stepper() override { return this; }
 
+    double forecast_radius() const override { return neighbors_.options().cutoff + neighbors_.options().skin; }
+    MemoryForecast forecast_memory(int64_t atom_count, int64_t edge_count) override {
+        Wanted wanted;
+        wanted.forces = wanted.virial = wanted.atom_energies = true;
+        BufferList buffers;
+        list_step_buffers(buffers, {atom_count, rounded_up(edge_count), 1, wanted, true});
+        list_atom_buffers(buffers, atom_count, 1);
+        const int64_t neighbors = neighbors_.memory_for(edge_count).needed_bytes;
+        return {buffers.needed_bytes() + neighbors, static_cast<int64_t>(static_cast<double>(buffers.needed_bytes()) * kSpare) + neighbors};
+    }
+
     // Larger systems keep the GPU busy alone, and it finds their neighbours faster than the host.
     bool can_join(const SystemView& first, const SystemView& next) const override {
         return std::max(first.atom_count, next.atom_count) <= kMostAtomsOfJoined && model_->can_join(first, next);
@@ -321,8 +332,7 @@ private:
     MemoryThere memory_there(int64_t held_bytes) const {
         size_t free_bytes = 0, total_bytes = 0;
         check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
-        const size_t slack_bytes = std::min<size_t>(free_bytes / 32, 256 << 20);  // allocations are rounded up, and graphs need a little
-        const int64_t there = static_cast<int64_t>(free_bytes - slack_bytes) + held_bytes, limit = options_.memory_limit_bytes;
+        const int64_t there = usable_bytes(static_cast<int64_t>(free_bytes)) + held_bytes, limit = options_.memory_limit_bytes;
         if (limit > 0 && limit < there) return {limit, true};
         return {there, false};
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "core/error.h"
+#include "device/event_timer.h"
 #include "device/gpu.h"
 
 namespace mlff {
@@ -11,5 +12,7 @@ GpuInventory query_gpus() {
 }
 
 int64_t gpu_used_bytes(int) { fail(Status::device, gpu_inventory().why_none); }
+
+std::unique_ptr<EventTimer::Events> make_gpu_events(int, void*) { fail(Status::device, gpu_inventory().why_none); }
 
 }  // namespace mlff

@@ -44,6 +44,38 @@ int wsl_version(const std::string& proc_version, bool has_interop) {
     return has_interop ? 2 : 0;
 }
 
+// The number that a file holds or, with `key`, the one after that word at the beginning of a line; -1 if there is none ("max").
+int64_t number_in(const std::string& path, const std::string& key = "") {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        if (!key.empty() && !line.starts_with(key + " ")) continue;
+        const std::string digits = key.empty() ? line : line.substr(key.size() + 1);
+        char* end = nullptr;
+        const long long number = std::strtoll(digits.c_str(), &end, 10);
+        return end == digits.c_str() || number < 0 ? -1 : number;
+    }
+    return -1;
+}
+
+// The names that the two versions of control groups have for the same files.
+struct GroupFiles {
+    const char *limit, *usage, *cached;
+};
+constexpr GroupFiles kGroupFiles[] = {{"memory.max", "memory.current", "inactive_file"}, {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}};
+
+// What is left in a group and all groups around it; `least` if none has a limit. `top`: where the groups are mounted.
+int64_t left_in_groups(const std::string& top, std::string group, int64_t least) {
+    while (true) {
+        const std::string folder = top + group + "/";
+        for (const GroupFiles& files : kGroupFiles) {
+            const int64_t limit = number_in(folder + files.limit), usage = number_in(folder + files.usage);
+            if (limit >= 0 && usage >= 0) least = std::min(least, std::max<int64_t>(0, limit - usage + std::max<int64_t>(0, number_in(folder + "memory.stat", files.cached))));
+        }
+        if (group.empty()) return least;
+        group.erase(group.find_last_of('/') == std::string::npos ? 0 : group.find_last_of('/'));
+    }
+}
+
 void add_wsl_traps(const HostFacts& host, const DriverFacts& driver, std::vector<Trap>& traps) {
     if (host.wsl == 1) {
         traps.push_back({"wsl1", "WSL 1 has no access to GPUs", "change to WSL 2, in Windows: wsl --set-version DISTRIBUTION 2", "runs on the CPU"});
@@ -71,11 +103,29 @@ HostFacts read_host_facts(const std::string& root, bool has_wsl_interop) {
     facts.distribution = value_in(release, "PRETTY_NAME", '=');
     facts.kernel = first_line_of(root + "/proc/sys/kernel/osrelease");
     facts.processor = value_in(root + "/proc/cpuinfo", "model name", ':');
+    facts.processor_id = facts.processor;
+    if (facts.processor.empty()) facts.processor_id = "implementer " + value_in(root + "/proc/cpuinfo", "CPU implementer", ':') + ", part " + value_in(root + "/proc/cpuinfo", "CPU part", ':');
     facts.wsl = wsl_version(first_line_of(root + "/proc/version") + " " + facts.kernel, has_wsl_interop);
     facts.memory_bytes = kilobytes_in(root + "/proc/meminfo", "MemTotal");
     facts.free_memory_bytes = kilobytes_in(root + "/proc/meminfo", "MemAvailable");
     facts.has_wsl_driver = std::filesystem::exists(root + "/usr/lib/wsl/lib/libcuda.so.1", error);
     return facts;
+}
+
+int64_t available_memory(const std::string& root) {
+    int64_t available = kilobytes_in(root + "/proc/meminfo", "MemAvailable");
+    if (available == 0) return 0;
+    std::ifstream groups(root + "/proc/self/cgroup");
+    for (std::string line; std::getline(groups, line);) {  // "0::/a/b" of version 2, "4:memory:/a/b" of version 1
+        const size_t first = line.find(':'), second = first == std::string::npos ? first : line.find(':', first + 1);
+        if (second == std::string::npos) continue;
+        const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+        std::string group = line.substr(second + 1);
+        if (group == "/" || group.find("..") != std::string::npos) group.clear();
+        if (controllers == ",,") available = left_in_groups(root + "/sys/fs/cgroup", group, available);
+        if (controllers.find(",memory,") != std::string::npos) available = left_in_groups(root + "/sys/fs/cgroup/memory", group, available);
+    }
+    return available;
 }
 
 std::vector<Trap> known_traps(const HostFacts& host, const DriverFacts& driver, const CudaBuild& build) {

@@ -29,6 +29,12 @@ struct DeviceOutputs {
     double volume = 0;         // for the stress
 };
 
+// What a system takes on the evaluator's device beside the model, in bytes.
+struct MemoryForecast {
+    int64_t least = 0;  // with less it is refused
+    int64_t usual = 0;  // where there is enough: with room for systems that grow a little
+};
+
 // Scratch memory for one thread of the caller; made by Model::make_evaluator.
 class Evaluator {
 public:
@@ -49,6 +55,14 @@ public:
 
     // For dynamics that stay on the device; nullptr where they cannot. Lives as long as the evaluator.
     virtual DeviceStepper* device_stepper() { return nullptr; }
+
+    // For planning: what one system of so many atoms would take for energies, forces and virial, from the list of buffers. `edge_count` is of pairs within
+    // forecast_radius(). Right for systems of the elements of the last call. Radius 0: such a list does not exist.
+    virtual double forecast_radius() const { return 0; }
+    virtual MemoryForecast forecast_memory(int64_t atom_count, int64_t edge_count) {
+        (void)atom_count, (void)edge_count;
+        fail(Status::unsupported, "this backend does not know what memory it will take");
+    }
 
     // Many small systems are faster together. Whether `next` may be evaluated together with `first`:
     virtual bool can_join(const SystemView& first, const SystemView& next) const {

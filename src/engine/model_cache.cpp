@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -21,6 +20,7 @@
 #include "core/mapped_file.h"
 #include "core/output_file.h"
 #include "core/sha256.h"
+#include "core/user_folder.h"
 #include "engine/model.h"
 #include "formats/json_text.h"
 
@@ -43,14 +43,9 @@ bool is_plain_name(const std::string& name, size_t longest) {
 }
 
 std::string folder_of_user() {
-    const auto variable = [](const char* name) {
-        const char* value = std::getenv(name);
-        return std::string(value ? value : "");
-    };
-    if (const std::string folder = variable("MLFF_MODELS"); !folder.empty()) return folder;
-    if (const std::string data = variable("XDG_DATA_HOME"); data.starts_with('/')) return data + "/mlff/models";  // relative ones are to be ignored
-    if (const std::string home = variable("HOME"); !home.empty()) return home + "/.local/share/mlff/models";
-    return "";
+    if (const std::string folder = environment_text("MLFF_MODELS"); !folder.empty()) return folder;
+    const std::string data = user_data_folder();
+    return data.empty() ? "" : data + "/models";
 }
 
 // Waits until no other process changes the folder.

@@ -208,6 +208,9 @@ void Session::evaluate_on_device(const SystemView& system, const Results& result
 DeviceStepper* Session::device_stepper() { return state_->evaluator->device_stepper(); }
 ThreadTeam& Session::team() { return state_->team; }
 
+double Session::forecast_radius() const { return state_->evaluator->forecast_radius(); }
+MemoryForecast Session::forecast_memory(int64_t atom_count, int64_t edge_count) { return state_->evaluator->forecast_memory(atom_count, edge_count); }
+
 const Model& Session::model() const { return *state_->model; }
 const std::string& Session::device() const { return state_->device.name; }
 const std::string& Session::device_reason() const { return state_->device.reason; }

@@ -43,6 +43,10 @@ public:
     DeviceStepper* device_stepper();
     ThreadTeam& team();
 
+    // What a system would take on a GPU before it is there; see Evaluator.
+    double forecast_radius() const;  // angstrom
+    MemoryForecast forecast_memory(int64_t atom_count, int64_t edge_count);
+
     const Model& model() const;
     const std::string& device() const;         // "cpu"
     const std::string& device_reason() const;  // why

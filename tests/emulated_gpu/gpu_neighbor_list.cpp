@@ -78,6 +78,10 @@ int64_t GpuNeighborList<Real>::held_bytes() const {
     return 0;
 }
 template <class Real>
+GpuNeighborMemory GpuNeighborList<Real>::memory_for(int64_t) const {
+    return {};
+}
+template <class Real>
 void GpuNeighborList<Real>::enqueue_reuse(const double* positions, void*) {
     SystemView system = state_->last;
     system.positions = positions;

@@ -259,6 +259,32 @@ TEST_CASE("fast precision is near") {
     CHECK_ALL_CLOSE(fast.forces, exact.forces, 0.05);
 }
 
+TEST_CASE("memory is forecast to the byte: with it a system runs, with a byte less it is refused") {
+    const auto weights = random_weights(9, 32, 2, 6, true);
+    const System system = random_system(11, 24, 4.0, true);
+    painn::cuda::CudaOptions options;
+    options.neighbor_skin = 0.5;
+    CHECK(painn::cuda::make_cuda_evaluator(weights, options)->forecast_radius() == weights->cutoff + options.neighbor_skin);
+    NeighborOptions within;
+    within.cutoff = weights->cutoff;  // the emulated list has room for twice the edges, and takes no memory of its own
+    const int64_t atoms = static_cast<int64_t>(system.numbers.size()), edges = 2 * static_cast<int64_t>(brute_force_neighbors(system.view(), within).sender.size()) + 64;
+    const MemoryForecast forecast = painn::cuda::make_cuda_evaluator(weights, options)->forecast_memory(atoms, edges);
+    CHECK(forecast.least > 0);
+    CHECK(forecast.usual > forecast.least);
+    CHECK(forecast.usual < 1.13 * static_cast<double>(forecast.least));
+    const auto run = [&](int64_t limit) {
+        options.memory_limit_bytes = limit;
+        Found found(system.numbers.size(), 0);
+        Outputs outputs = found.outputs();
+        outputs.atom_virials = outputs.descriptors = nullptr;
+        ThreadTeam team(1);
+        painn::cuda::make_cuda_evaluator(weights, options)->evaluate(system.view(), {}, outputs, team);
+        return found.energy;
+    };
+    CHECK(std::isfinite(run(forecast.least)));
+    CHECK_THROWS_AS(run(forecast.least - 1), Error);
+}
+
 TEST_CASE("no atoms, one atom, no edges, atoms at one place, and what is wanted") {
     const auto weights = random_weights(9, 32, 2, 6, true);
     for (const bool is_mixed : {true, false}) {

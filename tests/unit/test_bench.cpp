@@ -10,6 +10,8 @@
 #include <limits>
 
 #include "bench/baseline.h"
+#include "bench/calibrate.h"
+#include "bench/memory_monitor.h"
 #include "bench/report_html.h"
 #include "bench/side_by_side.h"
 #include "bench/suites.h"
@@ -57,6 +59,13 @@ private:
     double now_ = 0;
 };
 
+// A figure of a row by its name; NaN if there is none.
+double figure_of(const Row& row, const std::string& name) {
+    for (const auto& [found, value] : row.figures)
+        if (found == name) return value;
+    return NAN;
+}
+
 Report report_of(const std::vector<double>& times, double force_error) {
     Report report;
     report.model = "x.model";
@@ -83,15 +92,18 @@ std::string refusal(const nlohmann::json& now, const nlohmann::json& before) {
 }
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-Report run_suite(void (*suite)(Bench&, Report&), std::function<int64_t(int64_t)> memory, int64_t steps = 20, double stretch = 1) {
+Bench quick_bench(Clock& clock, MemoryMeter& memory, int64_t steps = 20) {
     const auto model = load_model("analytic");
-    TickingClock clock;
-    ToldMemory told(std::move(memory));
     SessionOptions options;
     options.device = "cpu";
     options.thread_count = 1;
-    Bench bench{.model = model, .model_name = "analytic", .options = options, .material = choose_material(model->summary().elements), .is_quick = true, .sizes = {10, 40}, .step_count = steps,
-                .clock = clock, .process_memory = told};
+    return {.model = model, .model_name = "analytic", .options = options, .material = choose_material(model->summary().elements), .is_quick = true, .sizes = {10, 40}, .step_count = steps,
+            .clock = clock, .process_memory = memory};
+}
+Report run_suite(void (*suite)(Bench&, Report&), std::function<int64_t(int64_t)> memory, int64_t steps = 20, double stretch = 1) {
+    TickingClock clock;
+    ToldMemory told(std::move(memory));
+    Bench bench = quick_bench(clock, told, steps);
     for (double& x : bench.material.cell.positions) x *= stretch;
     Report report;
     suite(bench, report);
@@ -349,15 +361,87 @@ TEST_CASE("memory is fitted by a line") {
     int64_t atoms = 0;
     const std::vector<int64_t> sizes = {192, 768, 1536};
     const Report report = run_suite(run_memory, [&](int64_t call) {
-        atoms = sizes[static_cast<size_t>(call / 2)];
-        return call % 2 == 0 ? 1'000'000 : 1'000'000 + 5'000'000 + 700 * atoms;  // before, then the peak
+        atoms = sizes[static_cast<size_t>(call / 9)];  // nine readings for three phases
+        return call % 9 == 0 ? 1'000'000 : call % 9 < 3 ? 3'000'000 : 1'000'000 + 5'000'000 + 700 * atoms;  // before, with a session, after its calls
     });
     REQUIRE(report.rows.size() == 3);
-    const auto& figures = report.rows.back().figures;
-    REQUIRE(figures.size() == 4);
-    CHECK(is_near(figures[1].second, 700));
-    CHECK(std::abs(figures[2].second) < 1e-6);
-    CHECK(is_near(figures[3].second, 5'000'000));
+    const Row& last = report.rows.back();
+    CHECK(is_near(figure_of(last, "B/atom fitted"), 700));
+    CHECK(std::abs(figure_of(last, "B/atom standard error of the fit")) < 1e-6);
+    CHECK(is_near(figure_of(last, "B for no atoms"), 5'000'000));
+    CHECK(is_near(figure_of(last, "B kept by session"), 2'000'000));
+    CHECK(is_near(figure_of(last, "B kept by second call"), 0));
+}
+
+TEST_CASE("a monitor knows what each phase kept and the most of all") {
+    const std::vector<int64_t> readings = {100, 150, 400, 150, 180, 170, 170, 170, 90};
+    ToldMemory memory([&](int64_t call) { return readings.at(static_cast<size_t>(call)); });
+    MemoryMonitor monitor(memory);
+    monitor.begin("load");        // 100
+    monitor.begin("first call");  // 150 after, 400 at most; begins with 150
+    monitor.begin("steady");      // 180 after, 170 is no peak; begins with 170
+    monitor.end();                // 170, 90
+    monitor.end();
+    REQUIRE(monitor.phases().size() == 3);
+    CHECK(monitor.phases()[0].kept() == 50);
+    CHECK(monitor.phases()[0].peak == 400);
+    CHECK(monitor.phases()[1].kept() == 30);
+    CHECK(monitor.phases()[1].peak == 180);
+    CHECK(monitor.phases()[2].kept() == 0);
+    CHECK(monitor.phases()[2].peak == 170);
+    CHECK(monitor.most_bytes() == 300);
+}
+
+TEST_CASE("leaks of repeated calls and of repeated sessions fail") {
+    const Report good = run_suite(run_leaks, [](int64_t) { return 50'000'000; });
+    REQUIRE(good.rows.size() == 2);
+    CHECK(good.is_passed());
+    for (const Row& row : good.rows) CHECK(row.checks.size() == 1);
+    const Report calls = run_suite(run_leaks, [](int64_t reading) { return 50'000'000 + 20'000 * std::min<int64_t>(reading, 20); });
+    REQUIRE(calls.rows.size() == 2);
+    CHECK(!calls.rows[0].checks[0].is_passed());
+    CHECK(calls.rows[1].checks[0].is_passed());
+    CHECK(!run_suite(run_leaks, [](int64_t reading) { return reading > 30 ? 61'000'000 : 50'000'000; }).rows[1].checks[0].is_passed());
+}
+
+TEST_CASE("a calibration is made of what the clock and the memory say, and predictions are judged by it") {
+    // Each call takes a millisecond whatever its size, and each session 8 MB.
+    plan::Calibration calibration;
+    {
+        TickingClock clock;
+        ToldMemory memory([](int64_t call) { return call == 0 || call % 6 == 1 ? 30'000'000 : 38'000'000; });
+        Bench bench = quick_bench(clock, memory);
+        calibration = calibrate(bench);
+    }
+    CHECK(calibration.process_bytes == 30'000'000);
+    REQUIRE(calibration.memory_samples.size() == 8);
+    for (const plan::Sample& sample : calibration.evaluation_samples) CHECK(is_near(sample.value, 1e-3));
+    for (const plan::Sample& sample : calibration.memory_samples) CHECK(is_near(sample.value, 8e6));
+    CHECK(calibration.memory_samples.back().load.edges > 0);
+    CHECK(2 * calibration.memory_samples[7].load.edges < 1.5 * static_cast<double>(calibration.memory_samples[6].load.edges));  // another density
+    CHECK(std::abs(calibration.memory.of({500, 30'000}) - 8e6) < 1);
+    CHECK(std::abs(calibration.evaluation.of({500, 30'000}) - 1e-3) < 1e-9);
+    CHECK(calibration.memory_error < 1e-6);
+    CHECK(has(calibration_table(calibration), "8 MB"));
+
+    const auto judged = [&](int64_t session_bytes) {
+        TickingClock clock;
+        ToldMemory memory([&](int64_t call) { return call % 6 == 0 ? 30'000'000 : 30'000'000 + session_bytes; });
+        Bench bench = quick_bench(clock, memory);
+        Report report;
+        run_plan(bench, report);
+        CHECK(report.rows.empty());
+        CHECK(report.left_out.size() == 1);
+        bench.calibration = calibration;
+        run_plan(bench, report);
+        return report;
+    };
+    const Report good = judged(8'500'000);
+    REQUIRE(good.rows.size() == 3);  // memory, an evaluation, a step
+    CHECK(good.rows[0].checks[0].is_passed());
+    CHECK(good.rows[1].checks[0].is_passed());
+    CHECK(is_near(figure_of(good.rows[0], "predicted B"), calibration.memory.of({384, std::llround(384 * figure_of(good.rows[0], "edges/atom"))})));
+    CHECK(!judged(16'000'000).rows[0].checks[0].is_passed());
 }
 
 TEST_CASE("a baseline: noise is no regression, a slowed run is") {

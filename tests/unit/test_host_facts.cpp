@@ -52,6 +52,43 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
+TEST_CASE("available memory is what the kernel says, or what a control group around this process has left") {
+    const FakeRoot host("Linux version 6.1.0");
+    constexpr int64_t kKernel = int64_t{15000000} * 1024;
+    CHECK(available_memory(host.path) == kKernel);
+    host.put("/proc/self/cgroup", "12:cpu:/\n0::/jobs/7\nno group\n");
+    CHECK(available_memory(host.path) == kKernel);  // without limits
+    host.put("/sys/fs/cgroup/jobs/7/memory.max", "max\n");
+    host.put("/sys/fs/cgroup/jobs/7/memory.current", "1000\n");
+    CHECK(available_memory(host.path) == kKernel);
+    host.put("/sys/fs/cgroup/jobs/memory.max", "5000000\n");  // of the group around it
+    host.put("/sys/fs/cgroup/jobs/memory.current", "2000000\n");
+    CHECK(available_memory(host.path) == 3'000'000);
+    host.put("/sys/fs/cgroup/jobs/memory.stat", "anon 1\ninactive_file 500000\nactive_file 7\n");
+    CHECK(available_memory(host.path) == 3'500'000);
+    host.put("/sys/fs/cgroup/jobs/7/memory.max", "900\n");  // less than it has
+    CHECK(available_memory(host.path) == 0);
+
+    const FakeRoot old("Linux version 4.18");  // version 1 of control groups
+    old.put("/proc/self/cgroup", "9:name=systemd:/\n4:blkio,memory:/slurm/job\n");
+    old.put("/sys/fs/cgroup/memory/slurm/job/memory.limit_in_bytes", "8000000\n");
+    old.put("/sys/fs/cgroup/memory/slurm/job/memory.usage_in_bytes", "1000000\n");
+    old.put("/sys/fs/cgroup/memory/slurm/job/memory.stat", "inactive_file 5\ntotal_inactive_file 100\n");
+    old.put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    old.put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
+    CHECK(available_memory(old.path) == 7'000'100);
+    CHECK(available_memory(old.path + "/nowhere") == 0);
+    CHECK(available_memory() > 0);  // of this machine
+}
+
+TEST_CASE("a processor without a name is known by its numbers") {
+    const FakeRoot named("Linux version 6.1.0");
+    CHECK(read_host_facts(named.path).processor_id == "Some CPU @ 3 GHz");
+    named.put("/proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n");
+    CHECK(read_host_facts(named.path).processor.empty());
+    CHECK(read_host_facts(named.path).processor_id == "implementer 0x41, part 0xd0c");
+}
+
 TEST_CASE("facts of a system are read from its files, and WSL is told from Linux") {
     const FakeRoot wsl2("Linux version 5.15.153.1-microsoft-standard-WSL2 (root@941d701f84f1)");
     const HostFacts facts = read_host_facts(wsl2.path);

@@ -226,6 +226,11 @@ int64_t GpuNeighborList<Real>::held_bytes() const {
 }
 
 template <class Real>
+GpuNeighborMemory GpuNeighborList<Real>::memory_for(int64_t candidate_count) const {
+    return state_->memory_for(candidate_count);
+}
+
+template <class Real>
 void GpuNeighborList<Real>::enqueue_reuse(const double* positions, void* stream) {
     if (!state_->has_candidates) fail(Status::argument, "there are no candidates to reuse: update the list first, with a skin");
     state_->enqueue_reuse(positions, static_cast<cudaStream_t>(stream));

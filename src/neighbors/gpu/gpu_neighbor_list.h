@@ -75,6 +75,7 @@ public:
     // Called in every search when the number of candidates is known and memory for them is not yet taken; may throw to refuse.
     void set_admission(std::function<void(int64_t candidate_count, const GpuNeighborMemory&)> admit);
     int64_t held_bytes() const;  // GpuNeighborMemory
+    GpuNeighborMemory memory_for(int64_t candidate_count) const;
 
     // Enqueues a step that reuses the candidates of the last update, for the same atoms, cell and periodic directions;
     // see above. Throws Error{argument} if there are none: no skin, or the last update failed.

@@ -43,6 +43,10 @@ int64_t GpuNeighborList<Real>::held_bytes() const {
     refuse();
 }
 template <class Real>
+GpuNeighborMemory GpuNeighborList<Real>::memory_for(int64_t) const {
+    refuse();
+}
+template <class Real>
 void GpuNeighborList<Real>::enqueue_reuse(const double*, void*) {
     refuse();
 }

@@ -23,6 +23,7 @@
 #include "device/host_facts.h"
 #include "formats/json_text.h"
 #include "build_commit.h"
+#include "profile.h"
 
 namespace mlff::app {
 namespace {
@@ -34,6 +35,7 @@ struct BenchOptions {
     int64_t step_count = 0;
     bool is_quick = false;
     std::string json, report, baseline;
+    ProfileOptions profile;
 };
 
 class GpuMemory : public bench::MemoryMeter {
@@ -90,6 +92,9 @@ void check_bench_options(const BenchOptions& options) {
     for (int64_t size : options.sizes)
         if (size < 1 || size > 10'000'000) fail(Status::argument, "--sizes ", size, ": expected 1 to 10000000 atoms");
     if (options.step_count < 0 || (options.step_count > 0 && options.step_count < 20)) fail(Status::argument, "--steps ", options.step_count, ": expected at least 20");
+    if (!options.profile.is_wanted && !options.profile.trace.empty()) fail(Status::argument, "--trace needs --profile");
+    if (options.profile.is_wanted && (!options.report.empty() || !options.baseline.empty())) fail(Status::argument, "--profile goes with neither --report nor --baseline");
+    check_outputs("", "", options.profile.trace);
     check_outputs(options.report, "report.md", options.json);
 }
 
@@ -132,6 +137,7 @@ int run_bench(const BenchOptions& options) {
     // A baseline of something else is refused before anything is measured.
     if (baseline) bench::check_comparable(report_json(report), *baseline, options.baseline);
 
+    if (options.profile.is_wanted) return run_profile(bench, report, {true, options.profile.trace, options.json});
     const bool prints_text = options.json != "-", is_terminal = isatty(STDERR_FILENO) == 1;
     if (is_terminal)
         bench.announce = [](const std::string& what) { std::cerr << "\r\033[K" << what << std::flush; };
@@ -187,6 +193,8 @@ void add_bench(CLI::App& app, Work& work) {
     command->add_option("--json", options->json, "write results as JSON, with all samples, to this file; '-' = standard output");
     command->add_option("--report", options->report, "folder for report.md and report.json");
     command->add_option("--baseline", options->baseline, "JSON of an earlier run: what got slower or less accurate makes exit code 1");
+    command->add_flag("--profile", options->profile.is_wanted, "instead of the suites: time, FLOP/s and bytes/s of each stage of an evaluation of --sizes atoms (500)");
+    command->add_option("--trace", options->profile.trace, "with --profile: a file for chrome://tracing or Perfetto");
     command->callback([options, &work] { work = [options] { return run_bench(*options); }; });
 }
 

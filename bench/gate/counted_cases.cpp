@@ -127,7 +127,8 @@ int run(std::vector<std::string> arguments) {
     std::vector<const Case*> chosen;
     for (const Case& one : cases)
         if (arguments.empty() || std::find(arguments.begin(), arguments.end(), one.name) != arguments.end()) chosen.push_back(&one);
-    if (!arguments.empty() && chosen.size() != arguments.size()) fail(Status::argument, "not all of the cases are known");
+    for (const std::string& wanted : arguments)
+        if (std::none_of(cases.begin(), cases.end(), [&](const Case& one) { return one.name == wanted; })) fail(Status::argument, "there is no case '", wanted, "'");
     for (const Case* one : chosen) {
         one->run();
         names.push_back(one->name);

@@ -102,7 +102,6 @@ Profile profile_evaluation(Bench& bench, Session& session, const Frame& frame, c
     profile.name = concat(frame.atom_count(), " atoms", frame.cell ? ", periodic" : "");
     profile.atoms = frame.atom_count();
     profile.threads = session.thread_count();
-    profile.is_on_gpu = session.device().starts_with("cuda");
     bench.announce("profile, " + profile.name);
     ProfiledSystem plain(session, frame), profiled(session, frame);
     profile.seconds = summarize(sample_times(bench.clock, bench.rule(), [&] { plain.evaluate(session); })).median;
@@ -125,6 +124,7 @@ Profile profile_evaluation(Bench& bench, Session& session, const Frame& frame, c
         profile.is_identical = profile.is_identical && plain.is_same(profiled);
     }
     profile.profiled_seconds = whole / static_cast<double>(profile.evaluations);
+    profile.is_on_gpu = !stages.device().sums().empty();
     fill_rows(profile, stages, whole, session.precision(), peaks);
 
     stages.clear();

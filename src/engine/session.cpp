@@ -153,15 +153,20 @@ struct Session::State {
             outputs.push_back(results[i].outputs);
             if (results[i].stress && !outputs[i].virial) outputs[i].virial = virials[i].data();
         }
+        Stages stages(team.stage_log(0));
         if (systems.size() == 1) {
-            evaluator->evaluate(systems[0], evaluator->needs_edges() ? find_edges(systems[0]) : Edges{}, outputs[0], team);
+            const Edges edges = evaluator->needs_edges() ? find_edges(systems[0]) : Edges{};
+            stages.begin("model");
+            evaluator->evaluate(systems[0], edges, outputs[0], team);
         } else {
             const bool needs_edges = evaluator->needs_edges_of_joined(systems);
             joined.clear();
             if (needs_edges)
                 for (const SystemView& system : systems) joined.append(find_edges(system));
+            stages.begin("model");
             evaluator->evaluate_joined(systems, needs_edges ? joined.edges() : Edges{}, outputs, team);
         }
+        stages.finish();
         for (size_t i = 0; i < systems.size(); ++i) {
             if (!results[i].stress) continue;
             const double volume = stress_volume(systems[i], model->summary().cutoff);

@@ -109,7 +109,7 @@ want_optional_packages() {
     has_embeddable_python "$1" || want python "mlff will be built without Python models" "${python_packages[@]}"
     [[ $1 == test ]] || return 0
     has gfortran || want gfortran "the Fortran examples will not be tested" gfortran
-    has valgrind || want valgrind "memory of the drop-in will not be checked" valgrind
+    has valgrind || want valgrind "memory of the drop-in will not be checked and instructions not counted" valgrind
     [[ ${needs_python:-0} -eq 0 ]] || can_build_for_python || want python-package "the test of the Python package will be skipped" python3-venv python3-dev
 }
 

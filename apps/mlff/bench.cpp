@@ -21,6 +21,7 @@
 #include "device/gpu.h"
 #include "formats/json_text.h"
 #include "plan/plan.h"
+#include "profile.h"
 #include "run_facts.h"
 
 namespace mlff::app {
@@ -34,6 +35,7 @@ struct BenchOptions {
     bool is_quick = false, calibrates = false;
     std::string json, report, baseline, calibration;
     std::vector<std::string> compared;
+    ProfileOptions profile;
 };
 
 class GpuMemory : public bench::MemoryMeter {
@@ -61,6 +63,9 @@ void check_bench_options(const BenchOptions& options) {
         if (size < 1 || size > 10'000'000) fail(Status::argument, "--sizes ", size, ": expected 1 to 10000000 atoms");
     if (options.step_count < 0 || (options.step_count > 0 && options.step_count < 20)) fail(Status::argument, "--steps ", options.step_count, ": expected at least 20");
     if (options.calibrates && (!options.baseline.empty() || !options.report.empty())) fail(Status::argument, "--calibrate makes no suites: it goes with neither --baseline nor --report");
+    if (!options.profile.is_wanted && !options.profile.trace.empty()) fail(Status::argument, "--trace needs --profile");
+    if (options.profile.is_wanted && (!options.report.empty() || !options.baseline.empty())) fail(Status::argument, "--profile goes with neither --report nor --baseline");
+    check_outputs("", "", options.profile.trace);
     check_outputs(options.report, "report.html", options.json);
 }
 
@@ -126,6 +131,7 @@ int run_bench(const BenchOptions& options) {
     // A baseline of something else is refused before anything is measured.
     if (baseline) bench::check_comparable(report_json(report), *baseline, options.baseline);
 
+    if (options.profile.is_wanted) return run_profile(bench, report, {true, options.profile.trace, options.json});
     const bool prints_text = options.json != "-", is_terminal = isatty(STDERR_FILENO) == 1;
     if (is_terminal)
         bench.announce = [](const std::string& what) { std::cerr << "\r\033[K" << what << std::flush; };
@@ -185,13 +191,15 @@ void add_bench(CLI::App& app, Work& work) {
     command->add_option("--sizes", options->sizes, "numbers of atoms for latency")->delimiter(',');
     auto* steps = command->add_option("--steps", options->step_count, "of dynamics; 0 = 2000, 400 of a Python model, 60 with --quick")->capture_default_str();
     command->add_flag("--quick", options->is_quick, "few samples of small systems: does everything run?");
-    command->add_flag("--calibrate", options->calibrates, "measure the cost model that 'mlff plan' predicts with, instead of suites");
+    auto* calibrate = command->add_flag("--calibrate", options->calibrates, "measure the cost model that 'mlff plan' predicts with, instead of suites");
     command->add_option("--calibration", options->calibration, "file of the cost model; default: one in the user's data folder");
     command->add_option("--json", options->json, "write results as JSON, with all samples, to this file; '-' = standard output");
     command->add_option("--report", options->report, "folder for report.html, report.md and report.json");
     auto* baseline = command->add_option("--baseline", options->baseline, "JSON of an earlier run: what got slower or less accurate makes exit code 1");
+    auto* profile = command->add_flag("--profile", options->profile.is_wanted, "instead of the suites: time, FLOP/s and bytes/s of each stage of an evaluation of --sizes atoms (500)")->excludes(calibrate);
+    command->add_option("--trace", options->profile.trace, "with --profile: a file for chrome://tracing or Perfetto");
     command->add_option("--compare", options->compared, "several times: MODEL[,device=D][,precision=P][,threads=N][,head=H], whose latencies are measured in turns; what is not said is that of --model, --device, ...")
-        ->excludes(suite, steps, baseline);
+        ->excludes(suite, steps, baseline, calibrate, profile);
     command->callback([options, &work] { work = [options] { return run_bench(*options); }; });
 }
 

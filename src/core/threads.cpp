@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/stage_profile.h"
+
 namespace mlff {
 
 int available_cores() {
@@ -33,6 +35,8 @@ struct ThreadTeam::Shared {
     bool stopping = false;
     std::exception_ptr first_error;
     std::vector<std::thread> threads;
+    StageProfile* profile = nullptr;
+    Stage stage;  // that the caller is in while it is profiled
 
     void take_chunks(int worker) {
         for (;;) {
@@ -48,6 +52,13 @@ struct ThreadTeam::Shared {
         }
     }
 
+    // What is not part of any other stage is part of the caller's.
+    void work_profiled(int worker) {
+        Stages stages(profile ? &profile->log(worker) : nullptr, stage.direction, stage.layer);
+        stages.begin(stage.name);
+        take_chunks(worker);
+    }
+
     void serve(int worker) {
         uint64_t last_job = 0;
         for (;;) {
@@ -57,7 +68,7 @@ struct ThreadTeam::Shared {
                 if (stopping) return;
                 last_job = job_number;
             }
-            take_chunks(worker);
+            work_profiled(worker);
             const std::lock_guard lock(mutex);
             if (--busy == 0) job_done.notify_one();
         }
@@ -85,6 +96,15 @@ ThreadTeam::~ThreadTeam() {
 
 int ThreadTeam::size() const { return static_cast<int>(shared_->threads.size()) + 1; }
 
+void ThreadTeam::set_profile(StageProfile* profile) {
+    if (profile) profile->reserve_logs(size());
+    shared_->profile = profile;
+}
+
+StageProfile* ThreadTeam::profile() const { return shared_->profile; }
+
+StageLog* ThreadTeam::stage_log(int worker) const { return shared_->profile ? &shared_->profile->log(worker) : nullptr; }
+
 void ThreadTeam::run(int64_t chunk_count, const std::function<void(int64_t, int)>& work) {
     if (chunk_count <= 0) return;
     if (chunk_count == 1 || shared_->threads.empty()) {
@@ -97,6 +117,10 @@ void ThreadTeam::run(int64_t chunk_count, const std::function<void(int64_t, int)
         shared_->chunk_count = chunk_count;
         shared_->next_chunk.store(0, std::memory_order_relaxed);
         shared_->busy = static_cast<int>(shared_->threads.size());
+        if (shared_->profile) {
+            const Stage* current = shared_->profile->log(0).current();
+            shared_->stage = current ? *current : Stage{"other work"};
+        }
         ++shared_->job_number;
     }
     shared_->job_ready.notify_all();

@@ -8,6 +8,9 @@
 
 namespace mlff {
 
+class StageLog;
+class StageProfile;
+
 // Cores this process may run on.
 int available_cores();
 
@@ -26,6 +29,11 @@ public:
     // chunk is not fixed, so results must depend on the chunk alone. Returns when all are done; the first
     // exception is thrown here. Not reentrant.
     void run(int64_t chunk_count, const std::function<void(int64_t chunk, int worker)>& work);
+
+    // Where the workers' time goes is written there from now on (core/stage_profile.h), nullptr: nowhere. The profile must outlive this or the next call.
+    void set_profile(StageProfile* profile);
+    StageProfile* profile() const;
+    StageLog* stage_log(int worker) const;  // for stages that this worker is in; nullptr: nobody wants to know
 
 private:
     struct Shared;

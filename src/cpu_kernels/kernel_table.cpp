@@ -20,6 +20,7 @@ namespace avx512 {
 constexpr int kRegisterBytes = 64;
 #include "cpu_kernels/kernels.inc"
 #include "cpu_kernels/painn_kernels.inc"
+#include "cpu_kernels/peak_kernel.inc"
 #include "cpu_kernels/make_table.inc"
 }  // namespace avx512
 #pragma GCC pop_options
@@ -30,6 +31,7 @@ namespace avx2 {
 constexpr int kRegisterBytes = 32;
 #include "cpu_kernels/kernels.inc"
 #include "cpu_kernels/painn_kernels.inc"
+#include "cpu_kernels/peak_kernel.inc"
 #include "cpu_kernels/make_table.inc"
 }  // namespace avx2
 #pragma GCC pop_options
@@ -40,6 +42,7 @@ namespace baseline {
 constexpr int kRegisterBytes = 16;
 #include "cpu_kernels/kernels.inc"
 #include "cpu_kernels/painn_kernels.inc"
+#include "cpu_kernels/peak_kernel.inc"
 #include "cpu_kernels/make_table.inc"
 }  // namespace baseline
 

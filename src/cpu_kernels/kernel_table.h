@@ -189,6 +189,9 @@ struct KernelTable {
     // values[k] = silu(values[k]), slopes[k] = silu'(values[k]), k < count, a multiple of kRowPadding
     void (*activate_silu)(Real* values, Real* slopes, int count);
 
+    // For the processor's peak: so many rounds of independent multiply-adds on registers; *result is to be zero, and then 78. Returns the operations, two each.
+    double (*multiply_add)(int64_t rounds, Real* result);
+
     std::string_view name;  // "neon", "avx2", "avx512", "baseline"
 };
 

@@ -58,6 +58,7 @@ public:
             pending_.edges = candidate_count;
             admit(pending_, memory);
         });
+        model_->set_stages(&stages_);
         current_.reset();
     }
     ~StepEvaluator() override { current_.emplace(options_.device, std::nothrow); }  // memory is given back where it was taken
@@ -67,6 +68,8 @@ public:
 
     void evaluate(const SystemView& system, const Edges&, const Outputs& outputs, ThreadTeam& team) override {
         const CurrentDevice current(options_.device);
+        const NvtxRange range("evaluation");
+        const GpuStages::Watch watch(stages_, team.profile());
         leave_nothing_running([&] {
             compute(system, wanted_of({&outputs, 1}), true, team);
             results_.write({&system, 1}, {&outputs, 1});
@@ -262,6 +265,7 @@ private:
     void search(const SystemView& system, const double* positions) {
         SystemView on_device = system;
         on_device.positions = positions;
+        stages_.begin({"neighbour search"}, stream_);
         neighbors_.search(on_device, static_cast<cudaStream_t>(stream_));
     }
 
@@ -269,16 +273,19 @@ private:
     void run_step(const StepKind& kind) {
         launch_step(kind);
         check(cudaStreamSynchronize(stream_), "the evaluation");
+        stages_.collect();
     }
     void launch_step(const StepKind& kind) {
         const StepKey key = {kind.reuses_candidates, kind.size.to_host,  kind.motion ? kind.motion->id() : 0, kind.reuses_candidates ? neighbors_.generation() : 0, kind.size.wanted, edges_,
                              atoms_.tiles(),         atoms_.systems(),   element_set_};
+        if (stages_.is_watched()) return enqueue(kind);
         graphs_.run(key, stream_, [&] { enqueue(kind); });
     }
 
     void enqueue(const StepKind& kind) {
         const Wanted& wanted = kind.size.wanted;
         if (kind.reuses_candidates) {
+            stages_.begin({"edges from candidates"}, stream_);
             if (kind.motion)
                 kind.motion->enqueue_move(stream_);
             else if (kind.size.to_host)
@@ -289,12 +296,14 @@ private:
         results_.short_edges.clear(stream_);
         const Step step = {edges_, atoms_.tiles(), wanted};
         model_->enqueue(step, results_, stream_);
+        stages_.begin({"sums and results"}, stream_);
         sum_over_systems(atoms_.systems(), model_->energy_view(step), results_.energies.data(), wanted.virials() ? results_.virials.data() : nullptr,
                          results_.partial.data(), results_.totals.data(), stream_);
         if (kind.motion)
             kind.motion->enqueue_finish({results_.forces.data(), results_.totals.data(), &neighbors_.edges().report->search_needed, results_.short_edges.data()}, stream_);
         else
             results_.download(kind.size, kind.reuses_candidates ? neighbors_.edges().report : nullptr, stream_);
+        stages_.finish(stream_);
     }
 
     void check_distances() const {
@@ -430,6 +439,7 @@ private:
     StepSize pending_;                  // of the call, edges not yet known
     std::optional<StepSize> reserved_;  // what there is room for
     StepGraphs<StepKey> graphs_;
+    GpuStages stages_;
 };
 
 }  // namespace

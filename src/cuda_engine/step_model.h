@@ -12,6 +12,7 @@
 #include "core/threads.h"
 #include "cuda_engine/atom_set.h"
 #include "cuda_engine/buffer_list.h"
+#include "cuda_engine/gpu_stages.h"
 #include "cuda_engine/step_edges.h"
 #include "cuda_engine/step_results.h"
 
@@ -53,6 +54,16 @@ public:
     virtual EnergyView energy_view(const Step& step) const = 0;
     // Throws Error{system}: *short_edges was set.
     [[noreturn]] virtual void refuse_short_edges() const = 0;
+
+    void set_stages(GpuStages* stages) { stages_ = stages; }
+
+protected:
+    // What enqueue() launches from here on belongs to this stage.
+    void begin_stage(const char* name, Direction direction, cudaStream_t stream) { stages_->begin({name, direction}, stream); }
+    void begin_stage(const char* name, Direction direction, size_t layer, cudaStream_t stream) { stages_->begin({name, direction, static_cast<int>(layer)}, stream); }
+
+private:
+    GpuStages* stages_ = nullptr;  // set before any step
 };
 
 }  // namespace mlff::cuda

@@ -8,6 +8,7 @@
 
 #include "core/elements.h"
 #include "core/error.h"
+#include "core/stage_profile.h"
 #include "device/gpu.h"
 #include "neighbors/joined_edges.h"
 #include "neighbors/lattice.h"
@@ -127,6 +128,8 @@ struct Session::State {
 
     // The neighbours of a system, none of which is at a distance of zero: there are no directions there.
     const Edges& find_edges(const SystemView& system) {
+        Stages stages(team.stage_log(0));
+        stages.begin("neighbours");
         neighbors.update(system, team);
         const Edges& edges = neighbors.edges();
         for (int64_t atom = 0; atom < edges.atom_count; ++atom)
@@ -150,15 +153,20 @@ struct Session::State {
             outputs.push_back(results[i].outputs);
             if (results[i].stress && !outputs[i].virial) outputs[i].virial = virials[i].data();
         }
+        Stages stages(team.stage_log(0));
         if (systems.size() == 1) {
-            evaluator->evaluate(systems[0], evaluator->needs_edges() ? find_edges(systems[0]) : Edges{}, outputs[0], team);
+            const Edges edges = evaluator->needs_edges() ? find_edges(systems[0]) : Edges{};
+            stages.begin("model");
+            evaluator->evaluate(systems[0], edges, outputs[0], team);
         } else {
             const bool needs_edges = evaluator->needs_edges_of_joined(systems);
             joined.clear();
             if (needs_edges)
                 for (const SystemView& system : systems) joined.append(find_edges(system));
+            stages.begin("model");
             evaluator->evaluate_joined(systems, needs_edges ? joined.edges() : Edges{}, outputs, team);
         }
+        stages.finish();
         for (size_t i = 0; i < systems.size(); ++i) {
             if (!results[i].stress) continue;
             const double volume = stress_volume(systems[i], model->summary().cutoff);
@@ -180,11 +188,15 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
 Session::~Session() = default;
 
 void Session::evaluate(std::span<const SystemView> systems, std::span<const Results> results) {
+    Stages whole(state_->team.stage_log(0)), stages(state_->team.stage_log(0));
+    whole.begin("evaluation");
+    stages.begin("checks of the input");
     for (size_t i = 0; i < systems.size(); ++i) {
         const std::string where = systems.size() > 1 ? concat("system ", i, ": ") : "";
         state_->check(systems[i], results[i], where);
         state_->check_positions(systems[i], where);
     }
+    stages.finish();
     for (size_t first = 0; first < systems.size();) {
         const size_t count = state_->joined_count(systems.subspan(first));
         state_->evaluate(systems.subspan(first, count), results.subspan(first, count));

@@ -442,6 +442,33 @@ class CommandLine(CommandTest):
         self.assert_fails(run("bench", "--sizes", "0"), 2, "--sizes")
         self.assert_fails(run("bench", "--steps", "3"), 2, "--steps")
         self.assert_fails(run("bench", "--model", "nowhere.model"), 3, "nowhere.model")
+        self.assert_fails(run("bench", "--trace", "x.json"), 2, "--trace", "--profile")
+        self.assert_fails(run("bench", "--profile", "--baseline", "x.json"), 2, "--profile", "--baseline")
+        self.assert_fails(run("bench", "--profile", "--trace", "/nowhere/x.json"), 3, "/nowhere/x.json")
+
+    @unittest.skipIf(IS_SANITIZED, "unit_profile goes through the code")
+    def test_bench_profile(self):
+        path, trace = self.path("profile.json", ""), self.path("trace.json", "")
+        said = run("bench", "--profile", "--quick", "--device", "cpu", "--threads", "2", "--sizes", "20,60", "--json", path, "--trace", trace)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        for part in ("neighbours", "reverse", "of peak", "bit for bit", "perf record", "valgrind --tool=callgrind", "--sizes 20,60"):
+            self.assertIn(part, said.stdout)
+        with open(path) as file:
+            found = json.load(file)
+        self.assertEqual((found["format"], found["device"], found["passed"], len(found["profiles"]), len(found["commands"])), ("mlff-profile", "cpu", True, 2, 2))
+        for profile in found["profiles"]:
+            self.assertTrue(profile["identical"])
+            self.assertAlmostEqual(sum(stage["share"] for stage in profile["stages"]) + profile["left_over"], 1, places=6)
+            self.assertEqual({stage["direction"] for stage in profile["stages"]}, {None, "forward", "reverse"})
+        for peak in found["peaks"].values():
+            self.assertGreater(peak, 1e6)
+        with open(trace) as file:
+            events = json.load(file)["traceEvents"]
+        self.assertEqual({event["pid"] for event in events}, {1, 2})
+        for event in events:
+            self.assertIn(event["ph"], "XM")
+            if event["ph"] == "X":
+                self.assertTrue(event["ts"] >= 0 and event["dur"] >= 0 and event["name"])
 
     @unittest.skipIf(IS_SANITIZED, "takes long, and unit_verify goes through the code")
     def test_verify(self):

@@ -4,10 +4,12 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "../unit/close.h"
+#include "core/stage_profile.h"
 #include "neighbors/neighbor_list.h"
 #include "painn/cuda/evaluator.h"
 #include "painn/cuda/sizes.h"
@@ -246,6 +248,30 @@ TEST_CASE("mixed precision has the errors of single precision: all numbers again
         CHECK_ALL_CLOSE(mixed.virials, exact.virials, 2e-5 * largest);
         CHECK_ALL_CLOSE(mixed.energies, exact.energies, 1e-5);
     }
+}
+
+TEST_CASE("a step that is profiled gives the same bits, and names its stages") {
+    const auto weights = random_weights(7, 32, 2, 6, true);
+    const System system = random_system(5, 12, 4.0, false);
+    const auto evaluator = painn::cuda::make_cuda_evaluator(weights, {});
+    const Found plain = evaluate(*evaluator, *weights, system);
+    StageProfile profile;
+    ThreadTeam team(1);
+    team.set_profile(&profile);
+    Numbers forces(plain.forces.size(), NAN);
+    Outputs outputs;
+    outputs.forces = forces.data();
+    for (int64_t calls = 1; calls <= 2; ++calls) {
+        evaluator->evaluate(system.view(), {}, outputs, team);
+        CHECK(forces == plain.forces);
+        const std::vector<StageLog::Sum>& sums = profile.device().sums();
+        for (const Stage& stage : {Stage{"neighbour search"}, Stage{"edges", Direction::forward}, Stage{"messages", Direction::forward, 1}, Stage{"update of atoms", Direction::reverse, 0},
+                                   Stage{"forces", Direction::reverse}, Stage{"sums and results"}})
+            CHECK(std::count_if(sums.begin(), sums.end(), [&](const StageLog::Sum& sum) { return sum.stage == stage && sum.calls == calls; }) == 1);
+    }
+    team.set_profile(nullptr);
+    evaluator->evaluate(system.view(), {}, outputs, team);
+    CHECK(profile.device().sums().front().calls == 2);
 }
 
 TEST_CASE("fast precision is near") {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/stage_profile.h"
 #include "mace/cpu/kernel_table.h"
 #include "mace/weights.h"
 
@@ -26,6 +27,14 @@ public:
     int stride() const { return stride_; }
     int in_size() const { return contraction_.in_row_count * stride_; }
     int out_size() const { return contraction_.out_row_count * stride_; }
+
+    // A leaf of the tree is a product that is added to the value, a branch below another too; in reverse there are the gradients as well.
+    StageWork work(int atom_count, bool is_reverse) const {
+        const auto leaves = static_cast<double>(leaf_rows_.size()), branches = static_cast<double>(nodes_.size() - roots_.size());
+        const double flops = is_reverse ? 4 * leaves + 5 * branches : 2 * (leaves + branches);
+        const double numbers = (is_reverse ? 2 : 1) * contraction_.in_row_count + contraction_.out_row_count;
+        return {flops * contraction_.channel_count * atom_count, (static_cast<double>(polynomial_coefficients_) + numbers * atom_count) * contraction_.channel_count * sizeof(Real)};
+    }
 
     Polynomial polynomial() const;
     const std::vector<PolynomialNode>& nodes() const { return nodes_; }

@@ -8,6 +8,7 @@
 #include "engine/edge_results.h"
 #include "mace/cpu/messages.h"
 #include "mace/cpu/moments.h"
+#include "mace/cpu/stage_work.h"
 #include "mace/edge_harmonics.h"
 #include "mace/reference/embedding.h"
 #include "mace/reference/radial.h"
@@ -52,6 +53,7 @@ struct Scratch {
     std::vector<double> plain, plain_gradient;
     MessageScratch<Real> message;
     MomentScratch<Real> moment;
+    StageLog* stages = nullptr;
 };
 
 template <class Real>
@@ -80,21 +82,34 @@ public:
     }
 
     void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) override {
+        Stages passes(team.stage_log(0));
+        passes.begin("preparation");
         edges_.edges = &edges;
         scratch_.resize(static_cast<size_t>(team.size()));
+        for (size_t worker = 0; worker < scratch_.size(); ++worker) scratch_[worker].stages = team.stage_log(static_cast<int>(worker));
         sort_atoms(systems);
+        passes.begin("pass over edges");
         sort_edges(team);
+        passes.begin("tables");
         for (auto& plan : plans_) plan->prepare(elements_present_, team);
+        passes.begin("pass over edges");
         compute_harmonics_of_edges(team);
+        passes.begin("first features");
         compute_first_features(systems.front());
+        passes.begin("pass over atoms");
         for (size_t i = 0; i < plans_.size(); ++i) compute_layer(i, team);
         compute_energies(team);
+        passes.begin("energies");
         write_energies(systems, outputs);
         write_descriptors(systems, outputs);
         if (std::none_of(outputs.begin(), outputs.end(), [](const Outputs& o) { return o.forces || o.virial || o.atom_virials; })) return;
+        passes.begin("zeros for gradients");
         start_gradients();
+        passes.begin("pass over atoms");
         for (size_t i = plans_.size(); i-- > 0;) reverse_layer(i, team);
+        passes.begin("pass over edges");
         reverse_harmonics_of_edges(team);
+        passes.begin("forces");
         for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
             write_forces(edges, vector_gradient_.data(), begin, end, outputs[s]);
             write_virials(edges, vector_gradient_.data(), begin, end, outputs[s]);
@@ -130,7 +145,9 @@ private:
     void sort_edges(ThreadTeam& team) {
         if (!plans_.front()->moments) return;
         edges_.by_element.resize(static_cast<size_t>(edges_.edges->edge_count));
-        for_each_tile(team, [&](const Tile& tile, Scratch<Real>&) {
+        for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
+            Stages stages(scratch.stages, Direction::forward);
+            stages.begin("edges by element");
             for (int64_t place = tile.begin; place < tile.end; ++place) {
                 const int64_t begin = edges_.edges->first[atom_at(place)], end = edges_.edges->first[atom_at(place) + 1];
                 auto next = edges_.by_element.begin() + begin;
@@ -161,8 +178,10 @@ private:
     }
 
     template <class Work>
-    void for_each_edge(ThreadTeam& team, const Work& work) {
-        for_each_tile(team, [&](const Tile& tile, Scratch<Real>&) {
+    void for_each_edge(ThreadTeam& team, Direction pass_direction, const char* stage, const Work& work) {
+        for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
+            Stages stages(scratch.stages, pass_direction);
+            stages.begin(stage);
             for (int64_t place = tile.begin; place < tile.end; ++place)
                 for (int64_t edge = edges_.edges->first[atom_at(place)]; edge < edges_.edges->first[atom_at(place) + 1]; ++edge) work(edge, tile.element);
         });
@@ -171,7 +190,7 @@ private:
     void compute_harmonics_of_edges(ThreadTeam& team) {
         edges_.harmonic_count = harmonic_count(weights_->max_degree);
         edges_.harmonics.resize_discard(static_cast<size_t>(edges_.edges->edge_count) * static_cast<size_t>(edges_.harmonic_count));
-        for_each_edge(team, [&](int64_t edge, int) { compute_edge_harmonics(weights_->max_degree, direction(edge), edges_.harmonics.data() + edge * edges_.harmonic_count); });
+        for_each_edge(team, Direction::forward, "harmonics", [&](int64_t edge, int) { compute_edge_harmonics(weights_->max_degree, direction(edge), edges_.harmonics.data() + edge * edges_.harmonic_count); });
     }
 
     // ---- features ----
@@ -227,6 +246,20 @@ private:
         return rows_of<Real>(tile, states_[layer - 1].features_gradient.data(), plans_[layer - 1]->features_layout.size);
     }
 
+    // What the stages of a layer are called when they are timed.
+    static Stages stages_of(Scratch<Real>& scratch, Direction direction, size_t layer) { return Stages(scratch.stages, direction, static_cast<int>(layer)); }
+    int64_t edge_count_of(const Tile& tile) const {
+        int64_t count = 0;
+        for (int64_t place = tile.begin; place < tile.end; ++place) count += edges_.edges->first[atom_at(place) + 1] - edges_.edges->first[atom_at(place)];
+        return count;
+    }
+    // The maps that moments of a tile go through; atoms have neighbours of all elements as a rule.
+    StageWork moment_maps_work(const LayerPlan<Real>& plan, const Tile& tile) const {
+        StageWork sum;
+        for (int element : elements_present_) sum = sum + plan.moments->of(element).work(tile.count());
+        return sum;
+    }
+
     // ---- forward ----
 
     void compute_layer(size_t layer, ThreadTeam& team) {
@@ -241,17 +274,22 @@ private:
         for (Scratch<Real>& scratch : scratch_) reserve(plan, scratch);
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
             const int count = tile.count(), message_size = plan.message_layout.size, features_size = plan.features_layout.size;
+            Stages stages = stages_of(scratch, Direction::forward, layer);
             compute_scaled_messages(layer, tile, scratch);
             const Real* messages = scratch.messages.data();
             if (plan.gate) {
+                stages.begin("gate");
                 compute_gate(layer, tile, scratch);
                 messages = scratch.sums.data();
             }
             if (plan.message_skip) {
+                stages.begin("self connection of messages", [&] { return plan.message_skip->work(count); });
                 plan.message_skip->apply(kernels_, tile.element, {messages, message_size}, {scratch.gated.data(), message_size}, count, false);
                 messages = scratch.gated.data();
             }
+            stages.begin("contraction", [&] { return plan.contraction.work(count, false); });
             plan.contraction.apply(kernels_, tile.element, messages, scratch.contracted.data(), count);
+            stages.begin("linear maps", [&] { return plan.skip ? plan.linear.work(count) + plan.skip->work(count) : plan.linear.work(count); });
             const AtomRows<Real> features = {scratch.features.data(), features_size};
             plan.linear.apply(kernels_, tile.element, {scratch.contracted.data(), plan.contraction.out_size()}, features, count, false);
             if (plan.skip) plan.skip->apply(kernels_, tile.element, features_below(layer, tile), features, count, true);
@@ -260,8 +298,14 @@ private:
                 std::copy_n(messages + i * message_size, message_size, state.messages.data() + atom * message_size);
                 std::copy_n(features[i], features_size, state.features.data() + atom * features_size);
             }
+            if (has_next) stages.begin("what atoms send", [&] { return senders_work(layer + 1, count); });
             if (has_next) compute_senders(layer + 1, tile.element, {features.first, features.stride}, order_.data() + tile.begin, count);
         });
+    }
+
+    StageWork senders_work(size_t layer, int count) const {
+        const LayerPlan<Real>& plan = *plans_[layer];
+        return plan.down ? plan.up.work(count) + plan.down->work(count) : plan.up.work(count);
     }
 
     // Linear maps of the summed messages, divided, in scratch.messages.
@@ -269,13 +313,17 @@ private:
         const LayerPlan<Real>& plan = *plans_[layer];
         const Interaction& interaction = plan.layer.interaction;
         const int size = plan.linear_layout.size;
+        Stages stages = stages_of(scratch, Direction::forward, layer);
         if (plan.moments) {
+            stages.begin("moments and messages", [&] { return moments_work(plan, edge_count_of(tile), false) + moment_maps_work(plan, tile); });
             compute_moment_messages(input_of(layer), edges_, elements_present_, {order_.data() + tile.begin, tile.count()}, scratch.moment, scratch.messages.data(),
                                     scratch.densities.data());
         } else {
+            stages.begin("messages", [&] { return messages_work(plan, edge_count_of(tile), false); });
             for (int i = 0; i < tile.count(); ++i)
                 scratch.densities[static_cast<size_t>(i)] =
                     sum_messages(input_of(layer), edges_, atom_at(tile.begin + i), scratch.message, scratch.sums.data() + i * plan.sums_layout.size);
+            stages.begin("linear map of messages", [&] { return plan.message.work(tile.count()); });
             plan.message.apply(kernels_, tile.element, {scratch.sums.data(), plan.sums_layout.size}, {scratch.messages.data(), size}, tile.count(), false);
         }
         for (int i = 0; i < tile.count(); ++i) {
@@ -313,6 +361,8 @@ private:
     void compute_energies(ThreadTeam& team) {
         interaction_energy_.assign(atom_count(), 0.0);
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
+            Stages stages(scratch.stages, Direction::forward);
+            stages.begin("readouts");
             for (int64_t place = tile.begin; place < tile.end; ++place) {
                 const int64_t atom = atom_at(place);
                 double energy = 0;
@@ -423,21 +473,28 @@ private:
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
         const int count = tile.count(), message_size = plan.message_layout.size;
+        Stages stages = stages_of(scratch, Direction::reverse, layer);
+        stages.begin("readouts");
         for (int i = 0; i < count; ++i) {
             const int64_t atom = atom_at(tile.begin + i);
             add_readout_gradient(layer, atom, scratch);
             std::copy_n(state.messages.data() + atom * message_size, message_size, scratch.messages.data() + i * message_size);
         }
         const auto features_gradient = rows_of<const Real>(tile, state.features_gradient.data(), plan.features_layout.size);
+        stages.begin("linear maps", [&] { return plan.skip && layer > 0 ? plan.linear.work(count) + plan.skip->work(count) : plan.linear.work(count); });
         if (plan.skip && layer > 0) plan.skip->apply_transposed(kernels_, tile.element, features_gradient, gradient_below(layer, tile), count, true);
         plan.linear.apply_transposed(kernels_, tile.element, features_gradient, {scratch.contracted.data(), plan.contraction.out_size()}, count, false);
+        stages.begin("contraction", [&] { return plan.contraction.work(count, true); });
         plan.contraction.reverse(kernels_, tile.element, scratch.messages.data(), scratch.contracted.data(), scratch.sums.data(), count);
         Real* gradient = scratch.sums.data();
         if (plan.message_skip) {
+            stages.begin("self connection of messages", [&] { return plan.message_skip->work(count); });
             plan.message_skip->apply_transposed(kernels_, tile.element, {gradient, message_size}, {scratch.features.data(), message_size}, count, false);
             gradient = scratch.features.data();
         }
+        if (plan.gate) stages.begin("gate");
         if (plan.gate) gradient = reverse_gate(layer, tile, gradient, scratch);
+        stages.finish();
         reverse_scaled_messages(layer, tile, gradient, scratch);
     }
 
@@ -446,6 +503,11 @@ private:
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
         const int count = tile.count(), size = plan.linear_layout.size;
+        Stages stages = stages_of(scratch, Direction::reverse, layer);
+        if (plan.moments)
+            stages.begin("moments and messages", [&] { return moments_work(plan, edge_count_of(tile), true) + moment_maps_work(plan, tile); });
+        else
+            stages.begin("linear map of messages", [&] { return plan.message.work(count); });
         for (int i = 0; i < count; ++i) {
             const auto atom = static_cast<size_t>(atom_at(tile.begin + i));
             const Real divisor = state.divisors[atom];
@@ -501,6 +563,8 @@ private:
         const LayerInput<Real> input = input_of(layer);
         const MessageGradients<Real> gradients = {state.sums_gradient.data(), state.density_gradient.data()};
         const int size = plan.sender_layout.size, down_size = plan.down ? plan.down->out_size() : 0;
+        Stages stages = stages_of(scratch, Direction::reverse, layer);
+        stages.begin("messages", [&] { return messages_work(plan, edge_count_of(tile), true); });
         for (int i = 0; i < tile.count(); ++i) {
             const int64_t atom = atom_at(tile.begin + i);
             if (layer == 0) {
@@ -520,6 +584,7 @@ private:
             reverse_sent_messages(input, gradients, atom, scratch.message, edges_, senders_gradient, down_gradient);
         }
         if (layer == 0) return;
+        stages.begin("what atoms send", [&] { return senders_work(layer, tile.count()); });
         plan.up.apply_transposed(kernels_, tile.element, {scratch.senders_gradient.data(), size}, gradient_below(layer, tile), tile.count(), true);
         if (plan.down) plan.down->apply_transposed(kernels_, tile.element, {scratch.down_gradient.data(), down_size}, gradient_below(layer, tile), tile.count(), true);
     }
@@ -528,7 +593,7 @@ private:
     void reverse_harmonics_of_edges(ThreadTeam& team) {
         vector_gradient_.resize(3 * static_cast<size_t>(edges_.edges->edge_count));
         const double scale = weights_->scale[static_cast<size_t>(head_)];
-        for_each_edge(team, [&](int64_t edge, int element) {
+        for_each_edge(team, Direction::reverse, "harmonics", [&](int64_t edge, int element) {
             const Vec3 n = direction(edge);
             const double r = edges_.edges->distance[edge];
             double slope = edges_.distance_gradient[static_cast<size_t>(edge)];

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/stage_profile.h"
 #include "mace/cpu/kernel_table.h"
 #include "mace/cpu/row_layout.h"
 #include "mace/weights.h"
@@ -35,6 +36,15 @@ public:
                           bool accumulate) const;
 
     int out_size() const { return out_size_; }
+    // Of a map of so many atoms, or of its transpose.
+    StageWork work(int atom_count) const {
+        double weights = 0, products = 0;
+        for (const Path& path : paths_) {
+            weights += static_cast<double>(path.in.copies) * path.out.copies;
+            products += static_cast<double>(path.in.copies) * path.out.copies * path.in.components;
+        }
+        return {2 * products * atom_count, (weights + static_cast<double>(in_size_ + out_size_) * atom_count) * sizeof(Real)};
+    }
 
 private:
     struct Path {

@@ -118,13 +118,16 @@ public:
         tiles_ = step.tiles;
         edges_ = {step.edges.atom_count, step.edges.first, step.edges.sender, step.edges.distance, step.edges.elements, harmonics_.data(), harmonic_count(weights_->max_degree)};
         geometry_ = {step.edges.vector, step.edges.reverse, weights_->max_degree};
+        begin_stage("harmonics", Direction::forward, stream_);
         find_short_edges(step.edges, cpu::lowest_distance(weights_->radial), results.short_edges.data(), stream_);
         compute_harmonics(edges_, geometry_, harmonics_.data(), stream_);
         for (size_t i = 0; i < layers_.size(); ++i) compute_layer(i);
+        begin_stage("readouts", Direction::forward, stream_);
         compute_energies(results.energies.data());
         if (wanted.gradients()) {
             start_gradients();
             for (size_t i = layers_.size(); i-- > 0;) reverse_layer(i);
+            begin_stage("harmonics and forces", Direction::reverse, stream_);
             compute_forces(wanted, results);
         }
         if (wanted.descriptors) compute_descriptors(results.descriptors.data());
@@ -220,6 +223,7 @@ private:
         resize(layer.densities, atom_count(), 1);
         resize(layer.divisors, atom_count(), 1);
         resize(layer.scaled, atom_count(), linear_size);
+        begin_stage(plan.moments ? "moments and messages" : "messages", Direction::forward, index, stream_);
         if (plan.moments) {
             compute_moments(layer);
         } else {
@@ -229,11 +233,13 @@ private:
             if (layer.messages) layer.messages->compute(edges_, weights, sender_rows(index), sums_.data(), layer.densities.data(), stream_);
             if constexpr (kCanFuse<Real>)
                 if (layer.fused) layer.fused->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), message_scratch(), stream_);
+            begin_stage("linear map of messages", Direction::forward, index, stream_);
             layer.message.apply(tiles_, rows(sums_, plan.sums_layout.size), rows_to(layer.scaled, linear_size), false, stream_);
         }
         divide_rows(atom_count(), static_cast<Real>(interaction.divisor_constant), static_cast<Real>(interaction.divisor_density), layer.densities.data(),
                     layer.divisors.data(), layer.scaled.data(), linear_size, stream_);
         if (layer.gate) {
+            begin_stage("gate", Direction::forward, index, stream_);
             resize(layer.gate_inputs, atom_count(), linear_size);
             if (atom_count() > 0)
                 check(cudaMemcpyAsync(layer.gate_inputs.data(), layer.scaled.data(), static_cast<size_t>(layer.scaled.size()) * sizeof(Real), cudaMemcpyDeviceToDevice, stream_),
@@ -246,18 +252,22 @@ private:
             layer.after->apply(tiles_, rows(work_, gated_size), rows_to(layer.contracted_in, message_size), false, stream_);
         } else if (layer.message_skip) {
             resize(layer.contracted_in, atom_count(), message_size);
+            begin_stage("self connection of messages", Direction::forward, index, stream_);
             layer.message_skip->apply(tiles_, rows(layer.scaled, message_size), rows_to(layer.contracted_in, message_size), false, stream_);
         }
         const int contracted_size = plan.contraction.out_size(), features_size = plan.features_layout.size;
         resize(contracted_, atom_count(), contracted_size);
+        begin_stage("contraction", Direction::forward, index, stream_);
         layer.contraction.apply(tiles_, rows(contraction_input(layer), message_size), rows_to(contracted_, contracted_size), stream_);
         resize(layer.features, atom_count(), features_size);
+        begin_stage("linear maps", Direction::forward, index, stream_);
         layer.linear.apply(tiles_, rows(contracted_, contracted_size), rows_to(layer.features, features_size), false, stream_);
         if (layer.skip) layer.skip->apply(tiles_, features_below(index), rows_to(layer.features, features_size), true, stream_);
         if (index + 1 == layers_.size()) return;
         DeviceLayer<Real>& next = *layers_[index + 1];
         const int sender_size = next.plan.sender_layout.size;
         resize(next.senders, atom_count(), sender_size);
+        begin_stage("what atoms send", Direction::forward, index, stream_);
         next.up.apply(tiles_, rows(layer.features, features_size), rows_to(next.senders, sender_size), false, stream_);
     }
 
@@ -330,6 +340,7 @@ private:
         const cpu::LayerPlan<Real>& plan = layer.plan;
         const int linear_size = plan.linear_layout.size, message_size = plan.message_layout.size, features_size = plan.features_layout.size;
         const double scale = weights_->scale[static_cast<size_t>(options_.head)];
+        begin_stage("readouts and linear maps", Direction::reverse, index, stream_);
         for (size_t i = 0; i < readouts_.size(); ++i)
             if (static_cast<size_t>(weights_->readouts[i].layer) == index)
                 readouts_[i]->reverse(atom_count(), layer.features.data(), scale, layer.features_gradient.data(), stream_);
@@ -339,6 +350,7 @@ private:
         resize(contracted_, atom_count(), contracted_size);
         layer.linear.apply_transposed(tiles_, features_gradient, rows_to(contracted_, contracted_size), false, stream_);
         resize(work_, atom_count(), std::max(message_size, linear_size));
+        begin_stage("contraction", Direction::reverse, index, stream_);
         layer.contraction.reverse(tiles_, rows(contraction_input(layer), message_size), rows(contracted_, contracted_size), rows_to(work_, message_size), stream_);
         // work_ has the gradient of what the contraction took. With densities and no gate, its product with that is the product below.
         const Real *dot_a = work_.data(), *dot_b = contraction_input(layer).data();
@@ -349,6 +361,7 @@ private:
             gradient = &more_work_;
         }
         if (layer.gate) {
+            begin_stage("gate", Direction::reverse, index, stream_);
             const int gated_size = plan.gate->out_layout.size, sender_size = plan.sender_layout.size;
             resize(gated_, atom_count(), gated_size);
             layer.after->apply_transposed(tiles_, rows(*gradient, message_size), rows_to(gated_, gated_size), false, stream_);
@@ -360,6 +373,7 @@ private:
             resize(senders_gradient_, atom_count(), sender_size);
             if (index > 0) layer.residual->apply_transposed(tiles_, rows(*gradient, linear_size), rows_to(senders_gradient_, sender_size), false, stream_);
         }
+        begin_stage(plan.moments ? "moments and messages" : "linear map of messages", Direction::reverse, index, stream_);
         resize(densities_gradient_, atom_count(), 1);
         const auto by_density = static_cast<Real>(plan.columns.density >= 0 ? plan.layer.interaction.divisor_density : 0);
         reverse_division(atom_count(), by_density, dot_a, dot_b, layer.gate ? linear_size : message_size, layer.divisors.data(), densities_gradient_.data(),
@@ -380,6 +394,7 @@ private:
         }
         Real* senders_gradient = index > 0 ? senders_gradient_.data() : nullptr;
         const bool accumulate = index + 1 < layers_.size();
+        begin_stage("messages", Direction::reverse, index, stream_);
         EdgeWeights<Real> weights;
         if (layer.edge_network) weights = layer.edge_network->start_gradient(geometry_, step_.edges.capacity, stream_);
         if (layer.messages)
@@ -390,6 +405,7 @@ private:
             if (layer.fused)
                 layer.fused->reverse(edges_, geometry_.reverse, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient,
                                      message_scratch(), stream_);
+        if (index > 0) begin_stage("what atoms send", Direction::reverse, index, stream_);
         if (index > 0) layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true, stream_);
     }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/buffer.h"
+#include "core/stage_profile.h"
 #include "cpu_kernels/kernel_table.h"
 #include "painn/weights.h"
 
@@ -28,6 +29,11 @@ public:
     explicit DenseLayer(const Linear& linear) : DenseLayer(linear, linear.out_width) {}
 
     int out_width() const { return out_width_; }
+    // Of a product with so many rows, or with the transpose.
+    StageWork work(int row_count) const {
+        const double in = in_width_, out = out_width_, rows = row_count;
+        return {2 * in * out * rows, (in * out + (in + out) * rows) * sizeof(Real)};
+    }
 
     // out[row] = weight in[row] + bias
     void apply(const kernels::KernelTable<Real>& kernels, Rows<const Real> in, Rows<Real> out, int row_count) const;

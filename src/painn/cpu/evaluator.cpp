@@ -8,6 +8,7 @@
 #include "painn/cpu/block_plan.h"
 #include "painn/cpu/filters.h"
 #include "painn/cpu/first_messages.h"
+#include "painn/cpu/stage_work.h"
 #include "painn/cpu/strips.h"
 #include "painn/cpu/update_rows.h"
 #include "painn/near_field.h"
@@ -44,6 +45,7 @@ struct Scratch {
     Buffer<Real> scalars_gradient, vectors_gradient;         // [atom of the tile][1, 3][F]
     Buffer<Real> scalar_moments, vector_moments;             // [slot][atom of the tile][1, 3][function]
     typename Filters<Real>::Scratch filters;
+    StageLog* stages = nullptr;
 };
 
 template <class Real>
@@ -68,29 +70,39 @@ public:
 
     // Each pass reads of other atoms only what passes before it have written, and writes of its own atoms, edges and channels only.
     void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) override {
+        Stages passes(team.stage_log(0));
+        passes.begin("preparation");
         edges_ = &edges;
         find_elements(*weights_, systems, elements_);
         first_messages_.find_slots(elements_);
         wants_gradients_ = std::any_of(outputs.begin(), outputs.end(), [](const Outputs& o) { return o.forces || o.virial || o.atom_virials; });
         reserve(static_cast<size_t>(team.size()));
+        for (size_t worker = 0; worker < scratch_.size(); ++worker) scratch_[worker].stages = team.stage_log(static_cast<int>(worker));
+        passes.begin("pass over atoms");
         for_each_tile(team, [this](AtomRange tile, Scratch<Real>& scratch) {
-            start_atoms(tile);
+            start_atoms(tile, scratch);
             sum_first_messages(tile, scratch);
             compute_atoms(0, tile, scratch);
         });
         for (size_t b = 1; b < plans_.size(); ++b) {
+            passes.begin("pass over edges");
             for_each_strip(team, [this, b](int strip, AtomRange group, Scratch<Real>& scratch) { sum_messages(b, strip, group, scratch); });
+            passes.begin("pass over atoms");
             for_each_tile(team, [this, b](AtomRange tile, Scratch<Real>& scratch) {
                 receive_messages(b, tile, scratch);
                 compute_atoms(b, tile, scratch);
             });
         }
+        passes.begin("energies");
         write_energies(systems, outputs);
         if (!wants_gradients_) return;
         for (size_t b = plans_.size(); b-- > 1;) {
+            passes.begin("pass over edges");
             for_each_strip(team, [this, b](int strip, AtomRange group, Scratch<Real>& scratch) { reverse_messages(b, strip, group, scratch); });
+            passes.begin("pass over atoms");
             for_each_tile(team, [this, b](AtomRange tile, Scratch<Real>& scratch) { reverse_atoms(b, tile, scratch); });
         }
+        passes.begin("forces");
         for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
             write_forces(edges, vector_gradient_.data(), begin, end, outputs[s]);
             write_virials(edges, vector_gradient_.data(), begin, end, outputs[s]);
@@ -185,7 +197,12 @@ private:
 
     // ---- messages ----
 
-    void start_atoms(AtomRange atoms) {
+    // What the stages of a block are called when they are timed.
+    static Stages stages_of(Scratch<Real>& scratch, Direction direction, size_t b) { return Stages(scratch.stages, direction, static_cast<int>(b)); }
+
+    void start_atoms(AtomRange atoms, Scratch<Real>& scratch) {
+        Stages stages(scratch.stages, Direction::forward);
+        stages.begin("edges");
         for (int64_t atom = atoms.begin; atom < atoms.end; ++atom) {
             const double* embedding = weights_->embedding.data() + element(atom) * hidden_;
             std::transform(embedding, embedding + hidden_, of_atom(scalars_, atom, 1), [](double value) { return static_cast<Real>(value); });
@@ -231,16 +248,27 @@ private:
         return {scratch.scalar_moments.data(), scratch.vector_moments.data(), filters_.basis_stride(), tile.count()};
     }
 
+    int64_t edge_count_of(AtomRange tile) const { return edges_->first[tile.end] - edges_->first[tile.begin]; }
+
     void sum_first_messages(AtomRange tile, Scratch<Real>& scratch) {
+        Stages stages = stages_of(scratch, Direction::forward, 0);
+        stages.begin("moments of edges", [&] { return moments_work<Real>(edge_count_of(tile), filters_.basis_stride(), false); });
         for (Buffer<Real>* moments : {&scratch.scalar_moments, &scratch.vector_moments}) std::fill(moments->begin(), moments->end(), Real(0));
         for_each_moments(tile, scratch, [this](const kernels::PainnMoments<Real>& moments) { kernels_.sum_painn_moments(moments); });
+        stages.begin("messages and mixing", [&] { return first_messages_.work(tile.count()); });
         first_messages_.apply(kernels_, moments_of(tile, scratch), tile.count(), rows_of(scalars_, tile, 1), mixed_of(0, tile));
     }
 
     // From the gradients of the scalars, and of v, U v and V v, to those of the edges.
     void reverse_first_messages(AtomRange tile, Scratch<Real>& scratch) {
+        Stages stages = stages_of(scratch, Direction::reverse, 0);
+        stages.begin("messages and mixing", [&] { return first_messages_.work(tile.count()); });
         first_messages_.reverse(kernels_, moments_of(tile, scratch), tile.count(), read(rows_of(states_[0].scalars_gradient, tile, 1)), read(rows_of(scratch.mixed, 9)));
+        stages.begin("moments of edges", [&] { return moments_work<Real>(edge_count_of(tile), filters_.basis_stride(), true); });
         for_each_moments(tile, scratch, [this](const kernels::PainnMoments<Real>& moments) { kernels_.reverse_painn_moments(moments, strip_gradients_.data()); });
+        Stages of_edges(scratch.stages, Direction::reverse);
+        stages.finish();
+        of_edges.begin("edges");
         for (int64_t atom = tile.begin; atom < tile.end; ++atom) reverse_edges(atom);
     }
 
@@ -259,10 +287,14 @@ private:
     }
 
     void sum_messages(size_t b, int strip, AtomRange atoms, Scratch<Real>& scratch) {
+        Stages stages = stages_of(scratch, Direction::forward, b);
+        stages.begin("messages", [&] { return strip_work<Real>(links_.counts(), atoms.begin, atoms.end, false); });
         kernels_.sum_painn_messages({strip_of(b, strip, atoms, scratch), sums_.strip(strip)});
     }
 
     void reverse_messages(size_t b, int strip, AtomRange atoms, Scratch<Real>& scratch) {
+        Stages stages = stages_of(scratch, Direction::reverse, b);
+        stages.begin("messages", [&] { return strip_work<Real>(links_.counts(), atoms.begin, atoms.end, true); });
         kernels_.reverse_painn_messages(
             {strip_of(b, strip, atoms, scratch), received_.strip(strip), strip_gradients_.data() + strip * edges_->edge_count * 4, sent_gradient_.strip(strip)});
     }
@@ -271,6 +303,8 @@ private:
 
     // Adds the sums of messages to the scalars and, in scratch.vectors, to the vectors; and mixes these.
     void receive_messages(size_t b, AtomRange tile, Scratch<Real>& scratch) {
+        Stages stages = stages_of(scratch, Direction::forward, b);
+        stages.begin("mixing", [&] { return plans_[b].mix.work(3 * tile.count()); });
         const Rows<Real> vectors = rows_of(scratch.vectors, 3);
         std::copy_n(of_atom(states_[b].vectors, tile.begin, 3), 3 * tile.count() * hidden_, vectors.first);
         sums_.add_to(tile, 0, 1, rows_of(scalars_, tile, 1));
@@ -292,6 +326,8 @@ private:
     void compute_update(size_t b, AtomRange tile, Scratch<Real>& scratch) {
         const BlockPlan<Real>& plan = plans_[b];
         BlockState<Real>& state = states_[b];
+        Stages stages = stages_of(scratch, Direction::forward, b);
+        stages.begin("update", [&] { return plan.update_hidden.work(tile.count()) + plan.update_output.work(tile.count()); });
         const Rows<Real> mixed = mixed_of(b, tile), inverse_norms = rows_of(state.inverse_norms, tile, 1), slopes = rows_of(state.update_slopes, tile, 1);
         const Rows<Real> scalars = rows_of(scalars_, tile, 1), input = rows_of(scratch.input, 2), hidden = rows_of(scratch.hidden, 1), gates = gates_of(b, tile);
         for (int i = 0; i < tile.count(); ++i) {
@@ -314,6 +350,8 @@ private:
     // What the atoms send in block b, from their scalars and vectors.
     void send_messages(size_t b, AtomRange tile, Scratch<Real>& scratch) {
         BlockState<Real>& state = states_[b];
+        Stages stages = stages_of(scratch, Direction::forward, b);
+        stages.begin("what atoms send", [&] { return plans_[b].message_hidden.work(tile.count()) + plans_[b].message_output.work(tile.count()); });
         const Rows<Real> hidden = rows_of(scratch.hidden, 1), phi = rows_of(scratch.gates, 3), sent = rows_of(scratch.sent, 3);
         plans_[b].message_hidden.apply(kernels_, read(rows_of(scalars_, tile, 1)), hidden, tile.count());
         kernels_.activate_silu(hidden.first, of_atom(state.message_slopes, tile.begin, 1), tile.count() * hidden_);
@@ -331,6 +369,8 @@ private:
     // Energies in readout_energy_; the gradient of the scalars in scratch.scalars_gradient.
     void compute_readout(AtomRange tile, Scratch<Real>& scratch) {
         const int half = readout_.out_width();
+        Stages stages(scratch.stages, Direction::forward);
+        stages.begin("readout", [&] { return readout_.work((wants_gradients_ ? 2 : 1) * tile.count()); });
         const Rows<Real> hidden = {scratch.hidden.data(), half}, slopes = {scratch.gates.data(), half};
         readout_.apply(kernels_, read(rows_of(scalars_, tile, 1)), hidden, tile.count());
         kernels_.activate_silu(hidden.first, slopes.first, tile.count() * half);
@@ -355,6 +395,8 @@ private:
         const BlockPlan<Real>& plan = plans_[b];
         BlockState<Real>& state = states_[b];
         const int count = tile.count();
+        Stages stages = stages_of(scratch, Direction::reverse, b);
+        stages.begin("update", [&] { return plan.update_output.work(count) + plan.update_hidden.work(count); });
         const Rows<Real> mixed = mixed_of(b, tile), inverse_norms = rows_of(state.inverse_norms, tile, 1), slopes = rows_of(state.update_slopes, tile, 1), gates = gates_of(b, tile);
         const Rows<Real> by_gates = {scratch.gates.data(), plan.gates_width()}, by_hidden = rows_of(scratch.hidden, 1), by_input = rows_of(scratch.input, 2);
         const Rows<Real> by_mixed = rows_of(scratch.mixed, 3 * mixed_parts(b)), to_scalars = rows_of(state.scalars_gradient, tile, 1);
@@ -368,6 +410,7 @@ private:
             for (int k = 0; k < hidden_; ++k) to_scalars[i][k] = scalars[i][k] + by_input[i][k];
         }
         if (b > 0) {
+            stages.begin("mixing", [&] { return plan.mix.work(3 * count); });
             reverse_mixing(b, tile, vectors, scratch);
             return;
         }
@@ -377,6 +420,7 @@ private:
                 if (vectors.first) std::copy_n(vectors[i] + c * hidden_, hidden_, by_vectors);
                 else std::fill_n(by_vectors, hidden_, Real(0));
             }
+        stages.finish();
         reverse_first_messages(tile, scratch);
     }
 
@@ -390,9 +434,12 @@ private:
 
     // From the gradients of what the atoms sent in block b to those of the block below.
     void reverse_atoms(size_t b, AtomRange tile, Scratch<Real>& scratch) {
+        Stages stages = stages_of(scratch, Direction::reverse, b);
+        stages.begin("sums over strips");
         add_strips(plans_[b].is_last, tile);
         BlockState<Real>& state = states_[b];
         const int count = tile.count();
+        stages.begin("what atoms send", [&] { return plans_[b].message_output.work(count) + plans_[b].message_hidden.work(count); });
         const Rows<Real> hidden = rows_of(scratch.hidden, 1), scalars = rows_of(scratch.scalars_gradient, 1), vectors = rows_of(scratch.vectors_gradient, 3);
         const Rows<Real> by_phi = rows_of(scratch.gates, 3), by_sent = rows_of(scratch.sent, 3);
         std::copy_n(of_atom(state.vectors_gradient, tile.begin, 3), 3 * count * hidden_, vectors.first);
@@ -406,6 +453,7 @@ private:
         const Real* slopes = of_atom(state.message_slopes, tile.begin, 1);
         for (int k = 0; k < count * hidden_; ++k) hidden.first[k] *= slopes[k];
         plans_[b].message_hidden.apply_transposed(kernels_, read(hidden), scalars, count, true);
+        stages.finish();
         reverse_update(b - 1, tile, scalars, vectors, scratch);
     }
 

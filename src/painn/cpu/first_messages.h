@@ -31,6 +31,13 @@ public:
     // Gradients of the moments from those of the scalars and of `mixed`.
     void reverse(const kernels::KernelTable<Real>& kernels, const Moments& gradients, int atom_count, Rows<const Real> scalars, Rows<const Real> mixed) const;
 
+    // Of either, without the moments themselves.
+    StageWork work(int atom_count) const {
+        StageWork sum;
+        for (const int element : present_) sum = sum + to_scalars_[static_cast<size_t>(element)].work(atom_count) + to_mixed_[static_cast<size_t>(element)].work(3 * atom_count);
+        return sum;
+    }
+
 private:
     std::vector<DenseLayer<Real>> to_scalars_, to_mixed_;  // [element]
     std::vector<int> present_;                             // [slot] -> element

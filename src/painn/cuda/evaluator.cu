@@ -148,11 +148,13 @@ public:
         edges.energies = results.energies.data();
         edges.vector_gradient = has_gradients ? vector_gradient_.data() : nullptr;
         edges.has_short_edge = results.short_edges.data();
+        begin_stage("edges", Direction::forward, stream);
         compute_edges(edges, functions_, stream);
         const ReadoutView<Real> readout = readout_view(step, results);
         for (size_t b = 0; b < blocks_.size(); ++b) compute_block(b, step, readout, stream);
         if (!has_gradients) return;
         for (size_t b = blocks_.size(); b-- > 0;) reverse_block(b, step, readout, stream);
+        begin_stage("forces", Direction::reverse, stream);
         gather_forces(step.edges, vector_gradient_.data(), step.wanted.forces ? results.forces.data() : nullptr, step.wanted.virials() ? results.virials.data() : nullptr, stream);
     }
 
@@ -183,6 +185,7 @@ private:
         messages.vectors = b == 0 ? nullptr : block.vectors.data();
         messages.new_scalars = received_scalars_.data();
         messages.new_vectors = received_vectors_.data();
+        begin_stage("messages", Direction::forward, b, stream);
         sum_messages(width(), messages, stream);
 
         AtomStage<Real> atoms;
@@ -203,6 +206,7 @@ private:
             atoms.kept_message = next.kept_message();
             atoms.sent = next.sent.data();
         }
+        begin_stage("update of atoms", Direction::forward, b, stream);
         update_atoms(width(), atoms, stream);
     }
 
@@ -225,6 +229,7 @@ private:
         atoms.update = block.update();
         atoms.kept = block.kept();
         atoms.gradient = gradient_.data();
+        begin_stage("update of atoms", Direction::reverse, b, stream);
         reverse_atoms(width(), atoms, stream);
 
         MessageReverse<Real> messages = {step.edges, functions_, block.filter.view(), b == 0};
@@ -237,6 +242,7 @@ private:
             messages.phi_gradient = phi_gradient_.data();
             messages.vectors_gradient = vectors_gradient_.data();
         }
+        begin_stage("messages", Direction::reverse, b, stream);
         reverse_messages(width(), messages, stream);
     }
 

@@ -220,7 +220,7 @@ typedef struct mlff_domain {
 /* One domain. `energy`, `virial`, `atom_energies` [owned_count] and `descriptors` are the domain's share: the system's are the sums
  * over all domains. `forces` and `atom_virials` have rows for ghosts too, which are to be added to those of the atoms that they copy.
  * `stress` must be NULL: a domain has no volume. For MACE and PaiNN models on device "cpu"; others are MLFF_ERROR_UNSUPPORTED. After
- * a failure other domains may wait in fill_ghosts for this one: end them too. */
+ * a failure results may have been written in part, and other domains may wait in fill_ghosts for this one: end them too. */
 MLFF_API mlff_status mlff_session_evaluate_domain(mlff_session *session, const mlff_domain *domain, mlff_result *result);
 
 /* ---- Neighbour lists, for codes that want the search alone. ---- */

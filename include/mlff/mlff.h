@@ -187,6 +187,42 @@ MLFF_API mlff_status mlff_session_evaluate_device(mlff_session *session, const m
 MLFF_API mlff_status mlff_session_evaluate_batch(mlff_session *session, int64_t count, const mlff_system *systems,
                                                  mlff_result *results);
 
+/* ---- Domains: parts of one system that several processes evaluate at the same time, each with a session of its own. ----
+ *
+ * A domain has atoms of its own and ghosts: copies of atoms of other domains, and periodic images, that are within the cutoff of an
+ * own atom. One cutoff is enough, however many layers the model has: between layers the processes exchange what they know of atoms. */
+
+/* Rows of bytes, one for each atom of the domain (own atoms, then ghosts), one behind the other. */
+typedef struct mlff_domain_rows {
+    void *first;
+    size_t row_bytes;
+} mlff_domain_rows;
+
+/* Asks the caller to overwrite the rows of all ghosts, in `count` arrays, with the rows that their owners have. Called on the thread
+ * that evaluates; equally often, with rows of the same sizes, in every domain of a system, also in one without atoms, if all of them
+ * ask for the same results. Returns 0; anything else ends the evaluation with MLFF_ERROR_ARGUMENT. */
+typedef int32_t (*mlff_fill_ghosts)(const mlff_domain_rows *rows, int64_t count, void *user_data);
+
+typedef struct mlff_domain {
+    size_t struct_size;            /* = sizeof(mlff_domain) */
+    int64_t owned_count;           /* 0 is allowed */
+    int64_t ghost_count;
+    const int32_t *atomic_numbers; /* [owned_count + ghost_count] */
+    const double *positions;       /* [owned_count + ghost_count][3] */
+    const int64_t *first;          /* [owned_count + 1]: the neighbours of atom i are neighbors[first[i]] ... neighbors[first[i + 1] - 1] */
+    const int32_t *neighbors;      /* in both directions; those beyond the cutoff are ignored, so that a list with a skin may be kept */
+    mlff_fill_ghosts fill_ghosts;
+    void *user_data;
+    double total_charge;           /* of the whole system, as in mlff_system */
+    double spin_multiplicity;
+} mlff_domain;
+
+/* One domain. `energy`, `virial`, `atom_energies` [owned_count] and `descriptors` are the domain's share: the system's are the sums
+ * over all domains. `forces` and `atom_virials` have rows for ghosts too, which are to be added to those of the atoms that they copy.
+ * `stress` must be NULL: a domain has no volume. For MACE and PaiNN models on device "cpu"; others are MLFF_ERROR_UNSUPPORTED. After
+ * a failure results may have been written in part, and other domains may wait in fill_ghosts for this one: end them too. */
+MLFF_API mlff_status mlff_session_evaluate_domain(mlff_session *session, const mlff_domain *domain, mlff_result *result);
+
 /* ---- Neighbour lists, for codes that want the search alone. ---- */
 
 typedef struct mlff_neighbors mlff_neighbors;

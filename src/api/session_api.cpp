@@ -36,6 +36,22 @@ mlff::Results read_result(const mlff_result* result) {
     return {{result->energy, result->forces, result->virial, result->atom_energies, result->atom_virials, result->descriptors}, result->stress};
 }
 
+// The caller's function as what the evaluators know.
+class CalledHalo : public mlff::HaloExchange {
+public:
+    explicit CalledHalo(const mlff_domain& domain) : domain_(domain) {}
+    void fill_ghosts(std::span<const mlff::DomainRows> rows) override {
+        rows_.clear();
+        for (const mlff::DomainRows& row : rows) rows_.push_back({row.first, row.row_bytes});
+        const int32_t failure = domain_.fill_ghosts(rows_.data(), static_cast<int64_t>(rows_.size()), domain_.user_data);
+        if (failure != 0) fail(Status::argument, "fill_ghosts returned ", failure, ", expected 0");
+    }
+
+private:
+    const mlff_domain& domain_;
+    std::vector<mlff_domain_rows> rows_;
+};
+
 // The i-th element of a caller's array, whose stride is the caller's idea of the struct's size.
 template <class Struct>
 Struct* element(Struct* first, int64_t i) {
@@ -113,6 +129,30 @@ mlff_status mlff_session_evaluate_device(mlff_session* session, const mlff_syste
     return guarded([&] {
         require(session, "session");
         session->session.evaluate_on_device(system_view(system), read_result(result), stream);
+    });
+}
+
+mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domain* domain, mlff_result* result) {
+    return guarded([&] {
+        require(session, "session");
+        require(domain, "domain");
+        require_size(domain->struct_size, sizeof(mlff_domain), "mlff_domain");
+        if (!domain->fill_ghosts) fail(Status::argument, "fill_ghosts is NULL");
+        if (domain->owned_count < 0 || domain->ghost_count < 0) fail(Status::argument, "the domain has ", domain->owned_count, " atoms and ", domain->ghost_count, " ghosts");
+        const mlff::Results results = read_result(result);
+        if (results.stress) fail(Status::argument, "a stress was asked for, but a domain has no volume: ask for the virial");
+        CalledHalo halo(*domain);
+        mlff::Domain view;
+        view.atoms.atom_count = domain->owned_count + domain->ghost_count;
+        view.atoms.atomic_numbers = domain->atomic_numbers;
+        view.atoms.positions = domain->positions;
+        view.atoms.total_charge = domain->total_charge;
+        view.atoms.spin_multiplicity = domain->spin_multiplicity == 0 ? 1 : domain->spin_multiplicity;
+        view.owned_count = domain->owned_count;
+        view.first = domain->first;
+        view.neighbors = domain->neighbors;
+        view.halo = &halo;
+        session->session.evaluate_domain(view, results.outputs);
     });
 }
 

@@ -8,6 +8,7 @@
 #include "core/system_view.h"
 #include "core/threads.h"
 #include "engine/device_stepper.h"
+#include "engine/domain.h"
 #include "neighbors/neighbor_list.h"
 
 namespace mlff {
@@ -51,6 +52,13 @@ public:
     virtual void evaluate_on_device(const SystemView& system, const DeviceOutputs& outputs, void* stream, ThreadTeam& team) {
         (void)system, (void)outputs, (void)stream, (void)team;
         fail(Status::unsupported, "this backend does not take device pointers");
+    }
+
+    // A part of a system together with others elsewhere; `edges` has those that own atoms receive. Energies, atom energies and descriptors are those of own
+    // atoms; forces and atom virials are of all atoms of the domain, where those of a ghost are to be added to those of the atom it is a copy of.
+    virtual void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs, ThreadTeam& team) {
+        (void)domain, (void)edges, (void)outputs, (void)team;
+        fail(Status::unsupported, "this backend does not evaluate parts of a system: MACE and PaiNN models on device 'cpu' do");
     }
 
     // For dynamics that stay on the device; nullptr where they cannot. Lives as long as the evaluator.

@@ -12,6 +12,7 @@
 #include "device/gpu.h"
 #include "neighbors/joined_edges.h"
 #include "neighbors/lattice.h"
+#include "neighbors/listed_edges.h"
 
 namespace mlff {
 namespace {
@@ -96,6 +97,7 @@ struct Session::State {
     ThreadTeam team;
     NeighborList neighbors;
     JoinedEdges joined;
+    ListedEdges listed;
     std::vector<std::array<double, 9>> virials;  // [system]: these two are kept from call to call so that a step takes no memory
     std::vector<Outputs> outputs;
     std::array<bool, kMaxAtomicNumber + 1> is_known{};
@@ -215,6 +217,18 @@ void Session::evaluate_on_device(const SystemView& system, const Results& result
     }
     state_->evaluator->evaluate_on_device(system, outputs, stream, state_->team);
     ++state_->evaluation_count;
+}
+
+void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
+    State& state = *state_;
+    if (domain.atoms.is_periodic()) fail(Status::argument, "the atoms of a domain are periodic; expected images as atoms of their own");
+    if (!domain.halo) fail(Status::argument, "the domain cannot ask for what others know of its ghosts: halo is NULL");
+    state.check(domain.atoms, {outputs}, "");
+    state.check_positions(domain.atoms, "");
+    const Edges& edges =
+        state.listed.select(domain.atoms.atom_count, domain.atoms.positions, {domain.owned_count, domain.first, domain.neighbors}, state.model->summary().cutoff, state.team);
+    state.evaluator->evaluate_domain(domain, edges, outputs, state.team);
+    ++state.evaluation_count;
 }
 
 DeviceStepper* Session::device_stepper() { return state_->evaluator->device_stepper(); }

@@ -39,6 +39,9 @@ public:
     // One system with positions and results in memory of the session's GPU; see Evaluator::evaluate_on_device.
     void evaluate_on_device(const SystemView& system, const Results& results, void* stream);
 
+    // A part of a system; see Evaluator::evaluate_domain. A failure here leaves other domains waiting: end them too.
+    void evaluate_domain(const Domain& domain, const Outputs& outputs);
+
     // For dynamics that stay on the session's GPU, together with its threads; nullptr on the CPU.
     DeviceStepper* device_stepper();
     ThreadTeam& team();

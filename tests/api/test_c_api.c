@@ -202,6 +202,96 @@ static void test_session(void) {
     mlff_session_free(NULL);
 }
 
+/* Ghosts are images of three atoms, in their order: atom 3 + 3 * i + k copies atom k. */
+static int32_t copy_rows(const mlff_domain_rows *rows, int64_t count, void *user_data) {
+    const int ghost_count = *(const int *)user_data;
+    int64_t array;
+    int i;
+    if (ghost_count < 0) return 5;
+    for (array = 0; array < count; ++array)
+        for (i = 0; i < ghost_count; ++i) {
+            char *first = (char *)rows[array].first;
+            memcpy(first + (size_t)(3 + i) * rows[array].row_bytes, first + (size_t)(i % 3) * rows[array].row_bytes, rows[array].row_bytes);
+        }
+    return 0;
+}
+
+/* A periodic system as one domain whose ghosts are images. */
+static void test_domain(void) {
+    enum { ATOMS = 81 };
+    mlff_model *model = NULL;
+    mlff_session *session = NULL;
+    mlff_session_options options;
+    mlff_domain domain;
+    mlff_system system = water();
+    mlff_result result = no_result();
+    int32_t all_numbers[ATOMS], neighbors[3 * ATOMS];
+    double all_positions[3 * ATOMS], forces[3 * ATOMS], expected_forces[9], virial[9], expected_virial[9], stress[6], energy = 0, expected = 0;
+    int64_t first[4] = {0, ATOMS - 1, 2 * (ATOMS - 1), 3 * (ATOMS - 1)};
+    int i, k, image = 0, ghost_count = ATOMS - 3;
+
+    for (i = 0; i < 27; ++i) { /* the image without a shift is first */
+        const int number = i == 0 ? 13 : (i <= 13 ? i - 1 : i);
+        const int shift[3] = {number / 9 - 1, number / 3 % 3 - 1, number % 3 - 1};
+        for (k = 0; k < 9; ++k) all_positions[9 * image + k] = positions[k] + shift[k % 3] * cell[4 * (k % 3)];
+        for (k = 0; k < 3; ++k) all_numbers[3 * image + k] = numbers[k];
+        ++image;
+    }
+    for (k = 0; k < 3; ++k)
+        for (i = 0; i < ATOMS - 1; ++i) neighbors[k * (ATOMS - 1) + i] = i < k ? i : i + 1;
+
+    CHECK(mlff_model_load("builtin", &model) == MLFF_OK);
+    memset(&options, 0, sizeof options);
+    options.struct_size = sizeof options;
+    options.device = "cpu";
+    options.precision = MLFF_PRECISION_FP64;
+    options.thread_count = 1;
+    CHECK(mlff_session_create(model, &options, &session) == MLFF_OK);
+    mlff_model_free(model);
+    system.cell = cell;
+    system.periodic[0] = system.periodic[1] = system.periodic[2] = 1;
+    result.energy = &expected;
+    result.forces = expected_forces;
+    result.virial = expected_virial;
+    CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_OK);
+
+    memset(&domain, 0, sizeof domain);
+    result.energy = &energy;
+    result.forces = forces;
+    result.virial = virial;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT); /* struct_size 0 */
+    domain.struct_size = sizeof domain;
+    domain.owned_count = 3;
+    domain.ghost_count = ghost_count;
+    domain.atomic_numbers = all_numbers;
+    domain.positions = all_positions;
+    domain.first = first;
+    domain.neighbors = neighbors;
+    domain.user_data = &ghost_count;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT); /* no function */
+    domain.fill_ghosts = copy_rows;
+    CHECK(mlff_session_evaluate_domain(NULL, &domain, &result) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_session_evaluate_domain(session, NULL, &result) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_session_evaluate_domain(session, &domain, NULL) == MLFF_ERROR_ARGUMENT);
+    result.stress = stress;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT);
+    result.stress = NULL;
+    ghost_count = -1; /* the function fails */
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "returned 5") != NULL);
+    ghost_count = ATOMS - 3;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_OK);
+    CHECK_CLOSE(energy, expected, 1e-10 * fabs(expected));
+    for (k = 0; k < 9; ++k) {
+        double sum = 0;
+        for (i = 0; i < 27; ++i) sum += forces[9 * i + k];
+        CHECK_CLOSE(sum, expected_forces[k], 1e-10);
+        CHECK_CLOSE(virial[k], expected_virial[k], 1e-10);
+    }
+    domain.ghost_count = -1;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT);
+    mlff_session_free(session);
+}
+
 /* Descriptors and exact radial functions of a MACE model. */
 static void test_descriptors(const char *golden_dir) {
     mlff_model *model = NULL;
@@ -373,6 +463,7 @@ int main(int argc, char **argv) {
     test_model(argv[1]);
     test_descriptors(argv[1]);
     test_session();
+    test_domain();
     test_batch_of_larger_structs();
     test_neighbors();
     test_log();

@@ -82,9 +82,21 @@ public:
     }
 
     void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) override {
+        evaluate_atoms(systems, edges, outputs, nullptr, edges.atom_count, team);
+    }
+
+    void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override {
+        evaluate_atoms({&domain.atoms, 1}, edges, {&outputs, 1}, domain.halo, domain.owned_count, team);
+    }
+
+private:
+    // Atoms from `owned_count` on are ghosts, whose rows `halo` fills.
+    void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, HaloExchange* halo, int64_t owned_count, ThreadTeam& team) {
         Stages passes(team.stage_log(0));
         passes.begin("preparation");
         edges_.edges = &edges;
+        halo_ = halo;
+        owned_count_ = static_cast<size_t>(owned_count);
         scratch_.resize(static_cast<size_t>(team.size()));
         for (size_t worker = 0; worker < scratch_.size(); ++worker) scratch_[worker].stages = team.stage_log(static_cast<int>(worker));
         sort_atoms(systems);
@@ -116,7 +128,6 @@ public:
         });
     }
 
-private:
     // ---- atoms and edges ----
 
     void sort_atoms(std::span<const SystemView> systems) {
@@ -126,19 +137,19 @@ private:
             for (int64_t atom = 0; atom < system.atom_count; ++atom) edges_.elements.push_back(weights_->element_of(system.atomic_numbers[atom]));
         first_of_element_.assign(static_cast<size_t>(weights_->element_count()) + 1, 0);
         for (int element : edges_.elements) ++first_of_element_[static_cast<size_t>(element) + 1];
-        for (size_t z = 1; z < first_of_element_.size(); ++z) {
+        for (size_t z = 1; z < first_of_element_.size(); ++z)
             if (first_of_element_[z] > 0) elements_present_.push_back(static_cast<int>(z) - 1);
-            first_of_element_[z] += first_of_element_[z - 1];
-        }
-        const int64_t tile_size = atoms_per_tile(atom_count());
+        for (size_t ghost = owned_count_; ghost < atom_count(); ++ghost) --first_of_element_[static_cast<size_t>(edges_.elements[ghost]) + 1];  // they are in no tile
+        for (size_t z = 1; z < first_of_element_.size(); ++z) first_of_element_[z] += first_of_element_[z - 1];
+        const int64_t tile_size = atoms_per_tile(owned_count_);
         tiles_.clear();
         for (int element : elements_present_) {
             const int64_t end = first_of_element_[static_cast<size_t>(element) + 1];
             for (int64_t at = first_of_element_[static_cast<size_t>(element)]; at < end; at += tile_size)
                 tiles_.push_back({at, std::min(at + tile_size, end), element});
         }
-        order_.resize(edges_.elements.size());
-        for (size_t atom = 0; atom < edges_.elements.size(); ++atom)
+        order_.resize(owned_count_);
+        for (size_t atom = 0; atom < owned_count_; ++atom)
             order_[static_cast<size_t>(first_of_element_[static_cast<size_t>(edges_.elements[atom])]++)] = static_cast<int64_t>(atom);
     }
 
@@ -164,6 +175,13 @@ private:
     }
     int64_t atom_at(int64_t place) const { return order_[static_cast<size_t>(place)]; }
     size_t atom_count() const { return edges_.elements.size(); }
+
+    // What other atoms read of an atom; `size` numbers of each.
+    void fill_ghosts(Buffer<Real>& rows, int size) const {
+        if (!halo_) return;
+        const DomainRows row = {rows.data(), static_cast<size_t>(size) * sizeof(Real)};
+        halo_->fill_ghosts({&row, 1});
+    }
 
     template <class T>
     AtomRows<T> rows_of(const Tile& tile, T* first, int stride) const {
@@ -266,10 +284,10 @@ private:
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
         const bool has_next = layer + 1 < plans_.size();
-        resized(state.messages, atom_count(), plan.message_layout.size);
-        resized(state.features, atom_count(), plan.features_layout.size);
-        state.divisors.resize_discard(atom_count());
-        if (plan.gate) resized(state.gate_inputs, atom_count(), plan.linear_layout.size);
+        resized(state.messages, owned_count_, plan.message_layout.size);
+        resized(state.features, owned_count_, plan.features_layout.size);
+        state.divisors.resize_discard(owned_count_);
+        if (plan.gate) resized(state.gate_inputs, owned_count_, plan.linear_layout.size);
         if (has_next) reserve_senders(layer + 1, atom_count());
         for (Scratch<Real>& scratch : scratch_) reserve(plan, scratch);
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
@@ -301,6 +319,9 @@ private:
             if (has_next) stages.begin("what atoms send", [&] { return senders_work(layer + 1, count); });
             if (has_next) compute_senders(layer + 1, tile.element, {features.first, features.stride}, order_.data() + tile.begin, count);
         });
+        if (!has_next) return;
+        fill_ghosts(states_[layer + 1].senders, plans_[layer + 1]->sender_layout.size);
+        if (plans_[layer + 1]->down) fill_ghosts(states_[layer + 1].down, plans_[layer + 1]->down->out_size());
     }
 
     StageWork senders_work(size_t layer, int count) const {
@@ -359,7 +380,7 @@ private:
 
     // Readouts are small: they run in double precision, as in the reference.
     void compute_energies(ThreadTeam& team) {
-        interaction_energy_.assign(atom_count(), 0.0);
+        interaction_energy_.assign(owned_count_, 0.0);
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
             Stages stages(scratch.stages, Direction::forward);
             stages.begin("readouts");
@@ -389,6 +410,7 @@ private:
             energy_of_embedding_[static_cast<size_t>(elements_present_[i])] =
                 reference::embedding_energy(*weights_, head_, elements_present_[i], embedding_.data() + i * static_cast<size_t>(weights_->channel_count));
         for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
+            end = std::min(end, static_cast<int64_t>(owned_count_));
             double sum = 0;
             for (int64_t atom = begin; atom < end; ++atom) sum += energy_of_embedding_[static_cast<size_t>(edges_.element(atom))];
             for (int64_t atom = begin; atom < end; ++atom) {
@@ -404,7 +426,7 @@ private:
         for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
             double* next = outputs[s].descriptors;
             if (!next) return;
-            for (int64_t atom = begin; atom < end; ++atom)
+            for (int64_t atom = begin; atom < std::min(end, static_cast<int64_t>(owned_count_)); ++atom)
                 for (size_t i = 0; i < plans_.size(); ++i) {
                     const RowLayout& layout = plans_[i]->features_layout;
                     const Irreps& irreps = plans_[i]->layer.linear.out;
@@ -434,7 +456,7 @@ private:
         edges_.distance_gradient.assign(edge_count, 0.0);
         for (size_t i = 0; i < plans_.size(); ++i) {
             Buffer<Real>& gradient = states_[i].features_gradient;
-            resized(gradient, atom_count(), plans_[i]->features_layout.size);
+            resized(gradient, owned_count_, plans_[i]->features_layout.size);
             std::fill(gradient.begin(), gradient.end(), Real(0));
         }
     }
@@ -461,11 +483,14 @@ private:
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
         if (!plan.moments) resized(state.sums_gradient, atom_count(), plan.sums_layout.size);
-        if (plan.gate) resized(state.senders_gradient, atom_count(), plan.sender_layout.size);
+        if (plan.gate) resized(state.senders_gradient, owned_count_, plan.sender_layout.size);
         state.density_gradient.resize_discard(atom_count());
         for (Scratch<Real>& scratch : scratch_) reserve(plan, scratch);
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) { reverse_atoms(layer, tile, scratch); });
-        if (!plan.moments) for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) { reverse_messages(layer, tile, scratch); });
+        if (plan.moments) return;
+        fill_ghosts(state.sums_gradient, plan.sums_layout.size);
+        if (plan.columns.density >= 0) fill_ghosts(state.density_gradient, 1);
+        for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) { reverse_messages(layer, tile, scratch); });
     }
 
     // From the gradient of a layer's features to that of its summed messages, and of the features below through the skip.
@@ -611,6 +636,8 @@ private:
     std::vector<LayerState<Real>> states_;
     std::vector<Scratch<Real>> scratch_;
 
+    HaloExchange* halo_ = nullptr;  // for domains
+    size_t owned_count_ = 0;        // all atoms but ghosts
     EdgeState<Real> edges_;
     std::vector<int> elements_present_;
     std::vector<int64_t> first_of_element_;

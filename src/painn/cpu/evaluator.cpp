@@ -70,9 +70,20 @@ public:
 
     // Each pass reads of other atoms only what passes before it have written, and writes of its own atoms, edges and channels only.
     void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) override {
+        evaluate_atoms(systems, edges, outputs, nullptr, edges.atom_count, team);
+    }
+
+    void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override {
+        evaluate_atoms({&domain.atoms, 1}, edges, {&outputs, 1}, domain.halo, domain.owned_count, team);
+    }
+
+private:
+    // Atoms from `owned_count` on are ghosts, whose rows `halo` fills.
+    void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, HaloExchange* halo, int64_t owned_count, ThreadTeam& team) {
         Stages passes(team.stage_log(0));
         passes.begin("preparation");
         edges_ = &edges;
+        owned_count_ = owned_count;
         find_elements(*weights_, systems, elements_);
         first_messages_.find_slots(elements_);
         wants_gradients_ = std::any_of(outputs.begin(), outputs.end(), [](const Outputs& o) { return o.forces || o.virial || o.atom_virials; });
@@ -85,6 +96,7 @@ public:
             compute_atoms(0, tile, scratch);
         });
         for (size_t b = 1; b < plans_.size(); ++b) {
+            if (halo) halo->fill_ghosts(states_[b].senders.rows());
             passes.begin("pass over edges");
             for_each_strip(team, [this, b](int strip, AtomRange group, Scratch<Real>& scratch) { sum_messages(b, strip, group, scratch); });
             passes.begin("pass over atoms");
@@ -97,6 +109,7 @@ public:
         write_energies(systems, outputs);
         if (!wants_gradients_) return;
         for (size_t b = plans_.size(); b-- > 1;) {
+            if (halo) halo->fill_ghosts(received_.rows());
             passes.begin("pass over edges");
             for_each_strip(team, [this, b](int strip, AtomRange group, Scratch<Real>& scratch) { reverse_messages(b, strip, group, scratch); });
             passes.begin("pass over atoms");
@@ -109,17 +122,16 @@ public:
         });
     }
 
-private:
     // ---- memory and tiles ----
 
     void reserve(size_t worker_count) {
-        const size_t atoms = elements_.size(), width = static_cast<size_t>(hidden_);
+        const size_t atoms = static_cast<size_t>(owned_count_), width = static_cast<size_t>(hidden_);
         const auto resize = [&](Buffer<Real>& buffer, size_t rows) { buffer.resize_discard(rows * width); };
         const auto resize_strips = [&](Strips<Real>& strips, int rows) { strips.resize(edges_->atom_count, rows, hidden_); };
         const auto edges = static_cast<size_t>(edges_->edge_count);
         resize(scalars_, atoms);
         resize_strips(sums_, kSumRows);
-        links_.start(*edges_);
+        links_.start(*edges_, owned_count_);
         filters_.start(edges_->edge_count);
         if (!weights_->closest.empty()) seen_.resize_discard(edges);
         directions_.resize_discard(3 * edges);
@@ -162,10 +174,10 @@ private:
 
     template <class Work>
     void for_each_tile(ThreadTeam& team, const Work& work) {
-        const int64_t atoms = static_cast<int64_t>(elements_.size()), size = atoms_per_tile(atoms);
-        team.run((atoms + size - 1) / size, [this, &work](int64_t chunk, int worker) {
-            const int64_t all = static_cast<int64_t>(elements_.size()), per_tile = atoms_per_tile(all);
-            work({chunk * per_tile, std::min(all, (chunk + 1) * per_tile)}, scratch_[static_cast<size_t>(worker)]);
+        const int64_t size = atoms_per_tile(owned_count_);
+        team.run((owned_count_ + size - 1) / size, [this, &work](int64_t chunk, int worker) {
+            const int64_t per_tile = atoms_per_tile(owned_count_);
+            work({chunk * per_tile, std::min(owned_count_, (chunk + 1) * per_tile)}, scratch_[static_cast<size_t>(worker)]);
         });
     }
 
@@ -505,6 +517,7 @@ private:
 
     void write_energies(std::span<const SystemView> systems, std::span<const Outputs> outputs) {
         for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
+            end = std::min(end, owned_count_);
             double sum = 0;
             for (int64_t atom = begin; atom < end; ++atom) {
                 double energy = weights_->atomic_energies[static_cast<size_t>(element(atom))] + readout_energy_[static_cast<size_t>(atom)];
@@ -531,6 +544,7 @@ private:
 
     const Edges* edges_ = nullptr;
     bool wants_gradients_ = false;
+    int64_t owned_count_ = 0;              // all atoms but ghosts
     std::vector<int> elements_;            // [atom]
     Links<Real> links_;
     Buffer<Real> scalars_;                 // [atom][F], as far as the blocks have come

@@ -30,8 +30,8 @@ kernels::PainnLink<Real> link_of(const Edges& edges, int64_t edge, const kernels
 }  // namespace
 
 template <class Real>
-void Links<Real>::start(const Edges& edges) {
-    atom_count_ = edges.atom_count;
+void Links<Real>::start(const Edges& edges, int64_t grouped_count) {
+    atom_count_ = grouped_count;
     const int64_t groups = std::max<int64_t>(1, (atom_count_ + kMostAtomsOfGroup - 1) / kMostAtomsOfGroup);
     group_size_ = std::max<int64_t>(1, (atom_count_ + groups - 1) / groups);
     links_.resize_discard(static_cast<size_t>(edges.edge_count));

@@ -21,8 +21,8 @@ struct AtomRange {
 template <class Real>
 class Links {
 public:
-    // Makes room, and sizes the groups by the number of atoms alone.
-    void start(const Edges& edges);
+    // Makes room, and sizes the groups by the number of atoms alone. Atoms from `grouped_count` on receive nothing and are in no group.
+    void start(const Edges& edges, int64_t grouped_count);
     // Links of these atoms; shares [edge] and directions [edge][3] are known.
     void find(const Edges& edges, AtomRange atoms, const kernels::SplineShares<Real>* shares, const Real* directions);
 

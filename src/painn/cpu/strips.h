@@ -3,7 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
+#include "engine/domain.h"
 #include "painn/cpu/dense_layer.h"
 #include "painn/cpu/links.h"
 
@@ -21,6 +24,14 @@ public:
 
     Real* strip(int number) { return numbers_.data() + number * atom_count_ * row_count_ * kernels::kRowPadding; }
     const Real* strip(int number) const { return numbers_.data() + number * atom_count_ * row_count_ * kernels::kRowPadding; }
+
+    // All that is known of each atom, strip by strip: what domains exchange.
+    std::span<const DomainRows> rows() {
+        domain_rows_.resize(static_cast<size_t>(strip_count_));
+        for (int number = 0; number < strip_count_; ++number)
+            domain_rows_[static_cast<size_t>(number)] = {strip(number), static_cast<size_t>(row_count_ * kernels::kRowPadding) * sizeof(Real)};
+        return domain_rows_;
+    }
 
     // `count` rows of each atom, from row `first` on; one behind the other in `rows`, atom by atom.
     void write(AtomRange atoms, int first, int count, Rows<Real> rows) {
@@ -48,6 +59,7 @@ private:
     int64_t atom_count_ = 0;
     int row_count_ = 0, strip_count_ = 0;
     Buffer<Real> numbers_;
+    std::vector<DomainRows> domain_rows_;
 };
 
 }  // namespace mlff::painn::cpu

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What several MPI ranks exchange in a step against what they compute: a model of weak and strong scaling.
+
+  python3 bench/lammps/halo.py LIBMLFF [--model M] [--precision mixed|fp64] [--per-rank N | --total N] [--latency-us T] [--bandwidth GB/S] [--copy GB/S]
+
+Exchanges, bytes and the CPU time of an atom are those of the library: it evaluates a domain of two atoms, and a box of water on one thread. The rest is geometry: a
+cubic box of water cut into equal bricks, as many in x, y and z as keeps them compact. A rank receives every atom of others within the cutoff and the skin of its brick, once.
+Rows are packed, sent, received and copied to ghosts; ranks wait for each other in no other way.
+"""
+import argparse
+import ctypes
+import math
+import pathlib
+import time
+
+SYSTEMS = pathlib.Path(__file__).resolve().parents[2] / "src" / "validate" / "systems"
+DENSITY = 192 / 12.4172**3  # atoms in a cubic angstrom of water
+SIZE, POINTER = ctypes.c_size_t, ctypes.c_void_p
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("size", SIZE), ("device", ctypes.c_char_p), ("precision", ctypes.c_int32), ("threads", ctypes.c_int32), ("head", ctypes.c_char_p), ("skin", ctypes.c_double),
+                ("exact", ctypes.c_int32), ("limit", ctypes.c_int64)]
+
+
+class Info(ctypes.Structure):
+    _fields_ = [("size", SIZE), ("cutoff", ctypes.c_double), ("layers", ctypes.c_int32), ("elements", ctypes.c_int32), ("heads", ctypes.c_int32), ("dtype", ctypes.c_int32),
+                ("parameters", ctypes.c_int64), ("runnable", ctypes.c_int32), ("descriptors", ctypes.c_int32)]
+
+
+class System(ctypes.Structure):
+    _fields_ = [("size", SIZE), ("count", ctypes.c_int64), ("numbers", POINTER), ("positions", POINTER), ("cell", POINTER), ("periodic", ctypes.c_uint8 * 3), ("charge", ctypes.c_double),
+                ("spin", ctypes.c_double)]
+
+
+class Result(ctypes.Structure):
+    _fields_ = [("size", SIZE)] + [(name, POINTER) for name in ("energy", "forces", "stress", "virial", "atom_energies", "atom_virials", "descriptors")]
+
+
+class Rows(ctypes.Structure):
+    _fields_ = [("first", POINTER), ("row_bytes", SIZE)]
+
+
+FillGhosts = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(Rows), ctypes.c_int64, POINTER)
+
+
+class Domain(ctypes.Structure):
+    _fields_ = [("size", SIZE), ("owned", ctypes.c_int64), ("ghosts", ctypes.c_int64), ("numbers", POINTER), ("positions", POINTER), ("first", POINTER), ("neighbors", POINTER),
+                ("fill_ghosts", FillGhosts), ("user_data", POINTER), ("charge", ctypes.c_double), ("spin", ctypes.c_double)]
+
+
+class Library:
+    def __init__(self, path, model, precision):
+        self.library = ctypes.CDLL(path)
+        self.library.mlff_last_error.restype = ctypes.c_char_p
+        self.model, self.session = POINTER(), POINTER()
+        self.call("model_load", model.encode(), ctypes.byref(self.model))
+        info = Info(ctypes.sizeof(Info))
+        self.call("model_get_info", self.model, ctypes.byref(info))
+        self.cutoff = info.cutoff
+        options = Options(ctypes.sizeof(Options), b"cpu", {"mixed": 1, "fp64": 2}[precision], 1)
+        self.call("session_create", self.model, ctypes.byref(options), ctypes.byref(self.session))
+
+    def call(self, name, *arguments):
+        if getattr(self.library, "mlff_" + name)(*arguments) != 0:
+            raise SystemExit("halo.py: " + self.library.mlff_last_error().decode())
+
+    def exchanges(self):
+        """(number, bytes of an atom in all) of the exchanges of a step"""
+        found = []
+        fill = FillGhosts(lambda rows, count, _: found.append(sum(rows[i].row_bytes for i in range(count))) or 0)
+        numbers, positions, first, neighbors = (ctypes.c_int32 * 2)(8, 1), (ctypes.c_double * 6)(0, 0, 0, 1, 0, 0), (ctypes.c_int64 * 2)(0, 1), (ctypes.c_int32 * 1)(1)
+        forces, at = (ctypes.c_double * 6)(), ctypes.addressof
+        domain = Domain(ctypes.sizeof(Domain), 1, 1, at(numbers), at(positions), at(first), at(neighbors), fill)
+        result = Result(ctypes.sizeof(Result), None, at(forces))
+        self.call("session_evaluate_domain", self.session, ctypes.byref(domain), ctypes.byref(result))
+        return len(found), sum(found)
+
+    def seconds_of_atom(self):
+        lines = (SYSTEMS / "water_box.xyz").read_text().splitlines()[2:]
+        length, repeat = 12.4172, 2
+        atoms = [(8 if line[0] == "O" else 1, [float(x) + s * length for x, s in zip(line.split()[1:4], shift)])
+                 for shift in [(i, j, k) for i in range(repeat) for j in range(repeat) for k in range(repeat)] for line in lines]
+        numbers = (ctypes.c_int32 * len(atoms))(*(number for number, _ in atoms))
+        positions = (ctypes.c_double * (3 * len(atoms)))(*(x for _, position in atoms for x in position))
+        cell = (ctypes.c_double * 9)(*(repeat * length if i % 4 == 0 else 0.0 for i in range(9)))
+        forces, at = (ctypes.c_double * (3 * len(atoms)))(), ctypes.addressof
+        system = System(ctypes.sizeof(System), len(atoms), at(numbers), at(positions), at(cell), (1, 1, 1))
+        result = Result(ctypes.sizeof(Result), None, at(forces))
+        times = []
+        for _ in range(4):
+            begin = time.process_time()
+            self.call("session_evaluate", self.session, ctypes.byref(system), ctypes.byref(result))
+            times.append(time.process_time() - begin)
+        return min(times) / len(atoms)
+
+
+def brick_grid(ranks):
+    """The most compact px * py * pz = ranks"""
+    grids = [(x, y, ranks // x // y) for x in range(1, ranks + 1) if ranks % x == 0 for y in range(1, ranks // x + 1) if ranks // x % y == 0]
+    return min(grids, key=lambda g: (1 / g[0] / g[1] + 1 / g[1] / g[2] + 1 / g[2] / g[0], g))
+
+
+def received_atoms(grid, box, reach):
+    """Atoms of other ranks that are nearer to a brick than `reach`: beside its faces, edges and corners. In a direction without a cut, images are the rank's own."""
+    cut = [box / count for count in grid if count > 1]
+    through = box ** (3 - len(cut))
+    own, largest = math.prod(cut), math.prod(min(box, length + 2 * reach) for length in cut)  # small boxes: no atom comes twice
+    faces = 2 * reach * sum(own / length for length in cut)
+    edges = {0: 0.0, 1: 0.0, 2: 1.0, 3: sum(cut)}[len(cut)] * math.pi * reach**2
+    corners = 4 / 3 * math.pi * reach**3 if len(cut) == 3 else 0.0
+    return DENSITY * through * min(faces + edges + corners, largest - own)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("library")
+    parser.add_argument("--model", default="builtin")
+    parser.add_argument("--precision", default="mixed", choices=["mixed", "fp64"])
+    parser.add_argument("--per-rank", type=int, default=2000, help="atoms of a rank: weak scaling")
+    parser.add_argument("--total", type=int, help="atoms of the system: strong scaling")
+    parser.add_argument("--skin", type=float, default=0.5, help="angstrom")
+    parser.add_argument("--latency-us", type=float, default=2.0, help="of a message")
+    parser.add_argument("--bandwidth", type=float, default=1.0, help="GB/s of a rank's link to others")
+    parser.add_argument("--copy", type=float, default=4.0, help="GB/s of a rank's copies in memory")
+    options = parser.parse_args()
+    library = Library(options.library, options.model, options.precision)
+    exchange_count, atom_bytes = library.exchanges()
+    seconds_of_atom = library.seconds_of_atom()
+    print(f"{options.model}, {options.precision}: {exchange_count} exchanges and {atom_bytes} bytes per ghost in a step, {1e6 * seconds_of_atom:.1f} us of CPU time per atom\n")
+    print("| ranks | grid | atoms | of a rank | received | MB | compute, ms | exchange, ms | efficiency |\n|--:|:-:|--:|--:|--:|--:|--:|--:|--:|")
+    for ranks in (1, 2, 4, 8, 64, 512, 1024):
+        atoms = options.total or options.per_rank * ranks
+        grid, box = brick_grid(ranks), (atoms / DENSITY) ** (1 / 3)
+        received = received_atoms(grid, box, library.cutoff + options.skin)
+        neighbor_count = 1
+        for count in grid:
+            neighbor_count *= min(3, count)
+        megabytes = received * atom_bytes / 1e6
+        work = atoms / ranks * seconds_of_atom
+        exchange = 1e-6 * options.latency_us * exchange_count * (neighbor_count - 1) + megabytes / 1e3 * (1 / options.bandwidth + 3 / options.copy)
+        print(f"| {ranks:,} | {'x'.join(map(str, grid))} | {atoms:,} | {atoms / ranks:,.0f} | {received:,.0f} | {megabytes:.1f} | {1e3 * work:.0f} | {1e3 * exchange:.1f} | {work / (work + exchange):.1%} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "pair_mlff.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "atom.h"
+#include "chemical_symbols.h"
+#include "comm.h"
+#include "domain.h"
+#include "error.h"
+#include "force.h"
+#include "ghost_exchange.h"
+#include "memory.h"
+#include "mlff/mlff.h"
+#include "neigh_list.h"
+#include "neighbor.h"
+#include "update.h"
+#include "utils.h"
+
+using namespace LAMMPS_NS;
+using mlff_lammps::GhostExchange;
+using mlff_lammps::Owner;
+
+namespace {
+
+constexpr double kSkinOfOneRank = 0.5;  // angstrom: that of `mlff md`
+
+struct ModelDeleter {
+    void operator()(mlff_model* model) const { mlff_model_free(model); }
+};
+struct SessionDeleter {
+    void operator()(mlff_session* session) const { mlff_session_free(session); }
+};
+
+int32_t fill_ghosts(const mlff_domain_rows* rows, int64_t count, void* exchange) {
+    static_cast<GhostExchange*>(exchange)->fill(rows, count);
+    return 0;
+}
+
+}  // namespace
+
+struct PairMLFF::Impl {
+    explicit Impl(MPI_Comm world_in) : exchange(world_in), world(world_in) {}
+
+    // pair_style
+    std::string device = "auto", head;
+    mlff_precision precision = MLFF_PRECISION_AUTO;
+    int thread_count = 0;  // 0: as many as LAMMPS has
+    double charge = 0, spin = 1;
+
+    // pair_coeff
+    std::string model_name;
+    std::vector<int32_t> number_of_type;  // [type], atomic number; 0: not ours
+    std::unique_ptr<mlff_model, ModelDeleter> model;
+    std::unique_ptr<mlff_session, SessionDeleter> session;
+    double cutoff = 0;
+    double energy_unit = 1;  // eV in the energy unit of LAMMPS; both units of length are the angstrom
+
+    // Atoms that are ours: own ones, then the ghosts that are near them.
+    std::vector<int> atoms;  // [our atom]: which of LAMMPS' it is
+    std::vector<int> place;  // [atom of LAMMPS]: which of ours; -1: none
+    int owned_count = 0;
+    std::vector<int32_t> numbers;   // [our atom]
+    std::vector<double> positions;  // [our atom][3]
+    std::vector<int64_t> first;     // neighbours of own atoms
+    std::vector<int32_t> neighbors;
+    std::vector<Owner> owners;  // [atom of LAMMPS]
+    bigint listed_at = -1;      // the step of the neighbour list that they were taken from
+    GhostExchange exchange;
+    MPI_Comm world;
+
+    // Results, in eV and angstrom.
+    double energy = 0;
+    double total_virial[9] = {};
+    std::vector<double> forces, atom_energies, atom_virials;
+
+    // Calls on every rank; if one rank's failed, all get the message of the first that did.
+    std::string common_message(const std::string& own) const {
+        int rank = 0, rank_count = 1;
+        MPI_Comm_rank(world, &rank);
+        MPI_Comm_size(world, &rank_count);
+        int failed = own.empty() ? rank_count : rank;
+        MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MIN, world);
+        if (failed == rank_count) return "";
+        int length = static_cast<int>(own.size());
+        MPI_Bcast(&length, 1, MPI_INT, failed, world);
+        std::string text = own;
+        text.resize(static_cast<size_t>(length));
+        MPI_Bcast(text.data(), length, MPI_CHAR, failed, world);
+        return text;
+    }
+
+    std::string open() {
+        mlff_model* opened = nullptr;
+        if (mlff_model_load(model_name.c_str(), &opened) != MLFF_OK) return mlff_last_error();
+        model.reset(opened);
+        mlff_model_info info = {};
+        info.struct_size = sizeof info;
+        if (mlff_model_get_info(opened, &info) != MLFF_OK) return mlff_last_error();
+        if (!(info.cutoff_angstrom > 0)) return "the cutoff of the model is not known: LAMMPS needs one";
+        cutoff = info.cutoff_angstrom;
+        return "";
+    }
+
+    // "" if the model knows all elements.
+    std::string unknown_elements() const {
+        int64_t count = 0;
+        mlff_model_get_elements(model.get(), nullptr, 0, &count);
+        std::vector<int32_t> known(static_cast<size_t>(count));
+        mlff_model_get_elements(model.get(), known.data(), count, &count);
+        std::string known_text;
+        for (const int32_t number : known) known_text += (known_text.empty() ? "" : " ") + mlff_lammps::symbol_of(number);
+        for (size_t type = 1; type < number_of_type.size(); ++type) {
+            const int32_t number = number_of_type[type];
+            if (number != 0 && std::find(known.begin(), known.end(), number) == known.end())
+                return "atom type " + std::to_string(type) + " is " + mlff_lammps::symbol_of(number) + ", which the model does not know; it knows " +
+                       known_text;
+        }
+        return "";
+    }
+
+    std::string start_session(int lammps_thread_count, int rank_count) {
+        mlff_session_options options = {};
+        options.struct_size = sizeof options;
+        options.device = device == "auto" && rank_count > 1 ? "cpu" : device.c_str();
+        options.precision = precision;
+        options.thread_count = thread_count > 0 ? thread_count : lammps_thread_count;
+        options.head = head.empty() ? nullptr : head.c_str();
+        // On one rank the session finds neighbours itself; a GPU has a skin of its own.
+        if (rank_count == 1 && (device == "cpu" || mlff_device_count() == 0)) options.neighbor_skin_angstrom = kSkinOfOneRank;
+        mlff_session* made = nullptr;
+        if (mlff_session_create(model.get(), &options, &made) != MLFF_OK) return mlff_last_error();
+        session.reset(made);
+        return "";
+    }
+
+    std::string description() const {
+        mlff_session_info info = {};
+        info.struct_size = sizeof info;
+        mlff_session_get_info(session.get(), &info);
+        const char* const precisions[] = {"auto", "mixed", "fp64", "fp32", "fast"};
+        return "mlff: " + model_name + " (" + mlff_model_class_name(model.get()) + ") on " + mlff_session_device(session.get()) + ", precision " +
+               precisions[info.precision] + ", " + std::to_string(info.thread_count) + (info.thread_count == 1 ? " thread" : " threads") + " per rank\n";
+    }
+
+    void add_atom(int index, int32_t number) {
+        place[static_cast<size_t>(index)] = static_cast<int>(atoms.size());
+        atoms.push_back(index);
+        numbers.push_back(number);
+    }
+
+    void gather_positions(double* const* x) {
+        positions.resize(3 * atoms.size());
+        for (size_t i = 0; i < atoms.size(); ++i) std::copy_n(x[atoms[i]], 3, positions.data() + 3 * i);
+    }
+
+    // Where results go: forces always, of the rest what is asked for.
+    mlff_result make_room(bool wants_virial, bool wants_atom_energies, bool wants_atom_virials) {
+        forces.resize(3 * atoms.size());
+        atom_energies.resize(wants_atom_energies ? static_cast<size_t>(owned_count) : 0);
+        atom_virials.resize(wants_atom_virials ? 9 * atoms.size() : 0);
+        mlff_result result = {};
+        result.struct_size = sizeof result;
+        result.energy = &energy;
+        result.forces = forces.data();
+        if (wants_virial) result.virial = total_virial;
+        if (wants_atom_energies) result.atom_energies = atom_energies.data();
+        if (wants_atom_virials) result.atom_virials = atom_virials.data();
+        return result;
+    }
+};
+
+PairMLFF::PairMLFF(LAMMPS* lammps) : Pair(lammps), impl_(new Impl(world)) {
+    single_enable = 0;
+    restartinfo = 0;  // after read_restart the style is given again: model files are not part of a restart file
+    one_coeff = 1;
+    manybody_flag = 1;
+    no_virial_fdotr_compute = 1;  // the session gives the virial
+    centroidstressflag = CENTROID_NOTAVAIL;
+    comm_forward = 2;
+}
+
+PairMLFF::~PairMLFF() {
+    if (!allocated) return;
+    memory->destroy(setflag);
+    memory->destroy(cutsq);
+}
+
+void PairMLFF::settings(int narg, char** arg) {
+    const auto value_of = [&](int i) -> std::string {
+        if (i + 1 >= narg) error->all(FLERR, std::string("pair_style mlff: ") + arg[i] + " has no value");
+        return arg[i + 1];
+    };
+    Impl& impl = *impl_;
+    for (int i = 0; i < narg; i += 2) {
+        const std::string keyword = arg[i], value = value_of(i);
+        if (keyword == "device") {
+            impl.device = value;
+        } else if (keyword == "precision") {
+            const char* const names[] = {"auto", "mixed", "fp64", "fp32", "fast"};
+            const auto* found = std::find(names, names + 5, value);
+            if (found == names + 5) error->all(FLERR, "pair_style mlff: precision " + value + " is none of auto, mixed, fp64, fp32, fast");
+            impl.precision = static_cast<mlff_precision>(found - names);
+        } else if (keyword == "head") {
+            impl.head = value;
+        } else if (keyword == "threads") {
+            impl.thread_count = utils::inumeric(FLERR, value, false, lmp);
+            if (impl.thread_count < 1 || impl.thread_count > 4096) error->all(FLERR, "pair_style mlff: threads " + value + ", expected 1 to 4096");
+        } else if (keyword == "charge") {
+            impl.charge = utils::numeric(FLERR, value, false, lmp);
+        } else if (keyword == "spin") {
+            impl.spin = utils::numeric(FLERR, value, false, lmp);
+        } else {
+            error->all(FLERR, "pair_style mlff: unknown keyword " + keyword + ", expected device, precision, head, threads, charge or spin");
+        }
+    }
+    if (comm->nprocs > 1 && impl.device != "auto" && impl.device != "cpu")
+        error->all(FLERR, "pair_style mlff: device " + impl.device + " works on one MPI rank only; on several ranks use device cpu");
+}
+
+void PairMLFF::coeff(int narg, char** arg) {
+    Impl& impl = *impl_;
+    const int type_count = atom->ntypes;
+    if (narg < 3 || std::strcmp(arg[0], "*") != 0 || std::strcmp(arg[1], "*") != 0)
+        error->all(FLERR, "pair_coeff of mlff: expected * * MODEL and an element, or NULL, for each atom type");
+    if (narg != 3 + type_count)
+        error->all(FLERR, "pair_coeff of mlff: " + std::to_string(narg - 3) + " elements for " + std::to_string(type_count) + " atom types");
+    if (!allocated) {
+        memory->create(setflag, type_count + 1, type_count + 1, "pair:setflag");
+        memory->create(cutsq, type_count + 1, type_count + 1, "pair:cutsq");
+        allocated = 1;
+    }
+    impl.model_name = arg[2];
+    impl.number_of_type.assign(static_cast<size_t>(type_count) + 1, 0);
+    for (int type = 1; type <= type_count; ++type) {
+        const std::string symbol = arg[2 + type];
+        if (symbol == "NULL") continue;
+        impl.number_of_type[static_cast<size_t>(type)] = mlff_lammps::atomic_number(symbol);
+        if (impl.number_of_type[static_cast<size_t>(type)] == 0)
+            error->all(FLERR, "pair_coeff of mlff: " + symbol + " is no element; expected a chemical symbol or NULL for atom type " + std::to_string(type));
+    }
+    int set_count = 0;
+    for (int i = 1; i <= type_count; ++i)
+        for (int j = 1; j <= type_count; ++j) {
+            setflag[i][j] = j >= i && impl.number_of_type[static_cast<size_t>(i)] != 0 && impl.number_of_type[static_cast<size_t>(j)] != 0 ? 1 : 0;
+            set_count += setflag[i][j];
+        }
+    if (set_count == 0) error->all(FLERR, "pair_coeff of mlff: no atom type has an element");
+
+    std::string message = impl.open();
+    if (message.empty()) {
+        message = impl.unknown_elements();
+        if (message.empty()) message = impl.start_session(comm->nthreads, comm->nprocs);
+        if (!message.empty()) message = impl.model_name + ": " + message;
+    }
+    message = impl.common_message(message);
+    if (!message.empty()) error->all(FLERR, "pair_coeff of mlff: " + message);
+    if (comm->me == 0) utils::logmesg(lmp, impl.description());
+}
+
+void PairMLFF::init_style() {
+    Impl& impl = *impl_;
+    const std::string units = update->unit_style;
+    if (units != "metal" && units != "real") error->all(FLERR, "pair_style mlff needs units metal or real, not " + units);
+    impl.energy_unit = units == "real" ? utils::get_conversion_factor(utils::ENERGY, utils::METAL2REAL) : 1.0;
+    if (domain->dimension != 3) error->all(FLERR, "pair_style mlff needs dimension 3");
+    if (force->newton_pair == 0) error->all(FLERR, "pair_style mlff needs newton pair on");
+    if (neighbor->nex_type + neighbor->nex_group + neighbor->nex_mol > 0) error->all(FLERR, "pair_style mlff needs all neighbours: it does not work with neigh_modify exclude");
+    if (atom->molecular != Atom::ATOMIC)
+        for (int k = 1; k <= 3; ++k)
+            if (force->special_lj[k] == 0.0 && force->special_coul[k] == 0.0)
+                error->all(FLERR, "pair_style mlff needs all neighbours, bonded ones too: give special_bonds lj/coul 1.0 1.0 1.0");
+    impl.listed_at = -1;
+    if (comm->nprocs > 1) neighbor->add_request(this, NeighConst::REQ_FULL);
+}
+
+double PairMLFF::init_one(int i, int j) {
+    if (setflag[i][j] == 0) error->all(FLERR, "pair_coeff of mlff is not set for atom types " + std::to_string(i) + " and " + std::to_string(j));
+    return impl_->cutoff;
+}
+
+void PairMLFF::compute(int eflag, int vflag) {
+    ev_init(eflag, vflag);
+    if (comm->nprocs == 1)
+        evaluate_box();
+    else
+        evaluate_domain();
+    add_results();
+}
+
+// Own atoms of our types.
+void PairMLFF::find_atoms() {
+    Impl& impl = *impl_;
+    impl.atoms.clear();
+    impl.numbers.clear();
+    impl.place.assign(static_cast<size_t>(atom->nlocal + atom->nghost), -1);
+    for (int i = 0; i < atom->nlocal; ++i) {
+        const int32_t number = impl.number_of_type[static_cast<size_t>(atom->type[i])];
+        if (number != 0) impl.add_atom(i, number);
+    }
+    impl.owned_count = static_cast<int>(impl.atoms.size());
+}
+
+// One rank: all atoms are own atoms, and the session knows the box.
+void PairMLFF::evaluate_box() {
+    Impl& impl = *impl_;
+    find_atoms();
+    impl.gather_positions(atom->x);
+    const double* h = domain->h;
+    const double cell[9] = {h[0], 0, 0, h[5], h[1], 0, h[4], h[3], h[2]};
+    mlff_system system = {};
+    system.struct_size = sizeof system;
+    system.atom_count = impl.owned_count;
+    system.atomic_numbers = impl.numbers.data();
+    system.positions = impl.positions.data();
+    system.cell = cell;
+    for (int k = 0; k < 3; ++k) system.periodic[k] = domain->periodicity[k] != 0;
+    system.total_charge = impl.charge;
+    system.spin_multiplicity = impl.spin;
+    mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom);
+    if (mlff_session_evaluate(impl.session.get(), &system, &result) != MLFF_OK) error->one(FLERR, "mlff, " + impl.model_name + ": " + mlff_last_error());
+}
+
+// After a new neighbour list: our atoms, their neighbours, the ghosts that are among these, and where the atoms that they copy are.
+void PairMLFF::find_domain() {
+    Impl& impl = *impl_;
+    find_atoms();
+    impl.owners.assign(impl.place.size(), Owner());
+    for (int i = 0; i < atom->nlocal; ++i) impl.owners[static_cast<size_t>(i)] = {comm->me, impl.place[static_cast<size_t>(i)]};
+    comm->forward_comm(this);
+
+    std::vector<char> is_listed(static_cast<size_t>(atom->nlocal), 0);  // a list for some types says nothing of atoms of others
+    for (int ii = 0; ii < list->inum; ++ii) is_listed[static_cast<size_t>(list->ilist[ii])] = 1;
+    const double reach = impl.cutoff + neighbor->skin;  // the list may go further, for other styles
+    double* const* x = atom->x;
+    impl.neighbors.clear();
+    impl.first.assign(1, 0);
+    std::vector<Owner> owner_of_ghost;
+    for (int own = 0; own < impl.owned_count; ++own) {
+        const int i = impl.atoms[static_cast<size_t>(own)];
+        const int count = is_listed[static_cast<size_t>(i)] ? list->numneigh[i] : 0;
+        for (int n = 0; n < count; ++n) {
+            const int j = list->firstneigh[i][n] & NEIGHMASK;
+            const int32_t number = impl.number_of_type[static_cast<size_t>(atom->type[j])];
+            const double dx = x[j][0] - x[i][0], dy = x[j][1] - x[i][1], dz = x[j][2] - x[i][2];
+            if (number == 0 || dx * dx + dy * dy + dz * dz > reach * reach) continue;
+            if (impl.place[static_cast<size_t>(j)] < 0) {
+                impl.add_atom(j, number);
+                owner_of_ghost.push_back(impl.owners[static_cast<size_t>(j)]);
+            }
+            impl.neighbors.push_back(impl.place[static_cast<size_t>(j)]);
+        }
+        impl.first.push_back(static_cast<int64_t>(impl.neighbors.size()));
+    }
+    impl.exchange.plan(impl.owned_count, owner_of_ghost);
+    impl.listed_at = neighbor->lastcall;
+}
+
+// Several ranks: messages between layers are passed to atoms of other ranks too.
+void PairMLFF::evaluate_domain() {
+    Impl& impl = *impl_;
+    if (neighbor->ago == 0 || impl.listed_at != neighbor->lastcall) find_domain();
+    impl.gather_positions(atom->x);
+    mlff_domain part = {};
+    part.struct_size = sizeof part;
+    part.owned_count = impl.owned_count;
+    part.ghost_count = static_cast<int64_t>(impl.atoms.size()) - impl.owned_count;
+    part.atomic_numbers = impl.numbers.data();
+    part.positions = impl.positions.data();
+    part.first = impl.first.data();
+    part.neighbors = impl.neighbors.data();
+    part.fill_ghosts = fill_ghosts;
+    part.user_data = &impl.exchange;
+    part.total_charge = impl.charge;
+    part.spin_multiplicity = impl.spin;
+    mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom);
+    // Other ranks wait for this one, so that a failure here ends them too.
+    if (mlff_session_evaluate_domain(impl.session.get(), &part, &result) != MLFF_OK) error->one(FLERR, "mlff, " + impl.model_name + ": " + mlff_last_error());
+}
+
+// What ghosts get is brought to their owners by LAMMPS, as newton pair is on.
+void PairMLFF::add_results() {
+    const Impl& impl = *impl_;
+    const double unit = impl.energy_unit;
+    constexpr int kOrder[6] = {0, 4, 8, 1, 2, 5};  // xx yy zz xy xz yz
+    for (size_t i = 0; i < impl.atoms.size(); ++i)
+        for (size_t k = 0; k < 3; ++k) atom->f[impl.atoms[i]][k] += unit * impl.forces[3 * i + k];
+    if (eflag_global) eng_vdwl += unit * impl.energy;
+    if (vflag_global)
+        for (int k = 0; k < 6; ++k) virial[k] += unit * impl.total_virial[kOrder[k]];
+    if (eflag_atom)
+        for (size_t i = 0; i < static_cast<size_t>(impl.owned_count); ++i) eatom[impl.atoms[i]] += unit * impl.atom_energies[i];
+    if (vflag_atom)
+        for (size_t i = 0; i < impl.atoms.size(); ++i)
+            for (int k = 0; k < 6; ++k) vatom[impl.atoms[i]][k] += unit * impl.atom_virials[9 * i + static_cast<size_t>(kOrder[k])];
+}
+
+int PairMLFF::pack_forward_comm(int n, int* sent, double* buffer, int, int*) {
+    for (int i = 0; i < n; ++i) {
+        const Owner& owner = impl_->owners[static_cast<size_t>(sent[i])];
+        buffer[2 * i] = owner.rank;
+        buffer[2 * i + 1] = owner.atom;
+    }
+    return 2 * n;
+}
+
+void PairMLFF::unpack_forward_comm(int n, int first, double* buffer) {
+    for (int i = 0; i < n; ++i) impl_->owners[static_cast<size_t>(first + i)] = {static_cast<int>(buffer[2 * i]), static_cast<int>(buffer[2 * i + 1])};
+}
+
+double PairMLFF::memory_usage() {
+    const Impl& impl = *impl_;
+    return Pair::memory_usage() + static_cast<double>(sizeof(double) * (impl.positions.capacity() + impl.forces.capacity() + impl.atom_virials.capacity()) +
+                                                      sizeof(int32_t) * (impl.neighbors.capacity() + impl.atoms.capacity() + impl.place.capacity()) +
+                                                      sizeof(Owner) * impl.owners.capacity());
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// pair_style mlff [device D] [precision P] [head H] [threads N] [charge Q] [spin M]
+// pair_coeff * * MODEL ELEMENT_OF_TYPE_1 ...
+#pragma once
+
+#include <memory>
+
+#include "pair.h"
+
+namespace LAMMPS_NS {
+
+class PairMLFF : public Pair {
+public:
+    explicit PairMLFF(class LAMMPS* lammps);
+    ~PairMLFF() override;
+
+    void settings(int narg, char** arg) override;
+    void coeff(int narg, char** arg) override;
+    void init_style() override;
+    double init_one(int i, int j) override;
+    void compute(int eflag, int vflag) override;
+    double memory_usage() override;
+
+    // Who owns the atoms that ghosts are copies of.
+    int pack_forward_comm(int n, int* list, double* buffer, int pbc_flag, int* pbc) override;
+    void unpack_forward_comm(int n, int first, double* buffer) override;
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+
+    void find_atoms();
+    void find_domain();
+    void evaluate_box();
+    void evaluate_domain();
+    void add_results();
+};
+
+}  // namespace LAMMPS_NS

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#include "neighbors/listed_edges.h"
+
+#include <cmath>
+
+#include "core/error.h"
+#include "core/parallel.h"
+
+namespace mlff {
+namespace {
+
+void check_list(int64_t atom_count, const ListedNeighbors& list) {
+    if (list.receiver_count < 0 || list.receiver_count > atom_count)
+        fail(Status::argument, list.receiver_count, " atoms have neighbours, but there are ", atom_count, " atoms");
+    if (!list.first) fail(Status::argument, "the list of neighbours is NULL");
+    if (list.first[0] != 0) fail(Status::argument, "the neighbours of atom 0 begin at ", list.first[0], ", expected 0");
+    for (int64_t atom = 0; atom < list.receiver_count; ++atom)
+        if (list.first[atom + 1] < list.first[atom]) fail(Status::argument, "the neighbours of atom ", atom, " end before they begin");
+    if (list.first[list.receiver_count] > 0 && !list.neighbors) fail(Status::argument, "the neighbours are NULL");
+}
+
+}  // namespace
+
+const Edges& ListedEdges::select(int64_t atom_count, const double* positions, const ListedNeighbors& list, double cutoff, ThreadTeam& team) {
+    edges_ = {};
+    check_list(atom_count, list);
+    const double most = cutoff * cutoff;
+    const auto vector_of = [&](int64_t atom, int64_t place) { return edge_vector(positions + 3 * atom, positions + 3 * int64_t{list.neighbors[place]}, {0, 0, 0}); };
+    first_.resize_discard(static_cast<size_t>(atom_count) + 1);
+    first_[0] = 0;
+    for_each_atom(team, list.receiver_count, [&](int64_t atom) {
+        int64_t count = 0;
+        for (int64_t place = list.first[atom]; place < list.first[atom + 1]; ++place) {
+            const int32_t neighbor = list.neighbors[place];
+            if (neighbor < 0 || neighbor >= atom_count || neighbor == atom)
+                fail(Status::argument, "atom ", atom, " has neighbour ", neighbor, ", expected another of the ", atom_count, " atoms");
+            const double squared = squared_length(vector_of(atom, place));
+            if (squared == 0) fail(Status::system, "atoms ", atom, " and ", neighbor, " are at the same place");
+            if (squared < most) ++count;
+        }
+        first_[static_cast<size_t>(atom) + 1] = count;
+    });
+    for (size_t atom = 0; atom < static_cast<size_t>(atom_count); ++atom)
+        first_[atom + 1] = first_[atom] + (static_cast<int64_t>(atom) < list.receiver_count ? first_[atom + 1] : 0);
+    const auto edge_count = static_cast<size_t>(first_[static_cast<size_t>(atom_count)]);
+    sender_.resize_discard(edge_count);
+    vector_.resize_discard(3 * edge_count);
+    distance_.resize_discard(edge_count);
+    for_each_atom(team, list.receiver_count, [&](int64_t atom) {
+        auto edge = static_cast<size_t>(first_[static_cast<size_t>(atom)]);
+        for (int64_t place = list.first[atom]; place < list.first[atom + 1]; ++place) {
+            const Vec3 vector = vector_of(atom, place);
+            const double squared = squared_length(vector);
+            if (!(squared < most)) continue;
+            sender_[edge] = list.neighbors[place];
+            for (size_t k = 0; k < 3; ++k) vector_[3 * edge + k] = vector[k];
+            distance_[edge++] = std::sqrt(squared);
+        }
+    });
+    edges_.atom_count = atom_count;
+    edges_.edge_count = static_cast<int64_t>(edge_count);
+    edges_.first = first_.data();
+    edges_.sender = sender_.data();
+    edges_.vector = vector_.data();
+    edges_.distance = distance_.data();
+    return edges_;
+}
+
+}  // namespace mlff

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT
+// A system cut into domains, each on a thread of its own, gives what it gives whole: as an engine with several processes sees it.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <barrier>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "engine/session.h"
+#include "test_mace_backends.h"
+#include "test_painn_support.h"
+
+namespace {
+
+using namespace mlff;
+using mace_test::Result;
+using mace_test::System;
+
+// One domain: its atoms, then ghosts, each the copy of an atom of some domain.
+struct Part {
+    std::vector<int64_t> atoms;  // [own atom], of the whole system
+    std::vector<std::pair<size_t, size_t>> ghosts;  // [ghost]: domain and place in its atoms
+    std::vector<int32_t> numbers;
+    std::vector<double> positions;
+    std::vector<int64_t> first = {0};
+    std::vector<int32_t> neighbors;
+    std::vector<int64_t> whole;  // [atom]: which of the whole system it is or copies
+};
+
+// `domain_of` [atom]. Candidates beyond the cutoff are in the lists too.
+std::vector<Part> cut(const System& system, const std::vector<size_t>& domain_of, size_t domain_count, double cutoff) {
+    NeighborOptions options;
+    options.cutoff = cutoff + 0.4;
+    const BruteForceEdges edges = brute_force_neighbors(system.view(), options);
+    std::vector<Part> parts(domain_count);
+    std::vector<size_t> place(domain_of.size());
+    for (size_t atom = 0; atom < domain_of.size(); ++atom) {
+        Part& part = parts[domain_of[atom]];
+        place[atom] = part.atoms.size();
+        part.atoms.push_back(static_cast<int64_t>(atom));
+        part.whole.push_back(static_cast<int64_t>(atom));
+        part.numbers.push_back(system.numbers[atom]);
+        part.positions.insert(part.positions.end(), &system.positions[3 * atom], &system.positions[3 * atom] + 3);
+    }
+    for (size_t domain = 0; domain < domain_count; ++domain) {
+        Part& part = parts[domain];
+        std::map<std::array<int32_t, 4>, int32_t> ghost_of;
+        for (const int64_t atom : part.atoms) {
+            for (auto edge = static_cast<size_t>(edges.first[static_cast<size_t>(atom)]); edge < static_cast<size_t>(edges.first[static_cast<size_t>(atom) + 1]); ++edge) {
+                const auto sender = static_cast<size_t>(edges.sender[edge]);
+                const int32_t* s = &edges.shift[3 * edge];
+                if (domain_of[sender] == domain && s[0] == 0 && s[1] == 0 && s[2] == 0) {
+                    part.neighbors.push_back(static_cast<int32_t>(place[sender]));
+                    continue;
+                }
+                const auto [found, is_new] = ghost_of.insert({{static_cast<int32_t>(sender), s[0], s[1], s[2]}, static_cast<int32_t>(part.numbers.size())});
+                if (is_new) {
+                    const Vec3 shift = shift_vector(system.cell, s[0], s[1], s[2]);
+                    part.ghosts.emplace_back(domain_of[sender], place[sender]);
+                    part.whole.push_back(static_cast<int64_t>(sender));
+                    part.numbers.push_back(system.numbers[sender]);
+                    for (size_t k = 0; k < 3; ++k) part.positions.push_back(system.positions[3 * sender + k] + shift[k]);
+                }
+                part.neighbors.push_back(found->second);
+            }
+            part.first.push_back(static_cast<int64_t>(part.neighbors.size()));
+        }
+    }
+    return parts;
+}
+
+// All domains meet before and after rows are copied.
+class Meeting {
+public:
+    explicit Meeting(const std::vector<Part>& parts) : parts_(parts), rows_(parts.size()), barrier_(static_cast<std::ptrdiff_t>(parts.size())) {}
+
+    void fill(size_t domain, std::span<const DomainRows> rows) {
+        rows_[domain] = rows;
+        barrier_.arrive_and_wait();
+        if (has_failed_) fail(Status::internal, "another domain failed");
+        const Part& part = parts_[domain];
+        for (size_t r = 0; r < rows.size(); ++r)
+            for (size_t g = 0; g < part.ghosts.size(); ++g) {
+                const auto [owner, place] = part.ghosts[g];
+                const DomainRows& from = rows_[owner][r];
+                if (from.row_bytes != rows[r].row_bytes) fail(Status::internal, "rows of two domains differ in size");
+                std::memcpy(static_cast<char*>(rows[r].first) + (part.atoms.size() + g) * from.row_bytes, static_cast<const char*>(from.first) + place * from.row_bytes, from.row_bytes);
+            }
+        barrier_.arrive_and_wait();
+    }
+    void leave_failed() {
+        has_failed_ = true;
+        barrier_.arrive_and_drop();
+    }
+
+private:
+    const std::vector<Part>& parts_;
+    std::vector<std::span<const DomainRows>> rows_;
+    std::barrier<> barrier_;
+    std::atomic<bool> has_failed_ = false;
+};
+
+class PartHalo : public HaloExchange {
+public:
+    PartHalo(Meeting& meeting, size_t domain) : meeting_(meeting), domain_(domain) {}
+    void fill_ghosts(std::span<const DomainRows> rows) override {
+        meeting_.fill(domain_, rows);
+        ++exchange_count;
+    }
+    int exchange_count = 0;
+
+private:
+    Meeting& meeting_;
+    size_t domain_;
+};
+
+Outputs outputs_of(Result& result) { return {&result.energy, result.forces.data(), result.virial.data(), result.atom_energies.data(), result.atom_virials.data()}; }
+
+Result empty_result(size_t owned, size_t all) {
+    Result result;
+    result.energy = NAN;
+    result.forces.assign(3 * all, NAN);
+    result.virial.assign(9, NAN);
+    result.atom_energies.assign(owned, NAN);
+    result.atom_virials.assign(9 * all, NAN);
+    return result;
+}
+
+Result evaluate_whole(Session& session, const System& system) {
+    Result result = empty_result(system.numbers.size(), system.numbers.size());
+    const SystemView view = system.view();
+    const Results results = {outputs_of(result)};
+    session.evaluate({&view, 1}, {&results, 1});
+    return result;
+}
+
+// The sum of the domains, what ghosts have added to the atoms they copy. One session for each domain.
+Result evaluate_cut(std::vector<std::unique_ptr<Session>>& sessions, const System& system, const std::vector<size_t>& domain_of, size_t domain_count) {
+    const std::vector<Part> parts = cut(system, domain_of, domain_count, sessions[0]->model().summary().cutoff);
+    Meeting meeting(parts);
+    std::vector<Result> results;
+    for (const Part& part : parts) results.push_back(empty_result(part.atoms.size(), part.numbers.size()));
+    std::vector<std::string> errors(domain_count);
+    std::vector<int> exchange_counts(domain_count);
+    {
+        std::vector<std::jthread> threads;
+        for (size_t d = 0; d < domain_count; ++d)
+            threads.emplace_back([&, d] {
+                const Part& part = parts[d];
+                PartHalo halo(meeting, d);
+                Domain domain;
+                domain.atoms.atom_count = static_cast<int64_t>(part.numbers.size());
+                domain.atoms.atomic_numbers = part.numbers.data();
+                domain.atoms.positions = part.positions.data();
+                domain.atoms.total_charge = system.charge;
+                domain.atoms.spin_multiplicity = system.spin;
+                domain.owned_count = static_cast<int64_t>(part.atoms.size());
+                domain.first = part.first.data();
+                domain.neighbors = part.neighbors.data();
+                domain.halo = &halo;
+                try {
+                    sessions[d]->evaluate_domain(domain, outputs_of(results[d]));
+                } catch (const std::exception& error) {
+                    errors[d] = error.what();
+                    meeting.leave_failed();
+                }
+                exchange_counts[d] = halo.exchange_count;
+            });
+    }
+    for (size_t d = 0; d < domain_count; ++d) {
+        CHECK(errors[d] == "");
+        CHECK(exchange_counts[d] == exchange_counts[0]);
+    }
+    const size_t atoms = system.numbers.size();
+    Result sum;
+    sum.forces.assign(3 * atoms, 0.0);
+    sum.virial.assign(9, 0.0);
+    sum.atom_energies.assign(atoms, NAN);
+    sum.atom_virials.assign(9 * atoms, 0.0);
+    for (size_t d = 0; d < domain_count; ++d) {
+        sum.energy += results[d].energy;
+        for (size_t k = 0; k < 9; ++k) sum.virial[k] += results[d].virial[k];
+        for (size_t i = 0; i < parts[d].numbers.size(); ++i) {
+            const auto atom = static_cast<size_t>(parts[d].whole[i]);
+            if (i < parts[d].atoms.size()) sum.atom_energies[atom] = results[d].atom_energies[i];
+            for (size_t k = 0; k < 3; ++k) sum.forces[3 * atom + k] += results[d].forces[3 * i + k];
+            for (size_t k = 0; k < 9; ++k) sum.atom_virials[9 * atom + k] += results[d].atom_virials[9 * i + k];
+        }
+    }
+    return sum;
+}
+
+std::vector<std::unique_ptr<Session>> make_sessions(const std::shared_ptr<const mlff::Model>& model, size_t count, Precision precision, const std::string& head, int threads = 1,
+                                                   bool exact_radial = false) {
+    SessionOptions options;
+    options.device = "cpu";
+    options.precision = precision;
+    options.thread_count = threads;
+    options.head = head;
+    options.exact_radial = exact_radial;
+    std::vector<std::unique_ptr<Session>> sessions;
+    for (size_t i = 0; i < count; ++i) sessions.push_back(std::make_unique<Session>(model, options));
+    return sessions;
+}
+
+// With 3 domains the second has no atoms, and with 8 most of a small system's have none.
+size_t domain_of_atom(size_t atom, size_t domain_count) { return domain_count == 3 ? 2 * (atom % 2) : (atom * 5) % domain_count; }
+
+void compare_cuts(std::vector<std::unique_ptr<Session>>& sessions, const System& system, const std::vector<size_t>& domain_counts, double tolerance) {
+    const Result whole = evaluate_whole(*sessions[0], system);
+    for (const size_t domain_count : domain_counts) {
+        CAPTURE(domain_count);
+        std::vector<size_t> domain_of;
+        for (size_t atom = 0; atom < system.numbers.size(); ++atom) domain_of.push_back(domain_of_atom(atom, domain_count));
+        const Result sum = evaluate_cut(sessions, system, domain_of, domain_count);
+        CHECK(std::abs(sum.energy - whole.energy) <= tolerance * std::max(1.0, std::abs(whole.energy)));
+        mace_test::check_close(sum.atom_energies, whole.atom_energies, tolerance);
+        mace_test::check_close(sum.forces, whole.forces, tolerance);
+        mace_test::check_close(sum.virial, whole.virial, tolerance);
+        mace_test::check_close(sum.atom_virials, whole.atom_virials, tolerance);
+    }
+}
+
+constexpr double kDomainsDouble = 1e-10, kDomainsMixed = 2e-5;  // relative to the largest number of an array, at least 1
+
+}  // namespace
+
+TEST_CASE("periodic goldens cut into domains") {
+    int compared = 0;
+    for (const char* directory : {MLFF_GOLDEN_DIR, MLFF_PAINN_GOLDEN_DIR})
+        for (const auto& path : mace_test::golden_cases(directory)) {
+            CAPTURE(path.string());
+            std::ifstream file(path);
+            const nlohmann::json golden = nlohmann::json::parse(file);
+            if (golden.value("container", "") == "state_dict") continue;
+            const std::string model_file = golden.value("model_file", path.stem().string() + ".safetensors");
+            const std::shared_ptr<const mlff::Model> model = load_model((path.parent_path() / model_file).string());
+            if (!model->summary().why_not_runnable.empty()) continue;
+            // Making tables takes longer than evaluating small systems: those in fp64 are left to the student. Many domains for one model of each kind.
+            const bool is_cut_finely = path.stem() == "p04_density_agnesi_zbl" || path.stem() == "p07_nonlinear_mh" || path.stem() == "two_blocks_f32";
+            std::map<std::string, std::vector<std::unique_ptr<Session>>> exact, mixed;  // by head
+            for (const nlohmann::json& record : golden["systems"]) {
+                const System system = mace_test::read_system(record);
+                if (!system.view().is_periodic()) continue;
+                CAPTURE(record["name"].get<std::string>());
+                const auto& heads = model->summary().heads;
+                const int fixed = model->summary().fixed_head;
+                const std::string head = heads[static_cast<size_t>(fixed >= 0 ? fixed : record.value("head_index", 0))];
+                if (exact[head].empty()) exact[head] = make_sessions(model, is_cut_finely ? 8 : 3, Precision::fp64, head, 1, true);
+                compare_cuts(exact[head], system, is_cut_finely ? std::vector<size_t>{1, 2, 3, 8} : std::vector<size_t>{2, 3}, kDomainsDouble);
+                ++compared;
+                if (!is_cut_finely) continue;
+                if (mixed[head].empty()) mixed[head] = make_sessions(model, 2, Precision::mixed, head);
+                compare_cuts(mixed[head], system, {2}, kDomainsMixed);
+            }
+        }
+    CHECK(compared >= 20);
+}
+
+TEST_CASE("a random crystal of the embedded student cut into domains, on several threads") {
+    const std::shared_ptr<const mlff::Model> model = load_model("builtin");
+    struct {
+        std::vector<int> atomic_numbers = {1, 8};
+    } elements;
+    const System crystal = mace_test::random_crystal(elements, 5, 60, 9.0);
+    auto exact = make_sessions(model, 8, Precision::fp64, "", 2);
+    compare_cuts(exact, crystal, {1, 2, 3, 8}, kDomainsDouble);
+    auto mixed = make_sessions(model, 3, Precision::mixed, "");
+    compare_cuts(mixed, crystal, {1, 2, 3}, kDomainsMixed);
+}
+
+TEST_CASE("bad domains are refused") {
+    struct Nobody : HaloExchange {
+        void fill_ghosts(std::span<const DomainRows>) override {}
+    } nobody;
+    const int32_t numbers[] = {8, 1, 1};
+    const double positions[] = {0, 0, 0, 0.96, 0, 0, -0.24, 0.93, 0}, same_place[] = {0, 0, 0, 0, 0, 0, 1, 0, 0};
+    const int64_t first[] = {0, 2, 3}, backwards[] = {0, 2, 1};
+    const int32_t neighbors[] = {1, 2, 0}, too_high[] = {1, 3, 0}, itself[] = {1, 0, 0};
+    const auto status_of = [&](const Session& made, const auto& change) {
+        Session& session = const_cast<Session&>(made);
+        Domain domain;
+        domain.atoms.atom_count = 3;
+        domain.atoms.atomic_numbers = numbers;
+        domain.atoms.positions = positions;
+        domain.owned_count = 2;
+        domain.first = first;
+        domain.neighbors = neighbors;
+        domain.halo = &nobody;
+        change(domain);
+        double energy = NAN;
+        try {
+            session.evaluate_domain(domain, {&energy});
+        } catch (const Error& error) {
+            return error.status();
+        }
+        CHECK(std::isfinite(energy));
+        return Status::ok;
+    };
+    const auto sessions = make_sessions(load_model("builtin"), 1, Precision::fp64, "");
+    const Session& session = *sessions[0];
+    CHECK(status_of(session, [](Domain&) {}) == Status::ok);
+    CHECK(status_of(session, [](Domain& d) { d.owned_count = 4; }) == Status::argument);
+    CHECK(status_of(session, [](Domain& d) { d.owned_count = -1; }) == Status::argument);
+    CHECK(status_of(session, [](Domain& d) { d.halo = nullptr; }) == Status::argument);
+    CHECK(status_of(session, [](Domain& d) { d.first = nullptr; }) == Status::argument);
+    CHECK(status_of(session, [](Domain& d) { d.neighbors = nullptr; }) == Status::argument);
+    CHECK(status_of(session, [&](Domain& d) { d.first = backwards; }) == Status::argument);
+    CHECK(status_of(session, [&](Domain& d) { d.first = first + 1; }) == Status::argument);
+    CHECK(status_of(session, [&](Domain& d) { d.neighbors = too_high; }) == Status::argument);
+    CHECK(status_of(session, [&](Domain& d) { d.neighbors = itself; }) == Status::argument);
+    CHECK(status_of(session, [&](Domain& d) { d.atoms.positions = same_place; }) == Status::system);
+    CHECK(status_of(session, [](Domain& d) { d.atoms.periodic[0] = true; }) == Status::argument);
+    CHECK(status_of(session, [](Domain&) {}) == Status::ok);
+    SessionOptions reference;
+    reference.device = "reference";
+    CHECK(status_of(Session(load_model("builtin"), reference), [](Domain&) {}) == Status::unsupported);
+    CHECK(status_of(Session(load_model("analytic"), {}), [](Domain&) {}) == Status::unsupported);
+}

@@ -2,9 +2,12 @@
 #include "bench/calibrate.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <map>
+#include <memory>
 
 #include "bench/memory_monitor.h"
 #include "core/error.h"
@@ -19,6 +22,7 @@ namespace {
 
 constexpr double kThinner = 1.25;                     // lengths: half the density
 constexpr size_t kLeastSystems = 4;                   // measured however long they take
+constexpr int64_t kLeastAtomsOfMemory = 100;          // with fewer, what is seen is the making of the session and the chance of pages
 constexpr double kLongestCall = 1, kLongestStep = 0.1;  // seconds: what takes longer is not timed
 constexpr double kLongestOnce = 3;                      // nor, beyond this, is its memory measured
 constexpr double kMemoryBound = 15, kTimeBound = 30;  // per cent: what a prediction may be off by
@@ -38,7 +42,8 @@ SizedSystem sized(const Bench& bench, Frame frame, double factor) {
 
 std::string text_of(const plan::Load& load) { return concat(load.atoms, " atoms, ", load.edges, " edges"); }
 
-SamplingRule calibration_rule(const Bench& bench) { return bench.is_quick ? SamplingRule{1, 0, 5, 20, 0.1} : SamplingRule{2, 0.1, 7, 200, 0.8}; }
+// `call`: seconds that one is expected to take.
+SamplingRule calibration_rule(const Bench& bench, double call) { return call > kLongestCall ? SamplingRule{1, 0, 3, 3, 0} : bench.is_quick ? SamplingRule{1, 0, 5, 20, 0.1} : SamplingRule{2, 0.1, 7, 200, 0.8}; }
 
 // The most memory that a new session and its first calls take.
 double measure_memory(const Bench& bench, const Frame& frame, int sessions) {
@@ -55,9 +60,9 @@ double measure_memory(const Bench& bench, const Frame& frame, int sessions) {
     return summarize(samples).median;
 }
 
-double measure_call(Bench& bench, const Frame& frame) {
+double measure_call(Bench& bench, const Frame& frame, double expected) {
     Session session(bench.model, bench.options);
-    return summarize(sample_times(bench.clock, calibration_rule(bench), [&] { verify::evaluate(session, frame); })).median;
+    return summarize(sample_times(bench.clock, calibration_rule(bench, expected), [&] { verify::evaluate(session, frame); })).median;
 }
 
 // A step of dynamics as `mlff md` does it, the median of some blocks of steps. `call`: seconds of an evaluation.
@@ -131,12 +136,14 @@ plan::Calibration calibrate(Bench& bench) {
             const bool is_needed = calibration.memory_samples.size() < kLeastSystems;
             if (!is_needed && (expected_call > kLongestOnce || (available > 0 && growth * last_bytes > available / 2))) break;
             bench.announce("calibration, " + text_of(system.load));
-            last_bytes = measure_memory(bench, system.frame, bench.is_quick || expected_call > kLongestCall ? 1 : 3);
-            calibration.memory_samples.push_back({system.load, last_bytes});
+            if (size >= kLeastAtomsOfMemory) {
+                last_bytes = measure_memory(bench, system.frame, bench.is_quick || expected_call > kLongestCall ? 1 : 3);
+                calibration.memory_samples.push_back({system.load, last_bytes});
+            }
             last = system.load;
             last_call = expected_call;
             if (!is_needed && expected_call > kLongestCall) continue;
-            last_call = measure_call(bench, system.frame);
+            last_call = measure_call(bench, system.frame, expected_call);
             calibration.evaluation_samples.push_back({system.load, last_call});
             if (last_call <= kLongestStep || calibration.step_samples.size() < kLeastSystems) calibration.step_samples.push_back({system.load, measure_step(bench, system.frame, last_call)});
         }
@@ -149,14 +156,15 @@ std::string calibration_table(const plan::Calibration& calibration) {
     char line[200];
     std::snprintf(line, sizeof line, "%10s %12s %12s %12s %14s %12s %12s %12s\n", "atoms", "edges", "memory", "fitted", "an evaluation", "fitted", "a step", "fitted");
     text += line;
-    for (const auto& [load, bytes] : calibration.memory_samples) {
-        const auto cell = [of = load](const std::vector<plan::Sample>& samples) {  // times are measured of some
-            const auto found = std::find_if(samples.begin(), samples.end(), [&](const plan::Sample& sample) { return sample.load.atoms == of.atoms && sample.load.edges == of.edges; });
-            return found == samples.end() ? std::string("-") : quantity_text(found->value, "s");
-        };
-        std::snprintf(line, sizeof line, "%10lld %12lld %12s %12s %14s %12s %12s %12s\n", static_cast<long long>(load.atoms), static_cast<long long>(load.edges), quantity_text(bytes, "B").c_str(),
-                      quantity_text(calibration.memory.of(load), "B").c_str(), cell(calibration.evaluation_samples).c_str(), quantity_text(calibration.evaluation.of(load), "s").c_str(),
-                      cell(calibration.step_samples).c_str(), quantity_text(calibration.step.of(load), "s").c_str());
+    const auto is_before = [](const plan::Load& a, const plan::Load& b) { return std::pair(a.atoms, a.edges) < std::pair(b.atoms, b.edges); };
+    std::map<plan::Load, std::array<std::string, 3>, decltype(is_before)> rows(is_before);  // not everything is measured of every system
+    for (const plan::Sample& sample : calibration.memory_samples) rows[sample.load][0] = quantity_text(sample.value, "B");
+    for (const plan::Sample& sample : calibration.evaluation_samples) rows[sample.load][1] = quantity_text(sample.value, "s");
+    for (const plan::Sample& sample : calibration.step_samples) rows[sample.load][2] = quantity_text(sample.value, "s");
+    for (const auto& [load, cells] : rows) {
+        std::snprintf(line, sizeof line, "%10lld %12lld %12s %12s %14s %12s %12s %12s\n", static_cast<long long>(load.atoms), static_cast<long long>(load.edges), cells[0].c_str(),
+                      quantity_text(calibration.memory.of(load), "B").c_str(), cells[1].c_str(), quantity_text(calibration.evaluation.of(load), "s").c_str(), cells[2].c_str(),
+                      quantity_text(calibration.step.of(load), "s").c_str());
         text += line;
     }
     const auto cost_text = [](const plan::FlooredCost& cost, const std::string& unit) {
@@ -206,7 +214,7 @@ void run_plan(Bench& bench, Report& report) {
         }
         {
             Session session(bench.model, bench.options);
-            Row row("plan", "evaluation, " + name, system.load.atoms, "s", sample_times(bench.clock, calibration_rule(bench), [&] { verify::evaluate(session, system.frame); }));
+            Row row("plan", "evaluation, " + name, system.load.atoms, "s", sample_times(bench.clock, calibration_rule(bench, time.evaluation), [&] { verify::evaluate(session, system.frame); }));
             judge(row, system.load, time.evaluation, kTimeBound);
             report.rows.push_back(std::move(row));
         }

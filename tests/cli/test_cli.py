@@ -14,6 +14,7 @@ from command_test import CommandTest
 
 MLFF, GOLDEN_DIR = sys.argv[1], sys.argv[2]
 IS_SANITIZED = "ASAN_OPTIONS" in os.environ  # set by CTest for that build
+os.environ["MLFF_CALIBRATIONS"] = os.path.devnull  # those of the user's are not for tests
 SHARED_DIR = sys.argv[3] if len(sys.argv) > 3 and os.path.isdir(sys.argv[3]) else None
 
 WATER = """3
@@ -372,7 +373,9 @@ class CommandLine(CommandTest):
         self.assertGreaterEqual(found["machine"]["cores"], 1)
         self.assertTrue(found["machine"]["instructions"])
         suites = [row["suite"] for row in found["rows"]]
-        self.assertEqual(list(dict.fromkeys(suites)), ["latency", "throughput", "md", "memory", "neighbors", "load"])
+        self.assertEqual(list(dict.fromkeys(suites)), ["latency", "throughput", "md", "memory", "leaks", "neighbors", "load"])
+        self.assertEqual(len(found["left_out"]), 1)  # no calibration, no predictions
+        self.assertIn("no calibration", found["left_out"][0])
         for row in found["rows"]:
             self.assertIn(row["name"], good.stdout)
             self.assertTrue(all(math.isfinite(sample) and sample >= 0 for sample in row["samples"]))

@@ -63,7 +63,7 @@ int run_profile(bench::Bench& bench, const bench::Report& report, const ProfileO
     std::vector<bench::Profile> profiles;
     bool is_good = true;
     for (int64_t size : sizes) {
-        profiles.push_back(bench::profile_evaluation(bench, session, bench.system_of(size), peaks));
+        profiles.push_back(bench::profile_evaluation(bench, session, bench::make_system(bench.material, size), peaks));
         is_good = is_good && profiles.back().is_identical;
         clear_line();
         if (prints_text) std::cout << profile_text(profiles.back()) << std::flush;

@@ -190,7 +190,7 @@ TEST_CASE("profiles: text, JSON and trace of the command") {
     Session session(model, bench.options);
     const bench::Peaks peaks = bench::measure_peaks(clock, session.team(), 3 << 20);
     for (double peak : {peaks.flops_single, peaks.flops_double, peaks.bytes}) CHECK((peak > 1e6 && peak < 1e15));
-    const bench::Profile profile = profile_evaluation(bench, session, bench.system_of(60), peaks);
+    const bench::Profile profile = profile_evaluation(bench, session, bench::make_system(bench.material, 60), peaks);
     CHECK(profile.is_identical);
     CHECK(profile.evaluations >= 5);
     double shares = profile.left_over;

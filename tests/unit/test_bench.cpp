@@ -12,6 +12,7 @@
 #include "bench/baseline.h"
 #include "bench/calibrate.h"
 #include "bench/memory_monitor.h"
+#include "bench/reference.h"
 #include "bench/report_html.h"
 #include "bench/side_by_side.h"
 #include "bench/suites.h"
@@ -541,6 +542,44 @@ TEST_CASE("a page has a section for each suite, and what is quoted is escaped") 
     CHECK(!has(report_html(report_of({1e-3, 1e-3, 1e-3}, 2e-6)), "rect"));
     CHECK(!has(report_html(report_of({0, 0, 1e-3}, 2e-6)), "rect"));
     CHECK(has(report_html(report_of({1e-3, 2e-3}, 2e-4)), "FAIL: 1 check failed"));
+}
+
+TEST_CASE("frames that are evaluated again are never the same twice, and nearly where they were") {
+    const Frame frame = make_cluster(choose_material({1, 8}), 10);
+    RepeatedFrames frames({frame, frame});
+    double last = NAN;
+    for (int call = 0; call < 3; ++call)
+        for (const Frame& moved : frames.next()) {
+            CHECK(moved.positions[0] != last);
+            last = moved.positions[0];
+            REQUIRE(moved.positions.size() == frame.positions.size());
+            for (size_t i = 0; i < frame.positions.size(); ++i) CHECK(std::abs(moved.positions[i] - frame.positions[i]) <= (i == 0 ? 1e-6 : 0));
+        }
+}
+
+TEST_CASE("mace-torch is held against the native reference of its file, other calculators against nothing") {
+    SessionOptions options;
+    options.device = "cpu";
+    options.thread_count = 1;
+    const Reference found = make_reference(std::string("python:mace:") + MLFF_GOLDEN_DIR + "/p10_mace_1layer_c1_ell1.model?env=/nowhere", nullptr, options);
+    REQUIRE(found.session);
+    CHECK(found.session->device() == "reference");
+    CHECK(found.session->precision() == Precision::fp64);
+    for (const char* name : {"python:calculators.py:Pairs", "python:mace:/nowhere.model"}) {
+        CHECK(!make_reference(name, nullptr, options).session);
+        CHECK(!make_reference(name, nullptr, options).why_none.empty());
+    }
+    CHECK_THROWS_AS(make_reference("analytic", load_model("analytic"), SessionOptions{.head = "nobody"}), Error);
+    // Forces that are a little wrong are found to be so: mixed beside fp64, and the reference beside itself.
+    const auto model = load_model("builtin");
+    const Frame frame = make_cluster(choose_material(model->summary().elements), 10);
+    Session mixed(model, options);
+    const Reference reference = make_reference("builtin", model, options);
+    REQUIRE(reference.session);
+    const Accuracy rounded = accuracy_of(mixed, *reference.session, frame), exact = accuracy_of(*reference.session, *reference.session, frame);
+    CHECK((rounded.forces.is_passed() && rounded.forces.value > 1e-9 && rounded.meV_per_atom > 0 && rounded.meV_per_atom < 0.1));
+    CHECK((exact.forces.value == 0 && exact.meV_per_atom == 0));
+    CHECK(exact.forces.upper < rounded.forces.upper);
 }
 
 TEST_CASE("implementations side by side: speed-ups, accuracy, labels") {

@@ -39,7 +39,7 @@ environment_pip_options() { [[ $1 != tblite ]] || echo --config-settings=setup-a
 # need_compilers_for_environment NAME
 need_compilers_for_environment() {
     [[ $1 == tblite && $(uname -m) != x86_64 ]] || return 0
-    has gfortran || want gfortran "tblite cannot be built" gfortran
+    has gfortran || want tblite "tblite cannot be built" gfortran liblapack-dev
     has gfortran || die 2 "--python tblite: there is no wheel for $(uname -m), and building it needs gfortran, a LAPACK and minutes; on Debian and Ubuntu: sudo apt-get install gfortran liblapack-dev"
 }
 

@@ -17,8 +17,8 @@ def say(*words):
     print("mlff-probe\t" + "\t".join(str(word).replace("\t", " ") for word in words), flush=True)
 say("python", "%d.%d.%d" % sys.version_info[:3])
 for name, module, package in (("torch", "torch", "torch"), ("mace", "mace.calculators", "mace-torch"), ("cuequivariance", "cuequivariance_torch", "cuequivariance-torch"),
-                              ("orb", "orb_models.forcefield.pretrained", "orb-models"), ("fennol", "fennol", "FeNNol"), ("tblite", "tblite.interface", "tblite"),
-                              ("sevennet", "sevenn.calculator", "sevenn"), ("chgnet", "chgnet.model.dynamics", "chgnet"), ("ase", "ase", "ase")):
+                              ("orb", "orb_models.forcefield.pretrained", "orb-models"), ("sevennet", "sevenn.calculator", "sevenn"), ("chgnet", "chgnet.model.dynamics", "chgnet"),
+                              ("fennol", "fennol", "FeNNol"), ("tblite", "tblite.interface", "tblite"), ("ase", "ase", "ase")):
     try:
         if importlib.util.find_spec(module.split(".")[0]) is None:
             continue

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // mlff serve: energies, forces and virials for a program that moves the atoms, i-PI, over a socket.
-#include <cmath>
+#include <chrono>
 #include <iostream>
 #include <memory>
+#include <thread>
 
 #include "command.h"
 #include "core/error.h"
@@ -85,7 +86,9 @@ int run_serve(const ServeOptions& options) {
     StopSignal signal;
     const auto stop = [&] { return signal.number() != 0; };
     const auto finished = [&](const char* why) { std::cout << why << " after " << system.evaluation_count() << " evaluations\n"; };
+    auto last_use = std::chrono::steady_clock::now();  // somebody else may listen there, who hangs up on us each time
     for (bool is_first = true;; is_first = false) {
+        const int64_t count_before = system.evaluation_count();
         try {
             ipi::Connection connection = ipi::connect(address, options.wait_seconds, stop);
             std::cout << (is_first ? "connected to " : "connected again to ") << address.text() << std::endl;
@@ -100,6 +103,11 @@ int run_serve(const ServeOptions& options) {
             if (is_first || error.status() != Status::file) throw;
             throw Error(error.status(), concat("i-PI closed the connection after ", system.evaluation_count(), " evaluations, and since then: ", error.what()));
         }
+        const auto now = std::chrono::steady_clock::now();
+        if (system.evaluation_count() > count_before) last_use = now;
+        if (std::chrono::duration<double>(now - last_use).count() > options.wait_seconds)
+            fail(Status::file, "the server at ", address.text(), " closed the connection after ", system.evaluation_count(), " evaluations, and asked for none in the last ", options.wait_seconds, " s");
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
         std::cout << "i-PI closed the connection; trying again for " << options.wait_seconds << " s" << std::endl;
     }
 }

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -21,39 +22,47 @@ namespace mlff::ipi {
 namespace {
 
 constexpr int kMillisecondsBetweenQuestions = 100;  // to Stop
+constexpr double kLongestWait = 1e8;                // seconds; clocks count nanoseconds in 64 bits
 
-// A socket, or -1 and errno.
-int connect_unix(const std::string& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof address.sun_path - 1);
-    const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (socket < 0) return -1;
-    if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
-    const int why = errno;
-    close(socket);
-    errno = why;
+using Clock = std::chrono::steady_clock;
+
+// One address: a socket that does not block, or -1 and why. Somebody who never answers must not keep us from stopping.
+int try_address(int family, const sockaddr* address, socklen_t length, Clock::time_point end, const Connection::Stop& stop, std::string& why) {
+    const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int error = 0;
+    if (socket < 0 || ::connect(socket, address, length) != 0) error = errno;
+    while (error == EINPROGRESS) {
+        pollfd wanted{socket, POLLOUT, 0};
+        socklen_t size = sizeof error;
+        if (poll(&wanted, 1, kMillisecondsBetweenQuestions) > 0) getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+        else if ((stop && stop()) || Clock::now() >= end) error = ETIMEDOUT;
+    }
+    if (error == 0) return socket;
+    if (socket >= 0) close(socket);
+    why = std::strerror(error);
     return -1;
 }
 
-int connect_tcp(const Address& address, std::string& why) {
+int try_server(const Address& server, Clock::time_point end, const Connection::Stop& stop, std::string& why) {
+    if (!server.path.empty()) {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        server.path.copy(address.sun_path, sizeof address.sun_path - 1);
+        return try_address(AF_UNIX, reinterpret_cast<const sockaddr*>(&address), sizeof address, end, stop, why);
+    }
     addrinfo hints{}, *list = nullptr;
     hints.ai_socktype = SOCK_STREAM;
-    if (const int code = getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &list); code != 0) {
+    if (const int code = getaddrinfo(server.host.c_str(), server.port.c_str(), &hints, &list); code != 0) {
         why = gai_strerror(code);
         return -1;
     }
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> guard(list, freeaddrinfo);
-    for (const addrinfo* one = list; one; one = one->ai_next) {
-        const int socket = ::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
-        if (socket >= 0 && ::connect(socket, one->ai_addr, one->ai_addrlen) == 0) {
+    for (const addrinfo* one = list; one; one = one->ai_next)
+        if (const int socket = try_address(one->ai_family, one->ai_addr, one->ai_addrlen, end, stop, why); socket >= 0) {
             const int yes = 1;  // messages are short, and each is waited for
             setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
             return socket;
         }
-        why = std::strerror(errno);
-        if (socket >= 0) close(socket);
-    }
     return -1;
 }
 
@@ -110,7 +119,7 @@ void Connection::read(void* bytes, size_t count) {
 void Connection::write(const void* bytes, size_t count) {
     for (const auto* at = static_cast<const char*>(bytes); count > 0;) {
         await(POLLOUT);
-        const ssize_t part = send(socket_, at, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+        const ssize_t part = send(socket_, at, count, MSG_NOSIGNAL);
         if (part < 0 && (errno == EPIPE || errno == ECONNRESET)) throw Closed{};
         if (part < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (part < 0) fail(Status::file, "the connection to i-PI: ", std::strerror(errno));
@@ -120,16 +129,12 @@ void Connection::write(const void* bytes, size_t count) {
 }
 
 Connection connect(const Address& address, double seconds, const Connection::Stop& stop) {
-    using Clock = std::chrono::steady_clock;
-    const auto begin = Clock::now();
+    const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, kLongestWait)));
     while (true) {
         std::string why;
-        const int socket = address.path.empty() ? connect_tcp(address, why) : connect_unix(address.path);
-        if (socket >= 0) return Connection(socket, stop);
-        if (!address.path.empty()) why = std::strerror(errno);
-        if (std::chrono::duration<double>(Clock::now() - begin).count() >= seconds)
-            fail(Status::file, "no i-PI server at ", address.text(), " within ", seconds, " s (", why, ")");
+        if (const int socket = try_server(address, end, stop, why); socket >= 0) return Connection(socket, stop);
         if (stop && stop()) throw Connection::Stopped{};
+        if (Clock::now() >= end) fail(Status::file, "no i-PI server at ", address.text(), " within ", seconds, " s (", why, ")");
         std::this_thread::sleep_for(std::chrono::milliseconds(kMillisecondsBetweenQuestions));
     }
 }

@@ -26,7 +26,7 @@ public:
     struct Stopped {};  // thrown when Stop says so
     struct Closed {};   // thrown when the other side has gone
 
-    Connection(int socket, Stop stop) : socket_(socket), stop_(std::move(stop)) {}  // takes the socket
+    Connection(int socket, Stop stop) : socket_(socket), stop_(std::move(stop)) {}  // takes the socket, which had better not block
     ~Connection();
     Connection(Connection&& other) noexcept : socket_(other.socket_), stop_(std::move(other.stop_)) { other.socket_ = -1; }
     Connection& operator=(Connection&&) = delete;

@@ -113,6 +113,7 @@ class PlainAtoms:
 
     def __init__(self, numbers, positions, cell, pbc):
         self.numbers, self.positions, self.cell, self.pbc, self.info = numbers, positions, cell, pbc, {}
+        self.charges = self.moments = [0.0] * len(numbers)
 
     def __len__(self):
         return len(self.numbers)
@@ -138,6 +139,18 @@ class PlainAtoms:
     def set_pbc(self, pbc):
         self.pbc = pbc.copy()
 
+    def set_initial_charges(self, charges):
+        self.charges = list(charges)
+
+    def get_initial_charges(self):
+        return list(self.charges)
+
+    def set_initial_magnetic_moments(self, moments):
+        self.moments = list(moments)
+
+    def get_initial_magnetic_moments(self):
+        return list(self.moments)
+
     def get_volume(self):
         import numpy
 
@@ -145,7 +158,7 @@ class PlainAtoms:
 
     def copy(self):
         twin = PlainAtoms(self.numbers.copy(), self.positions.copy(), self.cell.copy(), self.pbc.copy())
-        twin.info = dict(self.info)
+        twin.info, twin.charges, twin.moments = dict(self.info), list(self.charges), list(self.moments)
         return twin
 
 
@@ -507,9 +520,10 @@ class AseTeacher(Teacher):
         return {}
 
     def calculate(self, atoms, wanted):
-        if getattr(self.calculator, "reads_initial_charges", False):
-            atoms.set_initial_charges([atoms.info["charge"]] + [0] * (len(atoms) - 1))
-            atoms.set_initial_magnetic_moments([atoms.info["spin"] - 1] + [0] * (len(atoms) - 1))
+        if getattr(self.calculator, "reads_initial_charges", False) and len(atoms) > 0:
+            others = [0] * (len(atoms) - 1)
+            atoms.set_initial_charges([atoms.info["charge"]] + others)
+            atoms.set_initial_magnetic_moments([atoms.info["spin"] - 1] + others)
         return super().calculate(atoms, wanted)
 
 

@@ -156,7 +156,7 @@ class CommandLine(CommandTest):
         folder = self.path("env")
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
         packages = glob.glob(os.path.join(folder, "lib", "python3*", "site-packages"))[0]
-        for name, text in (("mace/__init__.py", ""), ("mace/calculators.py", "import no_such_module\n"), ("fennol.py", "print('noise')\n"),
+        for name, text in (("mace/__init__.py", ""), ("mace/calculators.py", "import no_such_module\n"), ("fennol.py", "print('noise')\n"), ("chgnet/model/dynamics.py", ""),
                            ("tblite/__init__.py", ""), ("tblite/interface.py", "import os\nos.kill(os.getpid(), 7)\n")):
             os.makedirs(os.path.dirname(os.path.join(packages, name)), exist_ok=True)
             with open(os.path.join(packages, name), "w") as file:
@@ -164,7 +164,7 @@ class CommandLine(CommandTest):
         report, text = self.doctor(VIRTUAL_ENV=folder)
         (environment,) = report["python_environments"]
         self.assertEqual(environment["python"], "%d.%d.%d" % sys.version_info[:3])
-        self.assertEqual(environment["works"], {"fennol": "unknown version"})
+        self.assertEqual(environment["works"], {"fennol": "unknown version", "chgnet": "unknown version"})
         self.assertIn("no_such_module", environment["broken"]["mace"])
         self.assertIn("signal 7", environment["broken"]["tblite"])
         self.assertIn("signal 7", text)

@@ -262,6 +262,26 @@ TEST_CASE("what a Python calculator does not give is refused by name, and only w
     }
 }
 
+TEST_CASE("the same atoms with another charge or spin are evaluated anew") {
+    if (!has_numpy()) return;
+    const Structure structure = make_structure(false);
+    Session session(load_model(model_name("Charged", "inprocess")), {});
+    const double plain = compute(session, structure, false).energy;  // charge 0, spin 1
+    double before = 0;
+    for (const auto& [charge, spin, expected] : {std::array{0., 1., 0.}, {2., 1., 2 * (100 + 1e4)}, {2., 3., 2 * (100 + 1e4) + 2 * (1000 + 1e5)}, {0., 1., 0.}}) {
+        double energy = 0;
+        SystemView system = structure.view();
+        system.total_charge = charge;
+        system.spin_multiplicity = spin;
+        Results results;
+        results.outputs.energy = &energy;
+        session.evaluate({&system, 1}, {&results, 1});
+        CHECK(test::is_close(energy, plain + expected, 1e-8));
+        CHECK(energy != before);
+        before = energy;
+    }
+}
+
 TEST_CASE("an exception becomes a message with its traceback, and the next call works") {
     if (!has_numpy()) return;
     for (const char* host : {"inprocess", "process"}) {

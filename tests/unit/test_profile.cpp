@@ -22,7 +22,7 @@ namespace {
 // Of one thread, so much of an evaluation is in stages that have names; the rest is between them.
 constexpr double kNamedShare = 0.85;
 
-std::string profiled_mace() { return std::string(MLFF_GOLDEN_DIR) + "/p03_mace_plain_l1.model"; }
+constexpr const char* kProfiledMace = MLFF_GOLDEN_DIR "/p03_mace_plain_l1.model";
 
 SessionOptions profiled_options(Precision precision, int threads) {
     SessionOptions options;
@@ -132,7 +132,7 @@ TEST_CASE("stages: workers of a team that are in none are in the caller's") {
 }
 
 TEST_CASE("profiles: stages add up to the whole, nest and change no bit; student and MACE") {
-    for (const std::string& name : {std::string("builtin"), profiled_mace()}) {
+    for (const std::string name : {"builtin", kProfiledMace}) {
         const auto model = load_model(name);
         const Frame frame = bench::make_box(bench::choose_material(model->summary().elements), name == "builtin" ? 192 : 96);
         for (const Precision precision : {Precision::mixed, Precision::fp64}) {

@@ -316,7 +316,9 @@ private:
                 std::copy_n(messages + i * message_size, message_size, state.messages.data() + atom * message_size);
                 std::copy_n(features[i], features_size, state.features.data() + atom * features_size);
             }
-            if (has_next) stages.begin("what atoms send", [&] { return senders_work(layer + 1, count); });
+            stages.finish();
+            Stages stages_of_next = stages_of(scratch, Direction::forward, layer + 1);
+            if (has_next) stages_of_next.begin("what atoms send", [&] { return senders_work(layer + 1, count); });
             if (has_next) compute_senders(layer + 1, tile.element, {features.first, features.stride}, order_.data() + tile.begin, count);
         });
         if (!has_next) return;

@@ -267,7 +267,7 @@ private:
         DeviceLayer<Real>& next = *layers_[index + 1];
         const int sender_size = next.plan.sender_layout.size;
         resize(next.senders, atom_count(), sender_size);
-        begin_stage("what atoms send", Direction::forward, index, stream_);
+        begin_stage("what atoms send", Direction::forward, index + 1, stream_);
         next.up.apply(tiles_, rows(layer.features, features_size), rows_to(next.senders, sender_size), false, stream_);
     }
 

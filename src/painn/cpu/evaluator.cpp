@@ -260,11 +260,19 @@ private:
         return {scratch.scalar_moments.data(), scratch.vector_moments.data(), filters_.basis_stride(), tile.count()};
     }
 
-    int64_t edge_count_of(AtomRange tile) const { return edges_->first[tile.end] - edges_->first[tile.begin]; }
+    // Where filters are evaluated for every edge, what that takes is not known.
+    StageWork work_of_moments(AtomRange tile, bool is_reverse) const {
+        if (filters_.is_exact()) return {kUnknownWork, kUnknownWork};
+        return moments_work<Real>(edges_->first[tile.end] - edges_->first[tile.begin], weights_->radial_count + 1, is_reverse);
+    }
+    StageWork work_of_messages(AtomRange atoms, bool is_reverse) const {
+        if (filters_.is_exact()) return {kUnknownWork, kUnknownWork};
+        return strip_work<Real>(links_.counts(), atoms.begin, atoms.end, is_reverse);
+    }
 
     void sum_first_messages(AtomRange tile, Scratch<Real>& scratch) {
         Stages stages = stages_of(scratch, Direction::forward, 0);
-        stages.begin("moments of edges", [&] { return moments_work<Real>(edge_count_of(tile), filters_.basis_stride(), false); });
+        stages.begin("moments of edges", [&] { return work_of_moments(tile, false); });
         for (Buffer<Real>* moments : {&scratch.scalar_moments, &scratch.vector_moments}) std::fill(moments->begin(), moments->end(), Real(0));
         for_each_moments(tile, scratch, [this](const kernels::PainnMoments<Real>& moments) { kernels_.sum_painn_moments(moments); });
         stages.begin("messages and mixing", [&] { return first_messages_.work(tile.count()); });
@@ -276,7 +284,7 @@ private:
         Stages stages = stages_of(scratch, Direction::reverse, 0);
         stages.begin("messages and mixing", [&] { return first_messages_.work(tile.count()); });
         first_messages_.reverse(kernels_, moments_of(tile, scratch), tile.count(), read(rows_of(states_[0].scalars_gradient, tile, 1)), read(rows_of(scratch.mixed, 9)));
-        stages.begin("moments of edges", [&] { return moments_work<Real>(edge_count_of(tile), filters_.basis_stride(), true); });
+        stages.begin("moments of edges", [&] { return work_of_moments(tile, true); });
         for_each_moments(tile, scratch, [this](const kernels::PainnMoments<Real>& moments) { kernels_.reverse_painn_moments(moments, strip_gradients_.data()); });
         Stages of_edges(scratch.stages, Direction::reverse);
         stages.finish();
@@ -300,13 +308,13 @@ private:
 
     void sum_messages(size_t b, int strip, AtomRange atoms, Scratch<Real>& scratch) {
         Stages stages = stages_of(scratch, Direction::forward, b);
-        stages.begin("messages", [&] { return strip_work<Real>(links_.counts(), atoms.begin, atoms.end, false); });
+        stages.begin("messages", [&] { return work_of_messages(atoms, false); });
         kernels_.sum_painn_messages({strip_of(b, strip, atoms, scratch), sums_.strip(strip)});
     }
 
     void reverse_messages(size_t b, int strip, AtomRange atoms, Scratch<Real>& scratch) {
         Stages stages = stages_of(scratch, Direction::reverse, b);
-        stages.begin("messages", [&] { return strip_work<Real>(links_.counts(), atoms.begin, atoms.end, true); });
+        stages.begin("messages", [&] { return work_of_messages(atoms, true); });
         kernels_.reverse_painn_messages(
             {strip_of(b, strip, atoms, scratch), received_.strip(strip), strip_gradients_.data() + strip * edges_->edge_count * 4, sent_gradient_.strip(strip)});
     }

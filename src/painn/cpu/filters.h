@@ -57,6 +57,7 @@ public:
     const Real* strip(size_t block, int strip, int64_t begin, int64_t end, Scratch& scratch) const;
     int64_t first_row(int64_t begin) const { return is_exact_ ? begin : 0; }  // of these tables, counted in intervals
     int basis_stride() const { return functions_.basis_stride(); }
+    bool is_exact() const { return is_exact_; }
 
 private:
     size_t strip_index(size_t block, int strip) const { return (block - 1) * static_cast<size_t>(strip_count_) + static_cast<size_t>(strip); }

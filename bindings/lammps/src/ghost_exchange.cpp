@@ -44,7 +44,7 @@ void GhostExchange::plan(int owned_count, const std::vector<Owner>& owner_of_gho
         if (!atoms.empty()) receives_.push_back({static_cast<int>(rank), atoms, wanted_atoms.size()});
         wanted_atoms.insert(wanted_atoms.end(), atoms.begin(), atoms.end());
     }
-    received_count_ = static_cast<int64_t>(wanted_atoms.size());
+    received_count_ = wanted_atoms.size();
     for (size_t ghost = 0; ghost < owner_of_ghost.size(); ++ghost) {
         const Owner& owner = owner_of_ghost[ghost];
         if (owner.rank == rank_) continue;
@@ -73,7 +73,7 @@ void GhostExchange::fill(const mlff_domain_rows* rows, int64_t count) {
     size_t atom_bytes = 0;
     for (int64_t i = 0; i < count; ++i) atom_bytes += rows[i].row_bytes;
     send_buffer_.resize(std::max(send_buffer_.size(), sent_count_ * atom_bytes));
-    receive_buffer_.resize(std::max(receive_buffer_.size(), static_cast<size_t>(received_count_) * atom_bytes));
+    receive_buffer_.resize(std::max(receive_buffer_.size(), received_count_ * atom_bytes));
     requests_.clear();
     MPI_Datatype atom_type;  // counts of atoms stay far below the largest int, counts of bytes need not
     MPI_Type_contiguous(static_cast<int>(atom_bytes), MPI_BYTE, &atom_type);
@@ -86,7 +86,10 @@ void GhostExchange::fill(const mlff_domain_rows* rows, int64_t count) {
     for (const Message& message : sends_) {
         char *begin = send_buffer_.data() + message.first * atom_bytes, *next = begin;
         for (const int atom : message.atoms)
-            for (int64_t i = 0; i < count; ++i, next += rows[i - 1].row_bytes) std::memcpy(next, row(rows[i], static_cast<size_t>(atom)), rows[i].row_bytes);
+            for (int64_t i = 0; i < count; ++i) {
+                std::memcpy(next, row(rows[i], static_cast<size_t>(atom)), rows[i].row_bytes);
+                next += rows[i].row_bytes;
+            }
         requests_.emplace_back();
         MPI_Isend(begin, static_cast<int>(message.atoms.size()), atom_type, message.rank, kTag, world_, &requests_.back());
     }
@@ -99,7 +102,10 @@ void GhostExchange::fill(const mlff_domain_rows* rows, int64_t count) {
     MPI_Type_free(&atom_type);
     for (const Copy& copy : copies_of_received_) {
         const char* from = receive_buffer_.data() + copy.from * atom_bytes;
-        for (int64_t i = 0; i < count; ++i, from += rows[i - 1].row_bytes) std::memcpy(ghost_row(rows[i], copy), from, rows[i].row_bytes);
+        for (int64_t i = 0; i < count; ++i) {
+            std::memcpy(ghost_row(rows[i], copy), from, rows[i].row_bytes);
+            from += rows[i].row_bytes;
+        }
     }
 }
 

@@ -27,8 +27,6 @@ public:
     // Overwrites the rows of ghosts, which come after those of own atoms, with those of their owners. Every rank calls it, with rows of the same sizes.
     void fill(const mlff_domain_rows* rows, int64_t count);
 
-    int64_t received_atom_count() const { return received_count_; }
-
 private:
     // Atoms whose rows go to or come from another rank, in this order.
     struct Message {
@@ -44,8 +42,7 @@ private:
     MPI_Comm world_;
     int rank_ = 0, rank_count_ = 1;
     int owned_count_ = 0;
-    size_t sent_count_ = 0;
-    int64_t received_count_ = 0;
+    size_t sent_count_ = 0, received_count_ = 0;
     std::vector<Message> sends_, receives_;
     std::vector<Copy> copies_of_own_, copies_of_received_;
     std::vector<char> send_buffer_, receive_buffer_;

@@ -46,10 +46,13 @@ struct PairMLFF::Impl {
     explicit Impl(MPI_Comm world_in) : exchange(world_in), world(world_in) {}
 
     // pair_style
-    std::string device = "auto", head;
-    mlff_precision precision = MLFF_PRECISION_AUTO;
-    int thread_count = 0;  // 0: as many as LAMMPS has
-    double charge = 0, spin = 1;
+    struct Settings {
+        std::string device = "auto", head;
+        mlff_precision precision = MLFF_PRECISION_AUTO;
+        int thread_count = 0;  // 0: as many as LAMMPS has
+        bool exact_radial = false;
+        double charge = 0, spin = 1;
+    } settings;
 
     // pair_coeff
     std::string model_name;
@@ -100,7 +103,7 @@ struct PairMLFF::Impl {
         mlff_model_info info = {};
         info.struct_size = sizeof info;
         if (mlff_model_get_info(opened, &info) != MLFF_OK) return mlff_last_error();
-        if (!(info.cutoff_angstrom > 0)) return "the cutoff of the model is not known: LAMMPS needs one";
+        if (!(info.cutoff_angstrom > 0)) return model_name + ": the cutoff of the model is not known, and LAMMPS needs one";
         cutoff = info.cutoff_angstrom;
         return "";
     }
@@ -116,23 +119,25 @@ struct PairMLFF::Impl {
         for (size_t type = 1; type < number_of_type.size(); ++type) {
             const int32_t number = number_of_type[type];
             if (number != 0 && std::find(known.begin(), known.end(), number) == known.end())
-                return "atom type " + std::to_string(type) + " is " + mlff_lammps::symbol_of(number) + ", which the model does not know; it knows " +
-                       known_text;
+                return model_name + ": atom type " + std::to_string(type) + " is " + mlff_lammps::symbol_of(number) +
+                       ", which the model does not know; it knows " + known_text;
         }
         return "";
     }
 
     std::string start_session(int lammps_thread_count, int rank_count) {
+        const bool is_alone = rank_count == 1;
         mlff_session_options options = {};
         options.struct_size = sizeof options;
-        options.device = device == "auto" && rank_count > 1 ? "cpu" : device.c_str();
-        options.precision = precision;
-        options.thread_count = thread_count > 0 ? thread_count : lammps_thread_count;
-        options.head = head.empty() ? nullptr : head.c_str();
+        options.device = settings.device == "auto" && !is_alone ? "cpu" : settings.device.c_str();
+        options.precision = settings.precision;
+        options.thread_count = settings.thread_count > 0 ? settings.thread_count : lammps_thread_count;
+        options.exact_radial = settings.exact_radial;
+        options.head = settings.head.empty() ? nullptr : settings.head.c_str();
         // On one rank the session finds neighbours itself; a GPU has a skin of its own.
-        if (rank_count == 1 && (device == "cpu" || mlff_device_count() == 0)) options.neighbor_skin_angstrom = kSkinOfOneRank;
+        if (is_alone && (settings.device == "cpu" || mlff_device_count() == 0)) options.neighbor_skin_angstrom = kSkinOfOneRank;
         mlff_session* made = nullptr;
-        if (mlff_session_create(model.get(), &options, &made) != MLFF_OK) return mlff_last_error();
+        if (mlff_session_create(model.get(), &options, &made) != MLFF_OK) return model_name + ": " + mlff_last_error();
         session.reset(made);
         return "";
     }
@@ -152,9 +157,13 @@ struct PairMLFF::Impl {
         numbers.push_back(number);
     }
 
-    void gather_positions(double* const* x) {
+    // Types may change between neighbour lists, as with fix atom/swap.
+    void gather(const Atom& all) {
         positions.resize(3 * atoms.size());
-        for (size_t i = 0; i < atoms.size(); ++i) std::copy_n(x[atoms[i]], 3, positions.data() + 3 * i);
+        for (size_t i = 0; i < atoms.size(); ++i) {
+            numbers[i] = number_of_type[static_cast<size_t>(all.type[atoms[i]])];
+            std::copy_n(all.x[atoms[i]], 3, positions.data() + 3 * i);
+        }
     }
 
     // Where results go: forces always, of the rest what is asked for.
@@ -195,30 +204,40 @@ void PairMLFF::settings(int narg, char** arg) {
         return arg[i + 1];
     };
     Impl& impl = *impl_;
+    impl.settings = {};
     for (int i = 0; i < narg; i += 2) {
         const std::string keyword = arg[i], value = value_of(i);
         if (keyword == "device") {
-            impl.device = value;
+            impl.settings.device = value;
         } else if (keyword == "precision") {
             const char* const names[] = {"auto", "mixed", "fp64", "fp32", "fast"};
             const auto* found = std::find(names, names + 5, value);
             if (found == names + 5) error->all(FLERR, "pair_style mlff: precision " + value + " is none of auto, mixed, fp64, fp32, fast");
-            impl.precision = static_cast<mlff_precision>(found - names);
+            impl.settings.precision = static_cast<mlff_precision>(found - names);
         } else if (keyword == "head") {
-            impl.head = value;
+            impl.settings.head = value;
         } else if (keyword == "threads") {
-            impl.thread_count = utils::inumeric(FLERR, value, false, lmp);
-            if (impl.thread_count < 1 || impl.thread_count > 4096) error->all(FLERR, "pair_style mlff: threads " + value + ", expected 1 to 4096");
+            impl.settings.thread_count = utils::inumeric(FLERR, value, false, lmp);
+            if (impl.settings.thread_count < 1 || impl.settings.thread_count > 4096)
+                error->all(FLERR, "pair_style mlff: threads " + value + ", expected 1 to 4096");
+        } else if (keyword == "radial") {
+            if (value != "tables" && value != "exact") error->all(FLERR, "pair_style mlff: radial " + value + ", expected tables or exact");
+            impl.settings.exact_radial = value == "exact";
         } else if (keyword == "charge") {
-            impl.charge = utils::numeric(FLERR, value, false, lmp);
+            impl.settings.charge = utils::numeric(FLERR, value, false, lmp);
         } else if (keyword == "spin") {
-            impl.spin = utils::numeric(FLERR, value, false, lmp);
+            impl.settings.spin = utils::numeric(FLERR, value, false, lmp);
         } else {
-            error->all(FLERR, "pair_style mlff: unknown keyword " + keyword + ", expected device, precision, head, threads, charge or spin");
+            error->all(FLERR, "pair_style mlff: unknown keyword " + keyword + ", expected device, precision, head, threads, radial, charge or spin");
         }
     }
-    if (comm->nprocs > 1 && impl.device != "auto" && impl.device != "cpu")
-        error->all(FLERR, "pair_style mlff: device " + impl.device + " works on one MPI rank only; on several ranks use device cpu");
+    if (comm->nprocs > 1 && impl.settings.device != "auto" && impl.settings.device != "cpu")
+        error->all(FLERR, "pair_style mlff: device " + impl.settings.device + " works on one MPI rank only; on several ranks use device cpu");
+    if (!impl.model) return;
+    // The style was there already: its coefficients stay.
+    const std::string message = impl.common_message(impl.start_session(comm->nthreads, comm->nprocs));
+    if (!message.empty()) error->all(FLERR, "pair_style mlff: " + message);
+    if (comm->me == 0) utils::logmesg(lmp, impl.description());
 }
 
 void PairMLFF::coeff(int narg, char** arg) {
@@ -251,11 +270,8 @@ void PairMLFF::coeff(int narg, char** arg) {
     if (set_count == 0) error->all(FLERR, "pair_coeff of mlff: no atom type has an element");
 
     std::string message = impl.open();
-    if (message.empty()) {
-        message = impl.unknown_elements();
-        if (message.empty()) message = impl.start_session(comm->nthreads, comm->nprocs);
-        if (!message.empty()) message = impl.model_name + ": " + message;
-    }
+    if (message.empty()) message = impl.unknown_elements();
+    if (message.empty()) message = impl.start_session(comm->nthreads, comm->nprocs);
     message = impl.common_message(message);
     if (!message.empty()) error->all(FLERR, "pair_coeff of mlff: " + message);
     if (comm->me == 0) utils::logmesg(lmp, impl.description());
@@ -268,7 +284,8 @@ void PairMLFF::init_style() {
     impl.energy_unit = units == "real" ? utils::get_conversion_factor(utils::ENERGY, utils::METAL2REAL) : 1.0;
     if (domain->dimension != 3) error->all(FLERR, "pair_style mlff needs dimension 3");
     if (force->newton_pair == 0) error->all(FLERR, "pair_style mlff needs newton pair on");
-    if (neighbor->nex_type + neighbor->nex_group + neighbor->nex_mol > 0) error->all(FLERR, "pair_style mlff needs all neighbours: it does not work with neigh_modify exclude");
+    if (neighbor->nex_type + neighbor->nex_group + neighbor->nex_mol > 0)
+        error->all(FLERR, "pair_style mlff needs all neighbours: it does not work with neigh_modify exclude");
     if (atom->molecular != Atom::ATOMIC)
         for (int k = 1; k <= 3; ++k)
             if (force->special_lj[k] == 0.0 && force->special_coul[k] == 0.0)
@@ -308,7 +325,7 @@ void PairMLFF::find_atoms() {
 void PairMLFF::evaluate_box() {
     Impl& impl = *impl_;
     find_atoms();
-    impl.gather_positions(atom->x);
+    impl.gather(*atom);
     const double* h = domain->h;
     const double cell[9] = {h[0], 0, 0, h[5], h[1], 0, h[4], h[3], h[2]};
     mlff_system system = {};
@@ -318,8 +335,8 @@ void PairMLFF::evaluate_box() {
     system.positions = impl.positions.data();
     system.cell = cell;
     for (int k = 0; k < 3; ++k) system.periodic[k] = domain->periodicity[k] != 0;
-    system.total_charge = impl.charge;
-    system.spin_multiplicity = impl.spin;
+    system.total_charge = impl.settings.charge;
+    system.spin_multiplicity = impl.settings.spin;
     mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom);
     if (mlff_session_evaluate(impl.session.get(), &system, &result) != MLFF_OK) error->one(FLERR, "mlff, " + impl.model_name + ": " + mlff_last_error());
 }
@@ -363,7 +380,7 @@ void PairMLFF::find_domain() {
 void PairMLFF::evaluate_domain() {
     Impl& impl = *impl_;
     if (neighbor->ago == 0 || impl.listed_at != neighbor->lastcall) find_domain();
-    impl.gather_positions(atom->x);
+    impl.gather(*atom);
     mlff_domain part = {};
     part.struct_size = sizeof part;
     part.owned_count = impl.owned_count;
@@ -374,8 +391,8 @@ void PairMLFF::evaluate_domain() {
     part.neighbors = impl.neighbors.data();
     part.fill_ghosts = fill_ghosts;
     part.user_data = &impl.exchange;
-    part.total_charge = impl.charge;
-    part.spin_multiplicity = impl.spin;
+    part.total_charge = impl.settings.charge;
+    part.spin_multiplicity = impl.settings.spin;
     mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom);
     // Other ranks wait for this one, so that a failure here ends them too.
     if (mlff_session_evaluate_domain(impl.session.get(), &part, &result) != MLFF_OK) error->one(FLERR, "mlff, " + impl.model_name + ": " + mlff_last_error());

@@ -92,7 +92,8 @@ void check_bench_options(const BenchOptions& options) {
     for (int64_t size : options.sizes)
         if (size < 1 || size > 10'000'000) fail(Status::argument, "--sizes ", size, ": expected 1 to 10000000 atoms");
     if (options.step_count < 0 || (options.step_count > 0 && options.step_count < 20)) fail(Status::argument, "--steps ", options.step_count, ": expected at least 20");
-    if (options.calibrates && (!options.baseline.empty() || !options.report.empty())) fail(Status::argument, "--calibrate makes no suites: it goes with neither --baseline nor --report");
+    if (options.calibrates && (!options.baseline.empty() || !options.report.empty() || options.suites != BenchOptions{}.suites))
+        fail(Status::argument, "--calibrate runs no suites: it goes with none of --suite, --baseline and --report");
     check_outputs(options.report, "report.md", options.json);
 }
 

@@ -120,7 +120,7 @@ Answer make_answer(const PlanOptions& options) {
 nlohmann::json answer_json(const PlanOptions& options, const Answer& answer) {
     using Value = nlohmann::json;
     const plan::Load& load = answer.largest.load;
-    const auto whole = [](double value) { return static_cast<int64_t>(std::llround(value)); };
+    const auto whole = [](double value) { return static_cast<int64_t>(std::llround(std::min(value, 9e18))); };
     Value memory = {{"available_B", whole(answer.available)}, {"needed_B", nullptr}, {"fits", nullptr}, {"largest_atoms", nullptr}, {"from", nullptr}}, time, calibration;
     if (answer.memory)
         memory = {{"available_B", whole(answer.available)}, {"needed_B", whole(answer.memory->needed_bytes)}, {"fits", answer.memory->fits()},

@@ -62,9 +62,10 @@ void check_bench_options(const BenchOptions& options) {
     for (int64_t size : options.sizes)
         if (size < 1 || size > 10'000'000) fail(Status::argument, "--sizes ", size, ": expected 1 to 10000000 atoms");
     if (options.step_count < 0 || (options.step_count > 0 && options.step_count < 20)) fail(Status::argument, "--steps ", options.step_count, ": expected at least 20");
-    if (options.calibrates && (!options.baseline.empty() || !options.report.empty())) fail(Status::argument, "--calibrate makes no suites: it goes with neither --baseline nor --report");
+    if (options.calibrates && (!options.baseline.empty() || !options.report.empty() || options.suites != BenchOptions{}.suites))
+        fail(Status::argument, "--calibrate runs no suites: it goes with none of --suite, --baseline and --report");
     if (!options.profile.is_wanted && !options.profile.trace.empty()) fail(Status::argument, "--trace needs --profile");
-    if (options.profile.is_wanted && (!options.report.empty() || !options.baseline.empty() || options.suites != std::vector<std::string>{"all"}))
+    if (options.profile.is_wanted && (!options.report.empty() || !options.baseline.empty() || options.suites != BenchOptions{}.suites))
         fail(Status::argument, "--profile goes with none of --suite, --report and --baseline");
     check_outputs("", "", options.profile.trace);
     check_outputs(options.report, "report.html", options.json);

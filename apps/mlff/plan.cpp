@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // mlff plan: what a file will need and how long it will take, before running it.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -90,8 +91,9 @@ Answer make_answer(const PlanOptions& options) {
     Answer answer;
     answer.largest = find_largest(options.input, summary, session_options.thread_count);
     if (const auto head = answer.largest.frame.info_text("head")) session_options.head = *head;
-    // The GPU that "auto" would choose; what is used there before the session.
-    const int64_t used_before = gpu_inventory().gpus.empty() ? 0 : gpu_used_bytes(is_gpu(session_options.device) ? gpu_ordinal(session_options.device) : gpu_inventory().gpus.front().ordinal);
+    std::vector<int64_t> used_before;  // on each GPU, before there is a session
+    if (session_options.device != "cpu" && session_options.device != "reference")
+        for (const Gpu& gpu : gpu_inventory().gpus) used_before.push_back(gpu_used_bytes(gpu.ordinal));
     Session session(model, session_options);
     answer.device = session.device();
     answer.device_reason = session.device_reason();
@@ -104,7 +106,7 @@ Answer make_answer(const PlanOptions& options) {
         answer.calibration = plan::read_calibration(options.calibration, key);
     const plan::Load& load = answer.largest.load;
     if (session.forecast_radius() > 0) {
-        answer.memory = plan::plan_gpu_memory(session, answer.largest.frame.view(), used_before, session_options.gpu_memory_limit_bytes).plan;
+        answer.memory = plan::plan_gpu_memory(session, answer.largest.frame.view(), used_before.at(static_cast<size_t>(std::stoi(answer.device.substr(5)))), session_options.gpu_memory_limit_bytes).plan;
         answer.is_from_buffers = true;
         answer.available = answer.memory->available_bytes;
     } else {
@@ -118,7 +120,7 @@ Answer make_answer(const PlanOptions& options) {
 nlohmann::json answer_json(const PlanOptions& options, const Answer& answer) {
     using Value = nlohmann::json;
     const plan::Load& load = answer.largest.load;
-    const auto whole = [](double value) { return static_cast<int64_t>(std::llround(value)); };
+    const auto whole = [](double value) { return static_cast<int64_t>(std::llround(std::min(value, 9e18))); };
     Value memory = {{"available_B", whole(answer.available)}, {"needed_B", nullptr}, {"fits", nullptr}, {"largest_atoms", nullptr}, {"from", nullptr}}, time, calibration;
     if (answer.memory)
         memory = {{"available_B", whole(answer.available)}, {"needed_B", whole(answer.memory->needed_bytes)}, {"fits", answer.memory->fits()},

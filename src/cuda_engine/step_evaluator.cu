@@ -95,11 +95,12 @@ public:
     MemoryForecast forecast_memory(int64_t atom_count, int64_t edge_count) override {
         Wanted wanted;
         wanted.forces = wanted.virial = wanted.atom_energies = true;
-        BufferList buffers;
-        list_step_buffers(buffers, {atom_count, rounded_up(edge_count), 1, wanted, true});
-        list_atom_buffers(buffers, atom_count, 1);
-        const int64_t neighbors = neighbors_.memory_for(edge_count).needed_bytes;
-        return {buffers.needed_bytes() + neighbors, static_cast<int64_t>(static_cast<double>(buffers.needed_bytes()) * kSpare) + neighbors};
+        BufferList step, atoms;
+        list_step_buffers(step, {atom_count, rounded_up(edge_count), 1, wanted, true});
+        list_atom_buffers(atoms, atom_count, 1);
+        const auto with_spare = [](const BufferList& list) { return static_cast<int64_t>(static_cast<double>(list.needed_bytes()) * kSpare); };
+        const int64_t others = with_spare(atoms) + neighbors_.memory_for(edge_count).needed_bytes;  // these have been taken when a step is admitted
+        return {step.needed_bytes() + others, with_spare(step) + others};
     }
 
     // Larger systems keep the GPU busy alone, and it finds their neighbours faster than the host.

@@ -69,7 +69,7 @@ int64_t left_in_groups(const std::string& top, std::string group, int64_t least)
         const std::string folder = top + group + "/";
         for (const GroupFiles& files : kGroupFiles) {
             const int64_t limit = number_in(folder + files.limit), usage = number_in(folder + files.usage);
-            if (limit >= 0 && usage >= 0) least = std::min(least, std::max<int64_t>(0, limit - usage + std::max<int64_t>(0, number_in(folder + "memory.stat", files.cached))));
+            if (limit >= 0 && usage >= 0) least = std::min(least, std::max<int64_t>(1, limit - usage + std::max<int64_t>(0, number_in(folder + "memory.stat", files.cached))));
         }
         if (group.empty()) return least;
         group.erase(group.find_last_of('/') == std::string::npos ? 0 : group.find_last_of('/'));

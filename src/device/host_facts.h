@@ -25,7 +25,7 @@ struct HostFacts {
 HostFacts read_host_facts(const std::string& root = "", bool has_wsl_interop = false);
 
 // Bytes of host memory that a process could still take: what the kernel calls available, or less where a control group (a container, a batch job) has a limit.
-// What such a group holds of files that nobody uses counts as free. 0 = not said.
+// What such a group holds of files that nobody uses counts as free. 0 = not said; at least 1 otherwise.
 int64_t available_memory(const std::string& root = "");
 
 struct Trap {

@@ -130,6 +130,8 @@ class Planning(CommandTest):
         self.assert_fails(self.run_mlff("plan", self.path("w.xyz", water(1)), "--dt", "0"), 2, "--dt")
         self.assert_fails(self.run_mlff("plan", self.path("w.xyz"), "--device", "toaster"), 2, "toaster")
         self.assert_fails(self.run_mlff("bench", "--calibrate", "--baseline", "b.json"), 2, "--calibrate", "--baseline")
+        self.assert_fails(self.run_mlff("bench", "--calibrate", "--suite", "md"), 2, "--calibrate", "--suite")
+        self.assert_fails(self.run_mlff("plan", self.path("w.xyz"), "--device", "cuda:99"), 4, "cuda:99")
 
 
 if __name__ == "__main__":

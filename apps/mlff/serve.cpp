@@ -89,8 +89,16 @@ int run_serve(const ServeOptions& options) {
     auto last_use = std::chrono::steady_clock::now();  // somebody else may listen there, who hangs up on us each time
     for (bool is_first = true;; is_first = false) {
         const int64_t count_before = system.evaluation_count();
+        const auto connect = [&] {
+            try {
+                return ipi::connect(address, options.wait_seconds, stop);
+            } catch (const Error& error) {
+                if (is_first) throw;
+                throw Error(error.status(), concat("i-PI closed the connection after ", system.evaluation_count(), " evaluations, and since then: ", error.what()));
+            }
+        };
         try {
-            ipi::Connection connection = ipi::connect(address, options.wait_seconds, stop);
+            ipi::Connection connection = connect();
             std::cout << (is_first ? "connected to " : "connected again to ") << address.text() << std::endl;
             switch (ipi::answer_server(connection, system.atom_count(), [&](const ipi::Positions& sent, ipi::Answer& answer) { system.evaluate(sent, answer); })) {
                 case ipi::End::exit: return finished("i-PI said EXIT"), kGood;
@@ -99,9 +107,6 @@ int run_serve(const ServeOptions& options) {
             }
         } catch (const ipi::Connection::Stopped&) {
             return finished("stopped by a signal"), kStoppedBySignal + signal.number();
-        } catch (const Error& error) {
-            if (is_first || error.status() != Status::file) throw;
-            throw Error(error.status(), concat("i-PI closed the connection after ", system.evaluation_count(), " evaluations, and since then: ", error.what()));
         }
         const auto now = std::chrono::steady_clock::now();
         if (system.evaluation_count() > count_before) last_use = now;

@@ -403,7 +403,7 @@ def downloading(what, advice):
 
 
 def make_orb(model="orb_v3_conservative_inf_omat", weights_path=None, device="cpu", precision="float32-high", compile=False, **arguments):
-    """compile=False: torch.compile() takes minutes for the first atoms, and again for other numbers of atoms."""
+    """Orb's own default is to compile the network, which needs a compiler on the machine and time before the first result."""
     from orb_models.forcefield import pretrained
 
     model = str(model).replace("-", "_")
@@ -429,15 +429,15 @@ def make_fennol(model=None, **arguments):
     if not model:
         raise TeacherError(UNSUPPORTED, "python:fennol needs a model file, which FeNNol does not bring: python:fennol?model=PATH")
     path = existing_file(model)
-    from fennol.ase import FENNIXCalculator
+    from fennol import ase
 
-    class Calculator(FENNIXCalculator):
+    class FENNIXCalculator(ase.FENNIXCalculator):
         def calculate(self, atoms=None, properties=("energy",), system_changes=tuple(ALL_CHANGES)):
             if "pbc" in system_changes:
                 self._raw_inputs = None  # FeNNol looks at the boundaries only when the cell changes
             super().calculate(atoms, list(properties), system_changes)
 
-    return charges_from_info(Calculator(model=path, **arguments))
+    return charges_from_info(FENNIXCalculator(model=path, **arguments))
 
 
 def make_tblite(method="GFN2-xTB", verbosity=0, **arguments):

@@ -133,7 +133,9 @@ class Ipi(NumbersTest):
             </motion>
           </system>
         </simulation>"""
-        port = 20000 + os.getpid() % 10000  # below those that the system gives away
+        with socket.socket() as free:
+            free.bind(("localhost", 0))
+            port = free.getsockname()[1]
         outputs = self.run_ipi(text % (MORE_OUTPUT % (5, 5), port), "benzene.xyz", clients=2, connection=("--ipi", "localhost:%d" % port))
         counts = [int(re.search(r"EXIT after (\d+) evaluations", out).group(1)) for out in outputs]
         self.assertEqual(sum(counts), 4 * 11)

@@ -150,6 +150,8 @@ class LammpsTest(unittest.TestCase):
     def lammps(self, script, ranks=1, fails=False):
         self.write("in.test", script)
         environment = dict(os.environ, LD_LIBRARY_PATH=PLUGIN_FOLDER, OMP_NUM_THREADS="1", PATH=ENVIRONMENT + "/bin:" + os.environ["PATH"])
+        # More ranks than cores: MPICH's waiting ranks give way.
+        environment.update(MPIR_CVAR_CH4_PROGRESS_THROTTLE="1", MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT="16")
         command = [ENVIRONMENT + "/bin/mpiexec", "-n", str(ranks), ENVIRONMENT + "/bin/lmp", "-in", "in.test", "-log", "none"]
         found = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
         text = found.stdout + found.stderr

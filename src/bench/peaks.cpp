@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cpu_kernels/kernel_table.h"
+#include "device/gpu_peaks.h"
 
 namespace mlff::bench {
 namespace {
@@ -53,6 +54,11 @@ double peak_bytes(Clock& clock, ThreadTeam& team, int64_t all_bytes) {
 }
 
 }  // namespace
+
+Peaks measure_peaks_of_gpu(int ordinal) {
+    const GpuPeaks peaks = measure_gpu_peaks(ordinal);
+    return {peaks.flops_single, peaks.flops_double, peaks.bytes};
+}
 
 Peaks measure_peaks(Clock& clock, ThreadTeam& team, int64_t triad_bytes) {
     return {peak_flops<float>(clock, team), peak_flops<double>(clock, team), peak_bytes(clock, team, triad_bytes)};

@@ -13,6 +13,7 @@ struct Peaks {
 };
 
 inline constexpr int64_t kTriadBytes = 192 << 20;  // of the three arrays together
+Peaks measure_peaks_of_gpu(int ordinal);
 Peaks measure_peaks(Clock& clock, ThreadTeam& team, int64_t triad_bytes = kTriadBytes);
 
 }  // namespace mlff::bench

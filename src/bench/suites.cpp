@@ -2,6 +2,7 @@
 #include "bench/suites.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 
@@ -10,6 +11,7 @@
 #include "core/error.h"
 #include "device/event_timer.h"
 #include "device/gpu.h"
+#include "device/host_facts.h"
 #include "dynamics/molecular_dynamics.h"
 #include "dynamics/session_forces.h"
 #include "neighbors/neighbor_list.h"
@@ -30,6 +32,14 @@ Check leak_check(const std::string& of, const std::vector<int64_t>& readings) {
 
 void add_phases(Row& row, const MemoryMonitor& monitor) {
     for (const MemoryMonitor::Phase& phase : monitor.phases()) row.figures.emplace_back(concat("B kept by ", phase.name), static_cast<double>(phase.kept()));
+}
+
+// Of the device; 0: not known.
+double free_bytes(const Bench& bench) {
+    if (!bench.gpu_memory) return static_cast<double>(available_memory());
+    for (const Gpu& gpu : gpu_inventory().gpus)
+        if (gpu.ordinal == gpu_ordinal(bench.options.device)) return static_cast<double>(gpu.memory_bytes - bench.gpu_memory->used_bytes());
+    return 0;
 }
 
 // Something done again and again must not take more and more memory, neither of the host nor of the GPU.
@@ -210,7 +220,10 @@ void run_memory(Bench& bench, Report& report) {
         report.rows.push_back(std::move(row));
     }
     const StraightLine line = fit_straight_line(atoms, bytes);
-    report.rows.back().figures.insert(report.rows.back().figures.end(), {{"B/atom fitted", line.slope}, {"B/atom standard error of the fit", line.slope_error}, {"B for no atoms", line.intercept}});
+    auto& figures = report.rows.back().figures;
+    figures.insert(figures.end(), {{"B/atom fitted", line.slope}, {"B/atom standard error of the fit", line.slope_error}, {"B for no atoms", line.intercept}});
+    const double available = free_bytes(bench);
+    if (available > 0 && line.slope > 0) figures.emplace_back("atoms would fit", std::floor(std::max(0.0, available - line.intercept) / line.slope));
 }
 
 void run_leaks(Bench& bench, Report& report) {

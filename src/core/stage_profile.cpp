@@ -50,11 +50,12 @@ void StageLog::end() {
     if (keeps_intervals_) intervals_.push_back({sum.stage, closed.begin, now});
 }
 
-void StageLog::add(const Stage& stage, int64_t begin, int64_t end) {
+void StageLog::add(const Stage& stage, int64_t begin, int64_t end, const StageWork& work) {
     Sum& sum = sum_of(sums_, stage, begin);
     ++sum.calls;
     sum.nanoseconds += end - begin;
-    sum.flops = sum.bytes = kUnknownWork;
+    sum.flops += work.flops;
+    sum.bytes += work.bytes;
     if (keeps_intervals_) intervals_.push_back({stage, begin, end});
 }
 

@@ -29,6 +29,7 @@ struct StageWork {
     double flops = 0, bytes = 0;
 
     StageWork operator+(const StageWork& other) const { return {flops + other.flops, bytes + other.bytes}; }
+    StageWork operator*(double factor) const { return {flops * factor, bytes * factor}; }
 };
 inline constexpr double kUnknownWork = __builtin_nan("");
 
@@ -50,7 +51,7 @@ public:
 
     void begin(const Stage& stage, const StageWork& work);
     void end();
-    void add(const Stage& stage, int64_t begin, int64_t end);  // one that was timed elsewhere
+    void add(const Stage& stage, int64_t begin, int64_t end, const StageWork& work);  // one that was timed elsewhere
     const Stage* current() const { return open_count_ > 0 ? &sums_[open_[open_count_ - 1].sum].stage : nullptr; }  // nullptr: in none
 
     const std::vector<Sum>& sums() const { return sums_; }                 // in the order in which they were first entered

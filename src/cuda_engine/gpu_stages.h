@@ -14,6 +14,12 @@
 
 namespace mlff::cuda {
 
+// Work in proportion to atoms and edges, whose numbers the host learns after the step.
+struct StepWork {
+    StageWork of_atom, of_edge;
+};
+inline constexpr StepWork kUnknownStepWork = {{kUnknownWork, kUnknownWork}, {kUnknownWork, kUnknownWork}};
+
 class GpuStages {
 public:
     GpuStages() = default;
@@ -37,22 +43,25 @@ public:
     bool is_watched() const { return profile_ != nullptr; }
 
     // Ends the stage before.
-    void begin(const Stage& stage, cudaStream_t stream) {
+    void begin(const Stage& stage, cudaStream_t stream, const StepWork& work = kUnknownStepWork) {
         if (!is_watched()) return;
         end_range();
         begin_nvtx_range(stage_text(stage).c_str());
         has_range_ = true;
-        mark(stage, stream);
+        mark(stage, work, stream);
     }
     void finish(cudaStream_t stream) {
         if (!is_watched() || marks_.empty()) return;
         end_range();
-        mark({}, stream);
+        mark({}, {}, stream);
     }
     // When the stream has done it all: adds what was timed to the profile.
-    void collect() {
-        for (size_t i = 0; i + 1 < marks_.size(); ++i)
-            if (*marks_[i].name) profile_->device().add(marks_[i], nanoseconds_at(i), nanoseconds_at(i + 1));
+    void collect(int64_t atom_count, int64_t edge_count) {
+        for (size_t i = 0; i + 1 < marks_.size(); ++i) {
+            const Mark& mark = marks_[i];
+            const StageWork work = mark.work.of_atom * static_cast<double>(atom_count) + mark.work.of_edge * static_cast<double>(edge_count);
+            if (*mark.stage.name) profile_->device().add(mark.stage, nanoseconds_at(i), nanoseconds_at(i + 1), work);
+        }
         marks_.clear();
     }
 
@@ -62,14 +71,14 @@ private:
         marks_.clear();
         profile_ = nullptr;
     }
-    void mark(const Stage& stage, cudaStream_t stream) {
+    void mark(const Stage& stage, const StepWork& work, cudaStream_t stream) {
         if (marks_.size() == events_.size()) {
             cudaEvent_t event = nullptr;
             check(cudaEventCreateWithFlags(&event, 0), "making an event");
             events_.push_back(event);
         }
         check(cudaEventRecord(events_[marks_.size()], stream), "timing a stage");
-        marks_.push_back(stage);
+        marks_.push_back({stage, work});
     }
     void end_range() {
         if (has_range_) end_nvtx_range();
@@ -84,7 +93,11 @@ private:
     StageProfile* profile_ = nullptr;
     bool has_range_ = false;
     std::vector<cudaEvent_t> events_;
-    std::vector<Stage> marks_;  // [event]: what began there; no name: nothing
+    struct Mark {
+        Stage stage;
+        StepWork work;
+    };
+    std::vector<Mark> marks_;  // [event]: what began there; no name: nothing
 };
 
 }  // namespace mlff::cuda

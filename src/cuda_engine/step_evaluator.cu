@@ -274,7 +274,7 @@ private:
     void run_step(const StepKind& kind) {
         launch_step(kind);
         check(cudaStreamSynchronize(stream_), "the evaluation");
-        stages_.collect();
+        stages_.collect(kind.size.atoms, pending_.edges > 0 ? pending_.edges : kind.reuses_candidates ? results_.edge_count() : neighbors_.edge_count());
     }
     void launch_step(const StepKind& kind) {
         const StepKey key = {kind.reuses_candidates, kind.size.to_host,  kind.motion ? kind.motion->id() : 0, kind.reuses_candidates ? neighbors_.generation() : 0, kind.size.wanted, edges_,

@@ -60,7 +60,9 @@ public:
 protected:
     // What enqueue() launches from here on belongs to this stage.
     void begin_stage(const char* name, Direction direction, cudaStream_t stream) { stages_->begin({name, direction}, stream); }
-    void begin_stage(const char* name, Direction direction, size_t layer, cudaStream_t stream) { stages_->begin({name, direction, static_cast<int>(layer)}, stream); }
+    void begin_stage(const char* name, Direction direction, size_t layer, cudaStream_t stream, const StepWork& work = kUnknownStepWork) {
+        stages_->begin({name, direction, static_cast<int>(layer)}, stream, work);
+    }
 
 private:
     GpuStages* stages_ = nullptr;  // set before any step

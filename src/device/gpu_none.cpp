@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "device/event_timer.h"
 #include "device/gpu.h"
+#include "device/gpu_peaks.h"
 
 namespace mlff {
 
@@ -12,6 +13,8 @@ GpuInventory query_gpus() {
 }
 
 int64_t gpu_used_bytes(int) { fail(Status::device, gpu_inventory().why_none); }
+
+GpuPeaks measure_gpu_peaks(int) { fail(Status::device, gpu_inventory().why_none); }
 
 std::unique_ptr<EventTimer::Events> make_gpu_events(int, void*) { fail(Status::device, gpu_inventory().why_none); }
 

@@ -12,6 +12,7 @@
 #include "painn/cuda/edge_stage.h"
 #include "painn/cuda/messages.h"
 #include "painn/cuda/packed_filter.h"
+#include "painn/cuda/stage_work.h"
 #include "painn/cuda/tables.h"
 #include "painn/repulsion_pairs.h"
 
@@ -185,7 +186,7 @@ private:
         messages.vectors = b == 0 ? nullptr : block.vectors.data();
         messages.new_scalars = received_scalars_.data();
         messages.new_vectors = received_vectors_.data();
-        begin_stage("messages", Direction::forward, b, stream);
+        begin_stage("messages", Direction::forward, b, stream, messages_work<Real>(*weights_, b, false));
         sum_messages(width(), messages, stream);
 
         AtomStage<Real> atoms;
@@ -206,7 +207,7 @@ private:
             atoms.kept_message = next.kept_message();
             atoms.sent = next.sent.data();
         }
-        begin_stage("update of atoms", Direction::forward, b, stream);
+        begin_stage("update of atoms", Direction::forward, b, stream, update_work<Real>(*weights_, b, false));
         update_atoms(width(), atoms, stream);
     }
 
@@ -229,7 +230,7 @@ private:
         atoms.update = block.update();
         atoms.kept = block.kept();
         atoms.gradient = gradient_.data();
-        begin_stage("update of atoms", Direction::reverse, b, stream);
+        begin_stage("update of atoms", Direction::reverse, b, stream, update_work<Real>(*weights_, b, true));
         reverse_atoms(width(), atoms, stream);
 
         MessageReverse<Real> messages = {step.edges, functions_, block.filter.view(), b == 0};
@@ -242,7 +243,7 @@ private:
             messages.phi_gradient = phi_gradient_.data();
             messages.vectors_gradient = vectors_gradient_.data();
         }
-        begin_stage("messages", Direction::reverse, b, stream);
+        begin_stage("messages", Direction::reverse, b, stream, messages_work<Real>(*weights_, b, true));
         reverse_messages(width(), messages, stream);
     }
 

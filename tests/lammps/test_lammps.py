@@ -295,11 +295,13 @@ class DynamicsTest(LammpsTest):
     def test_ensembles(self):
         """NVT and NPT, the cell changing its shape: the same on any number of ranks."""
         water, crystal = draw_velocities(read_xyz("water_box"), 300), draw_velocities(read_xyz("silicon", (2, 2, 2)), 300)
-        sets = ((water, "fix 1 all npt temp 300 300 0.05 tri 1000 1000 0.5", "npt"),)
+        mace = os.path.join(SOURCE_DIR, "tests/golden/mace/p13_chebyshev_agnesi.model")
+        sets = ((water, "builtin", "fix 1 all npt temp 300 300 0.05 tri 1000 1000 0.5", "npt"),)
         if IS_LONG:
-            sets += ((water, "fix 1 all nvt temp 300 300 0.05", "nvt"), (crystal, "fix 1 all nvt temp 300 300 0.05", "crystal_nvt"), (crystal, "fix 1 all npt temp 300 300 0.05 aniso 0 0 0.5", "crystal_npt"))
-        for system, fix, name in sets:
-            script = self.settings(system) + COMPUTES + f"{fix}\ntimestep 0.0005\nrun {40 if IS_LONG else 10}\n" + REPORT.format(name=name)
+            nvt = "fix 1 all nvt temp 300 300 0.05"
+            sets += ((water, "builtin", nvt, "nvt"), (crystal, mace, nvt, "crystal_nvt"), (crystal, mace, "fix 1 all npt temp 300 300 0.05 aniso 0 0 0.5", "crystal_npt"))
+        for system, model, fix, name in sets:
+            script = self.settings(system, model) + COMPUTES + f"{fix}\ntimestep 0.0005\nrun {40 if IS_LONG else 10}\n" + REPORT.format(name=name)
             self.compare_ranks(script, name, 1e-8, RANKS if IS_LONG else (1, 2))
 
     def test_restart(self):

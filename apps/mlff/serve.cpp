@@ -2,6 +2,7 @@
 // mlff serve: energies, forces and virials for a program that moves the atoms, i-PI, over a socket.
 #include <chrono>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <thread>
 
@@ -39,6 +40,8 @@ public:
         if (frame_.cell) frame_.cell = sent.cell;  // without boundaries there is no cell, and that of the server has no meaning
         const SystemView system = frame_.view();
         answer.forces.resize(frame_.positions.size());
+        if (!gives_virial_)
+            for (Vec3& row : answer.virial) row.fill(std::numeric_limits<double>::quiet_NaN());
         Results results;
         results.outputs.energy = &answer.energy;
         results.outputs.forces = answer.forces.data();
@@ -81,7 +84,7 @@ int run_serve(const ServeOptions& options) {
     ServedSystem system(options, read_only_frame(options.input));
     std::cout << "model " << options.model.model << ", " << system.session().device() << ", " << precision_name(system.session().precision()) << "; " << system.atom_count() << " atoms of " << options.input
               << (system.is_periodic() ? "" : ", without boundaries: the cell of i-PI is not used") << "\n";
-    if (!system.gives_virial()) std::cerr << "mlff: the model gives no virial for these atoms: zeros are sent, so do not run at constant pressure\n";
+    if (!system.gives_virial()) std::cerr << "mlff: the model gives no virial for these atoms: not-a-number is sent for it, which ends runs at constant pressure\n";
 
     StopSignal signal;
     const auto stop = [&] { return signal.number() != 0; };

@@ -433,6 +433,7 @@ class CommandLine(CommandTest):
             self.assertEqual(size["entries"][1]["checks"][0]["value"], 0, "the reference beside itself")
             self.assertTrue(0 < size["entries"][0]["checks"][0]["value"] < 1e-3)
 
+    @unittest.skipIf(IS_SANITIZED, "each start of the command takes a second there")
     def test_bench_bad_usage(self):
         self.assert_fails(run("bench", "--compare", "builtin"), 2, "--compare", "twice")
         self.assert_fails(run("bench", "--compare", "builtin", "--compare", "analytic,speed=1"), 2, "analytic,speed=1", "device")

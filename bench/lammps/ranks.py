@@ -59,7 +59,7 @@ def lammps_step(options, folder, replica, ranks):
     with open(os.path.join(folder, "in.water"), "w") as file:
         file.write(INPUT.format(data=os.path.abspath(EXAMPLE), replica=replica, steps=options.steps))
     run = subprocess.run([os.path.join(options.environment, "bin", "mpiexec"), "-n", str(ranks), os.path.join(options.environment, "bin", "lmp"), "-in", "in.water", "-log", "none"],
-                         cwd=folder, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "LAMMPS_PLUGIN_PATH": ""})
+                         cwd=folder, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "LD_LIBRARY_PATH": options.plugin_folder, "PATH": os.path.join(options.environment, "bin") + ":" + os.environ["PATH"]})
     return float(re.search(r"Loop time of (\S+)", run.stdout)[1]) / options.steps
 
 
@@ -85,7 +85,6 @@ def main():
     results = []
     for replica in (int(n) for n in options.replicas.split(",")):
         with tempfile.TemporaryDirectory() as folder:
-            os.symlink(os.path.join(options.plugin_folder, "mlffplugin.so"), os.path.join(folder, "mlffplugin.so"))
             atoms = write_xyz(os.path.join(folder, "water.xyz"), replica)
             times = {"mlff md": [], **{f"LAMMPS, {n} rank{'s' if n > 1 else ''}": [] for n in ranks}}
             for _ in range(options.rounds):

@@ -141,8 +141,7 @@ void print_answer(const PlanOptions& options, const Answer& answer) {
     const plan::Load& load = answer.largest.load;
     std::printf("%s, frame %lld: %lld atoms, %lld edges (%.1f each)\n", options.input.c_str(), static_cast<long long>(answer.largest.index), static_cast<long long>(load.atoms),
                 static_cast<long long>(load.edges), load.atoms > 0 ? static_cast<double>(load.edges) / static_cast<double>(load.atoms) : 0);
-    std::printf("model %s, %s (%s), %s, %d %s\n", options.model.model.c_str(), answer.device.c_str(), answer.device_reason.c_str(), answer.precision.c_str(), answer.threads,
-                answer.threads == 1 ? "thread" : "threads");
+    std::printf("model %s, %s (%s), %s, %s\n", options.model.model.c_str(), answer.device.c_str(), answer.device_reason.c_str(), answer.precision.c_str(), bench::threads_text(answer.threads).c_str());
     if (answer.memory) {
         std::printf("memory needed     %s%s\n", quantity_text(answer.memory->needed_bytes, "B").c_str(), answer.memory->fits() ? "" : ": MORE THAN THERE IS");
         std::printf("memory available  %s, for about %lld atoms of this density\n", quantity_text(answer.available, "B").c_str(), static_cast<long long>(answer.memory->largest_atoms));

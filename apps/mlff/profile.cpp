@@ -56,7 +56,7 @@ int run_profile(bench::Bench& bench, const bench::Report& report, const ProfileO
     const bench::Peaks peaks = bench.gpu_memory ? bench::measure_peaks_of_gpu(gpu_ordinal(report.device)) : bench::measure_peaks(bench.clock, session.team());
     clear_line();
     if (prints_text) {
-        std::cout << report.model << ", " << report.device << ", " << report.precision << ", " << report.threads << (report.threads == 1 ? " thread, " : " threads, ") << report.material << "\n";
+        std::cout << report.model << ", " << report.device << ", " << report.precision << ", " << bench::threads_text(report.threads) << ", " << report.material << "\n";
         std::printf("peaks of %s, measured: %.1f GFLOP/s in single precision, %.1f in double, %.1f GB/s of memory\n", bench.gpu_memory ? "the GPU" : "these threads of the CPU", 1e-9 * peaks.flops_single, 1e-9 * peaks.flops_double, 1e-9 * peaks.bytes);
         std::fflush(stdout);
     }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "engine/domain_evaluator.h"
 #include "engine/edge_results.h"
 #include "mace/cpu/messages.h"
 #include "mace/cpu/moments.h"
@@ -57,7 +58,7 @@ struct Scratch {
 };
 
 template <class Real>
-class CpuEvaluator : public Evaluator {
+class CpuEvaluator : public DomainEvaluator {
 public:
     CpuEvaluator(std::shared_ptr<const Weights> weights, const CpuOptions& options)
         : weights_(std::move(weights)), head_(options.head), kernels_(choose_kernels<Real>()) {
@@ -72,26 +73,13 @@ public:
         states_.resize(plans_.size());
     }
 
-    void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override {
-        evaluate_joined({&system, 1}, edges, {&outputs, 1}, team);
-    }
-
     // Charge and spin change the first features of all atoms alike, which are kept by element.
     bool can_join(const SystemView& first, const SystemView& next) const override {
         return !weights_->joint_embedding || (first.total_charge == next.total_charge && first.spin_multiplicity == next.spin_multiplicity);
     }
 
-    void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) override {
-        evaluate_atoms(systems, edges, outputs, nullptr, edges.atom_count, team);
-    }
-
-    void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override {
-        evaluate_atoms({&domain.atoms, 1}, edges, {&outputs, 1}, domain.halo, domain.owned_count, team);
-    }
-
 private:
-    // Atoms from `owned_count` on are ghosts, whose rows `halo` fills.
-    void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, HaloExchange* halo, int64_t owned_count, ThreadTeam& team) {
+    void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, HaloExchange* halo, int64_t owned_count, ThreadTeam& team) override {
         Stages passes(team.stage_log(0));
         passes.begin("preparation");
         edges_.edges = &edges;
@@ -437,16 +425,6 @@ private:
                         if (irreps[static_cast<int>(b)].irrep.is_scalar()) next = std::copy_n(features + layout.blocks[b].offset, layout.blocks[b].copies, next);
                 }
         });
-    }
-
-    // visit(system, its first atom, the end of its atoms)
-    template <class Visit>
-    static void for_each_system(std::span<const SystemView> systems, const Visit& visit) {
-        int64_t begin = 0;
-        for (size_t s = 0; s < systems.size(); ++s) {
-            visit(s, begin, begin + systems[s].atom_count);
-            begin += systems[s].atom_count;
-        }
     }
 
     // ---- reverse ----

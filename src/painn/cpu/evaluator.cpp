@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/domain_evaluator.h"
 #include "engine/edge_results.h"
 #include "painn/cpu/block_plan.h"
 #include "painn/cpu/filters.h"
@@ -49,7 +50,7 @@ struct Scratch {
 };
 
 template <class Real>
-class CpuEvaluator : public Evaluator {
+class CpuEvaluator : public DomainEvaluator {
 public:
     CpuEvaluator(std::shared_ptr<const Weights> weights, const CpuOptions& options)
         : weights_(std::move(weights)),
@@ -63,23 +64,11 @@ public:
         states_.resize(plans_.size());
     }
 
-    void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override {
-        evaluate_joined({&system, 1}, edges, {&outputs, 1}, team);
-    }
     bool can_join(const SystemView&, const SystemView&) const override { return true; }
 
-    // Each pass reads of other atoms only what passes before it have written, and writes of its own atoms, edges and channels only.
-    void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) override {
-        evaluate_atoms(systems, edges, outputs, nullptr, edges.atom_count, team);
-    }
-
-    void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override {
-        evaluate_atoms({&domain.atoms, 1}, edges, {&outputs, 1}, domain.halo, domain.owned_count, team);
-    }
-
 private:
-    // Atoms from `owned_count` on are ghosts, whose rows `halo` fills.
-    void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, HaloExchange* halo, int64_t owned_count, ThreadTeam& team) {
+    // Each pass reads of other atoms only what passes before it have written, and writes of its own atoms, edges and channels only.
+    void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, HaloExchange* halo, int64_t owned_count, ThreadTeam& team) override {
         Stages passes(team.stage_log(0));
         passes.begin("preparation");
         edges_ = &edges;
@@ -512,16 +501,6 @@ private:
     }
 
     // ---- results ----
-
-    // visit(system, its first atom, the end of its atoms)
-    template <class Visit>
-    static void for_each_system(std::span<const SystemView> systems, const Visit& visit) {
-        int64_t begin = 0;
-        for (size_t s = 0; s < systems.size(); ++s) {
-            visit(s, begin, begin + systems[s].atom_count);
-            begin += systems[s].atom_count;
-        }
-    }
 
     void write_energies(std::span<const SystemView> systems, std::span<const Outputs> outputs) {
         for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {

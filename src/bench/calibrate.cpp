@@ -47,24 +47,26 @@ std::string text_of(const plan::Load& load) { return concat(load.atoms, " atoms,
 // `call`: seconds that one is expected to take.
 SamplingRule calibration_rule(const Bench& bench, double call) { return call > kLongestCall ? SamplingRule{1, 0, 3, 3, 0} : bench.is_quick ? SamplingRule{1, 0, 5, 20, 0.1} : SamplingRule{2, 0.1, 7, 200, 0.8}; }
 
-// The most memory that a new session and its first calls take.
-double measure_memory(const Bench& bench, const Frame& frame, int sessions) {
+// The most memory that new sessions and their first calls take. look(session, bytes in use before it was made)
+template <class Look>
+std::vector<double> sample_memory(const Bench& bench, const Frame& frame, int sessions, const Look& look) {
     std::vector<double> samples;
     for (int i = 0; i < sessions; ++i) {
         MemoryMonitor monitor(bench.device_memory());
         monitor.begin("session");
         Session session(bench.model, bench.options);
+        look(session, monitor.phases().front().before);
         monitor.begin("first call");
         verify::evaluate(session, frame);
         monitor.end();
         samples.push_back(static_cast<double>(monitor.most_bytes()));
     }
-    return summarize(samples).median;
+    return samples;
 }
 
-double measure_call(Bench& bench, const Frame& frame, double expected) {
+std::vector<double> sample_calls(Bench& bench, const Frame& frame, double expected) {
     Session session(bench.model, bench.options);
-    return summarize(sample_times(bench.clock, calibration_rule(bench, expected), [&] { verify::evaluate(session, frame); })).median;
+    return sample_times(bench.clock, calibration_rule(bench, expected), [&] { verify::evaluate(session, frame); });
 }
 
 // A step of dynamics as `mlff md` does it, the median of some blocks of steps. `call`: seconds of an evaluation.
@@ -140,13 +142,13 @@ plan::Calibration calibrate(Bench& bench) {
             if (!is_needed && (expected_call > kLongestOnce || (available > 0 && growth * last_bytes > available / 2))) break;
             bench.announce("calibration, " + text_of(system.load));
             if (size >= kLeastAtomsOfMemory) {
-                last_bytes = measure_memory(bench, system.frame, bench.is_quick || expected_call > kLongestCall ? 1 : 3);
+                last_bytes = summarize(sample_memory(bench, system.frame, bench.is_quick || expected_call > kLongestCall ? 1 : 3, [](Session&, int64_t) {})).median;
                 calibration.memory_samples.push_back({system.load, last_bytes});
             }
             last = system.load;
             last_call = expected_call;
             if (!is_needed && expected_call > kLongestCall) continue;
-            last_call = measure_call(bench, system.frame, expected_call);
+            last_call = summarize(sample_calls(bench, system.frame, expected_call)).median;
             calibration.evaluation_samples.push_back({system.load, last_call});
             if (last_call <= kLongestStep || calibration.step_samples.size() < kLeastSystems) calibration.step_samples.push_back({system.load, measure_step(bench, system.frame, last_call)});
         }
@@ -198,33 +200,19 @@ void run_plan(Bench& bench, Report& report) {
         }
         const std::string name = concat(system.load.atoms, " atoms");
         bench.announce("predictions, " + name);
-        {
-            double predicted = calibration.memory.of(system.load);
-            std::vector<double> samples;
-            for (int i = 0; i < (bench.is_quick ? 1 : 3); ++i) {
-                MemoryMonitor monitor(bench.device_memory());
-                monitor.begin("session");
-                Session session(bench.model, bench.options);
-                if (has_gpu) predicted = plan::plan_gpu_memory(session, system.frame.view(), monitor.phases().front().before, 0).usual_bytes;
-                monitor.begin("first call");
-                verify::evaluate(session, system.frame);
-                monitor.end();
-                samples.push_back(static_cast<double>(monitor.most_bytes()));
-            }
-            Row row("plan", "memory, " + name, system.load.atoms, "B", std::move(samples));
-            judge(row, system.load, predicted, kMemoryBound);
+        const auto add = [&](const char* what, const char* unit, std::vector<double> samples, double predicted, double bound) {
+            Row row("plan", concat(what, ", ", name), system.load.atoms, unit, std::move(samples));
+            judge(row, system.load, predicted, bound);
             report.rows.push_back(std::move(row));
-        }
-        {
-            Session session(bench.model, bench.options);
-            Row row("plan", "evaluation, " + name, system.load.atoms, "s", sample_times(bench.clock, calibration_rule(bench, time.evaluation), [&] { verify::evaluate(session, system.frame); }));
-            judge(row, system.load, time.evaluation, kTimeBound);
-            report.rows.push_back(std::move(row));
-        }
+        };
+        double bytes = calibration.memory.of(system.load);
+        std::vector<double> memory = sample_memory(bench, system.frame, bench.is_quick ? 1 : 3, [&](Session& session, int64_t used_before) {
+            if (has_gpu) bytes = plan::plan_gpu_memory(session, system.frame.view(), used_before, 0).usual_bytes;
+        });
+        add("memory", "B", std::move(memory), bytes, kMemoryBound);
+        add("evaluation", "s", sample_calls(bench, system.frame, time.evaluation), time.evaluation, kTimeBound);
         if (time.evaluation > 3 * kLongestStep) continue;
-        Row row("plan", "a step, " + name, system.load.atoms, "s", {measure_step(bench, system.frame, time.evaluation)});
-        judge(row, system.load, time.step, kTimeBound);
-        report.rows.push_back(std::move(row));
+        add("a step", "s", {measure_step(bench, system.frame, time.evaluation)}, time.step, kTimeBound);
     }
 }
 

@@ -192,16 +192,13 @@ MLFF_API mlff_status mlff_session_evaluate_batch(mlff_session *session, int64_t 
  * A domain has atoms of its own and ghosts: copies of atoms of other domains, and periodic images, that are within the cutoff of an
  * own atom. One cutoff is enough, however many layers the model has: between layers the processes exchange what they know of atoms. */
 
-/* Rows of bytes, one for each atom of the domain (own atoms, then ghosts), one behind the other. */
-typedef struct mlff_domain_rows {
-    void *first;
-    size_t row_bytes;
-} mlff_domain_rows;
-
-/* Asks the caller to overwrite the rows of all ghosts, in `count` arrays, with the rows that their owners have. Called on the thread
- * that evaluates; equally often, with rows of the same sizes, in every domain of a system, also in one without atoms, if all of them
+/* Asks the caller to bring rows of `row_bytes` bytes to other domains and from them. `sent` has sent_count rows, those of the atoms
+ * mlff_domain.sent in that order: what is for one domain lies together if that list does. `received` is to be overwritten with
+ * received_count rows, in the order that mlff_domain.ghost_source counts them in. Both are memory of the host, also where the session
+ * is on a GPU, belong to the session, and may be NULL where there are no rows; they are not kept after the call. Called on the thread
+ * that evaluates; equally often, with rows of the same size, in every domain of a system, also in one without atoms, if all of them
  * ask for the same results. Returns 0; anything else ends the evaluation with MLFF_ERROR_ARGUMENT. */
-typedef int32_t (*mlff_fill_ghosts)(const mlff_domain_rows *rows, int64_t count, void *user_data);
+typedef int32_t (*mlff_exchange_rows)(const void *sent, void *received, size_t row_bytes, void *user_data);
 
 typedef struct mlff_domain {
     size_t struct_size;            /* = sizeof(mlff_domain) */
@@ -211,16 +208,24 @@ typedef struct mlff_domain {
     const double *positions;       /* [owned_count + ghost_count][3] */
     const int64_t *first;          /* [owned_count + 1]: the neighbours of atom i are neighbors[first[i]] ... neighbors[first[i + 1] - 1] */
     const int32_t *neighbors;      /* in both directions; those beyond the cutoff are ignored, so that a list with a skin may be kept */
-    mlff_fill_ghosts fill_ghosts;
+    int64_t sent_count;            /* rows that other domains want of this one, 0 if none does */
+    const int32_t *sent;           /* [sent_count]: own atoms; one that several domains want is there once for each of them */
+    int64_t received_count;        /* rows that come from other domains; an atom with several ghosts here may come once */
+    const int32_t *ghost_source;   /* [ghost_count]: 0 or more: which of the rows received is that of the ghost; -1 - i: it is an image of own atom i */
+    mlff_exchange_rows exchange;
     void *user_data;
     double total_charge;           /* of the whole system, as in mlff_system */
     double spin_multiplicity;
+    int64_t list_version;          /* not 0, and the same as for the session's last domain: a promise that all counts, `first`, `neighbors`,
+                                    * `sent` and `ghost_source` are the same too, so that they need not be checked and brought to a GPU
+                                    * again; positions and atomic numbers may differ. 0: no promise */
 } mlff_domain;
 
 /* One domain. `energy`, `virial`, `atom_energies` [owned_count] and `descriptors` are the domain's share: the system's are the sums
  * over all domains. `forces` and `atom_virials` have rows for ghosts too, which are to be added to those of the atoms that they copy.
- * `stress` must be NULL: a domain has no volume. For MACE and PaiNN models on device "cpu"; others are MLFF_ERROR_UNSUPPORTED. After
- * a failure results may have been written in part, and other domains may wait in fill_ghosts for this one: end them too. */
+ * `stress` must be NULL: a domain has no volume. For MACE and PaiNN models on device "cpu" and on GPUs; others are
+ * MLFF_ERROR_UNSUPPORTED. All domains of a system are evaluated on the same kind of device in the same precision: otherwise their rows
+ * differ. After a failure results may have been written in part, and other domains may wait in `exchange` for this one: end them too. */
 MLFF_API mlff_status mlff_session_evaluate_domain(mlff_session *session, const mlff_domain *domain, mlff_result *result);
 
 /* ---- Neighbour lists, for codes that want the search alone. ---- */

@@ -40,16 +40,13 @@ mlff::Results read_result(const mlff_result* result) {
 class CalledHalo : public mlff::HaloExchange {
 public:
     explicit CalledHalo(const mlff_domain& domain) : domain_(domain) {}
-    void fill_ghosts(std::span<const mlff::DomainRows> rows) override {
-        rows_.clear();
-        for (const mlff::DomainRows& row : rows) rows_.push_back({row.first, row.row_bytes});
-        const int32_t failure = domain_.fill_ghosts(rows_.data(), static_cast<int64_t>(rows_.size()), domain_.user_data);
-        if (failure != 0) fail(Status::argument, "fill_ghosts returned ", failure, ", expected 0");
+    void exchange(const void* sent, void* received, size_t row_bytes) override {
+        const int32_t failure = domain_.exchange(sent, received, row_bytes, domain_.user_data);
+        if (failure != 0) fail(Status::argument, "exchange returned ", failure, ", expected 0");
     }
 
 private:
     const mlff_domain& domain_;
-    std::vector<mlff_domain_rows> rows_;
 };
 
 // The i-th element of a caller's array, whose stride is the caller's idea of the struct's size.
@@ -137,8 +134,11 @@ mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domai
         require(session, "session");
         require(domain, "domain");
         require_size(domain->struct_size, sizeof(mlff_domain), "mlff_domain");
-        if (!domain->fill_ghosts) fail(Status::argument, "fill_ghosts is NULL");
+        if (!domain->exchange) fail(Status::argument, "exchange is NULL");
         if (domain->owned_count < 0 || domain->ghost_count < 0) fail(Status::argument, "the domain has ", domain->owned_count, " atoms and ", domain->ghost_count, " ghosts");
+        if (domain->sent_count < 0) fail(Status::argument, "sent_count is ", domain->sent_count, ", expected 0 or more");
+        if (domain->sent_count > 0) require(domain->sent, "sent");
+        if (domain->ghost_count > 0) require(domain->ghost_source, "ghost_source");
         const mlff::Results results = read_result(result);
         if (results.stress) fail(Status::argument, "a stress was asked for, but a domain has no volume: ask for the virial");
         CalledHalo halo(*domain);
@@ -151,7 +151,8 @@ mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domai
         view.owned_count = domain->owned_count;
         view.first = domain->first;
         view.neighbors = domain->neighbors;
-        view.halo = &halo;
+        view.halo = {{domain->sent, static_cast<size_t>(domain->sent_count)}, domain->received_count, {domain->ghost_source, static_cast<size_t>(domain->ghost_count)}, &halo};
+        view.list_version = domain->list_version;
         session->session.evaluate_domain(view, results.outputs);
     });
 }

@@ -10,19 +10,21 @@
 
 namespace mlff {
 
-// Rows of numbers, one for each atom of the domain, one behind the other.
-struct DomainRows {
-    void* first = nullptr;
-    size_t row_bytes = 0;
-};
-
 // How the domains of a system hear from each other.
 class HaloExchange {
 public:
     virtual ~HaloExchange() = default;
-    // Overwrites the rows of the ghosts with those that their owners have. Every domain of the system calls it equally often, with rows of the same
-    // sizes, also one without atoms; on the thread that asked for the evaluation.
-    virtual void fill_ghosts(std::span<const DomainRows> rows) = 0;
+    // `sent` has a row of `row_bytes` for each of Halo::sent, in that order; `received` gets Halo::received_count rows from other domains. Every domain of the
+    // system calls it equally often, with rows of the same size, also one without atoms; on the thread that asked for the evaluation.
+    virtual void exchange(const void* sent, void* received, size_t row_bytes) = 0;
+};
+
+// Who wants which rows of atoms, and where those of ghosts come from.
+struct Halo {
+    std::span<const int32_t> sent;    // own atoms whose rows other domains want; one that several want is there several times
+    int64_t received_count = 0;       // rows that come from other domains
+    std::span<const int32_t> source;  // [ghost]: which of the rows received is its own; -1 - atom: it is an image of that own atom
+    HaloExchange* exchange = nullptr;
 };
 
 struct Domain {
@@ -32,7 +34,8 @@ struct Domain {
     // cutoff are ignored.
     const int64_t* first = nullptr;      // [owned_count + 1]
     const int32_t* neighbors = nullptr;  // indices of own atoms and of ghosts
-    HaloExchange* halo = nullptr;
+    Halo halo;
+    int64_t list_version = 0;  // a call with the same one, if it is not 0, has the same candidates and the same halo as the call before it
 };
 
 }  // namespace mlff

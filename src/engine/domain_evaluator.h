@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/evaluator.h"
+#include "engine/ghost_rows.h"
 
 namespace mlff {
 
@@ -10,16 +11,22 @@ class DomainEvaluator : public Evaluator {
 public:
     void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) final { evaluate_joined({&system, 1}, edges, {&outputs, 1}, team); }
     void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) final {
-        evaluate_atoms(systems, edges, outputs, nullptr, edges.atom_count, team);
+        domain_ = nullptr;
+        evaluate_atoms(systems, edges, outputs, edges.atom_count, team);
     }
     void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs, ThreadTeam& team) final {
-        evaluate_atoms({&domain.atoms, 1}, edges, {&outputs, 1}, domain.halo, domain.owned_count, team);
+        domain_ = &domain;
+        evaluate_atoms({&domain.atoms, 1}, edges, {&outputs, 1}, domain.owned_count, team);
     }
 
 protected:
-    // Atoms from `owned_count` on are ghosts, whose rows `halo` fills; nullptr: there are none.
-    virtual void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, HaloExchange* halo, int64_t owned_count,
-                                ThreadTeam& team) = 0;
+    // Atoms from `owned_count` on are ghosts, whose rows fill_ghosts() fills.
+    virtual void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, int64_t owned_count, ThreadTeam& team) = 0;
+
+    // Brings what other atoms read of an atom from own atoms to ghosts, of this domain and of others. Does nothing for whole systems.
+    void fill_ghosts(std::span<const DomainRows> rows) {
+        if (domain_) ghost_rows_.fill(domain_->halo, domain_->owned_count, rows);
+    }
 
     // visit(system, its first atom, the end of its atoms)
     template <class Visit>
@@ -30,6 +37,10 @@ protected:
             begin += systems[s].atom_count;
         }
     }
+
+private:
+    const Domain* domain_ = nullptr;  // of this evaluation; nullptr: whole systems
+    GhostRows ghost_rows_;
 };
 
 }  // namespace mlff

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/stage_profile.h"
 #include "device/gpu.h"
+#include "engine/halo_check.h"
 #include "neighbors/joined_edges.h"
 #include "neighbors/lattice.h"
 #include "neighbors/listed_edges.h"
@@ -98,6 +99,7 @@ struct Session::State {
     NeighborList neighbors;
     JoinedEdges joined;
     ListedEdges listed;
+    HaloCheck halo_check;
     std::vector<std::array<double, 9>> virials;  // [system]: these two are kept from call to call so that a step takes no memory
     std::vector<Outputs> outputs;
     std::array<bool, kMaxAtomicNumber + 1> is_known{};
@@ -222,11 +224,13 @@ void Session::evaluate_on_device(const SystemView& system, const Results& result
 void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
     State& state = *state_;
     if (domain.atoms.is_periodic()) fail(Status::argument, "the atoms of a domain are periodic; expected images as atoms of their own");
-    if (!domain.halo) fail(Status::argument, "the domain cannot ask for what others know of its ghosts: halo is NULL");
+    state.halo_check.check(domain);
     state.check(domain.atoms, {outputs}, "");
     state.check_positions(domain.atoms, "");
-    const Edges& edges =
-        state.listed.select(domain.atoms.atom_count, domain.atoms.positions, {domain.owned_count, domain.first, domain.neighbors}, state.model->summary().cutoff, state.team);
+    const ListedNeighbors candidates = {domain.owned_count, domain.first, domain.neighbors};
+    const Edges edges = state.evaluator->needs_edges()
+                            ? state.listed.select(domain.atoms.atom_count, domain.atoms.positions, candidates, state.model->summary().cutoff, state.team)
+                            : Edges{};
     state.evaluator->evaluate_domain(domain, edges, outputs, state.team);
     ++state.evaluation_count;
 }

@@ -9,7 +9,7 @@
 namespace mlff {
 namespace {
 
-void check_list(int64_t atom_count, const ListedNeighbors& list) {
+void check_places(int64_t atom_count, const ListedNeighbors& list) {
     if (list.receiver_count < 0 || list.receiver_count > atom_count)
         fail(Status::argument, list.receiver_count, " atoms have neighbours, but there are ", atom_count, " atoms");
     if (!list.first) fail(Status::argument, "the list of neighbours is NULL");
@@ -19,11 +19,22 @@ void check_list(int64_t atom_count, const ListedNeighbors& list) {
     if (list.first[list.receiver_count] > 0 && !list.neighbors) fail(Status::argument, "the neighbours are NULL");
 }
 
+void check_neighbor(int64_t atom_count, int64_t atom, int32_t neighbor) {
+    if (neighbor < 0 || neighbor >= atom_count || neighbor == atom)
+        fail(Status::argument, "atom ", atom, " has neighbour ", neighbor, ", expected another of the ", atom_count, " atoms");
+}
+
 }  // namespace
+
+void check_listed_neighbors(int64_t atom_count, const ListedNeighbors& list) {
+    check_places(atom_count, list);
+    for (int64_t atom = 0; atom < list.receiver_count; ++atom)
+        for (int64_t place = list.first[atom]; place < list.first[atom + 1]; ++place) check_neighbor(atom_count, atom, list.neighbors[place]);
+}
 
 const Edges& ListedEdges::select(int64_t atom_count, const double* positions, const ListedNeighbors& list, double cutoff, ThreadTeam& team) {
     edges_ = {};
-    check_list(atom_count, list);
+    check_places(atom_count, list);
     const double most = cutoff * cutoff;
     const auto vector_of = [&](int64_t atom, int64_t place) { return edge_vector(positions + 3 * atom, positions + 3 * int64_t{list.neighbors[place]}, {0, 0, 0}); };
     first_.resize_discard(static_cast<size_t>(atom_count) + 1);
@@ -32,8 +43,7 @@ const Edges& ListedEdges::select(int64_t atom_count, const double* positions, co
         int64_t count = 0;
         for (int64_t place = list.first[atom]; place < list.first[atom + 1]; ++place) {
             const int32_t neighbor = list.neighbors[place];
-            if (neighbor < 0 || neighbor >= atom_count || neighbor == atom)
-                fail(Status::argument, "atom ", atom, " has neighbour ", neighbor, ", expected another of the ", atom_count, " atoms");
+            check_neighbor(atom_count, atom, neighbor);
             const double squared = squared_length(vector_of(atom, place));
             if (squared == 0) fail(Status::system, "atoms ", atom, " and ", neighbor, " are at the same place");
             if (squared < most) ++count;

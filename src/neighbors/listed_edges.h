@@ -14,10 +14,13 @@ struct ListedNeighbors {
     const int32_t* neighbors = nullptr;  // those of atom i: first[i] ... first[i + 1] - 1
 };
 
+// Throws Error{argument} for a list that is none or names atoms that do not exist.
+void check_listed_neighbors(int64_t atom_count, const ListedNeighbors& list);
+
 class ListedEdges {
 public:
-    // The candidates within the cutoff, in their order. Throws Error{argument} for a list that is none or names atoms that do not exist, Error{system} for two
-    // atoms at the same place. The edges live until the next call.
+    // The candidates within the cutoff, in their order. Makes the checks above; throws Error{system} for two atoms at the same place. The edges live until the
+    // next call.
     const Edges& select(int64_t atom_count, const double* positions, const ListedNeighbors& list, double cutoff, ThreadTeam& team);
 
 private:

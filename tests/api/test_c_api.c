@@ -202,21 +202,17 @@ static void test_session(void) {
     mlff_session_free(NULL);
 }
 
-/* Ghosts are images of three atoms, in their order: atom 3 + 3 * i + k copies atom k. */
-static int32_t copy_rows(const mlff_domain_rows *rows, int64_t count, void *user_data) {
-    const int ghost_count = *(const int *)user_data;
-    int64_t array;
+/* The domain hears from itself: `user_data` is how many rows it has sent, which come back in reverse order. */
+static int32_t return_rows(const void *sent, void *received, size_t row_bytes, void *user_data) {
+    const int count = *(const int *)user_data;
     int i;
-    if (ghost_count < 0) return 5;
-    for (array = 0; array < count; ++array)
-        for (i = 0; i < ghost_count; ++i) {
-            char *first = (char *)rows[array].first;
-            memcpy(first + (size_t)(3 + i) * rows[array].row_bytes, first + (size_t)(i % 3) * rows[array].row_bytes, rows[array].row_bytes);
-        }
+    if (count < 0) return 5;
+    for (i = 0; i < count; ++i) memcpy((char *)received + (size_t)i * row_bytes, (const char *)sent + (size_t)(count - 1 - i) * row_bytes, row_bytes);
     return 0;
 }
 
-/* A periodic system as one domain whose ghosts are images. */
+/* A periodic system as one domain. Ghosts are images of three atoms, in their order: atom 3 + 3 * i + k copies atom k. Every other ghost is copied by the library, the
+ * rest by the exchange. */
 static void test_domain(void) {
     enum { ATOMS = 81 };
     mlff_model *model = NULL;
@@ -228,7 +224,10 @@ static void test_domain(void) {
     int32_t all_numbers[ATOMS], neighbors[3 * ATOMS];
     double all_positions[3 * ATOMS], forces[3 * ATOMS], expected_forces[9], virial[9], expected_virial[9], stress[6], energy = 0, expected = 0;
     int64_t first[4] = {0, ATOMS - 1, 2 * (ATOMS - 1), 3 * (ATOMS - 1)};
-    int i, k, image = 0, ghost_count = ATOMS - 3;
+    const int32_t sent[4] = {2, 0, 0, 1}; /* comes back as 1, 0, 0, 2 */
+    int32_t ghost_source[ATOMS - 3];
+    const int32_t outside = 3;
+    int i, k, image = 0, returned = 4;
 
     for (i = 0; i < 27; ++i) { /* the image without a shift is first */
         const int number = i == 0 ? 13 : (i <= 13 ? i - 1 : i);
@@ -239,6 +238,10 @@ static void test_domain(void) {
     }
     for (k = 0; k < 3; ++k)
         for (i = 0; i < ATOMS - 1; ++i) neighbors[k * (ATOMS - 1) + i] = i < k ? i : i + 1;
+    for (i = 0; i < ATOMS - 3; ++i) {
+        const int32_t row_of_atom[3] = {1 + i / 6 % 2, 0, 3};
+        ghost_source[i] = i % 2 == 0 ? -1 - i % 3 : row_of_atom[i % 3];
+    }
 
     CHECK(mlff_model_load("builtin", &model) == MLFF_OK);
     memset(&options, 0, sizeof options);
@@ -262,23 +265,43 @@ static void test_domain(void) {
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT); /* struct_size 0 */
     domain.struct_size = sizeof domain;
     domain.owned_count = 3;
-    domain.ghost_count = ghost_count;
+    domain.ghost_count = ATOMS - 3;
     domain.atomic_numbers = all_numbers;
     domain.positions = all_positions;
     domain.first = first;
     domain.neighbors = neighbors;
-    domain.user_data = &ghost_count;
+    domain.sent_count = domain.received_count = 4;
+    domain.sent = sent;
+    domain.ghost_source = ghost_source;
+    domain.user_data = &returned;
+    domain.list_version = 1;
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT); /* no function */
-    domain.fill_ghosts = copy_rows;
+    domain.exchange = return_rows;
     CHECK(mlff_session_evaluate_domain(NULL, &domain, &result) == MLFF_ERROR_ARGUMENT);
     CHECK(mlff_session_evaluate_domain(session, NULL, &result) == MLFF_ERROR_ARGUMENT);
     CHECK(mlff_session_evaluate_domain(session, &domain, NULL) == MLFF_ERROR_ARGUMENT);
     result.stress = stress;
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT);
     result.stress = NULL;
-    ghost_count = -1; /* the function fails */
+    domain.sent_count = -1;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "sent_count is -1") != NULL);
+    domain.sent_count = 4;
+    domain.sent = NULL;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "sent is NULL") != NULL);
+    domain.sent = &outside;
+    domain.sent_count = 1;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "is of atom 3") != NULL);
+    domain.sent = sent;
+    domain.sent_count = 4;
+    domain.ghost_source = NULL;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "ghost_source is NULL") != NULL);
+    domain.ghost_source = ghost_source;
+    domain.received_count = 3;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "has row 3 of those that are received") != NULL);
+    domain.received_count = 4;
+    returned = -1; /* the function fails */
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "returned 5") != NULL);
-    ghost_count = ATOMS - 3;
+    returned = 4;
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_OK);
     CHECK_CLOSE(energy, expected, 1e-10 * fabs(expected));
     for (k = 0; k < 9; ++k) {

@@ -2,9 +2,11 @@
 // A system cut into domains, each on a thread of its own, gives what it gives whole: as an engine with several processes sees it.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <thread>
 
@@ -20,14 +22,59 @@ using mace_test::System;
 
 // One domain: its atoms, then ghosts, each the copy of an atom of some domain.
 struct Part {
-    std::vector<int64_t> atoms;  // [own atom], of the whole system
+    std::vector<int64_t> atoms;                     // [own atom], of the whole system
     std::vector<std::pair<size_t, size_t>> ghosts;  // [ghost]: domain and place in its atoms
+    std::vector<int64_t> whole;                     // [atom]: which of the whole system it is or copies
+    std::vector<Vec3> shifts;                       // [atom]: from there to here
     std::vector<int32_t> numbers;
     std::vector<double> positions;
     std::vector<int64_t> first = {0};
     std::vector<int32_t> neighbors;
-    std::vector<int64_t> whole;  // [atom]: which of the whole system it is or copies
+    // The halo: rows for domain 0, those for domain 1, ...; rows from the last domain, from the one before it, ...
+    std::vector<int32_t> sent, source;
+    std::vector<size_t> sent_begins, received_begins;  // [domain]
+    size_t received_count = 0;
 };
+
+// Who sends what to whom; an atom that has several ghosts in a domain comes there once.
+void plan_halos(std::vector<Part>& parts) {
+    for (Part& part : parts) part.sent_begins.resize(parts.size());
+    for (size_t receiver = 0; receiver < parts.size(); ++receiver) {
+        Part& part = parts[receiver];
+        part.source.resize(part.ghosts.size());
+        part.received_begins.resize(parts.size());
+        for (size_t owner = parts.size(); owner-- > 0;) {
+            part.received_begins[owner] = part.received_count;
+            parts[owner].sent_begins[receiver] = parts[owner].sent.size();
+            std::map<size_t, size_t> row_of;
+            for (size_t ghost = 0; ghost < part.ghosts.size(); ++ghost) {
+                const auto [domain, place] = part.ghosts[ghost];
+                if (domain != owner) continue;
+                if (owner == receiver) {
+                    part.source[ghost] = -1 - static_cast<int32_t>(place);
+                    continue;
+                }
+                const auto [found, is_new] = row_of.insert({place, part.received_count});
+                if (is_new) {
+                    parts[owner].sent.push_back(static_cast<int32_t>(place));
+                    ++part.received_count;
+                }
+                part.source[ghost] = static_cast<int32_t>(found->second);
+            }
+        }
+    }
+}
+
+// Numbers and positions of the domain's atoms, from those of a whole system.
+void place_atoms(Part& part, const System& system) {
+    part.numbers.clear();
+    part.positions.clear();
+    for (size_t i = 0; i < part.whole.size(); ++i) {
+        const auto atom = static_cast<size_t>(part.whole[i]);
+        part.numbers.push_back(system.numbers[atom]);
+        for (size_t k = 0; k < 3; ++k) part.positions.push_back(system.positions[3 * atom + k] + part.shifts[i][k]);
+    }
+}
 
 // `domain_of` [atom]. Candidates beyond the cutoff are in the lists too.
 std::vector<Part> cut(const System& system, const std::vector<size_t>& domain_of, size_t domain_count, double cutoff) {
@@ -41,8 +88,7 @@ std::vector<Part> cut(const System& system, const std::vector<size_t>& domain_of
         place[atom] = part.atoms.size();
         part.atoms.push_back(static_cast<int64_t>(atom));
         part.whole.push_back(static_cast<int64_t>(atom));
-        part.numbers.push_back(system.numbers[atom]);
-        part.positions.insert(part.positions.end(), &system.positions[3 * atom], &system.positions[3 * atom] + 3);
+        part.shifts.push_back({});
     }
     for (size_t domain = 0; domain < domain_count; ++domain) {
         Part& part = parts[domain];
@@ -55,39 +101,39 @@ std::vector<Part> cut(const System& system, const std::vector<size_t>& domain_of
                     part.neighbors.push_back(static_cast<int32_t>(place[sender]));
                     continue;
                 }
-                const auto [found, is_new] = ghost_of.insert({{static_cast<int32_t>(sender), s[0], s[1], s[2]}, static_cast<int32_t>(part.numbers.size())});
+                const auto [found, is_new] = ghost_of.insert({{static_cast<int32_t>(sender), s[0], s[1], s[2]}, static_cast<int32_t>(part.whole.size())});
                 if (is_new) {
-                    const Vec3 shift = shift_vector(system.cell, s[0], s[1], s[2]);
                     part.ghosts.emplace_back(domain_of[sender], place[sender]);
                     part.whole.push_back(static_cast<int64_t>(sender));
-                    part.numbers.push_back(system.numbers[sender]);
-                    for (size_t k = 0; k < 3; ++k) part.positions.push_back(system.positions[3 * sender + k] + shift[k]);
+                    part.shifts.push_back(shift_vector(system.cell, s[0], s[1], s[2]));
                 }
                 part.neighbors.push_back(found->second);
             }
             part.first.push_back(static_cast<int64_t>(part.neighbors.size()));
         }
+        place_atoms(part, system);
     }
+    plan_halos(parts);
     return parts;
 }
 
-// All domains meet before and after rows are copied.
+// Brings rows from domain to domain, as MPI does: all domains meet before and after rows are copied.
 class Meeting {
 public:
-    explicit Meeting(const std::vector<Part>& parts) : parts_(parts), rows_(parts.size()), barrier_(static_cast<std::ptrdiff_t>(parts.size())) {}
+    explicit Meeting(const std::vector<Part>& parts) : parts_(parts), offers_(parts.size()), barrier_(static_cast<std::ptrdiff_t>(parts.size())) {}
 
-    void fill(size_t domain, std::span<const DomainRows> rows) {
-        rows_[domain] = rows;
+    void exchange(size_t domain, const void* sent, void* received, size_t row_bytes) {
+        offers_[domain] = {static_cast<const char*>(sent), row_bytes};
         barrier_.arrive_and_wait();
         if (has_failed_) fail(Status::internal, "another domain failed");
         const Part& part = parts_[domain];
-        for (size_t r = 0; r < rows.size(); ++r)
-            for (size_t g = 0; g < part.ghosts.size(); ++g) {
-                const auto [owner, place] = part.ghosts[g];
-                const DomainRows& from = rows_[owner][r];
-                if (from.row_bytes != rows[r].row_bytes) fail(Status::internal, "rows of two domains differ in size");
-                std::memcpy(static_cast<char*>(rows[r].first) + (part.atoms.size() + g) * from.row_bytes, static_cast<const char*>(from.first) + place * from.row_bytes, from.row_bytes);
-            }
+        for (size_t owner = parts_.size(); owner-- > 0;) {
+            if (offers_[owner].row_bytes != row_bytes) fail(Status::internal, "rows of two domains differ in size");
+            const size_t end = owner == 0 ? part.received_count : part.received_begins[owner - 1];
+            const size_t count = end - part.received_begins[owner];
+            if (count > 0)
+                std::memcpy(static_cast<char*>(received) + part.received_begins[owner] * row_bytes, offers_[owner].rows + parts_[owner].sent_begins[domain] * row_bytes, count * row_bytes);
+        }
         barrier_.arrive_and_wait();
     }
     void leave_failed() {
@@ -96,8 +142,12 @@ public:
     }
 
 private:
+    struct Offer {
+        const char* rows = nullptr;
+        size_t row_bytes = 0;
+    };
     const std::vector<Part>& parts_;
-    std::vector<std::span<const DomainRows>> rows_;
+    std::vector<Offer> offers_;
     std::barrier<> barrier_;
     std::atomic<bool> has_failed_ = false;
 };
@@ -105,8 +155,8 @@ private:
 class PartHalo : public HaloExchange {
 public:
     PartHalo(Meeting& meeting, size_t domain) : meeting_(meeting), domain_(domain) {}
-    void fill_ghosts(std::span<const DomainRows> rows) override {
-        meeting_.fill(domain_, rows);
+    void exchange(const void* sent, void* received, size_t row_bytes) override {
+        meeting_.exchange(domain_, sent, received, row_bytes);
         ++exchange_count;
     }
     int exchange_count = 0;
@@ -137,8 +187,8 @@ Result evaluate_whole(Session& session, const System& system) {
 }
 
 // The sum of the domains, what ghosts have added to the atoms they copy. One session for each domain.
-Result evaluate_cut(std::vector<std::unique_ptr<Session>>& sessions, const System& system, const std::vector<size_t>& domain_of, size_t domain_count) {
-    const std::vector<Part> parts = cut(system, domain_of, domain_count, sessions[0]->model().summary().cutoff);
+Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const System& system, const std::vector<Part>& parts, int64_t list_version = 0) {
+    const size_t domain_count = parts.size();
     Meeting meeting(parts);
     std::vector<Result> results;
     for (const Part& part : parts) results.push_back(empty_result(part.atoms.size(), part.numbers.size()));
@@ -159,7 +209,8 @@ Result evaluate_cut(std::vector<std::unique_ptr<Session>>& sessions, const Syste
                 domain.owned_count = static_cast<int64_t>(part.atoms.size());
                 domain.first = part.first.data();
                 domain.neighbors = part.neighbors.data();
-                domain.halo = &halo;
+                domain.halo = {part.sent, static_cast<int64_t>(part.received_count), part.source, &halo};
+                domain.list_version = list_version;
                 try {
                     sessions[d]->evaluate_domain(domain, outputs_of(results[d]));
                 } catch (const std::exception& error) {
@@ -193,9 +244,9 @@ Result evaluate_cut(std::vector<std::unique_ptr<Session>>& sessions, const Syste
 }
 
 std::vector<std::unique_ptr<Session>> make_sessions(const std::shared_ptr<const mlff::Model>& model, size_t count, Precision precision, const std::string& head, int threads = 1,
-                                                   bool exact_radial = false) {
+                                                   bool exact_radial = false, const std::string& device = "cpu") {
     SessionOptions options;
-    options.device = "cpu";
+    options.device = device;
     options.precision = precision;
     options.thread_count = threads;
     options.head = head;
@@ -208,19 +259,45 @@ std::vector<std::unique_ptr<Session>> make_sessions(const std::shared_ptr<const 
 // With 3 domains the second has no atoms, and with 8 most of a small system's have none.
 size_t domain_of_atom(size_t atom, size_t domain_count) { return domain_count == 3 ? 2 * (atom % 2) : (atom * 5) % domain_count; }
 
+std::vector<Part> cut(const Session& session, const System& system, size_t domain_count) {
+    std::vector<size_t> domain_of;
+    for (size_t atom = 0; atom < system.numbers.size(); ++atom) domain_of.push_back(domain_of_atom(atom, domain_count));
+    return cut(system, domain_of, domain_count, session.model().summary().cutoff);
+}
+
+void check_same(const Result& sum, const Result& whole, double tolerance) {
+    CHECK(std::abs(sum.energy - whole.energy) <= tolerance * std::max(1.0, std::abs(whole.energy)));
+    mace_test::check_close(sum.atom_energies, whole.atom_energies, tolerance);
+    mace_test::check_close(sum.forces, whole.forces, tolerance);
+    mace_test::check_close(sum.virial, whole.virial, tolerance);
+    mace_test::check_close(sum.atom_virials, whole.atom_virials, tolerance);
+}
+
 void compare_cuts(std::vector<std::unique_ptr<Session>>& sessions, const System& system, const std::vector<size_t>& domain_counts, double tolerance) {
     const Result whole = evaluate_whole(*sessions[0], system);
     for (const size_t domain_count : domain_counts) {
         CAPTURE(domain_count);
-        std::vector<size_t> domain_of;
-        for (size_t atom = 0; atom < system.numbers.size(); ++atom) domain_of.push_back(domain_of_atom(atom, domain_count));
-        const Result sum = evaluate_cut(sessions, system, domain_of, domain_count);
-        CHECK(std::abs(sum.energy - whole.energy) <= tolerance * std::max(1.0, std::abs(whole.energy)));
-        mace_test::check_close(sum.atom_energies, whole.atom_energies, tolerance);
-        mace_test::check_close(sum.forces, whole.forces, tolerance);
-        mace_test::check_close(sum.virial, whole.virial, tolerance);
-        mace_test::check_close(sum.atom_virials, whole.atom_virials, tolerance);
+        check_same(evaluate_parts(sessions, system, cut(*sessions[0], system, domain_count)), whole, tolerance);
     }
+}
+
+// Positions and elements change while lists and halos stay, as between two lists of an engine.
+void compare_steps(std::vector<std::unique_ptr<Session>>& sessions, System system, size_t domain_count, double tolerance) {
+    std::vector<Part> parts = cut(*sessions[0], system, domain_count);
+    for (int step = 0; step < 3; ++step) {
+        CAPTURE(step);
+        for (Part& part : parts) place_atoms(part, system);
+        check_same(evaluate_parts(sessions, system, parts, 4711), evaluate_whole(*sessions[0], system), tolerance);
+        for (size_t i = 0; i < system.positions.size(); ++i) system.positions[i] += 0.03 * std::sin(static_cast<double>(17 * i));
+        std::swap(system.numbers.front(), system.numbers.back());
+    }
+}
+
+System student_crystal() {
+    struct {
+        std::vector<int> atomic_numbers = {1, 8};
+    } elements;
+    return mace_test::random_crystal(elements, 5, 60, 9.0);
 }
 
 constexpr double kDomainsDouble = 1e-10, kDomainsMixed = 2e-5;  // relative to the largest number of an array, at least 1
@@ -261,24 +338,44 @@ TEST_CASE("periodic goldens cut into domains") {
 
 TEST_CASE("a random crystal of the embedded student cut into domains, on several threads") {
     const std::shared_ptr<const mlff::Model> model = load_model("builtin");
-    struct {
-        std::vector<int> atomic_numbers = {1, 8};
-    } elements;
-    const System crystal = mace_test::random_crystal(elements, 5, 60, 9.0);
+    const System crystal = student_crystal();
     auto exact = make_sessions(model, 8, Precision::fp64, "", 2);
     compare_cuts(exact, crystal, {1, 2, 3, 8}, kDomainsDouble);
     auto mixed = make_sessions(model, 3, Precision::mixed, "");
     compare_cuts(mixed, crystal, {1, 2, 3}, kDomainsMixed);
 }
 
+TEST_CASE("several domains want the same atom") {
+    // Otherwise the comparisons above would not try it: rows that are sent twice, rows that several ghosts share, and images of own atoms.
+    const auto sessions = make_sessions(load_model("builtin"), 1, Precision::fp64, "");
+    const std::vector<Part> parts = cut(*sessions[0], student_crystal(), 8);
+    const auto has_repeats = [](std::vector<int32_t> numbers) {
+        std::sort(numbers.begin(), numbers.end());
+        return std::adjacent_find(numbers.begin(), numbers.end()) != numbers.end();
+    };
+    for (const Part& part : parts) {
+        std::vector<int32_t> rows;
+        std::copy_if(part.source.begin(), part.source.end(), std::back_inserter(rows), [](int32_t source) { return source >= 0; });
+        CHECK(has_repeats(part.sent));
+        CHECK(has_repeats(rows));
+        CHECK(rows.size() < part.source.size());
+    }
+}
+
+TEST_CASE("atoms move and change their elements while lists and halos stay") {
+    auto exact = make_sessions(load_model("builtin"), 3, Precision::fp64, "");
+    compare_steps(exact, student_crystal(), 3, kDomainsDouble);
+}
+
 TEST_CASE("bad domains are refused") {
     struct Nobody : HaloExchange {
-        void fill_ghosts(std::span<const DomainRows>) override {}
+        void exchange(const void*, void* received, size_t row_bytes) override { std::memset(received, 0, 2 * row_bytes); }
     } nobody;
     const int32_t numbers[] = {8, 1, 1};
     const double positions[] = {0, 0, 0, 0.96, 0, 0, -0.24, 0.93, 0}, same_place[] = {0, 0, 0, 0, 0, 0, 1, 0, 0};
     const int64_t first[] = {0, 2, 3}, backwards[] = {0, 2, 1};
     const int32_t neighbors[] = {1, 2, 0}, too_high[] = {1, 3, 0}, itself[] = {1, 0, 0};
+    const int32_t sent[] = {1, 0, 1}, ghost_sent[] = {1, 0, 2}, below_zero[] = {1, 0, -1}, received[] = {1}, not_received[] = {2}, image[] = {-2}, image_of_ghost[] = {-3};
     const auto status_of = [&](const Session& made, const auto& change) {
         Session& session = const_cast<Session&>(made);
         Domain domain;
@@ -288,7 +385,7 @@ TEST_CASE("bad domains are refused") {
         domain.owned_count = 2;
         domain.first = first;
         domain.neighbors = neighbors;
-        domain.halo = &nobody;
+        domain.halo = {sent, 2, received, &nobody};
         change(domain);
         double energy = NAN;
         try {
@@ -304,7 +401,28 @@ TEST_CASE("bad domains are refused") {
     CHECK(status_of(session, [](Domain&) {}) == Status::ok);
     CHECK(status_of(session, [](Domain& d) { d.owned_count = 4; }) == Status::argument);
     CHECK(status_of(session, [](Domain& d) { d.owned_count = -1; }) == Status::argument);
-    CHECK(status_of(session, [](Domain& d) { d.halo = nullptr; }) == Status::argument);
+    CHECK(status_of(session, [](Domain& d) { d.halo.exchange = nullptr; }) == Status::argument);
+    CHECK(status_of(session, [&](Domain& d) { d.halo.sent = ghost_sent; }) == Status::argument);
+    CHECK(status_of(session, [&](Domain& d) { d.halo.sent = below_zero; }) == Status::argument);
+    CHECK(status_of(session, [&](Domain& d) { d.halo.sent = {static_cast<const int32_t*>(nullptr), 2}; }) == Status::argument);
+    CHECK(status_of(session, [&](Domain& d) { d.halo.source = {}; }) == Status::argument);
+    CHECK(status_of(session, [&](Domain& d) { d.halo.source = {static_cast<const int32_t*>(nullptr), 1}; }) == Status::argument);
+    CHECK(status_of(session, [&](Domain& d) { d.halo.source = sent; }) == Status::argument);
+    CHECK(status_of(session, [&](Domain& d) { d.halo.source = not_received; }) == Status::argument);
+    CHECK(status_of(session, [&](Domain& d) { d.halo.source = image; }) == Status::ok);
+    CHECK(status_of(session, [&](Domain& d) { d.halo.source = image_of_ghost; }) == Status::argument);
+    CHECK(status_of(session, [](Domain& d) { d.halo.received_count = -1; }) == Status::argument);
+    // What is promised to be the same is not checked again, what is not or has other counts is.
+    const auto with_version = [](int64_t version, std::span<const int32_t> source, int64_t received_count = 2) {
+        return [=](Domain& d) { d.list_version = version, d.halo.source = source, d.halo.received_count = received_count; };
+    };
+    CHECK(status_of(session, with_version(1, not_received)) == Status::argument);
+    CHECK(status_of(session, with_version(1, received)) == Status::ok);
+    CHECK(status_of(session, with_version(1, received)) == Status::ok);
+    CHECK(status_of(session, with_version(2, not_received)) == Status::argument);
+    CHECK(status_of(session, with_version(2, received)) == Status::ok);
+    CHECK(status_of(session, with_version(2, received, 1)) == Status::argument);
+    CHECK(status_of(session, with_version(0, not_received)) == Status::argument);
     CHECK(status_of(session, [](Domain& d) { d.first = nullptr; }) == Status::argument);
     CHECK(status_of(session, [](Domain& d) { d.neighbors = nullptr; }) == Status::argument);
     CHECK(status_of(session, [&](Domain& d) { d.first = backwards; }) == Status::argument);

@@ -79,11 +79,10 @@ public:
     }
 
 private:
-    void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, HaloExchange* halo, int64_t owned_count, ThreadTeam& team) override {
+    void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, int64_t owned_count, ThreadTeam& team) override {
         Stages passes(team.stage_log(0));
         passes.begin("preparation");
         edges_.edges = &edges;
-        halo_ = halo;
         owned_count_ = static_cast<size_t>(owned_count);
         scratch_.resize(static_cast<size_t>(team.size()));
         for (size_t worker = 0; worker < scratch_.size(); ++worker) scratch_[worker].stages = team.stage_log(static_cast<int>(worker));
@@ -164,12 +163,8 @@ private:
     int64_t atom_at(int64_t place) const { return order_[static_cast<size_t>(place)]; }
     size_t atom_count() const { return edges_.elements.size(); }
 
-    // What other atoms read of an atom; `size` numbers of each.
-    void fill_ghosts(Buffer<Real>& rows, int size) const {
-        if (!halo_) return;
-        const DomainRows row = {rows.data(), static_cast<size_t>(size) * sizeof(Real)};
-        halo_->fill_ghosts({&row, 1});
-    }
+    // `size` numbers of each atom.
+    static DomainRows domain_rows(Buffer<Real>& rows, int size) { return {rows.data(), static_cast<size_t>(size) * sizeof(Real)}; }
 
     template <class T>
     AtomRows<T> rows_of(const Tile& tile, T* first, int stride) const {
@@ -310,8 +305,9 @@ private:
             if (has_next) compute_senders(layer + 1, tile.element, {features.first, features.stride}, order_.data() + tile.begin, count);
         });
         if (!has_next) return;
-        fill_ghosts(states_[layer + 1].senders, plans_[layer + 1]->sender_layout.size);
-        if (plans_[layer + 1]->down) fill_ghosts(states_[layer + 1].down, plans_[layer + 1]->down->out_size());
+        const LayerPlan<Real>& next = *plans_[layer + 1];
+        const DomainRows rows[] = {domain_rows(states_[layer + 1].senders, next.sender_layout.size), domain_rows(states_[layer + 1].down, next.down ? next.down->out_size() : 0)};
+        fill_ghosts({rows, next.down ? size_t{2} : size_t{1}});
     }
 
     StageWork senders_work(size_t layer, int count) const {
@@ -468,8 +464,8 @@ private:
         for (Scratch<Real>& scratch : scratch_) reserve(plan, scratch);
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) { reverse_atoms(layer, tile, scratch); });
         if (plan.moments) return;
-        fill_ghosts(state.sums_gradient, plan.sums_layout.size);
-        if (plan.columns.density >= 0) fill_ghosts(state.density_gradient, 1);
+        const DomainRows rows[] = {domain_rows(state.sums_gradient, plan.sums_layout.size), domain_rows(state.density_gradient, 1)};
+        fill_ghosts({rows, plan.columns.density >= 0 ? size_t{2} : size_t{1}});
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) { reverse_messages(layer, tile, scratch); });
     }
 
@@ -616,7 +612,6 @@ private:
     std::vector<LayerState<Real>> states_;
     std::vector<Scratch<Real>> scratch_;
 
-    HaloExchange* halo_ = nullptr;  // for domains
     size_t owned_count_ = 0;        // all atoms but ghosts
     EdgeState<Real> edges_;
     std::vector<int> elements_present_;

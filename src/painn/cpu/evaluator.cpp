@@ -68,7 +68,7 @@ public:
 
 private:
     // Each pass reads of other atoms only what passes before it have written, and writes of its own atoms, edges and channels only.
-    void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, HaloExchange* halo, int64_t owned_count, ThreadTeam& team) override {
+    void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, int64_t owned_count, ThreadTeam& team) override {
         Stages passes(team.stage_log(0));
         passes.begin("preparation");
         edges_ = &edges;
@@ -85,7 +85,7 @@ private:
             compute_atoms(0, tile, scratch);
         });
         for (size_t b = 1; b < plans_.size(); ++b) {
-            if (halo) halo->fill_ghosts(states_[b].senders.rows());
+            fill_ghosts(states_[b].senders.rows());
             passes.begin("pass over edges");
             for_each_strip(team, [this, b](int strip, AtomRange group, Scratch<Real>& scratch) { sum_messages(b, strip, group, scratch); });
             passes.begin("pass over atoms");
@@ -98,7 +98,7 @@ private:
         write_energies(systems, outputs);
         if (!wants_gradients_) return;
         for (size_t b = plans_.size(); b-- > 1;) {
-            if (halo) halo->fill_ghosts(received_.rows());
+            fill_ghosts(received_.rows());
             passes.begin("pass over edges");
             for_each_strip(team, [this, b](int strip, AtomRange group, Scratch<Real>& scratch) { reverse_messages(b, strip, group, scratch); });
             passes.begin("pass over atoms");

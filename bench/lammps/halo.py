@@ -38,16 +38,13 @@ class Result(ctypes.Structure):
     _fields_ = [("size", SIZE)] + [(name, POINTER) for name in ("energy", "forces", "stress", "virial", "atom_energies", "atom_virials", "descriptors")]
 
 
-class Rows(ctypes.Structure):
-    _fields_ = [("first", POINTER), ("row_bytes", SIZE)]
-
-
-FillGhosts = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(Rows), ctypes.c_int64, POINTER)
+ExchangeRows = ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER, SIZE, POINTER)
 
 
 class Domain(ctypes.Structure):
     _fields_ = [("size", SIZE), ("owned", ctypes.c_int64), ("ghosts", ctypes.c_int64), ("numbers", POINTER), ("positions", POINTER), ("first", POINTER), ("neighbors", POINTER),
-                ("fill_ghosts", FillGhosts), ("user_data", POINTER), ("charge", ctypes.c_double), ("spin", ctypes.c_double)]
+                ("sent_count", ctypes.c_int64), ("sent", POINTER), ("received_count", ctypes.c_int64), ("ghost_source", POINTER), ("exchange", ExchangeRows), ("user_data", POINTER),
+                ("charge", ctypes.c_double), ("spin", ctypes.c_double), ("list_version", ctypes.c_int64)]
 
 
 class Library:
@@ -69,10 +66,16 @@ class Library:
     def exchanges(self):
         """(number, bytes of an atom in all) of the exchanges of a step"""
         found = []
-        fill = FillGhosts(lambda rows, count, _: found.append(sum(rows[i].row_bytes for i in range(count))) or 0)
+
+        def exchange(_sent, received, row_bytes, _user_data):
+            ctypes.memset(received, 0, row_bytes)
+            found.append(row_bytes)
+            return 0
+
         numbers, positions, first, neighbors = (ctypes.c_int32 * 2)(8, 1), (ctypes.c_double * 6)(0, 0, 0, 1, 0, 0), (ctypes.c_int64 * 2)(0, 1), (ctypes.c_int32 * 1)(1)
+        ghost_source = (ctypes.c_int32 * 1)(0)
         forces, at = (ctypes.c_double * 6)(), ctypes.addressof
-        domain = Domain(ctypes.sizeof(Domain), 1, 1, at(numbers), at(positions), at(first), at(neighbors), fill)
+        domain = Domain(ctypes.sizeof(Domain), 1, 1, at(numbers), at(positions), at(first), at(neighbors), 0, None, 1, at(ghost_source), ExchangeRows(exchange))
         result = Result(ctypes.sizeof(Result), None, at(forces))
         self.call("session_evaluate_domain", self.session, ctypes.byref(domain), ctypes.byref(result))
         return len(found), sum(found)

@@ -321,7 +321,7 @@ class DynamicsTest(LammpsTest):
         with open(os.path.join(EXAMPLE, "water.data")) as file:
             self.write("water.data", file.read())
         text = self.lammps(script, 4)
-        self.assertIn("mlff: builtin (PaiNN) on cpu, precision mixed, 1 thread per rank", text)
+        self.assertRegex(text, r"mlff: builtin \(PaiNN\) on (cpu|cuda:\d+(, cuda:\d+)*) \(4 ranks\), precision mixed, 1 thread per rank")
         temperature = float(text[: text.index("Loop time")].split("\n")[-2].split()[1])
         self.assertTrue(100 < temperature < 500, text)
 
@@ -405,7 +405,8 @@ class StyleTest(LammpsTest):
             (good.replace("precision fp64", "head nobody"), 2, "no head 'nobody'"),
             (good.replace("device cpu", "device"), 1, "device has no value"),
             (good.replace("device cpu", "device toaster"), 1, "device 'toaster' is none of"),
-            (good.replace("device cpu", "device cuda"), 2, "device cuda works on one MPI rank only"),
+            (good.replace("device cpu", "device reference"), 2, "device reference works on one MPI rank only"),
+            (good.replace("device cpu", "device cuda:99"), 2, "builtin: device 'cuda:99'"),
             (good.replace("units metal", "units lj") + "run 0\n", 1, "needs units metal or real, not lj"),
             (good.replace("units metal", "units metal\nnewton off") + "run 0\n", 2, "needs newton pair on"),
             (good + "group o type 2\nneigh_modify exclude group o o\nrun 0\n", 2, "neigh_modify exclude"),

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Brings rows of numbers from the ranks that own atoms to those that have ghosts of them, straight from one to the other. An atom that a rank has several
-// ghosts of is sent to it once; images of a rank's own atoms are copied.
+// ghosts of is sent to it once; images of a rank's own atoms are sent to none.
 #pragma once
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
-
-#include "mlff/mlff.h"
 
 namespace mlff_lammps {
 
@@ -22,30 +21,29 @@ public:
     explicit GhostExchange(MPI_Comm world);
 
     // Who has what each ghost is a copy of. Every rank calls it, whenever the ghosts of one have changed.
-    void plan(int owned_count, const std::vector<Owner>& owner_of_ghost);
+    void plan(const std::vector<Owner>& owner_of_ghost);
 
-    // Overwrites the rows of ghosts, which come after those of own atoms, with those of their owners. Every rank calls it, with rows of the same sizes.
-    void fill(const mlff_domain_rows* rows, int64_t count);
+    // What the plan is, as mlff_domain has it.
+    const std::vector<int32_t>& sent() const { return sent_; }  // those of rank 0, those of rank 1, ...
+    int64_t received_count() const { return received_count_; }
+    const std::vector<int32_t>& ghost_source() const { return ghost_source_; }
+
+    // Sends a row for each of sent() and receives received_count(). Every rank calls it, with rows of the same size.
+    void exchange(const void* sent, void* received, size_t row_bytes);
 
 private:
-    // Atoms whose rows go to or come from another rank, in this order.
+    // Rows that go to or come from another rank, which lie together.
     struct Message {
         int rank;
-        std::vector<int> atoms;
-        size_t first;  // of these atoms in the buffer
-    };
-    struct Copy {
-        int ghost;
-        size_t from;  // an own atom, or a place in the buffer of what was received
+        size_t first;
+        int count;
     };
 
     MPI_Comm world_;
     int rank_ = 0, rank_count_ = 1;
-    int owned_count_ = 0;
-    size_t sent_count_ = 0, received_count_ = 0;
+    std::vector<int32_t> sent_, ghost_source_;
+    int64_t received_count_ = 0;
     std::vector<Message> sends_, receives_;
-    std::vector<Copy> copies_of_own_, copies_of_received_;
-    std::vector<char> send_buffer_, receive_buffer_;
     std::vector<MPI_Request> requests_;
 };
 

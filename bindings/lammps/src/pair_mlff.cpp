@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "mlff/mlff.h"
 #include "neigh_list.h"
 #include "neighbor.h"
+#include "ranks.h"
 #include "update.h"
 #include "utils.h"
 
@@ -35,15 +38,17 @@ struct SessionDeleter {
     void operator()(mlff_session* session) const { mlff_session_free(session); }
 };
 
-int32_t fill_ghosts(const mlff_domain_rows* rows, int64_t count, void* exchange) {
-    static_cast<GhostExchange*>(exchange)->fill(rows, count);
+int32_t exchange_rows(const void* sent, void* received, size_t row_bytes, void* exchange) {
+    static_cast<GhostExchange*>(exchange)->exchange(sent, received, row_bytes);
     return 0;
 }
+
+const char* const kPrecisions[] = {"auto", "mixed", "fp64", "fp32", "fast"};  // mlff_precision
 
 }  // namespace
 
 struct PairMLFF::Impl {
-    explicit Impl(MPI_Comm world_in) : exchange(world_in), world(world_in) {}
+    explicit Impl(MPI_Comm world_in) : exchange(world_in), world(world_in) { MPI_Comm_size(world, &rank_count); }
 
     // pair_style
     struct Settings {
@@ -59,6 +64,7 @@ struct PairMLFF::Impl {
     std::vector<int32_t> number_of_type;  // [type], atomic number; 0: not ours
     std::unique_ptr<mlff_model, ModelDeleter> model;
     std::unique_ptr<mlff_session, SessionDeleter> session;
+    std::string why_no_gpus;  // where device auto has passed them over
     double cutoff = 0;
     double energy_unit = 1;  // eV in the energy unit of LAMMPS; both units of length are the angstrom
 
@@ -72,29 +78,15 @@ struct PairMLFF::Impl {
     std::vector<int32_t> neighbors;
     std::vector<Owner> owners;  // [atom of LAMMPS]
     bigint listed_at = -1;      // the step of the neighbour list that they were taken from
+    int64_t list_version = 0;   // grows with every list
     GhostExchange exchange;
     MPI_Comm world;
+    int rank_count = 1;
 
     // Results, in eV and angstrom.
     double energy = 0;
     double total_virial[9] = {};
     std::vector<double> forces, atom_energies, atom_virials;
-
-    // Calls on every rank; if one rank's failed, all get the message of the first that did.
-    std::string common_message(const std::string& own) const {
-        int rank = 0, rank_count = 1;
-        MPI_Comm_rank(world, &rank);
-        MPI_Comm_size(world, &rank_count);
-        int failed = own.empty() ? rank_count : rank;
-        MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MIN, world);
-        if (failed == rank_count) return "";
-        int length = static_cast<int>(own.size());
-        MPI_Bcast(&length, 1, MPI_INT, failed, world);
-        std::string text = own;
-        text.resize(static_cast<size_t>(length));
-        MPI_Bcast(text.data(), length, MPI_CHAR, failed, world);
-        return text;
-    }
 
     std::string open() {
         mlff_model* opened = nullptr;
@@ -125,30 +117,76 @@ struct PairMLFF::Impl {
         return "";
     }
 
-    std::string start_session(int lammps_thread_count, int rank_count) {
-        const bool is_alone = rank_count == 1;
+    // Every rank calls it; all get the same message, "" if there are sessions now.
+    std::string start_sessions(int lammps_thread_count) {
+        why_no_gpus.clear();
+        session.reset();
+        if (rank_count == 1) return make_session(settings.device, lammps_thread_count);
+        std::string device = settings.device;
+        if (device == "cuda" || device == "auto") {
+            const int gpu_count = mlff_device_count(), node_rank = mlff_lammps::rank_in_node(world);
+            const std::string gpu = gpu_count > 0 ? "cuda:" + std::to_string(node_rank % gpu_count) : "cuda";
+            if (device == "auto") {
+                why_no_gpus = try_gpus(gpu_count, gpu, lammps_thread_count);
+                if (session) return "";
+                device = "cpu";
+            } else {
+                device = gpu;
+            }
+        }
+        const std::string message = mlff_lammps::first_message(world, make_session(device, lammps_thread_count));
+        return message.empty() ? different_ranks() : message;
+    }
+
+    // Sessions on GPUs, if all ranks can have one. Otherwise why not, where there are GPUs at all.
+    std::string try_gpus(int gpu_count, const std::string& gpu, int lammps_thread_count) {
+        if (mlff_lammps::most_of_ranks(world, gpu_count) == 0) return "";
+        if (settings.exact_radial) return "exact radial functions are asked for";
+        if (mlff_lammps::least_of_ranks(world, gpu_count) == 0) return "not every rank has one";
+        std::string message = mlff_lammps::first_message(world, make_session(gpu, lammps_thread_count));
+        if (message.empty()) message = different_ranks();
+        if (!message.empty()) session.reset();
+        return message;
+    }
+
+    // Rows of atoms are those of one kind of device and one precision: "" if all ranks have the same.
+    std::string different_ranks() const {
+        const bool is_gpu = std::strncmp(mlff_session_device(session.get()), "cuda", 4) == 0;
+        const int kind = 2 * session_info().precision + (is_gpu ? 1 : 0);
+        if (mlff_lammps::least_of_ranks(world, kind) == mlff_lammps::most_of_ranks(world, kind)) return "";
+        return model_name + ": some ranks would use GPUs or a precision that others would not; give the same device and precision for all of them";
+    }
+
+    std::string make_session(const std::string& device, int lammps_thread_count) {
         mlff_session_options options = {};
         options.struct_size = sizeof options;
-        options.device = settings.device == "auto" && !is_alone ? "cpu" : settings.device.c_str();
+        options.device = device.c_str();
         options.precision = settings.precision;
         options.thread_count = settings.thread_count > 0 ? settings.thread_count : lammps_thread_count;
         options.exact_radial = settings.exact_radial;
         options.head = settings.head.empty() ? nullptr : settings.head.c_str();
         // On one rank the session finds neighbours itself; a GPU has a skin of its own.
-        if (is_alone && (settings.device == "cpu" || mlff_device_count() == 0)) options.neighbor_skin_angstrom = kSkinOfOneRank;
+        if (rank_count == 1 && (device == "cpu" || mlff_device_count() == 0)) options.neighbor_skin_angstrom = kSkinOfOneRank;
         mlff_session* made = nullptr;
         if (mlff_session_create(model.get(), &options, &made) != MLFF_OK) return model_name + ": " + mlff_last_error();
         session.reset(made);
         return "";
     }
 
-    std::string description() const {
+    mlff_session_info session_info() const {
         mlff_session_info info = {};
         info.struct_size = sizeof info;
         mlff_session_get_info(session.get(), &info);
-        const char* const precisions[] = {"auto", "mixed", "fp64", "fp32", "fast"};
-        return "mlff: " + model_name + " (" + mlff_model_class_name(model.get()) + ") on " + mlff_session_device(session.get()) + ", precision " +
-               precisions[info.precision] + ", " + std::to_string(info.thread_count) + (info.thread_count == 1 ? " thread" : " threads") + " per rank\n";
+        return info;
+    }
+
+    // On rank 0; every rank calls it.
+    std::string description() const {
+        std::string devices = mlff_lammps::different_texts(world, mlff_session_device(session.get()));
+        if (rank_count > 1) devices += " (" + std::to_string(rank_count) + " ranks" + (why_no_gpus.empty() ? "" : "; not on GPUs: " + why_no_gpus) + ")";
+        const mlff_session_info info = session_info();
+        return "mlff: " + model_name + " (" + mlff_model_class_name(model.get()) + ") on " + devices + ", precision " + kPrecisions[info.precision] + ", " +
+               std::to_string(info.thread_count) + (info.thread_count == 1 ? " thread" : " threads") + " per rank\n";
     }
 
     void add_atom(int index, int32_t number) {
@@ -210,10 +248,9 @@ void PairMLFF::settings(int narg, char** arg) {
         if (keyword == "device") {
             impl.settings.device = value;
         } else if (keyword == "precision") {
-            const char* const names[] = {"auto", "mixed", "fp64", "fp32", "fast"};
-            const auto* found = std::find(names, names + 5, value);
-            if (found == names + 5) error->all(FLERR, "pair_style mlff: precision " + value + " is none of auto, mixed, fp64, fp32, fast");
-            impl.settings.precision = static_cast<mlff_precision>(found - names);
+            const auto* found = std::find(std::begin(kPrecisions), std::end(kPrecisions), value);
+            if (found == std::end(kPrecisions)) error->all(FLERR, "pair_style mlff: precision " + value + " is none of auto, mixed, fp64, fp32, fast");
+            impl.settings.precision = static_cast<mlff_precision>(found - kPrecisions);
         } else if (keyword == "head") {
             impl.settings.head = value;
         } else if (keyword == "threads") {
@@ -231,13 +268,13 @@ void PairMLFF::settings(int narg, char** arg) {
             error->all(FLERR, "pair_style mlff: unknown keyword " + keyword + ", expected device, precision, head, threads, radial, charge or spin");
         }
     }
-    if (comm->nprocs > 1 && impl.settings.device != "auto" && impl.settings.device != "cpu")
-        error->all(FLERR, "pair_style mlff: device " + impl.settings.device + " works on one MPI rank only; on several ranks use device cpu");
+    if (comm->nprocs > 1 && impl.settings.device == "reference")
+        error->all(FLERR, "pair_style mlff: device reference works on one MPI rank only; on several ranks use device cpu or cuda");
     if (!impl.model) return;
     // The style was there already: its coefficients stay.
-    const std::string message = impl.common_message(impl.start_session(comm->nthreads, comm->nprocs));
+    const std::string message = impl.start_sessions(comm->nthreads);
     if (!message.empty()) error->all(FLERR, "pair_style mlff: " + message);
-    if (comm->me == 0) utils::logmesg(lmp, impl.description());
+    log_description();
 }
 
 void PairMLFF::coeff(int narg, char** arg) {
@@ -271,10 +308,15 @@ void PairMLFF::coeff(int narg, char** arg) {
 
     std::string message = impl.open();
     if (message.empty()) message = impl.unknown_elements();
-    if (message.empty()) message = impl.start_session(comm->nthreads, comm->nprocs);
-    message = impl.common_message(message);
+    message = mlff_lammps::first_message(world, message);
+    if (message.empty()) message = impl.start_sessions(comm->nthreads);
     if (!message.empty()) error->all(FLERR, "pair_coeff of mlff: " + message);
-    if (comm->me == 0) utils::logmesg(lmp, impl.description());
+    log_description();
+}
+
+void PairMLFF::log_description() {
+    const std::string text = impl_->description();
+    if (comm->me == 0) utils::logmesg(lmp, text);
 }
 
 void PairMLFF::init_style() {
@@ -372,8 +414,9 @@ void PairMLFF::find_domain() {
         }
         impl.first.push_back(static_cast<int64_t>(impl.neighbors.size()));
     }
-    impl.exchange.plan(impl.owned_count, owner_of_ghost);
+    impl.exchange.plan(owner_of_ghost);
     impl.listed_at = neighbor->lastcall;
+    ++impl.list_version;
 }
 
 // Several ranks: messages between layers are passed to atoms of other ranks too.
@@ -389,8 +432,13 @@ void PairMLFF::evaluate_domain() {
     part.positions = impl.positions.data();
     part.first = impl.first.data();
     part.neighbors = impl.neighbors.data();
-    part.fill_ghosts = fill_ghosts;
+    part.sent_count = static_cast<int64_t>(impl.exchange.sent().size());
+    part.sent = impl.exchange.sent().data();
+    part.received_count = impl.exchange.received_count();
+    part.ghost_source = impl.exchange.ghost_source().data();
+    part.exchange = exchange_rows;
     part.user_data = &impl.exchange;
+    part.list_version = impl.list_version;
     part.total_charge = impl.settings.charge;
     part.spin_multiplicity = impl.settings.spin;
     mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom);

@@ -29,6 +29,7 @@ private:
     struct Impl;
     std::unique_ptr<Impl> impl_;
 
+    void log_description();
     void find_atoms();
     void find_domain();
     void evaluate_box();

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "engine/session.h"
+#include "neighbors/listed_edges.h"
 #include "test_mace_backends.h"
 #include "test_painn_support.h"
 
@@ -432,6 +433,25 @@ TEST_CASE("bad domains are refused") {
     CHECK(status_of(session, [&](Domain& d) { d.atoms.positions = same_place; }) == Status::system);
     CHECK(status_of(session, [](Domain& d) { d.atoms.periodic[0] = true; }) == Status::argument);
     CHECK(status_of(session, [](Domain&) {}) == Status::ok);
+    // The check of lists alone, as GPUs need it.
+    const auto list_status = [&](int64_t receiver_count, const int64_t* starts, const int32_t* listed) {
+        try {
+            check_listed_neighbors(3, {receiver_count, starts, listed});
+        } catch (const Error& error) {
+            return error.status();
+        }
+        return Status::ok;
+    };
+    CHECK(list_status(2, first, neighbors) == Status::ok);
+    CHECK(list_status(0, first, nullptr) == Status::ok);
+    CHECK(list_status(4, first, neighbors) == Status::argument);
+    CHECK(list_status(-1, first, neighbors) == Status::argument);
+    CHECK(list_status(2, nullptr, neighbors) == Status::argument);
+    CHECK(list_status(2, first, nullptr) == Status::argument);
+    CHECK(list_status(2, backwards, neighbors) == Status::argument);
+    CHECK(list_status(2, first + 1, neighbors) == Status::argument);
+    CHECK(list_status(2, first, too_high) == Status::argument);
+    CHECK(list_status(2, first, itself) == Status::argument);
     SessionOptions reference;
     reference.device = "reference";
     CHECK(status_of(Session(load_model("builtin"), reference), [](Domain&) {}) == Status::unsupported);

@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: MIT
 #include "engine/halo_check.h"
 
+#include <limits>
+
 #include "core/error.h"
 
 namespace mlff {
+namespace {
+
+constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();  // what Halo::source can name
+
+}  // namespace
 
 void HaloCheck::check(const Domain& domain) {
     const Halo& halo = domain.halo;
     const auto is_own = [&](int64_t atom) { return atom >= 0 && atom < domain.owned_count; };
     const int64_t ghost_count = domain.atoms.atom_count - domain.owned_count;
-    const std::array<int64_t, 6> given = {domain.list_version,    domain.owned_count,  ghost_count, static_cast<int64_t>(halo.sent.size()), static_cast<int64_t>(halo.source.size()),
-                                          halo.received_count};
+    const auto sent_count = static_cast<int64_t>(halo.sent.size()), source_count = static_cast<int64_t>(halo.source.size());
+    const std::array<int64_t, 6> given = {domain.list_version, domain.owned_count, ghost_count, sent_count, source_count, halo.received_count};
     const bool has_passed = domain.list_version != 0 && given == passed_;
     passed_ = {};
     if (!halo.exchange) fail(Status::argument, "the domain cannot hear from others: its function for exchanging rows is NULL");
     if (domain.owned_count < 0 || ghost_count < 0) fail(Status::argument, "the domain has ", domain.owned_count, " own atoms, but ", domain.atoms.atom_count, " atoms in all");
-    if (halo.received_count < 0) fail(Status::argument, "the domain receives ", halo.received_count, " rows, expected 0 or more");
-    if (static_cast<int64_t>(halo.source.size()) != ghost_count)
-        fail(Status::argument, "the domain has ", ghost_count, " ghosts, but says of ", halo.source.size(), " where their rows come from");
-    if (!halo.sent.empty() && !halo.sent.data()) fail(Status::argument, "the domain sends ", halo.sent.size(), " rows, but the list of their atoms is NULL");
-    if (!halo.source.empty() && !halo.source.data()) fail(Status::argument, "the domain has ", ghost_count, " ghosts, but the list of where their rows come from is NULL");
+    if (halo.received_count < 0 || halo.received_count > kMostRows) fail(Status::argument, "the domain receives ", halo.received_count, " rows, expected 0 to ", kMostRows);
+    if (source_count != ghost_count) fail(Status::argument, "the domain has ", ghost_count, " ghosts, but says of ", source_count, " where their rows come from");
+    if (sent_count > 0 && !halo.sent.data()) fail(Status::argument, "the domain sends ", sent_count, " rows, but the list of their atoms is NULL");
+    if (source_count > 0 && !halo.source.data()) fail(Status::argument, "the domain has ", ghost_count, " ghosts, but the list of where their rows come from is NULL");
     if (!has_passed) {
         for (size_t row = 0; row < halo.sent.size(); ++row)
             if (!is_own(halo.sent[row]))

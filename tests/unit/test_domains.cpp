@@ -413,6 +413,7 @@ TEST_CASE("bad domains are refused") {
     CHECK(status_of(session, [&](Domain& d) { d.halo.source = image; }) == Status::ok);
     CHECK(status_of(session, [&](Domain& d) { d.halo.source = image_of_ghost; }) == Status::argument);
     CHECK(status_of(session, [](Domain& d) { d.halo.received_count = -1; }) == Status::argument);
+    CHECK(status_of(session, [](Domain& d) { d.halo.received_count = int64_t{1} << 62; }) == Status::argument);
     // What is promised to be the same is not checked again, what is not or has other counts is.
     const auto with_version = [](int64_t version, std::span<const int32_t> source, int64_t received_count = 2) {
         return [=](Domain& d) { d.list_version = version, d.halo.source = source, d.halo.received_count = received_count; };

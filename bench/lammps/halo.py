@@ -44,11 +44,11 @@ ExchangeRows = ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER, SIZE, POINTER)
 class Domain(ctypes.Structure):
     _fields_ = [("size", SIZE), ("owned", ctypes.c_int64), ("ghosts", ctypes.c_int64), ("numbers", POINTER), ("positions", POINTER), ("first", POINTER), ("neighbors", POINTER),
                 ("sent_count", ctypes.c_int64), ("sent", POINTER), ("received_count", ctypes.c_int64), ("ghost_source", POINTER), ("exchange", ExchangeRows), ("user_data", POINTER),
-                ("charge", ctypes.c_double), ("spin", ctypes.c_double), ("list_version", ctypes.c_int64)]
+                ("charge", ctypes.c_double), ("spin", ctypes.c_double), ("list_version", ctypes.c_int64), ("takes_device_memory", ctypes.c_int32)]
 
 
 class Library:
-    def __init__(self, path, model, precision):
+    def __init__(self, path, model, precision, device="cpu"):
         self.library = ctypes.CDLL(path)
         self.library.mlff_last_error.restype = ctypes.c_char_p
         self.model, self.session = POINTER(), POINTER()
@@ -56,7 +56,7 @@ class Library:
         info = Info(ctypes.sizeof(Info))
         self.call("model_get_info", self.model, ctypes.byref(info))
         self.cutoff = info.cutoff
-        options = Options(ctypes.sizeof(Options), b"cpu", {"mixed": 1, "fp64": 2}[precision], 1)
+        options = Options(ctypes.sizeof(Options), device.encode(), {"mixed": 1, "fp64": 2}[precision], 1)
         self.call("session_create", self.model, ctypes.byref(options), ctypes.byref(self.session))
 
     def call(self, name, *arguments):

@@ -195,7 +195,8 @@ MLFF_API mlff_status mlff_session_evaluate_batch(mlff_session *session, int64_t 
 /* Asks the caller to bring rows of `row_bytes` bytes to other domains and from them. `sent` has sent_count rows, those of the atoms
  * mlff_domain.sent in that order: what is for one domain lies together if that list does. `received` is to be overwritten with
  * received_count rows, in the order that mlff_domain.ghost_source counts them in. Both are memory of the host, also where the session
- * is on a GPU, belong to the session, and may be NULL where there are no rows; they are not kept after the call. Called on the thread
+ * is on a GPU (but see takes_device_memory), belong to the session, and may be NULL where there are no rows; they are not kept after
+ * the call. What is received must be there when the function returns. Called on the thread
  * that evaluates; equally often, with rows of the same size, in every domain of a system, also in one without atoms, if all of them
  * ask for the same results. Returns 0; anything else ends the evaluation with MLFF_ERROR_ARGUMENT. */
 typedef int32_t (*mlff_exchange_rows)(const void *sent, void *received, size_t row_bytes, void *user_data);
@@ -219,6 +220,8 @@ typedef struct mlff_domain {
     int64_t list_version;          /* not 0, and the same as for the session's last domain: a promise that all counts, `first`, `neighbors`,
                                     * `sent` and `ghost_source` are the same too, so that they need not be checked and brought to a GPU
                                     * again; positions and atomic numbers may differ. 0: no promise */
+    int32_t takes_device_memory;   /* not 0: `exchange` takes memory of GPUs, as an MPI that knows CUDA does. Then rows of a session on a GPU
+                                    * stay there, and `sent` and `received` are memory of its device */
 } mlff_domain;
 
 /* One domain. `energy`, `virial`, `atom_energies` [owned_count] and `descriptors` are the domain's share: the system's are the sums

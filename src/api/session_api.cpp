@@ -151,7 +151,8 @@ mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domai
         view.owned_count = domain->owned_count;
         view.first = domain->first;
         view.neighbors = domain->neighbors;
-        view.halo = {{domain->sent, static_cast<size_t>(domain->sent_count)}, domain->received_count, {domain->ghost_source, static_cast<size_t>(domain->ghost_count)}, &halo};
+        view.halo = {{domain->sent, static_cast<size_t>(domain->sent_count)}, domain->received_count, {domain->ghost_source, static_cast<size_t>(domain->ghost_count)}, &halo,
+                     domain->takes_device_memory != 0};
         view.list_version = domain->list_version;
         session->session.evaluate_domain(view, results.outputs);
     });

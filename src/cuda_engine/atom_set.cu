@@ -23,8 +23,8 @@ int32_t element_of(std::span<const int> atomic_numbers, int32_t number) {
 
 }  // namespace
 
-bool AtomSet::holds(std::span<const SystemView> systems) const {
-    if (!is_set_ || systems.size() != atom_counts_.size()) return false;
+bool AtomSet::holds(std::span<const SystemView> systems, int64_t owned_count) const {
+    if (!is_set_ || owned_count != owned_count_ || systems.size() != atom_counts_.size()) return false;
     const int32_t* own = numbers_.data();
     for (size_t s = 0; s < systems.size(); ++s) {
         if (systems[s].atom_count != atom_counts_[s] || !std::equal(own, own + atom_counts_[s], systems[s].atomic_numbers)) return false;
@@ -41,8 +41,9 @@ void AtomSet::list_buffers(BufferList& list, int64_t atom_count, int64_t system_
     list.add(first_chunk_, system_count + 1, kPurpose);
 }
 
-void AtomSet::set(std::span<const SystemView> systems, std::span<const int> atomic_numbers, cudaStream_t stream) {
+void AtomSet::set(std::span<const SystemView> systems, int64_t owned_count, std::span<const int> atomic_numbers, cudaStream_t stream) {
     is_set_ = false;
+    owned_count_ = owned_count;
     numbers_.clear();
     atom_counts_.clear();
     for (const SystemView& system : systems) {
@@ -59,20 +60,23 @@ void AtomSet::set(std::span<const SystemView> systems, std::span<const int> atom
 }
 
 void AtomSet::upload_tiles(const std::vector<int32_t>& elements, int element_count, cudaStream_t stream) {
+    const auto owned_count = static_cast<size_t>(owned_count_);
     std::vector<int32_t> next(static_cast<size_t>(element_count), 0);  // in `order`, for each element
     for (int32_t element : elements) ++next[static_cast<size_t>(element)];
     elements_present_.clear();
+    for (int32_t z = 0; z < element_count; ++z)
+        if (next[static_cast<size_t>(z)] > 0) elements_present_.push_back(z);
+    for (size_t ghost = owned_count; ghost < elements.size(); ++ghost) --next[static_cast<size_t>(elements[ghost])];
     std::vector<Tile> tiles;
     int32_t begin = 0;
     for (int32_t z = 0; z < element_count; ++z) {
         const int32_t end = begin + next[static_cast<size_t>(z)];
-        if (end > begin) elements_present_.push_back(z);
         for (int32_t at = begin; at < end; at += kAtomsPerTile) tiles.push_back({at, std::min(kAtomsPerTile, end - at), z});
         next[static_cast<size_t>(z)] = begin;
         begin = end;
     }
-    std::vector<int32_t> order(elements.size());
-    for (size_t atom = 0; atom < elements.size(); ++atom) order[static_cast<size_t>(next[static_cast<size_t>(elements[atom])]++)] = static_cast<int32_t>(atom);
+    std::vector<int32_t> order(owned_count);
+    for (size_t atom = 0; atom < owned_count; ++atom) order[static_cast<size_t>(next[static_cast<size_t>(elements[atom])]++)] = static_cast<int32_t>(atom);
     upload(order_, order, stream);
     upload(tiles_, tiles, stream);
     tiles_view_ = {tiles_.data(), order_.data(), static_cast<int32_t>(tiles.size()), static_cast<int32_t>(order.size())};
@@ -90,7 +94,7 @@ void AtomSet::upload_chunks(cudaStream_t stream) {
     }
     upload(chunks_, chunks, stream);
     upload(first_chunk_, first_chunk, stream);
-    systems_view_ = {chunks_.data(), first_chunk_.data(), static_cast<int32_t>(chunks.size()), static_cast<int32_t>(atom_counts_.size())};
+    systems_view_ = {chunks_.data(), first_chunk_.data(), static_cast<int32_t>(chunks.size()), static_cast<int32_t>(atom_counts_.size()), static_cast<int32_t>(owned_count_)};
 }
 
 }  // namespace mlff::cuda

@@ -18,14 +18,16 @@ namespace mlff::cuda {
 class AtomSet {
 public:
     // Whether these are the atoms of the last set(), wherever they are now.
-    bool holds(std::span<const SystemView> systems) const;
+    bool holds(std::span<const SystemView> systems, int64_t owned_count) const;
     // Throws away what was there, also if it fails. Device memory must have been reserved. `atomic_numbers` of the elements of the model; all atoms are of one of them.
-    void set(std::span<const SystemView> systems, std::span<const int> atomic_numbers, cudaStream_t stream);
+    // Atoms from `owned_count` on are ghosts, which are in no tile.
+    void set(std::span<const SystemView> systems, int64_t owned_count, std::span<const int> atomic_numbers, cudaStream_t stream);
     void forget() { is_set_ = false; }
 
     void list_buffers(BufferList& list, int64_t atom_count, int64_t system_count, int element_count);
 
-    int64_t atom_count() const { return static_cast<int64_t>(numbers_.size()); }
+    int64_t atom_count() const { return static_cast<int64_t>(numbers_.size()); }  // with ghosts
+    int64_t owned_count() const { return owned_count_; }
     const std::vector<int>& elements_present() const { return elements_present_; }
     const int32_t* elements() const { return elements_.data(); }  // [atom], on the device
     const TilesView& tiles() const { return tiles_view_; }
@@ -38,6 +40,7 @@ private:
     bool is_set_ = false;
     std::vector<int32_t> numbers_;     // [atom], atomic numbers
     std::vector<int64_t> atom_counts_;  // [system]
+    int64_t owned_count_ = 0;
     std::vector<int> elements_present_;
     DeviceBuffer<int32_t> elements_, order_, first_chunk_;
     DeviceBuffer<Tile> tiles_;

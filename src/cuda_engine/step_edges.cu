@@ -10,18 +10,20 @@ namespace {
 // Launch: a warp for each atom, a lane for every 32nd of its edges.
 
 // An edge pulls its two ends in opposite directions; its virial goes to both in halves.
-__global__ void __launch_bounds__(kBlockThreads) gather_kernel(StepEdges edges, const double* vector_gradient, double* forces, double* virials) {
+__global__ void __launch_bounds__(kBlockThreads) gather_kernel(StepEdges edges, int32_t owned_count, const double* vector_gradient, double* forces, double* virials) {
     mlff::cuda::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
+    const int64_t owned_end = edges.first[owned_count];
     double force[3] = {}, virial[6] = {};  // xx xy xz yy yz zz
     for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32) {
+        const int64_t reverse = edges.reverse[edge];
         const double* own = vector_gradient + 3 * edge;
-        const double* other = vector_gradient + 3 * edges.reverse[edge];
+        const double* other = vector_gradient + 3 * reverse;
         const double* v = edges.vector + 3 * edge;
         double difference[3];  // the vector of the reverse edge is the opposite one
         for (int k = 0; k < 3; ++k) {
-            difference[k] = own[k] - other[k];
+            difference[k] = (edge < owned_end ? own[k] : 0.0) - (reverse < owned_end ? other[k] : 0.0);
             force[k] += difference[k];
         }
         int next = 0;
@@ -48,8 +50,9 @@ __global__ void __launch_bounds__(kBlockThreads) short_edges_kernel(StepEdges ed
 
 }  // namespace
 
-void gather_forces(const StepEdges& edges, const double* vector_gradient, double* forces, double* virials, cudaStream_t stream) {
-    if (edges.atom_count > 0) launch("forces", gather_kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, vector_gradient, forces, virials);
+void gather_forces(const StepEdges& edges, int32_t owned_count, const double* vector_gradient, double* forces, double* virials, cudaStream_t stream) {
+    if (edges.atom_count > 0)
+        launch("forces", gather_kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, owned_count, vector_gradient, forces, virials);
 }
 void find_short_edges(const StepEdges& edges, double lowest, int* is_shorter, cudaStream_t stream) {
     if (edges.atom_count > 0) launch("checking distances", short_edges_kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, lowest, is_shorter);

@@ -55,7 +55,7 @@ public:
           neighbors_(neighbor_options(model_->facts().cutoff, options.neighbor_skin)),
           results_(model_->facts().descriptor_count) {
         neighbors_.set_admission([this](int64_t candidate_count, const GpuNeighborMemory& memory) {
-            pending_.edges = candidate_count;
+            if (!is_domain_) pending_.edges = candidate_count;
             admit(pending_, memory);
         });
         model_->set_stages(&stages_);
@@ -86,6 +86,37 @@ public:
             compute(system, wanted, false, team);
             results_.copy(system.atom_count, outputs, stream_);
             check(cudaStreamSynchronize(stream_), "copying the results");
+        });
+    }
+
+    // Step by step as a graph cannot: the host brings rows from one domain to the other. How many edges there are is asked for at the beginning, because
+    // candidates, which are found with the caller's skin, may be many more.
+    void evaluate_domain(const Domain& domain, const Edges&, const Outputs& outputs, ThreadTeam& team) override {
+        const CurrentDevice current(options_.device);
+        const NvtxRange range("evaluation");
+        const GpuStages::Watch watch(stages_, team.profile());
+        leave_nothing_running([&] {
+            const SystemView& atoms = domain.atoms;
+            const HaloSize halo = {static_cast<int64_t>(domain.halo.sent.size()), domain.halo.received_count, atoms.atom_count - domain.owned_count};
+            StepKind kind = {false, {atoms.atom_count, 0, 1, wanted_of({&outputs, 1}), true, false, halo}, nullptr, &halo_};
+            pending_ = kind.size;
+            set_atoms({&atoms, 1}, domain.owned_count);
+            prepare(atoms, team);
+            take_positions(atoms, true);
+            upload_positions();
+            stages_.begin({"edges from candidates"}, stream_);
+            const bool is_known = domain.list_version != 0 && domain.list_version == list_version_ && neighbors_.has_listed_candidates() &&
+                                  neighbors_.edges().atom_count == atoms.atom_count;
+            if (!is_known) list_neighbors(domain);
+            neighbors_.enqueue_reuse(positions_.data(), static_cast<cudaStream_t>(stream_));
+            pending_.edges = kind.size.edges = neighbors_.read_edge_count(static_cast<cudaStream_t>(stream_));
+            use_neighbors(kind.size, kind.size.edges);
+            halo_.set(domain.halo, domain.owned_count, model_->most_ghost_row_bytes(), stream_);
+            enqueue(kind);
+            check(cudaStreamSynchronize(stream_), "the evaluation");
+            stages_.collect(domain.owned_count, pending_.edges);
+            check_distances();
+            results_.write_domain(domain, outputs);
         });
     }
 
@@ -145,11 +176,22 @@ private:
         require(to.descriptors, "descriptors");
     }
 
+    void list_neighbors(const Domain& domain) {
+        list_version_ = 0;
+        is_domain_ = true;
+        struct End {
+            bool& flag;
+            ~End() { flag = false; }
+        } end{is_domain_};
+        neighbors_.set_candidates(domain.atoms.atom_count, {domain.owned_count, domain.first, domain.neighbors}, static_cast<cudaStream_t>(stream_));
+        list_version_ = domain.list_version;
+    }
+
     // ---- DeviceStepper ----
 
     int device() const override { return options_.device; }
     void* stream() const override { return static_cast<cudaStream_t>(stream_); }
-    bool has_neighbors(const SystemView& system) const override { return atoms_.holds({&system, 1}) && neighbors_.can_reuse(system); }
+    bool has_neighbors(const SystemView& system) const override { return atoms_.holds({&system, 1}, system.atom_count) && neighbors_.can_reuse(system); }
 
     void enqueue_step(const SystemView& system, DeviceMotion& motion, bool wants_virial, ThreadTeam& team) override {
         const CurrentDevice current(options_.device);
@@ -194,6 +236,7 @@ private:
         bool reuses_candidates = false;  // else the edges are there
         StepSize size;
         DeviceMotion* motion = nullptr;  // of dynamics on the device: moves the atoms before the candidates are reused, and takes the results
+        StagedHalo* halo = nullptr;      // of domains
     };
     struct StepKey {
         bool reuses_candidates = false, is_host = true;
@@ -295,7 +338,7 @@ private:
         }
         use_listed(results_.short_edges, 1, "the results");
         results_.short_edges.clear(stream_);
-        const Step step = {edges_, atoms_.tiles(), wanted};
+        const Step step = {edges_, atoms_.tiles(), wanted, static_cast<int32_t>(atoms_.atom_count() - atoms_.owned_count()), kind.halo};
         model_->enqueue(step, results_, stream_);
         stages_.begin({"sums and results"}, stream_);
         sum_over_systems(atoms_.systems(), model_->energy_view(step), results_.energies.data(), wanted.virials() ? results_.virials.data() : nullptr,
@@ -321,6 +364,7 @@ private:
     }
     void list_step_buffers(BufferList& list, const StepSize& size) {
         results_.list_buffers(list, size);
+        halo_.list_buffers(list, size.halo, model_->most_ghost_row_bytes());
         if (size.has_host_edges) uploaded_.list_buffers(list, size.atoms, size.edges);
         model_->list_buffers(list, size);
     }
@@ -375,16 +419,21 @@ private:
 
     // ---- atoms and edges ----
 
-    // Done again only when the atoms are others than before.
     void set_atoms(std::span<const SystemView> systems) {
-        if (atoms_.holds(systems)) return;
+        int64_t atom_count = 0;
+        for (const SystemView& system : systems) atom_count += system.atom_count;
+        set_atoms(systems, atom_count);
+    }
+    // Done again only when the atoms are others than before.
+    void set_atoms(std::span<const SystemView> systems, int64_t owned_count) {
+        if (atoms_.holds(systems, owned_count)) return;
         atoms_.forget();
         int64_t atom_count = 0;
         for (const SystemView& system : systems) atom_count += system.atom_count;
         check_atom_count(atom_count);
         admit(pending_, {neighbors_.held_bytes(), neighbors_.held_bytes()});
         reserve_atoms(atom_count, static_cast<int64_t>(systems.size()));
-        atoms_.set(systems, model_->facts().atomic_numbers, stream_);
+        atoms_.set(systems, owned_count, model_->facts().atomic_numbers, stream_);
         if (atoms_.elements_present().size() > present_count_) reserved_.reset();  // a model may need room for each
         present_count_ = atoms_.elements_present().size();
         element_set_.reset();
@@ -407,15 +456,16 @@ private:
     }
 
     // Takes the edges of the neighbour list, for which room is made.
-    void use_neighbors(StepSize& size) {
+    void use_neighbors(StepSize& size) { use_neighbors(size, neighbors_.edges().edge_capacity); }
+    void use_neighbors(StepSize& size, int64_t most_edges) {
         const GpuEdges<double>& found = neighbors_.edges();
-        size.edges = rounded_up(found.edge_capacity);
+        size.edges = rounded_up(most_edges);
         reserve_step(size);
         set_edges({0, size.edges, found.first, found.sender, found.vector, found.distance, found.reverse});
     }
     void set_edges(const StepEdges& edges) {
         edges_ = edges;
-        edges_.atom_count = static_cast<int32_t>(atoms_.atom_count());
+        edges_.atom_count = static_cast<int32_t>(atoms_.owned_count());
         edges_.elements = atoms_.elements();
     }
 
@@ -435,6 +485,9 @@ private:
     Placement placement_;     // of joined systems without boundaries
     int64_t placed_build_ = -1;  // of the neighbour list, when the places were chosen
     StepEdges edges_;
+    StagedHalo halo_;            // of domains
+    int64_t list_version_ = 0;   // Domain::list_version of the candidates
+    bool is_domain_ = false;     // while candidates are set, whose edges are fewer
 
     StepResults results_;
     StepSize pending_;                  // of the call, edges not yet known

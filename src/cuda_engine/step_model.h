@@ -13,6 +13,7 @@
 #include "cuda_engine/atom_set.h"
 #include "cuda_engine/buffer_list.h"
 #include "cuda_engine/gpu_stages.h"
+#include "cuda_engine/staged_halo.h"
 #include "cuda_engine/step_edges.h"
 #include "cuda_engine/step_results.h"
 
@@ -29,6 +30,16 @@ struct Step {
     StepEdges edges;
     TilesView tiles;
     Wanted wanted;
+    // Of domains:
+    int32_t ghost_count = 0;     // behind the atoms that edges, tiles and results of atoms are of
+    StagedHalo* halo = nullptr;  // such steps are no graphs
+
+    // Edges that ghosts receive from own atoms are among these. Functions of `edges` do not reach them.
+    StepEdges edges_with_ghosts() const {
+        StepEdges all = edges;
+        all.atom_count += ghost_count;
+        return all;
+    }
 };
 
 class StepModel {
@@ -47,6 +58,9 @@ public:
     // All memory of the model that grows with the system; taken before enqueue(). Called before prepare() for the same atoms, too.
     virtual void list_buffers(BufferList& list, const StepSize& size) = 0;
 
+    // Of the largest rows that it asks for in fill_ghosts().
+    virtual int64_t most_ghost_row_bytes() const = 0;
+
     // Launches everything between edges and results: energies, and of forces, virials and descriptors what is wanted. Sets *short_edges, which is 0, if there
     // are edges that the model cannot take. May be captured in a graph: no allocation, no word with the host. There may be no atoms and no edges.
     virtual void enqueue(const Step& step, StepResults& results, cudaStream_t stream) = 0;
@@ -62,6 +76,14 @@ protected:
     void begin_stage(const char* name, Direction direction, cudaStream_t stream) { stages_->begin({name, direction}, stream); }
     void begin_stage(const char* name, Direction direction, size_t layer, cudaStream_t stream, const StepWork& work = kUnknownStepWork) {
         stages_->begin({name, direction, static_cast<int>(layer)}, stream, work);
+    }
+
+    // Before rows [atom][row_size] of other atoms are read that were written for own atoms.
+    template <class T>
+    void fill_ghosts(const Step& step, T* rows, int64_t row_size, Direction direction, size_t layer, cudaStream_t stream) {
+        if (!step.halo) return;
+        begin_stage("exchange of rows", direction, layer, stream);
+        step.halo->fill(rows, row_size * static_cast<int64_t>(sizeof(T)), stream);
     }
 
 private:

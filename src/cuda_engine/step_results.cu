@@ -77,16 +77,20 @@ void StepResults::write(std::span<const SystemView> systems, std::span<const Out
     int64_t first = 0;
     for (size_t s = 0; s < systems.size(); ++s) {
         const int64_t count = systems[s].atom_count;
-        const Outputs& to = outputs[s];
-        const double* total = host_totals_.data() + s * kTotalCount;
-        if (to.energy) *to.energy = total[0];
-        if (to.virial) std::copy_n(total + 1, 9, to.virial);
-        if (to.atom_energies) std::copy_n(host_energies_.data() + first, count, to.atom_energies);
-        if (to.forces) std::copy_n(host_forces_.data() + 3 * first, 3 * count, to.forces);
-        if (to.atom_virials) std::copy_n(host_virials_.data() + 9 * first, 9 * count, to.atom_virials);
-        if (to.descriptors) std::copy_n(host_descriptors_.data() + descriptor_count_ * first, descriptor_count_ * count, to.descriptors);
+        write(host_totals_.data() + s * kTotalCount, first, count, count, outputs[s]);
         first += count;
     }
+}
+
+void StepResults::write_domain(const Domain& domain, const Outputs& outputs) const { write(host_totals_.data(), 0, domain.owned_count, domain.atoms.atom_count, outputs); }
+
+void StepResults::write(const double* total, int64_t first, int64_t owned_count, int64_t count, const Outputs& to) const {
+    if (to.energy) *to.energy = total[0];
+    if (to.virial) std::copy_n(total + 1, 9, to.virial);
+    if (to.atom_energies) std::copy_n(host_energies_.data() + first, owned_count, to.atom_energies);
+    if (to.forces) std::copy_n(host_forces_.data() + 3 * first, 3 * count, to.forces);
+    if (to.atom_virials) std::copy_n(host_virials_.data() + 9 * first, 9 * count, to.atom_virials);
+    if (to.descriptors) std::copy_n(host_descriptors_.data() + descriptor_count_ * first, descriptor_count_ * owned_count, to.descriptors);
 }
 
 }  // namespace mlff::cuda

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "cuda_engine/buffer_list.h"
+#include "cuda_engine/staged_halo.h"
 #include "cuda_engine/totals.h"
 #include "device/device_buffer.h"
 #include "engine/evaluator.h"
@@ -33,10 +34,11 @@ struct StepSize {
     Wanted wanted;
     bool to_host = true;          // results are copied to the host, not only totals
     bool has_host_edges = false;  // edges come from the host
+    HaloSize halo;
 
     bool covers(const StepSize& other) const {
         return atoms >= other.atoms && edges >= other.edges && systems >= other.systems && wanted.covers(other.wanted) && to_host >= other.to_host &&
-               has_host_edges >= other.has_host_edges;
+               has_host_edges >= other.has_host_edges && halo.covers(other.halo);
     }
 };
 
@@ -58,8 +60,12 @@ public:
     bool has_short_edge() const { return *short_edge_.data() != 0; }
     void copy(int64_t atom_count, const DeviceOutputs& outputs, cudaStream_t stream) const;  // of one system, on the device
     void write(std::span<const SystemView> systems, std::span<const Outputs> outputs) const;
+    void write_domain(const Domain& domain, const Outputs& outputs) const;
 
 private:
+    // Of atoms from `first` on: energies and descriptors of `owned_count`, forces and virials of `count`.
+    void write(const double* total, int64_t first, int64_t owned_count, int64_t count, const Outputs& to) const;
+
     int64_t descriptor_count_;
     PinnedBuffer<GpuNeighborReport> report_;
     PinnedBuffer<int> short_edge_;

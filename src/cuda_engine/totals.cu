@@ -21,7 +21,8 @@ __global__ void __launch_bounds__(32 * kTotalCount) sum_chunks_kernel(SystemsVie
     const AtomChunk chunk = systems.chunks[blockIdx.x];
     const int column = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
     double sum = 0;
-    for (int atom = chunk.begin + lane; atom < chunk.end; atom += 32)
+    const int end = column == 0 ? min(chunk.end, systems.owned_count) : chunk.end;
+    for (int atom = chunk.begin + lane; atom < end; atom += 32)
         sum += column == 0 ? energies[atom] + view.of_element[view.elements[atom]].embedding : virials[9 * int64_t{atom} + (column - 1)];
     sum = sum_over_warp(sum);
     if (lane == 0) partial[int64_t{blockIdx.x} * kTotalCount + column] = sum;

@@ -19,6 +19,7 @@ struct SystemsView {
     const AtomChunk* chunks = nullptr;
     const int32_t* first_chunk = nullptr;  // [system_count + 1]
     int32_t chunk_count = 0, system_count = 0;
+    int32_t owned_count = 0;  // atoms from there on are ghosts, whose energies others have
 
     bool operator==(const SystemsView&) const = default;
 };

@@ -25,6 +25,7 @@ struct Halo {
     int64_t received_count = 0;       // rows that come from other domains
     std::span<const int32_t> source;  // [ghost]: which of the rows received is its own; -1 - atom: it is an image of that own atom
     HaloExchange* exchange = nullptr;
+    bool takes_device_memory = false;  // rows that are on a GPU are given to exchange() there, not in memory of the host
 };
 
 struct Domain {

@@ -58,7 +58,7 @@ public:
     // atoms; forces and atom virials are of all atoms of the domain, where those of a ghost are to be added to those of the atom it is a copy of.
     virtual void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs, ThreadTeam& team) {
         (void)domain, (void)edges, (void)outputs, (void)team;
-        fail(Status::unsupported, "this backend does not evaluate parts of a system: MACE and PaiNN models on device 'cpu' do");
+        fail(Status::unsupported, "this backend does not evaluate parts of a system: MACE and PaiNN models on devices 'cpu' and 'cuda' do");
     }
 
     // For dynamics that stay on the device; nullptr where they cannot. Lives as long as the evaluator.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The GPU's neighbour list by way of the host's, for the emulated GPU: positions "on the device" are the host's memory.
 #include "neighbors/gpu/gpu_neighbor_list.h"
+#include "neighbors/listed_by.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,6 +25,41 @@ struct GpuNeighborList<Real>::State {
     std::vector<double> searched_positions;
     GpuNeighborReport report;
     GpuEdges<Real> edges;
+    bool is_listed = false;
+    std::vector<int64_t> candidate_first;
+    std::vector<int32_t> candidates;
+
+    void make_room(int64_t atom_count, int64_t capacity) {
+        ++build_count;
+        ++generation;
+        first.assign(static_cast<size_t>(atom_count) + 1, -1);
+        sender.assign(static_cast<size_t>(capacity), -1);
+        reverse.assign(static_cast<size_t>(capacity), -1);
+        vector.assign(static_cast<size_t>(3 * capacity), NAN);
+        distance.assign(static_cast<size_t>(capacity), NAN);
+        edges = {atom_count, capacity, &report, first.data(), sender.data(), nullptr, vector.data(), distance.data(), reverse.data()};
+    }
+
+    void select(const double* positions) {
+        size_t edge = 0;
+        first[0] = 0;
+        for (size_t atom = 0; atom + 1 < first.size(); ++atom) {
+            for (auto c = static_cast<size_t>(candidate_first[atom]); c < static_cast<size_t>(candidate_first[atom + 1]); ++c) {
+                const Vec3 between = edge_vector(positions + 3 * atom, positions + 3 * static_cast<size_t>(candidates[c]), {0, 0, 0});
+                if (!(squared_length(between) < options.cutoff * options.cutoff)) continue;
+                sender[edge] = candidates[c];
+                for (size_t k = 0; k < 3; ++k) vector[3 * edge + k] = static_cast<Real>(between[k]);
+                distance[edge++] = static_cast<Real>(std::sqrt(squared_length(between)));
+            }
+            first[atom + 1] = static_cast<int64_t>(edge);
+        }
+        for (size_t atom = 0; atom + 1 < first.size(); ++atom)
+            for (int64_t e = first[atom]; e < first[atom + 1]; ++e) {
+                const auto other = static_cast<size_t>(sender[static_cast<size_t>(e)]);
+                reverse[static_cast<size_t>(e)] = std::find(sender.begin() + first[other], sender.begin() + first[other + 1], static_cast<int32_t>(atom)) - sender.begin();
+            }
+        report = {static_cast<int64_t>(edge), 0};
+    }
 
     void take(const Edges& found) {
         report = {found.edge_count, 0};
@@ -47,7 +83,7 @@ void GpuNeighborList<Real>::update(const SystemView& system, void* stream) {
 }
 template <class Real>
 bool GpuNeighborList<Real>::can_reuse(const SystemView& system) const {
-    return state_->options.skin > 0 && state_->build_count > 0 && system.atom_count == state_->last.atom_count && system.cell == state_->last.cell &&
+    return state_->options.skin > 0 && state_->build_count > 0 && !state_->is_listed && system.atom_count == state_->last.atom_count && system.cell == state_->last.cell &&
            system.periodic == state_->last.periodic;
 }
 template <class Real>
@@ -57,17 +93,33 @@ void GpuNeighborList<Real>::search(const SystemView& system, void*) {
     const int64_t capacity = 2 * found.edge_count + 64;
     if (state_->admit) state_->admit(capacity, {0, 0});
     state_->last = system;
+    state_->is_listed = false;
     state_->searched_positions.assign(system.positions, system.positions + 3 * system.atom_count);
-    ++state_->build_count;
-    ++state_->generation;
-    state_->first.assign(static_cast<size_t>(system.atom_count) + 1, -1);
-    state_->sender.assign(static_cast<size_t>(capacity), -1);
-    state_->reverse.assign(static_cast<size_t>(capacity), -1);
-    state_->vector.assign(static_cast<size_t>(3 * capacity), NAN);
-    state_->distance.assign(static_cast<size_t>(capacity), NAN);
+    state_->make_room(system.atom_count, capacity);
     state_->take(found);
-    state_->edges = {system.atom_count,      capacity,  &state_->report,        state_->first.data(),    state_->sender.data(),
-                     nullptr, state_->vector.data(), state_->distance.data(), state_->reverse.data()};
+}
+template <class Real>
+void GpuNeighborList<Real>::set_candidates(int64_t atom_count, const ListedNeighbors& list, void*) {
+    check_listed_neighbors(atom_count, list);
+    ListedBy rest;
+    rest.find(atom_count, list);
+    const int64_t own_total = list.first[list.receiver_count];
+    state_->candidate_first.assign(list.first, list.first + list.receiver_count);
+    for (const int64_t first : rest.first()) state_->candidate_first.push_back(own_total + first);
+    state_->candidates.assign(list.neighbors, list.neighbors + own_total);
+    state_->candidates.insert(state_->candidates.end(), rest.neighbors().begin(), rest.neighbors().end());
+    const auto total = static_cast<int64_t>(state_->candidates.size());
+    if (state_->admit) state_->admit(total, {0, 0});
+    state_->make_room(atom_count, total);
+    state_->is_listed = true;
+}
+template <class Real>
+bool GpuNeighborList<Real>::has_listed_candidates() const {
+    return state_->is_listed;
+}
+template <class Real>
+int64_t GpuNeighborList<Real>::read_edge_count(void*) const {
+    return state_->report.edge_count;
 }
 template <class Real>
 void GpuNeighborList<Real>::set_admission(std::function<void(int64_t, const GpuNeighborMemory&)> admit) {
@@ -83,6 +135,7 @@ GpuNeighborMemory GpuNeighborList<Real>::memory_for(int64_t) const {
 }
 template <class Real>
 void GpuNeighborList<Real>::enqueue_reuse(const double* positions, void*) {
+    if (state_->is_listed) return state_->select(positions);
     SystemView system = state_->last;
     system.positions = positions;
     state_->list.update(system, state_->team);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "../unit/close.h"
@@ -272,6 +273,85 @@ TEST_CASE("a step that is profiled gives the same bits, and names its stages") {
     team.set_profile(nullptr);
     evaluator->evaluate(system.view(), {}, outputs, team);
     CHECK(profile.device().sums().front().calls == 2);
+}
+
+TEST_CASE("a domain whose ghosts are images of its own atoms gives what the periodic system gives") {
+    for (const bool is_mixed : {true, false}) {
+        CAPTURE(is_mixed);
+        const auto weights = random_weights(17, 32, 3, 7, true);
+        const System system = random_system(19, 14, 5.0, true);
+        painn::cuda::CudaOptions options;
+        options.is_mixed = is_mixed;
+        const auto evaluator = painn::cuda::make_cuda_evaluator(weights, options);
+        const Found whole = evaluate(*evaluator, *weights, system);
+
+        // Ghosts of even numbers are copied where they are, those of odd ones are sent and received.
+        NeighborOptions reach;
+        reach.cutoff = weights->cutoff + 0.4;
+        const BruteForceEdges edges = brute_force_neighbors(system.view(), reach);
+        const size_t own = system.numbers.size();
+        std::vector<int32_t> numbers = system.numbers, neighbors, sent, source;
+        Numbers positions = system.positions;
+        for (size_t e = 0; e < edges.sender.size(); ++e) {
+            const auto sender = static_cast<size_t>(edges.sender[e]);
+            const int32_t* s = &edges.shift[3 * e];
+            const Vec3 shift = shift_vector(system.cell, s[0], s[1], s[2]);
+            Vec3 at;
+            for (size_t k = 0; k < 3; ++k) at[k] = system.positions[3 * sender + k] + shift[k];
+            size_t place = 0;
+            while (place < numbers.size() && !std::equal(at.begin(), at.end(), &positions[3 * place])) ++place;
+            neighbors.push_back(static_cast<int32_t>(place));
+            if (place < numbers.size()) continue;
+            numbers.push_back(system.numbers[sender]);
+            positions.insert(positions.end(), at.begin(), at.end());
+            if (source.size() % 2 == 0) {
+                source.push_back(-1 - static_cast<int32_t>(sender));
+            } else {
+                source.push_back(static_cast<int32_t>(sent.size()));
+                sent.push_back(static_cast<int32_t>(sender));
+            }
+        }
+        struct Loop : HaloExchange {
+            size_t rows = 0, count = 0;
+            void exchange(const void* from, void* to, size_t row_bytes) override {
+                std::memcpy(to, from, rows * row_bytes);
+                ++count;
+            }
+        } loop;
+        loop.rows = sent.size();
+        Domain domain;
+        domain.atoms.atom_count = static_cast<int64_t>(numbers.size());
+        domain.atoms.atomic_numbers = numbers.data();
+        domain.atoms.positions = positions.data();
+        domain.owned_count = static_cast<int64_t>(own);
+        domain.first = edges.first.data();
+        domain.neighbors = neighbors.data();
+        domain.halo = {sent, static_cast<int64_t>(sent.size()), source, &loop};
+        domain.list_version = 5;
+        for (int repeat = 0; repeat < 3; ++repeat) {
+            Found part(numbers.size(), static_cast<size_t>(weights->hidden));
+            part.energies.resize(own);
+            part.descriptors.resize(own * static_cast<size_t>(weights->hidden));
+            ThreadTeam team(1);
+            evaluator->evaluate_domain(domain, {}, part.outputs(), team);
+            CHECK(loop.count == static_cast<size_t>(4 * (repeat + 1)));  // twice for each block but the first
+            for (size_t ghost = own; ghost < numbers.size(); ++ghost) {
+                const auto owner = static_cast<size_t>(source[ghost - own] < 0 ? -1 - source[ghost - own] : sent[static_cast<size_t>(source[ghost - own])]);
+                for (size_t k = 0; k < 3; ++k) part.forces[3 * owner + k] += part.forces[3 * ghost + k];
+                for (size_t k = 0; k < 9; ++k) part.virials[9 * owner + k] += part.virials[9 * ghost + k];
+            }
+            part.forces.resize(3 * own);
+            part.virials.resize(9 * own);
+            const double tolerance = is_mixed ? 2e-5 : 1e-10;
+            CHECK(std::abs(part.energy - whole.energy) <= tolerance);
+            CHECK_ALL_CLOSE(part.energies, whole.energies, tolerance);
+            CHECK_ALL_CLOSE(part.forces, whole.forces, tolerance);
+            CHECK_ALL_CLOSE(part.virial, whole.virial, tolerance);
+            CHECK_ALL_CLOSE(part.virials, whole.virials, tolerance);
+            CHECK_ALL_CLOSE(part.descriptors, whole.descriptors, tolerance);
+            if (repeat == 1) CHECK(evaluate(*evaluator, *weights, system) == whole);  // the domain's candidates are forgotten
+        }
+    }
 }
 
 TEST_CASE("fast precision is near") {

@@ -4,6 +4,7 @@
     test_lammps.py MLFF ENVIRONMENT PLUGIN_FOLDER SOURCE_DIR [GOLDEN_DIR]...
 
 MLFF_TEST_LAMMPS_LONG=1: longer runs, and NVT and NPT of water and of a crystal on 1, 2 and 4 ranks.
+MLFF_TEST_LAMMPS_DEVICE=cuda: everything on GPUs, which ranks may share.
 """
 import json
 import math
@@ -18,6 +19,8 @@ import unittest
 MLFF, ENVIRONMENT, PLUGIN_FOLDER, SOURCE_DIR = sys.argv[1:5]
 GOLDEN_DIRS = [os.path.join(SOURCE_DIR, "tests/golden/mace"), os.path.join(SOURCE_DIR, "tests/golden/painn"), *filter(os.path.isdir, sys.argv[5:])]
 IS_LONG = os.environ.get("MLFF_TEST_LAMMPS_LONG") == "1"
+DEVICE = os.environ.get("MLFF_TEST_LAMMPS_DEVICE", "cpu")
+IS_EXACT = DEVICE == "cpu"  # radial functions: tables take longer to make than small systems to evaluate, and GPUs have nothing else
 EXAMPLE = os.path.join(SOURCE_DIR, "bindings/lammps/example")
 
 SYMBOLS = (
@@ -161,7 +164,7 @@ class LammpsTest(unittest.TestCase):
             self.assertEqual(found.returncode, 0, script + text)
         return text
 
-    def settings(self, system, model="builtin", style="mlff precision fp64 device cpu", name="system.data", more=""):
+    def settings(self, system, model="builtin", style=f"mlff precision fp64 device {DEVICE}", name="system.data", more=""):
         self.write(name, system.data())
         boundary = " ".join("p" if p else "f" for p in system.periodic)
         return SETTINGS.format(boundary=boundary, data=name, style=style, coefficients=f"{model} {system.symbols()}", more=more)
@@ -193,7 +196,7 @@ class LammpsTest(unittest.TestCase):
         path = os.path.join(self.folder, "eval.xyz")
         with open(path, "w") as file:
             file.write("".join(system.xyz() for system in systems))
-        command = [MLFF, "eval", path, "--model", model, "--device", "cpu", "--precision", "fp64", "--json", "-", *options]
+        command = [MLFF, "eval", path, "--model", model, "--device", DEVICE, "--precision", "fp64", "--json", "-", *options]
         found = subprocess.run(command, capture_output=True, text=True, timeout=300)
         self.assertEqual(found.returncode, 0, found.stderr)
         return json.loads(found.stdout)["frames"]
@@ -225,10 +228,10 @@ class GoldenTest(LammpsTest):
                 heads = json.loads(subprocess.run([MLFF, "model", "info", model, "--json", "-"], capture_output=True, text=True, check=True).stdout).get("heads") or []
                 head = heads[0] if len(heads) > 1 else None
                 systems = [System(r["numbers"], r["positions"], r["cell"], map(bool, r["pbc"])) for r in golden["systems"] if any(r["pbc"]) and len(r["numbers"]) > 0]
-                frames = self.evaluate(systems, model, "--exact-radial", *(["--head", head] if head else []))  # tables take longer to make than these systems to evaluate
+                frames = self.evaluate(systems, model, *(["--exact-radial"] if IS_EXACT else []), *(["--head", head] if head else []))
                 for i, (system, frame) in enumerate(zip(systems, frames)):
                     name = f"{stem}_{i}"
-                    style = "mlff precision fp64 device cpu radial exact" + (f" head {head}" if head else "")
+                    style = f"mlff precision fp64 device {DEVICE}" + (" radial exact" if IS_EXACT else "") + (f" head {head}" if head else "")
                     script += self.settings(system, model, style, name + ".data", "box tilt large") + COMPUTES + "run 0 post no\n" + REPORT.format(name=name) + "clear\n"
                     cases.append((name, system, frame))
         self.assertGreaterEqual(len(cases), 20)
@@ -256,7 +259,7 @@ class DynamicsTest(LammpsTest):
         """The same start, the same end, but for the last digits of LAMMPS' constants; on several ranks too."""
         steps = 40 if IS_LONG else 15
         for name, system in (("water", draw_velocities(read_xyz("water_box"), 300)), ("crystal", draw_velocities(read_xyz("diamond", (2, 2, 2)), 600))):
-            command = [MLFF, "md", self.write(name + ".xyz", system.xyz()), "--ensemble", "nve", "--steps", str(steps), "--dt", "0.5", "--device", "cpu", "--precision", "fp64", "--threads", "1"]
+            command = [MLFF, "md", self.write(name + ".xyz", system.xyz()), "--ensemble", "nve", "--steps", str(steps), "--dt", "0.5", "--device", DEVICE, "--precision", "fp64", "--threads", "1"]
             command += ["--output", name + "_end.xyz", "--output-every", str(steps)]
             found = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=600)
             self.assertEqual(found.returncode, 0, found.stderr)
@@ -308,7 +311,7 @@ class DynamicsTest(LammpsTest):
         system = draw_velocities(read_xyz("water_box"), 300)
         move = COMPUTES + "fix 1 all nve\ntimestep 0.0005\n"
         whole = self.report(self.lammps(self.settings(system) + move + "run 5\nwrite_restart five.restart\nrun 5\n" + REPORT.format(name="whole"), 2), "whole")
-        again = "plugin load mlffplugin.so\nread_restart five.restart\npair_style mlff precision fp64 device cpu\npair_coeff * * builtin H O\n" + move
+        again = f"plugin load mlffplugin.so\nread_restart five.restart\npair_style mlff precision fp64 device {DEVICE}\npair_coeff * * builtin H O\n" + move
         text = self.lammps(again + "run 5\n" + REPORT.format(name="again"), 2)
         self.assert_same_reports(self.report(text, "again"), whole, 1e-10, "restart")
 
@@ -336,12 +339,12 @@ class StyleTest(LammpsTest):
         slab = System(water.numbers, water.positions, mixed.cell, [True, True, False])
         slab_frame = self.evaluate([slab], "builtin")[0]
         for ranks in (1, 2):
-            script = self.settings(water, "zero", "hybrid/overlay mlff precision fp64 device cpu lj/cut 6.0 zero 8.0").replace(
+            script = self.settings(water, "zero", f"hybrid/overlay mlff precision fp64 device {DEVICE} lj/cut 6.0 zero 8.0").replace(
                 "pair_coeff * * zero H O", "pair_coeff * * mlff builtin H O\npair_coeff * * lj/cut 0.0 1.0\npair_coeff * * zero"
             )
             report = self.report(self.lammps(script + COMPUTES + "run 0\n" + REPORT.format(name="overlay"), ranks), "overlay")
             self.assert_evaluated(report, frame, water)
-            script = self.settings(mixed, "zero", "hybrid mlff precision fp64 device cpu zero 8.0").replace(
+            script = self.settings(mixed, "zero", f"hybrid mlff precision fp64 device {DEVICE} zero 8.0").replace(
                 "pair_coeff * * zero H O Ar", "pair_coeff * * mlff builtin H O NULL\npair_coeff * 3 zero"
             )
             report = self.report(self.lammps(script + COMPUTES + "run 0\n" + REPORT.format(name="types"), ranks), "types")
@@ -374,14 +377,14 @@ class StyleTest(LammpsTest):
         water = read_xyz("water_box")
         frame = self.evaluate([water], "builtin")[0]
         for ranks in (1, 2):
-            report = self.report(self.lammps(self.settings(water, style="mlff precision mixed device cpu threads 2") + COMPUTES + "run 0\n" + REPORT.format(name="mixed"), ranks), "mixed")
+            report = self.report(self.lammps(self.settings(water, style=f"mlff precision mixed device {DEVICE} threads 2") + COMPUTES + "run 0\n" + REPORT.format(name="mixed"), ranks), "mixed")
             self.assert_evaluated(report, frame, water, 2e-5)
 
     def test_a_style_given_again(self):
         """New settings for the coefficients that are there."""
         water = read_xyz("water_box")
         frame = self.evaluate([water], "builtin")[0]
-        script = self.settings(water, style="mlff precision mixed") + "pair_style mlff precision fp64 device cpu\n" + COMPUTES + "run 0\n" + REPORT.format(name="again")
+        script = self.settings(water, style="mlff precision mixed") + f"pair_style mlff precision fp64 device {DEVICE}\n" + COMPUTES + "run 0\n" + REPORT.format(name="again")
         text = self.lammps(script, 2)
         self.assertIn("precision fp64", text)
         self.assert_evaluated(self.report(text, "again"), frame, water)
@@ -403,10 +406,10 @@ class StyleTest(LammpsTest):
             (good.replace("precision fp64", "threads 0"), 1, "threads 0, expected 1 to 4096"),
             (good.replace("precision fp64", "radial rough"), 1, "radial rough, expected tables or exact"),
             (good.replace("precision fp64", "head nobody"), 2, "no head 'nobody'"),
-            (good.replace("device cpu", "device"), 1, "device has no value"),
-            (good.replace("device cpu", "device toaster"), 1, "device 'toaster' is none of"),
-            (good.replace("device cpu", "device reference"), 2, "device reference works on one MPI rank only"),
-            (good.replace("device cpu", "device cuda:99"), 2, "builtin: device 'cuda:99'"),
+            (good.replace("device " + DEVICE, "device"), 1, "device has no value"),
+            (good.replace("device " + DEVICE, "device toaster"), 1, "device 'toaster' is none of"),
+            (good.replace("device " + DEVICE, "device reference"), 2, "device reference works on one MPI rank only"),
+            (good.replace("device " + DEVICE, "device cuda:99"), 2, "builtin: device 'cuda:99'"),
             (good.replace("units metal", "units lj") + "run 0\n", 1, "needs units metal or real, not lj"),
             (good.replace("units metal", "units metal\nnewton off") + "run 0\n", 2, "needs newton pair on"),
             (good + "group o type 2\nneigh_modify exclude group o o\nrun 0\n", 2, "neigh_modify exclude"),

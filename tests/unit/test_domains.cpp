@@ -12,8 +12,13 @@
 
 #include "engine/session.h"
 #include "neighbors/listed_edges.h"
+#include "test_gpu_support.h"
 #include "test_mace_backends.h"
 #include "test_painn_support.h"
+
+#ifdef MLFF_HAS_CUDA
+#include <cuda_runtime.h>
+#endif
 
 namespace {
 
@@ -132,8 +137,7 @@ public:
             if (offers_[owner].row_bytes != row_bytes) fail(Status::internal, "rows of two domains differ in size");
             const size_t end = owner == 0 ? part.received_count : part.received_begins[owner - 1];
             const size_t count = end - part.received_begins[owner];
-            if (count > 0)
-                std::memcpy(static_cast<char*>(received) + part.received_begins[owner] * row_bytes, offers_[owner].rows + parts_[owner].sent_begins[domain] * row_bytes, count * row_bytes);
+            if (count > 0) copy(static_cast<char*>(received) + part.received_begins[owner] * row_bytes, offers_[owner].rows + parts_[owner].sent_begins[domain] * row_bytes, count * row_bytes);
         }
         barrier_.arrive_and_wait();
     }
@@ -142,7 +146,19 @@ public:
         barrier_.arrive_and_drop();
     }
 
+    bool takes_device_memory = false;
+
 private:
+    void copy(char* to, const char* from, size_t bytes) const {
+#ifdef MLFF_HAS_CUDA
+        if (takes_device_memory) {
+            REQUIRE(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice) == cudaSuccess);  // fails where one of them is memory of the host
+            REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+            return;
+        }
+#endif
+        std::memcpy(to, from, bytes);
+    }
     struct Offer {
         const char* rows = nullptr;
         size_t row_bytes = 0;
@@ -188,9 +204,11 @@ Result evaluate_whole(Session& session, const System& system) {
 }
 
 // The sum of the domains, what ghosts have added to the atoms they copy. One session for each domain.
-Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const System& system, const std::vector<Part>& parts, int64_t list_version = 0) {
+Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const System& system, const std::vector<Part>& parts, int64_t list_version = 0,
+                      bool takes_device_memory = false) {
     const size_t domain_count = parts.size();
     Meeting meeting(parts);
+    meeting.takes_device_memory = takes_device_memory;
     std::vector<Result> results;
     for (const Part& part : parts) results.push_back(empty_result(part.atoms.size(), part.numbers.size()));
     std::vector<std::string> errors(domain_count);
@@ -210,7 +228,7 @@ Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const Sys
                 domain.owned_count = static_cast<int64_t>(part.atoms.size());
                 domain.first = part.first.data();
                 domain.neighbors = part.neighbors.data();
-                domain.halo = {part.sent, static_cast<int64_t>(part.received_count), part.source, &halo};
+                domain.halo = {part.sent, static_cast<int64_t>(part.received_count), part.source, &halo, takes_device_memory};
                 domain.list_version = list_version;
                 try {
                     sessions[d]->evaluate_domain(domain, outputs_of(results[d]));
@@ -303,10 +321,9 @@ System student_crystal(size_t atom_count = 60, double length = 9.0) {
 
 constexpr double kDomainsDouble = 1e-10, kDomainsMixed = 2e-5;  // relative to the largest number of an array, at least 1
 
-}  // namespace
-
-TEST_CASE("periodic goldens cut into domains") {
-    int compared = 0;
+// visit(model, its name, a periodic system of its goldens, the head)
+template <class Visit>
+void for_each_periodic_golden(const Visit& visit) {
     for (const char* directory : {MLFF_GOLDEN_DIR, MLFF_PAINN_GOLDEN_DIR})
         for (const auto& path : mace_test::golden_cases(directory)) {
             CAPTURE(path.string());
@@ -316,25 +333,76 @@ TEST_CASE("periodic goldens cut into domains") {
             const std::string model_file = golden.value("model_file", path.stem().string() + ".safetensors");
             const std::shared_ptr<const mlff::Model> model = load_model((path.parent_path() / model_file).string());
             if (!model->summary().why_not_runnable.empty()) continue;
-            // Making tables takes longer than evaluating small systems: those in fp64 are left to the student. Many domains for one model of each kind.
-            const bool is_cut_finely = path.stem() == "p04_density_agnesi_zbl" || path.stem() == "p07_nonlinear_mh" || path.stem() == "two_blocks_f32";
-            std::map<std::string, std::vector<std::unique_ptr<Session>>> exact, mixed;  // by head
             for (const nlohmann::json& record : golden["systems"]) {
                 const System system = mace_test::read_system(record);
                 if (!system.view().is_periodic()) continue;
                 CAPTURE(record["name"].get<std::string>());
                 const auto& heads = model->summary().heads;
                 const int fixed = model->summary().fixed_head;
-                const std::string head = heads[static_cast<size_t>(fixed >= 0 ? fixed : record.value("head_index", 0))];
-                if (exact[head].empty()) exact[head] = make_sessions(model, is_cut_finely ? 8 : 3, Precision::fp64, head, 1, true);
-                compare_cuts(exact[head], system, is_cut_finely ? std::vector<size_t>{1, 2, 3, 8} : std::vector<size_t>{2, 3}, kDomainsDouble);
-                ++compared;
-                if (!is_cut_finely) continue;
-                if (mixed[head].empty()) mixed[head] = make_sessions(model, 2, Precision::mixed, head);
-                compare_cuts(mixed[head], system, {2}, kDomainsMixed);
+                visit(model, path.stem().string(), system, heads[static_cast<size_t>(fixed >= 0 ? fixed : record.value("head_index", 0))]);
             }
         }
+}
+
+// Sessions of one model and head, which are kept until those of another are wanted.
+class KeptSessions {
+public:
+    template <class Make>
+    std::vector<std::unique_ptr<Session>>& of(const std::shared_ptr<const mlff::Model>& model, const std::string& head, const Make& make) {
+        if (model != model_) by_head_.clear();
+        model_ = model;
+        auto& sessions = by_head_[head];
+        if (sessions.empty()) sessions = make();
+        return sessions;
+    }
+
+private:
+    std::shared_ptr<const mlff::Model> model_;
+    std::map<std::string, std::vector<std::unique_ptr<Session>>> by_head_;
+};
+
+}  // namespace
+
+TEST_CASE("periodic goldens cut into domains") {
+    int compared = 0;
+    KeptSessions exact, mixed;
+    for_each_periodic_golden([&](const auto& model, const std::string& name, const System& system, const std::string& head) {
+        // Making tables takes longer than evaluating small systems: those in fp64 are left to the student. Many domains for one model of each kind.
+        const bool is_cut_finely = name == "p04_density_agnesi_zbl" || name == "p07_nonlinear_mh" || name == "two_blocks_f32";
+        auto& sessions = exact.of(model, head, [&] { return make_sessions(model, is_cut_finely ? 8 : 3, Precision::fp64, head, 1, true); });
+        compare_cuts(sessions, system, is_cut_finely ? std::vector<size_t>{1, 2, 3, 8} : std::vector<size_t>{2, 3}, kDomainsDouble);
+        ++compared;
+        if (is_cut_finely) compare_cuts(mixed.of(model, head, [&] { return make_sessions(model, 2, Precision::mixed, head); }), system, {2}, kDomainsMixed);
+    });
     CHECK(compared >= 20);
+}
+
+TEST_CASE("on a GPU: periodic goldens cut into domains") {
+    if (!has_gpu()) return;
+    int compared = 0;
+    KeptSessions exact, mixed;
+    for_each_periodic_golden([&](const auto& model, const std::string&, const System& system, const std::string& head) {
+        if (!model->runs_on_cuda()) return;
+        compare_cuts(exact.of(model, head, [&] { return make_sessions(model, 3, Precision::fp64, head, 1, false, "cuda"); }), system, {1, 2, 3}, kDomainsDouble);
+        compare_cuts(mixed.of(model, head, [&] { return make_sessions(model, 3, Precision::mixed, head, 1, false, "cuda"); }), system, {1, 2, 3}, kDomainsMixed);
+        ++compared;
+    });
+    CHECK(compared >= 20);
+}
+
+TEST_CASE("on a GPU: a random crystal of the embedded student cut into domains, and steps with the same lists") {
+    if (!has_gpu()) return;
+    const std::shared_ptr<const mlff::Model> model = load_model("builtin");
+    auto exact = make_sessions(model, 8, Precision::fp64, "", 1, false, "cuda");
+    compare_cuts(exact, student_crystal(), {1, 2, 3, 8}, kDomainsDouble);
+    compare_steps(exact, student_crystal(), 3, kDomainsDouble);
+    auto mixed = make_sessions(model, 3, Precision::mixed, "", 1, false, "cuda");
+    compare_cuts(mixed, student_crystal(), {1, 2, 3}, kDomainsMixed);
+    compare_steps(mixed, student_crystal(), 2, kDomainsMixed);
+    // Rows that never leave the GPU.
+    const Result whole = evaluate_whole(*exact[0], student_crystal());
+    for (const size_t domain_count : {size_t{2}, size_t{3}, size_t{8}})
+        check_same(evaluate_parts(exact, student_crystal(), cut(*exact[0], student_crystal(), domain_count), 0, true), whole, kDomainsDouble);
 }
 
 TEST_CASE("a random crystal of the embedded student cut into domains, on several threads") {
@@ -375,7 +443,7 @@ TEST_CASE("bad domains are refused") {
     const int32_t numbers[] = {8, 1, 1};
     const double positions[] = {0, 0, 0, 0.96, 0, 0, -0.24, 0.93, 0}, same_place[] = {0, 0, 0, 0, 0, 0, 1, 0, 0};
     const int64_t first[] = {0, 2, 3}, backwards[] = {0, 2, 1};
-    const int32_t neighbors[] = {1, 2, 0}, too_high[] = {1, 3, 0}, itself[] = {1, 0, 0};
+    const int32_t neighbors[] = {1, 2, 0}, too_high[] = {1, 3, 0}, itself[] = {1, 0, 0}, one_way[] = {2, 2, 0};
     const int32_t sent[] = {1, 0, 1}, ghost_sent[] = {1, 0, 2}, below_zero[] = {1, 0, -1}, received[] = {1}, not_received[] = {2}, image[] = {-2}, image_of_ghost[] = {-3};
     const auto status_of = [&](const Session& made, const auto& change) {
         Session& session = const_cast<Session&>(made);
@@ -397,43 +465,47 @@ TEST_CASE("bad domains are refused") {
         CHECK(std::isfinite(energy));
         return Status::ok;
     };
-    const auto sessions = make_sessions(load_model("builtin"), 1, Precision::fp64, "");
-    const Session& session = *sessions[0];
-    CHECK(status_of(session, [](Domain&) {}) == Status::ok);
-    CHECK(status_of(session, [](Domain& d) { d.owned_count = 4; }) == Status::argument);
-    CHECK(status_of(session, [](Domain& d) { d.owned_count = -1; }) == Status::argument);
-    CHECK(status_of(session, [](Domain& d) { d.halo.exchange = nullptr; }) == Status::argument);
-    CHECK(status_of(session, [&](Domain& d) { d.halo.sent = ghost_sent; }) == Status::argument);
-    CHECK(status_of(session, [&](Domain& d) { d.halo.sent = below_zero; }) == Status::argument);
-    CHECK(status_of(session, [&](Domain& d) { d.halo.sent = {static_cast<const int32_t*>(nullptr), 2}; }) == Status::argument);
-    CHECK(status_of(session, [&](Domain& d) { d.halo.source = {}; }) == Status::argument);
-    CHECK(status_of(session, [&](Domain& d) { d.halo.source = {static_cast<const int32_t*>(nullptr), 1}; }) == Status::argument);
-    CHECK(status_of(session, [&](Domain& d) { d.halo.source = sent; }) == Status::argument);
-    CHECK(status_of(session, [&](Domain& d) { d.halo.source = not_received; }) == Status::argument);
-    CHECK(status_of(session, [&](Domain& d) { d.halo.source = image; }) == Status::ok);
-    CHECK(status_of(session, [&](Domain& d) { d.halo.source = image_of_ghost; }) == Status::argument);
-    CHECK(status_of(session, [](Domain& d) { d.halo.received_count = -1; }) == Status::argument);
-    CHECK(status_of(session, [](Domain& d) { d.halo.received_count = int64_t{1} << 62; }) == Status::argument);
-    // What is promised to be the same is not checked again, what is not or has other counts is.
-    const auto with_version = [](int64_t version, std::span<const int32_t> source, int64_t received_count = 2) {
-        return [=](Domain& d) { d.list_version = version, d.halo.source = source, d.halo.received_count = received_count; };
-    };
-    CHECK(status_of(session, with_version(1, not_received)) == Status::argument);
-    CHECK(status_of(session, with_version(1, received)) == Status::ok);
-    CHECK(status_of(session, with_version(1, received)) == Status::ok);
-    CHECK(status_of(session, with_version(2, not_received)) == Status::argument);
-    CHECK(status_of(session, with_version(2, received)) == Status::ok);
-    CHECK(status_of(session, with_version(2, received, 1)) == Status::argument);
-    CHECK(status_of(session, with_version(0, not_received)) == Status::argument);
-    CHECK(status_of(session, [](Domain& d) { d.first = nullptr; }) == Status::argument);
-    CHECK(status_of(session, [](Domain& d) { d.neighbors = nullptr; }) == Status::argument);
-    CHECK(status_of(session, [&](Domain& d) { d.first = backwards; }) == Status::argument);
-    CHECK(status_of(session, [&](Domain& d) { d.first = first + 1; }) == Status::argument);
-    CHECK(status_of(session, [&](Domain& d) { d.neighbors = too_high; }) == Status::argument);
-    CHECK(status_of(session, [&](Domain& d) { d.neighbors = itself; }) == Status::argument);
-    CHECK(status_of(session, [&](Domain& d) { d.atoms.positions = same_place; }) == Status::system);
-    CHECK(status_of(session, [](Domain& d) { d.atoms.periodic[0] = true; }) == Status::argument);
-    CHECK(status_of(session, [](Domain&) {}) == Status::ok);
+    for (const std::string device : {"cpu", "cuda"}) {
+        if (device == "cuda" && !has_gpu()) continue;
+        const auto sessions = make_sessions(load_model("builtin"), 1, Precision::fp64, "", 1, false, device);
+        const Session& session = *sessions[0];
+        CHECK(status_of(session, [](Domain&) {}) == Status::ok);
+        CHECK(status_of(session, [](Domain& d) { d.owned_count = 4; }) == Status::argument);
+        CHECK(status_of(session, [](Domain& d) { d.owned_count = -1; }) == Status::argument);
+        CHECK(status_of(session, [](Domain& d) { d.halo.exchange = nullptr; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) { d.halo.sent = ghost_sent; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) { d.halo.sent = below_zero; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) { d.halo.sent = {static_cast<const int32_t*>(nullptr), 2}; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) { d.halo.source = {}; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) { d.halo.source = {static_cast<const int32_t*>(nullptr), 1}; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) { d.halo.source = sent; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) { d.halo.source = not_received; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) { d.halo.source = image; }) == Status::ok);
+        CHECK(status_of(session, [&](Domain& d) { d.halo.source = image_of_ghost; }) == Status::argument);
+        CHECK(status_of(session, [](Domain& d) { d.halo.received_count = -1; }) == Status::argument);
+        CHECK(status_of(session, [](Domain& d) { d.halo.received_count = int64_t{1} << 62; }) == Status::argument);
+        // What is promised to be the same is not checked again, what is not or has other counts is.
+        const auto with_version = [](int64_t version, std::span<const int32_t> source, int64_t received_count = 2) {
+            return [=](Domain& d) { d.list_version = version, d.halo.source = source, d.halo.received_count = received_count; };
+        };
+        CHECK(status_of(session, with_version(1, not_received)) == Status::argument);
+        CHECK(status_of(session, with_version(1, received)) == Status::ok);
+        CHECK(status_of(session, with_version(1, received)) == Status::ok);
+        CHECK(status_of(session, with_version(2, not_received)) == Status::argument);
+        CHECK(status_of(session, with_version(2, received)) == Status::ok);
+        CHECK(status_of(session, with_version(2, received, 1)) == Status::argument);
+        CHECK(status_of(session, with_version(0, not_received)) == Status::argument);
+        CHECK(status_of(session, [](Domain& d) { d.first = nullptr; }) == Status::argument);
+        CHECK(status_of(session, [](Domain& d) { d.neighbors = nullptr; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) { d.first = backwards; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) { d.first = first + 1; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) { d.neighbors = too_high; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) { d.neighbors = itself; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) { d.atoms.positions = same_place; }) == Status::system);
+        CHECK(status_of(session, [](Domain& d) { d.atoms.periodic[0] = true; }) == Status::argument);
+        CHECK(status_of(session, [](Domain&) {}) == Status::ok);
+        if (device == "cuda") CHECK(status_of(session, [&](Domain& d) { d.neighbors = one_way; }) == Status::argument);
+    }
     // The check of lists alone, as GPUs need it.
     const auto list_status = [&](int64_t receiver_count, const int64_t* starts, const int32_t* listed) {
         try {

@@ -251,12 +251,16 @@ void DeviceEdgeNetwork<Real>::list_buffers(BufferList& list, int64_t atom_count,
 }
 
 template <class Real>
-EdgeWeights<Real> DeviceEdgeNetwork<Real>::compute(const EdgesView<Real>& edges, const EdgeGeometry& geometry, int64_t edge_capacity, const TilesView& tiles,
-                                                   RowsView<const Real> features, cudaStream_t stream) {
-    const EdgeWeights<Real> result = {weights_.data(), nullptr, geometry.reverse, plan_.columns.count};
-    if (edges.atom_count == 0 || edge_capacity == 0) return result;
+void DeviceEdgeNetwork<Real>::compute_ends(const EdgesView<Real>& edges, const TilesView& tiles, RowsView<const Real> features, cudaStream_t stream) {
+    if (edges.atom_count == 0) return;
     down_.apply(tiles, features, {down_rows_.data(), down_layout_.size, nullptr}, false, stream);
     ends_.apply(tiles, {down_rows_.data(), down_layout_.size, nullptr}, {ends_rows_.data(), ends_layout_.size, nullptr}, false, stream);
+}
+
+template <class Real>
+EdgeWeights<Real> DeviceEdgeNetwork<Real>::compute(const EdgesView<Real>& edges, const EdgeGeometry& geometry, int64_t edge_capacity, cudaStream_t stream) {
+    const EdgeWeights<Real> result = {weights_.data(), nullptr, geometry.reverse, plan_.columns.count};
+    if (edges.atom_count == 0 || edge_capacity == 0) return result;
     const FirstLayerView<Real> first = {tables_.views(), static_cast<int>(receiver_stride_), static_cast<int>(sender_stride_), width_};
     launch("networks of edges", first_layer_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, first, edges, ends_rows_.data(), layers_.front().input.data());
     for (size_t n = 0; n < layers_.size(); ++n) {
@@ -276,15 +280,15 @@ EdgeWeights<Real> DeviceEdgeNetwork<Real>::start_gradient(const EdgeGeometry& ge
 }
 
 template <class Real>
-void DeviceEdgeNetwork<Real>::reverse(const EdgesView<Real>& edges, const EdgeGeometry& geometry, int64_t edge_capacity, const TilesView& tiles, double* distance_gradient,
+void DeviceEdgeNetwork<Real>::reverse(const EdgesView<Real>& edges, const EdgesView<Real>& edges_with_ghosts, const EdgeGeometry& geometry, int64_t edge_capacity, const TilesView& tiles, double* distance_gradient,
                                       RowsView<Real> features_gradient, cudaStream_t stream) {
     if (edges.atom_count == 0 || edge_capacity == 0) return;
     const Real* gradient = weights_gradient_.data();
     for (size_t n = layers_.size(); n-- > 0;) {
         const Layer& layer = layers_[n];
         Real* below = n % 2 == 0 ? gradient_.data() : gradient_below_.data();
-        multiply<Real>({gradient, layer.transposed.data(), nullptr, below, layer.out_width, layer.in_width, false, layer.input.data(), layer.activation}, edges, edge_capacity,
-                       stream);
+        multiply<Real>({gradient, layer.transposed.data(), nullptr, below, layer.out_width, layer.in_width, false, layer.input.data(), layer.activation}, edges_with_ghosts,
+                       edge_capacity, stream);
         gradient = below;
     }
     const FirstLayerView<Real> first = {tables_.views(), static_cast<int>(receiver_stride_), static_cast<int>(sender_stride_), width_};

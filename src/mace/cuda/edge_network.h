@@ -33,13 +33,17 @@ public:
     void prepare(const std::vector<int>& elements, ThreadTeam& team, cudaStream_t stream);
     void list_buffers(BufferList& list, int64_t atom_count, int64_t edge_count, bool has_gradients);
 
-    // The weights of all edges, at most `edge_capacity`.
-    EdgeWeights<Real> compute(const EdgesView<Real>& edges, const EdgeGeometry& geometry, int64_t edge_capacity, const TilesView& tiles, RowsView<const Real> features,
-                              cudaStream_t stream);
+    // The rows of the atoms in `tiles`, from their features.
+    void compute_ends(const EdgesView<Real>& edges, const TilesView& tiles, RowsView<const Real> features, cudaStream_t stream);
+    Real* ends() const { return ends_rows_.data(); }  // [atom][ends_size()]
+    int64_t ends_size() const { return ends_layout_.size; }
+    // The weights of all edges, at most `edge_capacity`, from the rows of both ends.
+    EdgeWeights<Real> compute(const EdgesView<Real>& edges, const EdgeGeometry& geometry, int64_t edge_capacity, cudaStream_t stream);
     // The same weights, and their gradient set to zero, for messages to add to.
     EdgeWeights<Real> start_gradient(const EdgeGeometry& geometry, int64_t edge_capacity, cudaStream_t stream);
-    // From that gradient to what it adds to the gradients of distances and of the features below (nullptr: not wanted).
-    void reverse(const EdgesView<Real>& edges, const EdgeGeometry& geometry, int64_t edge_capacity, const TilesView& tiles, double* distance_gradient,
+    // From that gradient to what it adds to the gradients of distances and of the features below (nullptr: not wanted). These are of own atoms, whose edges
+    // and those of ghosts from them must have gradients.
+    void reverse(const EdgesView<Real>& edges, const EdgesView<Real>& edges_with_ghosts, const EdgeGeometry& geometry, int64_t edge_capacity, const TilesView& tiles, double* distance_gradient,
                  RowsView<Real> features_gradient, cudaStream_t stream);
 
 private:

@@ -112,15 +112,26 @@ public:
         }
     }
 
+    int64_t most_ghost_row_bytes() const override {
+        int64_t most = 1;
+        for (const auto& layer : layers_) {
+            most = std::max({most, int64_t{layer->plan.sender_layout.size}, int64_t{layer->plan.sums_layout.size}});
+            if (layer->edge_network) most = std::max(most, layer->edge_network->ends_size());
+        }
+        return most * static_cast<int64_t>(sizeof(Real));
+    }
+
     void enqueue(const Step& step, StepResults& results, cudaStream_t) override {
         const Wanted& wanted = step.wanted;
         step_ = step;
         tiles_ = step.tiles;
         edges_ = {step.edges.atom_count, step.edges.first, step.edges.sender, step.edges.distance, step.edges.elements, harmonics_.data(), harmonic_count(weights_->max_degree)};
+        edges_with_ghosts_ = edges_;
+        edges_with_ghosts_.atom_count += step.ghost_count;
         geometry_ = {step.edges.vector, step.edges.reverse, weights_->max_degree};
         begin_stage("harmonics", Direction::forward, stream_);
         find_short_edges(step.edges, cpu::lowest_distance(weights_->radial), results.short_edges.data(), stream_);
-        compute_harmonics(edges_, geometry_, harmonics_.data(), stream_);
+        compute_harmonics(edges_with_ghosts_, geometry_, harmonics_.data(), stream_);
         for (size_t i = 0; i < layers_.size(); ++i) compute_layer(i);
         begin_stage("readouts", Direction::forward, stream_);
         compute_energies(results.energies.data());
@@ -229,7 +240,11 @@ private:
         } else {
             resize(sums_, atom_count(), plan.sums_layout.size);
             EdgeWeights<Real> weights;
-            if (layer.edge_network) weights = layer.edge_network->compute(edges_, geometry_, step_.edges.capacity, tiles_, features_below(index), stream_);
+            if (layer.edge_network) {
+                layer.edge_network->compute_ends(edges_, tiles_, features_below(index), stream_);
+                fill_ghosts(step_, layer.edge_network->ends(), layer.edge_network->ends_size(), Direction::forward, index, stream_);
+                weights = layer.edge_network->compute(edges_with_ghosts_, geometry_, step_.edges.capacity, stream_);
+            }
             if (layer.messages) layer.messages->compute(edges_, weights, sender_rows(index), sums_.data(), layer.densities.data(), stream_);
             if constexpr (kCanFuse<Real>)
                 if (layer.fused) layer.fused->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), message_scratch(), stream_);
@@ -269,6 +284,7 @@ private:
         resize(next.senders, atom_count(), sender_size);
         begin_stage("what atoms send", Direction::forward, index + 1, stream_);
         next.up.apply(tiles_, rows(layer.features, features_size), rows_to(next.senders, sender_size), false, stream_);
+        fill_ghosts(step_, next.senders.data(), sender_size, Direction::forward, index + 1, stream_);
     }
 
     int64_t senders_of_moments_at_once() const { return static_cast<int64_t>(std::min<size_t>(DeviceMoments<Real>::kMostSenders, elements_present_.size())); }
@@ -381,6 +397,8 @@ private:
         if (plan.moments) return reverse_moments(layer, *gradient, index + 1 < layers_.size());
         resize(sums_, atom_count(), plan.sums_layout.size);
         layer.message.apply_transposed(tiles_, rows(*gradient, linear_size), rows_to(sums_, plan.sums_layout.size), false, stream_);
+        fill_ghosts(step_, sums_.data(), plan.sums_layout.size, Direction::reverse, index, stream_);
+        if (plan.columns.density >= 0) fill_ghosts(step_, densities_gradient_.data(), 1, Direction::reverse, index, stream_);
         reverse_messages_of(index);
     }
 
@@ -398,12 +416,12 @@ private:
         EdgeWeights<Real> weights;
         if (layer.edge_network) weights = layer.edge_network->start_gradient(geometry_, step_.edges.capacity, stream_);
         if (layer.messages)
-            layer.messages->reverse(edges_, weights, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient, stream_);
+            layer.messages->reverse(layer.edge_network ? edges_with_ghosts_ : edges_, weights, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient, stream_);
         if (layer.edge_network)
-            layer.edge_network->reverse(edges_, geometry_, step_.edges.capacity, tiles_, distance_gradient_.data(), index > 0 ? gradient_below(index) : RowsView<Real>{}, stream_);
+            layer.edge_network->reverse(edges_, edges_with_ghosts_, geometry_, step_.edges.capacity, tiles_, distance_gradient_.data(), index > 0 ? gradient_below(index) : RowsView<Real>{}, stream_);
         if constexpr (kCanFuse<Real>)
             if (layer.fused)
-                layer.fused->reverse(edges_, geometry_.reverse, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient,
+                layer.fused->reverse(edges_, senders_gradient ? edges_with_ghosts_ : edges_, geometry_.reverse, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient,
                                      message_scratch(), stream_);
         if (index > 0) begin_stage("what atoms send", Direction::reverse, index, stream_);
         if (index > 0) layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true, stream_);
@@ -411,7 +429,7 @@ private:
 
     void compute_forces(const Wanted& wanted, StepResults& results) {
         reverse_edges(edges_, geometry_, {harmonics_gradient_.data(), distance_gradient_.data()}, repulsion_, vector_gradient_.data(), stream_);
-        gather_forces(step_.edges, vector_gradient_.data(), wanted.forces ? results.forces.data() : nullptr, wanted.virials() ? results.virials.data() : nullptr, stream_);
+        gather_forces(step_.edges_with_ghosts(), step_.edges.atom_count, vector_gradient_.data(), wanted.forces ? results.forces.data() : nullptr, wanted.virials() ? results.virials.data() : nullptr, stream_);
     }
 
     std::shared_ptr<const Weights> weights_;
@@ -430,7 +448,7 @@ private:
 
     Step step_;  // the one that is enqueued
     TilesView tiles_;
-    EdgesView<Real> edges_;
+    EdgesView<Real> edges_, edges_with_ghosts_;
     EdgeGeometry geometry_;
     DeviceBuffer<double> distance_gradient_, vector_gradient_;
     DeviceBuffer<Real> harmonics_, harmonics_gradient_;

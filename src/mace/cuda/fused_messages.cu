@@ -267,10 +267,10 @@ void FusedMessages::compute(const EdgesView<float>& edges, RowsView<const float>
     });
 }
 
-void FusedMessages::reverse(const EdgesView<float>& edges, const int64_t* reverse_edge, RowsView<const float> senders, const float* sums_gradient,
+void FusedMessages::reverse(const EdgesView<float>& own_edges, const EdgesView<float>& edges, const int64_t* reverse_edge, RowsView<const float> senders, const float* sums_gradient,
                                   const float* densities_gradient, const EdgeGradientsView<float>& gradients, bool accumulate, float* senders_gradient,
                                   const Scratch& scratch, cudaStream_t stream) const {
-    if (edges.atom_count == 0) return;
+    if (own_edges.atom_count == 0) return;
     const auto kernel = plan_.most_components <= 1 ? reverse_kernel<1> : plan_.most_components <= 3 ? reverse_kernel<3> : reverse_kernel<5>;
     const LaunchShape shape = shape_for_items(int64_t{edges.atom_count} * static_cast<int64_t>(host_groups_.size()), true);
     for_each_chunk(scratch, true, [&](View chunk, int64_t tile_blocks) {
@@ -279,7 +279,7 @@ void FusedMessages::reverse(const EdgesView<float>& edges, const int64_t* revers
         launch("reversing messages", kernel, shape, stream, chunk, edges, senders, sums_gradient);
         launch("gradients of edges", finish_kernel, ((chunk.end - chunk.begin) * (harmonic_count_ + 1) + kBlockThreads - 1) / kBlockThreads,
                kBlockThreads, stream, chunk, edges, densities_gradient, gradients, accumulate);
-        if (senders_gradient) launch("gradients of senders", gather_kernel, int64_t{edges.atom_count}, kBlockThreads, stream, chunk, edges, reverse_edge, senders_gradient);
+        if (senders_gradient) launch("gradients of senders", gather_kernel, int64_t{own_edges.atom_count}, kBlockThreads, stream, chunk, own_edges, reverse_edge, senders_gradient);
     });
 }
 

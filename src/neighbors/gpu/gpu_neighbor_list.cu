@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "neighbors/gpu/gpu_neighbor_list.h"
 
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "neighbors/gpu/candidate_search.h"
 #include "neighbors/gpu/edge_selection.h"
 #include "neighbors/gpu/exclusive_scan.h"
+#include "neighbors/gpu/listed_candidates.h"
 #include "device/reduction.cuh"
 #include "neighbors/gpu/sorted_sites.h"
 
@@ -25,14 +27,18 @@ struct GpuNeighborList<Real>::State {
     }
 
     bool may_reuse(const SystemView& system) const {
-        return has_candidates && system.atom_count == selection.atom_count && system.cell == selection.cell &&
+        return has_candidates && !is_listed && system.atom_count == selection.atom_count && system.cell == selection.cell &&
                system.periodic == searched_periodic;
     }
     void enqueue_reuse(const double* positions, cudaStream_t stream);
     void search(const SystemView& system, cudaStream_t stream);
     void find_candidates(const SystemView& system, cudaStream_t stream);
-    void resize_edges(int64_t atom_count, cudaStream_t stream);
-    GpuNeighborMemory memory_for(int64_t candidate_count);
+    void set_candidates(int64_t atom_count, const ListedNeighbors& list, cudaStream_t stream);
+    void resize_edges(int64_t atom_count, int64_t capacity, cudaStream_t stream);
+    void clear_edges(cudaStream_t stream);
+    template <class Candidates>
+    void describe_selection(int64_t atom_count, const Mat3& cell, double skin, Site* at, const Candidates& found);
+    GpuNeighborMemory memory_for(int64_t candidate_count, bool of_listed);
     void describe_edges();
 
     // visit(buffer, numbers for each candidate)
@@ -57,6 +63,7 @@ struct GpuNeighborList<Real>::State {
 
     SortedSites sites;
     CandidateSearch candidates;
+    ListedCandidates listed;
     ExclusiveScan scan;
     DeviceBuffer<LargestDisplacements> displacements;
     DeviceBuffer<int32_t> count;
@@ -72,6 +79,7 @@ struct GpuNeighborList<Real>::State {
 
     // The system that was searched; only kept with skin.
     bool has_candidates = false;
+    bool is_listed = false;  // the candidates are the caller's
     DeviceBuffer<double> searched_positions;
     std::array<bool, 3> searched_periodic{};
 
@@ -87,25 +95,14 @@ void GpuNeighborList<Real>::State::enqueue_reuse(const double* positions, cudaSt
 
 template <class Real>
 void GpuNeighborList<Real>::State::search(const SystemView& system, cudaStream_t stream) {
-    has_candidates = false;
+    has_candidates = is_listed = false;
     check_atom_count(system.atom_count);
     if (system.atom_count > 0)
         find_candidates(system, stream);
     else
         make_lattice(system);  // a bad cell is refused, atoms or not
-    resize_edges(system.atom_count, stream);
-    const Selection<Real> before = selection;
-    selection = {system.atom_count,    system.cell,
-                 options.cutoff,       options.skin,
-                 sites.sites(),        searched_positions.data(),
-                 candidates.first(),   candidates.candidates(),
-                 candidates.reverse(), displacements.data(),
-                 count.data(),         edge_of_candidate.data(),
-                 device_report.data(), first.data(),
-                 sender.data(),        shift.data(),
-                 vector.data(),        distance.data(),
-                 reverse.data()};
-    if (!(selection == before)) ++generation;
+    resize_edges(system.atom_count, system.atom_count > 0 ? candidates.total() : 0, stream);
+    describe_selection(system.atom_count, system.cell, options.skin, sites.sites(), candidates);
 
     // Nothing has moved yet.
     check(cudaMemsetAsync(displacements.data() + kMostReductionBlocks, 0, sizeof(LargestDisplacements), stream),
@@ -113,8 +110,7 @@ void GpuNeighborList<Real>::State::search(const SystemView& system, cudaStream_t
     if (system.atom_count > 0) {
         select_edges(selection, scan, stream);
     } else {
-        check(cudaMemsetAsync(first.data(), 0, sizeof(int64_t), stream), "clearing edges");
-        check(cudaMemsetAsync(device_report.data(), 0, sizeof(GpuNeighborReport), stream), "clearing edges");
+        clear_edges(stream);
     }
     ++build_count;
     has_candidates = options.skin > 0;
@@ -122,10 +118,45 @@ void GpuNeighborList<Real>::State::search(const SystemView& system, cudaStream_t
 }
 
 template <class Real>
+template <class Candidates>
+void GpuNeighborList<Real>::State::describe_selection(int64_t atom_count, const Mat3& cell, double skin, Site* at, const Candidates& found) {
+    const Selection<Real> before = selection;
+    selection = {atom_count,       cell,
+                 options.cutoff,   skin,
+                 at,               searched_positions.data(),
+                 found.first(),    found.candidates(),
+                 found.reverse(),  displacements.data(),
+                 count.data(),     edge_of_candidate.data(),
+                 device_report.data(), first.data(),
+                 sender.data(),    shift.data(),
+                 vector.data(),    distance.data(),
+                 reverse.data()};
+    if (!(selection == before)) ++generation;
+}
+
+// Of these candidates none is ever too far, so that the skin has no end and it does not matter where atoms were before.
+template <class Real>
+void GpuNeighborList<Real>::State::set_candidates(int64_t atom_count, const ListedNeighbors& list, cudaStream_t stream) {
+    has_candidates = is_listed = false;
+    check_atom_count(atom_count);
+    const auto admit_count = [&](int64_t candidate_count) {
+        if (admit) admit(candidate_count, memory_for(candidate_count, true));
+    };
+    listed.set(atom_count, list, admit_count, stream);
+    resize_edges(atom_count, listed.total(), stream);
+    searched_positions.resize_discard(3 * atom_count, "positions");
+    searched_positions.clear(stream);
+    describe_selection(atom_count, Mat3{}, std::numeric_limits<double>::infinity(), listed.sites(), listed);
+    if (atom_count == 0) clear_edges(stream);
+    ++build_count;
+    has_candidates = is_listed = true;
+}
+
+template <class Real>
 void GpuNeighborList<Real>::State::find_candidates(const SystemView& system, cudaStream_t stream) {
     sites.build(system, options.cutoff + options.skin, stream);
     const auto admit_count = [&](int64_t count) {
-        if (admit) admit(count, memory_for(count));
+        if (admit) admit(count, memory_for(count, false));
     };
     candidates.find(sites, options.half, options.want_reverse, admit_count, stream);
     if (!(options.skin > 0)) return;
@@ -136,26 +167,36 @@ void GpuNeighborList<Real>::State::find_candidates(const SystemView& system, cud
 }
 
 template <class Real>
-void GpuNeighborList<Real>::State::resize_edges(int64_t atom_count, cudaStream_t stream) {
+void GpuNeighborList<Real>::State::resize_edges(int64_t atom_count, int64_t capacity, cudaStream_t stream) {
     constexpr const char* kPurpose = "the edges";
-    const int64_t capacity = atom_count > 0 ? candidates.total() : 0;
     first.resize_discard(atom_count + 1, kPurpose);
     count.resize_discard(atom_count + 1, kPurpose);
     check(cudaMemsetAsync(count.data() + atom_count, 0, sizeof(int32_t), stream), "clearing a count");
     for_each_edge_array([&](auto& array, int64_t width) { array.resize_discard(width * capacity, kPurpose); });
 }
 
+// Where there are no atoms, and no kernels that could write that.
+template <class Real>
+void GpuNeighborList<Real>::State::clear_edges(cudaStream_t stream) {
+    check(cudaMemsetAsync(first.data(), 0, sizeof(int64_t), stream), "clearing edges");
+    check(cudaMemsetAsync(device_report.data(), 0, sizeof(GpuNeighborReport), stream), "clearing edges");
+}
+
 // Buffers never shrink, and take a little more when they grow.
 template <class Real>
-GpuNeighborMemory GpuNeighborList<Real>::State::memory_for(int64_t candidate_count) {
+GpuNeighborMemory GpuNeighborList<Real>::State::memory_for(int64_t candidate_count, bool of_listed) {
     GpuNeighborMemory memory;
-    const auto add = [&](auto& array, int64_t width) {
-        const int64_t count = width * candidate_count, item_bytes = std::remove_reference_t<decltype(array)>::kItemBytes;
+    const auto add_for = [&](auto& array, int64_t count) {
+        const int64_t item_bytes = std::remove_reference_t<decltype(array)>::kItemBytes;
         memory.held_bytes += array.capacity() * item_bytes;
         memory.needed_bytes += (count > array.capacity() ? count + count / 8 : array.capacity()) * item_bytes;
     };
-    candidates.for_each_array(options.want_reverse, add);
-    for_each_edge_array(add);
+    const auto add = [&](int64_t candidates_there) {
+        return [&, candidates_there](auto& array, int64_t width) { add_for(array, width * candidates_there); };
+    };
+    candidates.for_each_array(options.want_reverse, add(of_listed ? 0 : candidate_count));
+    listed.for_each_array(add(of_listed ? candidate_count : 0));
+    for_each_edge_array(add(candidate_count));
     return memory;
 }
 
@@ -222,12 +263,32 @@ void GpuNeighborList<Real>::set_admission(std::function<void(int64_t, const GpuN
 
 template <class Real>
 int64_t GpuNeighborList<Real>::held_bytes() const {
-    return state_->memory_for(0).held_bytes;
+    return state_->memory_for(0, false).held_bytes;
 }
 
 template <class Real>
 GpuNeighborMemory GpuNeighborList<Real>::memory_for(int64_t candidate_count) const {
-    return state_->memory_for(candidate_count);
+    return state_->memory_for(candidate_count, false);
+}
+
+template <class Real>
+void GpuNeighborList<Real>::set_candidates(int64_t atom_count, const ListedNeighbors& list, void* stream) {
+    State& state = *state_;
+    state.edges = {};
+    state.report = {};
+    state.was_reused = false;
+    state.set_candidates(atom_count, list, static_cast<cudaStream_t>(stream));
+    state.describe_edges();
+}
+
+template <class Real>
+bool GpuNeighborList<Real>::has_listed_candidates() const {
+    return state_->is_listed;
+}
+
+template <class Real>
+int64_t GpuNeighborList<Real>::read_edge_count(void* stream) const {
+    return state_->host_report.read(state_->device_report.data(), static_cast<cudaStream_t>(stream)).edge_count;
 }
 
 template <class Real>

@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "core/system_view.h"
+#include "neighbors/listed_edges.h"
 #include "neighbors/neighbor_list.h"
 
 namespace mlff {
@@ -76,6 +77,14 @@ public:
     void set_admission(std::function<void(int64_t candidate_count, const GpuNeighborMemory&)> admit);
     int64_t held_bytes() const;  // GpuNeighborMemory
     GpuNeighborMemory memory_for(int64_t candidate_count) const;
+
+    // Candidates that the caller has found, instead of a search: those of the first atoms, of which every pair is listed in both directions. The rest have no
+    // list of their own; their edges are those from atoms that list them. For atoms without a cell. enqueue_reuse() then takes these candidates, however far
+    // atoms have moved, until the next update or search; can_reuse() is false. Edges are there after enqueue_reuse(). Waits for the stream. Throws
+    // Error{argument} for a list that is none, and what a search throws.
+    void set_candidates(int64_t atom_count, const ListedNeighbors& list, void* stream);
+    bool has_listed_candidates() const;  // these are the caller's
+    int64_t read_edge_count(void* stream) const;  // after enqueue_reuse(); waits for the stream
 
     // Enqueues a step that reuses the candidates of the last update, for the same atoms, cell and periodic directions;
     // see above. Throws Error{argument} if there are none: no skin, or the last update failed.

@@ -47,6 +47,18 @@ GpuNeighborMemory GpuNeighborList<Real>::memory_for(int64_t) const {
     refuse();
 }
 template <class Real>
+void GpuNeighborList<Real>::set_candidates(int64_t, const ListedNeighbors&, void*) {
+    refuse();
+}
+template <class Real>
+bool GpuNeighborList<Real>::has_listed_candidates() const {
+    refuse();
+}
+template <class Real>
+int64_t GpuNeighborList<Real>::read_edge_count(void*) const {
+    refuse();
+}
+template <class Real>
 void GpuNeighborList<Real>::enqueue_reuse(const double*, void*) {
     refuse();
 }

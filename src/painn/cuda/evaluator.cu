@@ -142,6 +142,8 @@ public:
         list.add(vectors_gradient_, 3 * rows, kAtoms);
     }
 
+    int64_t most_ghost_row_bytes() const override { return int64_t{std::max(kSentRows, kGradientRows)} * width() * static_cast<int64_t>(sizeof(Real)); }
+
     void enqueue(const Step& step, StepResults& results, cudaStream_t stream) override {
         const bool has_gradients = step.wanted.gradients();
         functions_ = {values_.data(), has_gradients ? slopes_.data() : nullptr, directions_.data(), group_count()};
@@ -156,7 +158,7 @@ public:
         if (!has_gradients) return;
         for (size_t b = blocks_.size(); b-- > 0;) reverse_block(b, step, readout, stream);
         begin_stage("forces", Direction::reverse, stream);
-        gather_forces(step.edges, vector_gradient_.data(), step.wanted.forces ? results.forces.data() : nullptr, step.wanted.virials() ? results.virials.data() : nullptr, stream);
+        gather_forces(step.edges_with_ghosts(), step.edges.atom_count, vector_gradient_.data(), step.wanted.forces ? results.forces.data() : nullptr, step.wanted.virials() ? results.virials.data() : nullptr, stream);
     }
 
     EnergyView energy_view(const Step& step) const override { return {step.edges.elements, alone_.data()}; }
@@ -180,6 +182,7 @@ private:
 
     void compute_block(size_t b, const Step& step, const ReadoutView<Real>& readout, cudaStream_t stream) {
         const DeviceBlock<Real>& block = *blocks_[b];
+        if (b > 0) fill_ghosts(step, block.sent.data(), kSentRows * width(), Direction::forward, b, stream);
         MessageStage<Real> messages = {step.edges, functions_, block.filter.view(), b == 0};
         messages.sent = b == 0 ? first_sent_.data() : block.sent.data();
         messages.scalars = b == 0 ? embedding_.data() : scalars_.data();
@@ -233,6 +236,7 @@ private:
         begin_stage("update of atoms", Direction::reverse, b, stream, update_work<Real>(*weights_, b, true));
         reverse_atoms(width(), atoms, stream);
 
+        if (b > 0) fill_ghosts(step, gradient_.data(), kGradientRows * width(), Direction::reverse, b, stream);
         MessageReverse<Real> messages = {step.edges, functions_, block.filter.view(), b == 0};
         messages.sent = b == 0 ? first_sent_.data() : block.sent.data();
         messages.gradient = gradient_.data();

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """What several MPI ranks exchange in a step against what they compute: a model of weak and strong scaling.
 
-  python3 bench/lammps/halo.py LIBMLFF [--model M] [--precision mixed|fp64] [--per-rank N | --total N] [--latency-us T] [--bandwidth GB/S] [--copy GB/S]
+  python3 bench/lammps/halo.py LIBMLFF [--device cpu|cuda] [--model M] [--precision mixed|fp64] [--per-rank N | --total N] [--latency-us T] [--bandwidth GB/S] [--copy GB/S]
 
-Exchanges, bytes and the CPU time of an atom are those of the library: it evaluates a domain of two atoms, and a box of water on one thread. The rest is geometry: a
+Exchanges, bytes and the time of an atom are those of the library: it evaluates a domain of two atoms, and a box of water, on one thread or on a GPU. The rest is geometry: a
 cubic box of water cut into equal bricks, as many in x, y and z as keeps them compact. A rank receives every atom of others within the cutoff and the skin of its brick, once.
 Rows are packed, sent, received and copied to ghosts; ranks wait for each other in no other way.
 """
@@ -80,9 +80,9 @@ class Library:
         self.call("session_evaluate_domain", self.session, ctypes.byref(domain), ctypes.byref(result))
         return len(found), sum(found)
 
-    def seconds_of_atom(self):
+    def seconds_of_atom(self, repeat, clock):
         lines = (SYSTEMS / "water_box.xyz").read_text().splitlines()[2:]
-        length, repeat = 12.4172, 2
+        length = 12.4172
         atoms = [(8 if line[0] == "O" else 1, [float(x) + s * length for x, s in zip(line.split()[1:4], shift)])
                  for shift in [(i, j, k) for i in range(repeat) for j in range(repeat) for k in range(repeat)] for line in lines]
         numbers = (ctypes.c_int32 * len(atoms))(*(number for number, _ in atoms))
@@ -93,9 +93,9 @@ class Library:
         result = Result(ctypes.sizeof(Result), None, at(forces))
         times = []
         for _ in range(4):
-            begin = time.process_time()
+            begin = clock()
             self.call("session_evaluate", self.session, ctypes.byref(system), ctypes.byref(result))
-            times.append(time.process_time() - begin)
+            times.append(clock() - begin)
         return min(times) / len(atoms)
 
 
@@ -119,6 +119,7 @@ def received_atoms(grid, box, reach):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("library")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--model", default="builtin")
     parser.add_argument("--precision", default="mixed", choices=["mixed", "fp64"])
     parser.add_argument("--per-rank", type=int, default=2000, help="atoms of a rank: weak scaling")
@@ -128,10 +129,11 @@ def main():
     parser.add_argument("--bandwidth", type=float, default=1.0, help="GB/s of a rank's link to others")
     parser.add_argument("--copy", type=float, default=4.0, help="GB/s of a rank's copies in memory")
     options = parser.parse_args()
-    library = Library(options.library, options.model, options.precision)
+    library = Library(options.library, options.model, options.precision, options.device)
     exchange_count, atom_bytes = library.exchanges()
-    seconds_of_atom = library.seconds_of_atom()
-    print(f"{options.model}, {options.precision}: {exchange_count} exchanges and {atom_bytes} bytes per ghost in a step, {1e6 * seconds_of_atom:.1f} us of CPU time per atom\n")
+    is_gpu = options.device == "cuda"
+    seconds_of_atom = library.seconds_of_atom(6, time.perf_counter) if is_gpu else library.seconds_of_atom(2, time.process_time)  # a GPU wants enough atoms
+    print(f"{options.model}, {options.precision}: {exchange_count} exchanges and {atom_bytes} bytes per ghost in a step, {1e6 * seconds_of_atom:.2f} us{'' if is_gpu else ' of CPU time'} per atom\n")
     print("| ranks | grid | atoms | of a rank | received | MB | compute, ms | exchange, ms | efficiency |\n|--:|:-:|--:|--:|--:|--:|--:|--:|--:|")
     for ranks in (1, 2, 4, 8, 64, 512, 1024):
         atoms = options.total or options.per_rank * ranks
@@ -143,7 +145,7 @@ def main():
         megabytes = received * atom_bytes / 1e6
         work = atoms / ranks * seconds_of_atom
         exchange = 1e-6 * options.latency_us * exchange_count * (neighbor_count - 1) + megabytes / 1e3 * (1 / options.bandwidth + 3 / options.copy)
-        print(f"| {ranks:,} | {'x'.join(map(str, grid))} | {atoms:,} | {atoms / ranks:,.0f} | {received:,.0f} | {megabytes:.1f} | {1e3 * work:.0f} | {1e3 * exchange:.1f} | {work / (work + exchange):.1%} |")
+        print(f"| {ranks:,} | {'x'.join(map(str, grid))} | {atoms:,} | {atoms / ranks:,.0f} | {received:,.0f} | {megabytes:.1f} | {1e3 * work:.{1 if is_gpu else 0}f} | {1e3 * exchange:.1f} | {work / (work + exchange):.1%} |")
 
 
 if __name__ == "__main__":

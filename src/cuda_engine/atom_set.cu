@@ -2,6 +2,7 @@
 #include "cuda_engine/atom_set.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 
@@ -21,6 +22,21 @@ int32_t element_of(std::span<const int> atomic_numbers, int32_t number) {
     return static_cast<int32_t>(found - atomic_numbers.begin());
 }
 
+// Adds atoms begin, ..., end - 1 by element, and tiles of them, which count from the first atom that is added.
+void append_tiles(const std::vector<int32_t>& elements, int32_t begin, int32_t end, int element_count, std::vector<int32_t>& order, std::vector<Tile>& tiles) {
+    std::vector<int32_t> next(static_cast<size_t>(element_count), 0);  // in `order`, for each element
+    for (int32_t atom = begin; atom < end; ++atom) ++next[static_cast<size_t>(elements[static_cast<size_t>(atom)])];
+    int32_t first = 0;
+    for (int32_t z = 0; z < element_count; ++z) {
+        const int32_t stop = first + std::exchange(next[static_cast<size_t>(z)], first);
+        for (int32_t at = first; at < stop; at += kAtomsPerTile) tiles.push_back({at, std::min(kAtomsPerTile, stop - at), z});
+        first = stop;
+    }
+    const size_t before = order.size();
+    order.resize(before + static_cast<size_t>(first));
+    for (int32_t atom = begin; atom < end; ++atom) order[before + static_cast<size_t>(next[static_cast<size_t>(elements[static_cast<size_t>(atom)])]++)] = atom;
+}
+
 }  // namespace
 
 bool AtomSet::holds(std::span<const SystemView> systems, int64_t owned_count) const {
@@ -36,7 +52,7 @@ bool AtomSet::holds(std::span<const SystemView> systems, int64_t owned_count) co
 void AtomSet::list_buffers(BufferList& list, int64_t atom_count, int64_t system_count, int element_count) {
     list.add(elements_, atom_count, kPurpose);
     list.add(order_, atom_count, kPurpose);
-    list.add(tiles_, atom_count / kAtomsPerTile + element_count, kPurpose);  // an element's last tile may be short
+    list.add(tiles_, atom_count / kAtomsPerTile + 2 * element_count, kPurpose);  // an element's last tiles, of own atoms and of ghosts, may be short
     list.add(chunks_, atom_count / kAtomsPerChunk + system_count, kPurpose);
     list.add(first_chunk_, system_count + 1, kPurpose);
 }
@@ -60,26 +76,19 @@ void AtomSet::set(std::span<const SystemView> systems, int64_t owned_count, std:
 }
 
 void AtomSet::upload_tiles(const std::vector<int32_t>& elements, int element_count, cudaStream_t stream) {
-    const auto owned_count = static_cast<size_t>(owned_count_);
-    std::vector<int32_t> next(static_cast<size_t>(element_count), 0);  // in `order`, for each element
-    for (int32_t element : elements) ++next[static_cast<size_t>(element)];
     elements_present_.clear();
     for (int32_t z = 0; z < element_count; ++z)
-        if (next[static_cast<size_t>(z)] > 0) elements_present_.push_back(z);
-    for (size_t ghost = owned_count; ghost < elements.size(); ++ghost) --next[static_cast<size_t>(elements[ghost])];
+        if (std::find(elements.begin(), elements.end(), z) != elements.end()) elements_present_.push_back(z);
+    std::vector<int32_t> order;
     std::vector<Tile> tiles;
-    int32_t begin = 0;
-    for (int32_t z = 0; z < element_count; ++z) {
-        const int32_t end = begin + next[static_cast<size_t>(z)];
-        for (int32_t at = begin; at < end; at += kAtomsPerTile) tiles.push_back({at, std::min(kAtomsPerTile, end - at), z});
-        next[static_cast<size_t>(z)] = begin;
-        begin = end;
-    }
-    std::vector<int32_t> order(owned_count);
-    for (size_t atom = 0; atom < owned_count; ++atom) order[static_cast<size_t>(next[static_cast<size_t>(elements[atom])]++)] = static_cast<int32_t>(atom);
+    const auto owned_count = static_cast<int32_t>(owned_count_), atom_count = static_cast<int32_t>(elements.size());
+    append_tiles(elements, 0, owned_count, element_count, order, tiles);
+    const auto owned_tiles = static_cast<int32_t>(tiles.size());
+    append_tiles(elements, owned_count, atom_count, element_count, order, tiles);
     upload(order_, order, stream);
     upload(tiles_, tiles, stream);
-    tiles_view_ = {tiles_.data(), order_.data(), static_cast<int32_t>(tiles.size()), static_cast<int32_t>(order.size())};
+    tiles_view_ = {tiles_.data(), order_.data(), owned_tiles, owned_count};
+    ghost_tiles_view_ = {tiles_.data() + owned_tiles, order_.data() + owned_count, static_cast<int32_t>(tiles.size()) - owned_tiles, atom_count - owned_count};
 }
 
 void AtomSet::upload_chunks(cudaStream_t stream) {

@@ -20,7 +20,7 @@ public:
     // Whether these are the atoms of the last set(), wherever they are now.
     bool holds(std::span<const SystemView> systems, int64_t owned_count) const;
     // Throws away what was there, also if it fails. Device memory must have been reserved. `atomic_numbers` of the elements of the model; all atoms are of one of them.
-    // Atoms from `owned_count` on are ghosts, which are in no tile.
+    // Atoms from `owned_count` on are ghosts, which have tiles of their own.
     void set(std::span<const SystemView> systems, int64_t owned_count, std::span<const int> atomic_numbers, cudaStream_t stream);
     void forget() { is_set_ = false; }
 
@@ -31,6 +31,7 @@ public:
     const std::vector<int>& elements_present() const { return elements_present_; }
     const int32_t* elements() const { return elements_.data(); }  // [atom], on the device
     const TilesView& tiles() const { return tiles_view_; }
+    const TilesView& ghost_tiles() const { return ghost_tiles_view_; }
     const SystemsView& systems() const { return systems_view_; }
 
 private:
@@ -45,7 +46,7 @@ private:
     DeviceBuffer<int32_t> elements_, order_, first_chunk_;
     DeviceBuffer<Tile> tiles_;
     DeviceBuffer<AtomChunk> chunks_;
-    TilesView tiles_view_;
+    TilesView tiles_view_, ghost_tiles_view_;
     SystemsView systems_view_;
 };
 

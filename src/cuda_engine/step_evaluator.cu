@@ -338,7 +338,7 @@ private:
         }
         use_listed(results_.short_edges, 1, "the results");
         results_.short_edges.clear(stream_);
-        const Step step = {edges_, atoms_.tiles(), wanted, static_cast<int32_t>(atoms_.atom_count() - atoms_.owned_count()), kind.halo};
+        const Step step = {edges_, atoms_.tiles(), wanted, static_cast<int32_t>(atoms_.atom_count() - atoms_.owned_count()), atoms_.ghost_tiles(), kind.halo};
         model_->enqueue(step, results_, stream_);
         stages_.begin({"sums and results"}, stream_);
         sum_over_systems(atoms_.systems(), model_->energy_view(step), results_.energies.data(), wanted.virials() ? results_.virials.data() : nullptr,

@@ -32,6 +32,7 @@ struct Step {
     Wanted wanted;
     // Of domains:
     int32_t ghost_count = 0;     // behind the atoms that edges, tiles and results of atoms are of
+    TilesView ghost_tiles;
     StagedHalo* halo = nullptr;  // such steps are no graphs
 
     // Edges that ghosts receive from own atoms are among these. Functions of `edges` do not reach them.

@@ -324,7 +324,7 @@ class DynamicsTest(LammpsTest):
         with open(os.path.join(EXAMPLE, "water.data")) as file:
             self.write("water.data", file.read())
         text = self.lammps(script, 4)
-        self.assertRegex(text, r"mlff: builtin \(PaiNN\) on (cpu|cuda:\d+(, cuda:\d+)*) \(4 ranks\), precision mixed, 1 thread per rank")
+        self.assertRegex(text, r"mlff: builtin \(PaiNN\) on (cpu|cuda:\d+(, cuda:\d+)*) \(4 ranks(; rows [^)]*)?\), precision mixed, 1 thread per rank")
         temperature = float(text[: text.index("Loop time")].split("\n")[-2].split()[1])
         self.assertTrue(100 < temperature < 500, text)
 

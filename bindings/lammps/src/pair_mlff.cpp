@@ -64,7 +64,8 @@ struct PairMLFF::Impl {
     std::vector<int32_t> number_of_type;  // [type], atomic number; 0: not ours
     std::unique_ptr<mlff_model, ModelDeleter> model;
     std::unique_ptr<mlff_session, SessionDeleter> session;
-    std::string why_no_gpus;  // where device auto has passed them over
+    bool takes_device_memory = false;  // sessions are on GPUs, whose memory MPI takes
+    std::string why_no_gpus;           // where device auto has passed them over
     double cutoff = 0;
     double energy_unit = 1;  // eV in the energy unit of LAMMPS; both units of length are the angstrom
 
@@ -119,6 +120,11 @@ struct PairMLFF::Impl {
 
     // Every rank calls it; all get the same message, "" if there are sessions now.
     std::string start_sessions(int lammps_thread_count) {
+        const std::string message = choose_device(lammps_thread_count);
+        takes_device_memory = message.empty() && rank_count > 1 && is_on_gpu() && mlff_lammps::take_device_memory(world);
+        return message;
+    }
+    std::string choose_device(int lammps_thread_count) {
         why_no_gpus.clear();
         session.reset();
         if (rank_count == 1) return make_session(settings.device, lammps_thread_count);
@@ -137,6 +143,7 @@ struct PairMLFF::Impl {
         const std::string message = mlff_lammps::first_message(world, make_session(device, lammps_thread_count));
         return message.empty() ? different_ranks() : message;
     }
+    bool is_on_gpu() const { return std::strncmp(mlff_session_device(session.get()), "cuda", 4) == 0; }
 
     // Sessions on GPUs, if all ranks can have one. Otherwise why not, where there are GPUs at all.
     std::string try_gpus(int gpu_count, const std::string& gpu, int lammps_thread_count) {
@@ -151,8 +158,7 @@ struct PairMLFF::Impl {
 
     // Rows of atoms are those of one kind of device and one precision: "" if all ranks have the same.
     std::string different_ranks() const {
-        const bool is_gpu = std::strncmp(mlff_session_device(session.get()), "cuda", 4) == 0;
-        const int kind = 2 * session_info().precision + (is_gpu ? 1 : 0);
+        const int kind = 2 * session_info().precision + (is_on_gpu() ? 1 : 0);
         if (mlff_lammps::least_of_ranks(world, kind) == mlff_lammps::most_of_ranks(world, kind)) return "";
         return model_name + ": some ranks would use GPUs or a precision that others would not; give the same device and precision for all of them";
     }
@@ -183,7 +189,11 @@ struct PairMLFF::Impl {
     // On rank 0; every rank calls it.
     std::string description() const {
         std::string devices = mlff_lammps::different_texts(world, mlff_session_device(session.get()));
-        if (rank_count > 1) devices += " (" + std::to_string(rank_count) + " ranks" + (why_no_gpus.empty() ? "" : "; not on GPUs: " + why_no_gpus) + ")";
+        if (rank_count > 1) {
+            devices += " (" + std::to_string(rank_count) + " ranks";
+            if (is_on_gpu()) devices += takes_device_memory ? "; rows stay on GPUs" : "; rows go through memory of the host";
+            devices += (why_no_gpus.empty() ? "" : "; not on GPUs: " + why_no_gpus) + ")";
+        }
         const mlff_session_info info = session_info();
         return "mlff: " + model_name + " (" + mlff_model_class_name(model.get()) + ") on " + devices + ", precision " + kPrecisions[info.precision] + ", " +
                std::to_string(info.thread_count) + (info.thread_count == 1 ? " thread" : " threads") + " per rank\n";
@@ -439,6 +449,7 @@ void PairMLFF::evaluate_domain() {
     part.exchange = exchange_rows;
     part.user_data = &impl.exchange;
     part.list_version = impl.list_version;
+    part.takes_device_memory = impl.takes_device_memory;
     part.total_charge = impl.settings.charge;
     part.spin_multiplicity = impl.settings.spin;
     mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom);

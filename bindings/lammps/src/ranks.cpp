@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "ranks.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -38,6 +40,12 @@ int rank_in_node(MPI_Comm world) {
     MPI_Comm_rank(node, &rank);
     MPI_Comm_free(&node);
     return rank;
+}
+
+bool take_device_memory(MPI_Comm world) {
+    // An extension that MPICH and Open MPI share; one without it takes none.
+    const auto query = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support"));
+    return least_of_ranks(world, query && query() ? 1 : 0) == 1;
 }
 
 std::string different_texts(MPI_Comm world, const std::string& own) {

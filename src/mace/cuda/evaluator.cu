@@ -115,7 +115,7 @@ public:
     int64_t most_ghost_row_bytes() const override {
         int64_t most = 1;
         for (const auto& layer : layers_) {
-            most = std::max({most, int64_t{layer->plan.sender_layout.size}, int64_t{layer->plan.sums_layout.size}});
+            most = std::max({most, int64_t{layer->plan.sender_layout.size}, int64_t{layer->plan.linear_layout.size}});
             if (layer->edge_network) most = std::max(most, layer->edge_network->ends_size());
         }
         return most * static_cast<int64_t>(sizeof(Real));
@@ -397,8 +397,10 @@ private:
         if (plan.moments) return reverse_moments(layer, *gradient, index + 1 < layers_.size());
         resize(sums_, atom_count(), plan.sums_layout.size);
         layer.message.apply_transposed(tiles_, rows(*gradient, linear_size), rows_to(sums_, plan.sums_layout.size), false, stream_);
-        fill_ghosts(step_, sums_.data(), plan.sums_layout.size, Direction::reverse, index, stream_);
+        // Ghosts' sums have gradients too. The rows before the map are exchanged: with several paths to an irrep they are the smaller ones.
+        fill_ghosts(step_, gradient->data(), linear_size, Direction::reverse, index, stream_);
         if (plan.columns.density >= 0) fill_ghosts(step_, densities_gradient_.data(), 1, Direction::reverse, index, stream_);
+        if (step_.ghost_count > 0) layer.message.apply_transposed(step_.ghost_tiles, rows(*gradient, linear_size), rows_to(sums_, plan.sums_layout.size), false, stream_);
         reverse_messages_of(index);
     }
 

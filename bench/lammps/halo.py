@@ -44,7 +44,7 @@ ExchangeRows = ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER, SIZE, POINTER)
 class Domain(ctypes.Structure):
     _fields_ = [("size", SIZE), ("owned", ctypes.c_int64), ("ghosts", ctypes.c_int64), ("numbers", POINTER), ("positions", POINTER), ("first", POINTER), ("neighbors", POINTER),
                 ("sent_count", ctypes.c_int64), ("sent", POINTER), ("received_count", ctypes.c_int64), ("ghost_source", POINTER), ("exchange", ExchangeRows), ("user_data", POINTER),
-                ("charge", ctypes.c_double), ("spin", ctypes.c_double), ("list_version", ctypes.c_int64), ("takes_device_memory", ctypes.c_int32)]
+                ("charge", ctypes.c_double), ("spin", ctypes.c_double), ("list_version", ctypes.c_int64), ("row_transport", ctypes.c_int32)]
 
 
 class Library:

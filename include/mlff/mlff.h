@@ -195,11 +195,19 @@ MLFF_API mlff_status mlff_session_evaluate_batch(mlff_session *session, int64_t 
 /* Asks the caller to bring rows of `row_bytes` bytes to other domains and from them. `sent` has sent_count rows, those of the atoms
  * mlff_domain.sent in that order: what is for one domain lies together if that list does. `received` is to be overwritten with
  * received_count rows, in the order that mlff_domain.ghost_source counts them in. Both are memory of the host, also where the session
- * is on a GPU (but see takes_device_memory), belong to the session, and may be NULL where there are no rows; they are not kept after
+ * is on a GPU (but see mlff_row_transport), belong to the session, and may be NULL where there are no rows; they are not kept after
  * the call. What is received must be there when the function returns. Called on the thread
  * that evaluates; equally often, with rows of the same size, in every domain of a system, also in one without atoms, if all of them
  * ask for the same results. Returns 0; anything else ends the evaluation with MLFF_ERROR_ARGUMENT. */
 typedef int32_t (*mlff_exchange_rows)(const void *sent, void *received, size_t row_bytes, void *user_data);
+
+typedef enum mlff_row_transport {
+    MLFF_ROWS_THROUGH_HOST = 0, /* `exchange` is given memory of the host */
+    MLFF_ROWS_ON_DEVICE = 1,    /* rows of a session on a GPU stay there: `exchange` is given memory of the GPU, as an MPI that knows CUDA takes it */
+    MLFF_ROWS_SHARED = 2        /* sessions on GPUs of one machine read rows where others have packed them. `exchange` is given memory of the host
+                                 * with little in it, and returns after all domains that this one sends to or receives from have called it.
+                                 * Every session must reach every other, see mlff_session_reaches_gpu */
+} mlff_row_transport;
 
 typedef struct mlff_domain {
     size_t struct_size;            /* = sizeof(mlff_domain) */
@@ -220,8 +228,7 @@ typedef struct mlff_domain {
     int64_t list_version;          /* not 0, and the same as for the session's last domain: a promise that all counts, `first`, `neighbors`,
                                     * `sent` and `ghost_source` are the same too, so that they need not be checked and brought to a GPU
                                     * again; positions and atomic numbers may differ. 0: no promise */
-    int32_t takes_device_memory;   /* not 0: `exchange` takes memory of GPUs, as an MPI that knows CUDA does. Then rows of a session on a GPU
-                                    * stay there, and `sent` and `received` are memory of its device */
+    int32_t row_transport;         /* mlff_row_transport; the same for all domains. With MLFF_ROWS_SHARED list_version changes in all of them together */
 } mlff_domain;
 
 /* One domain. `energy`, `virial`, `atom_energies` [owned_count] and `descriptors` are the domain's share: the system's are the sums
@@ -230,6 +237,14 @@ typedef struct mlff_domain {
  * MLFF_ERROR_UNSUPPORTED. All domains of a system are evaluated on the same kind of device in the same precision: otherwise their rows
  * differ. After a failure results may have been written in part, and other domains may wait in `exchange` for this one: end them too. */
 MLFF_API mlff_status mlff_session_evaluate_domain(mlff_session *session, const mlff_domain *domain, mlff_result *result);
+
+/* Whether sessions can share rows (MLFF_ROWS_SHARED): each process gives the address of its session to all others, as bytes, and asks
+ * whether its own session reaches theirs. Memory of the GPU stays open in the sessions that reached it until they are freed. */
+typedef struct mlff_gpu_address {
+    unsigned char bytes[128];
+} mlff_gpu_address;
+MLFF_API mlff_status mlff_session_get_gpu_address(mlff_session *session, mlff_gpu_address *address); /* MLFF_ERROR_UNSUPPORTED if it is on no GPU */
+MLFF_API mlff_status mlff_session_reaches_gpu(mlff_session *session, const mlff_gpu_address *address, int32_t *reaches);
 
 /* ---- Neighbour lists, for codes that want the search alone. ---- */
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 #include "api/guard.h"
 #include "api/handles.h"
@@ -48,6 +49,15 @@ public:
 private:
     const mlff_domain& domain_;
 };
+
+mlff::RowTransport read_transport(int32_t given) {
+    switch (given) {
+        case MLFF_ROWS_THROUGH_HOST: return mlff::RowTransport::host;
+        case MLFF_ROWS_ON_DEVICE: return mlff::RowTransport::device;
+        case MLFF_ROWS_SHARED: return mlff::RowTransport::shared;
+        default: fail(Status::argument, "row_transport is ", given, ", expected one of mlff_row_transport");
+    }
+}
 
 // The i-th element of a caller's array, whose stride is the caller's idea of the struct's size.
 template <class Struct>
@@ -152,9 +162,31 @@ mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domai
         view.first = domain->first;
         view.neighbors = domain->neighbors;
         view.halo = {{domain->sent, static_cast<size_t>(domain->sent_count)}, domain->received_count, {domain->ghost_source, static_cast<size_t>(domain->ghost_count)}, &halo,
-                     domain->takes_device_memory != 0};
+                     read_transport(domain->row_transport)};
         view.list_version = domain->list_version;
         session->session.evaluate_domain(view, results.outputs);
+    });
+}
+
+mlff_status mlff_session_get_gpu_address(mlff_session* session, mlff_gpu_address* address) {
+    return guarded([&] {
+        require(session, "session");
+        require(address, "address");
+        const mlff::GpuAddress found = session->session.gpu_address();
+        static_assert(sizeof found <= sizeof address->bytes);
+        std::memset(address->bytes, 0, sizeof address->bytes);
+        std::memcpy(address->bytes, &found, sizeof found);
+    });
+}
+
+mlff_status mlff_session_reaches_gpu(mlff_session* session, const mlff_gpu_address* address, int32_t* reaches) {
+    return guarded([&] {
+        require(session, "session");
+        require(address, "address");
+        require(reaches, "reaches");
+        mlff::GpuAddress wanted;
+        std::memcpy(&wanted, address->bytes, sizeof wanted);
+        *reaches = session->session.reaches_gpu(wanted) ? 1 : 0;
     });
 }
 

@@ -1,34 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "cuda_engine/staged_halo.h"
 
+#include "cuda_engine/packed_rows.h"
 #include "device/cuda_check.h"
 
 namespace mlff::cuda {
 namespace {
 
 constexpr const char* kPurpose = "the ghosts";
-constexpr int kThreads = 256;
-
-// Rows are moved in pieces of 16 bytes or, where they are no multiple of that, of 4. Launch of both kernels: a thread for each piece.
-
-template <class Piece>
-__global__ void __launch_bounds__(kThreads) pack_kernel(const int32_t* atoms, int64_t piece_count, int64_t pieces_of_row, const Piece* rows, Piece* packed) {
-    mlff::cuda::await_predecessor();
-    const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-    if (i < piece_count) packed[i] = rows[atoms[i / pieces_of_row] * pieces_of_row + i % pieces_of_row];
-}
-
-template <class Piece>
-__global__ void __launch_bounds__(kThreads) unpack_kernel(const int32_t* sources, int64_t piece_count, int64_t pieces_of_row, int64_t owned_count, const Piece* received, Piece* rows) {
-    mlff::cuda::await_predecessor();
-    const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-    if (i >= piece_count) return;
-    const int32_t source = sources[i / pieces_of_row];
-    const Piece* from = source >= 0 ? received + source * pieces_of_row : rows + (-1 - int64_t{source}) * pieces_of_row;
-    rows[owned_count * pieces_of_row + i] = from[i % pieces_of_row];
-}
-
-int64_t blocks_for(int64_t piece_count) { return (piece_count + kThreads - 1) / kThreads; }
 
 }  // namespace
 
@@ -41,7 +20,7 @@ void StagedHalo::list_buffers(BufferList& list, const HaloSize& size, int64_t mo
 
 void StagedHalo::set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, cudaStream_t stream) {
     exchange_ = halo.exchange;
-    is_staged_ = !halo.takes_device_memory;
+    is_staged_ = halo.transport == RowTransport::host;
     owned_count_ = owned_count;
     size_ = {static_cast<int64_t>(halo.sent.size()), halo.received_count, static_cast<int64_t>(halo.source.size())};
     sent_atoms_.upload(halo.sent.data(), size_.sent, kPurpose, stream);
@@ -53,32 +32,17 @@ void StagedHalo::set(const Halo& halo, int64_t owned_count, int64_t most_row_byt
 }
 
 void StagedHalo::fill(void* rows, int64_t row_bytes, cudaStream_t stream) {
-    if (row_bytes % 4 != 0) fail(Status::internal, "rows of ghosts have ", row_bytes, " bytes");
     const int64_t sent_bytes = size_.sent * row_bytes, received_bytes = size_.received * row_bytes;
     if (sent_bytes > sent_.capacity() || received_bytes > received_.capacity() ||
         (is_staged_ && (sent_bytes > host_sent_.capacity() || received_bytes > host_received_.capacity())))
         fail(Status::internal, "memory for ", kPurpose, " is not in the list of buffers");
-    const auto in_pieces = [&](auto piece) {
-        using Piece = decltype(piece);
-        const int64_t pieces_of_row = row_bytes / static_cast<int64_t>(sizeof(Piece)), sent_count = size_.sent * pieces_of_row, ghost_count = size_.ghosts * pieces_of_row;
-        auto* const at = static_cast<Piece*>(rows);
-        if (sent_count > 0) {
-            launch("packing rows", pack_kernel<Piece>, blocks_for(sent_count), kThreads, stream, sent_atoms_.data(), sent_count, pieces_of_row, static_cast<const Piece*>(at),
-                   reinterpret_cast<Piece*>(sent_.data()));
-            if (is_staged_) sent_.download(host_sent_.data(), sent_bytes, stream);
-        }
-        check(cudaStreamSynchronize(stream), "copying rows of atoms");
-        exchange_->exchange(is_staged_ ? host_sent_.data() : sent_.data(), is_staged_ ? host_received_.data() : received_.data(), static_cast<size_t>(row_bytes));
-        if (is_staged_ && received_bytes > 0)
-            check(cudaMemcpyAsync(received_.data(), host_received_.data(), static_cast<size_t>(received_bytes), cudaMemcpyHostToDevice, stream), "copying rows of ghosts");
-        if (ghost_count > 0)
-            launch("unpacking rows", unpack_kernel<Piece>, blocks_for(ghost_count), kThreads, stream, sources_.data(), ghost_count, pieces_of_row, owned_count_,
-                   reinterpret_cast<const Piece*>(received_.data()), at);
-    };
-    if (row_bytes % 16 == 0)
-        in_pieces(uint4{});
-    else
-        in_pieces(uint32_t{});
+    pack_rows(sent_atoms_.data(), size_.sent, row_bytes, rows, sent_.data(), stream);
+    if (is_staged_) sent_.download(host_sent_.data(), sent_bytes, stream);
+    check(cudaStreamSynchronize(stream), "copying rows of atoms");
+    exchange_->exchange(is_staged_ ? host_sent_.data() : sent_.data(), is_staged_ ? host_received_.data() : received_.data(), static_cast<size_t>(row_bytes));
+    if (is_staged_ && received_bytes > 0)
+        check(cudaMemcpyAsync(received_.data(), host_received_.data(), static_cast<size_t>(received_bytes), cudaMemcpyHostToDevice, stream), "copying rows of ghosts");
+    unpack_rows(sources_.data(), size_.ghosts, row_bytes, owned_count_, {received_.data()}, rows, stream);
 }
 
 }  // namespace mlff::cuda

@@ -10,6 +10,8 @@
 #include "core/error.h"
 #include "cuda_engine/memory_need.h"
 #include "cuda_engine/placement.h"
+#include "cuda_engine/shared_halo.h"
+#include "cuda_engine/staged_halo.h"
 #include "cuda_engine/step_graphs.h"
 #include "cuda_engine/uploaded_edges.h"
 #include "device/cuda_check.h"
@@ -97,8 +99,9 @@ public:
         const GpuStages::Watch watch(stages_, team.profile());
         leave_nothing_running([&] {
             const SystemView& atoms = domain.atoms;
-            const HaloSize halo = {static_cast<int64_t>(domain.halo.sent.size()), domain.halo.received_count, atoms.atom_count - domain.owned_count};
-            StepKind kind = {false, {atoms.atom_count, 0, 1, wanted_of({&outputs, 1}), true, false, halo}, nullptr, &halo_};
+            const bool is_shared = domain.halo.transport == RowTransport::shared;
+            StepKind kind = {false, {atoms.atom_count, 0, 1, wanted_of({&outputs, 1}), true}, nullptr, is_shared ? static_cast<StepHalo*>(&shared_halo_) : &staged_halo_};
+            if (!is_shared) kind.size.halo = {static_cast<int64_t>(domain.halo.sent.size()), domain.halo.received_count, atoms.atom_count - domain.owned_count};
             pending_ = kind.size;
             set_atoms({&atoms, 1}, domain.owned_count);
             prepare(atoms, team);
@@ -111,13 +114,25 @@ public:
             neighbors_.enqueue_reuse(positions_.data(), static_cast<cudaStream_t>(stream_));
             pending_.edges = kind.size.edges = neighbors_.read_edge_count(static_cast<cudaStream_t>(stream_));
             use_neighbors(kind.size, kind.size.edges);
-            halo_.set(domain.halo, domain.owned_count, model_->most_ghost_row_bytes(), stream_);
+            if (is_shared)
+                shared_halo_.set(domain.halo, domain.owned_count, model_->most_ghost_row_bytes(), domain.list_version, stream_);
+            else
+                staged_halo_.set(domain.halo, domain.owned_count, model_->most_ghost_row_bytes(), stream_);
             enqueue(kind);
             check(cudaStreamSynchronize(stream_), "the evaluation");
             stages_.collect(domain.owned_count, pending_.edges);
             check_distances();
             results_.write_domain(domain, outputs);
         });
+    }
+
+    GpuAddress gpu_address() override {
+        const CurrentDevice current(options_.device);
+        return shared_halo_.address();
+    }
+    bool reaches_gpu(const GpuAddress& address) override {
+        const CurrentDevice current(options_.device);
+        return shared_halo_.reaches(address);
     }
 
     DeviceStepper* device_stepper() override { return this; }
@@ -236,7 +251,7 @@ private:
         bool reuses_candidates = false;  // else the edges are there
         StepSize size;
         DeviceMotion* motion = nullptr;  // of dynamics on the device: moves the atoms before the candidates are reused, and takes the results
-        StagedHalo* halo = nullptr;      // of domains
+        StepHalo* halo = nullptr;        // of domains
     };
     struct StepKey {
         bool reuses_candidates = false, is_host = true;
@@ -364,7 +379,7 @@ private:
     }
     void list_step_buffers(BufferList& list, const StepSize& size) {
         results_.list_buffers(list, size);
-        halo_.list_buffers(list, size.halo, model_->most_ghost_row_bytes());
+        staged_halo_.list_buffers(list, size.halo, model_->most_ghost_row_bytes());
         if (size.has_host_edges) uploaded_.list_buffers(list, size.atoms, size.edges);
         model_->list_buffers(list, size);
     }
@@ -485,7 +500,8 @@ private:
     Placement placement_;     // of joined systems without boundaries
     int64_t placed_build_ = -1;  // of the neighbour list, when the places were chosen
     StepEdges edges_;
-    StagedHalo halo_;            // of domains
+    StagedHalo staged_halo_;     // of domains
+    SharedHalo shared_halo_;
     int64_t list_version_ = 0;   // Domain::list_version of the candidates
     bool is_domain_ = false;     // while candidates are set, whose edges are fewer
 

@@ -13,8 +13,8 @@
 #include "cuda_engine/atom_set.h"
 #include "cuda_engine/buffer_list.h"
 #include "cuda_engine/gpu_stages.h"
-#include "cuda_engine/staged_halo.h"
 #include "cuda_engine/step_edges.h"
+#include "cuda_engine/step_halo.h"
 #include "cuda_engine/step_results.h"
 
 namespace mlff::cuda {
@@ -33,7 +33,7 @@ struct Step {
     // Of domains:
     int32_t ghost_count = 0;     // behind the atoms that edges, tiles and results of atoms are of
     TilesView ghost_tiles;
-    StagedHalo* halo = nullptr;  // such steps are no graphs
+    StepHalo* halo = nullptr;    // such steps are no graphs
 
     // Edges that ghosts receive from own atoms are among these. Functions of `edges` do not reach them.
     StepEdges edges_with_ghosts() const {

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "cuda_engine/buffer_list.h"
-#include "cuda_engine/staged_halo.h"
+#include "cuda_engine/step_halo.h"
 #include "cuda_engine/totals.h"
 #include "device/device_buffer.h"
 #include "engine/evaluator.h"

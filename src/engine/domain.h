@@ -10,12 +10,20 @@
 
 namespace mlff {
 
+// How rows go from one domain to the other.
+enum class RowTransport {
+    host,    // exchange() is given memory of the host
+    device,  // rows that are on a GPU are given to exchange() there
+    shared,  // rows are read on the GPUs where other domains have packed them; exchange() brings addresses, and the news that rows are there
+};
+
 // How the domains of a system hear from each other.
 class HaloExchange {
 public:
     virtual ~HaloExchange() = default;
     // `sent` has a row of `row_bytes` for each of Halo::sent, in that order; `received` gets Halo::received_count rows from other domains. Every domain of the
-    // system calls it equally often, with rows of the same size, also one without atoms; on the thread that asked for the evaluation.
+    // system calls it equally often, with rows of the same size, also one without atoms; on the thread that asked for the evaluation. Where rows are shared, it
+    // returns after all domains that are sent to or received from have called it.
     virtual void exchange(const void* sent, void* received, size_t row_bytes) = 0;
 };
 
@@ -25,7 +33,7 @@ struct Halo {
     int64_t received_count = 0;       // rows that come from other domains
     std::span<const int32_t> source;  // [ghost]: which of the rows received is its own; -1 - atom: it is an image of that own atom
     HaloExchange* exchange = nullptr;
-    bool takes_device_memory = false;  // rows that are on a GPU are given to exchange() there, not in memory of the host
+    RowTransport transport = RowTransport::host;
 };
 
 struct Domain {
@@ -36,7 +44,9 @@ struct Domain {
     const int64_t* first = nullptr;      // [owned_count + 1]
     const int32_t* neighbors = nullptr;  // indices of own atoms and of ghosts
     Halo halo;
-    int64_t list_version = 0;  // a call with the same one, if it is not 0, has the same candidates and the same halo as the call before it
+    // A call with the same one, if it is not 0, has the same candidates and the same halo as the call before it. Where rows are shared, it changes in all domains
+    // together.
+    int64_t list_version = 0;
 };
 
 }  // namespace mlff

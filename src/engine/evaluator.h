@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/system_view.h"
 #include "core/threads.h"
+#include "device/gpu_address.h"
 #include "engine/device_stepper.h"
 #include "engine/domain.h"
 #include "neighbors/neighbor_list.h"
@@ -59,6 +60,13 @@ public:
     virtual void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs, ThreadTeam& team) {
         (void)domain, (void)edges, (void)outputs, (void)team;
         fail(Status::unsupported, "this backend does not evaluate parts of a system: MACE and PaiNN models on devices 'cpu' and 'cuda' do");
+    }
+
+    // For domains whose rows are shared: where processes of the same machine find memory of the evaluator's GPU, and whether it reads that of another.
+    virtual GpuAddress gpu_address() { fail(Status::unsupported, "only sessions on a GPU share rows of atoms"); }
+    virtual bool reaches_gpu(const GpuAddress& address) {
+        (void)address;
+        return false;
     }
 
     // For dynamics that stay on the device; nullptr where they cannot. Lives as long as the evaluator.

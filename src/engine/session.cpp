@@ -224,6 +224,8 @@ void Session::evaluate_on_device(const SystemView& system, const Results& result
 void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
     State& state = *state_;
     if (domain.atoms.is_periodic()) fail(Status::argument, "the atoms of a domain are periodic; expected images as atoms of their own");
+    if (domain.halo.transport == RowTransport::shared && !device().starts_with("cuda"))
+        fail(Status::argument, "rows of atoms are to be shared on GPUs, but the session is on '", device(), "'");
     state.halo_check.check(domain);
     state.check(domain.atoms, {outputs}, "");
     state.check_positions(domain.atoms, "");
@@ -234,6 +236,9 @@ void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
     state.evaluator->evaluate_domain(domain, edges, outputs, state.team);
     ++state.evaluation_count;
 }
+
+GpuAddress Session::gpu_address() { return state_->evaluator->gpu_address(); }
+bool Session::reaches_gpu(const GpuAddress& address) { return state_->evaluator->reaches_gpu(address); }
 
 DeviceStepper* Session::device_stepper() { return state_->evaluator->device_stepper(); }
 ThreadTeam& Session::team() { return state_->team; }

@@ -55,6 +55,13 @@ using cudaGraphExec_t = EmulatedGraph*;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaStreamCaptureModeThreadLocal = 1 };
 enum { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97, cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaMemoryTypeDevice = 2, cudaMemoryTypeManaged = 3 };
+struct cudaIpcMemHandle_t {
+    char reserved[64];
+};
+enum { cudaIpcMemLazyEnablePeerAccess = 1 };
+inline cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) { return cudaErrorNotSupported; }  // one process is all there is
+inline cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned) { return cudaErrorNotSupported; }
+inline cudaError_t cudaIpcCloseMemHandle(void*) { return cudaErrorNotSupported; }
 struct cudaPointerAttributes {
     int type = 0, device = 0;
 };
@@ -95,6 +102,7 @@ cudaError_t cudaMallocHost(T** to, size_t bytes) {
     return cudaMalloc(to, bytes);
 }
 inline cudaError_t cudaFreeHost(void* at) { return cudaFree(at); }
+inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) { return std::memcpy(to, from, bytes), cudaSuccess; }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) { return std::memcpy(to, from, bytes), cudaSuccess; }
 inline cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t) { return std::memset(at, value, bytes), cudaSuccess; }
 inline cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) { return *free_bytes = *total_bytes = size_t{8} << 30, cudaSuccess; }

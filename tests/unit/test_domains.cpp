@@ -146,12 +146,12 @@ public:
         barrier_.arrive_and_drop();
     }
 
-    bool takes_device_memory = false;
+    RowTransport transport = RowTransport::host;
 
 private:
     void copy(char* to, const char* from, size_t bytes) const {
 #ifdef MLFF_HAS_CUDA
-        if (takes_device_memory) {
+        if (transport == RowTransport::device) {
             REQUIRE(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice) == cudaSuccess);  // fails where one of them is memory of the host
             REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
             return;
@@ -205,10 +205,10 @@ Result evaluate_whole(Session& session, const System& system) {
 
 // The sum of the domains, what ghosts have added to the atoms they copy. One session for each domain.
 Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const System& system, const std::vector<Part>& parts, int64_t list_version = 0,
-                      bool takes_device_memory = false) {
+                      RowTransport transport = RowTransport::host) {
     const size_t domain_count = parts.size();
     Meeting meeting(parts);
-    meeting.takes_device_memory = takes_device_memory;
+    meeting.transport = transport;
     std::vector<Result> results;
     for (const Part& part : parts) results.push_back(empty_result(part.atoms.size(), part.numbers.size()));
     std::vector<std::string> errors(domain_count);
@@ -228,7 +228,7 @@ Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const Sys
                 domain.owned_count = static_cast<int64_t>(part.atoms.size());
                 domain.first = part.first.data();
                 domain.neighbors = part.neighbors.data();
-                domain.halo = {part.sent, static_cast<int64_t>(part.received_count), part.source, &halo, takes_device_memory};
+                domain.halo = {part.sent, static_cast<int64_t>(part.received_count), part.source, &halo, transport};
                 domain.list_version = list_version;
                 try {
                     sessions[d]->evaluate_domain(domain, outputs_of(results[d]));
@@ -292,21 +292,22 @@ void check_same(const Result& sum, const Result& whole, double tolerance) {
     mace_test::check_close(sum.atom_virials, whole.atom_virials, tolerance);
 }
 
-void compare_cuts(std::vector<std::unique_ptr<Session>>& sessions, const System& system, const std::vector<size_t>& domain_counts, double tolerance) {
+void compare_cuts(std::vector<std::unique_ptr<Session>>& sessions, const System& system, const std::vector<size_t>& domain_counts, double tolerance,
+                  RowTransport transport = RowTransport::host) {
     const Result whole = evaluate_whole(*sessions[0], system);
     for (const size_t domain_count : domain_counts) {
         CAPTURE(domain_count);
-        check_same(evaluate_parts(sessions, system, cut(*sessions[0], system, domain_count)), whole, tolerance);
+        check_same(evaluate_parts(sessions, system, cut(*sessions[0], system, domain_count), 0, transport), whole, tolerance);
     }
 }
 
 // Positions and elements change while lists and halos stay, as between two lists of an engine.
-void compare_steps(std::vector<std::unique_ptr<Session>>& sessions, System system, size_t domain_count, double tolerance) {
+void compare_steps(std::vector<std::unique_ptr<Session>>& sessions, System system, size_t domain_count, double tolerance, RowTransport transport = RowTransport::host) {
     std::vector<Part> parts = cut(*sessions[0], system, domain_count);
     for (int step = 0; step < 3; ++step) {
         CAPTURE(step);
         for (Part& part : parts) place_atoms(part, system);
-        check_same(evaluate_parts(sessions, system, parts, 4711), evaluate_whole(*sessions[0], system), tolerance);
+        check_same(evaluate_parts(sessions, system, parts, 4711, transport), evaluate_whole(*sessions[0], system), tolerance);
         for (size_t i = 0; i < system.positions.size(); ++i) system.positions[i] += 0.03 * std::sin(static_cast<double>(17 * i));
         std::swap(system.numbers.front(), system.numbers.back());
     }
@@ -384,7 +385,9 @@ TEST_CASE("on a GPU: periodic goldens cut into domains") {
     for_each_periodic_golden([&](const auto& model, const std::string&, const System& system, const std::string& head) {
         if (!model->runs_on_cuda()) return;
         compare_cuts(exact.of(model, head, [&] { return make_sessions(model, 3, Precision::fp64, head, 1, false, "cuda"); }), system, {1, 2, 3}, kDomainsDouble);
-        compare_cuts(mixed.of(model, head, [&] { return make_sessions(model, 3, Precision::mixed, head, 1, false, "cuda"); }), system, {1, 2, 3}, kDomainsMixed);
+        auto& sessions = mixed.of(model, head, [&] { return make_sessions(model, 3, Precision::mixed, head, 1, false, "cuda"); });
+        compare_cuts(sessions, system, {1, 2, 3}, kDomainsMixed);
+        compare_cuts(sessions, system, {2}, kDomainsMixed, RowTransport::shared);
         ++compared;
     });
     CHECK(compared >= 20);
@@ -400,9 +403,19 @@ TEST_CASE("on a GPU: a random crystal of the embedded student cut into domains, 
     compare_cuts(mixed, student_crystal(), {1, 2, 3}, kDomainsMixed);
     compare_steps(mixed, student_crystal(), 2, kDomainsMixed);
     // Rows that never leave the GPU.
-    const Result whole = evaluate_whole(*exact[0], student_crystal());
-    for (const size_t domain_count : {size_t{2}, size_t{3}, size_t{8}})
-        check_same(evaluate_parts(exact, student_crystal(), cut(*exact[0], student_crystal(), domain_count), 0, true), whole, kDomainsDouble);
+    for (const RowTransport transport : {RowTransport::device, RowTransport::shared}) {
+        compare_cuts(exact, student_crystal(), {2, 3, 8, 2}, kDomainsDouble, transport);
+        compare_steps(exact, student_crystal(), 3, kDomainsDouble, transport);
+        compare_cuts(mixed, student_crystal(), {3}, kDomainsMixed, transport);
+    }
+    GpuAddress address = exact[0]->gpu_address();
+    CHECK(address == exact[0]->gpu_address());
+    CHECK(exact[1]->reaches_gpu(address));
+    ++address.token;
+    CHECK_FALSE(exact[1]->reaches_gpu(address));
+    --address.token;
+    ++address.machine;
+    CHECK_FALSE(exact[1]->reaches_gpu(address));
 }
 
 TEST_CASE("a random crystal of the embedded student cut into domains, on several threads") {
@@ -505,6 +518,7 @@ TEST_CASE("bad domains are refused") {
         CHECK(status_of(session, [](Domain& d) { d.atoms.periodic[0] = true; }) == Status::argument);
         CHECK(status_of(session, [](Domain&) {}) == Status::ok);
         if (device == "cuda") CHECK(status_of(session, [&](Domain& d) { d.neighbors = one_way; }) == Status::argument);
+        if (device == "cpu") CHECK(status_of(session, [](Domain& d) { d.halo.transport = RowTransport::shared; }) == Status::argument);
     }
     // The check of lists alone, as GPUs need it.
     const auto list_status = [&](int64_t receiver_count, const int64_t* starts, const int32_t* listed) {

@@ -31,7 +31,6 @@ void GhostExchange::plan(const std::vector<Owner>& owner_of_ghost) {
         atoms.erase(std::unique(atoms.begin(), atoms.end()), atoms.end());
         wanted_counts[rank] = static_cast<int>(atoms.size());
         wanted_starts[rank] = static_cast<int>(wanted_atoms.size());
-        if (!atoms.empty()) receives_.push_back({static_cast<int>(rank), wanted_atoms.size(), wanted_counts[rank]});
         wanted_atoms.insert(wanted_atoms.end(), atoms.begin(), atoms.end());
     }
     received_count_ = static_cast<int64_t>(wanted_atoms.size());
@@ -47,7 +46,10 @@ void GhostExchange::plan(const std::vector<Owner>& owner_of_ghost) {
     size_t sent_count = 0;
     for (size_t rank = 0; rank < wanted.size(); ++rank) {
         asked_starts[rank] = static_cast<int>(sent_count);
-        if (asked_counts[rank] > 0) sends_.push_back({static_cast<int>(rank), sent_count, asked_counts[rank]});
+        if (wanted_counts[rank] + asked_counts[rank] > 0) {
+            receives_.push_back({static_cast<int>(rank), static_cast<size_t>(wanted_starts[rank]), wanted_counts[rank]});
+            sends_.push_back({static_cast<int>(rank), sent_count, asked_counts[rank]});
+        }
         sent_count += static_cast<size_t>(asked_counts[rank]);
     }
     sent_.resize(sent_count);

@@ -28,11 +28,12 @@ public:
     int64_t received_count() const { return received_count_; }
     const std::vector<int32_t>& ghost_source() const { return ghost_source_; }
 
-    // Sends a row for each of sent() and receives received_count(). Every rank calls it, with rows of the same size.
+    // Sends a row for each of sent() and receives received_count(). Every rank calls it, with rows of the same size. Returns when all have called it that rows
+    // go to or come from.
     void exchange(const void* sent, void* received, size_t row_bytes);
 
 private:
-    // Rows that go to or come from another rank, which lie together.
+    // Rows that go to or come from another rank, which lie together; none, where they go the other way only.
     struct Message {
         int rank;
         size_t first;

@@ -56,6 +56,7 @@ struct PairMLFF::Impl {
         mlff_precision precision = MLFF_PRECISION_AUTO;
         int thread_count = 0;  // 0: as many as LAMMPS has
         bool exact_radial = false;
+        std::string rows = "auto";  // how rows of atoms go from GPU to GPU
         double charge = 0, spin = 1;
     } settings;
 
@@ -64,8 +65,8 @@ struct PairMLFF::Impl {
     std::vector<int32_t> number_of_type;  // [type], atomic number; 0: not ours
     std::unique_ptr<mlff_model, ModelDeleter> model;
     std::unique_ptr<mlff_session, SessionDeleter> session;
-    bool takes_device_memory = false;  // sessions are on GPUs, whose memory MPI takes
-    std::string why_no_gpus;           // where device auto has passed them over
+    mlff_row_transport transport = MLFF_ROWS_THROUGH_HOST;
+    std::string why_no_gpus;  // where device auto has passed them over
     double cutoff = 0;
     double energy_unit = 1;  // eV in the energy unit of LAMMPS; both units of length are the angstrom
 
@@ -121,8 +122,33 @@ struct PairMLFF::Impl {
     // Every rank calls it; all get the same message, "" if there are sessions now.
     std::string start_sessions(int lammps_thread_count) {
         const std::string message = choose_device(lammps_thread_count);
-        takes_device_memory = message.empty() && rank_count > 1 && is_on_gpu() && mlff_lammps::take_device_memory(world);
-        return message;
+        transport = MLFF_ROWS_THROUGH_HOST;
+        return message.empty() && rank_count > 1 && is_on_gpu() ? choose_transport() : message;
+    }
+    // On one machine GPUs read each other's memory, if they can. Else MPI brings rows from one to the other, if it takes them there.
+    std::string choose_transport() {
+        if (settings.rows == "device" || settings.rows == "host") {
+            if (settings.rows == "device") transport = MLFF_ROWS_ON_DEVICE;
+            return "";
+        }
+        if (mlff_lammps::is_one_node(world) && gpus_reach_each_other()) {
+            transport = MLFF_ROWS_SHARED;
+            return "";
+        }
+        if (settings.rows == "shared") return model_name + ": rows shared, but not every rank's GPU reads the memory of every other";
+        if (mlff_lammps::takes_device_memory(world)) transport = MLFF_ROWS_ON_DEVICE;
+        return "";
+    }
+    bool gpus_reach_each_other() const {
+        mlff_gpu_address own = {};
+        int reaches_all = mlff_session_get_gpu_address(session.get(), &own) == MLFF_OK ? 1 : 0;
+        std::vector<mlff_gpu_address> all(static_cast<size_t>(rank_count));
+        MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, world);
+        for (const mlff_gpu_address& address : all) {
+            int32_t reaches = 0;
+            if (mlff_session_reaches_gpu(session.get(), &address, &reaches) != MLFF_OK || reaches == 0) reaches_all = 0;
+        }
+        return mlff_lammps::least_of_ranks(world, reaches_all) == 1;
     }
     std::string choose_device(int lammps_thread_count) {
         why_no_gpus.clear();
@@ -191,7 +217,8 @@ struct PairMLFF::Impl {
         std::string devices = mlff_lammps::different_texts(world, mlff_session_device(session.get()));
         if (rank_count > 1) {
             devices += " (" + std::to_string(rank_count) + " ranks";
-            if (is_on_gpu()) devices += takes_device_memory ? "; rows stay on GPUs" : "; rows go through memory of the host";
+            const char* const rows[] = {"; rows go through memory of the host", "; rows go from GPU to GPU by MPI", "; rows are read in memory of other GPUs"};
+            if (is_on_gpu()) devices += rows[transport];
             devices += (why_no_gpus.empty() ? "" : "; not on GPUs: " + why_no_gpus) + ")";
         }
         const mlff_session_info info = session_info();
@@ -270,12 +297,16 @@ void PairMLFF::settings(int narg, char** arg) {
         } else if (keyword == "radial") {
             if (value != "tables" && value != "exact") error->all(FLERR, "pair_style mlff: radial " + value + ", expected tables or exact");
             impl.settings.exact_radial = value == "exact";
+        } else if (keyword == "rows") {
+            if (value != "auto" && value != "host" && value != "device" && value != "shared")
+                error->all(FLERR, "pair_style mlff: rows " + value + ", expected auto, host, device or shared");
+            impl.settings.rows = value;
         } else if (keyword == "charge") {
             impl.settings.charge = utils::numeric(FLERR, value, false, lmp);
         } else if (keyword == "spin") {
             impl.settings.spin = utils::numeric(FLERR, value, false, lmp);
         } else {
-            error->all(FLERR, "pair_style mlff: unknown keyword " + keyword + ", expected device, precision, head, threads, radial, charge or spin");
+            error->all(FLERR, "pair_style mlff: unknown keyword " + keyword + ", expected device, precision, head, threads, radial, rows, charge or spin");
         }
     }
     if (comm->nprocs > 1 && impl.settings.device == "reference")
@@ -449,7 +480,7 @@ void PairMLFF::evaluate_domain() {
     part.exchange = exchange_rows;
     part.user_data = &impl.exchange;
     part.list_version = impl.list_version;
-    part.takes_device_memory = impl.takes_device_memory;
+    part.row_transport = impl.transport;
     part.total_charge = impl.settings.charge;
     part.spin_multiplicity = impl.settings.spin;
     mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom);

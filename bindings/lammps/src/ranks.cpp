@@ -33,16 +33,32 @@ int most_of_ranks(MPI_Comm world, int own) {
     return own;
 }
 
-int rank_in_node(MPI_Comm world) {
-    MPI_Comm node;
-    MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    int rank = 0;
-    MPI_Comm_rank(node, &rank);
-    MPI_Comm_free(&node);
-    return rank;
+namespace {
+
+struct Node {
+    int rank = 0, rank_count = 1;
+};
+Node node_of(MPI_Comm world) {
+    Node node;
+    MPI_Comm ranks;
+    MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &ranks);
+    MPI_Comm_rank(ranks, &node.rank);
+    MPI_Comm_size(ranks, &node.rank_count);
+    MPI_Comm_free(&ranks);
+    return node;
 }
 
-bool take_device_memory(MPI_Comm world) {
+}  // namespace
+
+int rank_in_node(MPI_Comm world) { return node_of(world).rank; }
+
+bool is_one_node(MPI_Comm world) {
+    int rank_count = 1;
+    MPI_Comm_size(world, &rank_count);
+    return least_of_ranks(world, node_of(world).rank_count) == rank_count;
+}
+
+bool takes_device_memory(MPI_Comm world) {
     // An extension that MPICH and Open MPI share; one without it takes none.
     const auto query = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support"));
     return least_of_ranks(world, query && query() ? 1 : 0) == 1;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What it costs to be one domain of several, without the time of MPI: a periodic box of water as a domain whose ghosts are its own images, whose rows are "sent" and "received" by a
-copy in memory, beside the same box evaluated whole.
+copy in memory or, on a GPU, read where they are packed, beside the same box evaluated whole.
 
-  python3 bench/lammps/domain.py LIBMLFF [--device cpu|cuda] [--model M] [--replicas 2,4] [--skin 0.5] [--rounds 20] [--json OUT]
+  python3 bench/lammps/domain.py LIBMLFF [--device cpu|cuda] [--model M] [--replicas 2,4] [--skin 0.5] [--rows host|shared] [--rounds 20] [--json OUT]
 
 Needs numpy. Forces and virial are wanted. Times are medians of calls in turns; a replica of 2 is 2 x 2 x 2 boxes of 192 atoms. Energies and forces of both ways are compared.
 """
@@ -16,6 +16,8 @@ import time
 import numpy
 
 import halo
+
+ROWS = {"host": 0, "shared": 2}  # mlff_row_transport
 
 
 def water(replica):
@@ -55,7 +57,7 @@ def candidates(positions, own_count, reach):
     return numpy.cumsum([0] + [len(row) for row in rows]).astype(numpy.int64), numpy.concatenate(rows).astype(numpy.int32)
 
 
-def measure(library, replica, skin, rounds):
+def measure(library, replica, skin, rows, rounds):
     numbers, positions, length = water(replica)
     own = len(numbers)
     all_positions, owners = with_images(positions, length, library.cutoff + skin)
@@ -86,24 +88,24 @@ def measure(library, replica, skin, rounds):
     part = halo.Result(ctypes.sizeof(halo.Result), at(energies) + 8, at(forces), None, at(virials) + 72)
     function = halo.ExchangeRows(exchange)
     domain = halo.Domain(ctypes.sizeof(halo.Domain), own, len(owners), at(all_numbers), at(all_positions), at(first), at(neighbors), len(owners), at(owners), len(owners), at(source), function)
-    domain.list_version = 1
+    domain.list_version, domain.row_transport = 1, ROWS[rows]
     times = {"whole": [], "domain": []}
     for _ in range(rounds + 3):
         for name, call, *arguments in (("whole", "session_evaluate", system, whole), ("domain", "session_evaluate_domain", domain, part)):
             exchanged.clear()
-            domain.list_version = 1
             calls = 2 if name == "domain" else 1  # the first after a whole system brings its list there
             for _ in range(calls):
                 begin = time.perf_counter()
                 library.call(call, library.session, *(ctypes.byref(argument) for argument in arguments))
                 elapsed = time.perf_counter() - begin
+                count = len(exchanged)
             times[name].append(elapsed)
     numpy.add.at(forces, owners, forces[own:])
     error = numpy.abs(forces[:own] - whole_forces).max()
-    count = len(exchanged) // 2
-    return {"atoms": own, "ghosts": len(owners), "candidates": len(neighbors), "exchanges": count, "row_bytes": [row for row, _ in exchanged[:count]],
+    exchanged = exchanged[count // 2:]
+    return {"atoms": own, "ghosts": len(owners), "candidates": len(neighbors), "exchanges": len(exchanged), "row_bytes": [row for row, _ in exchanged],
             "whole_ms": 1e3 * statistics.median(times["whole"][3:]), "domain_ms": 1e3 * statistics.median(times["domain"][3:]),
-            "copies_ms": 1e3 * sum(seconds for _, seconds in exchanged[count:]), "energy_error": float(abs(energies[1] - energies[0])), "force_error": float(error)}
+            "copies_ms": 1e3 * sum(seconds for _, seconds in exchanged), "energy_error": float(abs(energies[1] - energies[0])), "force_error": float(error)}
 
 
 def main():
@@ -114,20 +116,21 @@ def main():
     parser.add_argument("--precision", default="mixed", choices=["mixed", "fp64"])
     parser.add_argument("--replicas", default="2,4")
     parser.add_argument("--skin", type=float, default=0.5, help="angstrom, of the domain's list")
+    parser.add_argument("--rows", default="host", choices=ROWS)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--json")
     options = parser.parse_args()
     library = halo.Library(options.library, options.model, options.precision, options.device)
     results = []
     for replica in (int(n) for n in options.replicas.split(",")):
-        found = measure(library, replica, options.skin, options.rounds)
+        found = measure(library, replica, options.skin, options.rows, options.rounds)
         results.append(found)
         print("%7d atoms, %6d ghosts: whole %.3f ms, domain %.3f ms (%.2f of it), of which %.3f ms are copies for %d exchanges of %s bytes; largest difference of a force %.1e eV/A" % (
             found["atoms"], found["ghosts"], found["whole_ms"], found["domain_ms"], found["domain_ms"] / found["whole_ms"], found["copies_ms"], found["exchanges"],
             "/".join(map(str, found["row_bytes"])), found["force_error"]), flush=True)
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"model": options.model, "device": options.device, "precision": options.precision, "skin": options.skin, "results": results}, file, indent=1)
+            json.dump({"model": options.model, "device": options.device, "precision": options.precision, "skin": options.skin, "rows": options.rows, "results": results}, file, indent=1)
             file.write("\n")
 
 

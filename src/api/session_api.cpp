@@ -179,14 +179,13 @@ mlff_status mlff_session_get_gpu_address(mlff_session* session, mlff_gpu_address
     });
 }
 
-mlff_status mlff_session_reaches_gpu(mlff_session* session, const mlff_gpu_address* address, int32_t* reaches) {
+mlff_status mlff_session_reach_gpu(mlff_session* session, const mlff_gpu_address* address) {
     return guarded([&] {
         require(session, "session");
         require(address, "address");
-        require(reaches, "reaches");
         mlff::GpuAddress wanted;
         std::memcpy(&wanted, address->bytes, sizeof wanted);
-        *reaches = session->session.reaches_gpu(wanted) ? 1 : 0;
+        session->session.reach_gpu(wanted);
     });
 }
 

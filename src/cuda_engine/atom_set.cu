@@ -76,9 +76,11 @@ void AtomSet::set(std::span<const SystemView> systems, int64_t owned_count, std:
 }
 
 void AtomSet::upload_tiles(const std::vector<int32_t>& elements, int element_count, cudaStream_t stream) {
+    std::vector<bool> is_present(static_cast<size_t>(element_count));
+    for (const int32_t element : elements) is_present[static_cast<size_t>(element)] = true;
     elements_present_.clear();
     for (int32_t z = 0; z < element_count; ++z)
-        if (std::find(elements.begin(), elements.end(), z) != elements.end()) elements_present_.push_back(z);
+        if (is_present[static_cast<size_t>(z)]) elements_present_.push_back(z);
     std::vector<int32_t> order;
     std::vector<Tile> tiles;
     const auto owned_count = static_cast<int32_t>(owned_count_), atom_count = static_cast<int32_t>(elements.size());

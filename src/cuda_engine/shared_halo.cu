@@ -29,9 +29,10 @@ void SharedHalo::set(const Halo& halo, int64_t owned_count, int64_t most_row_byt
     if (list_version != 0 && list_version == list_version_) return;
     list_version_ = 0;
     owned_count_ = owned_count;
-    size_ = {static_cast<int64_t>(halo.sent.size()), halo.received_count, static_cast<int64_t>(halo.source.size())};
+    size_ = {static_cast<int64_t>(halo.sent.size()), halo.received_count};
+    ghost_count_ = static_cast<int64_t>(halo.source.size());
     sent_atoms_.upload(halo.sent.data(), size_.sent, kPurpose, stream);
-    sources_.upload(halo.source.data(), size_.ghosts, kPurpose, stream);
+    sources_.upload(halo.source.data(), ghost_count_, kPurpose, stream);
     news_sent_.resize(halo.sent.size());
     news_received_.resize(static_cast<size_t>(size_.received));
     const int64_t bytes = size_.sent * most_row_bytes;
@@ -53,7 +54,6 @@ void SharedHalo::exchange_addresses(const Halo& halo, cudaStream_t stream) {
     for (size_t row = 0; row < received.size(); ++row) {
         const bool is_as_before = row > 0 && received[row].rows == received[row - 1].rows;
         const unsigned char* first = is_as_before ? places[row - 1].first[0] : opened_.open(received[row].rows);
-        if (!first) fail(Status::device, "rows of atoms cannot be read from the GPU of another domain: exchange them through memory of the host");
         places[row] = {{first, first + received[row].bytes_of_turn}, received[row].index};
     }
     opened_.close_rest();
@@ -66,7 +66,7 @@ void SharedHalo::fill(void* rows, int64_t row_bytes, cudaStream_t stream) {
     pack_rows(sent_atoms_.data(), size_.sent, row_bytes, rows, rows_.data() + turn_ * bytes_of_turn_, stream);
     check(cudaStreamSynchronize(stream), "packing rows");
     exchange_->exchange(news_sent_.data(), news_received_.data(), sizeof(uint32_t));
-    unpack_rows(sources_.data(), size_.ghosts, row_bytes, owned_count_, {nullptr, places_.data(), turn_}, rows, stream);
+    unpack_rows(sources_.data(), ghost_count_, row_bytes, owned_count_, {nullptr, places_.data(), turn_}, rows, stream);
     turn_ = 1 - turn_;
 }
 

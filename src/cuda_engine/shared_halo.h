@@ -20,10 +20,9 @@ class SharedHalo : public StepHalo {
 public:
     // For others to try whether they reach this one, and the other way round.
     const GpuAddress& address();
-    bool reaches(const GpuAddress& address) { return probes_.open(address) != nullptr; }
+    void reach(const GpuAddress& address) { probes_.open(address); }
 
-    // The stream has nothing to do. Exchanges addresses unless `list_version` is that of the last call; so must all domains. Throws Error{device} if rows
-    // of another domain cannot be read from here.
+    // The stream has nothing to do. Exchanges addresses unless `list_version` is that of the last call; so must all domains. Throws what reach() throws.
     void set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, int64_t list_version, cudaStream_t stream);
     void fill(void* rows, int64_t row_bytes, cudaStream_t stream) override;
 
@@ -32,7 +31,7 @@ private:
 
     HaloExchange* exchange_ = nullptr;
     HaloSize size_;
-    int64_t owned_count_ = 0, list_version_ = 0;
+    int64_t owned_count_ = 0, ghost_count_ = 0, list_version_ = 0;
     int turn_ = 0;
     SharedAllocation rows_;
     int64_t bytes_of_turn_ = 0;

@@ -9,26 +9,33 @@ namespace {
 
 constexpr const char* kPurpose = "the ghosts";
 
+// With room for lists that grow a little.
+void reserve(PinnedBuffer<unsigned char>& buffer, int64_t bytes) {
+    if (bytes > buffer.capacity()) buffer.resize_discard(bytes + bytes / 8);
+}
+
 }  // namespace
 
 void StagedHalo::list_buffers(BufferList& list, const HaloSize& size, int64_t most_row_bytes) {
-    list.add(sent_atoms_, size.sent, kPurpose);
-    list.add(sources_, size.ghosts, kPurpose);
     list.add(sent_, size.sent * most_row_bytes, kPurpose);
     list.add(received_, size.received * most_row_bytes, kPurpose);
 }
 
-void StagedHalo::set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, cudaStream_t stream) {
+void StagedHalo::set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, int64_t list_version, cudaStream_t stream) {
     exchange_ = halo.exchange;
     is_staged_ = halo.transport == RowTransport::host;
     owned_count_ = owned_count;
-    size_ = {static_cast<int64_t>(halo.sent.size()), halo.received_count, static_cast<int64_t>(halo.source.size())};
-    sent_atoms_.upload(halo.sent.data(), size_.sent, kPurpose, stream);
-    sources_.upload(halo.source.data(), size_.ghosts, kPurpose, stream);
+    size_ = {static_cast<int64_t>(halo.sent.size()), halo.received_count};
+    ghost_count_ = static_cast<int64_t>(halo.source.size());
+    if (list_version == 0 || list_version != list_version_) {
+        list_version_ = 0;
+        sent_atoms_.upload(halo.sent.data(), size_.sent, kPurpose, stream);
+        sources_.upload(halo.source.data(), ghost_count_, kPurpose, stream);
+        list_version_ = list_version;
+    }
     if (!is_staged_) return;
-    check(cudaStreamSynchronize(stream), "copying rows of ghosts");  // from memory that may be given back now
-    host_sent_.resize_discard(size_.sent * most_row_bytes);
-    host_received_.resize_discard(size_.received * most_row_bytes);
+    reserve(host_sent_, size_.sent * most_row_bytes);
+    reserve(host_received_, size_.received * most_row_bytes);
 }
 
 void StagedHalo::fill(void* rows, int64_t row_bytes, cudaStream_t stream) {
@@ -42,7 +49,7 @@ void StagedHalo::fill(void* rows, int64_t row_bytes, cudaStream_t stream) {
     exchange_->exchange(is_staged_ ? host_sent_.data() : sent_.data(), is_staged_ ? host_received_.data() : received_.data(), static_cast<size_t>(row_bytes));
     if (is_staged_ && received_bytes > 0)
         check(cudaMemcpyAsync(received_.data(), host_received_.data(), static_cast<size_t>(received_bytes), cudaMemcpyHostToDevice, stream), "copying rows of ghosts");
-    unpack_rows(sources_.data(), size_.ghosts, row_bytes, owned_count_, {received_.data()}, rows, stream);
+    unpack_rows(sources_.data(), ghost_count_, row_bytes, owned_count_, {received_.data()}, rows, stream);
 }
 
 }  // namespace mlff::cuda

@@ -15,15 +15,16 @@ public:
     // `most_row_bytes`: of the largest rows that are filled.
     void list_buffers(BufferList& list, const HaloSize& size, int64_t most_row_bytes);
 
-    // Memory must have been reserved. Waits for the stream.
-    void set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, cudaStream_t stream);
+    // Memory must have been reserved, and the stream has nothing to do. `list_version` as in Domain.
+    void set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, int64_t list_version, cudaStream_t stream);
     void fill(void* rows, int64_t row_bytes, cudaStream_t stream) override;
 
 private:
     HaloExchange* exchange_ = nullptr;
     bool is_staged_ = true;  // through the host
     HaloSize size_;
-    int64_t owned_count_ = 0;
+    int64_t owned_count_ = 0, ghost_count_ = 0;
+    int64_t list_version_ = 0;                    // of what is in these two, which are not in the list of buffers: those forget
     DeviceBuffer<int32_t> sent_atoms_, sources_;
     DeviceBuffer<unsigned char> sent_, received_;
     PinnedBuffer<unsigned char> host_sent_, host_received_;

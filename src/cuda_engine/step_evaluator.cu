@@ -57,7 +57,7 @@ public:
           neighbors_(neighbor_options(model_->facts().cutoff, options.neighbor_skin)),
           results_(model_->facts().descriptor_count) {
         neighbors_.set_admission([this](int64_t candidate_count, const GpuNeighborMemory& memory) {
-            if (!is_domain_) pending_.edges = candidate_count;
+            if (!is_listing_) pending_.edges = candidate_count;
             admit(pending_, memory);
         });
         model_->set_stages(&stages_);
@@ -101,7 +101,7 @@ public:
             const SystemView& atoms = domain.atoms;
             const bool is_shared = domain.halo.transport == RowTransport::shared;
             StepKind kind = {false, {atoms.atom_count, 0, 1, wanted_of({&outputs, 1}), true}, nullptr, is_shared ? static_cast<StepHalo*>(&shared_halo_) : &staged_halo_};
-            if (!is_shared) kind.size.halo = {static_cast<int64_t>(domain.halo.sent.size()), domain.halo.received_count, atoms.atom_count - domain.owned_count};
+            if (!is_shared) kind.size.halo = {static_cast<int64_t>(domain.halo.sent.size()), domain.halo.received_count};
             pending_ = kind.size;
             set_atoms({&atoms, 1}, domain.owned_count);
             prepare(atoms, team);
@@ -117,7 +117,7 @@ public:
             if (is_shared)
                 shared_halo_.set(domain.halo, domain.owned_count, model_->most_ghost_row_bytes(), domain.list_version, stream_);
             else
-                staged_halo_.set(domain.halo, domain.owned_count, model_->most_ghost_row_bytes(), stream_);
+                staged_halo_.set(domain.halo, domain.owned_count, model_->most_ghost_row_bytes(), domain.list_version, stream_);
             enqueue(kind);
             check(cudaStreamSynchronize(stream_), "the evaluation");
             stages_.collect(domain.owned_count, pending_.edges);
@@ -130,9 +130,9 @@ public:
         const CurrentDevice current(options_.device);
         return shared_halo_.address();
     }
-    bool reaches_gpu(const GpuAddress& address) override {
+    void reach_gpu(const GpuAddress& address) override {
         const CurrentDevice current(options_.device);
-        return shared_halo_.reaches(address);
+        shared_halo_.reach(address);
     }
 
     DeviceStepper* device_stepper() override { return this; }
@@ -193,11 +193,11 @@ private:
 
     void list_neighbors(const Domain& domain) {
         list_version_ = 0;
-        is_domain_ = true;
+        is_listing_ = true;
         struct End {
             bool& flag;
             ~End() { flag = false; }
-        } end{is_domain_};
+        } end{is_listing_};
         neighbors_.set_candidates(domain.atoms.atom_count, {domain.owned_count, domain.first, domain.neighbors}, static_cast<cudaStream_t>(stream_));
         list_version_ = domain.list_version;
     }
@@ -503,7 +503,7 @@ private:
     StagedHalo staged_halo_;     // of domains
     SharedHalo shared_halo_;
     int64_t list_version_ = 0;   // Domain::list_version of the candidates
-    bool is_domain_ = false;     // while candidates are set, whose edges are fewer
+    bool is_listing_ = false;    // while the caller's candidates are set, of which edges are a part that is not known
 
     StepResults results_;
     StepSize pending_;                  // of the call, edges not yet known

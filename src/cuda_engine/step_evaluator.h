@@ -20,7 +20,7 @@ struct StepOptions {
 // Makes the model while the device is current; its uploads go through the stream, which is that of all steps.
 using MakeStepModel = std::function<std::unique_ptr<StepModel>(cudaStream_t stream)>;
 
-// Finds neighbours itself, except those of joined systems. A system that does not fit in memory is refused with Error{memory}, which says what would.
+// Finds neighbours itself, except those of joined systems and domains. A system that does not fit in memory is refused with Error{memory}, which says what would.
 std::unique_ptr<Evaluator> make_step_evaluator(const StepOptions& options, const MakeStepModel& make_model);
 
 // What a model has for the sizes of a step, to a kernel that is about to use it; capacity was taken from the list of buffers.

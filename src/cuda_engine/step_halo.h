@@ -9,9 +9,9 @@
 namespace mlff::cuda {
 
 struct HaloSize {
-    int64_t sent = 0, received = 0, ghosts = 0;  // rows
+    int64_t sent = 0, received = 0;  // rows
 
-    bool covers(const HaloSize& other) const { return sent >= other.sent && received >= other.received && ghosts >= other.ghosts; }
+    bool covers(const HaloSize& other) const { return sent >= other.sent && received >= other.received; }
 };
 
 class StepHalo {

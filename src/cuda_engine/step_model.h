@@ -63,7 +63,8 @@ public:
     virtual int64_t most_ghost_row_bytes() const = 0;
 
     // Launches everything between edges and results: energies, and of forces, virials and descriptors what is wanted. Sets *short_edges, which is 0, if there
-    // are edges that the model cannot take. May be captured in a graph: no allocation, no word with the host. There may be no atoms and no edges.
+    // are edges that the model cannot take. May be captured in a graph, unless there is a halo: no allocation, no word with the host. There may be no atoms
+    // and no edges.
     virtual void enqueue(const Step& step, StepResults& results, cudaStream_t stream) = 0;
     // For sum_over_systems().
     virtual EnergyView energy_view(const Step& step) const = 0;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "device/shared_allocation.h"
 
+#include <dlfcn.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -15,7 +18,7 @@
 namespace mlff::cuda {
 namespace {
 
-// CUDA hands out parts of blocks of this size, and shares whole blocks.
+// Smaller pieces than this share a block with others, which would be shared too.
 constexpr int64_t kBlock = 2 << 20;
 
 uint64_t random_number() {
@@ -32,9 +35,24 @@ uint64_t this_machine() {
     static const uint64_t number = [] {
         std::string text;
         std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
-        return text.empty() ? this_process() : uint64_t{std::hash<std::string>()(text)};
+        char name[256] = {};
+        gethostname(name, sizeof name - 1);
+        return uint64_t{std::hash<std::string>()(text + name)};
     }();
     return number;
+}
+
+// Handles are of whole allocations of the driver, of which cudaMalloc may have given a part.
+uint64_t offset_in_allocation(const void* memory) {
+    using GetRange = int (*)(unsigned long long* base, size_t* size, unsigned long long pointer);
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (!driver) return 0;
+    const auto get_range = reinterpret_cast<GetRange>(dlsym(driver, "cuMemGetAddressRange_v2"));
+    unsigned long long base = 0, place = reinterpret_cast<unsigned long long>(memory);
+    size_t size = 0;
+    const bool is_known = get_range && get_range(&base, &size, place) == 0;
+    dlclose(driver);
+    return is_known ? place - base : 0;
 }
 
 }  // namespace
@@ -49,6 +67,7 @@ SharedAllocation::SharedAllocation(int64_t bytes, const char* purpose) : bytes_(
     address_.machine = this_machine();
     address_.process = this_process();
     address_.place = reinterpret_cast<uint64_t>(first_);
+    address_.offset = offset_in_allocation(first_);
     address_.token = random_number();
     check(cudaMemcpy(first_, &address_.token, sizeof address_.token, cudaMemcpyHostToDevice), "writing a token");
     cudaIpcMemHandle_t handle;
@@ -73,37 +92,40 @@ OpenedAllocations::~OpenedAllocations() {
 }
 
 OpenedAllocations::Opened OpenedAllocations::try_open(const GpuAddress& address) {
+    constexpr const char* kCannot = "memory of another process's GPU cannot be read: ";
+    if (address.machine != this_machine()) fail(Status::device, kCannot, "it is on another machine");
     Opened opened;
     opened.address = address;
-    if (address.machine != this_machine()) return opened;
-    opened.is_foreign = address.process != this_process();
     void* first = reinterpret_cast<void*>(address.place);
-    if (opened.is_foreign) {
+    if (address.process != this_process()) {
         cudaIpcMemHandle_t handle;
         std::memcpy(&handle, address.handle, sizeof handle);
-        if (cudaIpcOpenMemHandle(&first, handle, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess) {
+        const cudaError_t status = cudaIpcOpenMemHandle(&first, handle, cudaIpcMemLazyEnablePeerAccess);
+        if (status != cudaSuccess) {
             cudaGetLastError();
-            return opened;
+            fail(Status::device, kCannot, cudaGetErrorString(status));
         }
+        opened.opened = first;
+        first = static_cast<unsigned char*>(first) + address.offset;
     }
     opened.first = static_cast<unsigned char*>(first);
     uint64_t token = 0;
-    if (cudaMemcpy(&token, first, sizeof token, cudaMemcpyDeviceToHost) == cudaSuccess && token == address.token) return opened;
+    const cudaError_t status = cudaMemcpy(&token, first, sizeof token, cudaMemcpyDeviceToHost);
+    if (status == cudaSuccess && token == address.token) return opened;
     cudaGetLastError();
     close(opened);
-    opened.first = nullptr;
-    return opened;
+    fail(Status::device, kCannot, status == cudaSuccess ? "other memory was found there" : cudaGetErrorString(status));
 }
 
 void OpenedAllocations::close(const Opened& opened) {
-    if (opened.first && opened.is_foreign) cudaIpcCloseMemHandle(opened.first);
+    if (opened.opened) cudaIpcCloseMemHandle(opened.opened);
 }
 
 const unsigned char* OpenedAllocations::open(const GpuAddress& address) {
     auto found = std::find_if(opened_.begin(), opened_.end(), [&](const Opened& opened) { return opened.address == address; });
     if (found == opened_.end()) found = opened_.insert(opened_.end(), try_open(address));
     found->is_used = true;
-    return found->first ? found->first + SharedAllocation::kHead : nullptr;
+    return found->first + SharedAllocation::kHead;
 }
 
 void OpenedAllocations::begin_round() {

@@ -40,7 +40,7 @@ public:
     OpenedAllocations& operator=(const OpenedAllocations&) = delete;
     ~OpenedAllocations();
 
-    // data() of that allocation; nullptr where this process cannot read it. Opened once, and kept.
+    // data() of that allocation. Opened once, and kept. Throws Error{device} with the reason where this process cannot read it.
     const unsigned char* open(const GpuAddress& address);
     // Begins a round: what is not opened again until close_rest() is closed by that.
     void begin_round();
@@ -49,8 +49,8 @@ public:
 private:
     struct Opened {
         GpuAddress address;
-        unsigned char* first = nullptr;  // nullptr: it cannot be read
-        bool is_foreign = false;         // of another process
+        unsigned char* first = nullptr;
+        void* opened = nullptr;  // what the handle of another process gave
         bool is_used = true;
     };
     static Opened try_open(const GpuAddress& address);

@@ -62,11 +62,12 @@ public:
         fail(Status::unsupported, "this backend does not evaluate parts of a system: MACE and PaiNN models on devices 'cpu' and 'cuda' do");
     }
 
-    // For domains whose rows are shared: where processes of the same machine find memory of the evaluator's GPU, and whether it reads that of another.
+    // For domains whose rows are shared: where processes of the same machine find memory of the evaluator's GPU, and a try to read that of another; throws
+    // Error{device} with the reason if it cannot.
     virtual GpuAddress gpu_address() { fail(Status::unsupported, "only sessions on a GPU share rows of atoms"); }
-    virtual bool reaches_gpu(const GpuAddress& address) {
+    virtual void reach_gpu(const GpuAddress& address) {
         (void)address;
-        return false;
+        fail(Status::unsupported, "only sessions on a GPU share rows of atoms");
     }
 
     // For dynamics that stay on the device; nullptr where they cannot. Lives as long as the evaluator.

@@ -238,7 +238,7 @@ void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
 }
 
 GpuAddress Session::gpu_address() { return state_->evaluator->gpu_address(); }
-bool Session::reaches_gpu(const GpuAddress& address) { return state_->evaluator->reaches_gpu(address); }
+void Session::reach_gpu(const GpuAddress& address) { state_->evaluator->reach_gpu(address); }
 
 DeviceStepper* Session::device_stepper() { return state_->evaluator->device_stepper(); }
 ThreadTeam& Session::team() { return state_->team; }

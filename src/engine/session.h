@@ -43,7 +43,7 @@ public:
     void evaluate_domain(const Domain& domain, const Outputs& outputs);
     // Whether domains can share rows: see Evaluator.
     GpuAddress gpu_address();
-    bool reaches_gpu(const GpuAddress& address);
+    void reach_gpu(const GpuAddress& address);
 
     // For dynamics that stay on the session's GPU, together with its threads; nullptr on the CPU.
     DeviceStepper* device_stepper();

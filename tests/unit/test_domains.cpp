@@ -410,12 +410,12 @@ TEST_CASE("on a GPU: a random crystal of the embedded student cut into domains, 
     }
     GpuAddress address = exact[0]->gpu_address();
     CHECK(address == exact[0]->gpu_address());
-    CHECK(exact[1]->reaches_gpu(address));
+    CHECK_NOTHROW(exact[1]->reach_gpu(address));
     ++address.token;
-    CHECK_FALSE(exact[1]->reaches_gpu(address));
+    CHECK_THROWS_WITH_AS(exact[1]->reach_gpu(address), "memory of another process's GPU cannot be read: other memory was found there", Error);
     --address.token;
     ++address.machine;
-    CHECK_FALSE(exact[1]->reaches_gpu(address));
+    CHECK_THROWS_WITH_AS(exact[1]->reach_gpu(address), "memory of another process's GPU cannot be read: it is on another machine", Error);
 }
 
 TEST_CASE("a random crystal of the embedded student cut into domains, on several threads") {

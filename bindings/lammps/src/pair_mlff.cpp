@@ -125,30 +125,23 @@ struct PairMLFF::Impl {
         transport = MLFF_ROWS_THROUGH_HOST;
         return message.empty() && rank_count > 1 && is_on_gpu() ? choose_transport() : message;
     }
-    // On one machine GPUs read each other's memory, if they can. Else MPI brings rows from one to the other, if it takes them there.
+    // On one machine GPUs read each other's memory, if they can. Whether MPI takes memory of GPUs, the user knows.
     std::string choose_transport() {
-        if (settings.rows == "device" || settings.rows == "host") {
-            if (settings.rows == "device") transport = MLFF_ROWS_ON_DEVICE;
-            return "";
-        }
-        if (mlff_lammps::is_one_node(world) && gpus_reach_each_other()) {
-            transport = MLFF_ROWS_SHARED;
-            return "";
-        }
-        if (settings.rows == "shared") return model_name + ": rows shared, but not every rank's GPU reads the memory of every other";
-        if (mlff_lammps::takes_device_memory(world)) transport = MLFF_ROWS_ON_DEVICE;
-        return "";
+        if (settings.rows == "device") transport = MLFF_ROWS_ON_DEVICE;
+        if (settings.rows == "device" || settings.rows == "host") return "";
+        const std::string why_not = mlff_lammps::is_one_node(world) ? why_gpus_do_not_reach_each_other() : "ranks are on several machines";
+        if (why_not.empty()) transport = MLFF_ROWS_SHARED;
+        return settings.rows == "shared" && !why_not.empty() ? model_name + ": rows shared, but " + why_not : "";
     }
-    bool gpus_reach_each_other() const {
+    std::string why_gpus_do_not_reach_each_other() const {
         mlff_gpu_address own = {};
-        int reaches_all = mlff_session_get_gpu_address(session.get(), &own) == MLFF_OK ? 1 : 0;
+        std::string message;
+        if (mlff_session_get_gpu_address(session.get(), &own) != MLFF_OK) message = mlff_last_error();
         std::vector<mlff_gpu_address> all(static_cast<size_t>(rank_count));
         MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, world);
-        for (const mlff_gpu_address& address : all) {
-            int32_t reaches = 0;
-            if (mlff_session_reaches_gpu(session.get(), &address, &reaches) != MLFF_OK || reaches == 0) reaches_all = 0;
-        }
-        return mlff_lammps::least_of_ranks(world, reaches_all) == 1;
+        for (const mlff_gpu_address& address : all)
+            if (message.empty() && mlff_session_reach_gpu(session.get(), &address) != MLFF_OK) message = mlff_last_error();
+        return mlff_lammps::first_message(world, message);
     }
     std::string choose_device(int lammps_thread_count) {
         why_no_gpus.clear();
@@ -156,10 +149,11 @@ struct PairMLFF::Impl {
         if (rank_count == 1) return make_session(settings.device, lammps_thread_count);
         std::string device = settings.device;
         if (device == "cuda" || device == "auto") {
-            const int gpu_count = mlff_device_count(), node_rank = mlff_lammps::rank_in_node(world);
-            const std::string gpu = gpu_count > 0 ? "cuda:" + std::to_string(node_rank % gpu_count) : "cuda";
+            const int gpu_count = mlff_device_count();
+            const mlff_lammps::Node node = mlff_lammps::node_of(world);
+            const std::string gpu = gpu_count > 0 ? "cuda:" + std::to_string(node.rank % gpu_count) : "cuda";
             if (device == "auto") {
-                why_no_gpus = try_gpus(gpu_count, gpu, lammps_thread_count);
+                why_no_gpus = try_gpus(gpu_count, gpu_count >= node.rank_count, gpu, lammps_thread_count);
                 if (session) return "";
                 device = "cpu";
             } else {
@@ -171,11 +165,11 @@ struct PairMLFF::Impl {
     }
     bool is_on_gpu() const { return std::strncmp(mlff_session_device(session.get()), "cuda", 4) == 0; }
 
-    // Sessions on GPUs, if all ranks can have one. Otherwise why not, where there are GPUs at all.
-    std::string try_gpus(int gpu_count, const std::string& gpu, int lammps_thread_count) {
+    // Sessions on GPUs, if all ranks can have one of their own. Otherwise why not, where there are GPUs at all.
+    std::string try_gpus(int gpu_count, bool has_own, const std::string& gpu, int lammps_thread_count) {
         if (mlff_lammps::most_of_ranks(world, gpu_count) == 0) return "";
         if (settings.exact_radial) return "exact radial functions are asked for";
-        if (mlff_lammps::least_of_ranks(world, gpu_count) == 0) return "not every rank has one";
+        if (mlff_lammps::least_of_ranks(world, has_own ? 1 : 0) == 0) return "not every rank has one of its own; device cuda shares them";
         std::string message = mlff_lammps::first_message(world, make_session(gpu, lammps_thread_count));
         if (message.empty()) message = different_ranks();
         if (!message.empty()) session.reset();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "ranks.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -33,11 +31,6 @@ int most_of_ranks(MPI_Comm world, int own) {
     return own;
 }
 
-namespace {
-
-struct Node {
-    int rank = 0, rank_count = 1;
-};
 Node node_of(MPI_Comm world) {
     Node node;
     MPI_Comm ranks;
@@ -48,20 +41,10 @@ Node node_of(MPI_Comm world) {
     return node;
 }
 
-}  // namespace
-
-int rank_in_node(MPI_Comm world) { return node_of(world).rank; }
-
 bool is_one_node(MPI_Comm world) {
     int rank_count = 1;
     MPI_Comm_size(world, &rank_count);
     return least_of_ranks(world, node_of(world).rank_count) == rank_count;
-}
-
-bool takes_device_memory(MPI_Comm world) {
-    // An extension that MPICH and Open MPI share; one without it takes none.
-    const auto query = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support"));
-    return least_of_ranks(world, query && query() ? 1 : 0) == 1;
 }
 
 std::string different_texts(MPI_Comm world, const std::string& own) {

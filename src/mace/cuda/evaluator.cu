@@ -243,6 +243,7 @@ private:
             if (layer.edge_network) {
                 layer.edge_network->compute_ends(edges_, tiles_, features_below(index), stream_);
                 fill_ghosts(step_, layer.edge_network->ends(), layer.edge_network->ends_size(), Direction::forward, index, stream_);
+                if (step_.halo) begin_stage("messages", Direction::forward, index, stream_);
                 weights = layer.edge_network->compute(edges_with_ghosts_, geometry_, step_.edges.capacity, stream_);
             }
             if (layer.messages) layer.messages->compute(edges_, weights, sender_rows(index), sums_.data(), layer.densities.data(), stream_);
@@ -400,6 +401,7 @@ private:
         // Ghosts' sums have gradients too. The rows before the map are exchanged: with several paths to an irrep they are the smaller ones.
         fill_ghosts(step_, gradient->data(), linear_size, Direction::reverse, index, stream_);
         if (plan.columns.density >= 0) fill_ghosts(step_, densities_gradient_.data(), 1, Direction::reverse, index, stream_);
+        if (step_.halo) begin_stage("linear map of messages", Direction::reverse, index, stream_);
         if (step_.ghost_count > 0) layer.message.apply_transposed(step_.ghost_tiles, rows(*gradient, linear_size), rows_to(sums_, plan.sums_layout.size), false, stream_);
         reverse_messages_of(index);
     }

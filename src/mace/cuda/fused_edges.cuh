@@ -218,7 +218,7 @@ struct OwnEdges {
         : begin(uniform(static_cast<int>(max(edges.first[atom], view.begin) - view.begin))), end(uniform(static_cast<int>(min(edges.first[atom + 1], view.end) - view.begin))) {}
     __device__ bool has(int edge) const { return edge >= begin && edge < end; }
     __device__ int first_tile() const { return begin / kEdgesPerTile; }
-    __device__ int tile_end() const { return (end + kEdgesPerTile - 1) / kEdgesPerTile; }
+    __device__ int tile_end() const { return begin < end ? (end + kEdgesPerTile - 1) / kEdgesPerTile : first_tile(); }  // none of an atom without edges
 };
 
 // features[edge][a][channel] of the senders of edges 2 q, 2 q + 1 of the tile; zero for edges of other atoms.

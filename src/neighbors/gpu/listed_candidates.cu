@@ -18,7 +18,7 @@ struct ListView {
     Candidate* candidates;
     int32_t* reverse;
     Site* sites;
-    int32_t* one_way;
+    int64_t* one_way;
 };
 
 // Launch: one team for each atom; each thread looks for the other end of one candidate at a time.
@@ -37,8 +37,7 @@ __global__ void __launch_bounds__(kBlockThreads) make_candidates(ListView view) 
         view.reverse[index] = static_cast<int32_t>(at - begin);
         if (at < end) continue;
         view.reverse[index] = -1;
-        view.one_way[0] = static_cast<int32_t>(atom);  // whichever of several is written last
-        view.one_way[1] = other;
+        *view.one_way = atom << 32 | other;  // whichever of several is written last
     }
 }
 
@@ -53,7 +52,7 @@ void ListedCandidates::set(int64_t atom_count, const ListedNeighbors& list, cons
     for_each_array([&](auto& array, int64_t width) { array.resize_discard(width * total, kPurpose); });
     first_.resize_discard(atom_count + 1, kPurpose);
     sites_.resize_discard(atom_count, kPurpose);
-    one_way_.resize_discard(2, kPurpose);
+    one_way_.resize_discard(1, kPurpose);
     const auto copy = [&](auto* to, const auto* from, int64_t count) {
         if (count > 0) check(cudaMemcpyAsync(to, from, static_cast<size_t>(count) * sizeof *to, cudaMemcpyHostToDevice, stream), "copying neighbours");
     };
@@ -64,14 +63,14 @@ void ListedCandidates::set(int64_t atom_count, const ListedNeighbors& list, cons
     copy(first_.data() + own, first_of_rest.data(), static_cast<int64_t>(first_of_rest.size()));
     copy(listed_.data(), list.neighbors, own_total);
     copy(listed_.data() + own_total, listed_by_.neighbors().data(), listed_by_.count());
-    check(cudaMemsetAsync(one_way_.data(), 0xff, 2 * sizeof(int32_t), stream), "clearing a flag");
+    check(cudaMemsetAsync(one_way_.data(), 0xff, sizeof(int64_t), stream), "clearing a flag");
     if (atom_count > 0)
         launch("pairing neighbours", make_candidates, ListTeam::blocks(atom_count), kBlockThreads, stream,
                ListView{atom_count, first_.data(), listed_.data(), candidates_.data(), reverse_.data(), sites_.data(), one_way_.data()});
-    int32_t one_way[2] = {-1, -1};
-    one_way_.download(one_way, 2, stream);
+    int64_t one_way = -1;
+    one_way_.download(&one_way, 1, stream);
     check(cudaStreamSynchronize(stream), "pairing neighbours");
-    if (one_way[0] >= 0) fail(Status::argument, "atom ", one_way[0], " lists atom ", one_way[1], " as its neighbour, but not the other way round");
+    if (one_way >= 0) fail(Status::argument, "atom ", one_way >> 32, " lists atom ", one_way & 0xffffffff, " as its neighbour, but not the other way round");
 }
 
 }  // namespace mlff::cuda

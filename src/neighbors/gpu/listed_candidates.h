@@ -40,7 +40,7 @@ private:
     DeviceBuffer<int32_t> listed_, reverse_;
     DeviceBuffer<Candidate> candidates_;
     DeviceBuffer<Site> sites_;
-    DeviceBuffer<int32_t> one_way_;  // [2]: a pair that only the first of the two lists; -1: there is none
+    DeviceBuffer<int64_t> one_way_;  // [1]: a pair that only one of the two lists; -1: there is none
 };
 
 }  // namespace mlff::cuda

@@ -8,7 +8,6 @@ namespace mlff {
 
 struct GpuAddress {
     unsigned char handle[64] = {};  // CUDA's, for other processes; all zero: there is none
-    uint64_t offset = 0;            // bytes from what the handle opens to the memory
     uint64_t machine = 0;           // since it was started
     uint64_t process = 0;
     uint64_t place = 0;             // in the memory of that process

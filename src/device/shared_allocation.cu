@@ -18,7 +18,7 @@
 namespace mlff::cuda {
 namespace {
 
-// Smaller pieces than this share a block with others, which would be shared too.
+// Memory is taken in multiples of this, and begins at multiples of it in the larger blocks that CUDA takes from the driver. Handles are of those.
 constexpr int64_t kBlock = 2 << 20;
 
 uint64_t random_number() {
@@ -42,17 +42,17 @@ uint64_t this_machine() {
     return number;
 }
 
-// Handles are of whole allocations of the driver, of which cudaMalloc may have given a part.
-uint64_t offset_in_allocation(const void* memory) {
+// What was opened at `first`, in bytes.
+int64_t opened_size(const void* first) {
     using GetRange = int (*)(unsigned long long* base, size_t* size, unsigned long long pointer);
     void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (!driver) return 0;
     const auto get_range = reinterpret_cast<GetRange>(dlsym(driver, "cuMemGetAddressRange_v2"));
-    unsigned long long base = 0, place = reinterpret_cast<unsigned long long>(memory);
+    unsigned long long base = 0;
     size_t size = 0;
-    const bool is_known = get_range && get_range(&base, &size, place) == 0;
+    const bool is_known = get_range && get_range(&base, &size, reinterpret_cast<unsigned long long>(first)) == 0;
     dlclose(driver);
-    return is_known ? place - base : 0;
+    return is_known ? static_cast<int64_t>(size) : 0;
 }
 
 }  // namespace
@@ -67,7 +67,6 @@ SharedAllocation::SharedAllocation(int64_t bytes, const char* purpose) : bytes_(
     address_.machine = this_machine();
     address_.process = this_process();
     address_.place = reinterpret_cast<uint64_t>(first_);
-    address_.offset = offset_in_allocation(first_);
     address_.token = random_number();
     check(cudaMemcpy(first_, &address_.token, sizeof address_.token, cudaMemcpyHostToDevice), "writing a token");
     cudaIpcMemHandle_t handle;
@@ -106,15 +105,17 @@ OpenedAllocations::Opened OpenedAllocations::try_open(const GpuAddress& address)
             fail(Status::device, kCannot, cudaGetErrorString(status));
         }
         opened.opened = first;
-        first = static_cast<unsigned char*>(first) + address.offset;
     }
-    opened.first = static_cast<unsigned char*>(first);
-    uint64_t token = 0;
-    const cudaError_t status = cudaMemcpy(&token, first, sizeof token, cudaMemcpyDeviceToHost);
-    if (status == cudaSuccess && token == address.token) return opened;
+    const int64_t size = opened.opened ? std::max(opened_size(first), kBlock) : kBlock;
+    for (int64_t offset = 0; offset < size; offset += kBlock) {
+        opened.first = static_cast<unsigned char*>(first) + offset;
+        uint64_t token = 0;
+        if (cudaMemcpy(&token, opened.first, sizeof token, cudaMemcpyDeviceToHost) != cudaSuccess) break;
+        if (token == address.token) return opened;
+    }
     cudaGetLastError();
     close(opened);
-    fail(Status::device, kCannot, status == cudaSuccess ? "other memory was found there" : cudaGetErrorString(status));
+    fail(Status::device, kCannot, "it is not in the ", size >> 20, " MiB that were found there");
 }
 
 void OpenedAllocations::close(const Opened& opened) {

@@ -412,7 +412,7 @@ TEST_CASE("on a GPU: a random crystal of the embedded student cut into domains, 
     CHECK(address == exact[0]->gpu_address());
     CHECK_NOTHROW(exact[1]->reach_gpu(address));
     ++address.token;
-    CHECK_THROWS_WITH_AS(exact[1]->reach_gpu(address), "memory of another process's GPU cannot be read: other memory was found there", Error);
+    CHECK_THROWS_WITH_AS(exact[1]->reach_gpu(address), "memory of another process's GPU cannot be read: it is not in the 2 MiB that were found there", Error);
     --address.token;
     ++address.machine;
     CHECK_THROWS_WITH_AS(exact[1]->reach_gpu(address), "memory of another process's GPU cannot be read: it is on another machine", Error);

@@ -69,6 +69,7 @@ SharedAllocation::SharedAllocation(int64_t bytes, const char* purpose) : bytes_(
     address_.place = reinterpret_cast<uint64_t>(first_);
     address_.token = random_number();
     check(cudaMemcpy(first_, &address_.token, sizeof address_.token, cudaMemcpyHostToDevice), "writing a token");
+    check(cudaStreamSynchronize(nullptr), "writing a token");  // a copy of a few bytes may be on its way still
     cudaIpcMemHandle_t handle;
     static_assert(sizeof handle == sizeof address_.handle);
     if (cudaIpcGetMemHandle(&handle, first_) == cudaSuccess)

@@ -18,6 +18,8 @@ void HaloCheck::check(const Domain& domain) {
     const int64_t ghost_count = domain.atoms.atom_count - domain.owned_count;
     const auto sent_count = static_cast<int64_t>(halo.sent.size()), source_count = static_cast<int64_t>(halo.source.size());
     const std::array<int64_t, 6> given = {domain.list_version, domain.owned_count, ghost_count, sent_count, source_count, halo.received_count};
+    if (domain.list_version != 0 && domain.list_version == passed_[0] && given != passed_)
+        fail(Status::argument, "list_version ", domain.list_version, " was that of the last domain, but numbers of atoms or rows are others now");
     const bool has_passed = domain.list_version != 0 && given == passed_;
     passed_ = {};
     if (!halo.exchange) fail(Status::argument, "the domain cannot hear from others: its function for exchanging rows is NULL");

@@ -219,6 +219,7 @@ static void test_domain(void) {
     mlff_session *session = NULL;
     mlff_session_options options;
     mlff_domain domain;
+    mlff_gpu_address address;
     mlff_system system = water();
     mlff_result result = no_result();
     int32_t all_numbers[ATOMS], neighbors[3 * ATOMS];
@@ -299,6 +300,15 @@ static void test_domain(void) {
     domain.received_count = 3;
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "has row 3 of those that are received") != NULL);
     domain.received_count = 4;
+    domain.row_transport = 7;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "row_transport is 7") != NULL);
+    domain.row_transport = MLFF_ROWS_SHARED;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "the session is on 'cpu'") != NULL);
+    domain.row_transport = MLFF_ROWS_THROUGH_HOST;
+    memset(&address, 0, sizeof address);
+    CHECK(mlff_session_get_gpu_address(session, &address) == MLFF_ERROR_UNSUPPORTED);
+    CHECK(mlff_session_get_gpu_address(session, NULL) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_session_reach_gpu(session, &address) == MLFF_ERROR_UNSUPPORTED);
     returned = -1; /* the function fails */
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "returned 5") != NULL);
     returned = 4;

@@ -324,7 +324,7 @@ class DynamicsTest(LammpsTest):
         with open(os.path.join(EXAMPLE, "water.data")) as file:
             self.write("water.data", file.read())
         text = self.lammps(script, 4)
-        self.assertRegex(text, r"mlff: builtin \(PaiNN\) on (cpu|cuda:\d+(, cuda:\d+)*) \(4 ranks(; rows [^)]*)?\), precision mixed, 1 thread per rank")
+        self.assertRegex(text, r"mlff: builtin \(PaiNN\) on (cpu|cuda:\d+(, cuda:\d+)*) \(4 ranks(; [^)]*)?\), precision mixed, 1 thread per rank")
         temperature = float(text[: text.index("Loop time")].split("\n")[-2].split()[1])
         self.assertTrue(100 < temperature < 500, text)
 
@@ -382,13 +382,19 @@ class StyleTest(LammpsTest):
 
     @unittest.skipIf(DEVICE == "cpu", "rows stay in memory of the host")
     def test_rows_of_gpus(self):
-        """Through the host, and read on other GPUs, which may be the same; the whole of the tests takes what `auto` takes."""
+        """Through the host, as in all other tests, and read on other GPUs, which may be the same."""
         water = draw_velocities(read_xyz("water_box"), 300)
         move = COMPUTES + "fix 1 all nve\ntimestep 0.0005\nneigh_modify every 1 delay 3 check no\nrun 12\n"
         for precision, tolerance in (("fp64", 1e-9), ("mixed", 1e-3)):
             reports = {}
             for rows, text in (("host", "through memory of the host"), ("shared", "in memory of other GPUs")):
-                output = self.lammps(self.settings(water, style=f"mlff precision {precision} device {DEVICE} rows {rows}") + move + REPORT.format(name=rows), 4)
+                script = self.settings(water, style=f"mlff precision {precision} device {DEVICE} rows {rows}") + move + REPORT.format(name=rows)
+                try:
+                    output = self.lammps(script, 4)
+                except AssertionError as failure:
+                    if rows == "shared" and "GPU cannot be read" in str(failure):
+                        self.skipTest("GPUs of this machine do not read each other's memory")
+                    raise
                 self.assertIn(text, output)
                 reports[rows] = self.report(output, rows)
             self.assert_same_reports(reports["shared"], reports["host"], tolerance, "rows shared and through the host, " + precision)
@@ -418,7 +424,7 @@ class StyleTest(LammpsTest):
             (good.replace("precision fp64", "speed high"), 1, "unknown keyword speed"),
             (good.replace("precision fp64", "threads 0"), 1, "threads 0, expected 1 to 4096"),
             (good.replace("precision fp64", "radial rough"), 1, "radial rough, expected tables or exact"),
-            (good.replace("precision fp64", "rows fast"), 1, "rows fast, expected auto, host, device or shared"),
+            (good.replace("precision fp64", "rows fast"), 1, "rows fast, expected host, device or shared"),
             (good.replace("precision fp64", "head nobody"), 2, "no head 'nobody'"),
             (good.replace("device " + DEVICE, "device"), 1, "device has no value"),
             (good.replace("device " + DEVICE, "device toaster"), 1, "device 'toaster' is none of"),

@@ -507,6 +507,7 @@ TEST_CASE("bad domains are refused") {
         CHECK(status_of(session, with_version(2, not_received)) == Status::argument);
         CHECK(status_of(session, with_version(2, received)) == Status::ok);
         CHECK(status_of(session, with_version(2, received, 1)) == Status::argument);
+        CHECK(status_of(session, with_version(2, received, 3)) == Status::argument);  // a list that is the same has the same numbers
         CHECK(status_of(session, with_version(0, not_received)) == Status::argument);
         CHECK(status_of(session, [](Domain& d) { d.first = nullptr; }) == Status::argument);
         CHECK(status_of(session, [](Domain& d) { d.neighbors = nullptr; }) == Status::argument);

@@ -56,7 +56,7 @@ struct PairMLFF::Impl {
         mlff_precision precision = MLFF_PRECISION_AUTO;
         int thread_count = 0;  // 0: as many as LAMMPS has
         bool exact_radial = false;
-        std::string rows = "auto";  // how rows of atoms go from GPU to GPU
+        std::string rows = "host";  // how rows of atoms go from GPU to GPU
         double charge = 0, spin = 1;
     } settings;
 
@@ -125,13 +125,14 @@ struct PairMLFF::Impl {
         transport = MLFF_ROWS_THROUGH_HOST;
         return message.empty() && rank_count > 1 && is_on_gpu() ? choose_transport() : message;
     }
-    // On one machine GPUs read each other's memory, if they can. Whether MPI takes memory of GPUs, the user knows.
+    // Whether MPI takes memory of GPUs, the user knows; whether GPUs read each other's, all try.
     std::string choose_transport() {
         if (settings.rows == "device") transport = MLFF_ROWS_ON_DEVICE;
-        if (settings.rows == "device" || settings.rows == "host") return "";
+        if (settings.rows != "shared") return "";
         const std::string why_not = mlff_lammps::is_one_node(world) ? why_gpus_do_not_reach_each_other() : "ranks are on several machines";
-        if (why_not.empty()) transport = MLFF_ROWS_SHARED;
-        return settings.rows == "shared" && !why_not.empty() ? model_name + ": rows shared, but " + why_not : "";
+        if (!why_not.empty()) return model_name + ": rows shared, but " + why_not;
+        transport = MLFF_ROWS_SHARED;
+        return "";
     }
     std::string why_gpus_do_not_reach_each_other() const {
         mlff_gpu_address own = {};
@@ -292,8 +293,7 @@ void PairMLFF::settings(int narg, char** arg) {
             if (value != "tables" && value != "exact") error->all(FLERR, "pair_style mlff: radial " + value + ", expected tables or exact");
             impl.settings.exact_radial = value == "exact";
         } else if (keyword == "rows") {
-            if (value != "auto" && value != "host" && value != "device" && value != "shared")
-                error->all(FLERR, "pair_style mlff: rows " + value + ", expected auto, host, device or shared");
+            if (value != "host" && value != "device" && value != "shared") error->all(FLERR, "pair_style mlff: rows " + value + ", expected host, device or shared");
             impl.settings.rows = value;
         } else if (keyword == "charge") {
             impl.settings.charge = utils::numeric(FLERR, value, false, lmp);

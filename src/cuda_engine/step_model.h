@@ -88,6 +88,13 @@ protected:
         step.halo->fill(rows, row_size * static_cast<int64_t>(sizeof(T)), stream);
     }
 
+    // The last of a step: forces and virials that are wanted, of ghosts too, from vector_gradient[edge][3] of own atoms' edges.
+    static void write_forces(const Step& step, const double* vector_gradient, StepResults& results, cudaStream_t stream) {
+        double* forces = step.wanted.forces ? results.forces.data() : nullptr;
+        double* virials = step.wanted.virials() ? results.virials.data() : nullptr;
+        gather_forces(step.edges_with_ghosts(), step.edges.atom_count, vector_gradient, forces, virials, stream);
+    }
+
 private:
     GpuStages* stages_ = nullptr;  // set before any step
 };

@@ -280,8 +280,8 @@ EdgeWeights<Real> DeviceEdgeNetwork<Real>::start_gradient(const EdgeGeometry& ge
 }
 
 template <class Real>
-void DeviceEdgeNetwork<Real>::reverse(const EdgesView<Real>& edges, const EdgesView<Real>& edges_with_ghosts, const EdgeGeometry& geometry, int64_t edge_capacity, const TilesView& tiles, double* distance_gradient,
-                                      RowsView<Real> features_gradient, cudaStream_t stream) {
+void DeviceEdgeNetwork<Real>::reverse(const EdgesView<Real>& edges, const EdgesView<Real>& edges_with_ghosts, const EdgeGeometry& geometry, int64_t edge_capacity,
+                                      const TilesView& tiles, double* distance_gradient, RowsView<Real> features_gradient, cudaStream_t stream) {
     if (edges.atom_count == 0 || edge_capacity == 0) return;
     const Real* gradient = weights_gradient_.data();
     for (size_t n = layers_.size(); n-- > 0;) {

@@ -43,8 +43,8 @@ public:
     EdgeWeights<Real> start_gradient(const EdgeGeometry& geometry, int64_t edge_capacity, cudaStream_t stream);
     // From that gradient to what it adds to the gradients of distances and of the features below (nullptr: not wanted). These are of own atoms, whose edges
     // and those of ghosts from them must have gradients.
-    void reverse(const EdgesView<Real>& edges, const EdgesView<Real>& edges_with_ghosts, const EdgeGeometry& geometry, int64_t edge_capacity, const TilesView& tiles, double* distance_gradient,
-                 RowsView<Real> features_gradient, cudaStream_t stream);
+    void reverse(const EdgesView<Real>& edges, const EdgesView<Real>& edges_with_ghosts, const EdgeGeometry& geometry, int64_t edge_capacity, const TilesView& tiles,
+                 double* distance_gradient, RowsView<Real> features_gradient, cudaStream_t stream);
 
 private:
     struct Layer {  // x_n+1 = f(x_n) W_n

@@ -139,7 +139,7 @@ public:
             start_gradients();
             for (size_t i = layers_.size(); i-- > 0;) reverse_layer(i);
             begin_stage("harmonics and forces", Direction::reverse, stream_);
-            compute_forces(wanted, results);
+            compute_forces(results);
         }
         if (wanted.descriptors) compute_descriptors(results.descriptors.data());
     }
@@ -420,20 +420,22 @@ private:
         EdgeWeights<Real> weights;
         if (layer.edge_network) weights = layer.edge_network->start_gradient(geometry_, step_.edges.capacity, stream_);
         if (layer.messages)
-            layer.messages->reverse(layer.edge_network ? edges_with_ghosts_ : edges_, weights, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient, stream_);
+            layer.messages->reverse(layer.edge_network ? edges_with_ghosts_ : edges_, weights, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate,
+                                    senders_gradient, stream_);
         if (layer.edge_network)
-            layer.edge_network->reverse(edges_, edges_with_ghosts_, geometry_, step_.edges.capacity, tiles_, distance_gradient_.data(), index > 0 ? gradient_below(index) : RowsView<Real>{}, stream_);
+            layer.edge_network->reverse(edges_, edges_with_ghosts_, geometry_, step_.edges.capacity, tiles_, distance_gradient_.data(),
+                                        index > 0 ? gradient_below(index) : RowsView<Real>{}, stream_);
         if constexpr (kCanFuse<Real>)
             if (layer.fused)
-                layer.fused->reverse(edges_, senders_gradient ? edges_with_ghosts_ : edges_, geometry_.reverse, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient,
-                                     message_scratch(), stream_);
+                layer.fused->reverse(edges_, senders_gradient ? edges_with_ghosts_ : edges_, geometry_.reverse, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients,
+                                     accumulate, senders_gradient, message_scratch(), stream_);
         if (index > 0) begin_stage("what atoms send", Direction::reverse, index, stream_);
         if (index > 0) layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true, stream_);
     }
 
-    void compute_forces(const Wanted& wanted, StepResults& results) {
+    void compute_forces(StepResults& results) {
         reverse_edges(edges_, geometry_, {harmonics_gradient_.data(), distance_gradient_.data()}, repulsion_, vector_gradient_.data(), stream_);
-        gather_forces(step_.edges_with_ghosts(), step_.edges.atom_count, vector_gradient_.data(), wanted.forces ? results.forces.data() : nullptr, wanted.virials() ? results.virials.data() : nullptr, stream_);
+        write_forces(step_, vector_gradient_.data(), results, stream_);
     }
 
     std::shared_ptr<const Weights> weights_;

@@ -41,11 +41,11 @@ public:
         int64_t bytes = 0;
         int64_t edge_capacity = 0;  // there are never more edges
     };
-    // The same as DeviceMessages. `reverse_edge`: for each edge that of the other end. Gradients of senders are gathered from the edges that their neighbours
-    // receive: where these are ghosts, `edges_with_ghosts` has them, and their sums have gradients too.
+    // The same as DeviceMessages. `reverse_edge`: for each edge that of the other end. Gradients of senders, which are own atoms, are gathered from the
+    // edges that their neighbours receive: `edges` has those of ghosts too, and their sums have gradients.
     void compute(const EdgesView<float>& edges, RowsView<const float> senders, float* sums, float* densities, const Scratch& scratch, cudaStream_t stream) const;
-    void reverse(const EdgesView<float>& edges, const EdgesView<float>& edges_with_ghosts, const int64_t* reverse_edge, RowsView<const float> senders, const float* sums_gradient, const float* densities_gradient,
-                 const EdgeGradientsView<float>& gradients, bool accumulate, float* senders_gradient, const Scratch& scratch, cudaStream_t stream) const;
+    void reverse(const EdgesView<float>& own_edges, const EdgesView<float>& edges, const int64_t* reverse_edge, RowsView<const float> senders, const float* sums_gradient,
+                 const float* densities_gradient, const EdgeGradientsView<float>& gradients, bool accumulate, float* senders_gradient, const Scratch& scratch, cudaStream_t stream) const;
 
     struct Path {
         int32_t out_offset = 0, out_components = 0;

@@ -158,7 +158,7 @@ public:
         if (!has_gradients) return;
         for (size_t b = blocks_.size(); b-- > 0;) reverse_block(b, step, readout, stream);
         begin_stage("forces", Direction::reverse, stream);
-        gather_forces(step.edges_with_ghosts(), step.edges.atom_count, vector_gradient_.data(), step.wanted.forces ? results.forces.data() : nullptr, step.wanted.virials() ? results.virials.data() : nullptr, stream);
+        write_forces(step, vector_gradient_.data(), results, stream);
     }
 
     EnergyView energy_view(const Step& step) const override { return {step.edges.elements, alone_.data()}; }

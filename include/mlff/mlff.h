@@ -216,7 +216,8 @@ typedef struct mlff_domain {
     const int32_t *atomic_numbers; /* [owned_count + ghost_count] */
     const double *positions;       /* [owned_count + ghost_count][3] */
     const int64_t *first;          /* [owned_count + 1]: the neighbours of atom i are neighbors[first[i]] ... neighbors[first[i + 1] - 1] */
-    const int32_t *neighbors;      /* in both directions; those beyond the cutoff are ignored, so that a list with a skin may be kept */
+    const int32_t *neighbors;      /* pairs of own atoms in both directions, else it is refused; those beyond the cutoff are ignored, so that a
+                                    * list with a skin may be kept */
     int64_t sent_count;            /* rows that other domains want of this one, 0 if none does */
     const int32_t *sent;           /* [sent_count]: own atoms; one that several domains want is there once for each of them */
     int64_t received_count;        /* rows that come from other domains; an atom with several ghosts here may come once */

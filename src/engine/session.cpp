@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/stage_profile.h"
 #include "device/gpu.h"
-#include "engine/halo_check.h"
+#include "engine/domain_check.h"
 #include "neighbors/joined_edges.h"
 #include "neighbors/lattice.h"
 #include "neighbors/listed_edges.h"
@@ -99,7 +99,7 @@ struct Session::State {
     NeighborList neighbors;
     JoinedEdges joined;
     ListedEdges listed;
-    HaloCheck halo_check;
+    DomainCheck domain_check;
     std::vector<std::array<double, 9>> virials;  // [system]: these two are kept from call to call so that a step takes no memory
     std::vector<Outputs> outputs;
     std::array<bool, kMaxAtomicNumber + 1> is_known{};
@@ -226,7 +226,7 @@ void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
     if (domain.atoms.is_periodic()) fail(Status::argument, "the atoms of a domain are periodic; expected images as atoms of their own");
     if (domain.halo.transport == RowTransport::shared && !device().starts_with("cuda"))
         fail(Status::argument, "rows of atoms are to be shared on GPUs, but the session is on '", device(), "'");
-    state.halo_check.check(domain);
+    state.domain_check.check(domain);
     state.check(domain.atoms, {outputs}, "");
     state.check_positions(domain.atoms, "");
     const ListedNeighbors candidates = {domain.owned_count, domain.first, domain.neighbors};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "neighbors/listed_edges.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -24,12 +25,40 @@ void check_neighbor(int64_t atom_count, int64_t atom, int32_t neighbor) {
         fail(Status::argument, "atom ", atom, " has neighbour ", neighbor, ", expected another of the ", atom_count, " atoms");
 }
 
+// A number that says as good as nothing of the two.
+uint64_t scrambled(int64_t a, int64_t b) {
+    uint64_t x = static_cast<uint64_t>(a) << 32 | static_cast<uint64_t>(b);
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
 }  // namespace
 
 void check_listed_neighbors(int64_t atom_count, const ListedNeighbors& list) {
     check_places(atom_count, list);
     for (int64_t atom = 0; atom < list.receiver_count; ++atom)
         for (int64_t place = list.first[atom]; place < list.first[atom + 1]; ++place) check_neighbor(atom_count, atom, list.neighbors[place]);
+}
+
+// Sums over all pairs in both directions are the same if the pairs are, and else, but for one chance in 2^64, are not.
+void check_both_ways(const ListedNeighbors& list) {
+    uint64_t there = 0, back = 0;
+    for (int64_t atom = 0; atom < list.receiver_count; ++atom)
+        for (int64_t place = list.first[atom]; place < list.first[atom + 1]; ++place) {
+            const int64_t other = list.neighbors[place];
+            if (other >= list.receiver_count) continue;
+            there += scrambled(atom, other);
+            back += scrambled(other, atom);
+        }
+    if (there == back) return;
+    const auto times_listed = [&](int64_t atom, int64_t other) { return std::count(list.neighbors + list.first[atom], list.neighbors + list.first[atom + 1], other); };
+    for (int64_t atom = 0; atom < list.receiver_count; ++atom)
+        for (int64_t place = list.first[atom]; place < list.first[atom + 1]; ++place) {
+            const int64_t other = list.neighbors[place];
+            if (other < list.receiver_count && times_listed(atom, other) != times_listed(other, atom))
+                fail(Status::argument, "atom ", atom, " lists atom ", other, " as its neighbour, but not the other way round");
+        }
 }
 
 const Edges& ListedEdges::select(int64_t atom_count, const double* positions, const ListedNeighbors& list, double cutoff, ThreadTeam& team) {

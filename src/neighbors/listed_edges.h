@@ -16,6 +16,8 @@ struct ListedNeighbors {
 
 // Throws Error{argument} for a list that is none or names atoms that do not exist.
 void check_listed_neighbors(int64_t atom_count, const ListedNeighbors& list);
+// Throws Error{argument} for a pair of receivers that only one of the two lists. The list has been checked.
+void check_both_ways(const ListedNeighbors& list);
 
 class ListedEdges {
 public:

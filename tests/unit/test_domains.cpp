@@ -518,7 +518,7 @@ TEST_CASE("bad domains are refused") {
         CHECK(status_of(session, [&](Domain& d) { d.atoms.positions = same_place; }) == Status::system);
         CHECK(status_of(session, [](Domain& d) { d.atoms.periodic[0] = true; }) == Status::argument);
         CHECK(status_of(session, [](Domain&) {}) == Status::ok);
-        if (device == "cuda") CHECK(status_of(session, [&](Domain& d) { d.neighbors = one_way; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) { d.neighbors = one_way; }) == Status::argument);
         if (device == "cpu") CHECK(status_of(session, [](Domain& d) { d.halo.transport = RowTransport::shared; }) == Status::argument);
     }
     // The check of lists alone, as GPUs need it.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "engine/halo_check.h"
+#include "engine/domain_check.h"
 
 #include <limits>
 
 #include "core/error.h"
+#include "neighbors/listed_edges.h"
 
 namespace mlff {
 namespace {
@@ -12,7 +13,7 @@ constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();  // what Halo
 
 }  // namespace
 
-void HaloCheck::check(const Domain& domain) {
+void DomainCheck::check(const Domain& domain) {
     const Halo& halo = domain.halo;
     const auto is_own = [&](int64_t atom) { return atom >= 0 && atom < domain.owned_count; };
     const int64_t ghost_count = domain.atoms.atom_count - domain.owned_count;
@@ -29,6 +30,9 @@ void HaloCheck::check(const Domain& domain) {
     if (sent_count > 0 && !halo.sent.data()) fail(Status::argument, "the domain sends ", sent_count, " rows, but the list of their atoms is NULL");
     if (source_count > 0 && !halo.source.data()) fail(Status::argument, "the domain has ", ghost_count, " ghosts, but the list of where their rows come from is NULL");
     if (!has_passed) {
+        const ListedNeighbors list = {domain.owned_count, domain.first, domain.neighbors};
+        check_listed_neighbors(domain.atoms.atom_count, list);
+        check_both_ways(list);
         for (size_t row = 0; row < halo.sent.size(); ++row)
             if (!is_own(halo.sent[row]))
                 fail(Status::argument, "row ", row, " of those that are sent is of atom ", halo.sent[row], ", expected one of the ", domain.owned_count, " own atoms");

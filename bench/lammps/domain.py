@@ -10,23 +10,19 @@ Needs numpy. Forces and virial are wanted. Times are medians of calls in turns; 
 import argparse
 import ctypes
 import json
+import os
 import statistics
+import sys
 import time
 
 import numpy
 
 import halo
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import native
+
 ROWS = {"host": 0, "shared": 2}  # mlff_row_transport
-
-
-def water(replica):
-    lines = (halo.SYSTEMS / "water_box.xyz").read_text().splitlines()[2:]
-    length = 12.4172
-    numbers = numpy.array([8 if line[0] == "O" else 1 for line in lines], numpy.int32)
-    positions = numpy.array([[float(x) for x in line.split()[1:4]] for line in lines])
-    shifts = numpy.array([(i, j, k) for i in range(replica) for j in range(replica) for k in range(replica)])
-    return numpy.tile(numbers, len(shifts)), (shifts[:, None] * length + positions[None]).reshape(-1, 3), replica * length
 
 
 def with_images(positions, length, reach):
@@ -58,7 +54,8 @@ def candidates(positions, own_count, reach):
 
 
 def measure(library, replica, skin, rows, rounds):
-    numbers, positions, length = water(replica)
+    numbers, positions, length = halo.water(replica)
+    numbers, positions = numpy.array(numbers, numpy.int32), numpy.array(positions)
     own = len(numbers)
     all_positions, owners = with_images(positions, length, library.cutoff + skin)
     first, neighbors = candidates(all_positions, own, library.cutoff + skin)
@@ -130,7 +127,8 @@ def main():
             "/".join(map(str, found["row_bytes"])), found["force_error"]), flush=True)
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"model": options.model, "device": options.device, "precision": options.precision, "skin": options.skin, "rows": options.rows, "results": results}, file, indent=1)
+            json.dump({"model": options.model, "device": options.device, "precision": options.precision, "skin": options.skin, "rows": options.rows,
+                       "gpu": native.gpu_state() if options.device.startswith("cuda") else {}, "results": results}, file, indent=1)
             file.write("\n")
 
 

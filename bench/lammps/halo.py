@@ -19,6 +19,15 @@ DENSITY = 192 / 12.4172**3  # atoms in a cubic angstrom of water
 SIZE, POINTER = ctypes.c_size_t, ctypes.c_void_p
 
 
+def water(repeat):
+    """Numbers, positions and length of the box: that of the validation, so often in each direction."""
+    lines = (SYSTEMS / "water_box.xyz").read_text().splitlines()[2:]
+    length = 12.4172
+    shifts = [(i, j, k) for i in range(repeat) for j in range(repeat) for k in range(repeat)]
+    atoms = [(8 if line[0] == "O" else 1, [float(x) + s * length for x, s in zip(line.split()[1:4], shift)]) for shift in shifts for line in lines]
+    return [number for number, _ in atoms], [position for _, position in atoms], repeat * length
+
+
 class Options(ctypes.Structure):
     _fields_ = [("size", SIZE), ("device", ctypes.c_char_p), ("precision", ctypes.c_int32), ("threads", ctypes.c_int32), ("head", ctypes.c_char_p), ("skin", ctypes.c_double),
                 ("exact", ctypes.c_int32), ("limit", ctypes.c_int64)]
@@ -81,22 +90,20 @@ class Library:
         return len(found), sum(found)
 
     def seconds_of_atom(self, repeat, clock):
-        lines = (SYSTEMS / "water_box.xyz").read_text().splitlines()[2:]
-        length = 12.4172
-        atoms = [(8 if line[0] == "O" else 1, [float(x) + s * length for x, s in zip(line.split()[1:4], shift)])
-                 for shift in [(i, j, k) for i in range(repeat) for j in range(repeat) for k in range(repeat)] for line in lines]
-        numbers = (ctypes.c_int32 * len(atoms))(*(number for number, _ in atoms))
-        positions = (ctypes.c_double * (3 * len(atoms)))(*(x for _, position in atoms for x in position))
-        cell = (ctypes.c_double * 9)(*(repeat * length if i % 4 == 0 else 0.0 for i in range(9)))
-        forces, at = (ctypes.c_double * (3 * len(atoms)))(), ctypes.addressof
-        system = System(ctypes.sizeof(System), len(atoms), at(numbers), at(positions), at(cell), (1, 1, 1))
+        water_numbers, water_positions, length = water(repeat)
+        count = len(water_numbers)
+        numbers = (ctypes.c_int32 * count)(*water_numbers)
+        positions = (ctypes.c_double * (3 * count))(*(x for position in water_positions for x in position))
+        cell = (ctypes.c_double * 9)(*(length if i % 4 == 0 else 0.0 for i in range(9)))
+        forces, at = (ctypes.c_double * (3 * count))(), ctypes.addressof
+        system = System(ctypes.sizeof(System), count, at(numbers), at(positions), at(cell), (1, 1, 1))
         result = Result(ctypes.sizeof(Result), None, at(forces))
         times = []
         for _ in range(4):
             begin = clock()
             self.call("session_evaluate", self.session, ctypes.byref(system), ctypes.byref(result))
             times.append(clock() - begin)
-        return min(times) / len(atoms)
+        return min(times) / count
 
 
 def brick_grid(ranks):

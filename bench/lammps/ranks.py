@@ -14,8 +14,10 @@ import platform
 import re
 import statistics
 import subprocess
+import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bindings", "lammps", "example", "water.data")
 TIME_STEP = 0.5  # fs
 INPUT = """
@@ -98,8 +100,13 @@ def main():
             results.append({"atoms": atoms, "what": name, "seconds": medians[name], "least": min(samples), "most": max(samples), "over_md": medians[name] / medians["mlff md"]})
             print("%6d atoms  %-16s %.4f s a step (%.4f to %.4f), %.2f of mlff md" % (atoms, name, medians[name], min(samples), max(samples), results[-1]["over_md"]), flush=True)
     if options.json:
+        gpu = {}
+        if options.device.startswith("cuda"):
+            import native  # needs numpy, which the rest does not
+
+            gpu = native.gpu_state()
         with open(options.json, "w") as file:
-            json.dump({"date": str(datetime.date.today()), "machine": platform.machine(), "cores": os.cpu_count(), "device": options.device, "rows": options.rows, "steps": options.steps, "rounds": options.rounds, "results": results}, file, indent=1)
+            json.dump({"date": str(datetime.date.today()), "machine": platform.machine(), "cores": os.cpu_count(), "device": options.device, "rows": options.rows, "gpu": gpu, "steps": options.steps, "rounds": options.rounds, "results": results}, file, indent=1)
             file.write("\n")
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The inner loops of the CPU backends of all models, compiled once for each instruction set and chosen when the program runs.
+// The inner loops of the CPU backends of all models, compiled once for each instruction set (instruction_set.h) and chosen when the program runs.
 //
 // Rows of channels are padded with zeros to a multiple of kRowPadding, start at multiples of 64 bytes, and are processed
 // whole: no kernel has a loop for a rest.
@@ -49,40 +49,116 @@ MLFF_HOST_DEVICE Real slope_at(const SplinePoint<Real>& point, int column) {
     return sum;
 }
 
-// One path of some edges of one atom in reverse: what is read and what is added to.
+// Where the distances of some edges fall in a table [block of columns][row][c, d][width of the block]:
+//   value = c[interval + 2] + sum over t of value[t] d[interval + t],  slope = sum over t of slope[t] d[interval + t].
+inline constexpr int kEdgesPerBatch = 32;  // a multiple of kRowPadding
 template <class Real>
-struct ReverseEdges {
+struct SplinePoints {
+    const Real* table = nullptr;
+    int row_count = 0;
+    alignas(64) int32_t interval[kEdgesPerBatch];
+    alignas(64) Real value[kSplineOrder][kEdgesPerBatch];
+    alignas(64) Real slope[kSplineOrder][kEdgesPerBatch];
+
+    // The row of an edge in the block that begins at `column`.
+    const Real* row(int edge, int column, int width) const { return table + 2 * (ptrdiff_t{column} * row_count + ptrdiff_t{interval[edge]} * width); }
+};
+template <class Real>
+Real value_at(const SplinePoints<Real>& points, int edge, int column, int width, int k) {
+    const Real* row = points.row(edge, column, width) + k;
+    Real sum = row[4 * width];
+    for (int t = 0; t < kSplineOrder; ++t) sum += points.value[t][edge] * row[(2 * t + 1) * width];
+    return sum;
+}
+template <class Real>
+Real slope_at(const SplinePoints<Real>& points, int edge, int column, int width, int k) {
+    const Real* row = points.row(edge, column, width) + k;
+    Real sum = 0;
+    for (int t = 0; t < kSplineOrder; ++t) sum += points.slope[t][edge] * row[(2 * t + 1) * width];
+    return sum;
+}
+
+// Intervals of a table, from `low` on.
+struct SplineGrid {
+    double low = 0, inverse_step = 0;
+    int interval_count = 0;
+};
+
+// Where functions of the distance go: that of column k of edge e to values[e * edge_stride + k / kRowPadding * strip_stride + k % kRowPadding].
+template <class Real>
+struct FunctionRows {
+    Real* values = nullptr;
+    Real* slopes = nullptr;  // the same, or nullptr: not wanted
+    int width = 0;           // columns
+    ptrdiff_t edge_stride = 0, strip_stride = 0;
+};
+
+// A multiple of one row of kEdgesPerBatch numbers that is added to another.
+template <class Real>
+struct RowShare {
+    int32_t to = 0, from = 0;
+    Real share = 0;
+};
+
+// One path of the tensor product along some edges: what is sent along edge e from component a to component c is
+//   shares[a][c][e] R[k] features[e][a][k],  R in the block of the table that begins at `column`.
+template <class Real>
+struct MessageEdges {
     int edge_count = 0;
-    const SplinePoint<Real>* points = nullptr;           // [edge]
-    int column = 0;                                      // of the path
-    const Real* const* features = nullptr;               // [edge] -> [a][stride], of the sender
-    const Real* const* sums_gradient = nullptr;          // [edge] -> [c][stride], of the receiver
-    Real* features_gradient = nullptr;                   // [a][stride], of the sender of all edges, or nullptr
-    Real* radial_gradient = nullptr;                     // [edge][radial_stride], or nullptr
-    int radial_stride = 0;
-    const Real* shares = nullptr;                        // [edge][a][c]
-    Real* shares_gradient = nullptr;                     // [edge][a][c], overwritten
-    Real* slopes = nullptr;                              // [edge]
+    const SplinePoints<Real>* points = nullptr;
+    int column = 0;
+    const Real* const* features = nullptr;               // [edge] -> [a][stride]
+    const Real* shares = nullptr;                        // [a][c][kEdgesPerBatch]
     int component_count = 0, out_count = 0, stride = 0;  // of a, c and k
 };
 
-// The symmetric contraction as a tree of monomials. A node stands for the product of the rows on the way to it; its value is
-//   coefficient + sum over leaves of A[row] coefficient + sum over children of A[row] value(child).
-struct PolynomialNode {
-    int32_t row = 0;            // what the parent multiplies this node by
-    int32_t coefficient = 0;    // index of the node's own coefficient
-    int32_t leaf_begin = 0, leaf_end = 0;    // into `leaf_rows`; coefficients follow on from `leaf_coefficient`
-    int32_t leaf_coefficient = 0;
-    int32_t child_begin = 0, child_end = 0;  // into `nodes`
+// Gradients by what a message is made of, from those by the sums that it is added to.
+template <class Real>
+struct MessageGradients {
+    const Real* const* sums = nullptr;  // [edge] -> [c][stride]
+    Real* const* features = nullptr;    // [edge] -> [a][stride]; nullptr: not wanted
+    Real* radial = nullptr;             // [edge][radial_stride]; nullptr: not wanted
+    ptrdiff_t radial_stride = 0;
+    Real* shares = nullptr;  // [a][c][kEdgesPerBatch], overwritten
+    Real* slopes = nullptr;  // [kEdgesPerBatch]
+    Real* work = nullptr;    // message_work_size numbers
 };
+inline constexpr size_t message_work_size(int share_count, int stride) {
+    return static_cast<size_t>(share_count + 1) * kRowPadding * kRowPadding + 2 * static_cast<size_t>(stride);
+}
 
+// The symmetric contraction as a tree of monomials, cut into steps in preorder. A node stands for the product of the rows on the way to it; its value is
+//   coefficient + sum over leaves of in[row] coefficient + sum over other children of in[row] value(child).
+// A step begins a node, has all of its leaves, and ends the nodes that have no more children. Coefficients are in the order in which steps need them.
+inline constexpr int kPolynomialLevels = 4;
+struct PolynomialStep {
+    int32_t row = 0;          // what the parent multiplies this node by
+    int32_t level = 0;        // 0: the root of the next row of the result
+    int32_t leaf_count = 0;   // the next of `leaf_rows`
+    int32_t close_count = 0;  // nodes that end here: this one first, then its ancestors
+};
 struct Polynomial {
-    const PolynomialNode* nodes = nullptr;
+    const PolynomialStep* steps = nullptr;
     const int32_t* leaf_rows = nullptr;
-    const int32_t* roots = nullptr;  // [out_row_count], into `nodes`
+    int step_count = 0;
     int in_row_count = 0, out_row_count = 0;
     int coefficient_count = 0;
 };
+
+// kRowPadding channels of some atoms; rows are `stride` apart, atoms `in_step` and `out_step`.
+template <class Real>
+struct PolynomialRows {
+    const Real* coefficients = nullptr;  // [coefficient][kRowPadding]
+    const Real* in = nullptr;
+    int atom_count = 0;
+    int stride = 0;
+    ptrdiff_t in_step = 0, out_step = 0;
+    Real* work = nullptr;  // polynomial_work_size numbers
+};
+inline constexpr size_t polynomial_work_size(int in_row_count) {
+    constexpr size_t kMostAtoms = 8;
+    return (2 * static_cast<size_t>(in_row_count) + 2 * kPolynomialLevels) * kMostAtoms * kRowPadding;
+}
 
 // Where a distance falls in a table of PaiNN's filters: value = c[interval + 2] + sum of value[t] d[interval + t], slope = sum of slope[t] d[interval + t].
 template <class Real>
@@ -154,28 +230,34 @@ struct KernelTable {
     void (*multiply_rows)(const Real* const* in, Real* const* out, int row_count, const Real* weight, int depth, int width,
                           bool accumulate);
 
-    // products[e][a][k] = R[k] * features[e][a * stride + k],  R from column `column` of the table at points[e]
-    void (*weigh_features)(const SplinePoint<Real>* points, int column, const Real* const* features, int component_count,
-                           int stride, int edge_count, Real* products);
+    // out[column * out_stride + row] = in[row * in_stride + column], for multiples of kRowPadding rows and columns
+    void (*transpose)(const Real* in, ptrdiff_t in_stride, int row_count, int column_count, Real* out, ptrdiff_t out_stride);
 
-    // values[e][k] = R[k], slopes[e][k] = R'[k] (if not null), for the first `count` columns of the table at points[e]
-    void (*interpolate)(const SplinePoint<Real>* points, int count, int edge_count, Real* values, Real* slopes);
+    // Intervals and shares of kEdgesPerBatch distances.
+    void (*find_points)(const double* distances, const SplineGrid& grid, SplinePoints<Real>& points);
 
-    // out[r] = sum over k of a[r][k] * b[r][k]
-    void (*dot_rows)(const Real* a, const Real* b, int stride, int row_count, Real* out);
+    // The first out.width columns of the table, which are a block, and their slopes.
+    void (*interpolate)(const SplinePoints<Real>& points, int edge_count, const FunctionRows<Real>& out);
 
-    // sums[c][k] += sum over q of shares[q * share_stride + c] * products[q][k]
-    void (*sum_products)(const Real* shares, int share_stride, const Real* products, int product_count, int out_count, int stride, Real* sums);
+    // harmonics[lm][e] of the unit vectors directions[3][e], up to max_degree <= 3, for kEdgesPerBatch edges
+    void (*compute_harmonics)(int max_degree, const double* directions, Real* harmonics);
+    // by_vector[3][e] = gradient of the sum over lm of gradient[lm][e] Y[lm] by the vector lengths[e] * directions[3][e]
+    void (*reverse_harmonics)(int max_degree, const double* directions, const double* lengths, const Real* gradient, double* by_vector);
 
-    //   S[a] = sum_c shares[a][c] sums_gradient[c];  features_gradient[a] += R S[a];  radial_gradient[k] += sum_a features[a][k] S[a][k]
-    //   slopes += sum over k of R'[k] * sum_a features[a][k] S[a][k];  shares_gradient[a][c] = sum_k R features[a] sums_gradient[c]
-    void (*reverse_edges)(const ReverseEdges<Real>& edges);
+    // to[share.to][e] += share.share * from[share.from][e], one share after the other, for kEdgesPerBatch edges
+    void (*add_scaled_rows)(const RowShare<Real>* shares, int count, const Real* from, Real* to);
 
-    // out[M][k] for 16 channels: in and out point at the first of them, rows are `stride` apart; coefficients [index][16].
-    void (*evaluate_polynomial)(const Polynomial& polynomial, const Real* coefficients, const Real* in, int stride, Real* out);
-    // in_gradient[row] += sum over M of out_gradient[M] d out[M] / d in[row]
-    void (*reverse_polynomial)(const Polynomial& polynomial, const Real* coefficients, const Real* in, int stride,
-                               const Real* out_gradient, Real* in_gradient);
+    // sums[e][c][k] += what edge e sends, one edge after the other
+    void (*sum_messages)(const MessageEdges<Real>& edges, Real* const* sums);
+
+    //   S[a] = sum_c shares[a][c] sums[c];  features[a] += R S[a];  radial[k] += sum_a features[a][k] S[a][k]
+    //   slopes += sum over k of R'[k] * sum_a features[a][k] S[a][k];  shares[a][c] = sum_k R features[a] sums[c]
+    void (*reverse_messages)(const MessageEdges<Real>& edges, const MessageGradients<Real>& gradients);
+
+    // out[atom][row][k]
+    void (*evaluate_polynomial)(const Polynomial& polynomial, const PolynomialRows<Real>& rows, Real* out);
+    // in_gradient[atom][row] += sum over M of out_gradient[atom][M] d out[M] / d in[row]
+    void (*reverse_polynomial)(const Polynomial& polynomial, const PolynomialRows<Real>& rows, const Real* out_gradient, Real* in_gradient);
 
     // Adds to the moments.
     void (*sum_painn_moments)(const PainnMoments<Real>& moments);
@@ -195,8 +277,8 @@ struct KernelTable {
     std::string_view name;  // "neon", "avx2", "avx512", "baseline"
 };
 
-// The best that this processor has, or the one named by the environment variable MLFF_CPU. Throws Error{argument} if that
-// names one that is not there.
+// The best of `available_kernels` that computes what scalar code does (kernel_check.h), or the one named by the environment variable MLFF_CPU. Throws
+// Error{argument} if that names one that is not there, and Error{device} if it, or all, are wrong.
 template <class Real>
 const KernelTable<Real>& choose_kernels();
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "core/error.h"
 
@@ -51,7 +52,7 @@ double largest_size(const std::vector<double>& values) {
 // The largest difference between the spline in the middle of each interval and `between`, samples there.
 double largest_error(const std::vector<double>& coefficients, const double* between, size_t interval_count, size_t width) {
     double value[kShareCount], slope[kShareCount], largest = 0;
-    spline_shares(0.5, value, slope);
+    spline_formula(0.5, value, slope);
     for (size_t i = 0; i < interval_count * width; ++i) {
         double sum = 0;
         for (size_t t = 0; t < kShareCount; ++t) sum += value[t] * coefficients[i + t * width];
@@ -76,7 +77,8 @@ std::vector<double> interleave(const std::vector<double>& nodes, const std::vect
 }  // namespace
 
 template <class Real>
-SplineTable<Real>::SplineTable(const SampleRows& sample, int column_count, double low, double high, ThreadTeam& team) {
+SplineTable<Real>::SplineTable(const SampleRows& sample, std::span<const int> block_widths, double low, double high, ThreadTeam& team) {
+    const int column_count = std::accumulate(block_widths.begin(), block_widths.end(), 0);
     constexpr double kTolerance = sizeof(Real) == 4 ? 2e-7 : 2e-10;
     const auto width = static_cast<size_t>(column_count);
     const Columns columns = {sample, column_count};
@@ -102,13 +104,17 @@ SplineTable<Real>::SplineTable(const SampleRows& sample, int column_count, doubl
              " intervals); exact radial functions can be asked for");
     coefficients_.resize_discard(2 * coefficients.size());
     const size_t row_count = coefficients.size() / width;
-    for (size_t row = 0; row < row_count; ++row)
-        for (size_t c = 0; c < width; ++c) {
-            const double here = coefficients[row * width + c], next = row + 1 < row_count ? coefficients[(row + 1) * width + c] : here;
-            coefficients_[2 * row * width + c] = static_cast<Real>(here);
-            coefficients_[(2 * row + 1) * width + c] = static_cast<Real>(next - here);
+    Real* to = coefficients_.data();
+    size_t first = 0;
+    for (const int block_width : block_widths) {
+        for (size_t row = 0; row < row_count; ++row) {
+            const double *here = coefficients.data() + row * width + first, *next = row + 1 < row_count ? here + width : here;
+            for (int c = 0; c < block_width; ++c) *to++ = static_cast<Real>(here[c]);
+            for (int c = 0; c < block_width; ++c) *to++ = static_cast<Real>(next[c] - here[c]);
         }
-    view_ = {coefficients_.data(), column_count, interval_count, low, 1 / step};
+        first += static_cast<size_t>(block_width);
+    }
+    view_ = {coefficients_.data(), column_count, interval_count, low, 1 / step, static_cast<int>(row_count)};
 }
 
 template class SplineTable<float>;

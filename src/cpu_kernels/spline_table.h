@@ -20,39 +20,35 @@ namespace mlff::kernels {
 
 inline constexpr int kShareCount = kSplineOrder + 1;
 
-// The B-splines b_t(x) and their slopes.
-MLFF_HOST_DEVICE inline void spline_shares(double x, double* value, double* slope) {
-    constexpr double kInverse = 1.0 / 120;  // a division takes long on a GPU
-    const double y = 1 - x, x2 = x * x, x4 = x2 * x2, y2 = y * y;
-    value[0] = y2 * y2 * y * kInverse;
-    value[1] = (26 + x * (-50 + x * (20 + x * (20 + x * (-20 + 5 * x))))) * kInverse;
-    value[2] = (66 + x2 * (-60 + x2 * (30 - 10 * x))) * kInverse;
-    value[3] = (26 + x * (50 + x * (20 + x * (-20 + x * (-20 + 10 * x))))) * kInverse;
-    value[4] = (1 + x * (5 + x * (10 + x * (10 + x * (5 - 5 * x))))) * kInverse;
-    value[5] = x4 * x * kInverse;
-    slope[0] = -y2 * y2 * (5 * kInverse);
-    slope[1] = (-50 + x * (40 + x * (60 + x * (-80 + 25 * x)))) * kInverse;
-    slope[2] = x * (-120 + x2 * (120 - 50 * x)) * kInverse;
-    slope[3] = (50 + x * (40 + x * (-60 + x * (-80 + 50 * x)))) * kInverse;
-    slope[4] = (5 + x * (20 + x * (30 + x * (20 - 25 * x)))) * kInverse;
-    slope[5] = x4 * (5 * kInverse);
-}
+#define MLFF_FORMULA MLFF_HOST_DEVICE inline
+#include "cpu_kernels/spline_formulas.inc"
+#undef MLFF_FORMULA
 
 // What an interpolation needs, in memory of the CPU or the GPU.
 template <class Real>
 struct SplineTableView {
-    const Real* coefficients = nullptr;  // [interval_count + 5][c, d][column_count]
+    const Real* coefficients = nullptr;  // [row_count][c, d][column_count], or block by block (SplinePoints)
     int column_count = 0;
     int interval_count = 0;
     double low = 0;
     double inverse_step = 0;
+    int row_count = 0;
 
-    MLFF_HOST_DEVICE SplineShares<Real> locate(double distance) const {
+    struct Place {
+        int interval;
+        double within;  // 0 to 1
+    };
+    MLFF_HOST_DEVICE Place interval_of(double distance) const {
         const double place = (distance - low) * inverse_step;
         int interval = static_cast<int>(place);
         interval = interval < 0 ? 0 : interval >= interval_count ? interval_count - 1 : interval;
+        return {interval, place - interval};
+    }
+
+    MLFF_HOST_DEVICE SplineShares<Real> locate(double distance) const {
+        const auto [interval, within] = interval_of(distance);
         double value[kShareCount], slope[kShareCount];
-        spline_shares(place - interval, value, slope);
+        spline_formula(within, value, slope);
         SplineShares<Real> shares;
         shares.interval = interval;
         double below = 0, above = 1, slopes_below = 0;  // sums of the b before, of those from here on, and of the slopes before
@@ -66,6 +62,7 @@ struct SplineTableView {
         return shares;
     }
 
+    // For a table of one block.
     MLFF_HOST_DEVICE SplinePoint<Real> at(double distance) const {
         const SplineShares<Real> shares = locate(distance);
         SplinePoint<Real> point;
@@ -87,13 +84,13 @@ using SampleRows = std::function<void(std::span<const double> distances, double*
 template <class Real>
 class SplineTable {
 public:
-    // Functions are sampled a little beyond `low` and `high` too, where they must be as smooth as between.
+    // Functions are sampled a little beyond `low` and `high` too, where they must be as smooth as between. Columns lie in blocks of these widths, each of which is a
+    // table [row][c, d][width] of its own.
     // Throws Error{unsupported} if the error bound cannot be met with a table of sensible size.
-    SplineTable(const SampleRows& sample, int column_count, double low, double high, ThreadTeam& team);
-
-    SplinePoint<Real> at(double distance) const { return view_.at(distance); }
+    SplineTable(const SampleRows& sample, std::span<const int> block_widths, double low, double high, ThreadTeam& team);
 
     const SplineTableView<Real>& view() const { return view_; }
+    SplineGrid grid() const { return {view_.low, view_.inverse_step, view_.interval_count}; }
     const Buffer<Real>& coefficients() const { return coefficients_; }
 
 private:

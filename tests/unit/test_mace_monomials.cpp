@@ -124,6 +124,14 @@ void check_close(const std::vector<Real>& found, const std::vector<Real>& expect
     CHECK_ALL_CLOSE(found_numbers, expected_numbers, tolerance * size);
 }
 
+template <class Real>
+mlff::Buffer<Real> aligned(const std::vector<Real>& values) {
+    mlff::Buffer<Real> copy;
+    copy.resize_discard(values.size());
+    std::copy(values.begin(), values.end(), copy.begin());
+    return copy;
+}
+
 template <class Real, int Atoms, int Depth, int AtOnce>
 void check_walks(const SymmetricContraction& contraction, Random& random) {
     const double tolerance = sizeof(Real) == 4 ? 1e-5 : 1e-13;
@@ -135,9 +143,11 @@ void check_walks(const SymmetricContraction& contraction, Random& random) {
         return values;
     };
     const std::vector<Real> in = random_rows(contraction.in_row_count), out_gradient = random_rows(contraction.out_row_count);
-    std::vector<Real> out(out_gradient.size()), in_gradient(in.size());
-    host.apply(cpu::choose_kernels<Real>(), 0, in.data(), out.data(), Atoms);
-    host.reverse(cpu::choose_kernels<Real>(), 0, in.data(), out_gradient.data(), in_gradient.data(), Atoms);
+    // Kernels of the CPU want rows that are aligned, which those of a vector need not be.
+    mlff::Buffer<Real> host_in = aligned(in), host_out_gradient = aligned(out_gradient), host_out = aligned(out_gradient), host_in_gradient = aligned(in), work;
+    host.apply(cpu::choose_kernels<Real>(), 0, host_in.data(), host_out.data(), Atoms, work);
+    host.reverse(cpu::choose_kernels<Real>(), 0, host_in.data(), host_out_gradient.data(), host_in_gradient.data(), Atoms, work);
+    const std::vector<Real> out(host_out.begin(), host_out.end()), in_gradient(host_in_gradient.begin(), host_in_gradient.end());
     const Block<Real, Atoms, Depth, AtOnce> block{host};
     for (int walkers : {1, 2, 3, 4, 8, 16}) {
         CAPTURE(walkers);

@@ -6,6 +6,7 @@
 #include "cpu_kernels/kernel_table.h"
 #include "engine/model.h"
 #include "engine/session.h"
+#include "kernel_tables.h"
 #include "neighbors/joined_edges.h"
 #include "painn/cpu/evaluator.h"
 #include "painn/cpu/filters.h"
@@ -43,19 +44,21 @@ System without_cell(System system) {
 
 }  // namespace
 
-TEST_CASE("goldens of the independent PyTorch model, on the fast CPU backend") {
-    for_each_painn_golden([&](const std::string&, const std::shared_ptr<const painn::Weights>& weights, const nlohmann::json& golden) {
-        for (const auto& record : golden["systems"]) {
-            CAPTURE(record["name"].dump());
-            for (const Way& way : kWays) {
-                CAPTURE(way.options.is_mixed);
-                CAPTURE(way.options.exact_radial);
-                Result expected = golden_result(record);
-                const Result found = evaluate_cpu(weights, mace_test::read_system(record), way.options);
-                expected.atom_virials = found.atom_virials;
-                check_results(found, expected, way.tolerances);
+TEST_CASE("goldens of the independent PyTorch model, on the fast CPU backend with the kernels of every instruction set") {
+    test::for_each_kernel_table([](const std::string&) {
+        for_each_painn_golden([&](const std::string&, const std::shared_ptr<const painn::Weights>& weights, const nlohmann::json& golden) {
+            for (const auto& record : golden["systems"]) {
+                CAPTURE(record["name"].dump());
+                for (const Way& way : kWays) {
+                    CAPTURE(way.options.is_mixed);
+                    CAPTURE(way.options.exact_radial);
+                    Result expected = golden_result(record);
+                    const Result found = evaluate_cpu(weights, mace_test::read_system(record), way.options);
+                    expected.atom_virials = found.atom_virials;
+                    check_results(found, expected, way.tolerances);
+                }
             }
-        }
+        });
     });
 }
 
@@ -250,7 +253,6 @@ TEST_CASE("filters: table and exact functions agree, values and slopes") {
 }
 
 TEST_CASE("the activation of every instruction set, far out too") {
-    std::string names = kernels::kernel_names() + ", ";
     const auto check = [&](auto real, double tolerance) {
         using Real = decltype(real);
         Buffer<Real> values, slopes;
@@ -271,11 +273,7 @@ TEST_CASE("the activation of every instruction set, far out too") {
             CHECK(test::is_close(found[2 * i + 1], expected[2 * i + 1], tolerance));
         }
     };
-    while (!names.empty()) {
-        const std::string name = names.substr(0, names.find(", "));
-        names = names.substr(name.size() + 2);
-        CAPTURE(name);
-        setenv("MLFF_CPU", name.c_str(), 1);
+    test::for_each_kernel_table([&](const std::string&) {
         check(0.0f, 1e-6);
         check(0.0, 1e-14);
         const auto weights = shared_weights(kShapes[1]);
@@ -283,8 +281,7 @@ TEST_CASE("the activation of every instruction set, far out too") {
         const Result expected = evaluate_reference(weights, system);
         check_results(evaluate_cpu(weights, system, {false, false}), expected, kDouble);
         check_results(evaluate_cpu(weights, system, {true, false}), expected, kMixed);
-    }
-    unsetenv("MLFF_CPU");
+    });
 }
 
 TEST_CASE("sessions: precision by device, unknown elements refused") {

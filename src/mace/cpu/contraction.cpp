@@ -2,50 +2,47 @@
 #include "mace/cpu/contraction.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 
 namespace mlff::mace::cpu {
 namespace {
 
-// A tree of monomials, by the rows on the way; its nodes become PolynomialNodes in an order that keeps siblings together.
+// A tree of monomials, by the rows on the way.
 struct Branch {
     std::map<int, Branch> children;
     std::vector<std::pair<int, double>> terms;  // path, coefficient
 };
 
+static_assert(kPolynomialLevels >= kMaxCorrelation);
+
 }  // namespace
 
 template <class Real>
 Contraction<Real>::Contraction(const SymmetricContraction& contraction) : contraction_(contraction), stride_(padded(contraction.channel_count)) {
-    build_tree();
+    list_steps();
 }
 
 // Highest order first on the way down: rows are ascending in a term, and sharing beginnings shares products.
 template <class Real>
-void Contraction<Real>::build_tree() {
+void Contraction<Real>::list_steps() {
     const auto new_coefficient = [&](const Branch& branch) {
         for (const auto& [path, value] : branch.terms) sources_.push_back({polynomial_coefficients_, path, value});
-        return polynomial_coefficients_++;
+        ++polynomial_coefficients_;
     };
-    std::function<void(size_t, const Branch&)> fill = [&](size_t at, const Branch& branch) {
-        nodes_[at].coefficient = new_coefficient(branch);
-        nodes_[at].leaf_begin = static_cast<int32_t>(leaf_rows_.size());
-        nodes_[at].leaf_coefficient = polynomial_coefficients_;
-        for (const auto& [row, child] : branch.children)
+    std::function<void(int, int, const Branch&)> list_node = [&](int row, int level, const Branch& branch) {
+        PolynomialStep& step = steps_.emplace_back();
+        step.row = row;
+        step.level = level;
+        new_coefficient(branch);
+        for (const auto& [leaf_row, child] : branch.children)
             if (child.children.empty()) {
-                leaf_rows_.push_back(row);
+                leaf_rows_.push_back(leaf_row);
+                ++step.leaf_count;
                 new_coefficient(child);
             }
-        nodes_[at].leaf_end = static_cast<int32_t>(leaf_rows_.size());
-        const size_t begin = nodes_.size();
-        for (const auto& [row, child] : branch.children)
-            if (!child.children.empty()) nodes_.emplace_back().row = row;
-        nodes_[at].child_begin = static_cast<int32_t>(begin);
-        nodes_[at].child_end = static_cast<int32_t>(nodes_.size());
-        size_t next = begin;
-        for (const auto& [row, child] : branch.children)
-            if (!child.children.empty()) fill(next++, child);
+        for (const auto& [child_row, child] : branch.children)
+            if (!child.children.empty()) list_node(child_row, level + 1, child);
+        ++steps_.back().close_count;
     };
     for (int out = 0; out < contraction_.out_row_count; ++out) {
         Branch root;
@@ -55,9 +52,7 @@ void Contraction<Real>::build_tree() {
             for (int k = 0; k < term.order; ++k) branch = &branch->children[term.rows[static_cast<size_t>(k)]];
             branch->terms.emplace_back(term.path, term.coefficient);
         }
-        roots_.push_back(static_cast<int32_t>(nodes_.size()));
-        nodes_.emplace_back();
-        fill(nodes_.size() - 1, root);
+        list_node(0, 0, root);
     }
 }
 
@@ -86,27 +81,26 @@ const Buffer<Real>& Contraction<Real>::coefficients(int element) const {
 
 template <class Real>
 Polynomial Contraction<Real>::polynomial() const {
-    return {nodes_.data(), leaf_rows_.data(), roots_.data(), contraction_.in_row_count, contraction_.out_row_count, polynomial_coefficients_};
+    return {steps_.data(), leaf_rows_.data(), static_cast<int>(steps_.size()), contraction_.in_row_count, contraction_.out_row_count, polynomial_coefficients_};
 }
 
 // Sixteen channels of all atoms before the next sixteen: their coefficients stay in the cache.
 template <class Real>
-void Contraction<Real>::apply(const KernelTable<Real>& kernels, int element, const Real* in, Real* out, int atom_count) const {
-    const Real* all = coefficients(element).data();
-    for (int k = 0; k < stride_; k += kRowPadding)
-        for (int atom = 0; atom < atom_count; ++atom)
-            kernels.evaluate_polynomial(polynomial(), all + static_cast<ptrdiff_t>(k) * polynomial_coefficients_, in + static_cast<ptrdiff_t>(atom) * in_size() + k, stride_,
-                                        out + static_cast<ptrdiff_t>(atom) * out_size() + k);
+PolynomialRows<Real> Contraction<Real>::rows_of(int element, int channel, const Real* in, int atom_count, Buffer<Real>& work) const {
+    work.resize_discard(polynomial_work_size(contraction_.in_row_count));
+    return {coefficients(element).data() + static_cast<ptrdiff_t>(channel) * polynomial_coefficients_, in + channel, atom_count, stride_, in_size(), out_size(), work.data()};
 }
 
 template <class Real>
-void Contraction<Real>::reverse(const KernelTable<Real>& kernels, int element, const Real* in, const Real* out_gradient, Real* in_gradient, int atom_count) const {
+void Contraction<Real>::apply(const KernelTable<Real>& kernels, int element, const Real* in, Real* out, int atom_count, Buffer<Real>& work) const {
+    for (int channel = 0; channel < stride_; channel += kRowPadding) kernels.evaluate_polynomial(polynomial(), rows_of(element, channel, in, atom_count, work), out + channel);
+}
+
+template <class Real>
+void Contraction<Real>::reverse(const KernelTable<Real>& kernels, int element, const Real* in, const Real* out_gradient, Real* in_gradient, int atom_count, Buffer<Real>& work) const {
     std::fill_n(in_gradient, static_cast<ptrdiff_t>(atom_count) * in_size(), Real(0));
-    const Real* all = coefficients(element).data();
-    for (int k = 0; k < stride_; k += kRowPadding)
-        for (int atom = 0; atom < atom_count; ++atom)
-            kernels.reverse_polynomial(polynomial(), all + static_cast<ptrdiff_t>(k) * polynomial_coefficients_, in + static_cast<ptrdiff_t>(atom) * in_size() + k, stride_,
-                                       out_gradient + static_cast<ptrdiff_t>(atom) * out_size() + k, in_gradient + static_cast<ptrdiff_t>(atom) * in_size() + k);
+    for (int channel = 0; channel < stride_; channel += kRowPadding)
+        kernels.reverse_polynomial(polynomial(), rows_of(element, channel, in, atom_count, work), out_gradient + channel, in_gradient + channel);
 }
 
 template class Contraction<float>;

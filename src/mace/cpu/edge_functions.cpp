@@ -18,6 +18,7 @@ reference::ValueAndSlope smooth_cutoff(const PolynomialCutoff& cutoff, double r)
 void add_density(const Interaction& interaction, RadialColumns& columns) {
     if (!interaction.density_network) return;
     columns.density = columns.count;
+    columns.widths.push_back(kRowPadding);
     columns.count += kRowPadding;
 }
 
@@ -32,7 +33,8 @@ RadialColumns columns_of_weights(const Interaction& interaction) {
     RadialColumns columns;
     for (const Convolution::Path& path : interaction.convolution.paths) {
         columns.path.push_back(columns.count);
-        columns.count += padded(interaction.convolution.in[path.in_block].multiplicity);
+        columns.widths.push_back(padded(interaction.convolution.in[path.in_block].multiplicity));
+        columns.count += columns.widths.back();
     }
     add_density(interaction, columns);
     return columns;
@@ -44,6 +46,7 @@ RadialColumns columns_of_hidden(const Interaction& interaction) {
     columns.hidden_count = interaction.radial_network.layers.back().in_width;
     columns.has_constant = !interaction.radial_network.layers.back().bias.empty();
     columns.count = padded(columns.hidden_count + (columns.has_constant ? 1 : 0));
+    columns.widths.push_back(columns.count);
     add_density(interaction, columns);
     return columns;
 }

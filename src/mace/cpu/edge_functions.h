@@ -20,6 +20,7 @@ struct RadialColumns {
     bool has_constant = false;
     int density = -1;  // -1: this layer has none
     int count = 0;     // padded
+    std::vector<int> widths;  // of the blocks that columns lie in: each path, or all hidden functions; the density, in a block of kRowPadding
 };
 // Whether columns of hidden functions can stand for the weights.
 bool ends_in_linear_layer(const DenseNetwork& network);

@@ -9,12 +9,10 @@
 #include "engine/edge_results.h"
 #include "mace/cpu/messages.h"
 #include "mace/cpu/moments.h"
+#include "mace/cpu/readout_plan.h"
 #include "mace/cpu/stage_work.h"
-#include "mace/edge_harmonics.h"
 #include "mace/reference/embedding.h"
 #include "mace/reference/radial.h"
-#include "mace/reference/readout.h"
-#include "mace/spherical_harmonics.h"
 
 namespace mlff::mace::cpu {
 namespace {
@@ -22,11 +20,13 @@ namespace {
 // More atoms in a tile share what is loaded; fewer leave work for all threads. It depends on the system only, not on the number of threads.
 constexpr int kAtomsPerTile = 8;  // at most
 int64_t atoms_per_tile(size_t atom_count) { return std::clamp<int64_t>(static_cast<int64_t>(atom_count) / 8, 1, kAtomsPerTile); }
+constexpr int kAtomsPerGroup = kMostMembers;  // atoms of a tile whose edges pass together, sorted by length
 
 // Atoms of one element, next to each other in `order`.
 struct Tile {
     int64_t begin, end;
     int element;
+    size_t first_group;
 
     int count() const { return static_cast<int>(end - begin); }
 };
@@ -51,7 +51,9 @@ struct Scratch {
     Buffer<Real> sums, messages, gated, contracted, features;  // [atom of the tile][...]
     Buffer<Real> senders_gradient, down_gradient;              // [atom of the tile][...]
     std::array<Real, kAtomsPerTile> densities;
-    std::vector<double> plain, plain_gradient;
+    Buffer<Real> polynomial;
+    typename ReadoutPlan<Real>::Scratch readout;
+    std::vector<int64_t> edge_places;
     MessageScratch<Real> message;
     MomentScratch<Real> moment;
     StageLog* stages = nullptr;
@@ -61,16 +63,17 @@ template <class Real>
 class CpuEvaluator : public DomainEvaluator {
 public:
     CpuEvaluator(std::shared_ptr<const Weights> weights, const CpuOptions& options)
-        : weights_(std::move(weights)), head_(options.head), kernels_(choose_kernels<Real>()) {
+        : weights_(std::move(weights)), head_(options.head), kernels_(choose_kernels<Real>()), exact_kernels_(choose_kernels<double>()) {
         const RowLayout* below = &first_layout_;
         Irreps scalars;
         scalars.append(weights_->channel_count, Irrep{});
         first_layout_ = RowLayout(scalars);
         for (const Layer& layer : weights_->layers) {
-            plans_.push_back(std::make_unique<LayerPlan<Real>>(*weights_, layer, *below, LayerOptions{options.exact_radial}));
+            plans_.push_back(std::make_unique<LayerPlan<Real>>(*weights_, layer, *below, LayerOptions{.exact_radial = options.exact_radial, .tables_in_blocks = true}));
             below = &plans_.back()->features_layout;
         }
         states_.resize(plans_.size());
+        for (const Readout& readout : weights_->readouts) readouts_.emplace_back(readout, head_, plans_[static_cast<size_t>(readout.layer)]->features_layout);
     }
 
     // Charge and spin change the first features of all atoms alike, which are kept by element.
@@ -91,8 +94,6 @@ private:
         sort_edges(team);
         passes.begin("tables");
         for (auto& plan : plans_) plan->prepare(elements_present_, team);
-        passes.begin("pass over edges");
-        compute_harmonics_of_edges(team);
         passes.begin("first features");
         compute_first_features(systems.front());
         passes.begin("pass over atoms");
@@ -106,12 +107,11 @@ private:
         start_gradients();
         passes.begin("pass over atoms");
         for (size_t i = plans_.size(); i-- > 0;) reverse_layer(i, team);
-        passes.begin("pass over edges");
-        reverse_harmonics_of_edges(team);
+        if (weights_->repulsion) add_repulsion_gradients(team);
         passes.begin("forces");
         for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
-            write_forces(edges, vector_gradient_.data(), begin, end, outputs[s]);
-            write_virials(edges, vector_gradient_.data(), begin, end, outputs[s]);
+            write_forces(edges, edges_.vector_gradient.data(), begin, end, outputs[s]);
+            write_virials(edges, edges_.vector_gradient.data(), begin, end, outputs[s]);
         });
     }
 
@@ -130,30 +130,77 @@ private:
         for (size_t z = 1; z < first_of_element_.size(); ++z) first_of_element_[z] += first_of_element_[z - 1];
         const int64_t tile_size = atoms_per_tile(owned_count_);
         tiles_.clear();
+        size_t group_count = 0;
         for (int element : elements_present_) {
             const int64_t end = first_of_element_[static_cast<size_t>(element) + 1];
-            for (int64_t at = first_of_element_[static_cast<size_t>(element)]; at < end; at += tile_size)
-                tiles_.push_back({at, std::min(at + tile_size, end), element});
+            for (int64_t at = first_of_element_[static_cast<size_t>(element)]; at < end; at += tile_size) {
+                tiles_.push_back({at, std::min(at + tile_size, end), element, group_count});
+                group_count += static_cast<size_t>(groups_of(tiles_.back()));
+            }
         }
         order_.resize(owned_count_);
         for (size_t atom = 0; atom < owned_count_; ++atom)
             order_[static_cast<size_t>(first_of_element_[static_cast<size_t>(edges_.elements[atom])]++)] = static_cast<int64_t>(atom);
     }
 
+    static int groups_of(const Tile& tile) { return (tile.count() + kAtomsPerGroup - 1) / kAtomsPerGroup; }
+    static int members_of(const Tile& tile, int group) { return std::min(kAtomsPerGroup, tile.count() - group * kAtomsPerGroup); }
+    EdgeGroup group_of(const Tile& tile, int group) const {
+        const auto number = tile.first_group + static_cast<size_t>(group);
+        const GroupedEdge* edges = edges_.grouped.data();
+        return {{edges + first_grouped_[number], edges + first_grouped_[number + 1]}, order_.data() + tile.begin + group * kAtomsPerGroup, tile.element};
+    }
+
+    // By the element at the other end, whose radial functions have one table. Those of a group then by length: an edge needs nearly the rows of the table that the
+    // one before it has brought into the first cache. Lengths are told apart as far as that matters.
     void sort_edges(ThreadTeam& team) {
-        if (!plans_.front()->moments) return;
-        edges_.by_element.resize(static_cast<size_t>(edges_.edges->edge_count));
+        const auto edge_count = static_cast<size_t>(edges_.edges->edge_count);
+        edges_.order.resize(edge_count);
+        edges_.grouped.resize(edge_count);
+        slot_of_element_.assign(static_cast<size_t>(weights_->element_count()), 0);
+        for (size_t i = 0; i < elements_present_.size(); ++i) slot_of_element_[static_cast<size_t>(elements_present_[i])] = static_cast<int>(i);
+        first_grouped_.assign(1, 0);
+        for (const Tile& tile : tiles_)
+            for (int group = 0; group < groups_of(tile); ++group) {
+                int64_t count = 0;
+                for (int member = 0; member < members_of(tile, group); ++member) {
+                    const int64_t atom = atom_at(tile.begin + group * kAtomsPerGroup + member);
+                    count += edges_.edges->first[atom + 1] - edges_.edges->first[atom];
+                }
+                first_grouped_.push_back(first_grouped_.back() + count);
+            }
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
             Stages stages(scratch.stages, Direction::forward);
-            stages.begin("edges by element");
-            for (int64_t place = tile.begin; place < tile.end; ++place) {
-                const int64_t begin = edges_.edges->first[atom_at(place)], end = edges_.edges->first[atom_at(place) + 1];
-                auto next = edges_.by_element.begin() + begin;
-                for (int element : elements_present_)
-                    for (int64_t edge = begin; edge < end; ++edge)
-                        if (edges_.sender_element(edge) == element) *next++ = edge;
-            }
+            stages.begin("order of edges");
+            sort_edges_of(tile, scratch.edge_places);
         });
+    }
+
+    void sort_edges_of(const Tile& tile, std::vector<int64_t>& places) {
+        constexpr int kLengths = 128;
+        const double lengths_per_angstrom = kLengths / weights_->cutoff;
+        const auto element_slot = [&](int64_t edge) { return static_cast<size_t>(slot_of_element_[static_cast<size_t>(edges_.sender_element(edge))]); };
+        const auto slot_and_length = [&](int64_t edge) {
+            return element_slot(edge) * kLengths + static_cast<size_t>(std::min(static_cast<int>(edges_.edges->distance[edge] * lengths_per_angstrom), kLengths - 1));
+        };
+        // Counts of each kind of edge become the places where they go.
+        const auto sort = [&](int64_t first_atom, int atom_count, int64_t first_place, size_t kind_count, const auto& kind_of, const auto& put) {
+            places.assign(kind_count + 1, 0);
+            places[0] = first_place;
+            const auto visit = [&](const auto& work) {
+                for (int member = 0; member < atom_count; ++member)
+                    for (int64_t edge = edges_.edges->first[atom_at(first_atom + member)]; edge < edges_.edges->first[atom_at(first_atom + member) + 1]; ++edge) work(edge, member);
+            };
+            visit([&](int64_t edge, int) { ++places[kind_of(edge) + 1]; });
+            for (size_t i = 1; i < places.size(); ++i) places[i] += places[i - 1];
+            visit([&](int64_t edge, int member) { put(static_cast<size_t>(places[kind_of(edge)]++), edge, member); });
+        };
+        if (plans_.front()->moments)
+            for (int64_t place = tile.begin; place < tile.end; ++place)
+                sort(place, 1, edges_.edges->first[atom_at(place)], elements_present_.size(), element_slot, [&](size_t to, int64_t edge, int) { edges_.order[to] = edge; });
+        for (int group = 0; group < groups_of(tile); ++group)
+            sort(tile.begin + group * kAtomsPerGroup, members_of(tile, group), first_grouped_[tile.first_group + static_cast<size_t>(group)], elements_present_.size() * kLengths, slot_and_length,
+                 [&](size_t to, int64_t edge, int member) { edges_.grouped[to] = {edge, member}; });
     }
 
     template <class Work>
@@ -169,29 +216,6 @@ private:
     template <class T>
     AtomRows<T> rows_of(const Tile& tile, T* first, int stride) const {
         return {first, stride, order_.data() + tile.begin};
-    }
-
-    // MACE takes harmonics of the vector from neighbour to centre, which is minus the vector of our edge.
-    Vec3 direction(int64_t edge) const {
-        const double* v = edges_.edges->vector + 3 * edge;
-        const double scale = -1 / edges_.edges->distance[edge];
-        return {scale * v[0], scale * v[1], scale * v[2]};
-    }
-
-    template <class Work>
-    void for_each_edge(ThreadTeam& team, Direction pass_direction, const char* stage, const Work& work) {
-        for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
-            Stages stages(scratch.stages, pass_direction);
-            stages.begin(stage);
-            for (int64_t place = tile.begin; place < tile.end; ++place)
-                for (int64_t edge = edges_.edges->first[atom_at(place)]; edge < edges_.edges->first[atom_at(place) + 1]; ++edge) work(edge, tile.element);
-        });
-    }
-
-    void compute_harmonics_of_edges(ThreadTeam& team) {
-        edges_.harmonic_count = harmonic_count(weights_->max_degree);
-        edges_.harmonics.resize_discard(static_cast<size_t>(edges_.edges->edge_count) * static_cast<size_t>(edges_.harmonic_count));
-        for_each_edge(team, Direction::forward, "harmonics", [&](int64_t edge, int) { compute_edge_harmonics(weights_->max_degree, direction(edge), edges_.harmonics.data() + edge * edges_.harmonic_count); });
     }
 
     // ---- features ----
@@ -229,14 +253,15 @@ private:
     LayerInput<Real> input_of(size_t layer) const {
         const LayerPlan<Real>& plan = *plans_[layer];
         const int* elements = layer == 0 ? edges_.elements.data() : nullptr;
-        LayerInput<Real> input = {plan, kernels_, {states_[layer].senders.data(), plan.sender_layout.size, elements}, {}};
+        LayerInput<Real> input = {plan, kernels_, exact_kernels_, {states_[layer].senders.data(), plan.sender_layout.size, elements}, {}};
         if (plan.down) input.down = {states_[layer].down.data(), plan.down->out_size(), elements};
         return input;
     }
 
+    AtomRows<const Real> features_of(size_t layer, const Tile& tile) const { return rows_of<const Real>(tile, states_[layer].features.data(), plans_[layer]->features_layout.size); }
     AtomRows<const Real> features_below(size_t layer, const Tile& tile) const {
         if (layer == 0) return {first_features_.data() + tile.element * first_layout_.size, 0};
-        return rows_of<const Real>(tile, states_[layer - 1].features.data(), plans_[layer - 1]->features_layout.size);
+        return features_of(layer - 1, tile);
     }
     AtomRows<const Real> sender_rows(size_t layer, const Tile& tile) const {
         const int size = plans_[layer]->sender_layout.size;
@@ -289,7 +314,7 @@ private:
                 messages = scratch.gated.data();
             }
             stages.begin("contraction", [&] { return plan.contraction.work(count, false); });
-            plan.contraction.apply(kernels_, tile.element, messages, scratch.contracted.data(), count);
+            plan.contraction.apply(kernels_, tile.element, messages, scratch.contracted.data(), count, scratch.polynomial);
             stages.begin("linear maps", [&] { return plan.skip ? plan.linear.work(count) + plan.skip->work(count) : plan.linear.work(count); });
             const AtomRows<Real> features = {scratch.features.data(), features_size};
             plan.linear.apply(kernels_, tile.element, {scratch.contracted.data(), plan.contraction.out_size()}, features, count, false);
@@ -327,9 +352,11 @@ private:
                                     scratch.densities.data());
         } else {
             stages.begin("messages", [&] { return messages_work(plan, edge_count_of(tile), false); });
-            for (int i = 0; i < tile.count(); ++i)
-                scratch.densities[static_cast<size_t>(i)] =
-                    sum_messages(input_of(layer), edges_, atom_at(tile.begin + i), scratch.message, scratch.sums.data() + i * plan.sums_layout.size);
+            for (int group = 0; group < groups_of(tile); ++group) {
+                const int first = group * kAtomsPerGroup;
+                sum_messages(input_of(layer), edges_, group_of(tile, group), members_of(tile, group), scratch.message, scratch.sums.data() + first * plan.sums_layout.size,
+                             scratch.densities.data() + first);
+            }
             stages.begin("linear map of messages", [&] { return plan.message.work(tile.count()); });
             plan.message.apply(kernels_, tile.element, {scratch.sums.data(), plan.sums_layout.size}, {scratch.messages.data(), size}, tile.count(), false);
         }
@@ -364,30 +391,25 @@ private:
 
     // ---- energies ----
 
-    // Readouts are small: they run in double precision, as in the reference.
     void compute_energies(ThreadTeam& team) {
         interaction_energy_.assign(owned_count_, 0.0);
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
             Stages stages(scratch.stages, Direction::forward);
             stages.begin("readouts");
+            std::array<double, kAtomsPerTile> energies{};
+            for (size_t i = 0; i < readouts_.size(); ++i) {
+                const auto layer = static_cast<size_t>(weights_->readouts[i].layer);
+                readouts_[i].compute(exact_kernels_, features_of(layer, tile), tile.count(), scratch.readout, energies.data());
+            }
             for (int64_t place = tile.begin; place < tile.end; ++place) {
                 const int64_t atom = atom_at(place);
-                double energy = 0;
+                double energy = energies[static_cast<size_t>(place - tile.begin)];
                 if (weights_->repulsion)
                     for (int64_t edge = edges_.edges->first[atom]; edge < edges_.edges->first[atom + 1]; ++edge)
                         energy += reference::pair_repulsion(*weights_->repulsion, *weights_, edges_.sender_element(edge), tile.element, edges_.edges->distance[edge]).value;
-                for (const Readout& readout : weights_->readouts) energy += reference::compute_readout(readout, head_, plain_features(readout, atom, scratch));
                 interaction_energy_[static_cast<size_t>(atom)] = energy;
             }
         });
-    }
-
-    const double* plain_features(const Readout& readout, int64_t atom, Scratch<Real>& scratch) const {
-        const auto layer = static_cast<size_t>(readout.layer);
-        const Irreps& irreps = plans_[layer]->layer.linear.out;
-        scratch.plain.resize(static_cast<size_t>(irreps.dimension()));
-        from_rows(irreps, plans_[layer]->features_layout, states_[layer].features.data() + atom * plans_[layer]->features_layout.size, scratch.plain.data());
-        return scratch.plain.data();
     }
 
     void write_energies(std::span<const SystemView> systems, std::span<const Outputs> outputs) {
@@ -426,32 +448,12 @@ private:
     // ---- reverse ----
 
     void start_gradients() {
-        const auto edge_count = static_cast<size_t>(edges_.edges->edge_count);
-        edges_.harmonics_gradient.resize_discard(edge_count * static_cast<size_t>(edges_.harmonic_count));
-        std::fill(edges_.harmonics_gradient.begin(), edges_.harmonics_gradient.end(), Real(0));
-        edges_.distance_gradient.assign(edge_count, 0.0);
+        edges_.vector_gradient.resize_discard(3 * static_cast<size_t>(edges_.edges->edge_count));
+        std::fill(edges_.vector_gradient.begin(), edges_.vector_gradient.end(), 0.0);
         for (size_t i = 0; i < plans_.size(); ++i) {
             Buffer<Real>& gradient = states_[i].features_gradient;
             resized(gradient, owned_count_, plans_[i]->features_layout.size);
             std::fill(gradient.begin(), gradient.end(), Real(0));
-        }
-    }
-
-    void add_readout_gradient(size_t layer, int64_t atom, Scratch<Real>& scratch) {
-        const double scale = weights_->scale[static_cast<size_t>(head_)];
-        const Irreps& irreps = plans_[layer]->layer.linear.out;
-        const RowLayout& layout = plans_[layer]->features_layout;
-        for (const Readout& readout : weights_->readouts) {
-            if (static_cast<size_t>(readout.layer) != layer) continue;
-            scratch.plain_gradient.assign(static_cast<size_t>(irreps.dimension()), 0.0);
-            reference::reverse_readout(readout, head_, plain_features(readout, atom, scratch), scale, scratch.plain_gradient.data());
-            Real* rows = states_[layer].features_gradient.data() + atom * layout.size;
-            for (size_t b = 0; b < layout.blocks.size(); ++b) {
-                const RowBlock& block = layout.blocks[b];
-                const double* from = scratch.plain_gradient.data() + irreps[static_cast<int>(b)].offset;
-                for (int m = 0; m < block.components; ++m)
-                    for (int u = 0; u < block.copies; ++u) rows[block.offset + m * block.stride + u] += static_cast<Real>(from[u * block.components + m]);
-            }
         }
     }
 
@@ -476,9 +478,12 @@ private:
         const int count = tile.count(), message_size = plan.message_layout.size;
         Stages stages = stages_of(scratch, Direction::reverse, layer);
         stages.begin("readouts");
+        for (size_t i = 0; i < readouts_.size(); ++i)
+            if (static_cast<size_t>(weights_->readouts[i].layer) == layer)
+                readouts_[i].reverse(exact_kernels_, features_of(layer, tile), count, weights_->scale[static_cast<size_t>(head_)], scratch.readout,
+                                     rows_of<Real>(tile, state.features_gradient.data(), plan.features_layout.size));
         for (int i = 0; i < count; ++i) {
             const int64_t atom = atom_at(tile.begin + i);
-            add_readout_gradient(layer, atom, scratch);
             std::copy_n(state.messages.data() + atom * message_size, message_size, scratch.messages.data() + i * message_size);
         }
         const auto features_gradient = rows_of<const Real>(tile, state.features_gradient.data(), plan.features_layout.size);
@@ -486,7 +491,7 @@ private:
         if (plan.skip && layer > 0) plan.skip->apply_transposed(kernels_, tile.element, features_gradient, gradient_below(layer, tile), count, true);
         plan.linear.apply_transposed(kernels_, tile.element, features_gradient, {scratch.contracted.data(), plan.contraction.out_size()}, count, false);
         stages.begin("contraction", [&] { return plan.contraction.work(count, true); });
-        plan.contraction.reverse(kernels_, tile.element, scratch.messages.data(), scratch.contracted.data(), scratch.sums.data(), count);
+        plan.contraction.reverse(kernels_, tile.element, scratch.messages.data(), scratch.contracted.data(), scratch.sums.data(), count, scratch.polynomial);
         Real* gradient = scratch.sums.data();
         if (plan.message_skip) {
             stages.begin("self connection of messages", [&] { return plan.message_skip->work(count); });
@@ -562,27 +567,28 @@ private:
         const LayerPlan<Real>& plan = *plans_[layer];
         const LayerState<Real>& state = states_[layer];
         const LayerInput<Real> input = input_of(layer);
-        const MessageGradients<Real> gradients = {state.sums_gradient.data(), state.density_gradient.data()};
+        const LayerGradients<Real> gradients = {state.sums_gradient.data(), state.density_gradient.data()};
         const int size = plan.sender_layout.size, down_size = plan.down ? plan.down->out_size() : 0;
         Stages stages = stages_of(scratch, Direction::reverse, layer);
         stages.begin("messages", [&] { return messages_work(plan, edge_count_of(tile), true); });
-        for (int i = 0; i < tile.count(); ++i) {
-            const int64_t atom = atom_at(tile.begin + i);
-            if (layer == 0) {
-                reverse_sent_messages<Real>(input, gradients, atom, scratch.message, edges_, nullptr, nullptr);
-                continue;
-            }
+        for (int i = 0; i < tile.count() && layer > 0; ++i) {
             Real* senders_gradient = scratch.senders_gradient.data() + i * size;
             if (plan.gate)
-                std::copy_n(state.senders_gradient.data() + atom * size, size, senders_gradient);
+                std::copy_n(state.senders_gradient.data() + atom_at(tile.begin + i) * size, size, senders_gradient);
             else
                 std::fill_n(senders_gradient, size, Real(0));
-            Real* down_gradient = plan.down ? scratch.down_gradient.data() + i * down_size : nullptr;
-            if (down_gradient) {
-                std::fill_n(down_gradient, down_size, Real(0));
-                reverse_received_features(input, gradients, atom, scratch.message, edges_, down_gradient);
+        }
+        if (layer > 0 && plan.down) std::fill_n(scratch.down_gradient.data(), tile.count() * down_size, Real(0));
+        for (int number = 0; number < groups_of(tile); ++number) {
+            const EdgeGroup group = group_of(tile, number);
+            if (layer == 0) {
+                reverse_sent_messages<Real>(input, gradients, group, scratch.message, edges_, nullptr, nullptr);
+                continue;
             }
-            reverse_sent_messages(input, gradients, atom, scratch.message, edges_, senders_gradient, down_gradient);
+            const int first = number * kAtomsPerGroup;
+            Real* down_gradient = plan.down ? scratch.down_gradient.data() + first * down_size : nullptr;
+            if (down_gradient) reverse_received_features(input, gradients, group, scratch.message, edges_, down_gradient);
+            reverse_sent_messages(input, gradients, group, scratch.message, edges_, scratch.senders_gradient.data() + first * size, down_gradient);
         }
         if (layer == 0) return;
         stages.begin("what atoms send", [&] { return senders_work(layer, tile.count()); });
@@ -590,35 +596,38 @@ private:
         if (plan.down) plan.down->apply_transposed(kernels_, tile.element, {scratch.down_gradient.data(), down_size}, gradient_below(layer, tile), tile.count(), true);
     }
 
-    // vector_gradient[edge] = dE/dvector of the messages of the edge, in either direction, that were counted as functions of this vector.
-    void reverse_harmonics_of_edges(ThreadTeam& team) {
-        vector_gradient_.resize(3 * static_cast<size_t>(edges_.edges->edge_count));
+    void add_repulsion_gradients(ThreadTeam& team) {
         const double scale = weights_->scale[static_cast<size_t>(head_)];
-        for_each_edge(team, Direction::reverse, "harmonics", [&](int64_t edge, int element) {
-            const Vec3 n = direction(edge);
-            const double r = edges_.edges->distance[edge];
-            double slope = edges_.distance_gradient[static_cast<size_t>(edge)];
-            if (weights_->repulsion) slope += scale * reference::pair_repulsion(*weights_->repulsion, *weights_, element, edges_.sender_element(edge), r).slope;
-            const Vec3 turn = reverse_edge_harmonics(weights_->max_degree, n, r, edges_.harmonics_gradient_of(edge));
-            for (size_t k = 0; k < 3; ++k) vector_gradient_[3 * static_cast<size_t>(edge) + k] = -(slope * n[k] + turn[k]);
+        for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
+            Stages stages(scratch.stages, Direction::reverse);
+            stages.begin("repulsion");
+            for (int64_t place = tile.begin; place < tile.end; ++place)
+                for (int64_t edge = edges_.edges->first[atom_at(place)]; edge < edges_.edges->first[atom_at(place) + 1]; ++edge) {
+                    const double r = edges_.edges->distance[edge];
+                    const double slope = scale * reference::pair_repulsion(*weights_->repulsion, *weights_, tile.element, edges_.sender_element(edge), r).slope / r;
+                    for (int64_t k = 3 * edge; k < 3 * edge + 3; ++k) edges_.vector_gradient[static_cast<size_t>(k)] += slope * edges_.edges->vector[k];
+                }
         });
     }
 
     std::shared_ptr<const Weights> weights_;
     int head_;
     const KernelTable<Real>& kernels_;
+    const KernelTable<double>& exact_kernels_;
     RowLayout first_layout_;
     std::vector<std::unique_ptr<LayerPlan<Real>>> plans_;
     std::vector<LayerState<Real>> states_;
+    std::vector<ReadoutPlan<Real>> readouts_;
     std::vector<Scratch<Real>> scratch_;
 
     size_t owned_count_ = 0;        // all atoms but ghosts
     EdgeState<Real> edges_;
     std::vector<int> elements_present_;
     std::vector<int64_t> first_of_element_;
+    std::vector<int> slot_of_element_;  // its place in elements_present_
     std::vector<int64_t> order_;  // atoms sorted by element
     std::vector<Tile> tiles_;
-    std::vector<double> vector_gradient_;      // [edge][3]
+    std::vector<int64_t> first_grouped_;  // [group of a tile, one tile after the other]: its first grouped edge
     std::vector<double> embedding_;            // [element present][channel_count]
     std::vector<double> energy_of_embedding_;  // [element]
     Buffer<Real> first_features_;              // [element][first_layout_.size]

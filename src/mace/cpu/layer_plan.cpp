@@ -25,6 +25,10 @@ std::vector<PathPlan<Real>> plan_paths(const Convolution& convolution, const Row
         plan.reversal = path.degree % 2 == 0 ? Real(1) : Real(-1);
         for (const Convolution::Coupling& coupling : path.couplings)
             plan.couplings.push_back({coupling.in * out.components + coupling.out, coupling.harmonic, static_cast<Real>(coupling.value)});
+        for (const auto& [share, harmonic, value] : plan.couplings) {
+            plan.to_shares.push_back({share, harmonic, value});
+            plan.to_harmonics.push_back({harmonic, share, value});
+        }
         plans.push_back(std::move(plan));
     }
     return plans;
@@ -47,6 +51,8 @@ std::string why_not_on_cpu(const Weights& weights) {
             if (interaction.convolution.in[path.in_block].multiplicity != interaction.convolution.out[path.out_block].multiplicity)
                 return "its tensor products change the number of channels";
     }
+    for (const Readout& readout : weights.readouts)
+        if (!readout.first.out.all_scalar()) return "its readouts give vectors";
     return "";
 }
 
@@ -132,7 +138,9 @@ LayerPlan<Real>::LayerPlan(const Weights& weights_in, const Layer& layer_in, con
     for (const auto& path : paths) {
         most_components = std::max(most_components, path.in_components);
         most_shares = std::max(most_shares, path.share_count());
+        widest_path = std::max(widest_path, path.stride);
     }
+    table_blocks = options.tables_in_blocks ? columns.widths : std::vector<int>{columns.count};
     if (options.exact_radial || layer.interaction.edge_input == Interaction::EdgeInput::features) return;
     const auto element_count = static_cast<size_t>(weights.element_count());
     if (depends_on_elements(weights, layer.interaction)) {
@@ -153,7 +161,7 @@ void LayerPlan<Real>::prepare(const std::vector<int>& elements_present, ThreadTe
             if (!uses_tables()) continue;
             auto& made = tables[static_cast<size_t>(receiver) * receiver_stride + static_cast<size_t>(sender) * sender_stride];
             if (!made)
-                made = std::make_unique<RadialTable<Real>>(make_radial_table<Real>(functions, columns.count, lowest_distance, weights.cutoff, sender, receiver, team));
+                made = std::make_unique<RadialTable<Real>>(make_radial_table<Real>(functions, table_blocks, lowest_distance, weights.cutoff, sender, receiver, team));
         }
     }
 }

@@ -32,16 +32,9 @@ struct PathPlan {
     int column = 0;        // of the radial table
     Real reversal = 1;     // (-1)^l of the harmonics: their sign for the opposite edge
     std::vector<Coupling> couplings;
+    std::vector<RowShare<Real>> to_shares, to_harmonics;  // the same as sums: shares[a][c] of harmonics, and harmonics' gradients of those of shares
 
     int share_count() const { return in_components * out_components; }
-    // shares[a][c] = sum over couplings of value * harmonic, times `sign`
-    void fill_shares(const Real* harmonics, Real sign, Real* shares) const {
-        for (int i = 0; i < share_count(); ++i) shares[i] = 0;
-        for (const Coupling& coupling : couplings) shares[coupling.share] += sign * coupling.value * harmonics[coupling.harmonic];
-    }
-    void reverse_shares(const Real* shares_gradient, Real sign, Real* harmonics_gradient) const {
-        for (const Coupling& coupling : couplings) harmonics_gradient[coupling.harmonic] += sign * coupling.value * shares_gradient[coupling.share];
-    }
 };
 
 // message = after(gate(x)), x = message(sums) / divisor + residual(own sender features)
@@ -61,6 +54,7 @@ struct GatePlan {
 
 struct LayerOptions {
     bool exact_radial = false;  // no tables, the networks are evaluated for every edge
+    bool tables_in_blocks = false;  // the columns of each path apart, as the CPU's kernels want them
     bool hidden_radial = false;  // tables of the radial network's hidden functions, not of its weights; it must end in a linear layer
 };
 
@@ -90,6 +84,8 @@ struct LayerPlan {
     EdgeFunctions functions;
     int most_components = 1;  // of a sender's block
     int most_shares = 1;      // of a path
+    int widest_path = kRowPadding;  // its stride
+    std::vector<int> table_blocks;  // widths of the blocks that columns of tables lie in
     std::vector<std::unique_ptr<RadialTable<Real>>> tables;  // [receiver][sender], or one for all; empty: none
     size_t receiver_stride = 0, sender_stride = 0;
 };

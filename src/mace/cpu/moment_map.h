@@ -26,6 +26,7 @@ public:
     const RowLayout& layout() const { return layout_; }  // of the moments: a block for each path, all with the same stride
     int stride() const { return layout_.blocks.front().stride; }
     int row_count() const { return layout_.size / stride(); }
+    int first_row(size_t path) const { return layout_.blocks[path].offset / stride(); }
     Linear plain_map(int sender_element) const;  // from the moments to the messages
 
 private:

@@ -10,12 +10,15 @@ namespace mlff::mace::cpu {
 template <class Real>
 struct MomentScratch {
     EdgeBatch<Real> batch;
-    Buffer<Real> functions, slopes, shares, pulled, shares_gradient;  // [edge][...]
-    Buffer<Real> moments;             // [atom of the tile][layout().size]
-    Buffer<Real> matrix, transposed;  // the gradient of the moments of one atom as a matrix, [row_count][stride] and [stride][padded row_count]
-    std::vector<int64_t> next;  // [atom of the tile]: how far its edges have been worked through
-    std::array<const Real*, kEdgesPerBatch> from;
-    std::array<Real*, kEdgesPerBatch> to;
+    Buffer<Real> functions, slopes;        // of a batch: a matrix [edge][stride] forward, rows [edge][stride] in reverse
+    Buffer<Real> shares;                   // [row][kEdgesPerBatch]
+    Buffer<Real> products;                 // [edge][padded row_count]: of functions or slopes with the gradient of the moments
+    Buffer<Real> by_shares, by_slopes;     // [row][kEdgesPerBatch]: these turned around
+    Buffer<Real> moments;                  // [atom of the tile][padded row_count][stride]
+    Buffer<Real> gradient;                 // of the moments of one atom, as a matrix [stride][padded row_count]
+    std::vector<int64_t> next;                             // [atom of the tile]: how far its edges have been worked through
+    std::vector<const Real*> from;
+    std::vector<Real*> to;
 };
 
 struct TileAtoms {

@@ -15,7 +15,7 @@ bool depends_on_elements(const Weights& weights, const Interaction& interaction)
 }
 
 template <class Real>
-RadialTable<Real> make_radial_table(const EdgeFunctions& functions, int column_count, double low, double cutoff, int sender_element, int receiver_element,
+RadialTable<Real> make_radial_table(const EdgeFunctions& functions, std::span<const int> block_widths, double low, double cutoff, int sender_element, int receiver_element,
                                     ThreadTeam& team) {
     const KernelTable<double>& kernels = choose_kernels<double>();
     const SampleRows sample = [&](std::span<const double> distances, double* rows) {
@@ -25,10 +25,10 @@ RadialTable<Real> make_radial_table(const EdgeFunctions& functions, int column_c
         functions.start(pass, places);
         functions.compute(kernels, pass, static_cast<int>(places.size()), rows, nullptr);
     };
-    return RadialTable<Real>(sample, column_count, low, cutoff, team);
+    return RadialTable<Real>(sample, block_widths, low, cutoff, team);
 }
 
-template RadialTable<float> make_radial_table(const EdgeFunctions&, int, double, double, int, int, ThreadTeam&);
-template RadialTable<double> make_radial_table(const EdgeFunctions&, int, double, double, int, int, ThreadTeam&);
+template RadialTable<float> make_radial_table(const EdgeFunctions&, std::span<const int>, double, double, int, int, ThreadTeam&);
+template RadialTable<double> make_radial_table(const EdgeFunctions&, std::span<const int>, double, double, int, int, ThreadTeam&);
 
 }  // namespace mlff::mace::cpu

@@ -55,7 +55,7 @@ inline std::vector<std::vector<RowPiece>> match_blocks(const Irreps& irreps, con
     return pieces;
 }
 
-// Between [copy][component] of the irreps and [component][copy] of the rows.
+// From [copy][component] of the irreps to [component][copy] of the rows.
 template <class Real>
 void to_rows(const Irreps& irreps, const RowLayout& layout, const double* features, Real* rows) {
     for (size_t b = 0; b < layout.blocks.size(); ++b) {
@@ -64,15 +64,6 @@ void to_rows(const Irreps& irreps, const RowLayout& layout, const double* featur
         for (int m = 0; m < block.components; ++m)
             for (int u = 0; u < block.stride; ++u)
                 rows[block.offset + m * block.stride + u] = u < block.copies ? static_cast<Real>(from[u * block.components + m]) : Real(0);
-    }
-}
-template <class Real>
-void from_rows(const Irreps& irreps, const RowLayout& layout, const Real* rows, double* features) {
-    for (size_t b = 0; b < layout.blocks.size(); ++b) {
-        const RowBlock& block = layout.blocks[b];
-        double* to = features + irreps[static_cast<int>(b)].offset;
-        for (int m = 0; m < block.components; ++m)
-            for (int u = 0; u < block.copies; ++u) to[u * block.components + m] = static_cast<double>(rows[block.offset + m * block.stride + u]);
     }
 }
 

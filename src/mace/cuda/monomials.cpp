@@ -14,20 +14,15 @@ Real coefficient_of(const Buffer<Real>& coefficients, int count, int monomial, i
     return coefficients[strip * cpu::kRowPadding + static_cast<size_t>(channel % cpu::kRowPadding)];
 }
 
-void place_node(const cpu::Polynomial& polynomial, const cpu::PolynomialNode& node, int level, std::vector<Monomial>& monomials) {
-    const auto place = [&](int index, int row, int its_level) {
-        monomials[static_cast<size_t>(index)] = Monomial(row, its_level, false);
-    };
-    place(node.coefficient, node.row, level);
-    for (int leaf = node.leaf_begin; leaf < node.leaf_end; ++leaf) place(node.leaf_coefficient + leaf - node.leaf_begin, polynomial.leaf_rows[leaf], level + 1);
-    for (int child = node.child_begin; child < node.child_end; ++child) place_node(polynomial, polynomial.nodes[child], level + 1, monomials);
-}
-
 }  // namespace
 
-// Coefficients are numbered in preorder, a node's leaves before its other children.
-MonomialList::MonomialList(const cpu::Polynomial& polynomial) : count(polynomial.coefficient_count), monomials(static_cast<size_t>(count)) {
-    for (int row = 0; row < polynomial.out_row_count; ++row) place_node(polynomial, polynomial.nodes[polynomial.roots[row]], 0, monomials);
+// Steps have their coefficients in preorder, a node's leaves before its other children.
+MonomialList::MonomialList(const cpu::Polynomial& polynomial) : count(polynomial.coefficient_count) {
+    const int32_t* leaf = polynomial.leaf_rows;
+    for (const cpu::PolynomialStep* step = polynomial.steps; step < polynomial.steps + polynomial.step_count; ++step) {
+        monomials.emplace_back(step->row, step->level, false);
+        for (int i = 0; i < step->leaf_count; ++i) monomials.emplace_back(*leaf++, step->level + 1, false);
+    }
     for (const Monomial& monomial : monomials) depth = std::max<int>(depth, monomial.level());
 
     const size_t groups = (monomials.size() + kMonomialsAtOnce - 1) / kMonomialsAtOnce;

@@ -9,14 +9,8 @@
 namespace mlff::mace::reference {
 namespace {
 
-size_t column_of(const Readout& readout, int head) { return readout.column_count() == 1 ? 0 : static_cast<size_t>(head); }
-
 bool belongs_to_head(const Readout& readout, int head, size_t hidden, size_t hidden_count) {
     return hidden * static_cast<size_t>(readout.head_slices) / hidden_count == static_cast<size_t>(head);
-}
-
-bool is_masked(const Readout& readout, int head, size_t hidden, size_t hidden_count) {
-    return readout.head_slices > 1 && !belongs_to_head(readout, head, hidden, hidden_count);
 }
 
 // mask(f(x)) with f the activation: zero outside of the head's slice.
@@ -46,6 +40,12 @@ std::vector<double> reversed(const Linear& linear, const std::vector<double>& ou
 
 }  // namespace
 
+int column_of(const Readout& readout, int head) { return readout.column_count() == 1 ? 0 : head; }
+
+bool is_masked(const Readout& readout, int head, size_t hidden, size_t hidden_count) {
+    return readout.head_slices > 1 && !belongs_to_head(readout, head, hidden, hidden_count);
+}
+
 double compute_readout(const Readout& readout, int head, const double* features) {
     std::vector<double> values = applied(readout.first, features);
     if (readout.last) {
@@ -53,13 +53,13 @@ double compute_readout(const Readout& readout, int head, const double* features)
         if (readout.middle) values = activated(readout, head, applied(*readout.middle, values.data()));
         values = applied(*readout.last, values.data());
     }
-    return values[column_of(readout, head)];
+    return values[static_cast<size_t>(column_of(readout, head))];
 }
 
 void reverse_readout(const Readout& readout, int head, const double* features, double energy_gradient,
                      double* features_gradient) {
     std::vector<double> gradient(static_cast<size_t>(readout.column_count()), 0.0);
-    gradient[column_of(readout, head)] = energy_gradient;
+    gradient[static_cast<size_t>(column_of(readout, head))] = energy_gradient;
     if (readout.last) {
         const std::vector<double> hidden = applied(readout.first, features);
         gradient = reversed(*readout.last, gradient);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "painn/radial.h"
 
@@ -72,19 +73,9 @@ Filters<Real>::Filters(const Weights& weights, bool is_exact) : functions_(weigh
         std::copy(values.begin(), values.end(), rows);
     };
     ThreadTeam team(1);
-    const kernels::SplineTable<Real> table(sample, functions_.column_count(), 0.0, weights.cutoff, team);
-    // One table for all has one grid; a copy table by table puts together what is read together.
-    grid_ = table.view();
-    const size_t columns = static_cast<size_t>(functions_.column_count());
-    row_count_ = table.coefficients().size() / (2 * columns);
-    tables_.resize_discard(table.coefficients().size());
-    Real* to = tables_.data();
-    for (size_t first = 0; first < columns;) {
-        const size_t width = first == 0 ? static_cast<size_t>(basis_stride()) : kStripColumns;
-        for (size_t half = 0; half < 2 * row_count_; ++half) to = std::copy_n(table.coefficients().data() + half * columns + first, width, to);  // c and d of each row
-        first += width;
-    }
-    grid_.coefficients = nullptr;
+    std::vector<int> widths = {basis_stride()};
+    while (std::accumulate(widths.begin(), widths.end(), 0) < functions_.column_count()) widths.push_back(kStripColumns);
+    table_ = std::make_unique<kernels::SplineTable<Real>>(sample, widths, 0.0, weights.cutoff, team);
 }
 
 template <class Real>
@@ -99,7 +90,7 @@ void Filters<Real>::locate(const double* distances, int64_t begin, int64_t end) 
     for (int64_t edge = begin; edge < end; ++edge) {
         kernels::SplineShares<Real>& shares = shares_[static_cast<size_t>(edge)];
         if (!is_exact_) {
-            shares = grid_.locate(distances[edge]);
+            shares = table_->view().locate(distances[edge]);
             continue;
         }
         // A row for each edge: the value is its center, the slope its difference.
@@ -123,7 +114,7 @@ const Real* Filters<Real>::strip(size_t block, int strip, int64_t begin, int64_t
 
 template <class Real>
 const Real* Filters<Real>::table(size_t first_column, int64_t begin, int64_t end, int column_count, Scratch& scratch) const {
-    if (!is_exact_) return tables_.data() + first_column * 2 * row_count_;
+    if (!is_exact_) return table_->view().coefficients + first_column * 2 * static_cast<size_t>(table_->view().row_count);
     const auto count = static_cast<size_t>(end - begin), columns = static_cast<size_t>(column_count);
     for (Buffer<double>* buffer : {&scratch.values, &scratch.slopes}) buffer->resize_discard(count * columns);
     const int64_t at = begin * functions_.basis_stride();

@@ -3,6 +3,7 @@
 // made of, for the moments of the first block: from tables, or exactly.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -66,9 +67,7 @@ private:
     FilterFunctions functions_;
     int strip_count_;
     bool is_exact_;
-    kernels::SplineTableView<Real> grid_;
-    size_t row_count_ = 0;
-    Buffer<Real> tables_;  // [row][c, d][basis_stride()], then [block][strip][row][c, d][filter][channel]
+    std::unique_ptr<kernels::SplineTable<Real>> table_;  // [row][c, d][basis_stride()], then [block][strip][row][c, d][filter][channel]; nullptr if exact
     Buffer<kernels::SplineShares<Real>> shares_;
     Buffer<double> basis_, basis_slopes_;  // exact: [edge][basis_stride()]
 };

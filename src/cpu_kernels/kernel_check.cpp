@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: MIT
+#include "cpu_kernels/kernel_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/buffer.h"
+#include "cpu_kernels/scalar_kernels.h"
+
+namespace mlff::kernels {
+namespace {
+
+// The same numbers on every machine; a linear congruential generator is fast, and good enough here.
+class Numbers {
+public:
+    explicit Numbers(uint64_t seed) : state_(seed) {
+        for (int i = 0; i < 4; ++i) bits();
+    }
+
+    uint32_t bits() { return static_cast<uint32_t>((state_ = state_ * 6364136223846793005 + 1442695040888963407) >> 32); }
+    double between(double low, double high) { return low + (high - low) * 0x1p-32 * bits(); }
+    int integer(int low, int high) { return low + static_cast<int>(uint64_t{bits()} * static_cast<uint64_t>(high - low + 1) >> 32); }
+
+    template <class Real>
+    Buffer<Real> row(size_t count, double low, double high) {
+        Buffer<Real> row;
+        row.resize_discard(count);
+        for (Real& x : row) x = static_cast<Real>(between(low, high));
+        return row;
+    }
+
+private:
+    uint64_t state_;
+};
+
+template <class T>
+Buffer<T> copy_of(const Buffer<T>& from) {
+    Buffer<T> copy;
+    copy.resize_discard(from.size());
+    std::copy(from.begin(), from.end(), copy.begin());
+    return copy;
+}
+
+template <class Real>
+double deviation_of(const Buffer<Real>& found, const Buffer<Real>& expected) {
+    double size = 0, largest = 0;
+    for (Real x : expected) size = std::max(size, std::abs(static_cast<double>(x)));
+    for (size_t i = 0; i < expected.size(); ++i) {
+        const double difference = std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i]));
+        if (!(difference <= std::numeric_limits<double>::max())) return std::numeric_limits<double>::infinity();
+        largest = std::max(largest, difference);
+    }
+    return size > 0 ? largest / size : largest > 0 ? std::numeric_limits<double>::infinity() : 0;
+}
+
+// One kernel of the table beside the scalar one.
+template <class Real>
+class Comparison {
+public:
+    using Outputs = std::vector<Buffer<Real>>;
+
+    Comparison(const KernelTable<Real>& table, uint64_t seed, bool is_small) : numbers_(seed), table_(table), scalar_(scalar_kernels<Real>()), is_small_(is_small) {}
+
+    int size(int small, int low, int high) { return is_small_ ? small : numbers_.integer(low, high); }
+    bool flag() { return numbers_.integer(0, 1) == 1; }
+    Buffer<Real> row(int count, double low = -0.4, double high = 1) { return numbers_.row<Real>(static_cast<size_t>(count), low, high); }
+    Numbers& numbers() { return numbers_; }
+    // Memory that a kernel has to write before it reads it.
+    Real* work(size_t count) {
+        work_.resize_discard(count);
+        if (!is_small_) std::fill(work_.begin(), work_.end(), std::numeric_limits<Real>::quiet_NaN());
+        return work_.data();
+    }
+
+    // `run(table, outputs)` is called for both, each with its own copy of the outputs.
+    template <class Run, class... Output>
+    void compare(std::string_view kernel, const Run& run, const Output&... output) {
+        Outputs found, expected;
+        (found.push_back(copy_of(output)), ...);
+        (expected.push_back(copy_of(output)), ...);
+        run(table_, found);
+        run(scalar_, expected);
+        for (size_t i = 0; i < found.size(); ++i) {
+            const double deviation = deviation_of(found[i], expected[i]);
+            if (deviation <= kKernelTolerance<Real>) continue;
+            if (faults.empty() || faults.back().kernel != kernel) faults.push_back({kernel, 0});
+            faults.back().deviation = std::max(faults.back().deviation, deviation);
+        }
+    }
+
+    std::vector<KernelFault> faults;
+
+private:
+    Numbers numbers_;
+    const KernelTable<Real>& table_;
+    const KernelTable<Real> scalar_;
+    bool is_small_;
+    Buffer<Real> work_;
+};
+
+constexpr int kStrip = kRowPadding;
+
+// ---- dense products ----
+
+template <class Real>
+void check_dense(Comparison<Real>& check) {
+    const int rows = check.size(15, 1, 40), depth = check.size(5, 1, 70), width = kStrip * check.size(3, 1, 9);
+    const Buffer<Real> in = check.row(rows * depth), weight = check.row(depth * width);
+    for (const bool accumulate : {false, true})
+        check.compare("multiply_rows", [&](const KernelTable<Real>& table, auto& out) {
+            std::vector<const Real*> from;
+            std::vector<Real*> to;
+            for (int r = 0; r < rows; ++r) {
+                from.push_back(in.data() + r * depth);
+                to.push_back(out[0].data() + r * width);
+            }
+            table.multiply_rows(from.data(), to.data(), rows, weight.data(), depth, width, accumulate);
+        }, check.row(rows * width));
+
+    const int row_count = kStrip * check.size(1, 1, 3), column_count = kStrip * check.size(2, 1, 3), gap = kStrip * check.size(1, 0, 2);
+    const Buffer<Real> matrix = check.row(row_count * (column_count + gap));
+    check.compare("transpose", [&](const KernelTable<Real>& table, auto& out) { table.transpose(matrix.data(), column_count + gap, row_count, column_count, out[0].data(), row_count + gap); },
+                  check.row(column_count * (row_count + gap)));
+}
+
+// ---- radial functions and messages ----
+
+// Edges somewhere in a small table.
+template <class Real>
+struct TablePlaces {
+    static constexpr int kIntervals = 3, kRows = kIntervals + kSplineOrder;
+    TablePlaces(Comparison<Real>& check, int columns) : table(check.row(2 * kRows * columns)) {
+        points.table = table.data();
+        points.row_count = kRows;
+        for (int e = 0; e < kEdgesPerBatch; ++e) {
+            points.interval[e] = check.numbers().integer(0, kIntervals - 1);
+            for (int t = 0; t < kSplineOrder; ++t) {
+                points.value[t][e] = static_cast<Real>(check.numbers().between(-0.4, 1));
+                points.slope[t][e] = static_cast<Real>(check.numbers().between(-0.4, 1));
+            }
+        }
+    }
+    Buffer<Real> table;
+    SplinePoints<Real> points;
+};
+
+template <class Real>
+void check_functions(Comparison<Real>& check) {
+    const Buffer<double> distances = check.numbers().template row<double>(kEdgesPerBatch, 0.2, 5.3);  // beyond both ends too
+    const SplineGrid grid = {0.3, 40, 195};
+    check.compare("find_points", [&](const KernelTable<Real>& table, auto& out) {
+        SplinePoints<Real> points;
+        table.find_points(distances.data(), grid, points);
+        for (int t = 0; t < kSplineOrder; ++t) {
+            std::copy_n(points.value[t], kEdgesPerBatch, out[0].data() + t * kEdgesPerBatch);
+            std::copy_n(points.slope[t], kEdgesPerBatch, out[1].data() + t * kEdgesPerBatch);
+        }
+        std::copy_n(points.interval, kEdgesPerBatch, out[2].data());
+    }, check.row(kSplineOrder * kEdgesPerBatch), check.row(kSplineOrder * kEdgesPerBatch), check.row(kEdgesPerBatch));
+
+    const int edges = check.size(3, 1, kEdgesPerBatch), width = kStrip * check.size(2, 1, 6);
+    const TablePlaces<Real> places(check, width);
+    for (const bool with_slopes : {false, true})
+        for (const bool by_strip : {false, true})
+            check.compare("interpolate", [&](const KernelTable<Real>& table, auto& out) {
+                table.interpolate(places.points, edges, {out[0].data(), with_slopes ? out[1].data() : nullptr, width, by_strip ? kStrip : width, by_strip ? edges * kStrip : kStrip});
+            }, check.row(edges * width), check.row(edges * width));
+
+    const Buffer<double> directions = check.numbers().template row<double>(3 * kEdgesPerBatch, -1, 1), lengths = check.numbers().template row<double>(kEdgesPerBatch, 0.7, 6);
+    for (int degree = check.size(3, 0, 3); degree <= 3; ++degree) {
+        const int harmonics = (degree + 1) * (degree + 1);
+        check.compare("compute_harmonics", [&](const KernelTable<Real>& table, auto& out) { table.compute_harmonics(degree, directions.data(), out[0].data()); }, check.row(harmonics * kEdgesPerBatch));
+        const Buffer<Real> gradient = check.row(harmonics * kEdgesPerBatch);
+        check.compare("reverse_harmonics", [&](const KernelTable<Real>& table, auto& out) {
+            Buffer<double> by_vector;
+            by_vector.resize_discard(3 * kEdgesPerBatch);
+            table.reverse_harmonics(degree, directions.data(), lengths.data(), gradient.data(), by_vector.data());
+            std::copy(by_vector.begin(), by_vector.end(), out[0].begin());
+        }, check.row(3 * kEdgesPerBatch));
+    }
+
+    std::vector<RowShare<Real>> shares;
+    for (int i = check.size(9, 1, 60); i > 0; --i) shares.push_back({check.numbers().integer(0, 4), check.numbers().integer(0, 6), static_cast<Real>(check.numbers().between(-0.4, 1))});
+    const Buffer<Real> from = check.row(7 * kEdgesPerBatch);
+    check.compare("add_scaled_rows", [&](const KernelTable<Real>& table, auto& out) { table.add_scaled_rows(shares.data(), static_cast<int>(shares.size()), from.data(), out[0].data()); },
+                  check.row(5 * kEdgesPerBatch));
+}
+
+template <class Real>
+void check_path(Comparison<Real>& check, int components, int outs, int edges, int stride) {
+    constexpr int kAtoms = 3;
+    const int column = kStrip * check.size(1, 0, 3), share_count = components * outs;
+    const TablePlaces<Real> places(check, column + stride);
+    const Buffer<Real> features = check.row(kAtoms * components * stride), shares = check.row(share_count * kEdgesPerBatch), sums = check.row(kAtoms * outs * stride);
+    std::vector<int> atoms;
+    std::vector<const Real*> features_of, sums_of;
+    for (int e = 0; e < edges; ++e) {
+        atoms.push_back(check.numbers().integer(0, kAtoms - 1));
+        features_of.push_back(features.data() + atoms.back() * components * stride);
+        sums_of.push_back(sums.data() + atoms.back() * outs * stride);
+    }
+    const auto rows_of = [&](Buffer<Real>& rows, int size) {
+        std::vector<Real*> pointers;
+        for (int atom : atoms) pointers.push_back(rows.data() + atom * size);
+        return pointers;
+    };
+    const MessageEdges<Real> in = {edges, &places.points, column, features_of.data(), shares.data(), components, outs, stride};
+    check.compare("sum_messages", [&](const KernelTable<Real>& table, auto& out) { table.sum_messages(in, rows_of(out[0], outs * stride).data()); }, check.row(kAtoms * outs * stride));
+
+    const bool with_features = check.flag(), with_radial = check.flag();
+    Real* work = check.work(message_work_size(share_count, stride));
+    check.compare("reverse_messages", [&](const KernelTable<Real>& table, auto& out) {
+        const std::vector<Real*> features_gradient = rows_of(out[0], components * stride);
+        table.reverse_messages(in, {sums_of.data(), with_features ? features_gradient.data() : nullptr, with_radial ? out[1].data() : nullptr, stride + kStrip, out[2].data(), out[3].data(), work});
+        for (int s = 0; s < share_count; ++s) std::fill(out[2].data() + s * kEdgesPerBatch + edges, out[2].data() + (s + 1) * kEdgesPerBatch, Real(0));  // of no edge
+        std::fill(out[3].data() + edges, out[3].data() + kEdgesPerBatch, Real(0));
+    }, check.row(kAtoms * components * stride), check.row(edges * (stride + kStrip)), check.row(share_count * kEdgesPerBatch), check.row(kEdgesPerBatch));
+}
+
+template <class Real>
+void check_messages(Comparison<Real>& check) {
+    for (const int components : {1, 2, 3, 5})
+        for (const int outs : {1, 3, 4, 5, 7}) {
+            if (components == 2 && outs != 3) continue;
+            const bool is_first = components * outs == 1;  // more edges than a register has lanes; more channels than are taken at a time
+            check_path(check, components, outs, check.size(is_first ? 17 : 2, 1, kEdgesPerBatch), kStrip * check.size(components > 1 ? 1 : outs <= 3 ? 5 : 3, 1, 9));
+        }
+}
+
+// ---- symmetric contraction ----
+
+template <class Real>
+void check_polynomial(Comparison<Real>& check, int atoms, int steps_wanted) {
+    const int in_rows = check.size(4, 1, 20), stride = kStrip * check.size(2, 1, 4);
+    std::vector<PolynomialStep> steps;
+    std::vector<int32_t> leaf_rows;
+    Polynomial polynomial;
+    while (static_cast<int>(steps.size()) < steps_wanted) {
+        PolynomialStep step;
+        step.row = check.numbers().integer(0, in_rows - 1);
+        const int deepest = steps.empty() ? 0 : std::min(steps.back().level + 1, kPolynomialLevels - 1);
+        step.level = check.size(steps.size() == 4 ? 1 : deepest, 0, deepest);  // small: down to the last level, and once more from the first
+        step.leaf_count = check.numbers().integer(0, 3);
+        for (int i = 0; i < step.leaf_count; ++i) leaf_rows.push_back(check.numbers().integer(0, in_rows - 1));
+        if (step.level == 0) ++polynomial.out_row_count;
+        polynomial.coefficient_count += 1 + step.leaf_count;
+        if (!steps.empty()) steps.back().close_count = steps.back().level - step.level + 1;
+        steps.push_back(step);
+    }
+    steps.back().close_count = steps.back().level + 1;
+    polynomial.steps = steps.data();
+    polynomial.step_count = static_cast<int>(steps.size());
+    polynomial.leaf_rows = leaf_rows.data();
+    polynomial.in_row_count = in_rows;
+
+    const int in_size = in_rows * stride, out_size = polynomial.out_row_count * stride, first = check.size(1, 0, stride / kStrip - 1) * kStrip;
+    const Buffer<Real> coefficients = check.row(polynomial.coefficient_count * kStrip), in = check.row(atoms * in_size), out_gradient = check.row(atoms * out_size);
+    Real* work = check.work(polynomial_work_size(in_rows));
+    const PolynomialRows<Real> rows = {coefficients.data(), in.data() + first, atoms, stride, in_size, out_size, work};
+    check.compare("evaluate_polynomial", [&](const KernelTable<Real>& table, auto& out) { table.evaluate_polynomial(polynomial, rows, out[0].data() + first); }, check.row(atoms * out_size));
+    check.compare("reverse_polynomial", [&](const KernelTable<Real>& table, auto& out) { table.reverse_polynomial(polynomial, rows, out_gradient.data() + first, out[0].data() + first); },
+                  check.row(atoms * in_size));
+}
+
+// ---- PaiNN ----
+
+template <class Real>
+void check_painn_moments(Comparison<Real>& check) {
+    constexpr int kIntervals = 6, kElements = 3, kAtoms = 4;
+    const int edges = check.size(3, 1, 20), stride = kStrip * check.size(2, 1, 3), slots = kElements * 2;
+    const Buffer<Real> table = check.row((kIntervals + kSplineOrder) * 2 * stride), directions = check.row(3 * edges);
+    std::vector<SplineShares<Real>> shares(static_cast<size_t>(edges));
+    std::vector<int32_t> senders;
+    std::vector<int> element_slot;
+    for (int atom = 0; atom < kAtoms; ++atom) element_slot.push_back(check.numbers().integer(0, kElements - 1));
+    for (auto& share : shares) {
+        share.interval = check.numbers().integer(0, kIntervals - 1) + 1;
+        for (int t = 0; t < kSplineOrder; ++t) {
+            share.value[t] = static_cast<Real>(check.numbers().between(-0.4, 1));
+            share.slope[t] = static_cast<Real>(check.numbers().between(-0.4, 1));
+        }
+        senders.push_back(check.numbers().integer(0, kAtoms - 1));
+    }
+    const auto moments = [&](Buffer<Real>& scalars, Buffer<Real>& vectors) {
+        return PainnMoments<Real>{table.data(), 1, shares.data(), directions.data(), senders.data(), element_slot.data(), 0, edges, stride, 2, scalars.data(), vectors.data()};
+    };
+    Buffer<Real> scalars = check.row(slots * stride), vectors = check.row(3 * slots * stride);
+    check.compare("sum_painn_moments", [&](const KernelTable<Real>& kernels, auto& out) { kernels.sum_painn_moments(moments(out[0], out[1])); }, scalars, vectors);
+    check.compare("reverse_painn_moments", [&](const KernelTable<Real>& kernels, auto& out) { kernels.reverse_painn_moments(moments(scalars, vectors), out[0].data()); }, check.row(4 * edges));
+}
+
+template <class Real>
+void check_painn_messages(Comparison<Real>& check) {
+    constexpr int kIntervals = 6;
+    const int atoms = check.size(3, 1, 6), outside = 2, most_links = check.size(9, 0, 20);
+    const Buffer<Real> table = check.row((kIntervals + kSplineOrder) * 6 * kStrip);
+    std::vector<PainnLink<Real>> links;
+    std::vector<PainnLinkCount> counts;
+    std::vector<int64_t> first = {0};
+    for (int atom = 0; atom < atoms; ++atom) {
+        PainnLinkCount count;
+        count.all = check.size(most_links, 0, most_links);
+        count.both_ways = atom + 1 < atoms ? check.size(atom == 0 ? count.all : count.all / 2, 0, count.all) : 0;
+        for (int l = 0; l < count.all; ++l) {
+            PainnLink<Real> link;
+            for (Real& factor : link.factors) factor = static_cast<Real>(check.numbers().between(-0.4, 1));
+            link.interval = check.numbers().integer(0, kIntervals - 1);
+            link.edge = static_cast<int64_t>(links.size());
+            link.atom = l < count.both_ways ? check.numbers().integer(atom + 1, atoms - 1) : check.numbers().integer(atoms, atoms + outside - 1);
+            links.push_back(link);
+        }
+        counts.push_back(count);
+        first.push_back(static_cast<int64_t>(links.size()));
+    }
+    const int all = atoms + outside, edges = static_cast<int>(links.size());
+    const Buffer<Real> senders = check.row(all * 5 * kStrip), gradients = check.row(all * 4 * kStrip);
+    const PainnStrip<Real> strip = {table.data(), 0, links.data(), counts.data(), first.data(), 0, atoms, senders.data()};
+    check.compare("sum_painn_messages", [&](const KernelTable<Real>& kernels, auto& out) { kernels.sum_painn_messages({strip, out[0].data()}); }, check.row(all * 4 * kStrip));
+    check.compare("reverse_painn_messages", [&](const KernelTable<Real>& kernels, auto& out) { kernels.reverse_painn_messages({strip, gradients.data(), out[0].data(), out[1].data()}); },
+                  check.row(4 * edges), check.row(all * 5 * kStrip));
+}
+
+template <class Real>
+void check_activation(Comparison<Real>& check) {
+    const int count = kStrip * check.size(2, 1, 6);
+    for (const double range : {3.0, 200.0})
+        check.compare("activate_silu", [&](const KernelTable<Real>& table, auto& out) { table.activate_silu(out[0].data(), out[1].data(), count); }, check.row(count, -range, range), check.row(count));
+}
+
+}  // namespace
+
+template <class Real>
+std::vector<KernelFault> find_kernel_faults(const KernelTable<Real>& table, uint64_t seed, bool is_small) {
+    Comparison<Real> check(table, seed, is_small);
+    check_dense(check);
+    check_functions(check);
+    check_messages(check);
+    check_polynomial(check, check.size(15, 1, 20), check.size(6, 1, 60));
+    check_painn_moments(check);
+    check_painn_messages(check);
+    check_activation(check);
+    check.compare("multiply_add", [](const KernelTable<Real>& kernels, auto& out) {
+        out[0][0] = 0;
+        kernels.multiply_add(3, out[0].data());
+    }, check.row(1));
+    return std::move(check.faults);
+}
+template std::vector<KernelFault> find_kernel_faults(const KernelTable<float>&, uint64_t, bool);
+template std::vector<KernelFault> find_kernel_faults(const KernelTable<double>&, uint64_t, bool);
+
+}  // namespace mlff::kernels

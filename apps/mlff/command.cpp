@@ -8,7 +8,7 @@
 #include "core/mapped_file.h"
 #include "core/output_file.h"
 #include "core/sha256.h"
-#include "engine/embedded_student.h"
+#include "engine/embedded_models.h"
 #include "engine/model_cache.h"
 
 namespace mlff::app {
@@ -37,6 +37,7 @@ SessionOptions ModelOptions::session_options() const {
 
 std::string sha256_of_model(const std::string& name) {
     if (name == "builtin") return sha256_hex(embedded_student());
+    if (name == "self-test") return sha256_hex(*embedded_self_test_model());
     return is_model_without_file(name) ? "" : sha256_hex(MappedFile::open(find_model_file(name))->bytes());
 }
 

@@ -15,7 +15,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "core/threads.h"
-#include "cpu_kernels/kernel_table.h"
+#include "cpu_kernels/kernel_check.h"
 #include "device/gpu.h"
 #include "device/host_facts.h"
 #include "engine/model_cache.h"
@@ -82,6 +82,7 @@ struct Diagnosis {
     DriverFacts driver;
     Toolkit toolkit;
     std::string kernels, why_no_kernels;  // the instruction set in use
+    std::vector<kernels::KernelState> kernel_states;
     std::vector<Trap> traps;
     std::vector<PythonEnvironment> environments;
     CacheState cache;
@@ -104,11 +105,13 @@ Diagnosis diagnose() {
     } catch (const Error& error) {
         found.why_no_kernels = error.what();
     }
+    found.kernel_states = kernels::check_all_kernels();
     found.traps = known_traps(found.host, found.driver, {gpu_inventory().runtime_version});
     for (const auto& folder : python::known_environments()) found.environments.push_back(try_python_environment(folder.string(), kSecondsForPython));
     found.cache = check_cache();
     found.backends = test_backends();
     for (const BackendTest& backend : found.backends) found.is_usable = found.is_usable && backend.is_passed();
+    for (const kernels::KernelState& state : found.kernel_states) found.is_usable = found.is_usable && state.is_right();
     return found;
 }
 
@@ -117,14 +120,15 @@ Json version_or_null(int version) { return version ? Json(cuda_version_text(vers
 
 Json diagnosis_json(const Diagnosis& found) {
     const GpuInventory& inventory = gpu_inventory();
-    Json gpus = Json::array(), traps = Json::array(), environments = Json::array(), backends = Json::array();
+    Json gpus = Json::array(), traps = Json::array(), environments = Json::array(), backends = Json::array(), kernel_states = Json::array();
     for (const Gpu& gpu : inventory.gpus) gpus.push_back({{"name", gpu.name}, {"compute_capability", gpu.compute_capability}, {"memory_bytes", gpu.memory_bytes}});
     for (const Trap& trap : found.traps) traps.push_back({{"name", trap.name}, {"problem", trap.problem}, {"advice", trap.advice}, {"instead", trap.instead}});
     for (const PythonEnvironment& one : found.environments)
         environments.push_back({{"folder", one.folder}, {"python", text_or_null(one.version)}, {"why_not", text_or_null(one.why_not)}, {"works", one.works}, {"broken", one.broken}});
     for (const BackendTest& one : found.backends)
-        backends.push_back({{"device", one.device}, {"precision", one.precision}, {"works", one.is_passed()}, {"force_difference", std::isfinite(one.force_difference) ? Json(one.force_difference) : Json()},
-                            {"limit", one.limit}, {"milliseconds", one.milliseconds}, {"why_failed", text_or_null(one.why_failed)}});
+        backends.push_back({{"model", one.model}, {"device", one.device}, {"kernels", text_or_null(one.kernels)}, {"precision", one.precision}, {"works", one.is_passed()}, {"force_difference", std::isfinite(one.force_difference) ? Json(one.force_difference) : Json()},
+                            {"limit", one.limit}, {"milliseconds", one.milliseconds > 0 ? Json(one.milliseconds) : Json()}, {"why_failed", text_or_null(one.why_failed)}});
+    for (const kernels::KernelState& one : found.kernel_states) kernel_states.push_back({{"name", one.name}, {"works", one.is_right()}, {"why_failed", text_or_null(one.fault_text())}});
     return {{"mlff", MLFF_VERSION_STRING},
             {"system", std::string(found.system.sysname) + " " + (found.host.kernel.empty() ? found.system.release : found.host.kernel)},
             {"distribution", text_or_null(found.host.distribution)},
@@ -133,6 +137,7 @@ Json diagnosis_json(const Diagnosis& found) {
             {"processor", found.host.processor},
             {"cores", available_cores()},
             {"kernels", text_or_null(found.kernels)},
+            {"kernel_checks", kernel_states},
             {"memory_bytes", found.host.memory_bytes},
             {"free_memory_bytes", found.host.free_memory_bytes},
             {"cuda_runtime", version_or_null(inventory.runtime_version)},
@@ -183,11 +188,17 @@ void print_environments(const Diagnosis& found) {
 }
 
 void print_verdict(const Diagnosis& found) {
+    for (const kernels::KernelState& state : found.kernel_states)
+        if (!state.is_right()) doctor_row("kernels", concat("those for ", state.name, " are BROKEN and not used: ", state.fault_text()));
     for (const BackendTest& backend : found.backends) {
         std::ostringstream text;
-        text << std::setw(8) << std::left << backend.device << std::setw(7) << backend.precision << std::right;
-        if (backend.is_passed()) text << "works: forces within " << std::setprecision(1) << std::scientific << backend.force_difference << " eV/A of the reference, " << std::fixed << std::setprecision(2) << backend.milliseconds << " ms for 22 atoms";
-        else text << "FAILS: " << backend.why_failed;
+        text << std::left << std::setw(7) << backend.device << std::setw(9) << backend.kernels << std::setw(6) << backend.precision << std::setw(8) << backend.model << std::right;
+        if (backend.is_passed()) {
+            text << "works: forces within " << std::setprecision(1) << std::scientific << backend.force_difference << " eV/A of the reference";
+            if (backend.milliseconds > 0) text << std::fixed << std::setprecision(2) << ", " << backend.milliseconds << " ms for 22 atoms";
+        } else {
+            text << "FAILS: " << backend.why_failed;
+        }
         doctor_row("backend", text.str());
     }
     for (const Trap& trap : found.traps) {
@@ -195,7 +206,7 @@ void print_verdict(const Diagnosis& found) {
         doctor_row("", "  advice: " + trap.advice);
         doctor_row("", "  mlff: " + trap.instead);
     }
-    std::cout << (found.is_usable ? "usable\n" : "NOT usable: a backend fails\n");
+    std::cout << (found.is_usable ? "usable\n" : "NOT usable as it is: a backend fails\n");
 }
 
 int run_doctor(const std::string& json_path) {

@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "core/error.h"
+#include "core/log.h"
 
 namespace mlff::app {
 namespace {
@@ -25,7 +26,10 @@ int exit_code_of(Status status) {
     return kDeviceTrouble;
 }
 
+void print_warning(int, const char* message, void*) { std::cerr << "mlff: warning: " << message << "\n"; }
+
 int run(int argc, char** argv) {
+    set_log_callback(print_warning, LogLevel::warning, nullptr);
     CLI::App app{"Machine-learned force fields: energies, forces and stresses from a model file.", "mlff"};
     app.set_version_flag("--version", std::string("mlff ") + MLFF_VERSION_STRING);
     app.require_subcommand(1);

@@ -3,9 +3,12 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include "core/error.h"
+#include "cpu_kernels/kernel_check.h"
 #include "device/gpu.h"
 #include "frame_result.h"
 #include "validate/differences.h"
@@ -23,6 +26,21 @@ struct SelfTestCase {
     FrameResult expected;
 };
 
+struct SelfTestModel {
+    std::string name;
+    std::shared_ptr<const Model> model;
+    std::vector<SelfTestCase> cases;
+};
+
+// MLFF_CPU while this lives.
+class ForcedKernels {
+public:
+    explicit ForcedKernels(const std::string& name) { setenv("MLFF_CPU", name.c_str(), 1); }
+    ForcedKernels(const ForcedKernels&) = delete;
+    ForcedKernels& operator=(const ForcedKernels&) = delete;
+    ~ForcedKernels() { unsetenv("MLFF_CPU"); }
+};
+
 std::unique_ptr<Session> session_on(const std::shared_ptr<const Model>& model, const std::string& device, Precision precision) {
     SessionOptions options;
     options.device = device;
@@ -30,26 +48,42 @@ std::unique_ptr<Session> session_on(const std::shared_ptr<const Model>& model, c
     return std::make_unique<Session>(model, options);
 }
 
-BackendTest test_backend(const std::shared_ptr<const Model>& model, const std::vector<SelfTestCase>& cases, const std::string& device, Precision precision) {
+SelfTestModel prepare(const std::string& name, const std::string& model_name) {
+    SelfTestModel test = {name, load_model(model_name), {}};
+    const auto reference = session_on(test.model, "reference", Precision::fp64);
+    for (validate::TestSystem& system : validate::chosen_systems({"water", "benzene", "alanine-dipeptide"}, test.model->summary().elements)) {
+        FrameResult expected = evaluate_frame(*reference, system.frame);
+        test.cases.push_back({std::move(system.frame), std::move(expected)});
+    }
+    return test;
+}
+
+double milliseconds_of(Session& session, const Frame& frame) {
+    int64_t count = 0;
+    const auto begin = Clock::now();
+    double seconds = 0;
+    while (count < 3 || seconds < kSecondsForTiming) {
+        evaluate_frame(session, frame);
+        ++count;
+        seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+        if (seconds > 1) break;
+    }
+    return 1e3 * seconds / static_cast<double>(count);
+}
+
+BackendTest test_backend(const SelfTestModel& tested, const std::string& device, const std::string& kernels, Precision precision, bool is_timed) {
     BackendTest test;
+    test.model = tested.name;
     test.device = device;
+    test.kernels = kernels;
     test.precision = precision_name(precision);
     test.limit = precision == Precision::fp64 ? 1e-7 : 1e-4;
     try {
-        const auto session = session_on(model, device, precision);
+        const auto session = session_on(tested.model, device, precision);
         validate::ForceDifferences forces;
-        for (const SelfTestCase& one : cases) forces.add_frame(0, one.frame.atomic_numbers, evaluate_frame(*session, one.frame).forces, one.expected.forces);
+        for (const SelfTestCase& one : tested.cases) forces.add_frame(0, one.frame.atomic_numbers, evaluate_frame(*session, one.frame).forces, one.expected.forces);
         test.force_difference = forces.lengths().largest();
-        int64_t count = 0;
-        const auto begin = Clock::now();
-        double seconds = 0;
-        while (count < 3 || seconds < kSecondsForTiming) {
-            evaluate_frame(*session, cases.back().frame);
-            ++count;
-            seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-            if (seconds > 1) break;
-        }
-        test.milliseconds = 1e3 * seconds / static_cast<double>(count);
+        if (is_timed) test.milliseconds = milliseconds_of(*session, tested.cases.back().frame);
         if (!(test.force_difference <= test.limit)) test.why_failed = concat("its forces differ from the reference by ", test.force_difference, " eV/A, allowed ", test.limit);
     } catch (const std::exception& error) {
         test.why_failed = error.what();
@@ -60,18 +94,24 @@ BackendTest test_backend(const std::shared_ptr<const Model>& model, const std::v
 }  // namespace
 
 std::vector<BackendTest> test_backends() {
-    const auto model = load_model("builtin");
-    const auto reference = session_on(model, "reference", Precision::fp64);
-    std::vector<SelfTestCase> cases;
-    for (validate::TestSystem& system : validate::chosen_systems({"water", "benzene", "alanine-dipeptide"}, model->summary().elements)) {
-        FrameResult expected = evaluate_frame(*reference, system.frame);
-        cases.push_back({std::move(system.frame), std::move(expected)});
-    }
+    const std::vector<SelfTestModel> models = {prepare("student", "builtin"), prepare("MACE", "self-test")};
     std::vector<BackendTest> tests;
-    std::vector<std::string> devices = {"cpu"};
-    for (size_t i = 0; i < gpu_inventory().gpus.size(); ++i) devices.push_back("cuda:" + std::to_string(i));
-    for (const std::string& device : devices)
-        for (Precision precision : {Precision::mixed, Precision::fp64}) tests.push_back(test_backend(model, cases, device, precision));
+    const auto test_all = [&](const std::string& device, const std::string& kernels, bool is_timed) {
+        for (const SelfTestModel& model : models)
+            for (Precision precision : {Precision::mixed, Precision::fp64}) tests.push_back(test_backend(model, device, kernels, precision, is_timed));
+    };
+    const char* forced = std::getenv("MLFF_CPU");
+    if (forced && *forced) {
+        test_all("cpu", forced, true);
+    } else {
+        bool is_best = true;
+        for (const kernels::KernelState& state : kernels::check_all_kernels()) {
+            const ForcedKernels kernels{std::string(state.name)};
+            test_all("cpu", std::string(state.name), is_best);
+            is_best = false;
+        }
+    }
+    for (size_t i = 0; i < gpu_inventory().gpus.size(); ++i) test_all("cuda:" + std::to_string(i), "", true);
     return tests;
 }
 

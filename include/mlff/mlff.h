@@ -87,7 +87,7 @@ typedef struct mlff_model_info {
 
 /* Loads a model: a path to a MACE file (.model, TorchScript archive) or to our .safetensors container,
  * to a PaiNN .safetensors file, "builtin" (the default: see `mlff model list`), "analytic" (a pair potential for
- * demonstrations), or the name of a model in the model cache (`mlff model add`), where there is no file of that name.
+ * demonstrations), "self-test" (a small MACE model with seeded weights, to test an installation), or the name of a model in the model cache (`mlff model add`), where there is no file of that name.
  * Nothing in a file is executed, but names that begin with "python:" run Python programs: docs/python-teachers.md. On failure *model is NULL. */
 MLFF_API mlff_status mlff_model_load(const char *path, mlff_model **model);
 /* The path of a model in the model cache, after its size and SHA-256 were found to be those of the index: writes at most

@@ -2,10 +2,13 @@
 #include "cpu_kernels/kernel_check.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "core/buffer.h"
+#include "core/error.h"
 #include "cpu_kernels/scalar_kernels.h"
 
 namespace mlff::kernels {
@@ -22,35 +25,52 @@ public:
     double between(double low, double high) { return low + (high - low) * 0x1p-32 * bits(); }
     int integer(int low, int high) { return low + static_cast<int>(uint64_t{bits()} * static_cast<uint64_t>(high - low + 1) >> 32); }
 
-    template <class Real>
-    Buffer<Real> row(size_t count, double low, double high) {
-        Buffer<Real> row;
-        row.resize_discard(count);
-        for (Real& x : row) x = static_cast<Real>(between(low, high));
-        return row;
-    }
-
 private:
     uint64_t state_;
 };
 
+// Memory for one case after the other: it stays in the cache, and nothing is allocated.
 template <class T>
-Buffer<T> copy_of(const Buffer<T>& from) {
-    Buffer<T> copy;
-    copy.resize_discard(from.size());
-    std::copy(from.begin(), from.end(), copy.begin());
-    return copy;
-}
+class Memory {
+public:
+    explicit Memory(size_t count) { all_.resize_discard(count); }
+
+    // Begins at a multiple of 64 bytes.
+    std::span<T> take(size_t count) {
+        const size_t begin = used_;
+        used_ += (count + kRowPadding - 1) / kRowPadding * kRowPadding;
+        if (used_ > all_.size()) fail(Status::internal, "a case of the check of kernels is larger than expected");
+        return {all_.data() + begin, count};
+    }
+    // What is taken while this lives is given back after it.
+    class Scope {
+    public:
+        explicit Scope(Memory& memory) : memory_(memory), used_(memory.used_) {}
+        Scope(const Scope&) = delete;
+        Scope& operator=(const Scope&) = delete;
+        ~Scope() { memory_.used_ = used_; }
+
+    private:
+        Memory& memory_;
+        size_t used_;
+    };
+
+private:
+    Buffer<T> all_;
+    size_t used_ = 0;
+};
 
 template <class Real>
-double deviation_of(const Buffer<Real>& found, const Buffer<Real>& expected) {
+double deviation_of(std::span<const Real> found, std::span<const Real> expected) {
     double size = 0, largest = 0;
-    for (Real x : expected) size = std::max(size, std::abs(static_cast<double>(x)));
+    bool is_finite = true;
     for (size_t i = 0; i < expected.size(); ++i) {
-        const double difference = std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i]));
-        if (!(difference <= std::numeric_limits<double>::max())) return std::numeric_limits<double>::infinity();
+        const auto x = static_cast<double>(expected[i]), difference = std::abs(static_cast<double>(found[i]) - x);
+        size = std::max(size, std::abs(x));
         largest = std::max(largest, difference);
+        is_finite &= difference <= std::numeric_limits<double>::max();
     }
+    if (!is_finite) return std::numeric_limits<double>::infinity();
     return size > 0 ? largest / size : largest > 0 ? std::numeric_limits<double>::infinity() : 0;
 }
 
@@ -58,31 +78,37 @@ double deviation_of(const Buffer<Real>& found, const Buffer<Real>& expected) {
 template <class Real>
 class Comparison {
 public:
-    using Outputs = std::vector<Buffer<Real>>;
+    using Row = std::span<Real>;
 
-    Comparison(const KernelTable<Real>& table, uint64_t seed, bool is_small) : numbers_(seed), table_(table), scalar_(scalar_kernels<Real>()), is_small_(is_small) {}
+    Comparison(const KernelTable<Real>& table, uint64_t seed, bool is_small)
+        : numbers_(seed), memory_(is_small ? 1 << 15 : 1 << 20), doubles_(1 << 12), table_(table), scalar_(scalar_kernels<Real>()), is_small_(is_small) {
+        for (double& x : ring_) x = numbers_.between(0, 1);
+    }
 
     int size(int small, int low, int high) { return is_small_ ? small : numbers_.integer(low, high); }
     bool flag() { return numbers_.integer(0, 1) == 1; }
-    Buffer<Real> row(int count, double low = -0.4, double high = 1) { return numbers_.row<Real>(static_cast<size_t>(count), low, high); }
     Numbers& numbers() { return numbers_; }
+    Real number() { return static_cast<Real>(numbers_.between(kLow, 1)); }
+
+    // Rows of numbers that do not cancel when they are added up, for as long as the case lasts.
+    Row row(int count, double low = kLow, double high = 1) { return filled(memory_.take(static_cast<size_t>(count)), low, high); }
+    std::span<double> doubles(int count, double low, double high) { return filled(doubles_.take(static_cast<size_t>(count)), low, high); }
     // Memory that a kernel has to write before it reads it.
     Real* work(size_t count) {
-        work_.resize_discard(count);
-        if (!is_small_) std::fill(work_.begin(), work_.end(), std::numeric_limits<Real>::quiet_NaN());
-        return work_.data();
+        const Row row = memory_.take(count);
+        if (!is_small_) std::fill(row.begin(), row.end(), std::numeric_limits<Real>::quiet_NaN());
+        return row.data();
     }
+    auto memory_scope() { return typename Memory<Real>::Scope(memory_); }
 
     // `run(table, outputs)` is called for both, each with its own copy of the outputs.
     template <class Run, class... Output>
     void compare(std::string_view kernel, const Run& run, const Output&... output) {
-        Outputs found, expected;
-        (found.push_back(copy_of(output)), ...);
-        (expected.push_back(copy_of(output)), ...);
+        std::array<Row, sizeof...(Output)> found = {copy_of(output)...}, expected = {copy_of(output)...};
         run(table_, found);
         run(scalar_, expected);
         for (size_t i = 0; i < found.size(); ++i) {
-            const double deviation = deviation_of(found[i], expected[i]);
+            const double deviation = deviation_of<Real>(found[i], expected[i]);
             if (deviation <= kKernelTolerance<Real>) continue;
             if (faults.empty() || faults.back().kernel != kernel) faults.push_back({kernel, 0});
             faults.back().deviation = std::max(faults.back().deviation, deviation);
@@ -92,12 +118,34 @@ public:
     std::vector<KernelFault> faults;
 
 private:
+    static constexpr double kLow = -0.4;
+
+    // From somewhere in a ring of random numbers on, which is faster than new ones each time.
+    template <class T>
+    std::span<T> filled(std::span<T> row, double low, double high) {
+        size_t at = static_cast<size_t>(numbers_.integer(0, static_cast<int>(ring_.size()) - 1));
+        for (T& x : row) {
+            x = static_cast<T>(low + (high - low) * ring_[at]);
+            if (++at == ring_.size()) at = 0;
+        }
+        return row;
+    }
+    Row copy_of(const Row& row) {
+        const Row copy = memory_.take(row.size());
+        std::copy(row.begin(), row.end(), copy.begin());
+        return copy;
+    }
+
     Numbers numbers_;
+    std::array<double, 1021> ring_;
+    Memory<Real> memory_;
+    Memory<double> doubles_;
     const KernelTable<Real>& table_;
     const KernelTable<Real> scalar_;
     bool is_small_;
-    Buffer<Real> work_;
 };
+template <class Real>
+using Row = std::span<Real>;
 
 constexpr int kStrip = kRowPadding;
 
@@ -105,8 +153,9 @@ constexpr int kStrip = kRowPadding;
 
 template <class Real>
 void check_dense(Comparison<Real>& check) {
+    const auto memory = check.memory_scope();
     const int rows = check.size(15, 1, 40), depth = check.size(5, 1, 70), width = kStrip * check.size(3, 1, 9);
-    const Buffer<Real> in = check.row(rows * depth), weight = check.row(depth * width);
+    const Row<Real> in = check.row(rows * depth), weight = check.row(depth * width);
     for (const bool accumulate : {false, true})
         check.compare("multiply_rows", [&](const KernelTable<Real>& table, auto& out) {
             std::vector<const Real*> from;
@@ -119,7 +168,7 @@ void check_dense(Comparison<Real>& check) {
         }, check.row(rows * width));
 
     const int row_count = kStrip * check.size(1, 1, 3), column_count = kStrip * check.size(2, 1, 3), gap = kStrip * check.size(1, 0, 2);
-    const Buffer<Real> matrix = check.row(row_count * (column_count + gap));
+    const Row<Real> matrix = check.row(row_count * (column_count + gap));
     check.compare("transpose", [&](const KernelTable<Real>& table, auto& out) { table.transpose(matrix.data(), column_count + gap, row_count, column_count, out[0].data(), row_count + gap); },
                   check.row(column_count * (row_count + gap)));
 }
@@ -136,18 +185,19 @@ struct TablePlaces {
         for (int e = 0; e < kEdgesPerBatch; ++e) {
             points.interval[e] = check.numbers().integer(0, kIntervals - 1);
             for (int t = 0; t < kSplineOrder; ++t) {
-                points.value[t][e] = static_cast<Real>(check.numbers().between(-0.4, 1));
-                points.slope[t][e] = static_cast<Real>(check.numbers().between(-0.4, 1));
+                points.value[t][e] = check.number();
+                points.slope[t][e] = check.number();
             }
         }
     }
-    Buffer<Real> table;
+    Row<Real> table;
     SplinePoints<Real> points;
 };
 
 template <class Real>
 void check_functions(Comparison<Real>& check) {
-    const Buffer<double> distances = check.numbers().template row<double>(kEdgesPerBatch, 0.2, 5.3);  // beyond both ends too
+    const auto memory = check.memory_scope();
+    const std::span<double> distances = check.doubles(kEdgesPerBatch, 0.2, 5.3);  // beyond both ends too
     const SplineGrid grid = {0.3, 40, 195};
     check.compare("find_points", [&](const KernelTable<Real>& table, auto& out) {
         SplinePoints<Real> points;
@@ -167,32 +217,31 @@ void check_functions(Comparison<Real>& check) {
                 table.interpolate(places.points, edges, {out[0].data(), with_slopes ? out[1].data() : nullptr, width, by_strip ? kStrip : width, by_strip ? edges * kStrip : kStrip});
             }, check.row(edges * width), check.row(edges * width));
 
-    const Buffer<double> directions = check.numbers().template row<double>(3 * kEdgesPerBatch, -1, 1), lengths = check.numbers().template row<double>(kEdgesPerBatch, 0.7, 6);
+    const std::span<double> directions = check.doubles(3 * kEdgesPerBatch, -1, 1), lengths = check.doubles(kEdgesPerBatch, 0.7, 6), by_vector = check.doubles(3 * kEdgesPerBatch, 0, 1);
     for (int degree = check.size(3, 0, 3); degree <= 3; ++degree) {
         const int harmonics = (degree + 1) * (degree + 1);
         check.compare("compute_harmonics", [&](const KernelTable<Real>& table, auto& out) { table.compute_harmonics(degree, directions.data(), out[0].data()); }, check.row(harmonics * kEdgesPerBatch));
-        const Buffer<Real> gradient = check.row(harmonics * kEdgesPerBatch);
+        const Row<Real> gradient = check.row(harmonics * kEdgesPerBatch);
         check.compare("reverse_harmonics", [&](const KernelTable<Real>& table, auto& out) {
-            Buffer<double> by_vector;
-            by_vector.resize_discard(3 * kEdgesPerBatch);
             table.reverse_harmonics(degree, directions.data(), lengths.data(), gradient.data(), by_vector.data());
             std::copy(by_vector.begin(), by_vector.end(), out[0].begin());
         }, check.row(3 * kEdgesPerBatch));
     }
 
     std::vector<RowShare<Real>> shares;
-    for (int i = check.size(9, 1, 60); i > 0; --i) shares.push_back({check.numbers().integer(0, 4), check.numbers().integer(0, 6), static_cast<Real>(check.numbers().between(-0.4, 1))});
-    const Buffer<Real> from = check.row(7 * kEdgesPerBatch);
+    for (int i = check.size(9, 1, 60); i > 0; --i) shares.push_back({check.numbers().integer(0, 4), check.numbers().integer(0, 6), check.number()});
+    const Row<Real> from = check.row(7 * kEdgesPerBatch);
     check.compare("add_scaled_rows", [&](const KernelTable<Real>& table, auto& out) { table.add_scaled_rows(shares.data(), static_cast<int>(shares.size()), from.data(), out[0].data()); },
                   check.row(5 * kEdgesPerBatch));
 }
 
+// A path whose columns begin at `column` of the table.
 template <class Real>
-void check_path(Comparison<Real>& check, int components, int outs, int edges, int stride) {
+void check_path(Comparison<Real>& check, int components, int outs, int edges, int stride, const TablePlaces<Real>& places, int column) {
     constexpr int kAtoms = 3;
-    const int column = kStrip * check.size(1, 0, 3), share_count = components * outs;
-    const TablePlaces<Real> places(check, column + stride);
-    const Buffer<Real> features = check.row(kAtoms * components * stride), shares = check.row(share_count * kEdgesPerBatch), sums = check.row(kAtoms * outs * stride);
+    const auto memory = check.memory_scope();
+    const int share_count = components * outs;
+    const Row<Real> features = check.row(kAtoms * components * stride), shares = check.row(share_count * kEdgesPerBatch), sums = check.row(kAtoms * outs * stride);
     std::vector<int> atoms;
     std::vector<const Real*> features_of, sums_of;
     for (int e = 0; e < edges; ++e) {
@@ -200,7 +249,7 @@ void check_path(Comparison<Real>& check, int components, int outs, int edges, in
         features_of.push_back(features.data() + atoms.back() * components * stride);
         sums_of.push_back(sums.data() + atoms.back() * outs * stride);
     }
-    const auto rows_of = [&](Buffer<Real>& rows, int size) {
+    const auto rows_of = [&](Row<Real> rows, int size) {
         std::vector<Real*> pointers;
         for (int atom : atoms) pointers.push_back(rows.data() + atom * size);
         return pointers;
@@ -220,11 +269,16 @@ void check_path(Comparison<Real>& check, int components, int outs, int edges, in
 
 template <class Real>
 void check_messages(Comparison<Real>& check) {
+    const auto memory = check.memory_scope();
+    // As many channels as are taken at a time and some more; edges of a whole register and some more.
+    constexpr int kMostStrips = 9;
+    const int column = kStrip * check.size(1, 0, 3);
+    const TablePlaces<Real> places(check, column + kStrip * check.size(5, kMostStrips, kMostStrips));
     for (const int components : {1, 2, 3, 5})
         for (const int outs : {1, 3, 4, 5, 7}) {
             if (components == 2 && outs != 3) continue;
-            const bool is_first = components * outs == 1;  // more edges than a register has lanes; more channels than are taken at a time
-            check_path(check, components, outs, check.size(is_first ? 17 : 2, 1, kEdgesPerBatch), kStrip * check.size(components > 1 ? 1 : outs <= 3 ? 5 : 3, 1, 9));
+            const int edges = check.size(components * outs == 1 ? 17 : components == 1 ? 2 : 1, 1, kEdgesPerBatch), strips = check.size(components > 1 ? 1 : outs <= 3 ? 5 : 3, 1, kMostStrips);
+            check_path(check, components, outs, edges, kStrip * strips, places, column);
         }
 }
 
@@ -232,6 +286,7 @@ void check_messages(Comparison<Real>& check) {
 
 template <class Real>
 void check_polynomial(Comparison<Real>& check, int atoms, int steps_wanted) {
+    const auto memory = check.memory_scope();
     const int in_rows = check.size(4, 1, 20), stride = kStrip * check.size(2, 1, 4);
     std::vector<PolynomialStep> steps;
     std::vector<int32_t> leaf_rows;
@@ -255,7 +310,7 @@ void check_polynomial(Comparison<Real>& check, int atoms, int steps_wanted) {
     polynomial.in_row_count = in_rows;
 
     const int in_size = in_rows * stride, out_size = polynomial.out_row_count * stride, first = check.size(1, 0, stride / kStrip - 1) * kStrip;
-    const Buffer<Real> coefficients = check.row(polynomial.coefficient_count * kStrip), in = check.row(atoms * in_size), out_gradient = check.row(atoms * out_size);
+    const Row<Real> coefficients = check.row(polynomial.coefficient_count * kStrip), in = check.row(atoms * in_size), out_gradient = check.row(atoms * out_size);
     Real* work = check.work(polynomial_work_size(in_rows));
     const PolynomialRows<Real> rows = {coefficients.data(), in.data() + first, atoms, stride, in_size, out_size, work};
     check.compare("evaluate_polynomial", [&](const KernelTable<Real>& table, auto& out) { table.evaluate_polynomial(polynomial, rows, out[0].data() + first); }, check.row(atoms * out_size));
@@ -267,9 +322,10 @@ void check_polynomial(Comparison<Real>& check, int atoms, int steps_wanted) {
 
 template <class Real>
 void check_painn_moments(Comparison<Real>& check) {
+    const auto memory = check.memory_scope();
     constexpr int kIntervals = 6, kElements = 3, kAtoms = 4;
     const int edges = check.size(3, 1, 20), stride = kStrip * check.size(2, 1, 3), slots = kElements * 2;
-    const Buffer<Real> table = check.row((kIntervals + kSplineOrder) * 2 * stride), directions = check.row(3 * edges);
+    const Row<Real> table = check.row((kIntervals + kSplineOrder) * 2 * stride), directions = check.row(3 * edges);
     std::vector<SplineShares<Real>> shares(static_cast<size_t>(edges));
     std::vector<int32_t> senders;
     std::vector<int> element_slot;
@@ -277,24 +333,25 @@ void check_painn_moments(Comparison<Real>& check) {
     for (auto& share : shares) {
         share.interval = check.numbers().integer(0, kIntervals - 1) + 1;
         for (int t = 0; t < kSplineOrder; ++t) {
-            share.value[t] = static_cast<Real>(check.numbers().between(-0.4, 1));
-            share.slope[t] = static_cast<Real>(check.numbers().between(-0.4, 1));
+            share.value[t] = check.number();
+            share.slope[t] = check.number();
         }
         senders.push_back(check.numbers().integer(0, kAtoms - 1));
     }
-    const auto moments = [&](Buffer<Real>& scalars, Buffer<Real>& vectors) {
-        return PainnMoments<Real>{table.data(), 1, shares.data(), directions.data(), senders.data(), element_slot.data(), 0, edges, stride, 2, scalars.data(), vectors.data()};
+    const auto moments = [&](Row<Real> scalar_rows, Row<Real> vector_rows) {
+        return PainnMoments<Real>{table.data(), 1, shares.data(), directions.data(), senders.data(), element_slot.data(), 0, edges, stride, 2, scalar_rows.data(), vector_rows.data()};
     };
-    Buffer<Real> scalars = check.row(slots * stride), vectors = check.row(3 * slots * stride);
+    const Row<Real> scalars = check.row(slots * stride), vectors = check.row(3 * slots * stride);
     check.compare("sum_painn_moments", [&](const KernelTable<Real>& kernels, auto& out) { kernels.sum_painn_moments(moments(out[0], out[1])); }, scalars, vectors);
     check.compare("reverse_painn_moments", [&](const KernelTable<Real>& kernels, auto& out) { kernels.reverse_painn_moments(moments(scalars, vectors), out[0].data()); }, check.row(4 * edges));
 }
 
 template <class Real>
 void check_painn_messages(Comparison<Real>& check) {
+    const auto memory = check.memory_scope();
     constexpr int kIntervals = 6;
     const int atoms = check.size(3, 1, 6), outside = 2, most_links = check.size(9, 0, 20);
-    const Buffer<Real> table = check.row((kIntervals + kSplineOrder) * 6 * kStrip);
+    const Row<Real> table = check.row((kIntervals + kSplineOrder) * 6 * kStrip);
     std::vector<PainnLink<Real>> links;
     std::vector<PainnLinkCount> counts;
     std::vector<int64_t> first = {0};
@@ -304,7 +361,7 @@ void check_painn_messages(Comparison<Real>& check) {
         count.both_ways = atom + 1 < atoms ? check.size(atom == 0 ? count.all : count.all / 2, 0, count.all) : 0;
         for (int l = 0; l < count.all; ++l) {
             PainnLink<Real> link;
-            for (Real& factor : link.factors) factor = static_cast<Real>(check.numbers().between(-0.4, 1));
+            for (Real& factor : link.factors) factor = check.number();
             link.interval = check.numbers().integer(0, kIntervals - 1);
             link.edge = static_cast<int64_t>(links.size());
             link.atom = l < count.both_ways ? check.numbers().integer(atom + 1, atoms - 1) : check.numbers().integer(atoms, atoms + outside - 1);
@@ -314,7 +371,7 @@ void check_painn_messages(Comparison<Real>& check) {
         first.push_back(static_cast<int64_t>(links.size()));
     }
     const int all = atoms + outside, edges = static_cast<int>(links.size());
-    const Buffer<Real> senders = check.row(all * 5 * kStrip), gradients = check.row(all * 4 * kStrip);
+    const Row<Real> senders = check.row(all * 5 * kStrip), gradients = check.row(all * 4 * kStrip);
     const PainnStrip<Real> strip = {table.data(), 0, links.data(), counts.data(), first.data(), 0, atoms, senders.data()};
     check.compare("sum_painn_messages", [&](const KernelTable<Real>& kernels, auto& out) { kernels.sum_painn_messages({strip, out[0].data()}); }, check.row(all * 4 * kStrip));
     check.compare("reverse_painn_messages", [&](const KernelTable<Real>& kernels, auto& out) { kernels.reverse_painn_messages({strip, gradients.data(), out[0].data(), out[1].data()}); },
@@ -323,6 +380,7 @@ void check_painn_messages(Comparison<Real>& check) {
 
 template <class Real>
 void check_activation(Comparison<Real>& check) {
+    const auto memory = check.memory_scope();
     const int count = kStrip * check.size(2, 1, 6);
     for (const double range : {3.0, 200.0})
         check.compare("activate_silu", [&](const KernelTable<Real>& table, auto& out) { table.activate_silu(out[0].data(), out[1].data(), count); }, check.row(count, -range, range), check.row(count));

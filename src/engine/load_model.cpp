@@ -2,12 +2,13 @@
 #include "core/error.h"
 #include "device/gpu.h"
 #include "engine/analytic_model.h"
-#include "engine/embedded_student.h"
+#include "engine/embedded_models.h"
 #include "engine/mace_model.h"
 #include "engine/model.h"
 #include "engine/model_cache.h"
 #include "engine/painn_model.h"
 #include "engine/python_model.h"
+#include "formats/module_container.h"
 #include "formats/module_tree.h"
 #include "formats/safetensors.h"
 #include "painn/weights.h"
@@ -38,11 +39,17 @@ std::shared_ptr<const Model> load_painn(const std::string& path) {
     return painn::looks_like_painn(file) ? make_painn_model(file, path) : nullptr;
 }
 
+std::shared_ptr<const Model> load_self_test_model(const std::string& name) {
+    const auto bytes = embedded_self_test_model();
+    return make_mace_model({name, "mlff safetensors", unpack_module(read_safetensors(*bytes, name), name), {bytes}});
+}
+
 }  // namespace
 
 std::shared_ptr<const Model> load_model(const std::string& name) {
     if (name == "analytic") return make_analytic_model();
     if (name == "builtin") return make_painn_model(read_safetensors(embedded_student(), name), name);
+    if (name == "self-test") return load_self_test_model(name);
     if (python::is_python_name(name)) return make_python_model(name);
     const std::string path = find_model_file(name);
     if (auto painn = load_painn(path)) return painn;

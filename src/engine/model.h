@@ -66,7 +66,7 @@ public:
     virtual std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const = 0;
 };
 
-// "builtin" (the embedded student), "analytic", "python:..." (python/model_name.h), a path, or the name of a model in the model cache. Throws Error.
+// "builtin" (the embedded student), "analytic", "self-test" (a small MACE model with seeded weights), "python:..." (python/model_name.h), a path, or the name of a model in the model cache. Throws Error.
 std::shared_ptr<const Model> load_model(const std::string& name);
 
 }  // namespace mlff

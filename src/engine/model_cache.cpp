@@ -270,7 +270,7 @@ void ModelCache::remove(const std::string& name) const {
     fs::remove(path, error);
 }
 
-bool is_model_without_file(const std::string& name) { return name == "builtin" || name == "analytic" || name.starts_with("python:"); }
+bool is_model_without_file(const std::string& name) { return name == "builtin" || name == "analytic" || name == "self-test" || name.starts_with("python:"); }
 
 std::string find_model_file(const std::string& name) {
     std::error_code error;

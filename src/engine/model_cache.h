@@ -66,7 +66,7 @@ private:
 bool is_model_name(const std::string& name);
 
 // The file that the name of a model stands for: itself if there is such a file, else that of the cached model, verified. Throws Error
-// that names both places. Not for names that are no files: "builtin", "analytic", "python:...".
+// that names both places. Not for names that are no files: "builtin", "analytic", "self-test", "python:...".
 std::string find_model_file(const std::string& name);
 bool is_model_without_file(const std::string& name);
 

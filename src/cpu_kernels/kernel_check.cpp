@@ -178,8 +178,8 @@ void check_dense(Comparison<Real>& check) {
 // Edges somewhere in a small table.
 template <class Real>
 struct TablePlaces {
-    static constexpr int kIntervals = 3, kRows = kIntervals + kSplineOrder;
-    TablePlaces(Comparison<Real>& check, int columns) : table(check.row(2 * kRows * columns)) {
+    static constexpr int kIntervals = 3, kRows = (kIntervals + 1) * kSplineRows;
+    TablePlaces(Comparison<Real>& check, int columns) : table(check.row(kRows * columns)) {
         points.table = table.data();
         points.row_count = kRows;
         for (int e = 0; e < kEdgesPerBatch; ++e) {
@@ -325,7 +325,7 @@ void check_painn_moments(Comparison<Real>& check) {
     const auto memory = check.memory_scope();
     constexpr int kIntervals = 6, kElements = 3, kAtoms = 4;
     const int edges = check.size(3, 1, 20), stride = kStrip * check.size(2, 1, 3), slots = kElements * 2;
-    const Row<Real> table = check.row((kIntervals + kSplineOrder) * 2 * stride), directions = check.row(3 * edges);
+    const Row<Real> table = check.row((kIntervals + 2) * kSplineRows * stride), directions = check.row(3 * edges);
     std::vector<SplineShares<Real>> shares(static_cast<size_t>(edges));
     std::vector<int32_t> senders;
     std::vector<int> element_slot;
@@ -351,7 +351,7 @@ void check_painn_messages(Comparison<Real>& check) {
     const auto memory = check.memory_scope();
     constexpr int kIntervals = 6;
     const int atoms = check.size(3, 1, 6), outside = 2, most_links = check.size(9, 0, 20);
-    const Row<Real> table = check.row((kIntervals + kSplineOrder) * 6 * kStrip);
+    const Row<Real> table = check.row((kIntervals + 1) * kSplineRows * 3 * kStrip);
     std::vector<PainnLink<Real>> links;
     std::vector<PainnLinkCount> counts;
     std::vector<int64_t> first = {0};

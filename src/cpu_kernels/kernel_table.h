@@ -15,7 +15,8 @@
 namespace mlff::kernels {
 
 inline constexpr int kRowPadding = 16;  // numbers: 64 bytes of float, 128 of double
-inline constexpr int kSplineOrder = 5;  // differences that take part in one interpolation (quintic)
+inline constexpr int kSplineOrder = 5;  // rows that are added to the value at the beginning of the interval: quintic interpolation
+inline constexpr int kSplineRows = 4;   // of each node: f, the difference to the next f, h f', h^2 f''
 
 inline constexpr int padded(int count) { return (count + kRowPadding - 1) / kRowPadding * kRowPadding; }
 
@@ -24,57 +25,60 @@ inline constexpr size_t matrix_index(size_t row, size_t column, size_t depth) {
     return (column / kRowPadding * depth + row) * kRowPadding + column % kRowPadding;
 }
 
-// Where a distance falls in a radial table:
-//   value = center + sum over t of value[t] * difference[t],  slope = sum over t of slope[t] * difference[t].
-// Differences of neighbouring coefficients, rounded after they were formed, keep slopes as exact as values in single precision.
+// Which row, counted from the first of the interval's node, has share t (spline_formulas.inc).
+MLFF_HOST_DEVICE inline constexpr int spline_row(int t) { return t < kSplineRows - 1 ? t + 1 : t + 3; }
+
+// Where a distance falls in a radial table [node][kSplineRows][column]:
+//   value = row 0 + sum over t of value[t] * row spline_row(t),  slope = sum over t of slope[t] * row spline_row(t).
+// Rows of differences and slopes, rounded after they were formed, keep slopes as exact as values in single precision.
 template <class Real>
 struct SplinePoint {
-    const Real* center = nullptr;       // at the first column
-    const Real* differences = nullptr;  // the first of them
-    ptrdiff_t stride = 0;               // from one to the next
+    const Real* row = nullptr;  // the first of the node, at the first column
+    ptrdiff_t stride = 0;       // from row to row
     Real value[kSplineOrder] = {};
     Real slope[kSplineOrder] = {};
+
+    MLFF_HOST_DEVICE const Real* share_row(int t) const { return row + spline_row(t) * stride; }
 };
 
 template <class Real>
 MLFF_HOST_DEVICE Real value_at(const SplinePoint<Real>& point, int column) {
-    Real sum = point.center[column];
-    for (int t = 0; t < kSplineOrder; ++t) sum += point.value[t] * point.differences[t * point.stride + column];
+    Real sum = point.row[column];
+    for (int t = 0; t < kSplineOrder; ++t) sum += point.value[t] * point.share_row(t)[column];
     return sum;
 }
 template <class Real>
 MLFF_HOST_DEVICE Real slope_at(const SplinePoint<Real>& point, int column) {
     Real sum = 0;
-    for (int t = 0; t < kSplineOrder; ++t) sum += point.slope[t] * point.differences[t * point.stride + column];
+    for (int t = 0; t < kSplineOrder; ++t) sum += point.slope[t] * point.share_row(t)[column];
     return sum;
 }
 
-// Where the distances of some edges fall in a table [block of columns][row][c, d][width of the block]:
-//   value = c[interval + 2] + sum over t of value[t] d[interval + t],  slope = sum over t of slope[t] d[interval + t].
+// The same for some edges, in a table [block of columns][node][kSplineRows][width of the block].
 inline constexpr int kEdgesPerBatch = 32;  // a multiple of kRowPadding
 template <class Real>
 struct SplinePoints {
     const Real* table = nullptr;
-    int row_count = 0;
+    int row_count = 0;  // of each block
     alignas(64) int32_t interval[kEdgesPerBatch];
     alignas(64) Real value[kSplineOrder][kEdgesPerBatch];
     alignas(64) Real slope[kSplineOrder][kEdgesPerBatch];
 
-    // The row of an edge in the block that begins at `column`.
-    const Real* row(int edge, int column, int width) const { return table + 2 * (ptrdiff_t{column} * row_count + ptrdiff_t{interval[edge]} * width); }
+    // The first row of an edge's node in the block that begins at `column`.
+    const Real* row(int edge, int column, int width) const { return table + (ptrdiff_t{column} * row_count + ptrdiff_t{interval[edge]} * kSplineRows * width); }
 };
 template <class Real>
 Real value_at(const SplinePoints<Real>& points, int edge, int column, int width, int k) {
     const Real* row = points.row(edge, column, width) + k;
-    Real sum = row[4 * width];
-    for (int t = 0; t < kSplineOrder; ++t) sum += points.value[t][edge] * row[(2 * t + 1) * width];
+    Real sum = row[0];
+    for (int t = 0; t < kSplineOrder; ++t) sum += points.value[t][edge] * row[spline_row(t) * width];
     return sum;
 }
 template <class Real>
 Real slope_at(const SplinePoints<Real>& points, int edge, int column, int width, int k) {
     const Real* row = points.row(edge, column, width) + k;
     Real sum = 0;
-    for (int t = 0; t < kSplineOrder; ++t) sum += points.slope[t][edge] * row[(2 * t + 1) * width];
+    for (int t = 0; t < kSplineOrder; ++t) sum += points.slope[t][edge] * row[spline_row(t) * width];
     return sum;
 }
 
@@ -160,7 +164,7 @@ inline constexpr size_t polynomial_work_size(int in_row_count) {
     return (2 * static_cast<size_t>(in_row_count) + 2 * kPolynomialLevels) * kMostAtoms * kRowPadding;
 }
 
-// Where a distance falls in a table of PaiNN's filters: value = c[interval + 2] + sum of value[t] d[interval + t], slope = sum of slope[t] d[interval + t].
+// Where a distance falls in a table of PaiNN's filters, as in SplinePoint.
 template <class Real>
 struct SplineShares {
     int64_t interval = 0;
@@ -173,8 +177,8 @@ struct SplineShares {
 // In reverse these are the gradients by the moments.
 template <class Real>
 struct PainnMoments {
-    const Real* table = nullptr;                 // [row][c, d][stride]
-    int64_t first_row = 0;                       // of the table, counted in intervals
+    const Real* table = nullptr;                 // [node][kSplineRows][stride]
+    int64_t first_node = 0;                      // of the table
     const SplineShares<Real>* shares = nullptr;  // [edge]
     const Real* directions = nullptr;            // [edge][3]
     const int32_t* sender = nullptr;             // [edge]
@@ -205,8 +209,8 @@ struct PainnLinkCount {
 // these atoms; in links that pass one way they receive forward, and send in reverse.
 template <class Real>
 struct PainnStrip {
-    const Real* table = nullptr;             // [row][c, d][scalars, vectors, direction][kRowPadding]
-    int64_t first_row = 0;                   // of the table, counted in intervals
+    const Real* table = nullptr;             // [node][kSplineRows][scalars, vectors, direction][kRowPadding]
+    int64_t first_node = 0;                  // of the table
     const PainnLink<Real>* links = nullptr;  // those of an atom from first[atom] on
     const PainnLinkCount* counts = nullptr;  // [atom]
     const int64_t* first = nullptr;          // [atom + 1]

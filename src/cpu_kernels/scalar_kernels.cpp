@@ -51,17 +51,17 @@ void find_points(const double* distances, const SplineGrid& grid, SplinePoints<R
     }
 }
 
-// One number of a row of a table [row][c, d][width], from the interval's row on, and its slope.
+// One number of a row of a table [node][kSplineRows][width], from the interval's node on, and its slope.
 struct Function {
     double value = 0, slope = 0;
 };
 template <class Real>
 Function function_at(const Real* row, int width, const Real* value_shares, const Real* slope_shares, int share_stride = 1) {
-    Function function = {static_cast<double>(row[4 * width]), 0};
+    Function function = {static_cast<double>(row[0]), 0};
     for (int t = 0; t < kSplineOrder; ++t) {
-        const Real difference = row[(2 * t + 1) * width];
-        function.value += product(value_shares[t * share_stride], difference);
-        function.slope += product(slope_shares[t * share_stride], difference);
+        const Real share_row = row[spline_row(t) * width];
+        function.value += product(value_shares[t * share_stride], share_row);
+        function.slope += product(slope_shares[t * share_stride], share_row);
     }
     return function;
 }
@@ -215,7 +215,7 @@ template <class Real>
 void sum_painn_moments(const PainnMoments<Real>& in) {
     for (int64_t e = in.begin; e < in.end; ++e)
         for (int n = 0; n < in.stride; ++n) {
-            const Real* row = in.table + (in.shares[e].interval - in.first_row) * 2 * in.stride + n;
+            const Real* row = in.table + (in.shares[e].interval - in.first_node) * kSplineRows * in.stride + n;
             const double value = function_at(row, in.stride, in.shares[e].value, in.shares[e].slope).value;
             const int64_t at = in.element_slot[in.sender[e]] * in.slot_stride * in.stride;
             add(in.scalars[at + n], value);
@@ -228,7 +228,7 @@ void reverse_painn_moments(const PainnMoments<Real>& in, Real* edge_gradients) {
     for (int64_t e = in.begin; e < in.end; ++e) {
         double by_edge[4] = {};
         for (int n = 0; n < in.stride; ++n) {
-            const Real* row = in.table + (in.shares[e].interval - in.first_row) * 2 * in.stride + n;
+            const Real* row = in.table + (in.shares[e].interval - in.first_node) * kSplineRows * in.stride + n;
             const Function function = function_at(row, in.stride, in.shares[e].value, in.shares[e].slope);
             const int64_t at = in.element_slot[in.sender[e]] * in.slot_stride * in.stride;
             by_edge[0] += function.slope * static_cast<double>(in.scalars[at + n]);
@@ -248,7 +248,7 @@ template <class Real>
 struct StripFilters {
     StripFilters(const PainnStrip<Real>& in, const PainnLink<Real>& link, int channel) {
         for (int f = 0; f < 3; ++f)
-            of[f] = function_at(in.table + (link.interval - in.first_row) * 6 * kRowPadding + f * kRowPadding + channel, 3 * kRowPadding, link.factors + kLinkValue, link.factors + kLinkSlope);
+            of[f] = function_at(in.table + (link.interval - in.first_node) * kSplineRows * 3 * kRowPadding + f * kRowPadding + channel, 3 * kRowPadding, link.factors + kLinkValue, link.factors + kLinkSlope);
     }
     Function of[3];  // for the scalars, the vectors, the direction
 };

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Functions of the distance as a table: quintic B-splines, with an error that was checked.
+// Functions of the distance as a table: quintic Hermite interpolation, with an error that was checked.
 //
-// Between r_i and r_i+1 a function is  sum over t < 6 of b_t(x) c[i + t],  x = (r - r_i) / h.  The coefficients
-//   c_i = (13 f_i-2 - 112 f_i-1 + 438 f_i - 112 f_i+1 + 13 f_i+2) / 240
-// reproduce polynomials of degree five; the spline has four continuous derivatives, so forces are smooth. What is stored and
-// used are the c and their differences d[i] = c[i + 1] - c[i] (see SplinePoint): with the b adding up to 1,
-//   value = c[i + 2] - b_0 d[i] - (b_0 + b_1) d[i+1] + (b_3 + b_4 + b_5) d[i+2] + (b_4 + b_5) d[i+3] + b_5 d[i+4].
+// Between r_i and r_i+1 a function is the polynomial of degree five that has its value, slope and curvature at both ends, so that forces are smooth. What is
+// stored of each node are f_i, f_i+1 - f_i, h f'_i and h^2 f''_i.
 #pragma once
 
 #include <functional>
@@ -18,8 +15,6 @@
 
 namespace mlff::kernels {
 
-inline constexpr int kShareCount = kSplineOrder + 1;
-
 #define MLFF_FORMULA MLFF_HOST_DEVICE inline
 #include "cpu_kernels/spline_formulas.inc"
 #undef MLFF_FORMULA
@@ -27,12 +22,12 @@ inline constexpr int kShareCount = kSplineOrder + 1;
 // What an interpolation needs, in memory of the CPU or the GPU.
 template <class Real>
 struct SplineTableView {
-    const Real* coefficients = nullptr;  // [row_count][c, d][column_count], or block by block (SplinePoints)
+    const Real* coefficients = nullptr;  // [interval_count + 1][kSplineRows][column_count], or block by block (SplinePoints)
     int column_count = 0;
     int interval_count = 0;
     double low = 0;
     double inverse_step = 0;
-    int row_count = 0;
+    int row_count = 0;  // of all nodes
 
     struct Place {
         int interval;
@@ -47,17 +42,13 @@ struct SplineTableView {
 
     MLFF_HOST_DEVICE SplineShares<Real> locate(double distance) const {
         const auto [interval, within] = interval_of(distance);
-        double value[kShareCount], slope[kShareCount];
+        double value[kSplineOrder], slope[kSplineOrder];
         spline_formula(within, value, slope);
         SplineShares<Real> shares;
         shares.interval = interval;
-        double below = 0, above = 1, slopes_below = 0;  // sums of the b before, of those from here on, and of the slopes before
         for (int t = 0; t < kSplineOrder; ++t) {
-            below += value[t];
-            above -= value[t];
-            slopes_below += slope[t];
-            shares.value[t] = static_cast<Real>(t < 2 ? -below : above);
-            shares.slope[t] = static_cast<Real>(-slopes_below * inverse_step);
+            shares.value[t] = static_cast<Real>(value[t]);
+            shares.slope[t] = static_cast<Real>(slope[t] * inverse_step);
         }
         return shares;
     }
@@ -66,10 +57,8 @@ struct SplineTableView {
     MLFF_HOST_DEVICE SplinePoint<Real> at(double distance) const {
         const SplineShares<Real> shares = locate(distance);
         SplinePoint<Real> point;
-        point.stride = 2 * column_count;
-        const Real* row = coefficients + shares.interval * point.stride;
-        point.center = row + 2 * point.stride;
-        point.differences = row + column_count;
+        point.stride = column_count;
+        point.row = coefficients + shares.interval * kSplineRows * point.stride;
         for (int t = 0; t < kSplineOrder; ++t) {
             point.value[t] = shares.value[t];
             point.slope[t] = shares.slope[t];
@@ -85,7 +74,7 @@ template <class Real>
 class SplineTable {
 public:
     // Functions are sampled a little beyond `low` and `high` too, where they must be as smooth as between. Columns lie in blocks of these widths, each of which is a
-    // table [row][c, d][width] of its own.
+    // table [node][kSplineRows][width] of its own.
     // Throws Error{unsupported} if the error bound cannot be met with a table of sensible size.
     SplineTable(const SampleRows& sample, std::span<const int> block_widths, double low, double high, ThreadTeam& team);
 

@@ -223,11 +223,11 @@ TEST_CASE("filters: table and exact functions agree, values and slopes") {
                 const Real* table = filters.strip(last, static_cast<int>(channel / 16), 0, count, scratch);
                 for (size_t i = 0; i < distances.size(); ++i) {
                     const kernels::SplineShares<Real>& shares = filters.shares()[i];
-                    const Real* row = table + shares.interval * 96 + static_cast<int64_t>(part * 16 + channel % 16);
-                    double value = static_cast<double>(row[2 * 96]), slope = 0;
+                    const Real* row = table + shares.interval * kernels::kSplineRows * 48 + static_cast<int64_t>(part * 16 + channel % 16);
+                    double value = static_cast<double>(row[0]), slope = 0;
                     for (int t = 0; t < kernels::kSplineOrder; ++t) {
-                        value += static_cast<double>(shares.value[t] * row[t * 96 + 48]);
-                        slope += static_cast<double>(shares.slope[t] * row[t * 96 + 48]);
+                        value += static_cast<double>(shares.value[t] * row[kernels::spline_row(t) * 48]);
+                        slope += static_cast<double>(shares.slope[t] * row[kernels::spline_row(t) * 48]);
                     }
                     all[(2 * i) * 3 * width + k] = value;
                     all[(2 * i + 1) * 3 * width + k] = slope;

@@ -8,8 +8,7 @@
 namespace mlff::mace::cpu {
 namespace {
 
-// Exact functions as a table that has one interval for each edge: in its middle row the value, and one difference, the slope.
-constexpr int kMiddleRow = 2;
+// Exact functions as a table that has one node for each edge, with the value and the slope.
 template <class Real>
 void find_exact_points(const LayerInput<Real>& layer, const EdgeState<Real>& state, BatchElements elements, const int64_t* atoms, Role role, EdgeBatch<Real>& batch) {
     const LayerPlan<Real>& plan = layer.plan;
@@ -30,30 +29,31 @@ void find_exact_points(const LayerInput<Real>& layer, const EdgeState<Real>& sta
     for (Buffer<double>* buffer : {&batch.exact_values, &batch.exact_slopes}) buffer->resize_discard(count * width);
     plan.functions.compute(layer.exact_kernels, batch.pass, batch.count, batch.exact_values.data(), batch.exact_slopes.data());
 
-    const size_t row_count = count + 2 * kMiddleRow;
-    batch.table.resize_discard(2 * row_count * width);
+    const size_t node_count = count + 1;  // rows of the next are multiplied by zero
+    batch.table.resize_discard(node_count * kSplineRows * width);
     std::fill(batch.table.begin(), batch.table.end(), Real(0));
+    constexpr int kSlopeShare = 1;
     Real* block = batch.table.data();
     size_t column = 0;
     for (const int block_width : plan.columns.widths) {
         const auto columns = static_cast<size_t>(block_width);
         for (size_t e = 0; e < count; ++e) {
-            Real* row = block + 2 * (e + kMiddleRow) * columns;
+            Real *values = block + e * kSplineRows * columns, *slopes = values + spline_row(kSlopeShare) * columns;
             for (size_t k = 0; k < columns; ++k) {
-                row[k] = static_cast<Real>(batch.exact_values[e * width + column + k]);
-                row[columns + k] = static_cast<Real>(batch.exact_slopes[e * width + column + k]);
+                values[k] = static_cast<Real>(batch.exact_values[e * width + column + k]);
+                slopes[k] = static_cast<Real>(batch.exact_slopes[e * width + column + k]);
             }
         }
-        block += 2 * row_count * columns;
+        block += node_count * kSplineRows * columns;
         column += columns;
     }
     SplinePoints<Real>& points = batch.points;
     points.table = batch.table.data();
-    points.row_count = static_cast<int>(row_count);
+    points.row_count = static_cast<int>(node_count) * kSplineRows;
     for (int e = 0; e < kEdgesPerBatch; ++e) points.interval[e] = e;
     for (int t = 0; t < kSplineOrder; ++t) {
         std::fill_n(points.value[t], kEdgesPerBatch, Real(0));
-        std::fill_n(points.slope[t], kEdgesPerBatch, t == kMiddleRow ? Real(1) : Real(0));
+        std::fill_n(points.slope[t], kEdgesPerBatch, t == kSlopeShare ? Real(1) : Real(0));
     }
 }
 

@@ -100,11 +100,11 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
         const int column = step * kFunctionsPerStep + lane % 4 * 4;
         float values[4] = {}, slopes[4] = {};
         if (is_edge && column < view.function_count) {
-            load(point.center + column, values);
+            load(point.row + column, values);
 #pragma unroll
             for (int t = 0; t < cpu::kSplineOrder; ++t) {
                 float differences[4];
-                load(point.differences + t * point.stride + column, differences);
+                load(point.share_row(t) + column, differences);
 #pragma unroll
                 for (int i = 0; i < 4; ++i) {
                     values[i] += point.value[t] * differences[i];

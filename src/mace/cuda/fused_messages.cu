@@ -162,8 +162,8 @@ void FusedMessages::prepare(cudaStream_t stream) {
         if (!table) continue;
         const Buffer<float>& host = table->coefficients();
         const auto width = static_cast<size_t>(table->view().column_count);
-        for (size_t at = 0; at < host.size(); ++at)  // values, then differences, from which slopes follow
-            largest = std::max(largest, std::abs(static_cast<double>(host[at])) * (at / width % 2 == 0 ? 1 : table->view().inverse_step));
+        for (size_t at = 0; at < host.size(); ++at)  // values, then rows from which slopes follow
+            largest = std::max(largest, std::abs(static_cast<double>(host[at])) * (at / width % cpu::kSplineRows == 0 ? 1 : table->view().inverse_step));
     }
     while (largest * function_scale_ > (1 << 15)) function_scale_ /= 2;
     upload_terms(stream);

@@ -54,7 +54,7 @@ inline constexpr bool kHasEdgeWeights = Most == 5;
 template <class Real>
 __device__ SplinePoint<Real> point_of_edge(const EdgeWeights<Real>& weights, int64_t edge) {
     SplinePoint<Real> point;
-    point.center = point.differences = weights.weights + edge * weights.column_count;
+    point.row = weights.weights + edge * weights.column_count;
     return point;
 }
 
@@ -202,10 +202,10 @@ __device__ void reverse_path(const typename DeviceMessages<Real>::View& view, co
             for (int c = 0; c < Out; ++c) shares[a * Out + c] = chunk.shares[share + a * path.out_components + c];
         Real slope[1] = {};
         for (int k = lane; k < path.stride; k += 32) {
-            Real radial = point.center[path.column + k], radial_slope = 0;
+            Real radial = point.row[path.column + k], radial_slope = 0;
 #pragma unroll
             for (int t = 0; t < cpu::kSplineOrder; ++t) {
-                const Real d = point.differences[t * point.stride + path.column + k];
+                const Real d = point.share_row(t)[path.column + k];
                 radial += point.value[t] * d;
                 radial_slope += point.slope[t] * d;
             }
@@ -227,7 +227,7 @@ __device__ void reverse_path(const typename DeviceMessages<Real>::View& view, co
             }
             slope[0] += radial_slope * by_radial;
             if constexpr (kHasEdgeWeights<Most>)  // of this edge and path, no other lane has any part in it
-                if (view.edge_weights.weights) view.edge_weights.gradient[point.center - view.edge_weights.weights + path.column + k] += by_radial;
+                if (view.edge_weights.weights) view.edge_weights.gradient[point.row - view.edge_weights.weights + path.column + k] += by_radial;
         }
         __syncwarp();
         write_sums<0>(share_sums, chunk.shares_gradient + share);  // of all components, which lie next to each other, or of one

@@ -154,10 +154,10 @@ struct Functions {
 template <class Real>
 __device__ __forceinline__ Functions<Real> functions_at(const SplinePoint<Real>& point, int column) {
     Functions<Real> functions;
-    functions.value = load_vector(point.center + column);
+    functions.value = load_vector(point.row + column);
 #pragma unroll
     for (int t = 0; t < cpu::kSplineOrder; ++t) {
-        const Vector<Real> difference = load_vector(point.differences + t * point.stride + column);
+        const Vector<Real> difference = load_vector(point.share_row(t) + column);
 #pragma unroll
         for (int c = 0; c < kVectorSize<Real>; ++c) {
             functions.value.at[c] += point.value[t] * difference.at[c];

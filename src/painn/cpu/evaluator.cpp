@@ -230,7 +230,7 @@ private:
         kernels::PainnMoments<Real> view;
         const int64_t begin = edges_->first[tile.begin];
         view.table = filters_.functions(begin, edges_->first[tile.end], scratch.filters);
-        view.first_row = filters_.first_row(begin);
+        view.first_node = filters_.first_node(begin);
         view.shares = filters_.shares();
         view.directions = directions_.data();
         view.sender = edges_->sender;
@@ -285,7 +285,7 @@ private:
         kernels::PainnStrip<Real> view;
         const int64_t begin = edges_->first[atoms.begin];
         view.table = filters_.strip(b, strip, begin, edges_->first[atoms.end], scratch.filters);
-        view.first_row = filters_.first_row(begin);
+        view.first_node = filters_.first_node(begin);
         view.links = links_.links();
         view.counts = links_.counts();
         view.first = edges_->first;

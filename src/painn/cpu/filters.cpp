@@ -11,7 +11,7 @@ namespace mlff::painn::cpu {
 namespace {
 
 constexpr int kRowsAtATime = 32;
-constexpr size_t kCenter = 2;  // the row of a spline's center, from its interval on (see SplineShares)
+constexpr int kSlopeShare = 1;  // of the row that has the slope at a node (spline_formulas.inc)
 
 }  // namespace
 
@@ -93,10 +93,10 @@ void Filters<Real>::locate(const double* distances, int64_t begin, int64_t end) 
             shares = table_->view().locate(distances[edge]);
             continue;
         }
-        // A row for each edge: the value is its center, the slope its difference.
+        // A node for each edge, with the value and the slope.
         shares = {};
         shares.interval = edge;
-        shares.slope[kCenter] = 1;
+        shares.slope[kSlopeShare] = 1;
         const int64_t at = edge * functions_.basis_stride();
         functions_.compute_basis(distances[edge], basis_.data() + at, basis_slopes_.data() + at);
     }
@@ -114,19 +114,20 @@ const Real* Filters<Real>::strip(size_t block, int strip, int64_t begin, int64_t
 
 template <class Real>
 const Real* Filters<Real>::table(size_t first_column, int64_t begin, int64_t end, int column_count, Scratch& scratch) const {
-    if (!is_exact_) return table_->view().coefficients + first_column * 2 * static_cast<size_t>(table_->view().row_count);
+    if (!is_exact_) return table_->view().coefficients + first_column * static_cast<size_t>(table_->view().row_count);
     const auto count = static_cast<size_t>(end - begin), columns = static_cast<size_t>(column_count);
     for (Buffer<double>* buffer : {&scratch.values, &scratch.slopes}) buffer->resize_discard(count * columns);
     const int64_t at = begin * functions_.basis_stride();
     functions_.compute(basis_.data() + at, static_cast<int>(count), static_cast<int>(first_column), column_count, scratch.values.data());
     functions_.compute(basis_slopes_.data() + at, static_cast<int>(count), static_cast<int>(first_column), column_count, scratch.slopes.data());
-    scratch.rows.resize_discard((count + 2 * kCenter) * 2 * columns);
-    std::fill(scratch.rows.begin(), scratch.rows.end(), Real(0));  // rows around an edge's are multiplied by zero
+    const size_t node = kernels::kSplineRows * columns;
+    scratch.rows.resize_discard((count + 1) * node);
+    std::fill(scratch.rows.begin(), scratch.rows.end(), Real(0));  // other rows are multiplied by zero
     for (size_t i = 0; i < count; ++i) {
-        Real* row = scratch.rows.data() + (i + kCenter) * 2 * columns;
+        Real *values = scratch.rows.data() + i * node, *slopes = values + kernels::spline_row(kSlopeShare) * columns;
         for (size_t k = 0; k < columns; ++k) {
-            row[k] = static_cast<Real>(scratch.values[i * columns + k]);
-            row[columns + k] = static_cast<Real>(scratch.slopes[i * columns + k]);
+            values[k] = static_cast<Real>(scratch.values[i * columns + k]);
+            slopes[k] = static_cast<Real>(scratch.slopes[i * columns + k]);
         }
     }
     return scratch.rows.data();

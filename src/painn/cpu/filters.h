@@ -52,11 +52,11 @@ public:
     void start(int64_t edge_count);
     void locate(const double* distances, int64_t begin, int64_t end);
     const kernels::SplineShares<Real>* shares() const { return shares_.data(); }  // [edge]
-    // The tables to which the shares of these edges belong, [row][c, d][...]: of the functions [basis_stride()], and of a strip's filters [filter][channel],
+    // The tables to which the shares of these edges belong, [node][kSplineRows][...]: of the functions [basis_stride()], and of a strip's filters [filter][channel],
     // from the second block on.
     const Real* functions(int64_t begin, int64_t end, Scratch& scratch) const;
     const Real* strip(size_t block, int strip, int64_t begin, int64_t end, Scratch& scratch) const;
-    int64_t first_row(int64_t begin) const { return is_exact_ ? begin : 0; }  // of these tables, counted in intervals
+    int64_t first_node(int64_t begin) const { return is_exact_ ? begin : 0; }  // of these tables
     int basis_stride() const { return functions_.basis_stride(); }
     bool is_exact() const { return is_exact_; }
 
@@ -67,7 +67,7 @@ private:
     FilterFunctions functions_;
     int strip_count_;
     bool is_exact_;
-    std::unique_ptr<kernels::SplineTable<Real>> table_;  // [row][c, d][basis_stride()], then [block][strip][row][c, d][filter][channel]; nullptr if exact
+    std::unique_ptr<kernels::SplineTable<Real>> table_;  // [node][kSplineRows][basis_stride()], then [block][strip][node][kSplineRows][filter][channel]; nullptr if exact
     Buffer<kernels::SplineShares<Real>> shares_;
     Buffer<double> basis_, basis_slopes_;  // exact: [edge][basis_stride()]
 };

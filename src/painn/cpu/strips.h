@@ -2,7 +2,7 @@
 // Rows of F numbers as strips of kRowPadding channels, [strip][atom][row][channel]: what a pass over edges reads of an atom lies together.
 #pragma once
 
-#include <algorithm>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -35,10 +35,10 @@ public:
 
     // `count` rows of each atom, from row `first` on; one behind the other in `rows`, atom by atom.
     void write(AtomRange atoms, int first, int count, Rows<Real> rows) {
-        visit(atoms, first, count, rows, [](Real* strip, Real* row) { std::copy_n(row, kernels::kRowPadding, strip); });
+        visit(atoms, first, count, rows, [](Real* strip, Real* row) { std::memcpy(strip, row, kernels::kRowPadding * sizeof(Real)); });
     }
     void read(AtomRange atoms, int first, int count, Rows<Real> rows) {
-        visit(atoms, first, count, rows, [](Real* strip, Real* row) { std::copy_n(strip, kernels::kRowPadding, row); });
+        visit(atoms, first, count, rows, [](Real* strip, Real* row) { std::memcpy(row, strip, kernels::kRowPadding * sizeof(Real)); });
     }
     void add_to(AtomRange atoms, int first, int count, Rows<Real> rows) {
         visit(atoms, first, count, rows, [](Real* strip, Real* row) {

@@ -379,6 +379,30 @@ void check_painn_messages(Comparison<Real>& check) {
 }
 
 template <class Real>
+void check_painn_updates(Comparison<Real>& check) {
+    const auto memory = check.memory_scope();
+    const int hidden = kStrip * check.size(2, 1, 9), stride = 2 * hidden;
+    const Row<Real> mixed_rows = check.row(3 * stride), gates = check.row(3 * hidden), vectors = check.row(3 * hidden), scalars_gradient = check.row(hidden), vectors_gradient = check.row(3 * hidden),
+                    norms_gradient = check.row(hidden), inverse_norms = check.row(hidden), phi = check.row(hidden);
+    const PainnMixed<Real> mixed = {mixed_rows.data(), stride};
+    using Table = KernelTable<Real>;
+    check.compare("compute_painn_norms", [&](const Table& table, auto& out) { table.compute_painn_norms(hidden, mixed, Real(1e-3), out[0].data(), out[1].data()); }, check.row(hidden), check.row(hidden));
+    check.compare("add_to_painn_scalars", [&](const Table& table, auto& out) { table.add_to_painn_scalars(hidden, mixed, gates.data(), out[0].data()); }, check.row(hidden));
+    check.compare("update_painn_vectors", [&](const Table& table, auto& out) { table.update_painn_vectors(hidden, mixed, gates.data(), {vectors.data(), hidden}, out[0].data()); }, check.row(3 * hidden));
+    for (const bool is_last : {false, true}) {
+        const Real* by_vectors = is_last ? nullptr : vectors_gradient.data();
+        check.compare("reverse_painn_gates", [&](const Table& table, auto& out) { table.reverse_painn_gates(hidden, mixed, scalars_gradient.data(), by_vectors, out[0].data()); }, check.row(3 * hidden));
+        check.compare("reverse_painn_mixed", [&](const Table& table, auto& out) {
+            table.reverse_painn_mixed(hidden, {mixed, inverse_norms.data(), gates.data(), scalars_gradient.data(), by_vectors, norms_gradient.data(), {out[0].data(), stride}});
+        }, check.row(3 * stride));
+    }
+    check.compare("weigh_painn_vectors", [&](const Table& table, auto& out) { table.weigh_painn_vectors(hidden, phi.data(), vectors.data(), out[0].data()); }, check.row(3 * hidden));
+    check.compare("reverse_painn_weighing", [&](const Table& table, auto& out) {
+        table.reverse_painn_weighing(hidden, phi.data(), vectors.data(), vectors_gradient.data(), out[0].data(), out[1].data());
+    }, check.row(hidden), check.row(3 * hidden));
+}
+
+template <class Real>
 void check_activation(Comparison<Real>& check) {
     const auto memory = check.memory_scope();
     const int count = kStrip * check.size(2, 1, 6);
@@ -397,6 +421,7 @@ std::vector<KernelFault> find_kernel_faults(const KernelTable<Real>& table, uint
     check_polynomial(check, check.size(15, 1, 20), check.size(6, 1, 60));
     check_painn_moments(check);
     check_painn_messages(check);
+    check_painn_updates(check);
     check_activation(check);
     check.compare("multiply_add", [](const KernelTable<Real>& kernels, auto& out) {
         out[0][0] = 0;

@@ -228,6 +228,27 @@ struct PainnReverse : PainnStrip<Real> {
     Real* senders_gradient = nullptr;  // as `senders`, overwritten
 };
 
+// Rows of F of x, y and z, so many numbers from one component to the next.
+template <class Real>
+struct PainnComponents {
+    Real* first = nullptr;
+    int stride = 0;
+
+    Real* operator[](int component) const { return first + component * stride; }
+};
+// U v and V v of one atom, V v right behind U v.
+template <class Real>
+using PainnMixed = PainnComponents<const Real>;
+
+// The gradient of U v and V v, from those after the update and that of the norms. vectors_gradient may be nullptr: zero.
+template <class Real>
+struct PainnMixedGradient {
+    PainnMixed<Real> mixed;
+    const Real *inverse_norms = nullptr, *gates = nullptr;
+    const Real *scalars_gradient = nullptr, *vectors_gradient = nullptr, *norms_gradient = nullptr;
+    PainnComponents<Real> mixed_gradient;
+};
+
 template <class Real>
 struct KernelTable {
     // out[r][w] (+)= sum over u < depth of in[r][u] * weight[matrix_index(u, w, depth)], for each of `row_count` rows and all w < width.
@@ -271,6 +292,20 @@ struct KernelTable {
     // sums = sum of x_s, sum of x_v v_j + x_u u
     void (*sum_painn_messages)(const PainnMessages<Real>& messages);
     void (*reverse_painn_messages)(const PainnReverse<Real>& messages);
+
+    // Updates of PaiNN, for one atom (painn/reference/update.h); `gates` are a_ss, a_sv, a_vv, F = hidden numbers each.
+    // norms[F] = sqrt(sum over x, y, z of (V v)^2 + floor), and one over them
+    void (*compute_painn_norms)(int hidden, PainnMixed<Real> mixed, Real floor, Real* norms, Real* inverse_norms);
+    // scalars[F] += a_ss + a_sv * dot
+    void (*add_to_painn_scalars)(int hidden, PainnMixed<Real> mixed, const Real* gates, Real* scalars);
+    // updated[3][F] = vectors + a_vv * (U v)
+    void (*update_painn_vectors)(int hidden, PainnMixed<Real> mixed, const Real* gates, PainnComponents<const Real> vectors, Real* updated);
+    // gates_gradient, from the gradients after the update; vectors_gradient [3][F] may be nullptr: zero, and a_vv has none.
+    void (*reverse_painn_gates)(int hidden, PainnMixed<Real> mixed, const Real* scalars_gradient, const Real* vectors_gradient, Real* gates_gradient);
+    void (*reverse_painn_mixed)(int hidden, const PainnMixedGradient<Real>& rows);
+    // What an atom sends with its vectors, phi_v v, and in reverse the gradients of both; those of v are added to.
+    void (*weigh_painn_vectors)(int hidden, const Real* phi, const Real* vectors, Real* sent);
+    void (*reverse_painn_weighing)(int hidden, const Real* phi, const Real* vectors, const Real* sent_gradient, Real* phi_gradient, Real* vectors_gradient);
 
     // values[k] = silu(values[k]), slopes[k] = silu'(values[k]), k < count, a multiple of kRowPadding
     void (*activate_silu)(Real* values, Real* slopes, int count);

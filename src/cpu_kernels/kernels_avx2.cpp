@@ -2,6 +2,7 @@
 // The kernels for AVX2.
 #if defined(__x86_64__)
 
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 #include <utility>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The kernels for any processor of the architecture: NEON on AArch64, SSE2 on x86-64.
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 #include <utility>

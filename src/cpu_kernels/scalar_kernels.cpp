@@ -308,6 +308,8 @@ void reverse_painn_messages(const PainnReverse<Real>& in) {
     });
 }
 
+#include "cpu_kernels/painn_rows.inc"
+
 template <class Real>
 void activate_silu(Real* values, Real* slopes, int count) {
     for (int k = 0; k < count; ++k) {
@@ -343,6 +345,13 @@ KernelTable<Real> scalar_kernels() {
             .reverse_painn_moments = reverse_painn_moments<Real>,
             .sum_painn_messages = sum_painn_messages<Real>,
             .reverse_painn_messages = reverse_painn_messages<Real>,
+            .compute_painn_norms = compute_painn_norms<Real>,
+            .add_to_painn_scalars = add_to_painn_scalars<Real>,
+            .update_painn_vectors = update_painn_vectors<Real>,
+            .reverse_painn_gates = reverse_painn_gates<Real>,
+            .reverse_painn_mixed = reverse_painn_mixed<Real>,
+            .weigh_painn_vectors = weigh_painn_vectors<Real>,
+            .reverse_painn_weighing = reverse_painn_weighing<Real>,
             .activate_silu = activate_silu<Real>,
             .multiply_add = multiply_add<Real>,
             .name = "scalar"};

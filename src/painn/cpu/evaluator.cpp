@@ -11,7 +11,6 @@
 #include "painn/cpu/first_messages.h"
 #include "painn/cpu/stage_work.h"
 #include "painn/cpu/strips.h"
-#include "painn/cpu/update_rows.h"
 #include "painn/near_field.h"
 #include "painn/repulsion_pairs.h"
 
@@ -189,8 +188,8 @@ private:
 
     // U v and V v are the last two of the `parts` rows of each component.
     static int mixed_parts(size_t b) { return b == 0 ? 3 : 2; }
-    Components<Real> mixed_at(size_t b, Rows<Real> mixed, int i) const { return {mixed[i] + (mixed_parts(b) - 2) * hidden_, mixed_parts(b) * hidden_}; }
-    static MixedRows<Real> read(Components<Real> rows) { return {rows.first, rows.stride}; }
+    kernels::PainnComponents<Real> mixed_at(size_t b, Rows<Real> mixed, int i) const { return {mixed[i] + (mixed_parts(b) - 2) * hidden_, mixed_parts(b) * hidden_}; }
+    static kernels::PainnMixed<Real> read(kernels::PainnComponents<Real> rows) { return {rows.first, rows.stride}; }
     Rows<Real> mixed_of(size_t b, AtomRange tile) { return rows_of(states_[b].mixed, tile, 3 * mixed_parts(b)); }
     Rows<Real> gates_of(size_t b, AtomRange tile) { return rows_of(states_[b].gates, tile, plans_[b].gates_width() / hidden_); }
 
@@ -341,18 +340,18 @@ private:
         const Rows<Real> scalars = rows_of(scalars_, tile, 1), input = rows_of(scratch.input, 2), hidden = rows_of(scratch.hidden, 1), gates = gates_of(b, tile);
         for (int i = 0; i < tile.count(); ++i) {
             std::copy_n(scalars[i], hidden_, input[i]);
-            compute_norms(hidden_, read(mixed_at(b, mixed, i)), input[i] + hidden_, inverse_norms[i]);
+            kernels_.compute_painn_norms(hidden_, read(mixed_at(b, mixed, i)), static_cast<Real>(kNormFloor), input[i] + hidden_, inverse_norms[i]);
         }
         plan.update_hidden.apply(kernels_, read(input), hidden, tile.count());
         kernels_.activate_silu(hidden.first, slopes.first, tile.count() * hidden_);
         plan.update_output.apply(kernels_, read(hidden), gates, tile.count());
         const Rows<Real> vectors = rows_of(scratch.vectors, 3);
         for (int i = 0; i < tile.count(); ++i) {
-            const MixedRows<Real> rows = read(mixed_at(b, mixed, i));
-            add_to_scalars(hidden_, rows, gates[i], scalars[i]);
+            const kernels::PainnMixed<Real> rows = read(mixed_at(b, mixed, i));
+            kernels_.add_to_painn_scalars(hidden_, rows, gates[i], scalars[i]);
             if (plan.is_last) continue;
-            const Components<const Real> before = b == 0 ? Components<const Real>{mixed[i], 3 * hidden_} : Components<const Real>{vectors[i], hidden_};
-            update_vectors(hidden_, rows, gates[i], before, of_atom(states_[b + 1].vectors, tile.begin + i, 3));
+            const kernels::PainnComponents<const Real> before = b == 0 ? kernels::PainnComponents<const Real>{mixed[i], 3 * hidden_} : kernels::PainnComponents<const Real>{vectors[i], hidden_};
+            kernels_.update_painn_vectors(hidden_, rows, gates[i], before, of_atom(states_[b + 1].vectors, tile.begin + i, 3));
         }
     }
 
@@ -368,7 +367,7 @@ private:
         for (int i = 0; i < tile.count(); ++i) {
             const Real* phi_v = phi[i] + hidden_;
             std::copy_n(phi_v, hidden_, of_atom(state.phi_v, tile.begin + i, 1));
-            weigh_vectors(hidden_, phi_v, of_atom(state.vectors, tile.begin + i, 3), sent[i]);
+            kernels_.weigh_painn_vectors(hidden_, phi_v, of_atom(state.vectors, tile.begin + i, 3), sent[i]);
         }
         state.senders.write(tile, 0, 1, phi);
         state.senders.write(tile, 1, 1, {phi.first + 2 * hidden_, phi.stride});
@@ -410,12 +409,12 @@ private:
         const Rows<Real> by_gates = {scratch.gates.data(), plan.gates_width()}, by_hidden = rows_of(scratch.hidden, 1), by_input = rows_of(scratch.input, 2);
         const Rows<Real> by_mixed = rows_of(scratch.mixed, 3 * mixed_parts(b)), to_scalars = rows_of(state.scalars_gradient, tile, 1);
         const auto vectors_at = [&](int i) { return vectors.first ? vectors[i] : nullptr; };
-        for (int i = 0; i < count; ++i) reverse_gates(hidden_, read(mixed_at(b, mixed, i)), scalars[i], vectors_at(i), by_gates[i]);
+        for (int i = 0; i < count; ++i) kernels_.reverse_painn_gates(hidden_, read(mixed_at(b, mixed, i)), scalars[i], vectors_at(i), by_gates[i]);
         plan.update_output.apply_transposed(kernels_, read(by_gates), by_hidden, count, false);
         for (int k = 0; k < count * hidden_; ++k) by_hidden.first[k] *= slopes.first[k];
         plan.update_hidden.apply_transposed(kernels_, read(by_hidden), by_input, count, false);
         for (int i = 0; i < count; ++i) {
-            reverse_mixed<Real>(hidden_, {read(mixed_at(b, mixed, i)), inverse_norms[i], gates[i], scalars[i], vectors_at(i), by_input[i] + hidden_, mixed_at(b, by_mixed, i)});
+            kernels_.reverse_painn_mixed(hidden_, {read(mixed_at(b, mixed, i)), inverse_norms[i], gates[i], scalars[i], vectors_at(i), by_input[i] + hidden_, mixed_at(b, by_mixed, i)});
             for (int k = 0; k < hidden_; ++k) to_scalars[i][k] = scalars[i][k] + by_input[i][k];
         }
         if (b > 0) {
@@ -457,7 +456,7 @@ private:
         sent_gradient_.read(tile, 1, 1, {by_phi.first + 2 * hidden_, by_phi.stride});
         sent_gradient_.read(tile, 2, 3, by_sent);
         for (int i = 0; i < count; ++i)
-            reverse_weighing(hidden_, of_atom(state.phi_v, tile.begin + i, 1), of_atom(state.vectors, tile.begin + i, 3), by_sent[i], by_phi[i] + hidden_, vectors[i]);
+            kernels_.reverse_painn_weighing(hidden_, of_atom(state.phi_v, tile.begin + i, 1), of_atom(state.vectors, tile.begin + i, 3), by_sent[i], by_phi[i] + hidden_, vectors[i]);
         plans_[b].message_output.apply_transposed(kernels_, read(by_phi), hidden, count, false);
         const Real* slopes = of_atom(state.message_slopes, tile.begin, 1);
         for (int k = 0; k < count * hidden_; ++k) hidden.first[k] *= slopes[k];

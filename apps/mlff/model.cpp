@@ -17,6 +17,8 @@
 namespace mlff::app {
 namespace {
 
+using Json = nlohmann::json;
+
 void line(const std::string& label, const std::string& text) {
     if (!text.empty()) std::cout << std::left << std::setw(18) << label << text << "\n" << std::right;
 }

@@ -17,8 +17,8 @@ std::vector<int> load_atomic_numbers(const ModuleReader& reader) {
     if (reader.has_tensor("atomic_numbers")) {
         if (reader.tensor("atomic_numbers").shape.size() != 1) reader.malformed("tensor 'atomic_numbers' is not a list");
         found = reader.values("atomic_numbers");
-    } else if (const Json* list = reader.attribute("atomic_numbers"); list && list->is_array()) {
-        for (const Json& value : *list) found.push_back(value.is_number() ? value.get<double>() : -1);
+    } else if (const JsonValue* list = reader.attribute("atomic_numbers"); list && list->is_array()) {
+        for (const JsonValue& value : *list) found.push_back(value.is_number() ? value.number() : -1);
     }
     if (found.empty() || found.size() > kMaxAtomicNumber) reader.malformed("no list of atomic numbers");
     std::vector<int> numbers;
@@ -32,13 +32,13 @@ std::vector<int> load_atomic_numbers(const ModuleReader& reader) {
 }
 
 std::vector<std::string> load_heads(const ModuleReader& reader) {
-    const Json* list = reader.attribute("heads");
+    const JsonValue* list = reader.attribute("heads");
     if (!list) return {"Default"};
     if (!list->is_array() || list->empty() || list->size() > kMaxHeads) reader.malformed("'heads' is not a list of names");
     std::vector<std::string> heads;
-    for (const Json& name : *list) {
+    for (const JsonValue& name : *list) {
         if (!name.is_string()) reader.malformed("'heads' is not a list of names");
-        heads.push_back(name.get<std::string>());
+        heads.push_back(name.text());
     }
     return heads;
 }

@@ -16,9 +16,9 @@ bool is_stored_in_full(const Tensor& tensor) {
 }
 
 // Irreps in a TorchScript archive: ((mul, (l, p)), ...)
-std::optional<Irreps> irreps_of_list(const Json& list) {
+std::optional<Irreps> irreps_of_list(const JsonValue& list) {
     Irreps result;
-    for (const Json& block : list) {
+    for (const JsonValue& block : list) {
         if (!block.is_array() || block.size() != 2 || !block[1].is_array() || block[1].size() != 2) return std::nullopt;
         const auto multiplicity = json_integer(block[0], 0, 1 << 16);
         const auto degree = json_integer(block[1][0], 0, kMaxDegree);
@@ -31,9 +31,9 @@ std::optional<Irreps> irreps_of_list(const Json& list) {
 
 }  // namespace
 
-std::optional<int> json_integer(const Json& value, int smallest, int largest) {
+std::optional<int> json_integer(const JsonValue& value, int smallest, int largest) {
     if (!value.is_number()) return std::nullopt;
-    const double number = value.get<double>();
+    const double number = value.number();
     if (!(number >= smallest && number <= largest) || number != std::floor(number)) return std::nullopt;
     return static_cast<int>(number);
 }
@@ -90,8 +90,8 @@ std::vector<double> ModuleReader::values(std::string_view name, const std::vecto
     return values(name);
 }
 
-const Json* ModuleReader::attribute(std::string_view name) const {
-    const Json* found = module_->find_attribute(name);
+const JsonValue* ModuleReader::attribute(std::string_view name) const {
+    const JsonValue* found = module_->find_attribute(name);
     return found && !found->is_null() ? found : nullptr;
 }
 
@@ -101,10 +101,10 @@ std::optional<double> ModuleReader::find_number(std::string_view name) const {
         if (found.size() != 1) malformed("tensor '", name, "' has ", found.size(), " elements, expected one");
         return found[0];
     }
-    const Json* found = attribute(name);
+    const JsonValue* found = attribute(name);
     if (!found) return std::nullopt;
-    if (!found->is_number() || !std::isfinite(found->get<double>())) malformed("'", name, "' is not a number");
-    return found->get<double>();
+    if (!found->is_number() || !std::isfinite(found->number())) malformed("'", name, "' is not a number");
+    return found->number();
 }
 
 double ModuleReader::number(std::string_view name) const {
@@ -127,17 +127,17 @@ int ModuleReader::integer(std::string_view name, int smallest, int largest) cons
 }
 
 bool ModuleReader::flag(std::string_view name, bool if_absent) const {
-    const Json* found = attribute(name);
+    const JsonValue* found = attribute(name);
     if (!found) return if_absent;
     if (!found->is_boolean()) malformed("'", name, "' is neither true nor false");
-    return found->get<bool>();
+    return found->boolean();
 }
 
 Irreps ModuleReader::irreps(std::string_view name) const {
-    const Json* found = attribute(name);
+    const JsonValue* found = attribute(name);
     if (!found) malformed("no irreps '", name, "'");
     try {
-        if (found->is_string()) return Irreps::parse(found->get_ref<const std::string&>());
+        if (found->is_string()) return Irreps::parse(found->text());
         if (found->is_array())
             if (const auto result = irreps_of_list(*found)) return *result;
     } catch (const Error& error) {

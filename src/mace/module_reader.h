@@ -41,7 +41,7 @@ public:
     double positive(std::string_view name) const;
     int integer(std::string_view name, int smallest, int largest) const;
     bool flag(std::string_view name, bool if_absent) const;
-    const Json* attribute(std::string_view name) const;  // nullptr if absent or null
+    const JsonValue* attribute(std::string_view name) const;  // nullptr if absent or null
     Irreps irreps(std::string_view name) const;
 
     template <class... Parts>
@@ -61,6 +61,6 @@ private:
 };
 
 // A JSON value as a whole number in a range; `what` begins the message.
-std::optional<int> json_integer(const Json& value, int smallest, int largest);
+std::optional<int> json_integer(const JsonValue& value, int smallest, int largest);
 
 }  // namespace mlff::mace

@@ -10,7 +10,7 @@
 #include "test_mace_support.h"
 
 using namespace mace_test;
-using mlff::Json;
+using mlff::JsonValue;
 using mlff::Module;
 using mlff::Tensor;
 
@@ -27,34 +27,12 @@ void collect(Module& module, std::vector<Module*>& all) {
 }
 
 // Wrong values of every kind that JSON has.
-Json odd_value(Random& random) {
-    static const std::vector<Json> values = {Json(),
-                                             true,
-                                             false,
-                                             -1,
-                                             0,
-                                             1,
-                                             2,
-                                             7,
-                                             1e300,
-                                             -1e300,
-                                             1u << 31,
-                                             "",
-                                             "abc",
-                                             "8x0e",
-                                             "8x0e+8x1o",
-                                             "100000000x0e",
-                                             "3x11o",
-                                             "1x0e+1x1o+1x2e",
-                                             "4x0e+",
-                                             Json::array(),
-                                             Json::object(),
-                                             Json::array({1, 2, 3}),
-                                             Json::array({Json::array({8, Json::array({0, 1})})}),
-                                             Json::array({Json::array({8, Json::array({0, 7})})}),
-                                             Json{{"real", "nan"}},
-                                             Json{{"function", "torch.nn.functional.relu"}},
-                                             Json{{"state", Json::object()}}};
+JsonValue odd_value(Random& random) {
+    static const std::vector<JsonValue> values = {
+        JsonValue(), true, false, -1, 0, 1, 2, 7, 1e300, -1e300, 1u << 31, "", "abc", "8x0e", "8x0e+8x1o", "100000000x0e", "3x11o",
+        "1x0e+1x1o+1x2e", "4x0e+", JsonValue::Array(), JsonValue::Object(), JsonValue::Array{1, 2, 3}, JsonValue::Array(1, JsonValue::Array{8,
+        JsonValue::Array{0, 1}}), JsonValue::Array(1, JsonValue::Array{8, JsonValue::Array{0, 7}}), JsonValue::Object{{"real", "nan"}},
+        JsonValue::Object{{"function", "torch.nn.functional.relu"}}, JsonValue::Object{{"state", JsonValue::Object()}}};
     return values[static_cast<size_t>((random.number() + 1) / 2 * static_cast<double>(values.size()))];
 }
 
@@ -132,9 +110,9 @@ void spoil(Module& root, Random& random) {
                 return;
             case 4: {
                 if (module.attributes.empty()) continue;
-                auto item = module.attributes.begin();
+                auto item = module.attributes.object().begin();
                 std::advance(item, static_cast<std::ptrdiff_t>(pick(random, module.attributes.size())));
-                item.value() = odd_value(random);
+                module.attributes[item->first] = odd_value(random);
                 return;
             }
             default: module.class_path = classes[pick(random, classes.size())]; return;
@@ -174,7 +152,7 @@ TEST_CASE("mace loader: what is not implemented is refused by name") {
     CHECK(refusal(root).find("long_range") != std::string::npos);
 
     root = file.root;
-    find_mutable(root, "readouts.1.non_linearity.acts.0")->attributes["f"] = Json{{"function", "torch.nn.functional.relu"}};
+    find_mutable(root, "readouts.1.non_linearity.acts.0")->attributes["f"] = JsonValue::Object{{"function", "torch.nn.functional.relu"}};
     CHECK(refusal(root).find("relu") != std::string::npos);
 
     root = file.root;

@@ -33,6 +33,7 @@ private:
 template <class... Parts>
 std::string concat(const Parts&... parts) {
     std::ostringstream text;
+    text.exceptions(std::ios_base::badbit);  // out of memory: a stream keeps that to itself otherwise, and the text ends early
     (text << ... << parts);
     return text.str();
 }

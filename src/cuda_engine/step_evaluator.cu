@@ -428,7 +428,8 @@ private:
                                   static_cast<double>(memory_there(list.held_bytes() + neighbor_bytes).bytes);
             list.reserve(has_room ? kSpare : 1.0);
         }
-        if (results_.reserve_host(size)) graphs_.clear();
+        if (!results_.is_host_reserved(size)) graphs_.clear();  // also if it then fails half-way
+        results_.reserve_host(size);
         reserved_ = size;
     }
 

@@ -31,21 +31,26 @@ void StepResults::list_buffers(BufferList& list, const StepSize& size) {
     if (size.wanted.descriptors) list.add(descriptors, descriptor_count_ * size.atoms, kPurpose);
 }
 
-bool StepResults::reserve_host(const StepSize& size) {
-    bool has_moved = false;
-    const auto reserve = [&](auto& buffer, int64_t count) {
-        has_moved |= count > buffer.capacity();
-        buffer.resize_discard(count);
-    };
-    reserve(report_, 1);
-    reserve(short_edge_, 1);
-    reserve(host_totals_, size.systems * kTotalCount);
-    if (!size.to_host) return has_moved;
-    if (size.wanted.atom_energies) reserve(host_energies_, size.atoms);
-    if (size.wanted.forces) reserve(host_forces_, 3 * size.atoms);
-    if (size.wanted.atom_virials) reserve(host_virials_, 9 * size.atoms);
-    if (size.wanted.descriptors) reserve(host_descriptors_, descriptor_count_ * size.atoms);
-    return has_moved;
+template <class Visit>
+void StepResults::for_each_host_buffer(const StepSize& size, const Visit& visit) {
+    visit(report_, 1);
+    visit(short_edge_, 1);
+    visit(host_totals_, size.systems * kTotalCount);
+    if (!size.to_host) return;
+    if (size.wanted.atom_energies) visit(host_energies_, size.atoms);
+    if (size.wanted.forces) visit(host_forces_, 3 * size.atoms);
+    if (size.wanted.atom_virials) visit(host_virials_, 9 * size.atoms);
+    if (size.wanted.descriptors) visit(host_descriptors_, descriptor_count_ * size.atoms);
+}
+
+bool StepResults::is_host_reserved(const StepSize& size) {
+    bool is_reserved = true;
+    for_each_host_buffer(size, [&](const auto& buffer, int64_t count) { is_reserved &= count <= buffer.capacity(); });
+    return is_reserved;
+}
+
+void StepResults::reserve_host(const StepSize& size) {
+    for_each_host_buffer(size, [](auto& buffer, int64_t count) { buffer.resize_discard(count); });
 }
 
 void StepResults::download(const StepSize& size, const GpuNeighborReport* report, cudaStream_t stream) {

@@ -47,7 +47,9 @@ public:
     explicit StepResults(int descriptor_count) : descriptor_count_(descriptor_count) {}
 
     void list_buffers(BufferList& list, const StepSize& size);
-    bool reserve_host(const StepSize& size);  // whether pinned memory has moved
+    // Pinned memory, which moves when it grows.
+    bool is_host_reserved(const StepSize& size);
+    void reserve_host(const StepSize& size);
 
     // What a step fills. `report` is downloaded with the rest: whether the step counts.
     DeviceBuffer<double> energies, forces, virials, descriptors, partial, totals;
@@ -65,6 +67,10 @@ public:
 private:
     // Of atoms from `first` on: energies and descriptors of `owned_count`, forces and virials of `count`.
     void write(const double* total, int64_t first, int64_t owned_count, int64_t count, const Outputs& to) const;
+
+    // visit(buffer, how much it has to hold)
+    template <class Visit>
+    void for_each_host_buffer(const StepSize& size, const Visit& visit);
 
     int64_t descriptor_count_;
     PinnedBuffer<GpuNeighborReport> report_;

@@ -108,7 +108,10 @@ MLFF_API const char *mlff_model_length_unit(const mlff_model *model);      /* "a
 /* All that is known about the model, as JSON; the keys are those of `mlff model info --json -`. */
 MLFF_API const char *mlff_model_description_json(const mlff_model *model);
 
-/* ---- Sessions: scratch memory, threads and device stream; one thread at a time. ---- */
+/* ---- Sessions: scratch memory, threads and device stream; one thread at a time. ----
+ *
+ * A process that is made by fork() has no threads but one: in it, sessions of several threads that were made before are refused with
+ * MLFF_ERROR_ARGUMENT (and may be freed). Make one in each process. */
 
 typedef struct mlff_session mlff_session;
 

@@ -192,6 +192,7 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
 Session::~Session() = default;
 
 void Session::evaluate(std::span<const SystemView> systems, std::span<const Results> results) {
+    state_->team.require_threads();
     Stages whole(state_->team.stage_log(0)), stages(state_->team.stage_log(0));
     whole.begin("evaluation");
     stages.begin("checks of the input");
@@ -210,6 +211,7 @@ void Session::evaluate(std::span<const SystemView> systems, std::span<const Resu
 
 void Session::evaluate_on_device(const SystemView& system, const Results& results, void* stream) {
     if (!device().starts_with("cuda")) fail(Status::unsupported, "device pointers need a session on a GPU; this one is on '", device(), "'");
+    state_->team.require_threads();
     state_->check(system, results, "");
     DeviceOutputs outputs = {results.outputs, results.stress};
     if (results.stress) {
@@ -223,6 +225,7 @@ void Session::evaluate_on_device(const SystemView& system, const Results& result
 
 void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
     State& state = *state_;
+    state.team.require_threads();
     if (domain.atoms.is_periodic()) fail(Status::argument, "the atoms of a domain are periodic; expected images as atoms of their own");
     if (domain.halo.transport == RowTransport::shared && !device().starts_with("cuda"))
         fail(Status::argument, "rows of atoms are to be shared on GPUs, but the session is on '", device(), "'");

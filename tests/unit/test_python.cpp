@@ -518,3 +518,24 @@ TEST_CASE("a thousand Python models one after the other take no memory, processe
         CHECK_EQ(count_entries("/proc/self/task"), threads);
     }
 }
+
+TEST_CASE("a forked process leaves the Python process of its parent alone") {
+    if (!has_numpy()) return;
+    SessionOptions options;
+    options.thread_count = 1;
+    auto session = std::make_unique<Session>(load_model(model_name("Pairs", "process")), options);
+    const Structure structure = make_structure(false);
+    const double energy = compute(*session, structure, /*is_all=*/false).energy;
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        alarm(20);
+        const Error error = error_of([&] { compute(*session, structure, false); });
+        session.reset();
+        _exit(error.status() == Status::argument && std::string(error.what()).find("forked") != std::string::npos ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK(status == 0);
+    CHECK(compute(*session, structure, false).energy == energy);
+}

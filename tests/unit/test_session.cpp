@@ -4,6 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <limits>
 #include <random>
@@ -50,6 +53,60 @@ Status try_create(const SessionOptions& options) {
 }
 
 }  // namespace
+
+namespace {
+
+// A box of argon: enough atoms for all threads.
+struct ArgonBox {
+    std::vector<int32_t> numbers = std::vector<int32_t>(1000, 18);
+    std::vector<double> positions;
+    ArgonBox() {
+        for (int i = 0; i < 1000; ++i)
+            for (const int step : {i % 10, i / 10 % 10, i / 100}) positions.push_back(3.7 * step);
+    }
+    SystemView view() const {
+        SystemView system;
+        system.atom_count = 1000;
+        system.atomic_numbers = numbers.data();
+        system.positions = positions.data();
+        return system;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a session with threads is refused in a forked process, and freed there without waiting") {
+    const ArgonBox box;
+    const SystemView system = box.view();
+    SessionOptions options;
+    options.thread_count = 2;
+    const auto energy_of = [&](Session& session) {
+        double energy = 0;
+        const Results results{{&energy}, nullptr};
+        session.evaluate({&system, 1}, {&results, 1});
+        return energy;
+    };
+    auto session = std::make_unique<Session>(load_model("analytic"), options);
+    const double energy = energy_of(*session);
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        alarm(20);
+        int code = 1;
+        try {
+            energy_of(*session);
+        } catch (const Error& error) {
+            code = error.status() == Status::argument && std::string(error.what()).find("forked") != std::string::npos ? 0 : 2;
+        }
+        session.reset();
+        Session own(load_model("analytic"), options);
+        _exit(energy_of(own) == energy ? code : 3);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK(status == 0);
+    CHECK(energy_of(*session) == energy);
+}
 
 TEST_CASE("bad systems are refused with a sentence and the session still works") {
     Session session(load_model("analytic"), {});

@@ -142,8 +142,13 @@ private:
         if (member("elements").is_null()) {  // whatever the calculator takes
             result.resize(kMaxAtomicNumber);
             std::iota(result.begin(), result.end(), 1);
+        } else if (!member("elements").is_array()) {
+            refuse("elements");
         }
-        for (const JsonValue& one : member("elements")) result.push_back(static_cast<int>(one.number()));
+        for (const JsonValue& one : member("elements")) {
+            if (!one.is_number_unsigned() || one.unsigned_integer() < 1 || one.unsigned_integer() > kMaxAtomicNumber) refuse("elements");
+            result.push_back(static_cast<int>(one.integer()));
+        }
         return result;
     }
     std::unique_ptr<python::Teacher> open() const {

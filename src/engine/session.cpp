@@ -87,7 +87,10 @@ struct Session::State {
           evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial, options.neighbor_skin, options.gpu_memory_limit_bytes})),
           team(options.thread_count),
           neighbors(neighbor_options(model->summary(), options.neighbor_skin != 0 ? options.neighbor_skin : options.neighbor_skin_on_cpu, evaluator->needs_reverse_of_joined())) {
-        for (int z : model->summary().elements) is_known[static_cast<size_t>(z)] = true;
+        for (int z : model->summary().elements) {
+            if (z < 1 || z > kMaxAtomicNumber) fail(Status::internal, "a model that knows element ", z);  // every model has checked its own
+            is_known[static_cast<size_t>(z)] = true;
+        }
     }
 
     std::shared_ptr<const Model> model;

@@ -519,6 +519,19 @@ TEST_CASE("a thousand Python models one after the other take no memory, processe
     }
 }
 
+TEST_CASE("what a Python process says of its model is not believed unseen") {
+    if (!has_numpy()) return;
+    for (const char* claim : {"huge", "beyond", "zero", "text"}) {
+        CAPTURE(claim);
+        check_text(error_of([&] { load_model(model_name("claims", "process", std::string("&what=") + claim)); }), Status::device, {"without a proper 'elements'"});
+    }
+    check_text(error_of([&] { load_model(model_name("claims", "process", "&what=heads")); }), Status::device, {"without a proper 'heads'"});
+    for (const char* claim : {"cutoff", "class"}) {
+        CAPTURE(claim);
+        check_text(error_of([&] { load_model(model_name("claims", "process", std::string("&what=") + claim)); }), Status::format, {"what Python says of it", "malformed JSON"});
+    }
+}
+
 TEST_CASE("a forked process leaves the Python process of its parent alone") {
     if (!has_numpy()) return;
     SessionOptions options;

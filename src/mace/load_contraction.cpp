@@ -12,7 +12,7 @@ namespace {
 
 using Term = SymmetricContraction::Term;
 
-constexpr int64_t kMaxTerms = int64_t{1} << 26;
+constexpr int64_t kMaxElements = int64_t{1} << 26;  // of a tensor
 
 struct RowTerm {
     int out_row;
@@ -76,13 +76,14 @@ int64_t add_dense_terms(const ModuleReader& reader, int order, const SymmetricCo
     if (shape.size() == static_cast<size_t>(order) + 1 && out.irrep.degree == 0) shape.insert(shape.begin(), 1);
     bool fits = shape.size() == static_cast<size_t>(order) + 2 && shape[0] == out.irrep.dimension();
     for (int i = 1; fits && i <= order; ++i) fits = shape[static_cast<size_t>(i)] == contraction.in_row_count;
-    if (!fits || tensor.element_count() > kMaxTerms)
+    if (!fits || tensor.element_count() > kMaxElements)
         reader.malformed("tensor '", name, "' has shape ", shape_text(tensor.shape), ", which does not fit ",
                          contraction.in.text());
     const int64_t path_count = shape.back();
     const std::vector<double> values = reader.values(name);
     for (size_t index = 0; index < values.size(); ++index) {
         if (values[index] == 0) continue;
+        reader.take_terms(1);
         auto rest = static_cast<int64_t>(index);
         Term term;
         term.order = order;
@@ -154,6 +155,7 @@ void add_sparse_term(const ModuleReader& reader, const JsonValue& path, const Sy
         if (fits) term.rows[static_cast<size_t>(i)] = *row;
     }
     if (!fits) reader.malformed("a path of the polynomial points outside of its operands");
+    reader.take_terms(1);
     term.path = *weight;
     add_term(terms, *out_row, term);
 }
@@ -179,7 +181,7 @@ void load_sparse_weights(const ModuleReader& reader, SymmetricContraction& contr
     const auto out_count = static_cast<size_t>(projection.shape[1]);
     const auto channels = static_cast<size_t>(contraction.channel_count);
     const auto elements = static_cast<size_t>(contraction.element_count);
-    if (static_cast<int64_t>(elements * out_count * channels) > kMaxTerms) reader.malformed("the projection is too large");
+    reader.take_numbers(static_cast<int64_t>(elements * out_count * channels));
     contraction.weights.assign(elements * out_count * channels, 0.0);
     for (size_t z = 0; z < elements; ++z)
         for (size_t a = 0; a < in_count; ++a)

@@ -94,6 +94,7 @@ Convolution load_convolution(const ModuleReader& reader, const Irreps& harmonics
         const auto degrees = std::tuple(block.irrep.degree, candidate.degree, candidate.irrep.degree);
         const auto [l1, l2, l3] = degrees;
         if (!known.contains(degrees)) known[degrees] = sparse_couplings(coupling_tensor(reader, l1, l2, l3), l1, l2, l3);
+        reader.take_numbers(static_cast<int64_t>(known[degrees].size() * sizeof(Convolution::Coupling) / sizeof(double)));
         const int out_block = convolution.out.block_count();
         convolution.out.append(block.multiplicity, candidate.irrep);
         convolution.paths.push_back({candidate.in_block, candidate.degree, out_block, convolution.weight_count, known[degrees]});

@@ -10,6 +10,7 @@ namespace mlff::mace {
 namespace {
 
 constexpr size_t kMaxHeads = 1024;
+constexpr size_t kMaxLayers = 100;
 
 // Older files keep the atomic numbers as a plain list, newer ones as a tensor.
 std::vector<int> load_atomic_numbers(const ModuleReader& reader) {
@@ -100,6 +101,7 @@ void load_layers(const ModuleReader& reader, Weights& weights) {
     const std::vector<ModuleReader> products = reader.at("products").children();
     if (interactions.empty() || interactions.size() != products.size())
         reader.malformed(interactions.size(), " interactions and ", products.size(), " products");
+    if (interactions.size() > kMaxLayers) reader.malformed(interactions.size(), " interactions, the limit is ", kMaxLayers);
     InteractionContext context;
     context.element_count = weights.element_count();
     context.basis_count = weights.radial.basis_count;
@@ -193,7 +195,10 @@ int Weights::element_of(int atomic_number) const {
     return found == atomic_numbers.end() ? -1 : static_cast<int>(found - atomic_numbers.begin());
 }
 
-Weights load_weights(const Module& root) { return load_wrapped(ModuleReader(root, "")); }
+Weights load_weights(const Module& root) {
+    LoadBudget budget(root);
+    return load_wrapped(ModuleReader(root, "", budget));
+}
 
 std::string why_not_runnable(const Module& root) {
     try {

@@ -3,12 +3,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace mlff::mace {
 namespace {
 
 // A tensor whose strides repeat its elements may claim any size; real models have few and small ones of these.
 constexpr int64_t kMaxRepeatedElements = int64_t{1} << 20;
+
+constexpr double kLargestSize = 1e30;  // of any number: float must hold it, and products of a few
+
+// Bytes of all storages, each of them once.
+void collect_storages(const Module& module, std::set<std::pair<const std::byte*, size_t>>& storages) {
+    for (const auto& [name, tensor] : module.tensors) storages.emplace(tensor.storage.data(), tensor.storage.size());
+    for (const auto& [name, child] : module.children) collect_storages(child, storages);
+}
 
 bool is_stored_in_full(const Tensor& tensor) {
     const auto stored = static_cast<int64_t>(tensor.storage.size() / dtype_size(tensor.dtype));
@@ -31,6 +40,15 @@ std::optional<Irreps> irreps_of_list(const JsonValue& list) {
 
 }  // namespace
 
+LoadBudget::LoadBudget(const Module& root) {
+    std::set<std::pair<const std::byte*, size_t>> storages;
+    collect_storages(root, storages);
+    for (const auto& [data, size] : storages) {
+        numbers_left_ += static_cast<int64_t>(size);
+        terms_left_ += static_cast<int64_t>(size / 4);
+    }
+}
+
 std::optional<int> json_integer(const JsonValue& value, int smallest, int largest) {
     if (!value.is_number()) return std::nullopt;
     const double number = value.number();
@@ -45,7 +63,7 @@ std::string ModuleReader::joined(std::string_view name) const {
 std::optional<ModuleReader> ModuleReader::find(std::string_view child) const {
     const Module* found = module_->find(child);
     if (!found) return std::nullopt;
-    return ModuleReader(*found, joined(child));
+    return ModuleReader(*found, joined(child), *budget_);
 }
 
 ModuleReader ModuleReader::at(std::string_view child) const {
@@ -56,7 +74,7 @@ ModuleReader ModuleReader::at(std::string_view child) const {
 
 std::vector<ModuleReader> ModuleReader::children() const {
     std::vector<ModuleReader> result;
-    for (const auto& [name, child] : module_->children) result.emplace_back(child, joined(name));
+    for (const auto& [name, child] : module_->children) result.emplace_back(child, joined(name), *budget_);
     return result;
 }
 
@@ -77,10 +95,19 @@ const Tensor& ModuleReader::tensor(std::string_view name) const {
 std::vector<double> ModuleReader::values(std::string_view name) const {
     const Tensor& found = tensor(name);
     if (found.dtype == DType::complex64 || found.dtype == DType::complex128) malformed("tensor '", name, "' has complex numbers");
+    take_numbers(found.element_count());
     std::vector<double> result = found.to_doubles();
-    for (double value : result)
-        if (!std::isfinite(value)) malformed("tensor '", name, "' contains NaN or infinity");
+    for (size_t i = 0; i < result.size(); ++i)
+        if (!(std::abs(result[i]) <= kLargestSize)) malformed("tensor '", name, "' holds ", result[i], " at place ", i, ", which is not finite or too large");
     return result;
+}
+
+void ModuleReader::take_numbers(int64_t count) const {
+    if (!budget_->take_numbers(count)) malformed("the model unfolds to many more numbers than the file stores");
+}
+
+void ModuleReader::take_terms(int64_t count) const {
+    if (!budget_->take_terms(count)) malformed("the contractions unfold to many more terms than the file stores numbers");
 }
 
 std::vector<double> ModuleReader::values(std::string_view name, const std::vector<int64_t>& shape) const {

@@ -103,7 +103,8 @@ struct Session::State {
     JoinedEdges joined;
     ListedEdges listed;
     DomainCheck domain_check;
-    std::vector<std::array<double, 9>> virials;  // [system]: these two are kept from call to call so that a step takes no memory
+    std::vector<std::array<double, 9>> virials;  // [system]: these three are kept from call to call so that a step takes no memory
+    std::vector<double> volumes;
     std::vector<Outputs> outputs;
     std::array<bool, kMaxAtomicNumber + 1> is_known{};
     int64_t evaluation_count = 0;
@@ -155,10 +156,13 @@ struct Session::State {
 
     void evaluate(std::span<const SystemView> systems, std::span<const Results> results) {
         virials.resize(systems.size());
+        volumes.assign(systems.size(), 0.0);
         outputs.clear();
         for (size_t i = 0; i < systems.size(); ++i) {
             outputs.push_back(results[i].outputs);
-            if (results[i].stress && !outputs[i].virial) outputs[i].virial = virials[i].data();
+            if (!results[i].stress) continue;
+            if (!outputs[i].virial) outputs[i].virial = virials[i].data();
+            volumes[i] = stress_volume(systems[i], model->summary().cutoff);
         }
         Stages stages(team.stage_log(0));
         if (systems.size() == 1) {
@@ -176,9 +180,8 @@ struct Session::State {
         stages.finish();
         for (size_t i = 0; i < systems.size(); ++i) {
             if (!results[i].stress) continue;
-            const double volume = stress_volume(systems[i], model->summary().cutoff);
             constexpr int kVoigt[6] = {0, 4, 8, 5, 2, 1};
-            for (int k = 0; k < 6; ++k) results[i].stress[k] = -outputs[i].virial[kVoigt[k]] / volume;
+            for (int k = 0; k < 6; ++k) results[i].stress[k] = -outputs[i].virial[kVoigt[k]] / volumes[i];
         }
         evaluation_count += static_cast<int64_t>(systems.size());
     }

@@ -75,6 +75,15 @@ struct ArgonBox {
 
 }  // namespace
 
+TEST_CASE("a stress that has no volume leaves all results unwritten") {
+    Session session(load_model("analytic"), {});
+    SystemView system = water();
+    system.cell = {{{9, 0, 0}, {0, 9, 0}, {0, 9, 1e-8}}};
+    system.periodic = {true, false, false};
+    double stress[6];
+    CHECK(try_evaluate(session, system, stress).first == Status::system);
+}
+
 TEST_CASE("a session with threads is refused in a forked process, and freed there without waiting") {
     const ArgonBox box;
     const SystemView system = box.view();

@@ -86,6 +86,7 @@ public:
             Wanted wanted = wanted_of({&outputs.outputs, 1});
             wanted.virial |= outputs.stress != nullptr;
             compute(system, wanted, false, team);
+            results_.require_finite_totals();
             results_.copy(system.atom_count, outputs, stream_);
             check(cudaStreamSynchronize(stream_), "copying the results");
         });

@@ -2,7 +2,9 @@
 #include "cuda_engine/step_results.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "core/error.h"
 #include "device/cuda_check.h"
 
 namespace mlff::cuda {
@@ -62,6 +64,12 @@ void StepResults::download(const StepSize& size, const GpuNeighborReport* report
     if (size.wanted.forces) forces.download(host_forces_.data(), 3 * size.atoms, stream);
     if (size.wanted.atom_virials) virials.download(host_virials_.data(), 9 * size.atoms, stream);
     if (size.wanted.descriptors) descriptors.download(host_descriptors_.data(), descriptor_count_ * size.atoms, stream);
+}
+
+void StepResults::require_finite_totals() const {
+    for (int i = 0; i < kTotalCount; ++i)
+        if (!std::isfinite(host_totals_.data()[i]))
+            fail(Status::system, i == 0 ? "the energy" : "the virial", " is not finite: the model does not know such an arrangement of atoms");
 }
 
 void StepResults::copy(int64_t atom_count, const DeviceOutputs& outputs, cudaStream_t stream) const {

@@ -60,6 +60,7 @@ public:
     bool is_search_needed() const { return report_.data()->search_needed != 0; }
     int64_t edge_count() const { return report_.data()->edge_count; }
     bool has_short_edge() const { return *short_edge_.data() != 0; }
+    void require_finite_totals() const;  // of one system, which come to the host in any case; throws Error{system}
     void copy(int64_t atom_count, const DeviceOutputs& outputs, cudaStream_t stream) const;  // of one system, on the device
     void write(std::span<const SystemView> systems, std::span<const Outputs> outputs) const;
     void write_domain(const Domain& domain, const Outputs& outputs) const;

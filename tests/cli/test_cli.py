@@ -36,6 +36,18 @@ class CommandLine(CommandTest):
         self.assertRegex(run("--version").stdout, r"^mlff \d+\.\d+\.\d+$")
         self.assertEqual(run("--help").returncode, 0)
 
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_lost_output_is_an_error(self):
+        water, model = self.path("w.xyz", WATER), os.path.join(GOLDEN_DIR, "p10_mace_1layer_c1_ell1.model")
+        commands = [["--help"], ["--version"], ["eval", water], ["eval", water, "--json", "-"], ["md", water, "--ensemble", "nve", "--dt", "0.5", "--temperature", "10", "--steps", "2", "--output", self.path("t.xyz")],
+                    ["relax", water, "--fmax", "1000", "--output", self.path("r.xyz")], ["model", "info", model], ["model", "info", model, "--json", "-"], ["model", "list"],
+                    ["model", "convert", model, self.path("c.safetensors")], ["compare", "builtin", "builtin", water], ["doctor"]]
+        for command in commands[:4] if IS_SANITIZED else commands:
+            with self.subTest(command=command), open("/dev/full", "w") as full:
+                result = subprocess.run([MLFF, *command], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                self.assertEqual(result.returncode, 3, result.stderr)
+                self.assertRegex(result.stderr, r"^mlff: standard output: cannot write")
+
     def test_bad_usage(self):
         self.assert_fails(run(), 2, "--help")
         self.assert_fails(run("frobnicate"), 2, "frobnicate")

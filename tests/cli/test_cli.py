@@ -89,6 +89,16 @@ class CommandLine(CommandTest):
         self.assertEqual(again["frames"][0]["energy"], energy)
         self.assertEqual(sorted(os.listdir(self.folder)), ["o.json", "o.xyz", "w.xyz"], "no temporary files are left")
 
+    def test_output_goes_where_a_link_leads_to(self):
+        os.mkdir(self.path("far"))
+        for link, target in (("new.xyz", "far/new.xyz"), ("old.xyz", self.path("far/old.xyz", "old")), ("twice.xyz", "new.xyz")):
+            os.symlink(target, self.path(link))
+            self.assertEqual(run("eval", self.path("w.xyz", WATER), "--output", self.path(link)).returncode, 0)
+            self.assertTrue(os.path.islink(self.path(link)))
+            with open(self.path(link)) as file:
+                self.assertIn("energy=", file.read())
+        self.assertEqual(sorted(os.listdir(self.path("far"))), ["new.xyz", "old.xyz"])
+
     def test_descriptors_and_exact_radial_functions(self):
         model, path, out = os.path.join(GOLDEN_DIR, "p09_l2_ell3.model"), self.path("w.xyz", WATER), self.path("o.xyz")
         arguments = ("eval", path, "--model", model, "--json", "-", "--precision", "fp64")

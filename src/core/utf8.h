@@ -2,7 +2,9 @@
 // Text that nobody vouches for, one character at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace mlff {
@@ -27,6 +29,20 @@ inline bool is_utf8(std::string_view text) {
         at += length;
     }
     return true;
+}
+
+// For terminals, which obey control characters: these become '?', also those beyond ASCII, as characters or as stray bytes. All else stays as it is.
+inline std::string printable(std::string_view text) {
+    std::string result;
+    result.reserve(text.size());
+    for (size_t at = 0; at < text.size();) {
+        const size_t length = utf8_length(text, at), next = at + std::max<size_t>(length, 1);
+        const auto first = static_cast<unsigned char>(text[at]), last = static_cast<unsigned char>(text[next - 1]);
+        const bool is_control = first < 0x20 || first == 0x7f || (length == 0 && first < 0xa0) || (length == 2 && first == 0xc2 && last < 0xa0);
+        result += is_control ? std::string_view("?") : text.substr(at, next - at);
+        at = next;
+    }
+    return result;
 }
 
 }  // namespace mlff

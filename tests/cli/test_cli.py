@@ -245,6 +245,33 @@ class CommandLine(CommandTest):
                 count += 1
         self.assertGreater(count, 10)
 
+    def test_names_of_a_file_do_not_reach_the_terminal_as_commands(self):
+        path = self.path("m.safetensors")
+        self.assertEqual(run("model", "convert", os.path.join(GOLDEN_DIR, "p03_mace_plain_l1.model"), path).returncode, 0)
+        with open(path, "rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            header, data = json.loads(file.read(size)), file.read()
+        tree = json.loads(header["__metadata__"]["mlff_module"])
+        tree["attributes"]["heads"] = ["\x1b]0;title\x07 \u009b31m\x7f Gr\u00f6\u00dfe"]
+        tree["class"] += "\x1b[2J"
+        header["__metadata__"]["mlff_module"] = json.dumps(tree)
+        header = json.dumps(header).encode()
+        with open(path, "wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header + data)
+        environment = {**os.environ, "MLFF_MODELS": self.path("models")}
+        for command in (["info", path], ["add", path, "--name", "x"], ["list"]):
+            result = subprocess.run([MLFF, "model", *command], capture_output=True, text=True, timeout=60, env=environment)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            for control in "\x1b\x07\x7f\u009b":
+                self.assertNotIn(control, result.stdout)
+        self.assertIn("?]0;title? ?31m? Gr\u00f6\u00dfe", run("model", "info", path).stdout)
+
+    def test_what_is_no_model_is_refused_before_it_is_hashed(self):
+        with open(self.path("large"), "wb") as file:
+            file.truncate(1 << 38)
+        result = subprocess.run([MLFF, "model", "info", self.path("large")], capture_output=True, text=True, timeout=20)
+        self.assert_fails(result, 3, "neither a torch archive")
+
     def test_convert_is_lossless(self):
         for case, path in self.golden_files():
             if case["container"] == "state_dict":

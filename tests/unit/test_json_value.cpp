@@ -69,3 +69,9 @@ TEST_CASE("members and elements are found, and what is not there is said") {
     for ([[maybe_unused]] const JsonValue& one : same) ++count;  // an object has no elements
     CHECK(count == 2);
 }
+
+TEST_CASE("control characters are not printed, and all else is") {
+    CHECK(printable("Gr\xc3\xb6\xc3\x9f\x65 \xe2\x88\x9e \xf0\x9f\x98\x80 \xff") == "Gr\xc3\xb6\xc3\x9f\x65 \xe2\x88\x9e \xf0\x9f\x98\x80 \xff");
+    CHECK(printable("a\x1b[2J\n\x7f\xc2\x9b\x9b\xc2\xa0") == "a?[2J????\xc2\xa0");
+    CHECK(printable("") == "");
+}

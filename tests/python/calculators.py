@@ -114,6 +114,9 @@ class Misbehaves(Pairs):
     def raises(self):
         raise ValueError("the orbitals\ndid not converge")
 
+    def raises_odd_text(self):
+        raise ValueError("half \ud800 a character")
+
     def kills(self):
         os.kill(os.getpid(), signal.SIGKILL)
 

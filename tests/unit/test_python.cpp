@@ -290,6 +290,8 @@ TEST_CASE("an exception becomes a message with its traceback, and the next call 
         check_text(error_of([&] { compute(session, make_trigger()); }), Status::unsupported,
                    {"ValueError: the orbitals did not converge", "traceback: calculators.py:", "in raises", "in calculate"});
         CHECK(std::isfinite(compute(session, make_structure(false)).energy));
+        Session odd_text = open_session(model_name("Misbehaves", host, "&what=raises_odd_text"));
+        check_text(error_of([&] { compute(odd_text, make_trigger()); }), Status::unsupported, {"ValueError: half ? a character"});
         Session not_finite = open_session(model_name("NotFinite", host));
         check_text(error_of([&] { compute(not_finite, make_structure(false)); }), Status::system, {"'forces'", "not finite"});
         Session wrong_shape = open_session(model_name("WrongShape", host));

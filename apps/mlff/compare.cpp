@@ -58,7 +58,7 @@ public:
 
     FrameResult evaluate(const Frame& frame) {
         try {
-            return evaluate_frame(session_for(frame), frame);
+            return evaluate_frame(session_for(frame), frame, {.even_if_not_finite = true});
         } catch (const Error& error) {
             throw Error(error.status(), concat("model ", letter_, ", ", name_, ": ", error.what()));
         }

@@ -103,7 +103,7 @@ int run_eval(const EvalOptions& options) {
         try {
             Session& session = sessions.for_head(frame.info_text("head").value_or(session_options.head));
             warning.look_at(session, frame.view(), concat(options.input, ": frame ", index));
-            const FrameResult result = evaluate_frame(session, frame, options.descriptors);
+            const FrameResult result = evaluate_frame(session, frame, {.descriptors = options.descriptors});
             if (index == 0) {
                 if (options.json != "-") table.header(options.model.model, session);
                 json = "{\"model\":" + Json(options.model.model).dump() + ",\"device\":" + Json(session.device()).dump() + ",\"precision\":\"" +

@@ -3,7 +3,8 @@
 
 namespace mlff::app {
 
-FrameResult evaluate_frame(Session& session, const Frame& frame, bool wants_descriptors) {
+FrameResult evaluate_frame(Session& session, const Frame& frame, const FrameWishes& wishes) {
+    const bool wants_descriptors = wishes.descriptors;
     const SystemView system = frame.view();
     FrameResult result;
     if (wants_descriptors) result.descriptors.resize(static_cast<size_t>(system.atom_count * session.model().summary().descriptor_count));
@@ -17,7 +18,8 @@ FrameResult evaluate_frame(Session& session, const Frame& frame, bool wants_desc
     results.outputs.atom_energies = session.model().gives_atom_energies() ? result.atom_energies.data() : nullptr;
     results.outputs.descriptors = wants_descriptors ? result.descriptors.data() : nullptr;
     results.stress = result.has_stress ? result.stress.data() : nullptr;
-    session.evaluate({&system, 1}, {&results, 1});
+    if (wishes.even_if_not_finite) session.evaluate_unchecked({&system, 1}, {&results, 1});
+    else session.evaluate({&system, 1}, {&results, 1});
     return result;
 }
 

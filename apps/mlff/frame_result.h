@@ -20,7 +20,11 @@ struct FrameResult {
     bool has_stress = false;
 };
 
+struct FrameWishes {
+    bool descriptors = false;
+    bool even_if_not_finite = false;  // else numbers that are not finite are an Error
+};
 // Throws Error as Session::evaluate does.
-FrameResult evaluate_frame(Session& session, const Frame& frame, bool wants_descriptors = false);
+FrameResult evaluate_frame(Session& session, const Frame& frame, const FrameWishes& wishes = {});
 
 }  // namespace mlff::app

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The command `mlff`: reads the command line, runs one subcommand, turns errors into one sentence and an exit code.
 #include <algorithm>
+#include <csignal>
 #include <iostream>
 #include <new>
 
 #include "command.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/standard_output.h"
 
 namespace mlff::app {
 namespace {
@@ -64,20 +66,28 @@ int run(int argc, char** argv) {
     return work();
 }
 
-}  // namespace
-}  // namespace mlff::app
-
-int main(int argc, char** argv) {
-    using namespace mlff;
+int run_and_tell_errors(int argc, char** argv) {
     try {
-        return app::run(argc, argv);
+        return run(argc, argv);
     } catch (const Error& error) {
         std::cerr << "mlff: " << error.what() << "\n";
-        return app::exit_code_of(error.status());
+        return exit_code_of(error.status());
     } catch (const std::bad_alloc&) {
         std::cerr << "mlff: out of memory\n";
     } catch (const std::exception& error) {
         std::cerr << "mlff: internal error, please report it: " << error.what() << "\n";
     }
-    return app::kDeviceTrouble;
+    return kDeviceTrouble;
+}
+
+}  // namespace
+}  // namespace mlff::app
+
+int main(int argc, char** argv) {
+    using namespace mlff::app;
+    std::signal(SIGXFSZ, SIG_IGN);  // a file that is too large for the limit is then an error of writing, which has a sentence
+    const int code = run_and_tell_errors(argc, argv);
+    if (mlff::is_output_complete() || code != kGood) return code;
+    std::cerr << "mlff: standard output: cannot write all of it\n";
+    return kBadInput;  // as for any file that cannot be written
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // mlff model info, convert: what is in a model file, and its conversion to our container.
+#include <initializer_list>
 #include <iomanip>
 #include <iostream>
 #include <memory>
@@ -17,8 +18,10 @@
 namespace mlff::app {
 namespace {
 
+using Json = nlohmann::json;
+
 void line(const std::string& label, const std::string& text) {
-    if (!text.empty()) std::cout << std::left << std::setw(18) << label << text << "\n" << std::right;
+    if (!text.empty()) std::cout << std::left << std::setw(18) << printable(label) << printable(text) << "\n" << std::right;
 }
 
 std::string number_text(double value) {
@@ -45,6 +48,12 @@ std::string with_thousands(int64_t number) {
 
 std::string text_of(const Json& info, const char* key) {
     return info.contains(key) && info[key].is_string() ? info[key].get<std::string>() : std::string();
+}
+
+// The member of a member of ..., null where there is none: a card may hold anything.
+Json member(Json object, std::initializer_list<const char*> keys) {
+    for (const char* key : keys) object = object.is_object() && object.contains(key) ? Json(object[key]) : Json();
+    return object;
 }
 
 void print_layers(const Json& info) {
@@ -74,9 +83,10 @@ void print_painn(const Json& info) {
     line("network", info["blocks"].dump() + " blocks of " + info["hidden"].dump() + " channels, " + info["radial_functions"].dump() + " radial functions");
     for (const auto& [key, value] : info["card"].items())
         if (value.is_string()) line(key, value.get<std::string>());
-    const Json test = info["card"].value("errors", Json::object()).value("test", Json::object());
-    for (const char* what : {"force_meV_per_A", "energy_meV_per_atom"})
-        if (test.contains(what)) line("test error", number_text(test[what].value("mae", 0.0)) + " mean, " + number_text(test[what].value("rmse", 0.0)) + " rms, " + what);
+    for (const char* what : {"force_meV_per_A", "energy_meV_per_atom"}) {
+        const Json mae = member(info["card"], {"errors", "test", what, "mae"}), rmse = member(info["card"], {"errors", "test", what, "rmse"});
+        if (mae.is_number() && rmse.is_number()) line("test error", number_text(mae.get<double>()) + " mean, " + number_text(rmse.get<double>()) + " rms, " + what);
+    }
 }
 
 void print_atomic_energies(const Json& info) {
@@ -118,16 +128,14 @@ void print_info(const Json& info) {
 }
 
 int run_info(const std::string& name, const std::string& json_path) {
-    // Hashed before the model is loaded, so that the file is not mapped twice at a time.
     const std::string path = is_model_without_file(name) ? "" : find_model_file(name);
-    const std::string sha256 = path.empty() ? "" : sha256_hex(MappedFile::open(path)->bytes());
-    Json info = load_model(path.empty() ? name : path)->description();
+    Json info = load_model(path.empty() ? name : path)->description();  // the model is gone before the file is hashed: it is not mapped twice at a time
     if (!path.empty()) {
         info["file"] = path;
-        info["sha256"] = sha256;
+        info["sha256"] = sha256_hex(MappedFile::open(path)->bytes());  // of a model: what is none may be large, and is refused before
     }
     if (json_path != "-") print_info(info);
-    if (!json_path.empty()) write_text(json_path, info.dump(2) + "\n");
+    if (!json_path.empty()) write_text(json_path, info.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     return kGood;
 }
 

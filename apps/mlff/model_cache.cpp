@@ -26,7 +26,7 @@ std::string elements_in_short(const std::vector<int>& elements) {
 }
 
 void print_cached(const std::string& name, const CachedModel& model) {
-    std::cout << std::left << std::setw(11) << name << std::right << " " << model.class_name << ", " << elements_in_short(model.elements) << ", " << size_text(model.size);
+    std::cout << std::left << std::setw(11) << name << std::right << " " << as_message(model.class_name) << ", " << elements_in_short(model.elements) << ", " << size_text(model.size);
     if (!model.theory.empty()) std::cout << ", " << as_message(model.theory);
     std::cout << ", licence " << (model.licence.empty() ? "not said" : as_message(model.licence)) << ", from " << as_message(model.source) << ", " << as_message(model.added) << "\n";
     if (!model.why_not_runnable.empty()) std::cout << std::string(12, ' ') << "cannot be run natively: " << as_message(model.why_not_runnable) << "\n";
@@ -53,7 +53,7 @@ int run_model_list(const std::string& json_path) {
         const nlohmann::json info = load_model(name)->description();
         const std::string note = info.contains("note") ? info["note"].get<std::string>() : info.value("card", nlohmann::json::object()).value("name", "");
         inside.push_back({{"name", name}, {"class", info["class"]}, {"note", note}});
-        if (json_path != "-") std::cout << std::left << std::setw(11) << name << std::right << " " << info["class"].get<std::string>() << ", " << note << "\n";
+        if (json_path != "-") std::cout << std::left << std::setw(11) << name << std::right << " " << as_message(info["class"].get<std::string>()) << ", " << as_message(note) << "\n";
     }
     for (const auto& [name, model] : models) {
         cached.push_back(cached_json(cache, name, model));

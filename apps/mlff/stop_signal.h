@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ctrl-C and SIGTERM as a wish to stop. A second one ends the process as usual.
+// Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and SIGXCPU as a wish to stop. A second Ctrl-C ends the process as usual.
 #pragma once
 
 namespace mlff::app {

@@ -41,7 +41,7 @@ enum {
     MLFF_ERROR_FILE = 2,        /* a file cannot be opened, read or written */
     MLFF_ERROR_FORMAT = 3,      /* a file is damaged, hostile or not what it says it is */
     MLFF_ERROR_UNSUPPORTED = 4, /* understood, but this build or this model cannot do it */
-    MLFF_ERROR_SYSTEM = 5,      /* the atoms: an unknown element, a flat cell, a NaN position */
+    MLFF_ERROR_SYSTEM = 5,      /* the atoms: an unknown element, a flat cell, a NaN position, a result that is not finite */
     MLFF_ERROR_DEVICE = 6,      /* no such GPU, or the GPU or the process of a Python model failed */
     MLFF_ERROR_MEMORY = 7,      /* out of memory; the session still works */
     MLFF_ERROR_INTERNAL = 8     /* a fault of ours: please report it */
@@ -108,7 +108,10 @@ MLFF_API const char *mlff_model_length_unit(const mlff_model *model);      /* "a
 /* All that is known about the model, as JSON; the keys are those of `mlff model info --json -`. */
 MLFF_API const char *mlff_model_description_json(const mlff_model *model);
 
-/* ---- Sessions: scratch memory, threads and device stream; one thread at a time. ---- */
+/* ---- Sessions: scratch memory, threads and device stream; one thread at a time. ----
+ *
+ * A process that is made by fork() has no threads but one: in it, sessions of several threads that were made before are refused with
+ * MLFF_ERROR_ARGUMENT (and may be freed). Make one in each process. */
 
 typedef struct mlff_session mlff_session;
 
@@ -162,7 +165,8 @@ typedef struct mlff_system {
     double spin_multiplicity;      /* 2S + 1; 0 means not given (1) */
 } mlff_system;
 
-/* Outputs. NULL = not wanted. Nothing is written on failure. */
+/* Outputs. NULL = not wanted. Nothing is written on failure, but for one: where a result is not finite, all are there, and
+ * MLFF_ERROR_SYSTEM names the first that is not. */
 typedef struct mlff_result {
     size_t struct_size;    /* = sizeof(mlff_result) */
     double *energy;        /* [1] */
@@ -179,11 +183,14 @@ MLFF_API mlff_status mlff_session_evaluate(mlff_session *session, const mlff_sys
  * array of `result` are memory of the session's GPU, or managed memory; a pointer of the host is refused by name.
  * `atomic_numbers`, `cell` and `periodic` stay on the host: they choose tables, grids and launch sizes there, and seldom
  * change. The work begins when `stream` (a cudaStream_t; NULL = the default stream, none that is being captured) has done
- * what was asked of it before, and the results are complete when the call returns. A stress needs three lattice vectors. */
+ * what was asked of it before, and the results are complete when the call returns. A stress needs three lattice vectors.
+ * An energy or virial that is not finite is an error; other results stay on the GPU and are not looked at. */
 MLFF_API mlff_status mlff_session_evaluate_device(mlff_session *session, const mlff_system *system, mlff_result *result,
                                                   void *stream);
-/* A ragged batch: `count` systems of any sizes and as many results. All systems are checked before the
- * first is computed, and the error names the system; so a bad system leaves all results unwritten. */
+/* A ragged batch: `count` systems of any sizes and as many results. All systems are checked before the first is
+ * computed, and the error names the system; so a bad system leaves all results unwritten. What shows only while
+ * they are computed (atoms at the same place, too little memory, a result that is not finite) leaves results of
+ * systems before it written. */
 MLFF_API mlff_status mlff_session_evaluate_batch(mlff_session *session, int64_t count, const mlff_system *systems,
                                                  mlff_result *results);
 

@@ -6,7 +6,6 @@
 #include "mace_wrapper.h"
 
 #include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -202,9 +201,6 @@ void evaluate(Calculator& calculator, const mlff_system& system, MACEResult& res
         const std::lock_guard lock(calculator.mutex);
         check(mlff_session_evaluate(calculator.session.get(), &system, &outputs));
     }
-    if (!std::isfinite(energy)) throw Failure("the energy is not finite: the model does not know such an arrangement of atoms");
-    for (size_t i = 0; i < 3 * count; ++i)
-        if (!std::isfinite(forces.get()[i])) throw Failure("the force on atom " + std::to_string(i / 3) + " is not finite: the model does not know such an arrangement of atoms");
     result.energy = energy;
     result.forces = forces.release();
     result.num_atoms = static_cast<int>(system.atom_count);

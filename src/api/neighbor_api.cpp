@@ -36,6 +36,8 @@ mlff_status mlff_neighbors_update(mlff_neighbors* neighbors, const mlff_system* 
         const mlff::SystemView view = system_view(system);
         if (view.atom_count < 0) fail(Status::argument, "the atom count is ", view.atom_count);
         if (view.atom_count > 0) require(view.positions, "positions");
+        neighbors->team.require_threads();
+        const OnlyUse use(neighbors->is_used, "neighbour list");
         neighbors->is_valid = false;
         neighbors->list.update(view, neighbors->team);
         neighbors->is_valid = true;

@@ -126,6 +126,7 @@ const char* mlff_session_device_reason(const mlff_session* session) {
 mlff_status mlff_session_evaluate(mlff_session* session, const mlff_system* system, mlff_result* result) {
     return guarded([&] {
         require(session, "session");
+        const OnlyUse use(session->is_used, "session");
         const mlff::SystemView view = system_view(system);
         const mlff::Results results = read_result(result);
         session->session.evaluate({&view, 1}, {&results, 1});
@@ -135,6 +136,7 @@ mlff_status mlff_session_evaluate(mlff_session* session, const mlff_system* syst
 mlff_status mlff_session_evaluate_device(mlff_session* session, const mlff_system* system, mlff_result* result, void* stream) {
     return guarded([&] {
         require(session, "session");
+        const OnlyUse use(session->is_used, "session");
         session->session.evaluate_on_device(system_view(system), read_result(result), stream);
     });
 }
@@ -142,6 +144,7 @@ mlff_status mlff_session_evaluate_device(mlff_session* session, const mlff_syste
 mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domain* domain, mlff_result* result) {
     return guarded([&] {
         require(session, "session");
+        const OnlyUse use(session->is_used, "session");
         require(domain, "domain");
         require_size(domain->struct_size, sizeof(mlff_domain), "mlff_domain");
         if (!domain->exchange) fail(Status::argument, "exchange is NULL");
@@ -171,6 +174,7 @@ mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domai
 mlff_status mlff_session_get_gpu_address(mlff_session* session, mlff_gpu_address* address) {
     return guarded([&] {
         require(session, "session");
+        const OnlyUse use(session->is_used, "session");
         require(address, "address");
         const mlff::GpuAddress found = session->session.gpu_address();
         static_assert(sizeof found <= sizeof address->bytes);
@@ -182,6 +186,7 @@ mlff_status mlff_session_get_gpu_address(mlff_session* session, mlff_gpu_address
 mlff_status mlff_session_reach_gpu(mlff_session* session, const mlff_gpu_address* address) {
     return guarded([&] {
         require(session, "session");
+        const OnlyUse use(session->is_used, "session");
         require(address, "address");
         mlff::GpuAddress wanted;
         std::memcpy(&wanted, address->bytes, sizeof wanted);
@@ -192,6 +197,7 @@ mlff_status mlff_session_reach_gpu(mlff_session* session, const mlff_gpu_address
 mlff_status mlff_session_evaluate_batch(mlff_session* session, int64_t count, const mlff_system* systems, mlff_result* results) {
     return guarded([&] {
         require(session, "session");
+        const OnlyUse use(session->is_used, "session");
         if (count < 0) fail(Status::argument, "count is ", count);
         if (count == 0) return;
         require(systems, "systems");

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/utf8.h"
+
 namespace mlff {
 
 enum class Status : int {  // the values of mlff_status in mlff.h
@@ -33,6 +35,7 @@ private:
 template <class... Parts>
 std::string concat(const Parts&... parts) {
     std::ostringstream text;
+    text.exceptions(std::ios_base::badbit);  // out of memory: a stream keeps that to itself otherwise, and the text ends early
     (text << ... << parts);
     return text.str();
 }
@@ -48,9 +51,7 @@ inline std::string as_message(std::string text) {
         while (tail < text.size() && is_inside_character(tail)) ++tail;
         text = text.substr(0, head) + " ... " + text.substr(tail);
     }
-    for (char& letter : text)
-        if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = '?';
-    return text;
+    return printable(text);
 }
 
 template <class... Parts>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A file that appears under its name only when it is complete: written beside it, then renamed.
+// A file that appears under its name only when it is complete: written beside it, then renamed. Where the name is a link, the file behind it is replaced.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,7 @@ public:
 
 private:
     std::string path_;
+    std::string target_;  // where its links lead to
     std::string temporary_;
     int descriptor_ = -1;
 };

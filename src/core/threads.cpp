@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
+#include "core/owner_process.h"
 #include "core/stage_profile.h"
 
 namespace mlff {
@@ -35,6 +37,7 @@ struct ThreadTeam::Shared {
     bool stopping = false;
     std::exception_ptr first_error;
     std::vector<std::thread> threads;
+    OwnerProcess owner;
     StageProfile* profile = nullptr;
     Stage stage;  // that the caller is in while it is profiled
 
@@ -73,6 +76,16 @@ struct ThreadTeam::Shared {
             if (--busy == 0) job_done.notify_one();
         }
     }
+
+    void stop() {
+        {
+            const std::lock_guard lock(mutex);
+            stopping = true;
+        }
+        job_ready.notify_all();
+        for (auto& thread : threads) thread.join();
+        threads.clear();
+    }
 };
 
 ThreadTeam::ThreadTeam(int thread_count) : shared_(std::make_unique<Shared>()) {
@@ -82,16 +95,21 @@ ThreadTeam::ThreadTeam(int thread_count) : shared_(std::make_unique<Shared>()) {
         for (int worker = 1; worker < thread_count; ++worker)
             shared_->threads.emplace_back([shared = shared_.get(), worker] { shared->serve(worker); });
     } catch (const std::system_error&) {  // the system allows no more: work with those there are
+    } catch (...) {                       // no memory: those there are must not be destroyed while they run
+        shared_->stop();
+        throw;
     }
 }
 
 ThreadTeam::~ThreadTeam() {
-    {
-        const std::lock_guard lock(shared_->mutex);
-        shared_->stopping = true;
-    }
-    shared_->job_ready.notify_all();
-    for (auto& thread : shared_->threads) thread.join();
+    if (shared_->threads.empty()) return;
+    if (shared_->owner.is_here()) shared_->stop();
+    else (void)shared_.release();  // in a forked process there is nobody to be waited for, and nothing may be touched that they might hold
+}
+
+void ThreadTeam::require_threads() const {
+    if (!shared_->threads.empty() && !shared_->owner.is_here())
+        fail(Status::argument, "this was made before the process was forked, and its threads stayed behind: make one in each process");
 }
 
 int ThreadTeam::size() const { return static_cast<int>(shared_->threads.size()) + 1; }

@@ -25,6 +25,10 @@ public:
 
     int size() const;
 
+    // Throws Error{argument} in a process that was forked from that which made the team: its threads are not there, and run() would wait for them
+    // without end. A team of one works.
+    void require_threads() const;
+
     // Calls work(chunk, worker) once for each chunk in [0, chunk_count), worker in [0, size()). Which worker gets a
     // chunk is not fixed, so results must depend on the chunk alone. Returns when all are done; the first
     // exception is thrown here. Not reentrant.

@@ -86,6 +86,7 @@ public:
             Wanted wanted = wanted_of({&outputs.outputs, 1});
             wanted.virial |= outputs.stress != nullptr;
             compute(system, wanted, false, team);
+            results_.require_finite_totals();
             results_.copy(system.atom_count, outputs, stream_);
             check(cudaStreamSynchronize(stream_), "copying the results");
         });
@@ -428,7 +429,8 @@ private:
                                   static_cast<double>(memory_there(list.held_bytes() + neighbor_bytes).bytes);
             list.reserve(has_room ? kSpare : 1.0);
         }
-        if (results_.reserve_host(size)) graphs_.clear();
+        if (!results_.is_host_reserved(size)) graphs_.clear();  // also if it then fails half-way
+        results_.reserve_host(size);
         reserved_ = size;
     }
 

@@ -2,7 +2,9 @@
 #include "cuda_engine/step_results.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "core/error.h"
 #include "device/cuda_check.h"
 
 namespace mlff::cuda {
@@ -31,21 +33,26 @@ void StepResults::list_buffers(BufferList& list, const StepSize& size) {
     if (size.wanted.descriptors) list.add(descriptors, descriptor_count_ * size.atoms, kPurpose);
 }
 
-bool StepResults::reserve_host(const StepSize& size) {
-    bool has_moved = false;
-    const auto reserve = [&](auto& buffer, int64_t count) {
-        has_moved |= count > buffer.capacity();
-        buffer.resize_discard(count);
-    };
-    reserve(report_, 1);
-    reserve(short_edge_, 1);
-    reserve(host_totals_, size.systems * kTotalCount);
-    if (!size.to_host) return has_moved;
-    if (size.wanted.atom_energies) reserve(host_energies_, size.atoms);
-    if (size.wanted.forces) reserve(host_forces_, 3 * size.atoms);
-    if (size.wanted.atom_virials) reserve(host_virials_, 9 * size.atoms);
-    if (size.wanted.descriptors) reserve(host_descriptors_, descriptor_count_ * size.atoms);
-    return has_moved;
+template <class Visit>
+void StepResults::for_each_host_buffer(const StepSize& size, const Visit& visit) {
+    visit(report_, 1);
+    visit(short_edge_, 1);
+    visit(host_totals_, size.systems * kTotalCount);
+    if (!size.to_host) return;
+    if (size.wanted.atom_energies) visit(host_energies_, size.atoms);
+    if (size.wanted.forces) visit(host_forces_, 3 * size.atoms);
+    if (size.wanted.atom_virials) visit(host_virials_, 9 * size.atoms);
+    if (size.wanted.descriptors) visit(host_descriptors_, descriptor_count_ * size.atoms);
+}
+
+bool StepResults::is_host_reserved(const StepSize& size) {
+    bool is_reserved = true;
+    for_each_host_buffer(size, [&](const auto& buffer, int64_t count) { is_reserved &= count <= buffer.capacity(); });
+    return is_reserved;
+}
+
+void StepResults::reserve_host(const StepSize& size) {
+    for_each_host_buffer(size, [](auto& buffer, int64_t count) { buffer.resize_discard(count); });
 }
 
 void StepResults::download(const StepSize& size, const GpuNeighborReport* report, cudaStream_t stream) {
@@ -57,6 +64,12 @@ void StepResults::download(const StepSize& size, const GpuNeighborReport* report
     if (size.wanted.forces) forces.download(host_forces_.data(), 3 * size.atoms, stream);
     if (size.wanted.atom_virials) virials.download(host_virials_.data(), 9 * size.atoms, stream);
     if (size.wanted.descriptors) descriptors.download(host_descriptors_.data(), descriptor_count_ * size.atoms, stream);
+}
+
+void StepResults::require_finite_totals() const {
+    for (int i = 0; i < kTotalCount; ++i)
+        if (!std::isfinite(host_totals_.data()[i]))
+            fail(Status::system, i == 0 ? "the energy" : "the virial", " is not finite: the model does not know such an arrangement of atoms");
 }
 
 void StepResults::copy(int64_t atom_count, const DeviceOutputs& outputs, cudaStream_t stream) const {

@@ -47,7 +47,9 @@ public:
     explicit StepResults(int descriptor_count) : descriptor_count_(descriptor_count) {}
 
     void list_buffers(BufferList& list, const StepSize& size);
-    bool reserve_host(const StepSize& size);  // whether pinned memory has moved
+    // Pinned memory, which moves when it grows.
+    bool is_host_reserved(const StepSize& size);
+    void reserve_host(const StepSize& size);
 
     // What a step fills. `report` is downloaded with the rest: whether the step counts.
     DeviceBuffer<double> energies, forces, virials, descriptors, partial, totals;
@@ -58,6 +60,7 @@ public:
     bool is_search_needed() const { return report_.data()->search_needed != 0; }
     int64_t edge_count() const { return report_.data()->edge_count; }
     bool has_short_edge() const { return *short_edge_.data() != 0; }
+    void require_finite_totals() const;  // of one system, which come to the host in any case; throws Error{system}
     void copy(int64_t atom_count, const DeviceOutputs& outputs, cudaStream_t stream) const;  // of one system, on the device
     void write(std::span<const SystemView> systems, std::span<const Outputs> outputs) const;
     void write_domain(const Domain& domain, const Outputs& outputs) const;
@@ -65,6 +68,10 @@ public:
 private:
     // Of atoms from `first` on: energies and descriptors of `owned_count`, forces and virials of `count`.
     void write(const double* total, int64_t first, int64_t owned_count, int64_t count, const Outputs& to) const;
+
+    // visit(buffer, how much it has to hold)
+    template <class Visit>
+    void for_each_host_buffer(const StepSize& size, const Visit& visit);
 
     int64_t descriptor_count_;
     PinnedBuffer<GpuNeighborReport> report_;

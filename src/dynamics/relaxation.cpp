@@ -116,7 +116,7 @@ void relax_together(Session& session, std::span<Relaxation> relaxations) {
             active.push_back(i);
         }
         if (active.empty()) return;
-        session.evaluate(systems, results);
+        session.evaluate_unchecked(systems, results);
         for (const size_t i : active) {
             try {
                 relaxations[i].advance(answers[i].energy, answers[i].forces, answers[i].virial);

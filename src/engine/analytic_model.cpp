@@ -6,8 +6,6 @@
 #include <functional>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "core/elements.h"
 #include "core/error.h"
 
@@ -98,16 +96,16 @@ public:
     }
     const ModelSummary& summary() const override { return summary_; }
 
-    nlohmann::json description() const override {
-        return {{"class", summary_.class_name},
-                {"note", "demonstration only: Morse pair terms from covalent radii, fitted to nothing"},
-                {"cutoff", kCutoff},
-                {"elements", summary_.elements},
-                {"heads", summary_.heads},
-                {"dtype", "float64"},
-                {"parameters", 0},
-                {"runnable", true},
-                {"units", {{"energy", "eV"}, {"length", "angstrom"}}}};
+    JsonValue description() const override {
+        return JsonValue::Object{{"class", summary_.class_name},
+                                 {"note", "demonstration only: Morse pair terms from covalent radii, fitted to nothing"},
+                                 {"cutoff", kCutoff},
+                                 {"elements", summary_.elements},
+                                 {"heads", summary_.heads},
+                                 {"dtype", "float64"},
+                                 {"parameters", 0},
+                                 {"runnable", true},
+                                 {"units", units_json()}};
     }
 
     Precision choose_precision(const std::string&, Precision wanted) const override {

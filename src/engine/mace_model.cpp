@@ -15,44 +15,46 @@
 namespace mlff {
 namespace {
 
-Json layer_json(const mace::LayerDescription& layer) {
-    Json json = {{"interaction", layer.interaction}, {"message_irreps", layer.message_irreps}, {"output_irreps", layer.output_irreps},
-                 {"correlation", layer.correlation}, {"readout", layer.readout.empty() ? Json() : Json(layer.readout)}};
-    json["average_neighbors"] = layer.average_neighbor_count ? Json(*layer.average_neighbor_count) : Json();
-    return json;
+JsonValue layer_json(const mace::LayerDescription& layer) {
+    return JsonValue::Object{{"interaction", layer.interaction},
+                             {"message_irreps", layer.message_irreps},
+                             {"output_irreps", layer.output_irreps},
+                             {"correlation", layer.correlation},
+                             {"readout", layer.readout.empty() ? JsonValue() : JsonValue(layer.readout)},
+                             {"average_neighbors", layer.average_neighbor_count ? JsonValue(*layer.average_neighbor_count) : JsonValue()}};
 }
 
-Json description_json(const mace::Description& d) {
-    Json layers = Json::array(), energies = Json::object();
+JsonValue description_json(const mace::Description& d) {
+    JsonValue layers = JsonValue::Array(), energies = JsonValue::Object();
     for (const auto& layer : d.layers) layers.push_back(layer_json(layer));
     for (size_t head = 0; head < d.atomic_energies.size(); ++head)
         energies[head < d.heads.size() ? d.heads[head] : std::to_string(head)] = d.atomic_energies[head];
-    return {{"class", d.class_name},
-            {"wrapper", d.wrapper.empty() ? Json() : Json(d.wrapper)},
-            {"elements", d.elements},
-            {"cutoff", d.cutoff},
-            {"max_ell", d.max_degree},
-            {"hidden_irreps", d.hidden_irreps},
-            {"layers", layers},
-            {"radial",
-             {{"basis", d.radial.basis},
-              {"count", d.radial.basis_count},
-              {"transform", d.radial.transform.empty() ? Json() : Json(d.radial.transform)},
-              {"cutoff_exponent", d.radial.cutoff_exponent ? Json(*d.radial.cutoff_exponent) : Json()},
-              {"cutoff_applied_to", d.radial.applies_cutoff_to_basis ? "basis" : "messages"},
-              {"hidden_widths", d.radial.hidden_widths}}},
-            {"heads", d.heads},
-            {"fixed_head", d.fixed_head ? Json(*d.fixed_head) : Json()},
-            {"atomic_energies", energies},
-            {"scale", d.scale},
-            {"shift", d.shift},
-            {"pair_repulsion", d.has_pair_repulsion},
-            {"extra_inputs", d.extra_inputs},
-            {"gate", d.gate.empty() ? Json() : Json(d.gate)},
-            {"layout", d.tensor_layout},
-            {"dtype", dtype_name(d.dtype)},
-            {"parameters", d.parameter_count},
-            {"units", {{"energy", "eV"}, {"length", "angstrom"}}}};
+    const JsonValue radial = JsonValue::Object{{"basis", d.radial.basis},
+                                               {"count", d.radial.basis_count},
+                                               {"transform", d.radial.transform.empty() ? JsonValue() : JsonValue(d.radial.transform)},
+                                               {"cutoff_exponent", d.radial.cutoff_exponent ? JsonValue(*d.radial.cutoff_exponent) : JsonValue()},
+                                               {"cutoff_applied_to", d.radial.applies_cutoff_to_basis ? "basis" : "messages"},
+                                               {"hidden_widths", d.radial.hidden_widths}};
+    return JsonValue::Object{{"class", d.class_name},
+                         {"wrapper", d.wrapper.empty() ? JsonValue() : JsonValue(d.wrapper)},
+                         {"elements", d.elements},
+                         {"cutoff", d.cutoff},
+                         {"max_ell", d.max_degree},
+                         {"hidden_irreps", d.hidden_irreps},
+                         {"layers", layers},
+                         {"radial", radial},
+                         {"heads", d.heads},
+                         {"fixed_head", d.fixed_head ? JsonValue(*d.fixed_head) : JsonValue()},
+                         {"atomic_energies", energies},
+                         {"scale", d.scale},
+                         {"shift", d.shift},
+                         {"pair_repulsion", d.has_pair_repulsion},
+                         {"extra_inputs", d.extra_inputs},
+                         {"gate", d.gate.empty() ? JsonValue() : JsonValue(d.gate)},
+                         {"layout", d.tensor_layout},
+                         {"dtype", dtype_name(d.dtype)},
+                         {"parameters", d.parameter_count},
+                         {"units", units_json()}};
 }
 
 class MaceModel : public Model {
@@ -79,12 +81,12 @@ public:
     }
 
     const ModelSummary& summary() const override { return summary_; }
-    Json description() const override {
-        Json json = description_json(description_);
+    JsonValue description() const override {
+        JsonValue json = description_json(description_);
         json["container"] = file_.container;
         json["descriptors"] = summary_.descriptor_count;
         json["runnable"] = summary_.why_not_runnable.empty();
-        json["why_not_runnable"] = summary_.why_not_runnable.empty() ? Json() : Json(summary_.why_not_runnable);
+        json["why_not_runnable"] = summary_.why_not_runnable.empty() ? JsonValue() : JsonValue(summary_.why_not_runnable);
         return json;
     }
 

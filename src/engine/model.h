@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "engine/evaluator.h"
+#include "formats/json_value.h"
 #include "formats/tensor.h"
 
 namespace mlff {
@@ -50,7 +49,7 @@ public:
     virtual ~Model() = default;
     virtual const ModelSummary& summary() const = 0;
     // All that is known, for people and programs: the object that `mlff model info --json -` prints.
-    virtual nlohmann::json description() const = 0;
+    virtual JsonValue description() const = 0;
     // The precision that `automatic` stands for. Throws Error{unsupported} if `wanted` is one that the model lacks on that device.
     virtual Precision choose_precision(const std::string& device, Precision wanted) const = 0;
     virtual bool runs_on_cuda() const = 0;
@@ -65,6 +64,9 @@ public:
     // Throws Error{unsupported} if the model cannot be run.
     virtual std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const = 0;
 };
+
+// What every description says of units.
+inline JsonValue units_json() { return JsonValue::Object{{"energy", "eV"}, {"length", "angstrom"}}; }
 
 // "builtin" (the embedded student), "analytic", "self-test" (a small MACE model with seeded weights), "python:..." (python/model_name.h), a path, or the name of a model in the model cache. Throws Error.
 std::shared_ptr<const Model> load_model(const std::string& name);

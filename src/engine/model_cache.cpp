@@ -13,8 +13,6 @@
 #include <ctime>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "core/elements.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
@@ -89,11 +87,11 @@ std::string utc_now() {
     return text.data();
 }
 
-CachedModel read_entry(const nlohmann::json& entry, const std::string& where) {
+CachedModel read_entry(const JsonValue& entry, const std::string& where) {
     if (!entry.is_object()) fail(Status::format, where, " is not an object");
     const auto text = [&](const char* key) {
         if (!entry.contains(key) || !entry[key].is_string()) fail(Status::format, where, ": '", key, "' is not there or no text");
-        return entry[key].get<std::string>();
+        return entry[key].text();
     };
     CachedModel model;
     model.file = text("file");
@@ -101,9 +99,9 @@ CachedModel read_entry(const nlohmann::json& entry, const std::string& where) {
     model.sha256 = text("sha256");
     if (model.sha256.size() != 64 || !std::all_of(model.sha256.begin(), model.sha256.end(), is_hexadecimal_digit))
         fail(Status::format, where, ": 'sha256' is not 64 hexadecimal digits");
-    if (!entry.contains("size") || !entry["size"].is_number_unsigned()) fail(Status::format, where, ": 'size' is not a number of bytes");
-    if (entry["size"].get<uint64_t>() > INT64_MAX) fail(Status::format, where, ": 'size' is not a number of bytes");
-    model.size = entry["size"].get<int64_t>();
+    if (!entry.contains("size") || !entry["size"].is_number_unsigned() || entry["size"].unsigned_integer() > INT64_MAX)
+        fail(Status::format, where, ": 'size' is not a number of bytes");
+    model.size = entry["size"].integer();
     model.licence = text("licence");
     model.theory = text("theory");
     model.source = text("source");
@@ -111,19 +109,19 @@ CachedModel read_entry(const nlohmann::json& entry, const std::string& where) {
     model.class_name = text("class");
     model.why_not_runnable = text("why_not_runnable");
     if (!entry.contains("elements") || !entry["elements"].is_array()) fail(Status::format, where, ": 'elements' is not a list");
-    for (const nlohmann::json& element : entry["elements"]) {
-        if (!element.is_number_unsigned() || element.get<uint64_t>() < 1 || element.get<uint64_t>() > kMaxAtomicNumber)
+    for (const JsonValue& element : entry["elements"]) {
+        if (!element.is_number_unsigned() || element.unsigned_integer() < 1 || element.unsigned_integer() > kMaxAtomicNumber)
             fail(Status::format, where, ": 'elements' holds something that is no atomic number");
-        model.elements.push_back(element.get<int>());
+        model.elements.push_back(static_cast<int>(element.integer()));
     }
     return model;
 }
 
-nlohmann::json entry_json(const CachedModel& model) {
-    return {{"file", model.file},     {"sha256", model.sha256}, {"size", model.size},
-            {"licence", model.licence}, {"theory", model.theory}, {"source", model.source},
-            {"added", model.added},   {"class", model.class_name}, {"elements", model.elements},
-            {"why_not_runnable", model.why_not_runnable}};
+JsonValue entry_json(const CachedModel& model) {
+    return JsonValue::Object{{"file", model.file},       {"sha256", model.sha256}, {"size", model.size},
+                             {"licence", model.licence}, {"theory", model.theory}, {"source", model.source},
+                             {"added", model.added},     {"class", model.class_name}, {"elements", model.elements},
+                             {"why_not_runnable", model.why_not_runnable}};
 }
 
 // "small" and the first digits of its checksum, with the ending of the file it came from if that is a plain one.
@@ -141,13 +139,13 @@ ModelCache::ModelCache() : ModelCache(folder_of_user()) {}
 ModelCache::ModelCache(std::string folder) : folder_(std::move(folder)) {}
 
 ModelIndex parse_model_index(std::string_view text, const std::string& where) {
-    const nlohmann::json index = parse_untrusted_json(text, where);
-    if (!index.is_object() || index.value("format", nlohmann::json()) != kIndexFormat) fail(Status::format, where, ": is no index of the model cache");
-    if (index.value("version", nlohmann::json()) != kIndexVersion)
-        fail(Status::format, where, ": version ", index.value("version", nlohmann::json()).dump(), " of the index, this mlff reads ", kIndexVersion);
+    const JsonValue index = parse_json(text, where);
+    const auto member = [&](const char* key) { return index.contains(key) ? index[key] : JsonValue(); };
+    if (member("format") != kIndexFormat) fail(Status::format, where, ": is no index of the model cache");
+    if (member("version") != kIndexVersion) fail(Status::format, where, ": version ", member("version").dump(), " of the index, this mlff reads ", kIndexVersion);
     if (!index.contains("models") || !index["models"].is_object()) fail(Status::format, where, ": 'models' is not there or no object");
     ModelIndex models;
-    for (const auto& [name, entry] : index["models"].items()) {
+    for (const auto& [name, entry] : index["models"].object()) {
         if (!is_model_name(name)) fail(Status::format, where, ": '", name, "' is no name of a model");
         models[name] = read_entry(entry, concat(where, ": model '", name, "'"));
     }
@@ -155,10 +153,9 @@ ModelIndex parse_model_index(std::string_view text, const std::string& where) {
 }
 
 std::string model_index_text(const ModelIndex& models) {
-    nlohmann::json entries = nlohmann::json::object();
+    JsonValue entries = JsonValue::Object();
     for (const auto& [name, model] : models) entries[name] = entry_json(model);
-    const nlohmann::json index = {{"format", kIndexFormat}, {"version", kIndexVersion}, {"models", entries}};
-    return index.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    return JsonValue(JsonValue::Object{{"format", kIndexFormat}, {"version", kIndexVersion}, {"models", entries}}).dump(1) + "\n";
 }
 
 ModelIndex ModelCache::list() const {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "engine/painn_model.h"
 
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
 #include "device/gpu.h"
 #include "painn/cpu/evaluator.h"
@@ -27,25 +25,25 @@ public:
     }
 
     const ModelSummary& summary() const override { return summary_; }
-    nlohmann::json description() const override {
-        return {{"class", summary_.class_name},
-                {"container", "mlff-painn safetensors"},
-                {"elements", summary_.elements},
-                {"cutoff", summary_.cutoff},
-                {"hidden", weights_->hidden},
-                {"blocks", weights_->blocks.size()},
-                {"radial_functions", weights_->radial_count},
-                {"heads", summary_.heads},
-                {"atomic_energies", {{summary_.heads.front(), weights_->atomic_energies}}},
-                {"pair_repulsion", !weights_->repulsion_radii.empty()},
-                {"near_field", !weights_->closest.empty()},
-                {"dtype", dtype_name(summary_.dtype)},
-                {"parameters", summary_.parameter_count},
-                {"descriptors", summary_.descriptor_count},
-                {"card", weights_->card},
-                {"runnable", true},
-                {"why_not_runnable", nullptr},
-                {"units", {{"energy", "eV"}, {"length", "angstrom"}}}};
+    JsonValue description() const override {
+        return JsonValue::Object{{"class", summary_.class_name},
+                                 {"container", "mlff-painn safetensors"},
+                                 {"elements", summary_.elements},
+                                 {"cutoff", summary_.cutoff},
+                                 {"hidden", weights_->hidden},
+                                 {"blocks", weights_->blocks.size()},
+                                 {"radial_functions", weights_->radial_count},
+                                 {"heads", summary_.heads},
+                                 {"atomic_energies", JsonValue::Object{{summary_.heads.front(), weights_->atomic_energies}}},
+                                 {"pair_repulsion", !weights_->repulsion_radii.empty()},
+                                 {"near_field", !weights_->closest.empty()},
+                                 {"dtype", dtype_name(summary_.dtype)},
+                                 {"parameters", summary_.parameter_count},
+                                 {"descriptors", summary_.descriptor_count},
+                                 {"card", weights_->card},
+                                 {"runnable", true},
+                                 {"why_not_runnable", nullptr},
+                                 {"units", units_json()}};
     }
 
     Precision choose_precision(const std::string& device, Precision wanted) const override {

@@ -76,6 +76,14 @@ NeighborOptions neighbor_options(const ModelSummary& summary, double skin, bool 
     return options;
 }
 
+// Which of several systems an error is about.
+struct Where {
+    size_t system = 0, count = 1;
+
+    Where after(size_t more) const { return {system + more, count}; }
+    std::string text() const { return count > 1 ? concat("system ", system, ": ") : std::string(); }
+};
+
 }  // namespace
 
 struct Session::State {
@@ -87,7 +95,10 @@ struct Session::State {
           evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial, options.neighbor_skin, options.gpu_memory_limit_bytes})),
           team(options.thread_count),
           neighbors(neighbor_options(model->summary(), options.neighbor_skin != 0 ? options.neighbor_skin : options.neighbor_skin_on_cpu, evaluator->needs_reverse_of_joined())) {
-        for (int z : model->summary().elements) is_known[static_cast<size_t>(z)] = true;
+        for (int z : model->summary().elements) {
+            if (z < 1 || z > kMaxAtomicNumber) fail(Status::internal, "a model that knows element ", z);  // every model has checked its own
+            is_known[static_cast<size_t>(z)] = true;
+        }
     }
 
     std::shared_ptr<const Model> model;
@@ -100,12 +111,14 @@ struct Session::State {
     JoinedEdges joined;
     ListedEdges listed;
     DomainCheck domain_check;
-    std::vector<std::array<double, 9>> virials;  // [system]: these two are kept from call to call so that a step takes no memory
+    std::vector<std::array<double, 9>> virials;  // [system]: these three are kept from call to call so that a step takes no memory
+    std::vector<double> volumes;
     std::vector<Outputs> outputs;
     std::array<bool, kMaxAtomicNumber + 1> is_known{};
     int64_t evaluation_count = 0;
 
-    void check(const SystemView& system, const Results& results, const std::string& where) const {
+    void check(const SystemView& system, const Results& results, const Where& at) const {
+        const std::string where = at.text();
         if (system.atom_count < 0) fail(Status::argument, where, "the atom count is ", system.atom_count);
         if (system.atom_count > 0 && (!system.positions || !system.atomic_numbers))
             fail(Status::argument, where, "positions or atomic_numbers are NULL");
@@ -125,20 +138,37 @@ struct Session::State {
             fail(Status::system, where, "a stress was asked for, but the system is not periodic in any direction");
     }
 
-    static void check_positions(const SystemView& system, const std::string& where) {
+    static void check_positions(const SystemView& system, const Where& where) {
         for (int64_t i = 0; i < 3 * system.atom_count; ++i)
-            if (!std::isfinite(system.positions[i])) fail(Status::system, where, "the position of atom ", i / 3, " is not finite");
+            if (!std::isfinite(system.positions[i])) fail(Status::system, where.text(), "the position of atom ", i / 3, " is not finite");
+    }
+
+    // Throws Error{system} that names the first number that is not finite. `owned_count` atoms have energies and descriptors, all have forces.
+    void check_results(const SystemView& system, int64_t owned_count, const Results& results, const Where& where) const {
+        const auto check = [&](const double* numbers, int64_t count, int64_t per_atom, const char* what) {
+            for (int64_t i = 0; numbers && i < count * std::max<int64_t>(per_atom, 1); ++i)
+                if (!std::isfinite(numbers[i]))
+                    fail(Status::system, where.text(), what, per_atom > 0 ? std::to_string(i / per_atom) : "", " is not finite: the model does not know such an arrangement of atoms");
+        };
+        const Outputs& found = results.outputs;
+        check(found.energy, 1, 0, "the energy");
+        check(found.forces, system.atom_count, 3, "the force on atom ");
+        check(found.virial, 9, 0, "the virial");
+        check(results.stress, 6, 0, "the stress");
+        check(found.atom_energies, owned_count, 1, "the energy of atom ");
+        check(found.atom_virials, system.atom_count, 9, "the virial of atom ");
+        check(found.descriptors, owned_count, model->summary().descriptor_count, "a descriptor of atom ");
     }
 
     // The neighbours of a system, none of which is at a distance of zero: there are no directions there.
-    const Edges& find_edges(const SystemView& system) {
+    const Edges& find_edges(const SystemView& system, const Where& where) {
         Stages stages(team.stage_log(0));
         stages.begin("neighbours");
         neighbors.update(system, team);
         const Edges& edges = neighbors.edges();
         for (int64_t atom = 0; atom < edges.atom_count; ++atom)
             for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge)
-                if (edges.distance[edge] == 0) fail(Status::system, "atoms ", atom, " and ", edges.sender[edge], " are at the same place");
+                if (edges.distance[edge] == 0) fail(Status::system, where.text(), "atoms ", atom, " and ", edges.sender[edge], " are at the same place");
         return edges;
     }
 
@@ -150,32 +180,35 @@ struct Session::State {
         return count;
     }
 
-    void evaluate(std::span<const SystemView> systems, std::span<const Results> results) {
+    // `where`: the first of the systems.
+    void evaluate(std::span<const SystemView> systems, std::span<const Results> results, Where where) {
         virials.resize(systems.size());
+        volumes.assign(systems.size(), 0.0);
         outputs.clear();
         for (size_t i = 0; i < systems.size(); ++i) {
             outputs.push_back(results[i].outputs);
-            if (results[i].stress && !outputs[i].virial) outputs[i].virial = virials[i].data();
+            if (!results[i].stress) continue;
+            if (!outputs[i].virial) outputs[i].virial = virials[i].data();
+            volumes[i] = stress_volume(systems[i], model->summary().cutoff);
         }
         Stages stages(team.stage_log(0));
         if (systems.size() == 1) {
-            const Edges edges = evaluator->needs_edges() ? find_edges(systems[0]) : Edges{};
+            const Edges edges = evaluator->needs_edges() ? find_edges(systems[0], where) : Edges{};
             stages.begin("model");
             evaluator->evaluate(systems[0], edges, outputs[0], team);
         } else {
             const bool needs_edges = evaluator->needs_edges_of_joined(systems);
             joined.clear();
             if (needs_edges)
-                for (const SystemView& system : systems) joined.append(find_edges(system));
+                for (size_t i = 0; i < systems.size(); ++i) joined.append(find_edges(systems[i], where.after(i)));
             stages.begin("model");
             evaluator->evaluate_joined(systems, needs_edges ? joined.edges() : Edges{}, outputs, team);
         }
         stages.finish();
         for (size_t i = 0; i < systems.size(); ++i) {
             if (!results[i].stress) continue;
-            const double volume = stress_volume(systems[i], model->summary().cutoff);
             constexpr int kVoigt[6] = {0, 4, 8, 5, 2, 1};
-            for (int k = 0; k < 6; ++k) results[i].stress[k] = -outputs[i].virial[kVoigt[k]] / volume;
+            for (int k = 0; k < 6; ++k) results[i].stress[k] = -outputs[i].virial[kVoigt[k]] / volumes[i];
         }
         evaluation_count += static_cast<int64_t>(systems.size());
     }
@@ -191,26 +224,33 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
 
 Session::~Session() = default;
 
-void Session::evaluate(std::span<const SystemView> systems, std::span<const Results> results) {
+void Session::evaluate(std::span<const SystemView> systems, std::span<const Results> results) { evaluate(systems, results, true); }
+
+void Session::evaluate_unchecked(std::span<const SystemView> systems, std::span<const Results> results) { evaluate(systems, results, false); }
+
+void Session::evaluate(std::span<const SystemView> systems, std::span<const Results> results, bool checks_results) {
+    state_->team.require_threads();
     Stages whole(state_->team.stage_log(0)), stages(state_->team.stage_log(0));
     whole.begin("evaluation");
     stages.begin("checks of the input");
     for (size_t i = 0; i < systems.size(); ++i) {
-        const std::string where = systems.size() > 1 ? concat("system ", i, ": ") : "";
+        const Where where = {i, systems.size()};
         state_->check(systems[i], results[i], where);
         state_->check_positions(systems[i], where);
     }
     stages.finish();
     for (size_t first = 0; first < systems.size();) {
         const size_t count = state_->joined_count(systems.subspan(first));
-        state_->evaluate(systems.subspan(first, count), results.subspan(first, count));
+        state_->evaluate(systems.subspan(first, count), results.subspan(first, count), {first, systems.size()});
+        for (size_t i = first; checks_results && i < first + count; ++i) state_->check_results(systems[i], systems[i].atom_count, results[i], {i, systems.size()});
         first += count;
     }
 }
 
 void Session::evaluate_on_device(const SystemView& system, const Results& results, void* stream) {
     if (!device().starts_with("cuda")) fail(Status::unsupported, "device pointers need a session on a GPU; this one is on '", device(), "'");
-    state_->check(system, results, "");
+    state_->team.require_threads();
+    state_->check(system, results, {});
     DeviceOutputs outputs = {results.outputs, results.stress};
     if (results.stress) {
         if (stress_volume_needs_positions(system))
@@ -223,17 +263,19 @@ void Session::evaluate_on_device(const SystemView& system, const Results& result
 
 void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
     State& state = *state_;
+    state.team.require_threads();
     if (domain.atoms.is_periodic()) fail(Status::argument, "the atoms of a domain are periodic; expected images as atoms of their own");
     if (domain.halo.transport == RowTransport::shared && !device().starts_with("cuda"))
         fail(Status::argument, "rows of atoms are to be shared on GPUs, but the session is on '", device(), "'");
     state.domain_check.check(domain);
-    state.check(domain.atoms, {outputs}, "");
-    state.check_positions(domain.atoms, "");
+    state.check(domain.atoms, {outputs}, {});
+    state.check_positions(domain.atoms, {});
     const ListedNeighbors candidates = {domain.owned_count, domain.first, domain.neighbors};
     const Edges edges = state.evaluator->needs_edges()
                             ? state.listed.select(domain.atoms.atom_count, domain.atoms.positions, candidates, state.model->summary().cutoff, state.team)
                             : Edges{};
     state.evaluator->evaluate_domain(domain, edges, outputs, state.team);
+    state.check_results(domain.atoms, domain.owned_count, {outputs}, {});
     ++state.evaluation_count;
 }
 

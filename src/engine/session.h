@@ -32,9 +32,11 @@ public:
     Session(std::shared_ptr<const Model> model, const SessionOptions& options);  // throws Error
     ~Session();
 
-    // Results are written only if all systems could be evaluated up to there; a bad system is named and found before
-    // any is computed.
+    // A bad system is named and found before any is computed, but for atoms at the same place. A system that fails while it is computed has no results, those
+    // before it have theirs. Throws Error{system} where a result is not finite, which names it; the numbers are there then.
     void evaluate(std::span<const SystemView> systems, std::span<const Results> results);
+    // The same for callers that look for numbers that are not finite themselves.
+    void evaluate_unchecked(std::span<const SystemView> systems, std::span<const Results> results);
 
     // One system with positions and results in memory of the session's GPU; see Evaluator::evaluate_on_device.
     void evaluate_on_device(const SystemView& system, const Results& results, void* stream);
@@ -63,6 +65,8 @@ public:
     int64_t neighbor_build_count() const;
 
 private:
+    void evaluate(std::span<const SystemView> systems, std::span<const Results> results, bool checks_results);
+
     struct State;
     std::unique_ptr<State> state_;
 };

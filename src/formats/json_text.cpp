@@ -1,33 +1,84 @@
 // SPDX-License-Identifier: MIT
 #include "formats/json_text.h"
 
-#include <unordered_set>
 #include <vector>
 
 #include "core/error.h"
 
 namespace mlff {
+namespace {
 
-using Json = nlohmann::json;
+constexpr size_t kMaxJsonDepth = 400;
+constexpr size_t kMaxJsonValues = 4'000'000;  // a value takes some 50 bytes, and two of the text
 
-Json parse_untrusted_json(std::string_view text, const std::string& where) {
-    constexpr int kMaxDepth = 400;
-    std::vector<std::unordered_set<std::string>> keys;  // of the objects that are open
-    const Json::parser_callback_t check = [&](int depth, Json::parse_event_t event, Json& value) {
-        if (depth > kMaxDepth) fail(Status::format, where, ": JSON nested more than ", kMaxDepth, " levels deep");
-        if (event == Json::parse_event_t::object_start) keys.emplace_back();
-        if (event == Json::parse_event_t::object_end) keys.pop_back();
-        if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-            fail(Status::format, where, ": JSON key '", value.get<std::string>(), "' occurs twice in one object");
+// Grows the tree from what nlohmann's parser meets. Its own way of building one with a look at every value takes a time that grows
+// with the square of the number of members.
+class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
+public:
+    explicit TreeBuilder(const std::string& where) : where_(where) {}
+
+    JsonValue take() { return std::move(root_); }
+
+    bool null() override { return add(nullptr); }
+    bool boolean(bool value) override { return add(value); }
+    bool number_integer(number_integer_t value) override { return add(value); }
+    bool number_unsigned(number_unsigned_t value) override { return add(value); }
+    bool number_float(number_float_t value, const string_t&) override { return add(value); }
+    bool string(string_t& value) override { return add(std::move(value)); }
+    bool binary(binary_t&) override { return false; }  // which JSON text has not
+    bool start_object(size_t) override { return open(JsonValue::Object()); }
+    bool start_array(size_t) override { return open(JsonValue::Array()); }
+    bool end_object() override { return close(); }
+    bool end_array() override { return close(); }
+
+    bool key(string_t& name) override {
+        if (open_.back()->contains(name)) fail(Status::format, where_, ": JSON key '", name, "' occurs twice in one object");
+        place_ = &(*open_.back())[name];
         return true;
-    };
+    }
+    bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
+        fail(Status::format, where_, ": malformed JSON: ", error.what());
+    }
+
+private:
+    // Where the next value goes: the root, the member whose key came last, or a new element of the innermost array.
+    JsonValue& put(JsonValue value) {
+        if (++value_count_ > kMaxJsonValues) fail(Status::format, where_, ": JSON of more than ", kMaxJsonValues, " values");
+        JsonValue& place = !open_.empty() && open_.back()->is_array() ? open_.back()->append() : *place_;
+        place = std::move(value);
+        return place;
+    }
+    bool add(JsonValue value) {
+        put(std::move(value));
+        return true;
+    }
+    bool open(JsonValue container) {
+        if (open_.size() > kMaxJsonDepth) fail(Status::format, where_, ": JSON nested more than ", kMaxJsonDepth, " levels deep");
+        open_.push_back(&put(std::move(container)));
+        return true;
+    }
+    bool close() {
+        open_.pop_back();
+        return true;
+    }
+
+    const std::string& where_;
+    JsonValue root_;
+    JsonValue* place_ = &root_;
+    std::vector<JsonValue*> open_;  // containers; none moves while one inside it is open
+    size_t value_count_ = 0;
+};
+
+}  // namespace
+
+JsonValue parse_json(std::string_view text, const std::string& where) {
     // The parser would take a zero byte for the end and ignore the rest.
     if (text.find('\0') != std::string_view::npos) fail(Status::format, where, ": malformed JSON: a zero byte");
-    try {
-        return Json::parse(text, check);
-    } catch (const Json::exception& error) {
-        fail(Status::format, where, ": malformed JSON: ", error.what());
-    }
+    TreeBuilder builder(where);
+    nlohmann::json::sax_parse(text, &builder);
+    return builder.take();
 }
+
+nlohmann::json parse_untrusted_json(std::string_view text, const std::string& where) { return parse_json(text, where); }
 
 }  // namespace mlff

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/utf8.h"
 #include "formats/little_endian.h"
 
 namespace mlff {
@@ -40,25 +41,16 @@ std::string plain_class_path(std::string_view path) {
     return plain;
 }
 
-bool is_utf8(std::string_view text) {
-    for (size_t i = 0; i < text.size();) {
-        const auto lead = static_cast<unsigned char>(text[i]);
-        const size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
-        if (length == 0 || length > text.size() - i) return false;
-        for (size_t k = 1; k < length; ++k)
-            if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return false;
-        const auto second = length > 1 ? static_cast<unsigned char>(text[i + 1]) : 0u;
-        if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) || (lead == 0xf0 && second < 0x90) ||
-            (lead == 0xf4 && second > 0x8f))
-            return false;
-        i += length;
-    }
-    return true;
+// An object of one member, which is moved there.
+JsonValue named(std::string_view key, JsonValue value) {
+    JsonValue result = JsonValue::Object();
+    result[key] = std::move(value);
+    return result;
 }
 
-Json real_json(double value) {
+JsonValue real_json(double value) {
     if (std::isfinite(value)) return value;
-    return {{"real", std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf"}};
+    return named("real", std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
 class Builder {
@@ -136,22 +128,22 @@ private:
         } else if (is_module(value)) {
             target.children.emplace_back(key, module(value, full, depth + 1));
         } else if (!is_bookkeeping(key)) {
-            Json attribute = json(value, full, depth + 1);
+            JsonValue attribute = json(value, full, depth + 1);
             if (key.find("irreps") != std::string::npos) attribute = irreps_from_tuples(std::move(attribute));
             target.attributes[key] = std::move(attribute);
         }
     }
 
     // TorchScript knows no Irreps, only the tuples they are made of: ((8, (0, 1)), (8, (1, -1))).
-    static Json irreps_from_tuples(Json value) {
+    static JsonValue irreps_from_tuples(JsonValue value) {
         if (!value.is_array()) return value;
         std::string text;
-        for (const Json& term : value) {
+        for (const JsonValue& term : value) {
             if (!term.is_array() || term.size() != 2 || !term[0].is_number_integer() || !term[1].is_array() || term[1].size() != 2 ||
                 !term[1][0].is_number_integer() || !term[1][1].is_number_integer())
                 return value;
-            text += (text.empty() ? "" : "+") + std::to_string(term[0].get<int64_t>()) + "x" +
-                    irrep_text(term[1][0].get<int64_t>(), term[1][1].get<int64_t>());
+            text += (text.empty() ? "" : "+") + std::to_string(term[0].integer()) + "x" +
+                    irrep_text(term[1][0].integer(), term[1][1].integer());
         }
         return text;
     }
@@ -197,7 +189,7 @@ private:
         if (state.is(PickleKind::dict))
             for (size_t i = 0; i + 1 < state.size(); i += 2)
                 if (!state[i + 1].is_none()) add_member(target, key_text(state[i], path), state[i + 1], path, depth);
-        if (starts_with(target.class_path, "torch.fx.")) target.attributes.clear();  // generated code
+        if (starts_with(target.class_path, "torch.fx.")) target.attributes = JsonValue::Object();  // generated code
         const std::string_view source = sources_.script_source ? sources_.script_source(class_path) : std::string_view();
         spend_text(source, path);
         const size_t at = source.find("__parameters__ = [");
@@ -206,20 +198,20 @@ private:
         if (target.class_path == "e3nn.math._normalize_activation.normalize2mom")
             for (std::string_view function : {"silu", "tanh", "sigmoid", "abs"})
                 if (source.find("torch." + std::string(function) + "(") != std::string_view::npos)
-                    target.attributes["f"] = {{"function", "torch.nn.functional." + std::string(function)}};
+                    target.attributes["f"] = named("function", "torch.nn.functional." + std::string(function));
     }
 
     // ---- plain values ----
-    Json array(PickleValue values, const std::string& path, int depth) {
-        Json result = Json::array();
+    JsonValue array(PickleValue values, const std::string& path, int depth) {
+        JsonValue result = JsonValue::Array();
         for (size_t i = 0; i < values.size(); ++i) result.push_back(json(values[i], path, depth + 1));
         return result;
     }
-    Json dict(PickleValue values, const std::string& path, int depth) {
+    JsonValue dict(PickleValue values, const std::string& path, int depth) {
         bool has_text_keys = true;
         for (size_t i = 0; i < values.size(); i += 2) has_text_keys &= values[i].is(PickleKind::text);
-        if (!has_text_keys) return {{"entries", array(values, path, depth)}};
-        Json result = Json::object();
+        if (!has_text_keys) return named("entries", array(values, path, depth));
+        JsonValue result = JsonValue::Object();
         for (size_t i = 0; i + 1 < values.size(); i += 2) {
             const std::string key = key_text(values[i], path);
             result[key] = json(values[i + 1], joined(path, key), depth + 1);
@@ -234,7 +226,7 @@ private:
         const PickleValue arguments = object.arguments();
         return arguments.size() == 1 && arguments[0].is(PickleKind::tuple) ? arguments[0] : arguments;
     }
-    Json irreps(PickleValue value, const std::string& path) {
+    JsonValue irreps(PickleValue value, const std::string& path) {
         std::string text;
         const PickleValue terms = unwrapped(value);
         spend(terms.size(), path);
@@ -248,7 +240,7 @@ private:
         }
         return text;
     }
-    Json cue_irreps(PickleValue value, const std::string& path) {
+    JsonValue cue_irreps(PickleValue value, const std::string& path) {
         std::string text;
         const PickleValue terms = value.state().get("_mulirreps");
         for (size_t i = 0; i < terms.size(); ++i) {
@@ -272,8 +264,8 @@ private:
             if (code == name) return value;
         return std::nullopt;
     }
-    Json numbers(const Tensor& tensor, const std::string& path) {
-        Json result = Json::array();
+    JsonValue numbers(const Tensor& tensor, const std::string& path) {
+        JsonValue result = JsonValue::Array();
         spend(static_cast<size_t>(tensor.element_count()), path);
         if (is_floating(tensor.dtype))
             for (double value : tensor.to_doubles()) result.push_back(real_json(value));
@@ -281,7 +273,7 @@ private:
             for (int64_t value : tensor.to_integers()) result.push_back(value);
         return result;
     }
-    Json numpy_array(PickleValue value, const std::string& path) {
+    JsonValue numpy_array(PickleValue value, const std::string& path) {
         const PickleValue state = value.state();
         if (!state.is(PickleKind::tuple) || state.size() != 5 || !state[4].is(PickleKind::bytes) || !state[1].is(PickleKind::tuple))
             broken(path, "holds a malformed numpy array");
@@ -295,40 +287,46 @@ private:
             strides = {strides.rbegin(), strides.rend()};
         }
         const Tensor tensor = make_tensor(*dtype, shape, strides, 0, as_bytes(state[4].text()), concat(name_, ": '", path, "'"));
-        return {{"array", numbers(tensor, path)}, {"shape", shape}};
+        JsonValue result = named("array", numbers(tensor, path));
+        result["shape"] = shape;
+        return result;
     }
-    Json numpy_scalar(PickleValue value, const std::string& path) {
+    JsonValue numpy_scalar(PickleValue value, const std::string& path) {
         const PickleValue arguments = value.arguments();
         const auto dtype = arguments.size() == 2 ? numpy_dtype(arguments[0]) : std::nullopt;
         if (!dtype || !arguments[1].is(PickleKind::bytes)) broken(path, "holds a malformed numpy number");
-        return numbers(make_tensor(*dtype, {}, {}, 0, as_bytes(arguments[1].text()), concat(name_, ": '", path, "'")), path)[0];
+        return numbers(make_tensor(*dtype, {}, {}, 0, as_bytes(arguments[1].text()), concat(name_, ": '", path, "'")), path).array().front();
     }
     static Bytes as_bytes(std::string_view text) { return {reinterpret_cast<const std::byte*>(text.data()), text.size()}; }
 
-    Json object(PickleValue value, const std::string& path, int depth) {
+    JsonValue object(PickleValue value, const std::string& path, int depth) {
         const std::string_view name = value.class_name();
         const PickleValue arguments = value.arguments();
         spend_text(name, path);
-        if (auto tensor = storages_.tensor(value, path))
-            return {{"tensor", numbers(*tensor, path)}, {"shape", tensor->shape}, {"dtype", dtype_name(tensor->dtype)}};
+        if (auto tensor = storages_.tensor(value, path)) {
+            JsonValue result = named("tensor", numbers(*tensor, path));
+            result["shape"] = tensor->shape;
+            result["dtype"] = dtype_name(tensor->dtype);
+            return result;
+        }
         if (ends_with(name, ".Irreps")) spend(value.state().size(), path);
         if (ends_with(name, ".Irreps") && value.state().get("_mulirreps").is_none()) return irreps(value, path);
         if (ends_with(name, ".Irreps")) return cue_irreps(value, path);
         if (ends_with(name, "multiarray.scalar")) return numpy_scalar(value, path);
         if (ends_with(name, "multiarray._reconstruct")) return numpy_array(value, path);
         if ((name == "__builtin__.getattr" || name == "builtins.getattr") && arguments.size() == 2 && arguments[1].is(PickleKind::text))
-            return {{"function", "torch." + key_text(arguments[1], path)}};
+            return named("function", "torch." + key_text(arguments[1], path));
         if (name == "torch.jit._pickle.restore_type_tag" || starts_with(name, "torch.jit._pickle.build_") || name == "torch.Size")
-            return arguments.size() > 0 ? json(arguments[0], path, depth + 1) : Json();
+            return arguments.size() > 0 ? json(arguments[0], path, depth + 1) : JsonValue();
         if (!is_utf8(name)) broken(path, "is of a class whose name is not text");
-        Json result = {{"class", plain_class_path(name)}};
+        JsonValue result = named("class", plain_class_path(name));
         if (arguments.size() > 0) result["arguments"] = array(arguments, path, depth);
         if (!value.state().is_none()) result["state"] = json(value.state(), path, depth + 1);
         if (value.size() > 0) result["items"] = array(value, path, depth);
         return result;
     }
 
-    Json json(PickleValue value, const std::string& path, int depth) {
+    JsonValue json(PickleValue value, const std::string& path, int depth) {
         enter(depth, path);
         switch (value.kind()) {
             case PickleKind::none: return nullptr;
@@ -336,7 +334,7 @@ private:
             case PickleKind::integer: return value.integer();
             case PickleKind::real: return real_json(value.real());
             case PickleKind::text: return key_text(value, path);
-            case PickleKind::bytes: return {{"bytes", value.text().size()}};
+            case PickleKind::bytes: return named("bytes", value.text().size());
             case PickleKind::tuple:
             case PickleKind::list:
             case PickleKind::set: return array(value, path, depth);
@@ -344,9 +342,9 @@ private:
             case PickleKind::global:
                 spend_text(value.text(), path);
                 if (!is_utf8(value.text())) broken(path, "holds a name that is not text");
-                return {{"function", std::string(value.text())}};
+                return named("function", value.text());
             case PickleKind::object: return object(value, path, depth);
-            case PickleKind::persistent: return {{"storage", nullptr}};
+            case PickleKind::persistent: return named("storage", nullptr);
         }
         return nullptr;
     }

@@ -13,14 +13,21 @@ constexpr const char* kLayout = "1";
 
 std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
 
-Json pack(const Module& module, const std::string& path, Safetensors& contents) {
-    Json tensors = Json::array(), children = Json::array();
+JsonValue pack(const Module& module, const std::string& path, Safetensors& contents) {
+    JsonValue tensors = JsonValue::Array(), children = JsonValue::Array();
     for (const auto& [name, tensor] : module.tensors) {
-        tensors.push_back({name, tensor.is_parameter ? "parameter" : "buffer"});
+        tensors.push_back(JsonValue::Array{name, tensor.is_parameter ? "parameter" : "buffer"});
         contents.tensors.emplace_back(joined(path, name), tensor);
     }
-    for (const auto& [name, child] : module.children) children.push_back({name, pack(child, joined(path, name), contents)});
-    return {{"class", module.class_path}, {"attributes", module.attributes}, {"tensors", tensors}, {"children", children}};
+    for (const auto& [name, child] : module.children) {
+        JsonValue& pair = children.append();
+        pair.push_back(name);
+        pair.push_back(pack(child, joined(path, name), contents));
+    }
+    JsonValue result = JsonValue::Object{{"class", module.class_path}, {"attributes", module.attributes}};
+    result["tensors"] = std::move(tensors);
+    result["children"] = std::move(children);
+    return result;
 }
 
 class Unpacker {
@@ -29,27 +36,27 @@ public:
         for (const auto& [key, tensor] : contents.tensors) unused_.emplace(key, &tensor);
     }
 
-    Module module(const Json& json, const std::string& path) {
+    Module module(const JsonValue& json, const std::string& path) {
         if (!json.is_object() || !json.contains("class") || !json["class"].is_string() || !json.contains("attributes") ||
             !json["attributes"].is_object() || !json.contains("tensors") || !json["tensors"].is_array() ||
             !json.contains("children") || !json["children"].is_array())
             broken(path, "is no proper module");
         Module result;
-        result.class_path = json["class"].get<std::string>();
+        result.class_path = json["class"].text();
         result.attributes = json["attributes"];
-        for (const Json& tensor : json["tensors"]) {
+        for (const JsonValue& tensor : json["tensors"]) {
             if (!tensor.is_array() || tensor.size() != 2 || !tensor[0].is_string() || (tensor[1] != "parameter" && tensor[1] != "buffer"))
                 broken(path, "has a malformed tensor");
-            const auto name = tensor[0].get<std::string>();
+            const auto name = tensor[0].text();
             const auto found = unused_.find(joined(path, name));
             if (found == unused_.end()) broken(joined(path, name), "is not among the tensors");
             result.tensors.emplace_back(name, *found->second);
             result.tensors.back().second.is_parameter = tensor[1] == "parameter";
             unused_.erase(found);
         }
-        for (const Json& child : json["children"]) {
+        for (const JsonValue& child : json["children"]) {
             if (!child.is_array() || child.size() != 2 || !child[0].is_string()) broken(path, "has a malformed child");
-            const auto name = child[0].get<std::string>();
+            const auto name = child[0].text();
             result.children.emplace_back(name, module(child[1], joined(path, name)));
         }
         return result;
@@ -71,7 +78,7 @@ private:
 
 Safetensors pack_module(const Module& root) {
     Safetensors contents;
-    const Json tree = pack(root, "", contents);
+    const JsonValue tree = pack(root, "", contents);
     contents.metadata = {{"format", "mlff"}, {"mlff_layout", kLayout}, {"mlff_module", tree.dump()}};
     return contents;
 }
@@ -88,7 +95,7 @@ Module unpack_module(const Safetensors& contents, const std::string& name_for_er
     if (get("mlff_layout") != kLayout)
         fail(Status::unsupported, name_for_errors, ": layout ", get("mlff_layout"), " of a later mlff, expected ", kLayout);
     Unpacker unpacker(contents, name_for_errors);
-    Module root = unpacker.module(parse_untrusted_json(get("mlff_module"), name_for_errors + " (mlff_module)"), "");
+    Module root = unpacker.module(parse_json(get("mlff_module"), name_for_errors + " (mlff_module)"), "");
     unpacker.expect_all_used();
     return root;
 }

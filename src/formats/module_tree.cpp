@@ -58,9 +58,9 @@ const Tensor* Module::find_tensor(std::string_view dotted_path) const {
     return nullptr;
 }
 
-const Json* Module::find_attribute(std::string_view name) const {
-    const auto found = attributes.find(std::string(name));
-    return found == attributes.end() || found->is_null() ? nullptr : &*found;
+const JsonValue* Module::find_attribute(std::string_view name) const {
+    const JsonValue* found = attributes.find(name);
+    return found && !found->is_null() ? found : nullptr;
 }
 
 const Module& Module::at(std::string_view dotted_path) const {
@@ -75,8 +75,8 @@ const Tensor& Module::tensor(std::string_view dotted_path) const {
     return *found;
 }
 
-const Json& Module::attribute(std::string_view name) const {
-    const Json* found = find_attribute(name);
+const JsonValue& Module::attribute(std::string_view name) const {
+    const JsonValue* found = find_attribute(name);
     if (!found) missing(*this, "attribute", name);
     return *found;
 }

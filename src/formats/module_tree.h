@@ -9,13 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "formats/json_value.h"
 #include "formats/tensor.h"
 
 namespace mlff {
-
-using Json = nlohmann::json;
 
 struct Module {
     Module();  // not inline: until the class is complete, some compilers cannot tell how to make its children
@@ -24,18 +21,18 @@ struct Module {
     std::vector<std::pair<std::string, Module>> children;  // in file order
     // Numbers, text, lists and objects. Irreps are text ("8x0e+8x1o"); a function is {"function": "torch.tanh"}; an object
     // of any other class is {"class": ..., "arguments": [...], "state": ...}; NaN and infinities are {"real": "nan"}.
-    Json attributes = Json::object();
+    JsonValue attributes = JsonValue::Object();
 
     std::string_view class_name() const;  // the last part of class_path
 
     // nullptr if there is none. A dotted path goes down: "interactions.0.linear".
     const Module* find(std::string_view dotted_path) const;
     const Tensor* find_tensor(std::string_view dotted_path) const;
-    const Json* find_attribute(std::string_view name) const;
+    const JsonValue* find_attribute(std::string_view name) const;
     // The same, but throwing Error{format} that names what is missing.
     const Module& at(std::string_view dotted_path) const;
     const Tensor& tensor(std::string_view dotted_path) const;
-    const Json& attribute(std::string_view name) const;
+    const JsonValue& attribute(std::string_view name) const;
 };
 
 // A model file that has been opened: the tree and the memory its tensors lie in.

@@ -14,9 +14,8 @@
 namespace mlff {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr uint64_t kMaxHeaderSize = 100'000'000;  // the limit of the reference implementation
+constexpr size_t kMaxTensors = 100'000;           // models have hundreds
 constexpr std::array<std::pair<std::string_view, DType>, 16> kNames = {{
     {"F64", DType::float64}, {"F32", DType::float32}, {"F16", DType::float16}, {"BF16", DType::bfloat16},
     {"F8_E4M3", DType::float8_e4m3}, {"F8_E5M2", DType::float8_e5m2}, {"I64", DType::int64}, {"I32", DType::int32},
@@ -30,21 +29,21 @@ std::string_view name_of(DType dtype) {
 }
 
 // A whole number >= 0 that fits 63 bits.
-bool is_size(const Json& value) { return value.is_number_unsigned() && value.get<uint64_t>() < uint64_t{1} << 62; }
+bool is_size(const JsonValue& value) { return value.is_number_unsigned() && value.unsigned_integer() < uint64_t{1} << 62; }
 
-Tensor read_entry(const Json& entry, Bytes data, const std::string& where) {
-    if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets"))
-        fail(Status::format, where, " lacks dtype, shape or data_offsets");
-    const Json &dtype_json = entry["dtype"], &shape_json = entry["shape"], &offsets = entry["data_offsets"];
+Tensor read_entry(const JsonValue& entry, Bytes data, const std::string& where) {
+    if (!entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets")) fail(Status::format, where, " lacks dtype, shape or data_offsets");
+    const JsonValue &dtype_json = entry["dtype"], &shape_json = entry["shape"], &offsets = entry["data_offsets"];
     if (!dtype_json.is_string() || !shape_json.is_array() || !offsets.is_array() || offsets.size() != 2 ||
         !is_size(offsets[0]) || !is_size(offsets[1]) || !std::all_of(shape_json.begin(), shape_json.end(), is_size))
         fail(Status::format, where, " has a malformed dtype, shape or data_offsets");
-    const auto name = dtype_json.get<std::string>();
+    const std::string& name = dtype_json.text();
     const auto* known = std::find_if(kNames.begin(), kNames.end(), [&](const auto& pair) { return pair.first == name; });
     if (known == kNames.end()) fail(Status::unsupported, where, " has dtype ", name, ", which mlff does not read");
-    const auto begin = offsets[0].get<uint64_t>(), end = offsets[1].get<uint64_t>();
+    const auto begin = offsets[0].unsigned_integer(), end = offsets[1].unsigned_integer();
     if (begin > end || end > data.size()) fail(Status::format, where, " lies outside the file");
-    const auto shape = shape_json.get<std::vector<int64_t>>();
+    std::vector<int64_t> shape;
+    for (const JsonValue& extent : shape_json) shape.push_back(extent.integer());
     Tensor tensor = make_tensor(known->second, shape, row_major_strides(shape), 0,
                                 data.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), where);
     if (static_cast<uint64_t>(tensor.element_count()) * dtype_size(tensor.dtype) != end - begin)
@@ -69,17 +68,18 @@ Safetensors read_safetensors(Bytes bytes, const std::string& name_for_errors) {
     const auto header_size = load_le<uint64_t>(bytes, 0);
     if (header_size > kMaxHeaderSize || header_size > bytes.size() - 8)
         fail(Status::format, name_for_errors, ": the safetensors header claims ", header_size, " bytes");
-    const Json header = parse_untrusted_json(text_at(bytes, 8, static_cast<size_t>(header_size)), name_for_errors);
+    const JsonValue header = parse_json(text_at(bytes, 8, static_cast<size_t>(header_size)), name_for_errors);
     if (!header.is_object()) fail(Status::format, name_for_errors, ": the safetensors header is not a JSON object");
+    if (header.size() > kMaxTensors + 1) fail(Status::format, name_for_errors, ": a safetensors file of ", header.size(), " tensors, the limit is ", kMaxTensors);
     const Bytes data = bytes.subspan(8 + static_cast<size_t>(header_size));
 
     Safetensors contents;
-    for (const auto& [name, entry] : header.items()) {
+    for (const auto& [name, entry] : header.object()) {
         if (name == "__metadata__") {
             if (!entry.is_object()) fail(Status::format, name_for_errors, ": __metadata__ is not a JSON object");
-            for (const auto& [key, value] : entry.items()) {
+            for (const auto& [key, value] : entry.object()) {
                 if (!value.is_string()) fail(Status::format, name_for_errors, ": metadata '", key, "' is not text");
-                contents.metadata[key] = value.get<std::string>();
+                contents.metadata[key] = value.text();
             }
             continue;
         }
@@ -122,7 +122,7 @@ void write_safetensors(const std::string& path, const Safetensors& contents) {
     std::string text;
     try {
         text = header.dump();
-    } catch (const Json::exception& error) {
+    } catch (const nlohmann::json::exception& error) {
         fail(Status::argument, path, ": a name or metadata that is not UTF-8 text: ", error.what());
     }
     text.resize((text.size() + 7) / 8 * 8, ' ');

@@ -13,16 +13,16 @@ namespace {
 std::string class_of(const Module* module) { return module ? std::string(module->class_name()) : std::string(); }
 
 std::string text_attribute(const Module* module, std::string_view name) {
-    const Json* value = module ? module->find_attribute(name) : nullptr;
-    return value && value->is_string() ? value->get<std::string>() : std::string();
+    const JsonValue* value = module ? module->find_attribute(name) : nullptr;
+    return value && value->is_string() ? value->text() : std::string();
 }
 
 // A number that may be a one-element tensor (newer files) or a plain attribute (older ones).
 std::optional<double> number(const Module* module, std::string_view name) {
     if (!module) return std::nullopt;
     if (const Tensor* tensor = module->find_tensor(name); tensor && tensor->element_count() == 1) return tensor->item();
-    const Json* value = module->find_attribute(name);
-    return value && value->is_number() ? std::optional(value->get<double>()) : std::nullopt;
+    const JsonValue* value = module->find_attribute(name);
+    return value && value->is_number() ? std::optional(value->number()) : std::nullopt;
 }
 
 std::optional<int> whole_number(const Module* module, std::string_view name) {
@@ -36,11 +36,11 @@ std::vector<double> numbers(const Module* module, std::string_view name) {
     return tensor ? tensor->to_doubles() : std::vector<double>();
 }
 
-std::vector<int> small_integers(const Json* list) {
+std::vector<int> small_integers(const JsonValue* list) {
     std::vector<int> values;
     if (list && list->is_array())
-        for (const Json& value : *list)
-            if (value.is_number_integer() && std::abs(value.get<double>()) < 1e6) values.push_back(value.get<int>());
+        for (const JsonValue& value : *list)
+            if (value.is_number_integer() && std::abs(value.number()) < 1e6) values.push_back(static_cast<int>(value.integer()));
     return values;
 }
 
@@ -61,9 +61,9 @@ std::vector<int> read_elements(const Module& model) {
 
 std::vector<std::string> read_heads(const Module& model) {
     std::vector<std::string> heads;
-    if (const Json* list = model.find_attribute("heads"); list && list->is_array())
-        for (const Json& head : *list)
-            if (head.is_string()) heads.push_back(head.get<std::string>());
+    if (const JsonValue* list = model.find_attribute("heads"); list && list->is_array())
+        for (const JsonValue& head : *list)
+            if (head.is_string()) heads.push_back(head.text());
     if (heads.empty()) heads.push_back("Default");  // files of before multi-head training
     return heads;
 }
@@ -107,8 +107,8 @@ RadialDescription read_radial(const Module& model) {
     radial.basis_count = whole_number(embedding, "out_dim").value_or(0);
     radial.transform = class_of(embedding ? embedding->find("distance_transform") : nullptr);
     radial.cutoff_exponent = number(embedding ? embedding->find("cutoff_fn") : nullptr, "p");
-    if (const Json* applies = embedding ? embedding->find_attribute("apply_cutoff") : nullptr; applies && applies->is_boolean())
-        radial.applies_cutoff_to_basis = applies->get<bool>();
+    if (const JsonValue* applies = embedding ? embedding->find_attribute("apply_cutoff") : nullptr; applies && applies->is_boolean())
+        radial.applies_cutoff_to_basis = applies->boolean();
     radial.hidden_widths = read_hidden_widths(model.find("interactions.0"));
     return radial;
 }
@@ -127,9 +127,9 @@ std::string read_gate(const Module& model) {
     const Module* readouts = model.find("readouts");
     if (!readouts || readouts->children.empty()) return {};
     const Module* activation = readouts->children.back().second.find("non_linearity.acts.0");
-    const Json* function = activation ? activation->find_attribute("f") : nullptr;
+    const JsonValue* function = activation ? activation->find_attribute("f") : nullptr;
     if (!function || !function->is_object() || !function->contains("function") || !(*function)["function"].is_string()) return {};
-    const auto name = (*function)["function"].get<std::string>();
+    const auto name = (*function)["function"].text();
     return name.substr(name.rfind('.') + 1);
 }
 

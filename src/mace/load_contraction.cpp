@@ -12,7 +12,7 @@ namespace {
 
 using Term = SymmetricContraction::Term;
 
-constexpr int64_t kMaxTerms = int64_t{1} << 26;
+constexpr int64_t kMaxElements = int64_t{1} << 26;  // of a tensor
 
 struct RowTerm {
     int out_row;
@@ -76,13 +76,14 @@ int64_t add_dense_terms(const ModuleReader& reader, int order, const SymmetricCo
     if (shape.size() == static_cast<size_t>(order) + 1 && out.irrep.degree == 0) shape.insert(shape.begin(), 1);
     bool fits = shape.size() == static_cast<size_t>(order) + 2 && shape[0] == out.irrep.dimension();
     for (int i = 1; fits && i <= order; ++i) fits = shape[static_cast<size_t>(i)] == contraction.in_row_count;
-    if (!fits || tensor.element_count() > kMaxTerms)
+    if (!fits || tensor.element_count() > kMaxElements)
         reader.malformed("tensor '", name, "' has shape ", shape_text(tensor.shape), ", which does not fit ",
                          contraction.in.text());
     const int64_t path_count = shape.back();
     const std::vector<double> values = reader.values(name);
     for (size_t index = 0; index < values.size(); ++index) {
         if (values[index] == 0) continue;
+        reader.take_terms(1);
         auto rest = static_cast<int64_t>(index);
         Term term;
         term.order = order;
@@ -128,19 +129,15 @@ void load_dense(const ModuleReader& reader, SymmetricContraction& contraction) {
     store_terms(contraction, std::move(terms));
 }
 
-const Json* find_key(const Json* json, const char* key) {
-    if (!json || !json->is_object()) return nullptr;
-    const auto found = json->find(key);
-    return found == json->end() ? nullptr : &*found;
-}
+const JsonValue* find_key(const JsonValue* json, const char* key) { return json ? json->find(key) : nullptr; }
 
-const Json* find_state(const Json* json, const char* key) { return find_key(find_key(json, "state"), key); }
+const JsonValue* find_state(const JsonValue* json, const char* key) { return find_key(find_key(json, "state"), key); }
 
 // One path of a segmented polynomial: indices (weight, row, ..., row, output row) and one coefficient.
-void add_sparse_term(const ModuleReader& reader, const Json& path, const SymmetricContraction& contraction,
+void add_sparse_term(const ModuleReader& reader, const JsonValue& path, const SymmetricContraction& contraction,
                      std::vector<RowTerm>& terms) {
-    const Json* indices = find_state(&path, "indices");
-    const Json* array = find_key(find_state(&path, "coefficients"), "array");
+    const JsonValue* indices = find_state(&path, "indices");
+    const JsonValue* array = find_key(find_state(&path, "coefficients"), "array");
     if (!indices || !indices->is_array() || indices->size() < 3 || !array || !array->is_array() || array->size() != 1 ||
         !(*array)[0].is_number())
         reader.malformed("a path of the polynomial has no indices or no coefficient");
@@ -148,9 +145,9 @@ void add_sparse_term(const ModuleReader& reader, const Json& path, const Symmetr
     term.order = static_cast<int>(indices->size()) - 2;
     if (term.order > kMaxCorrelation)
         reader.unsupported("correlation ", term.order, " is not implemented; the largest is ", kMaxCorrelation);
-    term.coefficient = (*array)[0].get<double>();
+    term.coefficient = (*array)[0].number();
     const auto weight = json_integer((*indices)[0], 0, contraction.path_count - 1);
-    const auto out_row = json_integer(indices->back(), 0, contraction.out_row_count - 1);
+    const auto out_row = json_integer((*indices)[indices->size() - 1], 0, contraction.out_row_count - 1);
     bool fits = weight && out_row && std::isfinite(term.coefficient);
     for (int i = 0; fits && i < term.order; ++i) {
         const auto row = json_integer((*indices)[static_cast<size_t>(i) + 1], 0, contraction.in_row_count - 1);
@@ -158,6 +155,7 @@ void add_sparse_term(const ModuleReader& reader, const Json& path, const Symmetr
         if (fits) term.rows[static_cast<size_t>(i)] = *row;
     }
     if (!fits) reader.malformed("a path of the polynomial points outside of its operands");
+    reader.take_terms(1);
     term.path = *weight;
     add_term(terms, *out_row, term);
 }
@@ -183,7 +181,7 @@ void load_sparse_weights(const ModuleReader& reader, SymmetricContraction& contr
     const auto out_count = static_cast<size_t>(projection.shape[1]);
     const auto channels = static_cast<size_t>(contraction.channel_count);
     const auto elements = static_cast<size_t>(contraction.element_count);
-    if (static_cast<int64_t>(elements * out_count * channels) > kMaxTerms) reader.malformed("the projection is too large");
+    reader.take_numbers(static_cast<int64_t>(elements * out_count * channels));
     contraction.weights.assign(elements * out_count * channels, 0.0);
     for (size_t z = 0; z < elements; ++z)
         for (size_t a = 0; a < in_count; ++a)
@@ -196,22 +194,22 @@ void load_sparse_weights(const ModuleReader& reader, SymmetricContraction& contr
 
 void load_sparse(const ModuleReader& reader, SymmetricContraction& contraction) {
     load_sparse_weights(reader, contraction);
-    const Json* operations = find_state(find_state(reader.attribute("etp"), "polynomial"), "operations");
+    const JsonValue* operations = find_state(find_state(reader.attribute("etp"), "polynomial"), "operations");
     if (!operations || !operations->is_array())
         reader.unsupported("a cuequivariance version that does not store its polynomial is not implemented");
     std::vector<RowTerm> terms;
-    for (const Json& operation : *operations) {
+    for (const JsonValue& operation : *operations) {
         const bool is_pair = operation.is_array() && operation.size() == 2;
-        const Json* buffers = is_pair ? find_state(&operation[0], "buffers") : nullptr;
-        const Json* paths = is_pair ? find_state(&operation[1], "paths") : nullptr;
+        const JsonValue* buffers = is_pair ? find_state(&operation[0], "buffers") : nullptr;
+        const JsonValue* paths = is_pair ? find_state(&operation[1], "paths") : nullptr;
         if (!buffers || !paths || !buffers->is_array() || !paths->is_array() || buffers->size() < 3)
             reader.malformed("an operation of the polynomial is not complete");
         for (size_t i = 0; i < buffers->size(); ++i) {
             const int expected = i == 0 ? 0 : i + 1 == buffers->size() ? 2 : 1;
             if (json_integer((*buffers)[i], 0, 2) != expected) reader.unsupported("a polynomial with operands in another order");
         }
-        for (const Json& path : *paths) {
-            const Json* indices = find_state(&path, "indices");
+        for (const JsonValue& path : *paths) {
+            const JsonValue* indices = find_state(&path, "indices");
             if (!indices || indices->size() != buffers->size()) reader.malformed("a path does not fit its operation");
             add_sparse_term(reader, path, contraction, terms);
         }

@@ -66,12 +66,12 @@ void check_instructions(const ModuleReader& reader, const Convolution& convoluti
     if (!list) return;
     if (list->size() != convolution.paths.size()) reader.unsupported("its paths are not those that follow from its irreps");
     for (size_t k = 0; k < list->size(); ++k) {
-        const Json& arguments = (*list)[k];
+        const JsonValue& arguments = (*list)[k];
         const Convolution::Path& path = convolution.paths[k];
         if (arguments.size() < 6 || !arguments[5].is_number()) reader.malformed("instruction ", k, " is too short");
         const double factor = std::sqrt(static_cast<double>(convolution.out[path.out_block].irrep.dimension()));
         if (json_integer(arguments[0], 0, 1 << 20) != path.in_block || json_integer(arguments[1], 0, 1 << 20) != path.degree ||
-            arguments[3] != "uvu" || std::abs(arguments[5].get<double>() - factor) > 1e-6)
+            arguments[3] != "uvu" || std::abs(arguments[5].number() - factor) > 1e-6)
             reader.unsupported("path ", k, " is not the one that follows from its irreps");
     }
 }
@@ -94,6 +94,7 @@ Convolution load_convolution(const ModuleReader& reader, const Irreps& harmonics
         const auto degrees = std::tuple(block.irrep.degree, candidate.degree, candidate.irrep.degree);
         const auto [l1, l2, l3] = degrees;
         if (!known.contains(degrees)) known[degrees] = sparse_couplings(coupling_tensor(reader, l1, l2, l3), l1, l2, l3);
+        reader.take_numbers(static_cast<int64_t>(known[degrees].size() * sizeof(Convolution::Coupling) / sizeof(double)));
         const int out_block = convolution.out.block_count();
         convolution.out.append(block.multiplicity, candidate.irrep);
         convolution.paths.push_back({candidate.in_block, candidate.degree, out_block, convolution.weight_count, known[degrees]});

@@ -11,21 +11,21 @@ JointEmbedding::Quantity quantity_named(const ModuleReader& reader, const std::s
     reader.unsupported("input '", name, "' is not implemented; only total_charge and total_spin are");
 }
 
-const Json& spec_named(const ModuleReader& reader, const std::string& name) {
-    const Json* specs = reader.attribute("specs");
+const JsonValue& spec_named(const ModuleReader& reader, const std::string& name) {
+    const JsonValue* specs = reader.attribute("specs");
     if (!specs || !specs->is_object() || !specs->contains(name) || !(*specs)[name].is_object())
         reader.malformed("no specs for '", name, "'");
-    const Json& spec = (*specs)[name];
+    const JsonValue& spec = (*specs)[name];
     if (spec.contains("per") && spec["per"] != "graph")
         reader.unsupported("input '", name, "' per ", spec["per"].dump(), "; only inputs per graph are implemented");
     return spec;
 }
 
 JointEmbedding::Input load_input(const ModuleReader& reader, const ModuleReader& embedder, const std::string& name) {
-    const Json& spec = spec_named(reader, name);
+    const JsonValue& spec = spec_named(reader, name);
     JointEmbedding::Input input;
     input.quantity = quantity_named(reader, name);
-    const Json type = spec.contains("type") ? spec["type"] : Json();
+    const JsonValue type = spec.contains("type") ? spec["type"] : JsonValue();
     input.categorical = type == "categorical";
     if (input.categorical) {
         if (!embedder.is("Embedding")) embedder.unsupported("class ", embedder.class_name(), " is not implemented");

@@ -19,8 +19,8 @@ std::vector<Linear::Path> default_paths(const Irreps& in, const Irreps& out) {
     return paths;
 }
 
-bool close_to(const Json& value, double expected) {
-    return value.is_number() && std::abs(value.get<double>() - expected) <= 1e-6 * std::abs(expected);
+bool close_to(const JsonValue& value, double expected) {
+    return value.is_number() && std::abs(value.number() - expected) <= 1e-6 * std::abs(expected);
 }
 
 // An instruction is (in, out, shape, factor) in a Linear, (in, 0, out, mode, has weights, factor, shape) in a tensor
@@ -31,7 +31,7 @@ void check_instructions(const ModuleReader& reader, const Linear& linear, bool i
     const size_t out_at = is_product ? 2 : 1;
     const size_t factor_at = is_product ? 5 : 3;
     size_t path = 0;
-    for (const Json& arguments : *list) {
+    for (const JsonValue& arguments : *list) {
         if (arguments.size() <= factor_at) reader.malformed("an instruction is too short");
         if (!is_product && json_integer(arguments[0], -1, -1)) continue;
         if (path == linear.paths.size()) reader.unsupported("its paths are not those of irreps_in and irreps_out");
@@ -87,14 +87,14 @@ void fill_bias(const ModuleReader& reader, Linear& linear) {
 
 }  // namespace
 
-std::optional<std::vector<Json>> instruction_arguments(const ModuleReader& reader) {
-    const Json* list = reader.attribute("instructions");
+std::optional<std::vector<JsonValue>> instruction_arguments(const ModuleReader& reader) {
+    const JsonValue* list = reader.attribute("instructions");
     if (!list) return std::nullopt;
     if (!list->is_array()) reader.malformed("'instructions' is not a list");
-    std::vector<Json> result;
-    for (const Json& item : *list) {
+    std::vector<JsonValue> result;
+    for (const JsonValue& item : *list) {
         const bool wrapped = item.is_object() && item.contains("arguments");
-        const Json& arguments = wrapped ? item["arguments"] : item;
+        const JsonValue& arguments = wrapped ? item["arguments"] : item;
         if (!arguments.is_array() || arguments.empty()) reader.malformed("'instructions' holds something that is no instruction");
         result.push_back(arguments);
     }

@@ -84,12 +84,12 @@ void add_layer_norm(const ModuleReader& reader, DenseLayer& layer) {
 
 }  // namespace
 
-Activation named_activation(const ModuleReader& reader, const Json* function, std::string_view if_absent) {
+Activation named_activation(const ModuleReader& reader, const JsonValue* function, std::string_view if_absent) {
     std::string name(if_absent);
     if (function) {
         if (!function->is_object() || !function->contains("function") || !(*function)["function"].is_string())
             reader.unsupported("an activation that is not a named function");
-        name = (*function)["function"].get<std::string>();
+        name = (*function)["function"].text();
     }
     const std::string last = name.substr(name.rfind('.') + 1);
     if (last == "silu") return {Activation::Kind::silu, 1};

@@ -10,6 +10,7 @@ namespace mlff::mace {
 namespace {
 
 constexpr size_t kMaxHeads = 1024;
+constexpr size_t kMaxLayers = 100;
 
 // Older files keep the atomic numbers as a plain list, newer ones as a tensor.
 std::vector<int> load_atomic_numbers(const ModuleReader& reader) {
@@ -17,8 +18,8 @@ std::vector<int> load_atomic_numbers(const ModuleReader& reader) {
     if (reader.has_tensor("atomic_numbers")) {
         if (reader.tensor("atomic_numbers").shape.size() != 1) reader.malformed("tensor 'atomic_numbers' is not a list");
         found = reader.values("atomic_numbers");
-    } else if (const Json* list = reader.attribute("atomic_numbers"); list && list->is_array()) {
-        for (const Json& value : *list) found.push_back(value.is_number() ? value.get<double>() : -1);
+    } else if (const JsonValue* list = reader.attribute("atomic_numbers"); list && list->is_array()) {
+        for (const JsonValue& value : *list) found.push_back(value.is_number() ? value.number() : -1);
     }
     if (found.empty() || found.size() > kMaxAtomicNumber) reader.malformed("no list of atomic numbers");
     std::vector<int> numbers;
@@ -32,13 +33,13 @@ std::vector<int> load_atomic_numbers(const ModuleReader& reader) {
 }
 
 std::vector<std::string> load_heads(const ModuleReader& reader) {
-    const Json* list = reader.attribute("heads");
+    const JsonValue* list = reader.attribute("heads");
     if (!list) return {"Default"};
     if (!list->is_array() || list->empty() || list->size() > kMaxHeads) reader.malformed("'heads' is not a list of names");
     std::vector<std::string> heads;
-    for (const Json& name : *list) {
+    for (const JsonValue& name : *list) {
         if (!name.is_string()) reader.malformed("'heads' is not a list of names");
-        heads.push_back(name.get<std::string>());
+        heads.push_back(name.text());
     }
     return heads;
 }
@@ -100,6 +101,7 @@ void load_layers(const ModuleReader& reader, Weights& weights) {
     const std::vector<ModuleReader> products = reader.at("products").children();
     if (interactions.empty() || interactions.size() != products.size())
         reader.malformed(interactions.size(), " interactions and ", products.size(), " products");
+    if (interactions.size() > kMaxLayers) reader.malformed(interactions.size(), " interactions, the limit is ", kMaxLayers);
     InteractionContext context;
     context.element_count = weights.element_count();
     context.basis_count = weights.radial.basis_count;
@@ -193,7 +195,10 @@ int Weights::element_of(int atomic_number) const {
     return found == atomic_numbers.end() ? -1 : static_cast<int>(found - atomic_numbers.begin());
 }
 
-Weights load_weights(const Module& root) { return load_wrapped(ModuleReader(root, "")); }
+Weights load_weights(const Module& root) {
+    LoadBudget budget(root);
+    return load_wrapped(ModuleReader(root, "", budget));
+}
 
 std::string why_not_runnable(const Module& root) {
     try {

@@ -16,12 +16,12 @@ Linear load_element_linear(const ModuleReader& reader, int element_count);  // a
 // A linear map of the one-hot element: [element][width of its output].
 std::vector<double> load_element_table(const ModuleReader& reader, int element_count);
 // The argument lists of the `instructions` of an e3nn module; nothing where the file has none (cuequivariance).
-std::optional<std::vector<Json>> instruction_arguments(const ModuleReader& reader);
+std::optional<std::vector<JsonValue>> instruction_arguments(const ModuleReader& reader);
 
 // load_network.cpp
 Activation load_activation(const ModuleReader& reader);   // e3nn's normalize2mom
 Activation load_activations(const ModuleReader& reader);  // e3nn's Activation: the one that all its blocks share
-Activation named_activation(const ModuleReader& reader, const Json* function, std::string_view if_absent);
+Activation named_activation(const ModuleReader& reader, const JsonValue* function, std::string_view if_absent);
 DenseNetwork load_network(const ModuleReader& reader);
 DenseNetwork load_sequential(const ModuleReader& reader);
 

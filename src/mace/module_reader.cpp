@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace mlff::mace {
 namespace {
@@ -10,15 +11,23 @@ namespace {
 // A tensor whose strides repeat its elements may claim any size; real models have few and small ones of these.
 constexpr int64_t kMaxRepeatedElements = int64_t{1} << 20;
 
+constexpr double kLargestSize = 1e30;  // of any number: float must hold it, and products of a few
+
+// Bytes of all storages, each of them once.
+void collect_storages(const Module& module, std::set<std::pair<const std::byte*, size_t>>& storages) {
+    for (const auto& [name, tensor] : module.tensors) storages.emplace(tensor.storage.data(), tensor.storage.size());
+    for (const auto& [name, child] : module.children) collect_storages(child, storages);
+}
+
 bool is_stored_in_full(const Tensor& tensor) {
     const auto stored = static_cast<int64_t>(tensor.storage.size() / dtype_size(tensor.dtype));
     return tensor.element_count() <= std::max(stored, kMaxRepeatedElements);
 }
 
 // Irreps in a TorchScript archive: ((mul, (l, p)), ...)
-std::optional<Irreps> irreps_of_list(const Json& list) {
+std::optional<Irreps> irreps_of_list(const JsonValue& list) {
     Irreps result;
-    for (const Json& block : list) {
+    for (const JsonValue& block : list) {
         if (!block.is_array() || block.size() != 2 || !block[1].is_array() || block[1].size() != 2) return std::nullopt;
         const auto multiplicity = json_integer(block[0], 0, 1 << 16);
         const auto degree = json_integer(block[1][0], 0, kMaxDegree);
@@ -31,9 +40,18 @@ std::optional<Irreps> irreps_of_list(const Json& list) {
 
 }  // namespace
 
-std::optional<int> json_integer(const Json& value, int smallest, int largest) {
+LoadBudget::LoadBudget(const Module& root) {
+    std::set<std::pair<const std::byte*, size_t>> storages;
+    collect_storages(root, storages);
+    for (const auto& [data, size] : storages) {
+        numbers_left_ += static_cast<int64_t>(size);
+        terms_left_ += static_cast<int64_t>(size / 4);
+    }
+}
+
+std::optional<int> json_integer(const JsonValue& value, int smallest, int largest) {
     if (!value.is_number()) return std::nullopt;
-    const double number = value.get<double>();
+    const double number = value.number();
     if (!(number >= smallest && number <= largest) || number != std::floor(number)) return std::nullopt;
     return static_cast<int>(number);
 }
@@ -45,7 +63,7 @@ std::string ModuleReader::joined(std::string_view name) const {
 std::optional<ModuleReader> ModuleReader::find(std::string_view child) const {
     const Module* found = module_->find(child);
     if (!found) return std::nullopt;
-    return ModuleReader(*found, joined(child));
+    return ModuleReader(*found, joined(child), *budget_);
 }
 
 ModuleReader ModuleReader::at(std::string_view child) const {
@@ -56,7 +74,7 @@ ModuleReader ModuleReader::at(std::string_view child) const {
 
 std::vector<ModuleReader> ModuleReader::children() const {
     std::vector<ModuleReader> result;
-    for (const auto& [name, child] : module_->children) result.emplace_back(child, joined(name));
+    for (const auto& [name, child] : module_->children) result.emplace_back(child, joined(name), *budget_);
     return result;
 }
 
@@ -77,10 +95,19 @@ const Tensor& ModuleReader::tensor(std::string_view name) const {
 std::vector<double> ModuleReader::values(std::string_view name) const {
     const Tensor& found = tensor(name);
     if (found.dtype == DType::complex64 || found.dtype == DType::complex128) malformed("tensor '", name, "' has complex numbers");
+    take_numbers(found.element_count());
     std::vector<double> result = found.to_doubles();
-    for (double value : result)
-        if (!std::isfinite(value)) malformed("tensor '", name, "' contains NaN or infinity");
+    for (size_t i = 0; i < result.size(); ++i)
+        if (!(std::abs(result[i]) <= kLargestSize)) malformed("tensor '", name, "' holds ", result[i], " at place ", i, ", which is not finite or too large");
     return result;
+}
+
+void ModuleReader::take_numbers(int64_t count) const {
+    if (!budget_->take_numbers(count)) malformed("the model unfolds to many more numbers than the file stores");
+}
+
+void ModuleReader::take_terms(int64_t count) const {
+    if (!budget_->take_terms(count)) malformed("the contractions unfold to many more terms than the file stores numbers");
 }
 
 std::vector<double> ModuleReader::values(std::string_view name, const std::vector<int64_t>& shape) const {
@@ -90,8 +117,8 @@ std::vector<double> ModuleReader::values(std::string_view name, const std::vecto
     return values(name);
 }
 
-const Json* ModuleReader::attribute(std::string_view name) const {
-    const Json* found = module_->find_attribute(name);
+const JsonValue* ModuleReader::attribute(std::string_view name) const {
+    const JsonValue* found = module_->find_attribute(name);
     return found && !found->is_null() ? found : nullptr;
 }
 
@@ -101,10 +128,10 @@ std::optional<double> ModuleReader::find_number(std::string_view name) const {
         if (found.size() != 1) malformed("tensor '", name, "' has ", found.size(), " elements, expected one");
         return found[0];
     }
-    const Json* found = attribute(name);
+    const JsonValue* found = attribute(name);
     if (!found) return std::nullopt;
-    if (!found->is_number() || !std::isfinite(found->get<double>())) malformed("'", name, "' is not a number");
-    return found->get<double>();
+    if (!found->is_number() || !std::isfinite(found->number())) malformed("'", name, "' is not a number");
+    return found->number();
 }
 
 double ModuleReader::number(std::string_view name) const {
@@ -127,17 +154,17 @@ int ModuleReader::integer(std::string_view name, int smallest, int largest) cons
 }
 
 bool ModuleReader::flag(std::string_view name, bool if_absent) const {
-    const Json* found = attribute(name);
+    const JsonValue* found = attribute(name);
     if (!found) return if_absent;
     if (!found->is_boolean()) malformed("'", name, "' is neither true nor false");
-    return found->get<bool>();
+    return found->boolean();
 }
 
 Irreps ModuleReader::irreps(std::string_view name) const {
-    const Json* found = attribute(name);
+    const JsonValue* found = attribute(name);
     if (!found) malformed("no irreps '", name, "'");
     try {
-        if (found->is_string()) return Irreps::parse(found->get_ref<const std::string&>());
+        if (found->is_string()) return Irreps::parse(found->text());
         if (found->is_array())
             if (const auto result = irreps_of_list(*found)) return *result;
     } catch (const Error& error) {

@@ -2,6 +2,8 @@
 // Reading a module tree with every size checked: each complaint names the module and the tensor.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -14,9 +16,25 @@
 
 namespace mlff::mace {
 
+// What loading one file may take. Modules can share a storage or be shared themselves, so that a small file can be loaded as a huge model: limits of single tensors
+// do not help against that. Files of mace-torch take a fraction of it.
+class LoadBudget {
+public:
+    static constexpr int64_t kNumbers = int64_t{1} << 22;  // and one for each byte that the file stores
+    static constexpr int64_t kTerms = int64_t{1} << 20;    // of contractions, and one for every four bytes
+
+    explicit LoadBudget(const Module& root);
+    [[nodiscard]] bool take_numbers(int64_t count) { return (numbers_left_ -= std::min(count, numbers_left_ + 1)) >= 0; }
+    [[nodiscard]] bool take_terms(int64_t count) { return (terms_left_ -= std::min(count, terms_left_ + 1)) >= 0; }
+
+private:
+    int64_t numbers_left_ = kNumbers, terms_left_ = kTerms;
+};
+
 class ModuleReader {
 public:
-    ModuleReader(const Module& module, std::string path) : module_(&module), path_(std::move(path)) {}
+    // The budget must outlive the reader and those made by it.
+    ModuleReader(const Module& module, std::string path, LoadBudget& budget) : module_(&module), path_(std::move(path)), budget_(&budget) {}
 
     std::string_view class_name() const { return module_->class_name(); }
     bool is(std::string_view name) const { return class_name() == name; }
@@ -30,10 +48,13 @@ public:
     void expect_children(std::initializer_list<std::string_view> known) const;
 
     bool has_tensor(std::string_view name) const { return module_->find_tensor(name) != nullptr; }
-    // Checked: real numbers, finite, not larger than what the file holds.
+    // Checked: real numbers, finite and such that float holds them, not more than the file has.
     const Tensor& tensor(std::string_view name) const;
     std::vector<double> values(std::string_view name) const;
     std::vector<double> values(std::string_view name, const std::vector<int64_t>& shape) const;
+    // Before memory is taken for what follows from the file; values() does so itself. Throws Error{format} if the file asks for too much.
+    void take_numbers(int64_t count) const;
+    void take_terms(int64_t count) const;
 
     // A tensor with one element, or a number among the attributes.
     std::optional<double> find_number(std::string_view name) const;
@@ -41,7 +62,7 @@ public:
     double positive(std::string_view name) const;
     int integer(std::string_view name, int smallest, int largest) const;
     bool flag(std::string_view name, bool if_absent) const;
-    const Json* attribute(std::string_view name) const;  // nullptr if absent or null
+    const JsonValue* attribute(std::string_view name) const;  // nullptr if absent or null
     Irreps irreps(std::string_view name) const;
 
     template <class... Parts>
@@ -58,9 +79,10 @@ private:
 
     const Module* module_;
     std::string path_;
+    LoadBudget* budget_;
 };
 
 // A JSON value as a whole number in a range; `what` begins the message.
-std::optional<int> json_integer(const Json& value, int smallest, int largest);
+std::optional<int> json_integer(const JsonValue& value, int smallest, int largest);
 
 }  // namespace mlff::mace

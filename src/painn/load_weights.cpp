@@ -11,8 +11,6 @@
 namespace mlff::painn {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr const char* kFormat = "mlff-painn";
 constexpr const char* kLayout = "1";
 constexpr double kLargestCutoff = 100;  // angstrom
@@ -92,27 +90,27 @@ struct Config {
     double cutoff = 0;
 };
 
-int whole_number(const Json& config, const char* key, int low, int high, int multiple, const std::string& name) {
+int whole_number(const JsonValue& config, const char* key, int low, int high, int multiple, const std::string& name) {
     if (!config.contains(key)) fail(Status::format, name, ": config has no '", key, "'");
-    const Json& value = config[key];
-    const bool is_good = value.is_number_integer() && value.get<double>() >= low && value.get<double>() <= high && value.get<int64_t>() % multiple == 0;
+    const JsonValue& value = config[key];
+    const bool is_good = value.is_number_integer() && value.number() >= low && value.number() <= high && value.integer() % multiple == 0;
     if (!is_good)
         fail(Status::format, name, ": config '", key, "' is ", value.dump(), ", expected ", multiple > 1 ? concat("a multiple of ", multiple, " ") : std::string(),
              "from ", low, " to ", high);
-    return value.get<int>();
+    return static_cast<int>(value.integer());
 }
 
 Config read_config(const Safetensors& file, const std::string& name) {
-    const Json json = parse_untrusted_json(metadata_of(file, "config"), name + " (config)");
+    const JsonValue json = parse_json(metadata_of(file, "config"), name + " (config)");
     if (!json.is_object()) fail(Status::format, name, ": config is not a JSON object");
-    for (const auto& [key, value] : json.items())
+    for (const auto& [key, value] : json.object())
         if (key != "hidden" && key != "blocks" && key != "radial" && key != "cutoff") fail(Status::format, name, ": config '", key, "' is unknown");
     Config config;
     config.hidden = whole_number(json, "hidden", 32, 256, 32, name);
     config.blocks = whole_number(json, "blocks", 1, 8, 1, name);
     config.radial = whole_number(json, "radial", 1, 64, 1, name);
     if (!json.contains("cutoff") || !json["cutoff"].is_number()) fail(Status::format, name, ": config has no number 'cutoff'");
-    config.cutoff = json["cutoff"].get<double>();
+    config.cutoff = json["cutoff"].number();
     if (!(config.cutoff > 0 && config.cutoff <= kLargestCutoff))
         fail(Status::format, name, ": config 'cutoff' is ", config.cutoff, ", expected more than 0 and at most ", kLargestCutoff, " angstrom");
     return config;
@@ -187,8 +185,8 @@ Weights load_weights(const Safetensors& file, const std::string& name_for_errors
     weights.hidden = config.hidden;
     weights.radial_count = config.radial;
     weights.cutoff = config.cutoff;
-    weights.card = Json::object();
-    if (file.metadata.contains("card")) weights.card = parse_untrusted_json(metadata_of(file, "card"), name_for_errors + " (card)");
+    weights.card = JsonValue::Object();
+    if (file.metadata.contains("card")) weights.card = parse_json(metadata_of(file, "card"), name_for_errors + " (card)");
     if (!weights.card.is_object()) fail(Status::format, name_for_errors, ": card is not a JSON object");
 
     TensorReader reader(file, name_for_errors);

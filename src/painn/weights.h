@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "core/system_view.h"
+#include "formats/json_value.h"
 #include "formats/safetensors.h"
 
 namespace mlff::painn {
@@ -38,7 +37,7 @@ struct Weights {
     std::vector<double> embedding;        // [element][F]
     std::vector<Block> blocks;
     Linear readout_hidden, readout_output;  // F -> F/2 -> 1
-    nlohmann::json card;                    // as in the file
+    JsonValue card;                         // as in the file
     int64_t parameter_count = 0;
     DType dtype = DType::float64;           // of the matrices in the file
 

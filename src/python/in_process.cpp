@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "formats/json_text.h"
 #include "python/arrays.h"
 #include "python/environment.h"
 #include "python/load_library.h"
@@ -53,7 +54,7 @@ public:
         Answer started;
         started.of(interface_->start(nlohmann::json{{"environment", environment.string()}}.dump().c_str(), &log_from_python, nullptr, started.sink()), name_);
         Answer loaded;
-        description_ = nlohmann::json::parse(loaded.of(interface_->load(model.request().dump().c_str(), &handle_, loaded.sink()), name_));
+        description_ = parse_json(loaded.of(interface_->load(model.request().dump().c_str(), &handle_, loaded.sink()), name_), concat("model '", name_, "': what Python says of it"));
     }
     ~InProcessTeacher() override {
         if (handle_) interface_->unload(handle_);
@@ -61,7 +62,7 @@ public:
     InProcessTeacher(const InProcessTeacher&) = delete;
     InProcessTeacher& operator=(const InProcessTeacher&) = delete;
 
-    const nlohmann::json& description() const override { return description_; }
+    const JsonValue& description() const override { return description_; }
 
     void prepare(const nlohmann::json& choice) override {
         Answer answer;
@@ -79,7 +80,7 @@ private:
     std::string name_;
     const Interface* interface_ = nullptr;
     void* handle_ = nullptr;
-    nlohmann::json description_;
+    JsonValue description_;
 };
 
 }  // namespace

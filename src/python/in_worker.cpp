@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "formats/json_text.h"
 #include "python/environment.h"
 #include "python/teacher.h"
 #include "python/worker.h"
@@ -15,7 +16,7 @@ class WorkerTeacher : public Teacher {
 public:
     WorkerTeacher(const ModelName& model, const std::filesystem::path& environment) : model_(model), environment_(environment) { start(); }
 
-    const nlohmann::json& description() const override { return description_; }
+    const JsonValue& description() const override { return description_; }
 
     void prepare(const nlohmann::json& choice) override {
         choice_ = choice;
@@ -36,7 +37,7 @@ private:
         worker_.reset();
         auto worker = std::make_unique<Worker>(find_host_program(), find_python_library(), model_.text, model_.time_limit);
         worker->ask(MessageKind::start, nlohmann::json{{"environment", environment_.string()}}.dump());
-        description_ = nlohmann::json::parse(worker->ask(MessageKind::load, model_.request().dump()));
+        description_ = parse_json(worker->ask(MessageKind::load, model_.request().dump()), concat("model '", model_.text, "': what Python says of it"));
         if (choice_) worker->ask(MessageKind::prepare, choice_->dump());
         worker_ = std::move(worker);
     }
@@ -44,7 +45,7 @@ private:
     ModelName model_;
     std::filesystem::path environment_;
     std::unique_ptr<Worker> worker_;
-    nlohmann::json description_;
+    JsonValue description_;
     std::optional<nlohmann::json> choice_;
 };
 

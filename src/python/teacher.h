@@ -9,6 +9,7 @@
 
 #include "core/system_view.h"
 #include "engine/evaluator.h"
+#include "formats/json_value.h"
 #include "python/model_name.h"
 
 namespace mlff::python {
@@ -16,7 +17,7 @@ namespace mlff::python {
 class Teacher {
 public:
     virtual ~Teacher() = default;
-    virtual const nlohmann::json& description() const = 0;  // see describe() in teachers.py
+    virtual const JsonValue& description() const = 0;  // see describe() in teachers.py
     // `choice`: {"device": "cuda:0", "dtype": "float64", "head": 0}. Once, before evaluate().
     virtual void prepare(const nlohmann::json& choice) = 0;
     // Energy, forces, virial and energies of atoms, as far as they are wanted. One thread at a time.

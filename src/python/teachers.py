@@ -67,8 +67,17 @@ class LogHandler(logging.Handler):
             self.send(level, record.name + ": a message that cannot be formatted")
 
 
-def redirect_output(log):
+def plain(text):
+    """Text that can leave Python: a lone surrogate cannot."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def redirect_output(to_host):
     """Only in an interpreter of our own: that of a host program is left as it is."""
+
+    def log(level, line):
+        to_host(level, plain(line))
+
     sys.stdout, sys.stderr = LogStream(log, INFO), LogStream(log, WARNING)
     sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr
     logging.getLogger().addHandler(LogHandler(log))
@@ -83,15 +92,15 @@ def redirect_output(log):
 def explain(error, log):
     """(status, one line) for an exception; the whole traceback goes to the log."""
     if isinstance(error, TeacherError):
-        return error.status, str(error)
-    log(DEBUG, " | ".join(line for line in "".join(traceback.format_exception(type(error), error, error.__traceback__)).split("\n") if line.strip()))
+        return error.status, plain(str(error))
+    log(DEBUG, plain(" | ".join(line for line in "".join(traceback.format_exception(type(error), error, error.__traceback__)).split("\n") if line.strip())))
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
     places = ", ".join("%s:%d in %s" % (os.path.basename(frame.filename), frame.lineno, frame.name) for frame in reversed(frames[-5:]))
     what = type(error).__name__ + (": " + str(error) if str(error) else "")
     what = " ".join(what.split())
     if len(what) > 700:
         what = what[:500] + " ... " + what[-180:]
-    return status_of(error), what + (" [traceback: %s]" % places if places else "")
+    return status_of(error), plain(what + (" [traceback: %s]" % places if places else ""))
 
 
 def status_of(error):

@@ -121,6 +121,7 @@ std::string Worker::end() {
     std::string how;
     is_usable_ = false;
     close_descriptor(socket_);
+    if (!owner_.is_here()) pid_ = -1;  // in a forked process: it belongs to the one that started it
     if (pid_ > 0) {
         const auto is_over = [&](int options) {
             siginfo_t info{};
@@ -138,7 +139,7 @@ std::string Worker::end() {
         }
         pid_ = -1;
     }
-    if (output_ >= 0) read_output();
+    if (output_ >= 0 && owner_.is_here()) read_output();
     close_descriptor(pid_descriptor_);
     close_descriptor(output_);
     close_descriptor(memory_file_);
@@ -208,6 +209,7 @@ bool Worker::read_message(Message& message, std::string& text) {
 }
 
 Message Worker::exchange(Message request, const std::string& text, std::string& answer) {
+    if (!owner_.is_here()) fail(Status::argument, "model '", name_, "': its Python process was started before this one was forked: make a session in each process");
     send(request, text);
     const auto begin = Clock::now();
     uint64_t last_beat = heartbeat_->count.load(std::memory_order_relaxed);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "core/owner_process.h"
 #include "core/system_view.h"
 #include "engine/evaluator.h"
 #include "python/protocol.h"
@@ -39,6 +40,7 @@ private:
 
     std::string name_;
     double time_limit_;
+    OwnerProcess owner_;
     pid_t pid_ = -1;
     int pid_descriptor_ = -1, socket_ = -1, memory_file_ = -1, output_ = -1;
     Heartbeat* heartbeat_ = nullptr;

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "core/error.h"
+#include "core/standard_output.h"
 #include "train/command.h"
 
 namespace {
@@ -44,7 +45,9 @@ int main(int argc, char** argv) {
         return 2;
     }
     try {
-        return work();
+        const int code = work();
+        if (code != 0 || mlff::is_output_complete()) return code;
+        mlff::fail(mlff::Status::file, "standard output: cannot write all of it");
     } catch (const mlff::Error& error) {
         std::cerr << "mlff-train: " << error.what() << "\n";
         return exit_code_of(error.status());

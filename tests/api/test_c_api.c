@@ -211,6 +211,20 @@ static int32_t return_rows(const void *sent, void *received, size_t row_bytes, v
     return 0;
 }
 
+/* Calls the session that is calling it, which must be refused. */
+static mlff_session *session_that_asks;
+static int refusals;
+static int32_t ask_again(const void *sent, void *received, size_t row_bytes, void *user_data) {
+    mlff_system nothing;
+    mlff_result result;
+    memset(&nothing, 0, sizeof nothing);
+    nothing.struct_size = sizeof nothing;
+    memset(&result, 0, sizeof result);
+    result.struct_size = sizeof result;
+    if (mlff_session_evaluate(session_that_asks, &nothing, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "in use") != NULL) ++refusals;
+    return return_rows(sent, received, row_bytes, user_data);
+}
+
 /* A periodic system as one domain. Ghosts are images of three atoms, in their order: atom 3 + 3 * i + k copies atom k. Every other ghost is copied by the library, the
  * rest by the exchange. */
 static void test_domain(void) {
@@ -312,6 +326,10 @@ static void test_domain(void) {
     returned = -1; /* the function fails */
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "returned 5") != NULL);
     returned = 4;
+    session_that_asks = session;
+    domain.exchange = ask_again;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_OK && refusals > 0);
+    domain.exchange = return_rows;
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_OK);
     CHECK_CLOSE(energy, expected, 1e-10 * fabs(expected));
     for (k = 0; k < 9; ++k) {

@@ -36,6 +36,18 @@ class CommandLine(CommandTest):
         self.assertRegex(run("--version").stdout, r"^mlff \d+\.\d+\.\d+$")
         self.assertEqual(run("--help").returncode, 0)
 
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_lost_output_is_an_error(self):
+        water, model = self.path("w.xyz", WATER), os.path.join(GOLDEN_DIR, "p10_mace_1layer_c1_ell1.model")
+        commands = [["--help"], ["--version"], ["eval", water], ["eval", water, "--json", "-"], ["md", water, "--ensemble", "nve", "--dt", "0.5", "--temperature", "10", "--steps", "2", "--output", self.path("t.xyz")],
+                    ["relax", water, "--fmax", "1000", "--output", self.path("r.xyz")], ["model", "info", model], ["model", "info", model, "--json", "-"], ["model", "list"],
+                    ["model", "convert", model, self.path("c.safetensors")], ["compare", "builtin", "builtin", water], ["doctor"]]
+        for command in commands[:4] if IS_SANITIZED else commands:
+            with self.subTest(command=command), open("/dev/full", "w") as full:
+                result = subprocess.run([MLFF, *command], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                self.assertEqual(result.returncode, 3, result.stderr)
+                self.assertRegex(result.stderr, r"^mlff: standard output: cannot write")
+
     def test_bad_usage(self):
         self.assert_fails(run(), 2, "--help")
         self.assert_fails(run("frobnicate"), 2, "frobnicate")
@@ -76,6 +88,16 @@ class CommandLine(CommandTest):
         again = json.loads(run("eval", "-", "--json", "-", stdin=text).stdout)
         self.assertEqual(again["frames"][0]["energy"], energy)
         self.assertEqual(sorted(os.listdir(self.folder)), ["o.json", "o.xyz", "w.xyz"], "no temporary files are left")
+
+    def test_output_goes_where_a_link_leads_to(self):
+        os.mkdir(self.path("far"))
+        for link, target in (("new.xyz", "far/new.xyz"), ("old.xyz", self.path("far/old.xyz", "old")), ("twice.xyz", "new.xyz")):
+            os.symlink(target, self.path(link))
+            self.assertEqual(run("eval", self.path("w.xyz", WATER), "--output", self.path(link)).returncode, 0)
+            self.assertTrue(os.path.islink(self.path(link)))
+            with open(self.path(link)) as file:
+                self.assertIn("energy=", file.read())
+        self.assertEqual(sorted(os.listdir(self.path("far"))), ["new.xyz", "old.xyz"])
 
     def test_descriptors_and_exact_radial_functions(self):
         model, path, out = os.path.join(GOLDEN_DIR, "p09_l2_ell3.model"), self.path("w.xyz", WATER), self.path("o.xyz")
@@ -226,6 +248,33 @@ class CommandLine(CommandTest):
                 self.assertIn("runs natively", text.stdout)
                 count += 1
         self.assertGreater(count, 10)
+
+    def test_names_of_a_file_do_not_reach_the_terminal_as_commands(self):
+        path = self.path("m.safetensors")
+        self.assertEqual(run("model", "convert", os.path.join(GOLDEN_DIR, "p03_mace_plain_l1.model"), path).returncode, 0)
+        with open(path, "rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            header, data = json.loads(file.read(size)), file.read()
+        tree = json.loads(header["__metadata__"]["mlff_module"])
+        tree["attributes"]["heads"] = ["\x1b]0;title\x07 \u009b31m\x7f Gr\u00f6\u00dfe"]
+        tree["class"] += "\x1b[2J"
+        header["__metadata__"]["mlff_module"] = json.dumps(tree)
+        header = json.dumps(header).encode()
+        with open(path, "wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header + data)
+        environment = {**os.environ, "MLFF_MODELS": self.path("models")}
+        for command in (["info", path], ["add", path, "--name", "x"], ["list"]):
+            result = subprocess.run([MLFF, "model", *command], capture_output=True, text=True, timeout=60, env=environment)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            for control in "\x1b\x07\x7f\u009b":
+                self.assertNotIn(control, result.stdout)
+        self.assertIn("?]0;title? ?31m? Gr\u00f6\u00dfe", run("model", "info", path).stdout)
+
+    def test_what_is_no_model_is_refused_before_it_is_hashed(self):
+        with open(self.path("large"), "wb") as file:
+            file.truncate(1 << 38)
+        result = subprocess.run([MLFF, "model", "info", self.path("large")], capture_output=True, text=True, timeout=20)
+        self.assert_fails(result, 3, "neither a torch archive")
 
     def test_convert_is_lossless(self):
         for case, path in self.golden_files():

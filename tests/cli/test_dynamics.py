@@ -3,6 +3,7 @@
 import csv
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -92,7 +93,7 @@ class Dynamics(CommandTest):
         self.assert_fails(run("md", self.cluster, *nvt, "--steps", "99", "--restart", self.cluster), 3, "cluster.xyz")
 
     def test_ctrl_c_writes_all_frames_and_a_restart_file(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGXCPU):
             arguments = ["md", self.cluster, *NVE, "--steps", "1000000000", "--output", self.path("s.xyz"), "--output-every", "10"]
             process = subprocess.Popen([MLFF, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             while not os.path.exists(self.path("s.xyz")) or len(self.read("s.xyz")) < 5000:
@@ -107,6 +108,12 @@ class Dynamics(CommandTest):
             self.assertEqual(self.steps_of("s.xyz"), list(range(0, step + 21, 10)))
             os.remove(self.path("s.restart"))
             os.remove(self.path("s.xyz"))
+
+    def test_a_file_beyond_the_limit_has_a_sentence(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+        arguments = ["md", self.cluster, *NVE, "--steps", "1000000", "--output", self.path("s.xyz"), "--output-every", "1"]
+        result = subprocess.run([MLFF, *arguments], capture_output=True, text=True, timeout=60, preexec_fn=limit)
+        self.assert_fails(result, 3, "s.xyz", "File too large")
 
     def test_a_run_that_breaks_leaves_its_last_frames(self):
         hot = self.path("hot.xyz", "3\nProperties=species:S:1:pos:R:3\nAr 0 0 0\nAr 2.1 0 0\nAr 0.3 0.2 0\n")

@@ -114,6 +114,9 @@ class Misbehaves(Pairs):
     def raises(self):
         raise ValueError("the orbitals\ndid not converge")
 
+    def raises_odd_text(self):
+        raise ValueError("half \ud800 a character")
+
     def kills(self):
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -213,3 +216,20 @@ class Charged(Pairs):
         super().calculate(atoms, properties, system_changes)
         self.positions = atoms.positions.copy()
         self.results["energy"] += 100 * atoms.info["charge"] + 1000 * atoms.info["spin"] + 1e4 * sum(atoms.get_initial_charges()) + 1e5 * sum(atoms.get_initial_magnetic_moments())
+
+
+def claims(what):
+    """A description that nobody should believe: any program can put one in the place of ours."""
+    changes = {
+        "huge": {"elements": [1, 10**9]},
+        "beyond": {"elements": [1, 119]},
+        "zero": {"elements": [0]},
+        "text": {"elements": "H"},
+        "heads": {"heads": []},
+        "cutoff": {"cutoff": float("nan")},
+        "class": {"class": "\ud800"},
+    }[what]
+    teacher = sys._getframe(1).f_globals["AseTeacher"]
+    describe = teacher.describe
+    teacher.describe = lambda self: dict(describe(self), **changes)
+    return Pairs()

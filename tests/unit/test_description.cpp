@@ -9,6 +9,7 @@
 
 using namespace mlff;
 using namespace mlff::test;
+using Json = nlohmann::json;
 using mace::Description;
 
 namespace {
@@ -99,10 +100,10 @@ TEST_CASE("description: modules that are no MACE, or not quite") {
 
     Module odd;
     odd.class_path = "mace.modules.models.MACE";
-    odd.attributes = {
-        {"atomic_numbers", {1, INT64_MIN, UINT64_MAX, 1.5, "H", nullptr, 8}}, {"r_max", "five"}, {"heads", {1, nullptr, "a"}}};
+    odd.attributes = JsonValue::Object{
+        {"atomic_numbers", JsonValue::Array{1, INT64_MIN, UINT64_MAX, 1.5, "H", nullptr, 8}}, {"r_max", "five"}, {"heads", JsonValue::Array{1, nullptr, "a"}}};
     Module embedding;
-    embedding.attributes = {{"out_dim", 1e300}, {"apply_cutoff", 3}};
+    embedding.attributes = JsonValue::Object{{"out_dim", 1e300}, {"apply_cutoff", 3}};
     odd.children.emplace_back("radial_embedding", embedding);
     odd.children.emplace_back("interactions", Module{});
     odd.children.emplace_back("readouts", Module{});
@@ -119,7 +120,7 @@ TEST_CASE("description: modules that are no MACE, or not quite") {
     wrong.tensors.emplace_back("atomic_numbers", make_tensor(DType::int64, {2}, {1}, 0, as_bytes(storage), "z"));
     CHECK_THROWS_AS(mace::describe(wrong), Error);
     wrong = odd;
-    wrong.attributes["atomic_numbers"] = {0};
+    wrong.attributes["atomic_numbers"] = JsonValue::Array{0};
     CHECK_THROWS_AS(mace::describe(wrong), Error);
 }
 

@@ -16,6 +16,7 @@
 
 using namespace mlff;
 using namespace mlff::test;
+using Json = nlohmann::json;
 using namespace std::string_literals;
 namespace pk = mlff::test::pickle;
 

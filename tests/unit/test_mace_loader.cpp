@@ -6,11 +6,12 @@
 #include <set>
 
 #include "core/error.h"
+#include "mace/module_reader.h"
 #include "test_mace_numerics.h"
 #include "test_mace_support.h"
 
 using namespace mace_test;
-using mlff::Json;
+using mlff::JsonValue;
 using mlff::Module;
 using mlff::Tensor;
 
@@ -27,34 +28,12 @@ void collect(Module& module, std::vector<Module*>& all) {
 }
 
 // Wrong values of every kind that JSON has.
-Json odd_value(Random& random) {
-    static const std::vector<Json> values = {Json(),
-                                             true,
-                                             false,
-                                             -1,
-                                             0,
-                                             1,
-                                             2,
-                                             7,
-                                             1e300,
-                                             -1e300,
-                                             1u << 31,
-                                             "",
-                                             "abc",
-                                             "8x0e",
-                                             "8x0e+8x1o",
-                                             "100000000x0e",
-                                             "3x11o",
-                                             "1x0e+1x1o+1x2e",
-                                             "4x0e+",
-                                             Json::array(),
-                                             Json::object(),
-                                             Json::array({1, 2, 3}),
-                                             Json::array({Json::array({8, Json::array({0, 1})})}),
-                                             Json::array({Json::array({8, Json::array({0, 7})})}),
-                                             Json{{"real", "nan"}},
-                                             Json{{"function", "torch.nn.functional.relu"}},
-                                             Json{{"state", Json::object()}}};
+JsonValue odd_value(Random& random) {
+    static const std::vector<JsonValue> values = {
+        JsonValue(), true, false, -1, 0, 1, 2, 7, 1e300, -1e300, 1u << 31, "", "abc", "8x0e", "8x0e+8x1o", "100000000x0e", "3x11o",
+        "1x0e+1x1o+1x2e", "4x0e+", JsonValue::Array(), JsonValue::Object(), JsonValue::Array{1, 2, 3}, JsonValue::Array(1, JsonValue::Array{8,
+        JsonValue::Array{0, 1}}), JsonValue::Array(1, JsonValue::Array{8, JsonValue::Array{0, 7}}), JsonValue::Object{{"real", "nan"}},
+        JsonValue::Object{{"function", "torch.nn.functional.relu"}}, JsonValue::Object{{"state", JsonValue::Object()}}};
     return values[static_cast<size_t>((random.number() + 1) / 2 * static_cast<double>(values.size()))];
 }
 
@@ -132,9 +111,9 @@ void spoil(Module& root, Random& random) {
                 return;
             case 4: {
                 if (module.attributes.empty()) continue;
-                auto item = module.attributes.begin();
+                auto item = module.attributes.object().begin();
                 std::advance(item, static_cast<std::ptrdiff_t>(pick(random, module.attributes.size())));
-                item.value() = odd_value(random);
+                module.attributes[item->first] = odd_value(random);
                 return;
             }
             default: module.class_path = classes[pick(random, classes.size())]; return;
@@ -174,12 +153,79 @@ TEST_CASE("mace loader: what is not implemented is refused by name") {
     CHECK(refusal(root).find("long_range") != std::string::npos);
 
     root = file.root;
-    find_mutable(root, "readouts.1.non_linearity.acts.0")->attributes["f"] = Json{{"function", "torch.nn.functional.relu"}};
+    find_mutable(root, "readouts.1.non_linearity.acts.0")->attributes["f"] = JsonValue::Object{{"function", "torch.nn.functional.relu"}};
     CHECK(refusal(root).find("relu") != std::string::npos);
 
     root = file.root;
     find_mutable(root, "products.1.linear")->attributes["irreps_in"] = "7x0e";
     CHECK(refusal(root).find("products.1.linear") != std::string::npos);
+}
+
+TEST_CASE("mace loader: a tensor that is not finite or too large is named") {
+    const auto path = golden_model("p03_mace_plain_l1");
+    if (path.empty()) return;
+    const mlff::ModuleFile file = mlff::open_module_file(path.string());
+    for (const double wrong : {double{NAN}, double{INFINITY}, -double{INFINITY}, 1e31}) {
+        Module root = file.root;
+        static std::vector<double> numbers;
+        for (auto& [name, tensor] : find_mutable(root, "interactions.1.linear_up")->tensors) {
+            if (name != "weight") continue;
+            numbers = tensor.to_doubles();
+            numbers[3] = wrong;
+            tensor = mlff::make_tensor(mlff::DType::float64, tensor.shape, tensor.strides, 0, std::as_bytes(std::span(numbers)), "test");
+        }
+        const std::string message = refusal(root);
+        CAPTURE(message);
+        CHECK(message.find("interactions.1.linear_up: tensor 'weight' holds") == 0);
+        CHECK(message.find("at place 3") != std::string::npos);
+    }
+}
+
+TEST_CASE("mace loader: a model that unfolds to much more than its file is refused") {
+    const auto path = golden_model("p03_mace_plain_l1");
+    if (path.empty()) return;
+    const mlff::ModuleFile file = mlff::open_module_file(path.string());
+
+    // Many contractions that share one dense tensor: 2^21 terms from 16 MB, four times.
+    const int rows = 16, paths = 8192;
+    static const std::vector<double> dense(static_cast<size_t>(rows * rows * paths), 1.0);
+    Module root = file.root;
+    Module* contraction = find_mutable(root, "products.0.symmetric_contractions");
+    const int channels = static_cast<int>(mlff::mace::load_weights(root).layers[0].contraction.channel_count);
+    const std::string multiplicity = std::to_string(channels) + "x";
+    contraction->attributes["irreps_in"] = multiplicity + "0e+" + multiplicity + "1o+" + multiplicity + "2e+" + multiplicity + "3o";
+    contraction->attributes["irreps_out"] = multiplicity + "0e+" + multiplicity + "0e+" + multiplicity + "0e+" + multiplicity + "0e";
+    Module part = *contraction->find("contractions.0");
+    for (auto& [name, tensor] : part.tensors) {
+        if (name == "weights_max") tensor = mlff::make_tensor(mlff::DType::float64, {1, paths, channels}, {0, 0, 0}, 0, std::as_bytes(std::span(dense)), "test");
+        if (name == "U_matrix_1") tensor = mlff::make_tensor(mlff::DType::float64, {rows, 1}, {0, 0}, 0, std::as_bytes(std::span(dense)), "test");
+        if (name == "U_matrix_2") tensor = mlff::make_tensor(mlff::DType::float64, {rows, rows, paths}, {rows * paths, paths, 1}, 0, std::as_bytes(std::span(dense)), "test");
+    }
+    for (auto& [name, child] : part.children)
+        for (auto& [key, tensor] : child.tensors) tensor = mlff::make_tensor(mlff::DType::float64, {1, 1, channels}, {0, 0, 0}, 0, std::as_bytes(std::span(dense)), "test");
+    Module* parts = find_mutable(*contraction, "contractions");
+    parts->children = {{"0", part}, {"1", part}, {"2", part}, {"3", part}};
+    const std::string message = refusal(root);
+    CAPTURE(message);
+    CHECK(message.find("unfold to many more terms") != std::string::npos);
+
+    // Layers, more than anybody has.
+    root = file.root;
+    for (const char* list : {"interactions", "products"}) {
+        Module* layers = find_mutable(root, list);
+        for (int i = 0; i < 100; ++i) layers->children.emplace_back(std::to_string(i + 2), layers->children[1].second);
+    }
+    CHECK(refusal(root).find("interactions, the limit is 100") != std::string::npos);
+
+    // Numbers that are decoded over and over.
+    static const double one = 1;
+    Module module;
+    module.tensors.emplace_back("t", mlff::make_tensor(mlff::DType::float64, {1 << 20}, {0}, 0, std::as_bytes(std::span(&one, 1)), "test"));
+    mlff::mace::LoadBudget budget(module);
+    const mlff::mace::ModuleReader reader(module, "part", budget);
+    for (int i = 0; i < 4; ++i) CHECK(reader.values("t").size() == 1 << 20);
+    CHECK_THROWS_WITH_AS(reader.values("t"), "part: the model unfolds to many more numbers than the file stores", mlff::Error);
+    CHECK_THROWS_AS(reader.take_numbers(1), mlff::Error);
 }
 
 TEST_CASE("mace loader: a wrapper for LAMMPS fixes the head") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <thread>
 
@@ -114,6 +115,19 @@ TEST_CASE("a damaged file of the model cache is refused by name") {
     check_cache_refuses(Status::file, "model 'small'", [&] { cache.verified_path("small"); });
     write_bytes(path, bytes);
     CHECK(cache.verified_path("small") == path);
+}
+
+TEST_CASE("an index of many models takes a time that grows with their number") {
+    ModelIndex models;
+    CachedModel model;
+    model.file = "a.model";
+    model.sha256 = std::string(64, '0');
+    model.elements = {1, 8};
+    for (int i = 0; i < 30'000; ++i) models["m" + std::to_string(i)] = model;
+    const std::string text = model_index_text(models);
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK(parse_model_index(text, "index.json") == models);
+    CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < 2);
 }
 
 TEST_CASE("a hostile index of the model cache is an error that names it") {

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/output_file.h"
 #include "engine/model.h"
+#include "engine/painn_model.h"
 #include "engine/session.h"
 #include "painn/weights.h"
 #include "test_painn_support.h"
@@ -99,7 +100,7 @@ TEST_CASE("metadata that make no sense") {
     CHECK(contains(error_of(with("card", "{"), Status::format), "card"));
     FileParts cardless = good;
     cardless.metadata.erase("card");
-    CHECK(load_bytes(cardless.bytes()).card == nlohmann::json::object());
+    CHECK(load_bytes(cardless.bytes()).card == JsonValue::Object());
 }
 
 TEST_CASE("every tensor that is missing, misshapen, of the wrong type or not finite is named") {
@@ -207,4 +208,36 @@ TEST_CASE("a PaiNN file is a model like any other") {
     CHECK_THROWS_AS(load_model(std::string(MLFF_PAINN_GOLDEN_DIR) + "/two_blocks_f32.json"), Error);
     CHECK(load_model("analytic")->summary().class_name == "AnalyticPairPotential");
     CHECK(load_model("builtin")->summary().why_not_runnable.empty());
+}
+
+TEST_CASE("weights that are finite, but make numbers that are not, are an error of the evaluation") {
+    painn::Weights weights = random_weights({});
+    for (double& number : weights.blocks[1].message_output.weight) number = 1e25;
+    const std::string bytes = file_of(weights).bytes();
+    const auto model = make_painn_model(read_safetensors(test::as_bytes(bytes), "student"), "student");
+    const int32_t numbers[] = {8, 1, 1};
+    const double positions[] = {0, 0, 0, 0.96, 0, 0, -0.24, 0.93, 0};
+    SystemView water;
+    water.atom_count = 3;
+    water.atomic_numbers = numbers;
+    water.positions = positions;
+    double energy = 0;
+    Results results;
+    results.outputs.energy = &energy;
+    for (const char* device : {"cpu", "reference"}) {
+        CAPTURE(device);
+        SessionOptions options;
+        options.device = device;
+        options.thread_count = 1;
+        Session session(model, options);
+        std::string message;
+        try {
+            session.evaluate({&water, 1}, {&results, 1});
+        } catch (const Error& error) {
+            message = error.what();
+            CHECK(error.status() == Status::system);
+        }
+        CHECK(message.empty() == std::isfinite(energy));
+        CHECK((std::string(device) == "reference" || contains(message, "the energy is not finite")));
+    }
 }

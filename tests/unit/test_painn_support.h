@@ -65,7 +65,7 @@ inline painn::Weights random_weights(const Shape& shape) {
                                   linear(2 * width, width), linear(width, 3 * width)});
     weights.readout_hidden = linear(width, width / 2);
     weights.readout_output = linear(width / 2, 1);
-    weights.card = {{"name", "random"}};
+    weights.card = JsonValue::Object{{"name", "random"}};
     return weights;
 }
 inline std::shared_ptr<const painn::Weights> shared_weights(const Shape& shape) { return std::make_shared<const painn::Weights>(random_weights(shape)); }

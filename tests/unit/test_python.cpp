@@ -290,6 +290,8 @@ TEST_CASE("an exception becomes a message with its traceback, and the next call 
         check_text(error_of([&] { compute(session, make_trigger()); }), Status::unsupported,
                    {"ValueError: the orbitals did not converge", "traceback: calculators.py:", "in raises", "in calculate"});
         CHECK(std::isfinite(compute(session, make_structure(false)).energy));
+        Session odd_text = open_session(model_name("Misbehaves", host, "&what=raises_odd_text"));
+        check_text(error_of([&] { compute(odd_text, make_trigger()); }), Status::unsupported, {"ValueError: half ? a character"});
         Session not_finite = open_session(model_name("NotFinite", host));
         check_text(error_of([&] { compute(not_finite, make_structure(false)); }), Status::system, {"'forces'", "not finite"});
         Session wrong_shape = open_session(model_name("WrongShape", host));
@@ -517,4 +519,38 @@ TEST_CASE("a thousand Python models one after the other take no memory, processe
         CHECK_EQ(count_entries("/proc/self/fd"), files);
         CHECK_EQ(count_entries("/proc/self/task"), threads);
     }
+}
+
+TEST_CASE("what a Python process says of its model is not believed unseen") {
+    if (!has_numpy()) return;
+    for (const char* claim : {"huge", "beyond", "zero", "text"}) {
+        CAPTURE(claim);
+        check_text(error_of([&] { load_model(model_name("claims", "process", std::string("&what=") + claim)); }), Status::device, {"without a proper 'elements'"});
+    }
+    check_text(error_of([&] { load_model(model_name("claims", "process", "&what=heads")); }), Status::device, {"without a proper 'heads'"});
+    for (const char* claim : {"cutoff", "class"}) {
+        CAPTURE(claim);
+        check_text(error_of([&] { load_model(model_name("claims", "process", std::string("&what=") + claim)); }), Status::format, {"what Python says of it", "malformed JSON"});
+    }
+}
+
+TEST_CASE("a forked process leaves the Python process of its parent alone") {
+    if (!has_numpy()) return;
+    SessionOptions options;
+    options.thread_count = 1;
+    auto session = std::make_unique<Session>(load_model(model_name("Pairs", "process")), options);
+    const Structure structure = make_structure(false);
+    const double energy = compute(*session, structure, /*is_all=*/false).energy;
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        alarm(20);
+        const Error error = error_of([&] { compute(*session, structure, false); });
+        session.reset();
+        _exit(error.status() == Status::argument && std::string(error.what()).find("forked") != std::string::npos ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK(status == 0);
+    CHECK(compute(*session, structure, false).energy == energy);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
 
 #include "byte_writer.h"
@@ -23,6 +24,12 @@ constexpr DType kWritable[] = {DType::float64,     DType::float32,     DType::fl
 
 std::string file_of(const std::string& header, const std::string& data) {
     return little_endian(header.size(), 8) + header + data;
+}
+
+std::string repeated(const std::string& text, int count) {
+    std::string all;
+    for (int i = 0; i < count; ++i) all += text;
+    return all;
 }
 
 std::string row_major_bytes(const Tensor& tensor) {
@@ -221,6 +228,20 @@ TEST_CASE("safetensors: broken files are refused") {
     check_refused("a gap", file_of(two("[0,4]", "[5,9]"), data + "x"), "gap or overlaps");
     check_refused("an overlap", file_of(two("[0,4]", "[3,7]"), data), "gap or overlaps");
     check_refused("the same bytes twice", file_of(two("[0,4]", "[0,4]"), data), "gap or overlaps");
+}
+
+TEST_CASE("safetensors: a header of many tensors takes a time that grows with their number") {
+    const auto file_with = [](int count) {
+        std::string header = "{";
+        for (int i = 0; i < count; ++i) header += (i ? ",\"" : "\"") + std::to_string(i) + "\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}";
+        return file_of(header + "}", "");
+    };
+    const std::string file = file_with(40'000);
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK(read_safetensors(as_bytes(file), "x").tensors.size() == 40'000);
+    CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < 2);  // two minutes where it grows with the square
+    check_refused("too many tensors", file_with(100'002), "the limit is 100000");
+    check_refused("too many values", file_of("[0" + repeated(",0", 4'000'000) + "]", ""), "more than 4000000 values");
 }
 
 TEST_CASE("safetensors: cut off at any byte") {

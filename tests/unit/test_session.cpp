@@ -4,7 +4,11 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -50,6 +54,156 @@ Status try_create(const SessionOptions& options) {
 }
 
 }  // namespace
+
+namespace {
+
+using Spoil = std::function<void(const Outputs&)>;
+
+// The analytic model, whose results are spoiled.
+class SpoiledModel : public Model {
+public:
+    explicit SpoiledModel(Spoil spoil) : spoil_(std::move(spoil)) {}
+    const ModelSummary& summary() const override { return right_->summary(); }
+    JsonValue description() const override { return right_->description(); }
+    Precision choose_precision(const std::string& device, Precision wanted) const override { return right_->choose_precision(device, wanted); }
+    bool runs_on_cuda() const override { return false; }
+    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override { return std::make_unique<Spoiled>(right_->make_evaluator(choice), spoil_); }
+
+private:
+    struct Spoiled : Evaluator {
+        Spoiled(std::unique_ptr<Evaluator> right_in, Spoil spoil_in) : right(std::move(right_in)), spoil(std::move(spoil_in)) {}
+        void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override {
+            right->evaluate(system, edges, outputs, team);
+            if (system.atom_count == 3) spoil(outputs);
+        }
+        void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override { evaluate(domain.atoms, edges, outputs, team); }
+        std::unique_ptr<Evaluator> right;
+        Spoil spoil;
+    };
+    std::shared_ptr<const Model> right_ = load_model("analytic");
+    Spoil spoil_;
+};
+
+// A box of argon: enough atoms for all threads.
+struct ArgonBox {
+    std::vector<int32_t> numbers = std::vector<int32_t>(1000, 18);
+    std::vector<double> positions;
+    ArgonBox() {
+        for (int i = 0; i < 1000; ++i)
+            for (const int step : {i % 10, i / 10 % 10, i / 100}) positions.push_back(3.7 * step);
+    }
+    SystemView view() const {
+        SystemView system;
+        system.atom_count = 1000;
+        system.atomic_numbers = numbers.data();
+        system.positions = positions.data();
+        return system;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("results that are not finite are an error that names the first") {
+    constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
+    double energy = 0, forces[9], virial[9], stress[6], atom_energies[3], atom_virials[27];
+    SystemView system = water();
+    system.cell = {{{9, 0, 0}, {0, 9, 0}, {0, 0, 9}}};
+    system.periodic = {true, true, true};
+    const Results results = {{&energy, forces, virial, atom_energies, atom_virials}, stress};
+    const std::pair<const char*, Spoil> cases[] = {
+        {"the energy is not finite", [&](const Outputs& to) { *to.energy = kNan; }},
+        {"the force on atom 1 is not finite", [&](const Outputs& to) { to.forces[5] = kInfinity; }},
+        {"the virial is not finite", [&](const Outputs& to) { to.virial[8] = -kInfinity; }},
+        {"the energy of atom 2 is not finite", [&](const Outputs& to) { to.atom_energies[2] = kNan; }},
+        {"the virial of atom 2 is not finite", [&](const Outputs& to) { to.atom_virials[18] = kNan; }},
+    };
+    for (const auto& [words, spoil] : cases) {
+        CAPTURE(words);
+        SessionOptions options;
+        options.thread_count = 1;
+        Session session(std::make_shared<SpoiledModel>(spoil), options);
+        const auto message_of = [&](const auto& evaluate) {
+            try {
+                evaluate();
+            } catch (const Error& error) {
+                CHECK(error.status() == Status::system);
+                return std::string(error.what());
+            }
+            return std::string("no error");
+        };
+        CHECK(message_of([&] { session.evaluate({&system, 1}, {&results, 1}); }).find(words) == 0);
+        const SystemView systems[] = {{}, system};
+        const Results both[] = {{}, results};
+        CHECK(message_of([&] { session.evaluate(systems, both); }).find("system 1: " + std::string(words)) == 0);
+        CHECK_NOTHROW(session.evaluate_unchecked({&system, 1}, {&results, 1}));
+
+        struct Silence : HaloExchange {
+            void exchange(const void*, void*, size_t) override {}
+        } silence;
+        Domain domain;
+        domain.atoms = water();
+        domain.owned_count = 3;
+        const int64_t first[] = {0, 0, 0, 0};
+        domain.first = first;
+        domain.halo.exchange = &silence;
+        CHECK(message_of([&] { session.evaluate_domain(domain, results.outputs); }).find(words) == 0);
+    }
+}
+
+TEST_CASE("what fails while a batch is computed names the system") {
+    Session session(load_model("analytic"), {});
+    const double same[9] = {0, 0, 0, 1, 1, 1, 0, 0, 0};
+    std::vector<SystemView> systems = {water(), water(), water()};
+    systems[1].positions = same;
+    std::vector<double> energies(3, 77.0);
+    std::vector<Results> results(3);
+    for (size_t i = 0; i < 3; ++i) results[i].outputs.energy = &energies[i];
+    CHECK_THROWS_WITH_AS(session.evaluate(systems, results), "system 1: atoms 0 and 2 are at the same place", Error);
+    CHECK(energies[1] == 77.0);
+    CHECK(energies[2] == 77.0);
+}
+
+TEST_CASE("a stress that has no volume leaves all results unwritten") {
+    Session session(load_model("analytic"), {});
+    SystemView system = water();
+    system.cell = {{{9, 0, 0}, {0, 9, 0}, {0, 9, 1e-8}}};
+    system.periodic = {true, false, false};
+    double stress[6];
+    CHECK(try_evaluate(session, system, stress).first == Status::system);
+}
+
+TEST_CASE("a session with threads is refused in a forked process, and freed there without waiting") {
+    const ArgonBox box;
+    const SystemView system = box.view();
+    SessionOptions options;
+    options.thread_count = 2;
+    const auto energy_of = [&](Session& session) {
+        double energy = 0;
+        const Results results{{&energy}, nullptr};
+        session.evaluate({&system, 1}, {&results, 1});
+        return energy;
+    };
+    auto session = std::make_unique<Session>(load_model("analytic"), options);
+    const double energy = energy_of(*session);
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        alarm(20);
+        int code = 1;
+        try {
+            energy_of(*session);
+        } catch (const Error& error) {
+            code = error.status() == Status::argument && std::string(error.what()).find("forked") != std::string::npos ? 0 : 2;
+        }
+        session.reset();
+        Session own(load_model("analytic"), options);
+        _exit(energy_of(own) == energy ? code : 3);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK(status == 0);
+    CHECK(energy_of(*session) == energy);
+}
 
 TEST_CASE("bad systems are refused with a sentence and the session still works") {
     Session session(load_model("analytic"), {});

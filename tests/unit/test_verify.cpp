@@ -53,7 +53,7 @@ class FaultyModel : public Model {
 public:
     explicit FaultyModel(Fault fault) : fault_(std::move(fault)) {}
     const ModelSummary& summary() const override { return right_->summary(); }
-    nlohmann::json description() const override { return right_->description(); }
+    JsonValue description() const override { return right_->description(); }
     Precision choose_precision(const std::string& device, Precision wanted) const override { return right_->choose_precision(device, wanted); }
     bool runs_on_cuda() const override { return false; }
     std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {

@@ -59,19 +59,19 @@ void Contraction<Real>::list_steps() {
 template <class Real>
 void Contraction<Real>::prepare(int element) {
     const int key = contraction_.element_count > 1 ? element : 0;
-    auto [found, is_new] = coefficients_.try_emplace(key);
-    if (!is_new) return;
+    if (coefficients_.contains(key)) return;
     const auto count = static_cast<size_t>(polynomial_coefficients_), channels = static_cast<size_t>(contraction_.channel_count);
     std::vector<double> sums(count * static_cast<size_t>(stride_), 0.0);
     const double* weights = contraction_.weights.data() + static_cast<size_t>(key) * static_cast<size_t>(contraction_.path_count) * channels;
     for (const Source& source : sources_)
         for (size_t k = 0; k < channels; ++k)
             sums[static_cast<size_t>(source.coefficient) * static_cast<size_t>(stride_) + k] += source.value * weights[static_cast<size_t>(source.path) * channels + k];
-    Buffer<Real>& packed = found->second;
+    Buffer<Real> packed;
     packed.resize_discard(sums.size());
     for (size_t i = 0; i < count; ++i)
         for (size_t k = 0; k < static_cast<size_t>(stride_); ++k)
             packed[((k / kRowPadding) * count + i) * kRowPadding + k % kRowPadding] = static_cast<Real>(sums[i * static_cast<size_t>(stride_) + k]);
+    coefficients_.emplace(key, std::move(packed));  // only when they are complete: a prepare() that ran out of memory is tried again
 }
 
 template <class Real>

@@ -99,15 +99,19 @@ private:
         passes.begin("pass over atoms");
         for (size_t i = 0; i < plans_.size(); ++i) compute_layer(i, team);
         compute_energies(team);
+        const bool wants_gradients = std::any_of(outputs.begin(), outputs.end(), [](const Outputs& o) { return o.forces || o.virial || o.atom_virials; });
+        if (wants_gradients) {
+            passes.begin("zeros for gradients");
+            start_gradients();
+            passes.begin("pass over atoms");
+            for (size_t i = plans_.size(); i-- > 0;) reverse_layer(i, team);
+            if (weights_->repulsion) add_repulsion_gradients(team);
+        }
+        // Results are written when nothing can fail any more.
         passes.begin("energies");
         write_energies(systems, outputs);
         write_descriptors(systems, outputs);
-        if (std::none_of(outputs.begin(), outputs.end(), [](const Outputs& o) { return o.forces || o.virial || o.atom_virials; })) return;
-        passes.begin("zeros for gradients");
-        start_gradients();
-        passes.begin("pass over atoms");
-        for (size_t i = plans_.size(); i-- > 0;) reverse_layer(i, team);
-        if (weights_->repulsion) add_repulsion_gradients(team);
+        if (!wants_gradients) return;
         passes.begin("forces");
         for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
             write_forces(edges, edges_.vector_gradient.data(), begin, end, outputs[s]);

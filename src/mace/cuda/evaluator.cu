@@ -5,6 +5,7 @@
 #include <bitset>
 #include <span>
 #include <unordered_set>
+#include <utility>
 
 #include "core/elements.h"
 #include "core/error.h"
@@ -195,11 +196,13 @@ private:
         ElementSet present;
         for (int z : elements_present_) present.set(static_cast<size_t>(z));
         if (prepared_.contains(present)) return false;
+        auto prepared = std::exchange(prepared_, {});  // should it fail: what others share may have changed
         for (size_t i = 0; i < layers_.size(); ++i) {
             plans_[i]->prepare(elements_present_, team);
             layers_[i]->prepare(elements_present_, team, stream_);
         }
-        prepared_.insert(present);
+        prepared.insert(present);
+        prepared_ = std::move(prepared);
         return true;
     }
 

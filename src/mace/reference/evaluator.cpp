@@ -36,13 +36,17 @@ void ReferenceEvaluator::evaluate(const SystemView& system, const Edges& edges, 
     interaction_energy_.assign(elements_.size(), 0.0);
     compute_repulsion(team);
     compute_readouts(team);
+
+    const bool wants_gradients = outputs.forces || outputs.virial || outputs.atom_virials;
+    if (wants_gradients) {
+        reverse_repulsion();
+        reverse_layers(team);
+        reverse_edges(*weights_, edges_, vector_gradient_, team);
+    }
+    // Results are written when nothing can fail any more.
     write_energies(outputs);
     write_descriptors(outputs);
-
-    if (!outputs.forces && !outputs.virial && !outputs.atom_virials) return;
-    reverse_repulsion();
-    reverse_layers(team);
-    reverse_edges(*weights_, edges_, vector_gradient_, team);
+    if (!wants_gradients) return;
     write_forces(edges, vector_gradient_.data(), 0, edges.atom_count, outputs);
     write_virials(edges, vector_gradient_.data(), 0, edges.atom_count, outputs);
 }

@@ -20,13 +20,17 @@ void ReferenceEvaluator::evaluate(const SystemView& system, const Edges& edges, 
     compute_embedding();
     for (size_t b = 0; b < blocks_.size(); ++b) compute_block(b, team);
     compute_energies(team);
+
+    const bool wants_gradients = outputs.forces || outputs.virial || outputs.atom_virials;
+    if (wants_gradients) {
+        index_by_sender(edges, by_sender_);
+        reverse_energies(team);
+        for (size_t b = blocks_.size(); b-- > 0;) reverse_block(b, team);
+    }
+    // Results are written when nothing can fail any more.
     write_energies(outputs);
     if (outputs.descriptors) std::copy(last_.scalars.begin(), last_.scalars.end(), outputs.descriptors);
-
-    if (!outputs.forces && !outputs.virial && !outputs.atom_virials) return;
-    index_by_sender(edges, by_sender_);
-    reverse_energies(team);
-    for (size_t b = blocks_.size(); b-- > 0;) reverse_block(b, team);
+    if (!wants_gradients) return;
     write_forces(edges, vector_gradient_.data(), 0, edges.atom_count, outputs);
     write_virials(edges, vector_gradient_.data(), 0, edges.atom_count, outputs);
 }

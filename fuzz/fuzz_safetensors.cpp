@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads any bytes as a safetensors file: the tensors must tile the data. Where it is a container of ours, packing what it
-// holds gives the same metadata again. Where it says that it is a PaiNN, its weights are loaded; where it is a state of dynamics, that is read.
+// holds gives the same metadata again. Where it is a model, MACE or PaiNN, it is loaded and evaluated; where it is a state of dynamics, that is read.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -8,8 +8,10 @@
 
 #include "core/error.h"
 #include "dynamics/restart.h"
+#include "engine/mace_model.h"
+#include "engine/painn_model.h"
+#include "evaluate_model.h"
 #include "formats/module_container.h"
-#include "mace/description.h"
 #include "painn/weights.h"
 
 namespace {
@@ -25,7 +27,9 @@ void check_container(const mlff::Safetensors& contents) {
     const mlff::Module again = mlff::unpack_module(packed, "fuzz");
     require(again.attributes == root.attributes && again.class_path == root.class_path);
     require(mlff::pack_module(again).metadata == packed.metadata);
-    mlff::mace::describe(root);
+    mlff::ModuleFile file;
+    file.root = root;
+    mlff::fuzz::evaluate_model(mlff::make_mace_model(std::move(file)));
 }
 
 // What was let in is consistent.
@@ -54,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         if (format != contents.metadata.end() && format->second == "mlff-dynamics")
             check_restart(mlff::parse_restart(contents, "fuzz"));
         else if (mlff::painn::looks_like_painn(contents))
-            mlff::painn::load_weights(contents, "fuzz");
+            mlff::fuzz::evaluate_model(mlff::make_painn_model(contents, "fuzz"));
         else
             check_container(contents);
     } catch (const mlff::Error&) {}

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 // Reads any bytes as a model file. Bytes that do not start like a zip archive are taken for the data.pkl of one, so that the
-// fuzzer gets past the checksums; those of real archives are mended for the same reason. What can be read can be described
-// and survives our own container.
+// fuzzer gets past the checksums; those of real archives are mended for the same reason. What can be read survives our own
+// container and, if it is a model, is loaded and evaluated.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
 #include "core/error.h"
+#include "engine/mace_model.h"
+#include "evaluate_model.h"
 #include "formats/little_endian.h"
 #include "formats/module_container.h"
 #include "formats/torch_archive.h"
 #include "formats/zip.h"
-#include "mace/description.h"
 #include "zip_writer.h"
 
 namespace {
@@ -75,11 +76,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     } catch (const mlff::Error&) {
         return 0;
     }
-    try {
-        mlff::mace::describe(file.root);
-    } catch (const mlff::Error&) {}
     const mlff::Module again = mlff::unpack_module(mlff::pack_module(file.root), "fuzz");
     require(again.attributes == file.root.attributes);
     require(count_elements(again) == count_elements(file.root));
+    try {
+        mlff::fuzz::evaluate_model(mlff::make_mace_model(std::move(file)));
+    } catch (const mlff::Error&) {}
     return 0;
 }

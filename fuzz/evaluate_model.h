@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// One evaluation of a model that a fuzz target has let in: its numbers are finite, or there is an Error.
+#pragma once
+
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "core/error.h"
+#include "engine/session.h"
+
+namespace mlff::fuzz {
+
+inline void evaluate_model(const std::shared_ptr<const Model>& model) {
+    const ModelSummary& summary = model->summary();
+    if (!summary.why_not_runnable.empty() || summary.elements.empty() || summary.layer_count > 4 || summary.descriptor_count > 2000) return;  // takes long
+    const std::vector<int32_t> numbers = {summary.elements.front(), summary.elements.back(), summary.elements.front()};
+    const std::vector<double> positions = {0, 0, 0, 0.9, 0.1, 0, -0.3, 1.1, 0.2};
+    SystemView system;
+    system.atom_count = 3;
+    system.atomic_numbers = numbers.data();
+    system.positions = positions.data();
+    double energy = 0;
+    std::vector<double> forces(9), descriptors(3 * static_cast<size_t>(summary.descriptor_count));
+    Results results;
+    results.outputs.energy = &energy;
+    results.outputs.forces = forces.data();
+    if (!descriptors.empty()) results.outputs.descriptors = descriptors.data();
+    try {
+        SessionOptions options;
+        options.device = "cpu";
+        options.thread_count = 1;
+        options.exact_radial = true;  // tables take a second
+        options.head = summary.fixed_head < 0 && summary.heads.size() > 1 ? summary.heads.back() : "";
+        Session session(model, options);
+        session.evaluate({&system, 1}, {&results, 1});
+        for (const double force : forces)
+            if (!std::isfinite(force)) std::abort();
+        if (!std::isfinite(energy)) std::abort();
+    } catch (const Error&) {}
+}
+
+}  // namespace mlff::fuzz

@@ -147,12 +147,10 @@ int run_bench(const BenchOptions& options) {
         bench.calibration = plan::CalibrationStore().find(key, &bench.why_no_calibration);
     else
         bench.calibration = plan::read_calibration(options.calibration, key);
-    for (const bench::Suite& suite : suites) {
-        const size_t before = report.rows.size();
-        suite.run(bench, report);
+    bench::run_suites(bench, suites, report, [&](size_t first) {
         if (is_terminal) std::cerr << "\r\033[K" << std::flush;
-        for (size_t i = before; prints_text && i < report.rows.size(); ++i) std::cout << row_text(report.rows[i]) << std::flush;
-    }
+        for (size_t i = first; prints_text && i < report.rows.size(); ++i) std::cout << row_text(report.rows[i]) << std::flush;
+    });
     nlohmann::json json = report_json(report);
     bool is_good = report.is_passed();
     if (prints_text) {
@@ -163,12 +161,13 @@ int run_bench(const BenchOptions& options) {
     if (baseline) {
         const bench::Comparison& found = compared.emplace(bench::compare_with_baseline(json, *baseline, options.baseline));
         is_good = is_good && found.regressions.empty();
-        json["baseline"] = {{"file", options.baseline}, {"compared", found.compared}, {"regressions", found.regressions}, {"improvements", found.improvements}, {"notes", found.notes}};
+        json["baseline"] = {{"file", options.baseline}, {"compared", found.compared}, {"regressions", found.regressions}, {"undecided", found.undecided}, {"improvements", found.improvements}, {"notes", found.notes}};
         if (prints_text) {
             print_lines("note: ", found.notes);
             print_lines("better: ", found.improvements);
+            print_lines("undecided: ", found.undecided);
             print_lines("REGRESSION: ", found.regressions);
-            std::cout << found.compared << " rows compared with " << options.baseline << ", " << found.regressions.size() << (found.regressions.size() == 1 ? " regression\n" : " regressions\n");
+            std::cout << found.compared << " rows compared with " << options.baseline << ", " << bench::counts_text(found) << "\n";
         }
     }
     json["passed"] = is_good;

@@ -69,11 +69,11 @@ private:
 
 void print_system(const SystemReport& system) {
     std::cout << system.name << " (" << system.formula << ", " << system.atom_count << " atoms" << (system.is_periodic ? ", periodic" : "")
-              << "): " << (system.is_passed() ? "pass" : "FAIL") << "\n";
+              << "): " << verdict_text(system) << "\n";
     if (system.blow_up) std::cout << "  FAIL  " << system.blow_up->sentence() << "\n";
     for (const Check& check : system.checks) {
-        std::cout << (check.is_passed() ? "  pass  " : "  FAIL  ") << check.name << ": " << value_text(check) << ", allowed " << range_text(check);
-        std::cout << (check.note.empty() ? "" : " (" + check.note + ")") << "\n";
+        const std::string word = check.verdict() == Verdict::failed ? "FAIL" : verdict_word(check.verdict()), remark = remark_text(check);
+        std::cout << "  " << word << "  " << check.name << ": " << value_text(check) << ", allowed " << range_text(check) << (remark.empty() ? "" : " (" + remark + ")") << "\n";
     }
     std::cout << "\n" << std::flush;
 }

@@ -145,13 +145,13 @@ std::string verdict_of(const Report& report, const std::optional<Comparison>& ba
     std::string text = failed + regressions == 0 ? "PASS: " : "FAIL: ";
     if (failed > 0) text += concat(failed, failed == 1 ? " check failed" : " checks failed");
     else text += concat(report.rows.size(), " lines measured, ", checks, checks == 1 ? " check passed" : " checks passed");
-    if (baseline) text += concat("; beside ", baseline->file, ": ", regressions, regressions == 1 ? " regression" : " regressions", " in ", baseline->compared, " lines");
+    if (baseline) text += concat("; beside ", baseline->file, ": ", counts_text(*baseline), " in ", baseline->compared, " lines");
     return text;
 }
 
 std::string baseline_section(const std::optional<Comparison>& baseline) {
     if (!baseline) return "";
-    return list_section("worse than the baseline", baseline->regressions) + list_section("better than the baseline", baseline->improvements) + list_section("notes on the baseline", baseline->notes);
+    return list_section("worse than the baseline", baseline->regressions) + list_section("undecided beside the baseline", baseline->undecided) + list_section("better than the baseline", baseline->improvements) + list_section("notes on the baseline", baseline->notes);
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ nlohmann::json row_json(const Row& row) {
     const Summary& s = row.summary;
     return {{"suite", row.suite}, {"name", row.name}, {"atoms", row.atoms}, {"unit", row.unit}, {"mean", s.mean}, {"median", s.median}, {"median_low", s.median_interval.low},
             {"median_high", s.median_interval.high}, {"standard_deviation", s.deviation}, {"minimum", s.minimum}, {"maximum", s.maximum}, {"p95", s.p95}, {"p99", s.p99},
-            {"outliers", s.outliers}, {"samples", row.samples}, {"figures", figures}, {"checks", checks}};
+            {"outliers", s.outliers}, {"samples", row.samples}, {"blocks", row.blocks}, {"probes", row.probes}, {"contention", row.contention}, {"figures", figures}, {"checks", checks}};
 }
 
 nlohmann::json facts_json(const RunFacts& facts) {

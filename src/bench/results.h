@@ -16,18 +16,32 @@ namespace mlff::bench {
 
 using validate::Check;
 
+// What was measured of one thing so far.
+struct Measured {
+    SampleBlocks blocks;
+    std::vector<double> probes;  // s, probe_seconds() before and after each block
+};
+
 // One thing that was measured several times; less is better.
 struct Row {
     std::string suite, name;  // together they are the row's identity in a baseline
     int64_t atoms = 0;        // 0: makes no sense here
     std::string unit;         // of the samples: "s" or "B"
     std::vector<double> samples;
+    std::vector<size_t> blocks;  // how many samples were taken together, in the order of the samples
+    std::vector<double> probes;  // s, probe_seconds() meanwhile; none: it is no time
+    double contention = 1;       // bench/disturbance.h
     Summary summary;
     std::vector<std::pair<std::string, double>> figures;  // what follows from the samples, with the unit in its name
     std::vector<Check> checks;                            // errors and leaks, with what is allowed
 
     Row(std::string suite_, std::string name_, int64_t atoms_, std::string unit_, std::vector<double> samples_)
-        : suite(std::move(suite_)), name(std::move(name_)), atoms(atoms_), unit(std::move(unit_)), samples(std::move(samples_)), summary(summarize(samples)) {}
+        : suite(std::move(suite_)), name(std::move(name_)), atoms(atoms_), unit(std::move(unit_)), samples(std::move(samples_)), blocks{samples.size()}, summary(summarize(samples)) {}
+    Row(std::string suite_, std::string name_, int64_t atoms_, const Measured& times) : Row(std::move(suite_), std::move(name_), atoms_, "s", joined(times.blocks)) {
+        blocks.clear();
+        for (const auto& block : times.blocks) blocks.push_back(block.size());
+        probes = times.probes;
+    }
     std::string title() const { return suite + ", " + name; }
 };
 

@@ -61,6 +61,12 @@ double median_of_drawn(std::span<const double> samples, const std::vector<size_t
 
 }  // namespace
 
+std::vector<double> joined(const SampleBlocks& blocks) {
+    std::vector<double> samples;
+    for (const auto& block : blocks) samples.insert(samples.end(), block.begin(), block.end());
+    return samples;
+}
+
 double percentile(std::span<const double> samples, double percent) {
     need_samples(samples);
     if (!(percent >= 0 && percent <= 100)) fail(Status::argument, "percentile ", percent, ": expected 0 to 100");

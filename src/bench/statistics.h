@@ -13,6 +13,10 @@ struct Interval {
     double low = 0, high = 0;
 };
 
+// [block][sample]: the samples of a block were taken one after the other, and between blocks something else was done.
+using SampleBlocks = std::vector<std::vector<double>>;
+std::vector<double> joined(const SampleBlocks& blocks);
+
 struct Summary {
     double mean = 0, median = 0;
     double deviation = 0;  // standard deviation of the sample, divided by count - 1; 0 for one sample

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "bench/suites.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
 
+#include "bench/disturbance.h"
 #include "bench/memory_monitor.h"
 #include "bench/reference.h"
 #include "core/error.h"
+#include "core/threads.h"
 #include "device/event_timer.h"
 #include "device/gpu.h"
 #include "device/host_facts.h"
@@ -45,9 +49,10 @@ double free_bytes(const Bench& bench) {
 // Something done again and again must not take more and more memory, neither of the host nor of the GPU.
 Row repeat_row(Bench& bench, const std::string& name, int64_t atoms, int calls, const std::function<void()>& call) {
     constexpr int kReadings = 20;
-    std::vector<double> times;
+    std::vector<double> times, probes;
     std::vector<int64_t> process_bytes, gpu_bytes;
     times.reserve(kReadings);
+    probes.reserve(kReadings);
     process_bytes.reserve(kReadings);
     gpu_bytes.reserve(kReadings);
     bench.announce("leaks, " + name);
@@ -59,10 +64,12 @@ Row repeat_row(Bench& bench, const std::string& name, int64_t atoms, int calls, 
             for (int k = 0; k < calls; ++k) call();
         }
         times.push_back(elapsed / calls);
+        probes.push_back(probe_seconds(bench.clock));
         process_bytes.push_back(bench.process_memory.used_bytes());
         if (bench.gpu_memory) gpu_bytes.push_back(bench.gpu_memory->used_bytes());
     }
     Row row("leaks", name, atoms, "s", std::move(times));
+    row.probes = std::move(probes);
     row.checks.push_back(leak_check("process", process_bytes));
     if (bench.gpu_memory) row.checks.push_back(leak_check("GPU", gpu_bytes));
     return row;
@@ -73,6 +80,14 @@ Row repeat_row(Bench& bench, const std::string& name, int64_t atoms, int calls, 
 std::string atoms_text(const Frame& frame) { return concat(frame.atom_count(), " atoms", frame.cell ? ", periodic" : ""); }
 
 bool Bench::is_python() const { return python::is_python_name(model_name); }
+
+const Measured& Bench::sample(const std::string& title, const SamplingRule& sampling_rule, const std::function<void()>& call) {
+    Measured& one = measured[title];
+    one.probes.push_back(probe_seconds(clock));
+    one.blocks.push_back(sample_times(clock, sampling_rule, call));
+    one.probes.push_back(probe_seconds(clock));
+    return one;
+}
 
 SamplingRule usual_rule(bool is_quick) { return is_quick ? SamplingRule{1, 0, 5, 20, 0.05} : SamplingRule{}; }
 
@@ -88,7 +103,7 @@ void run_latency(Bench& bench, Report& report) {
         const Frame frame = make_system(bench.material, size);
         bench.announce("latency, " + atoms_text(frame));
         RepeatedFrames frames({frame});
-        Row row("latency", atoms_text(frame), frame.atom_count(), "s", sample_times(bench.clock, bench.rule(), [&] { verify::evaluate(session, frames.next()); }));
+        Row row("latency", atoms_text(frame), frame.atom_count(), bench.sample("latency, " + atoms_text(frame), [&] { verify::evaluate(session, frames.next()); }));
         row.figures.emplace_back("us/atom", 1e6 * row.summary.median / static_cast<double>(frame.atom_count()));
         if (reference.session && size <= kLargestCompared) row.checks.push_back(accuracy_of(session, *reference.session, frame).forces);
         report.rows.push_back(std::move(row));
@@ -106,8 +121,8 @@ void run_throughput(Bench& bench, Report& report) {
     for (const size_t count : counts) {
         RepeatedFrames frames(std::vector<Frame>(count, frame));
         bench.announce(concat("throughput, ", count, " systems"));
-        Row row("throughput", concat(count, " x ", atoms_text(frame)), frame.atom_count() * static_cast<int64_t>(count), "s",
-                sample_times(bench.clock, bench.rule(), [&] { verify::evaluate(session, frames.next()); }));
+        const std::string name = concat(count, " x ", atoms_text(frame));
+        Row row("throughput", name, frame.atom_count() * static_cast<int64_t>(count), bench.sample("throughput, " + name, [&] { verify::evaluate(session, frames.next()); }));
         row.figures.emplace_back("systems/s", static_cast<double>(count) / row.summary.median);
         report.rows.push_back(std::move(row));
     }
@@ -130,9 +145,10 @@ void run_dynamics(Bench& bench, Report& report) {
     set_temperature(particles, kTemperature, 1);
     DynamicsOptions options;
     options.time_step = kTimeStep;
-    std::vector<double> step_times, device_times, energies;
+    std::vector<double> step_times, device_times, energies, probes;
     std::vector<int64_t> process_bytes, gpu_bytes;
     step_times.reserve(kBlocks);
+    probes.reserve(kBlocks);
     device_times.reserve(kBlocks);
     energies.reserve(kBlocks);
     process_bytes.reserve(kBlocks);
@@ -158,6 +174,7 @@ void run_dynamics(Bench& bench, Report& report) {
             }
             if (timer) device_times.push_back(timer->seconds() / static_cast<double>(block));
             step_times.push_back(elapsed / static_cast<double>(block));
+            probes.push_back(probe_seconds(bench.clock));
             energies.push_back(dynamics.total_energy());
             process_bytes.push_back(bench.process_memory.used_bytes());
             if (bench.gpu_memory) gpu_bytes.push_back(bench.gpu_memory->used_bytes());
@@ -172,6 +189,7 @@ void run_dynamics(Bench& bench, Report& report) {
         return;
     }
     Row row("md", "a step of " + atoms_text(frame), frame.atom_count(), "s", step_times);
+    row.probes = std::move(probes);
     const double steps_per_second = 1 / row.summary.median;
     row.figures = {{"steps/s", steps_per_second}, {"ns/day", steps_per_second * kTimeStep * 1e-6 * 86400}};
     if (!device_times.empty()) row.figures.emplace_back("s by the GPU's clock", summarize(device_times).median);
@@ -259,7 +277,7 @@ void run_neighbors(Bench& bench, Report& report) {
         options.cutoff = cutoff;
         NeighborList list(options);
         const SystemView system = frame.view();
-        Row row("neighbors", atoms_text(frame), frame.atom_count(), "s", sample_times(bench.clock, bench.rule(), [&] { list.update(system, team); }));
+        Row row("neighbors", atoms_text(frame), frame.atom_count(), bench.sample("neighbors, " + atoms_text(frame), [&] { list.update(system, team); }));
         row.figures = {{"edges/atom", static_cast<double>(list.edges().edge_count) / static_cast<double>(frame.atom_count())}, {"atoms/s", static_cast<double>(frame.atom_count()) / row.summary.median}};
         report.rows.push_back(std::move(row));
     }
@@ -267,27 +285,49 @@ void run_neighbors(Bench& bench, Report& report) {
 
 void run_load(Bench& bench, Report& report) {
     bench.announce("load");
-    const SamplingRule rule = bench.is_python() ? SamplingRule{0, 0, bench.is_quick ? 1 : 5, 5, 0} : bench.rule();  // each sample starts Python anew
+    const SamplingRule rule = bench.is_python() ? SamplingRule{0, 0, bench.is_quick ? 1 : 5, 5, 0} : bench.pass_rule();  // each sample starts Python anew
     MemoryMonitor monitor(bench.process_memory);
     {
         monitor.begin("loading");
         const auto again = load_model(bench.model_name);
         monitor.end();
     }
-    report.rows.emplace_back("load", "the model", 0, "s", sample_times(bench.clock, rule, [&] { load_model(bench.model_name); }));
+    report.rows.emplace_back("load", "the model", 0, bench.sample("load, the model", rule, [&] { load_model(bench.model_name); }));
     add_phases(report.rows.back(), monitor);
     const Frame frame = make_cluster(bench.material, 20);
-    report.rows.emplace_back("load", "session and first forces", frame.atom_count(), "s", sample_times(bench.clock, rule, [&] {
-                                 Session session(bench.model, bench.options);
-                                 verify::evaluate(session, frame);
-                             }));
+    report.rows.emplace_back("load", "session and first forces", frame.atom_count(), bench.sample("load, session and first forces", rule, [&] {
+        Session session(bench.model, bench.options);
+        verify::evaluate(session, frame);
+    }));
 }
 
 const std::vector<Suite>& all_suites() {
-    static const std::vector<Suite> suites = {{"latency", run_latency}, {"throughput", run_throughput}, {"md", run_dynamics},
-                                              {"memory", run_memory},
-                                              {"leaks", run_leaks},     {"neighbors", run_neighbors},   {"load", run_load}, {"plan", run_plan}};
+    static const std::vector<Suite> suites = {{"latency", run_latency, true}, {"throughput", run_throughput, true}, {"md", run_dynamics}, {"memory", run_memory},
+                                              {"leaks", run_leaks}, {"neighbors", run_neighbors, true}, {"load", run_load, true}, {"plan", run_plan}};
     return suites;
+}
+
+void run_suites(Bench& bench, const std::vector<Suite>& suites, Report& report, const std::function<void(size_t first)>& on_rows) {
+    std::map<std::string, ProcessorTimes> spent;  // by suite, in all passes
+    const auto run_suite = [&](const Suite& suite, Report& into) {
+        const ProcessorTimes begin = processor_times();
+        suite.run(bench, into);
+        spent[suite.name] = spent[suite.name] + (processor_times() - begin);
+    };
+    for (int pass = 1; pass < bench.pass_count(); ++pass)
+        for (const Suite& suite : suites) {
+            Report unused;  // the bench keeps the samples, and the last pass reports them
+            if (suite.repeats) run_suite(suite, unused);
+        }
+    const auto cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+    const int threads = is_gpu(bench.options.device) ? 1 : bench.options.thread_count > 0 ? bench.options.thread_count : available_cores();
+    for (const Suite& suite : suites) {
+        const size_t first = report.rows.size();
+        run_suite(suite, report);
+        for (size_t i = first; i < report.rows.size() && !bench.is_python(); ++i)  // its processes would count as others
+            if (report.rows[i].unit == "s") report.rows[i].contention = contention(spent[suite.name], cores, threads);
+        on_rows(first);
+    }
 }
 
 }  // namespace mlff::bench

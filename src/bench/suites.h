@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,9 @@
 namespace mlff::bench {
 
 SamplingRule usual_rule(bool is_quick);
+
+// A quick run spreads its few samples of a row over as many passes through the suites: how much they differ is the noise of the machine.
+inline constexpr int kQuickPasses = 5;
 
 struct Bench {
     std::shared_ptr<const Model> model;
@@ -33,8 +37,16 @@ struct Bench {
     MemoryMeter* gpu_memory = nullptr;                             // where the device is a GPU
     std::function<void(const std::string&)> announce = [](const std::string&) {};  // what comes next
 
+    std::map<std::string, Measured> measured{};                                    // in all passes so far, by the title of the row
+
     bool is_python() const;
     SamplingRule rule() const { return usual_rule(is_quick); }
+    // Where each pass would start Python anew there is one.
+    int pass_count() const { return is_quick && !is_python() ? kQuickPasses : 1; }
+    SamplingRule pass_rule() const { return pass_count() > 1 ? SamplingRule{1, 0, 3, 8, 0.02} : rule(); }
+    // What was measured of this row, this pass last.
+    const Measured& sample(const std::string& title, const std::function<void()>& call) { return sample(title, pass_rule(), call); }
+    const Measured& sample(const std::string& title, const SamplingRule& sampling_rule, const std::function<void()>& call);
     MemoryMeter& device_memory() const { return gpu_memory ? *gpu_memory : process_memory; }
 };
 
@@ -65,7 +77,11 @@ void run_load(Bench& bench, Report& report);
 struct Suite {
     const char* name;
     void (*run)(Bench& bench, Report& report);
+    bool repeats = false;  // short enough for several passes
 };
 const std::vector<Suite>& all_suites();
+
+// All passes. `on_rows` is called after each suite of the last pass with the number of its first row in the report.
+void run_suites(Bench& bench, const std::vector<Suite>& suites, Report& report, const std::function<void(size_t first)>& on_rows);
 
 }  // namespace mlff::bench

@@ -2,9 +2,12 @@
 // The one exception type of the library. src/api turns it into a status and a message.
 #pragma once
 
+#include <initializer_list>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "core/utf8.h"
 
@@ -31,18 +34,38 @@ private:
     Status status_;
 };
 
+// A part of a text, and how it is written. There is code for each type of part, not for each list of them: that would be a sixth of the library.
+struct TextPart {
+    const void* value;
+    void (*write)(std::ostream& stream, const void* value);
+};
+
+template <class Part>
+TextPart text_part(const Part& part) {
+    if constexpr (std::is_array_v<Part>)  // a literal
+        return {part, [](std::ostream& stream, const void* value) { stream << static_cast<const char*>(value); }};
+    else if constexpr (std::is_function_v<Part>)  // std::fixed
+        return {reinterpret_cast<const void*>(&part), [](std::ostream& stream, const void* value) { stream << reinterpret_cast<Part*>(const_cast<void*>(value)); }};
+    else
+        return {std::addressof(part), [](std::ostream& stream, const void* value) { stream << *static_cast<const Part*>(value); }};
+}
+
+__attribute__((noinline)) inline std::string join_parts(std::initializer_list<TextPart> parts) {
+    std::ostringstream text;
+    text.exceptions(std::ios_base::badbit);  // out of memory: a stream keeps that to itself otherwise, and the text ends early
+    for (const TextPart& part : parts) part.write(text, part.value);
+    return text.str();
+}
+
 // concat("atom ", 7, " of ", path): everything that has an operator<<, in one string.
 template <class... Parts>
 std::string concat(const Parts&... parts) {
-    std::ostringstream text;
-    text.exceptions(std::ios_base::badbit);  // out of memory: a stream keeps that to itself otherwise, and the text ends early
-    (text << ... << parts);
-    return text.str();
+    return join_parts({text_part(parts)...});
 }
 
 // Messages quote what files hold, which may be long or made to confuse a terminal: one line of moderate length is kept,
 // its beginning (the path) and its end (the reason).
-inline std::string as_message(std::string text) {
+__attribute__((noinline)) inline std::string as_message(std::string text) {
     constexpr size_t kHead = 1000, kTail = 500;
     if (text.size() > kHead + kTail) {
         const auto is_inside_character = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
@@ -54,9 +77,11 @@ inline std::string as_message(std::string text) {
     return printable(text);
 }
 
+[[noreturn]] __attribute__((noinline)) inline void fail_with(Status status, std::initializer_list<TextPart> parts) { throw Error(status, as_message(join_parts(parts))); }
+
 template <class... Parts>
 [[noreturn]] void fail(Status status, const Parts&... parts) {
-    throw Error(status, as_message(concat(parts...)));
+    fail_with(status, {text_part(parts)...});
 }
 
 }  // namespace mlff

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <unordered_map>
 
 #include "core/error.h"
 #include "core/utf8.h"
@@ -93,6 +94,19 @@ private:
     void spend(size_t count, const std::string& path) {
         if (!budget_.spend(count)) broken(path, "unfolds to more than ", ValueBudget::kLimit, " values");
     }
+    // Refuses what cannot fit before any of it is built.
+    void need_room(PickleValue value, const std::string& path) {
+        if (!budget_.has(least_values(value, 0))) spend(ValueBudget::kLimit + 1, path);
+    }
+    // How many values this one unfolds to at least: lists in lists, each looked at once however often it is shared. One that holds itself counts once.
+    size_t least_values(PickleValue value, int depth) {
+        if (!(value.is(PickleKind::list) || value.is(PickleKind::tuple) || value.is(PickleKind::dict)) || value.size() == 0 || depth > kMaxDepth) return 1;
+        const auto [known, is_new] = least_values_.try_emplace(value.id(), 1);
+        if (!is_new) return known->second;
+        size_t count = 1;
+        for (size_t i = 0; i < value.size() && count <= ValueBudget::kLimit; ++i) count += least_values(value[i], depth + 1);
+        return least_values_[value.id()] = count;
+    }
     void spend_text(std::string_view text, const std::string& path) { spend(text.size() / 64, path); }
 
     std::string key_text(PickleValue key, const std::string& path) {
@@ -122,6 +136,7 @@ private:
     void add_member(Module& target, const std::string& key, PickleValue value, const std::string& path, int depth) {
         const std::string full = joined(path, key);
         spend(value.state().size() / 2, full);  // is_module looks at all of them
+        need_room(value, full);
         if (auto tensor = storages_.tensor(value, full)) {
             enter(depth, full);
             target.tensors.emplace_back(key, std::move(*tensor));
@@ -230,6 +245,7 @@ private:
         std::string text;
         const PickleValue terms = unwrapped(value);
         spend(terms.size(), path);
+        if (const auto known = irreps_texts_.find(value.id()); known != irreps_texts_.end()) return known->second;
         for (size_t i = 0; i < terms.size(); ++i) {
             const PickleValue term = unwrapped(terms[i]);
             const PickleValue irrep = term.size() == 2 ? unwrapped(term[1]) : term;
@@ -238,6 +254,7 @@ private:
                 broken(path, "holds malformed irreps");
             text += (i ? "+" : "") + std::to_string(term[0].integer()) + "x" + irrep_text(irrep[0].integer(), irrep[1].integer());
         }
+        irreps_texts_[value.id()] = text;
         return text;
     }
     JsonValue cue_irreps(PickleValue value, const std::string& path) {
@@ -353,6 +370,8 @@ private:
     const ModuleSources& sources_;
     ValueBudget& budget_;
     const std::string& name_;
+    std::unordered_map<PickleId, size_t> least_values_;       // of containers
+    std::unordered_map<PickleId, std::string> irreps_texts_;  // of objects, which may be shared
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ public:
         left_ = is_enough ? left_ - count : 0;
         return is_enough;
     }
+    [[nodiscard]] bool has(size_t count) const { return count <= left_; }
 
 private:
     size_t left_ = kLimit;

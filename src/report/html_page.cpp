@@ -10,7 +10,7 @@ h1 { font-size: 1.5em; overflow-wrap: anywhere; } h2 { font-size: 1.2em; margin-
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .25em .8em .25em 0; border-bottom: 1px solid #e6e9ec; vertical-align: top; }
 th { font-weight: 600; } td.note { color: #5a626b; font-size: .9em; overflow-wrap: anywhere; } td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .verdict { padding: .7em 1em; border-radius: 6px; overflow-wrap: anywhere; } .pass { background: #e6f4ea; color: #14532d; } .fail { background: #fdeaea; color: #7f1d1d; }
-td.pass, td.fail { background: none; font-weight: 600; }
+.undecided { color: #854d0e; } td.pass, td.fail, td.undecided { background: none; font-weight: 600; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 1em; }
 figure { margin: 1em 0 0; max-width: 500px; } figcaption { font-weight: 600; } svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: #3b424a; }
 .grid { stroke: #e3e6ea; } .curve { fill: none; stroke-width: 1.3; } .guide { fill: none; stroke: #555; stroke-dasharray: 5 4; } .points { fill-opacity: .45; }

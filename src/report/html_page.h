@@ -19,7 +19,7 @@ std::string verdict_paragraph(bool is_passed, const std::string& sentence);  // 
 
 struct Cell {
     std::string text;            // is escaped
-    std::string css_class = "";  // "number", "note", "pass" or "fail"; "" = plain text
+    std::string css_class = "";  // "number", "note", "pass", "fail" or "undecided"; "" = plain text
 };
 std::string html_table(const std::vector<std::string>& header, const std::vector<std::vector<Cell>>& rows);  // "" if there are no rows
 

@@ -15,8 +15,19 @@ using Json = nlohmann::json;
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 Json check_json(const Check& check) {
-    return {{"name", check.name},           {"value", number(check.value)}, {"unit", check.unit}, {"lower", number(check.lower)}, {"upper", number(check.upper)},
-            {"uncertainty", number(check.uncertainty)}, {"note", check.note},           {"passed", check.is_passed()}};
+    return {{"name", check.name},
+            {"value", number(check.value)},
+            {"unit", check.unit},
+            {"lower", number(check.lower)},
+            {"upper", number(check.upper)},
+            {"uncertainty", number(check.uncertainty)},
+            {"note", check.note},
+            {"verdict", verdict_word(check.verdict())},
+            {"deciding_steps", check.deciding_steps > 0 ? Json(check.deciding_steps) : Json()}};
+}
+
+void add_counts(Json& json, const VerdictCounts& counts) {
+    json.update({{"passed", counts.passed}, {"failed", counts.failed}, {"undecided", counts.undecided}, {"deciding_steps", counts.undecided > 0 ? Json(counts.deciding_steps) : Json()}});
 }
 
 Json curve_json(const Curve& curve) { return {{"label", curve.label}, {"x", curve.x}, {"y", curve.y}}; }
@@ -50,16 +61,18 @@ Json system_json(const SystemReport& system) {
     Json failure;
     if (system.blow_up)
         failure = {{"phase", system.blow_up->phase}, {"step", system.blow_up->step}, {"reason", system.blow_up->reason}, {"closest_pair", system.blow_up->closest_pair}};
-    return {{"name", system.name},
-            {"formula", system.formula},
-            {"atoms", system.atom_count},
-            {"periodic", system.is_periodic},
-            {"verdict", system.is_passed() ? "pass" : "fail"},
-            {"broke", failure},
-            {"checks", checks},
-            {"nve", drift_json(system.drift)},
-            {"forces", {{"reference", comparison_json(system.path)}, {"against", comparison_json(system.against)}}},
-            {"curves", {{"energy", curve_json(system.energy)}, {"temperature", curves_json(system.temperatures)}, {"distances", curves_json(system.distances)}}}};
+    Json json = {{"name", system.name},
+                 {"formula", system.formula},
+                 {"atoms", system.atom_count},
+                 {"periodic", system.is_periodic},
+                 {"verdict", system.is_passed() ? "pass" : "fail"},
+                 {"broke", failure},
+                 {"checks", checks},
+                 {"nve", drift_json(system.drift)},
+                 {"forces", {{"reference", comparison_json(system.path)}, {"against", comparison_json(system.against)}}},
+                 {"curves", {{"energy", curve_json(system.energy)}, {"temperature", curves_json(system.temperatures)}, {"distances", curves_json(system.distances)}}}};
+    add_counts(json, system.counts());
+    return json;
 }
 
 std::string short_number(double value) {
@@ -91,39 +104,53 @@ std::string range_text(const Check& check) {
     return short_number(check.lower) + " to " + short_number(check.upper);
 }
 
+std::string remark_text(const Check& check) {
+    if (check.verdict() != Verdict::undecided || check.deciding_steps <= 0) return check.note;
+    return concat(check.note, check.note.empty() ? "" : "; ", "about ", check.deciding_steps, " steps would decide");
+}
+
 std::vector<report::Cell> check_cells(const Check& check) {
-    const char* verdict = report::verdict_class(check.is_passed());
-    return {{check.name}, {value_text(check)}, {range_text(check)}, {verdict, verdict}, {check.note, "note"}};
+    const char* verdict = verdict_word(check.verdict());
+    return {{check.name}, {value_text(check)}, {range_text(check)}, {verdict, verdict}, {remark_text(check), "note"}};
+}
+
+std::string verdict_text(const SystemReport& system) {
+    const size_t undecided = system.counts().undecided;
+    return concat(system.is_passed() ? "pass" : "FAIL", undecided > 0 ? concat(", ", undecided, " undecided") : "");
 }
 
 std::string verdict_sentence(const Report& report) {
-    size_t passed = 0, checks = 0;
+    size_t passed = 0;
     std::string failures;
     for (const SystemReport& system : report.systems) {
         passed += system.is_passed();
-        checks += system.checks.size();
         if (system.blow_up) failures += "; " + system.name + ": " + system.blow_up->sentence();
         for (const Check& check : system.checks)
-            if (!check.is_passed()) failures += concat("; ", system.name, ": ", check.name, " is ", value_text(check), ", allowed ", range_text(check));
+            if (check.verdict() == Verdict::failed) failures += concat("; ", system.name, ": ", check.name, " is ", value_text(check), ", allowed ", range_text(check));
     }
-    const char* noun = report.systems.size() == 1 ? " system" : " systems";
-    if (report.is_passed()) return concat("PASS: ", checks, " checks of ", report.systems.size(), noun);
-    return concat("FAIL: ", report.systems.size() - passed, " of ", report.systems.size(), noun, failures);
+    const VerdictCounts counts = report.counts();
+    const std::string of_systems = concat(report.systems.size(), report.systems.size() == 1 ? " system" : " systems");
+    std::string undecided;
+    if (counts.undecided > 0) undecided = concat("; ", counts.undecided, " undecided, for which this run is too short: about --steps ", counts.deciding_steps, " would decide");
+    if (report.is_passed()) return concat("PASS: ", counts.passed, " checks of ", of_systems, undecided);
+    return concat("FAIL: ", report.systems.size() - passed, " of ", of_systems, failures, undecided);
 }
 
 Json report_json(const Report& report) {
     Json systems = Json::array();
     for (const SystemReport& system : report.systems) systems.push_back(system_json(system));
-    return {{"model", report.model},
-            {"device", report.device},
-            {"precision", report.precision},
-            {"against", report.against.empty() ? Json() : Json(report.against)},
-            {"steps", report.settings.step_count},
-            {"time_step_fs", report.settings.time_step},
-            {"temperature_K", report.settings.temperature},
-            {"thresholds", thresholds_json(report.settings.thresholds)},
-            {"verdict", report.is_passed() ? "pass" : "fail"},
-            {"systems", systems}};
+    Json json = {{"model", report.model},
+                 {"device", report.device},
+                 {"precision", report.precision},
+                 {"against", report.against.empty() ? Json() : Json(report.against)},
+                 {"steps", report.settings.step_count},
+                 {"time_step_fs", report.settings.time_step},
+                 {"temperature_K", report.settings.temperature},
+                 {"thresholds", thresholds_json(report.settings.thresholds)},
+                 {"verdict", report.is_passed() ? "pass" : "fail"},
+                 {"systems", systems}};
+    add_counts(json, report.counts());
+    return json;
 }
 
 std::string report_markdown(const Report& report) {
@@ -132,14 +159,14 @@ std::string report_markdown(const Report& report) {
     if (!report.against.empty()) text += ", against " + markdown_cell(report.against);
     text += ".\n";
     for (const SystemReport& system : report.systems) {
-        text += concat("\n## ", markdown_cell(system.name), ": ", system.is_passed() ? "pass" : "FAIL", "\n\n", system.formula, ", ", system.atom_count, " atoms",
+        text += concat("\n## ", markdown_cell(system.name), ": ", verdict_text(system), "\n\n", system.formula, ", ", system.atom_count, " atoms",
                        system.is_periodic ? ", periodic" : "", ".\n\n");
         if (system.blow_up) text += markdown_cell(system.blow_up->sentence()) + ".\n\n";
         if (system.checks.empty()) continue;
         text += "| check | found | allowed | | |\n|---|---|---|---|---|\n";
         for (const Check& check : system.checks)
-            text += "| " + markdown_cell(check.name) + " | " + markdown_cell(value_text(check)) + " | " + range_text(check) + " | " + (check.is_passed() ? "pass" : "**FAIL**") + " | " +
-                    markdown_cell(check.note) + " |\n";
+            text += "| " + markdown_cell(check.name) + " | " + markdown_cell(value_text(check)) + " | " + range_text(check) + " | " + (check.verdict() == Verdict::failed ? "**FAIL**" : verdict_word(check.verdict())) + " | " +
+                    markdown_cell(remark_text(check)) + " |\n";
     }
     return text;
 }

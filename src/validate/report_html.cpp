@@ -61,7 +61,7 @@ std::string plots(const SystemReport& system, const Report& report) {
 }
 
 std::string section(const SystemReport& system, const Report& report) {
-    std::string text = concat("<section><h2>", html_escaped(system.name), ": <span class=\"", verdict_class(system.is_passed()), "\">", verdict_class(system.is_passed()),
+    std::string text = concat("<section><h2>", html_escaped(system.name), ": <span class=\"", verdict_class(system.is_passed()), "\">", verdict_text(system),
                               "</span></h2>\n<p>", html_escaped(system.formula), ", ", system.atom_count, " atoms", system.is_periodic ? ", periodic" : "", "</p>\n");
     if (system.blow_up) text += "<p class=\"verdict fail\">" + html_escaped(system.blow_up->sentence()) + "</p>\n";
     return text + check_table(system) + plots(system, report) + "</section>\n";

@@ -19,8 +19,8 @@ void need_enough(std::span<const double> values) {
 
 double mean_of(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()); }
 
-// Slope, intercept and residual only.
-LineFit plain_fit(std::span<const double> values, double spacing) {
+// Slope, intercept and residual only. `residuals`, unless nullptr, is what the line leaves of the values.
+LineFit plain_fit(std::span<const double> values, double spacing, std::vector<double>* residuals = nullptr) {
     const auto count = static_cast<double>(values.size());
     const double middle = 0.5 * (count - 1), mean = mean_of(values);
     double covariance = 0, variance = 0;
@@ -34,6 +34,7 @@ LineFit plain_fit(std::span<const double> values, double spacing) {
     for (size_t i = 0; i < values.size(); ++i) {
         const double residual = values[i] - mean - per_sample * (static_cast<double>(i) - middle);
         squares += residual * residual;
+        if (residuals) residuals->push_back(residual);
     }
     return {per_sample / spacing, mean - per_sample * middle, 0, std::sqrt(squares / count)};
 }
@@ -68,12 +69,14 @@ double upper_gamma_fraction(double a, double x) {
 LineFit fit_line(std::span<const double> values, double spacing) {
     need_enough(values);
     LineFit fit = plain_fit(values, spacing);
-    std::vector<double> means;
+    std::vector<double> means, residuals;
     const size_t length = values.size() / kBlocks;
     for (size_t block = 0; block < kBlocks; ++block) means.push_back(mean_of(values.subspan(block * length, length)));
-    const LineFit of_means = plain_fit(means, spacing * static_cast<double>(length));
+    const LineFit of_means = plain_fit(means, spacing * static_cast<double>(length), &residuals);
     const double n = kBlocks, variance_of_index = (n * n - 1) / 12;
-    fit.slope_error = of_means.residual_deviation / std::sqrt((n - 2) * variance_of_index) / (spacing * static_cast<double>(length));
+    // Blocks that are shorter than what moves the energy are no independent samples: that error would be too small by half.
+    const double inefficiency = correlated_mean(residuals).inefficiency;
+    fit.slope_error = of_means.residual_deviation * std::sqrt(inefficiency / ((n - 2) * variance_of_index)) / (spacing * static_cast<double>(length));
     return fit;
 }
 
@@ -104,22 +107,22 @@ double chi_square_cdf(double value, double degrees) {
     return x < a + 1 ? lower_gamma_series(a, x) : 1 - upper_gamma_fraction(a, x);
 }
 
-double canonical_shape_p_value(std::span<const double> kinetic_energies, double degrees, double stride) {
-    constexpr double kLeastExpected = 5;
+ShapeTest canonical_shape_test(std::span<const double> kinetic_energies, double degrees, double stride) {
+    constexpr size_t kMostBins = 10, kLeastExpected = kShapeSamples / kMostBins;
     std::vector<double> samples;
     for (double at = 0; at < static_cast<double>(kinetic_energies.size()); at += std::max(1.0, stride)) samples.push_back(kinetic_energies[static_cast<size_t>(at)]);
-    const size_t bins = std::min<size_t>(10, static_cast<size_t>(static_cast<double>(samples.size()) / kLeastExpected));
-    if (bins < 3) return 1;
+    const size_t bins = std::min(kMostBins, samples.size() / kLeastExpected);
+    if (bins < 3) return {1, samples.size()};
     const double mean = mean_of(kinetic_energies), expected = static_cast<double>(samples.size()) / static_cast<double>(bins);
     std::vector<double> counts(bins, 0.0);
     for (double sample : samples) {
         const double probability = chi_square_cdf(degrees * sample / mean, degrees);
-        if (std::isnan(probability)) return probability;
+        if (std::isnan(probability)) return {probability, samples.size()};
         counts[std::min(bins - 1, static_cast<size_t>(probability * static_cast<double>(bins)))] += 1;
     }
     double misfit = 0;
     for (double count : counts) misfit += (count - expected) * (count - expected) / expected;
-    return 1 - chi_square_cdf(misfit, static_cast<double>(bins) - 2);  // the number of samples and their mean are given
+    return {1 - chi_square_cdf(misfit, static_cast<double>(bins) - 2), samples.size()};  // the number of samples and their mean are given
 }
 
 double histogram_shift(std::span<const double> first, std::span<const double> second, double bin_width) {

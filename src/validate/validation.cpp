@@ -65,7 +65,7 @@ public:
     }
 
 private:
-    int64_t bath_steps() const { return std::max<int64_t>(200, settings_.step_count / 2); }
+    int64_t bath_steps() const { return std::max<int64_t>(200, static_cast<int64_t>(kBathPart * static_cast<double>(settings_.step_count))); }
     int64_t fine_steps() const { return 2 * std::max<int64_t>(100, settings_.step_count / 20); }
 
     // What a model cannot evaluate at all is bad input, not a finding.
@@ -186,8 +186,29 @@ private:
 
 }  // namespace
 
-bool SystemReport::is_passed() const {
-    return !blow_up && !checks.empty() && std::all_of(checks.begin(), checks.end(), [](const Check& check) { return check.is_passed(); });
+void VerdictCounts::add(const Check& check) {
+    const Verdict verdict = check.verdict();
+    ++(verdict == Verdict::passed ? passed : verdict == Verdict::failed ? failed : undecided);
+    if (verdict == Verdict::undecided) deciding_steps = std::max(deciding_steps, check.deciding_steps);
+}
+
+void VerdictCounts::add(const VerdictCounts& others) {
+    passed += others.passed, failed += others.failed, undecided += others.undecided;
+    deciding_steps = std::max(deciding_steps, others.deciding_steps);
+}
+
+VerdictCounts SystemReport::counts() const {
+    VerdictCounts counts;
+    for (const Check& check : checks) counts.add(check);
+    return counts;
+}
+
+bool SystemReport::is_passed() const { return !blow_up && !checks.empty() && counts().failed == 0; }
+
+VerdictCounts Report::counts() const {
+    VerdictCounts counts;
+    for (const SystemReport& system : systems) counts.add(system.counts());
+    return counts;
 }
 
 bool Report::is_passed() const {

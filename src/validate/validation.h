@@ -34,6 +34,14 @@ struct Sessions {
 
 using report::Curve;
 
+struct VerdictCounts {
+    size_t passed = 0, failed = 0, undecided = 0;
+    int64_t deciding_steps = 0;  // about the `--steps` that would decide all
+
+    void add(const Check& check);
+    void add(const VerdictCounts& others);
+};
+
 struct SystemReport {
     std::string name, formula;
     size_t atom_count = 0;
@@ -48,7 +56,8 @@ struct SystemReport {
     std::vector<Curve> temperatures;  // ps, K
     std::vector<Curve> distances;     // A, g(r) or pairs/A
 
-    bool is_passed() const;
+    VerdictCounts counts() const;
+    bool is_passed() const;  // nothing broke or failed; checks may be undecided
 };
 
 struct Report {
@@ -57,6 +66,7 @@ struct Report {
     Settings settings;
     std::vector<SystemReport> systems;
 
+    VerdictCounts counts() const;
     bool is_passed() const;  // at least one system, and all of them pass
 };
 

@@ -76,28 +76,36 @@ class Comparison(unittest.TestCase):
 
 @unittest.skipUnless(shutil.which("valgrind"), "valgrind is not installed")
 class Counting(unittest.TestCase):
-    """An absent entry is named, the same count comes twice, a slow kernel is caught: three runs."""
+    """An absent entry is named before anything is counted, entries of others stay, the same count comes twice, a slow kernel is caught: three runs that count."""
 
     def test_a_kernel_that_works_twice_is_caught(self):
         with tempfile.TemporaryDirectory() as folder:
-            counts, found = f"{folder}/counts.json", f"{folder}/found.json"
-            code, said = run("--counts", counts, "--only", QUICK_CASE, "--json", found)  # nothing is stored yet
+            counts, found = f"{folder}/counts.json", pathlib.Path(folder) / "found.json"
+            elsewhere = {"vax, g++ 12, plain": {CASE: 7}}
+            pathlib.Path(counts).write_text(json.dumps({"format": "mlff-instruction-counts", "counts": elsewhere}))
+            code, said = run("--counts", counts, "--json", str(found))  # all cases, none of them counted
             if "cannot run the" in said or "which kernels" in said:
                 self.skipTest(said.strip())
             self.assertEqual(code, 77, said)
-            self.assertIn("no counts are stored", said)
-            first = json.loads(pathlib.Path(found).read_text())
+            self.assertRegex(said, r"no counts are stored for [\w-]+, \S+ \d+, \w+; run scripts/bench-gate --update to add them")
+            self.assertFalse(found.exists())
 
             code, said = run("--counts", counts, "--only", QUICK_CASE, "--only", CASE, "--update")
             self.assertEqual(code, 0, said)
-            ((key, stored),) = json.loads(pathlib.Path(counts).read_text())["counts"].items()
-            self.assertEqual((key, set(stored)), (first["key"], {CASE, QUICK_CASE}))
-            self.assertLess(abs(first["counts"][QUICK_CASE] / stored[QUICK_CASE] - 1), 0.005)
+            document = json.loads(pathlib.Path(counts).read_text())["counts"]
+            self.assertEqual({key: document.pop(key) for key in elsewhere}, elsewhere)
+            ((key, stored),) = document.items()
+            self.assertEqual(set(stored), {CASE, QUICK_CASE})
+            code, said = run("--counts", counts, "--only", QUICK_CASE, "--json", str(found))
+            self.assertEqual(code, 0, said)
+            again = json.loads(found.read_text())
+            self.assertEqual(again["key"], key)
+            self.assertLess(abs(again["counts"][QUICK_CASE] / stored[QUICK_CASE] - 1), 0.005)
 
-            code, said = run("--counts", counts, "--only", CASE, "--slow-kernel", "--json", found)
+            code, said = run("--counts", counts, "--only", CASE, "--slow-kernel", "--json", str(found))
             self.assertEqual(code, 1, said)
             self.assertIn(f"FAIL  {CASE}", said)
-            self.assertGreater(json.loads(pathlib.Path(found).read_text())["counts"][CASE], 1.03 * stored[CASE])
+            self.assertGreater(json.loads(found.read_text())["counts"][CASE], 1.03 * stored[CASE])
 
 
 if __name__ == "__main__":

@@ -446,7 +446,7 @@ class CommandLine(CommandTest):
         # Beside a baseline in which everything took no time, all is slower; beside one in which everything took for ever, nothing is.
         def baseline(name, factor):
             for row in found["rows"]:
-                row["samples"] = [factor] * 5
+                row["samples"], row["blocks"] = [factor] * 5, [1] * 5
             return self.path(name, json.dumps(found))
 
         again = ["bench", "--quick", "--device", "cpu", "--suite", "latency", "--sizes", "10", "--baseline"]

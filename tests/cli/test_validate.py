@@ -39,15 +39,23 @@ class Validate(CommandTest):
         report = self.path("report")
         result = run(*SHORT, "--report", report)
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
-        self.assertRegex(result.stdout, r"\nPASS: \d+ checks of 1 system\n$")
+        self.assertRegex(result.stdout, r"\nPASS: \d+ checks of 1 system; \d undecided, for which this run is too short: about --steps \d+ would decide\n$")
+        self.assertRegex(result.stdout, r"^water \(H2O, 3 atoms\): pass, \d undecided\n")
+        self.assertRegex(result.stdout, r"\n  undecided  mean temperature in a bath: \S+ \+- \S+% off, allowed -3 to 3 \(about \d+ steps would decide\)\n")
         self.assertEqual(sorted(os.listdir(report)), ["report.html", "report.json", "report.md"])
         with open(os.path.join(report, "report.json")) as file:
             document = json.load(file)
         self.assertEqual((document["verdict"], document["model"], document["steps"]), ("pass", "builtin", 200))
         system, = document["systems"]
         self.assertEqual((system["name"], system["formula"], system["atoms"], system["broke"]), ("water", "H2O", 3, None))
-        self.assertTrue(all(check["passed"] for check in system["checks"]))
         self.assertGreaterEqual(len(system["checks"]), 12)
+        undecided = {check["name"] for check in system["checks"] if check["verdict"] == "undecided"}
+        self.assertLessEqual({"mean temperature in a bath", "distribution of the temperature", "equipartition, worst element"}, undecided)
+        self.assertLessEqual(undecided, {"mean temperature in a bath", "distribution of the temperature", "equipartition, worst element", "energy drift"})
+        self.assertEqual({check["name"] for check in system["checks"] if check["deciding_steps"]}, undecided)
+        for counts in (document, system):
+            self.assertEqual((counts["passed"], counts["failed"], counts["undecided"]), (len(system["checks"]) - len(undecided), 0, len(undecided)))
+            self.assertEqual(counts["deciding_steps"], max(check["deciding_steps"] or 0 for check in system["checks"]))
         self.assertLess(system["forces"]["reference"]["worst_force_eV_per_A"], 0.01)
         self.assertGreater(system["forces"]["reference"]["frames"], 10)
         with open(os.path.join(report, "report.md")) as file:
@@ -55,9 +63,17 @@ class Validate(CommandTest):
         # The same again, number for number, but for one limit that nothing meets.
         strict = json.loads(run(*SHORT, "--thresholds", self.path("t.json", '{"closest_contact": 2}'), "--json", "-").stdout)
         self.assertEqual(strict["verdict"], "fail")
-        self.assertEqual([check["name"] for check in strict["systems"][0]["checks"] if not check["passed"]], ["closest contact"])
+        self.assertEqual([check["name"] for check in strict["systems"][0]["checks"] if check["verdict"] == "fail"], ["closest contact"])
         self.assertEqual(strict["systems"][0]["nve"], system["nve"])
         self.assertEqual(strict["thresholds"] | {"closest_contact": document["thresholds"]["closest_contact"]}, document["thresholds"])
+
+    def test_the_steps_that_it_asks_for_decide(self):
+        options = ["--model", "analytic", "--systems", "water", "--device", "cpu", "--thresholds", self.path("wide.json", '{"temperature_percent": 30, "equipartition_percent": 50}')]
+        brief = json.loads(run(*options, "--steps", "200", "--json", "-").stdout)
+        self.assertGreater(brief["undecided"], 2)
+        enough = run(*options, "--steps", str(brief["deciding_steps"]))
+        self.assertEqual((enough.returncode, enough.stderr), (0, ""), enough.stdout)
+        self.assertRegex(enough.stdout, r"\nPASS: \d+ checks of 1 system\n$")
 
     def test_a_broken_student_fails(self):
         # Attraction where there was repulsion: the molecule falls to pieces or into itself.

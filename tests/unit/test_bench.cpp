@@ -9,8 +9,10 @@
 #include <functional>
 #include <limits>
 
+#include "../sanitized.h"
 #include "bench/baseline.h"
 #include "bench/calibrate.h"
+#include "bench/disturbance.h"
 #include "bench/memory_monitor.h"
 #include "bench/reference.h"
 #include "bench/report_html.h"
@@ -325,7 +327,9 @@ TEST_CASE("suites give the rows they promise, with the clock's numbers") {
     REQUIRE(latency.rows.size() == 2);
     for (const Row& row : latency.rows) {
         CHECK(is_near(row.summary.median, 1e-3));
-        CHECK(row.samples.size() == 20);
+        CHECK(row.samples.size() == 8);  // of one pass
+        CHECK(row.blocks == std::vector<size_t>{8});
+        CHECK(row.probes.size() == 2);
         REQUIRE(row.figures.size() == 1);
         CHECK(is_near(row.figures[0].second, 1e3 / static_cast<double>(row.atoms)));
     }
@@ -464,6 +468,167 @@ TEST_CASE("a baseline: noise is no regression, a slowed run is") {
     CHECK(wild.regressions.empty());
 }
 
+namespace {
+
+// Times of one row as a real machine gives them: in five blocks, each with its own drift, samples that are a little or, one in ten, much too long, and a run that is as
+// a whole a little faster or slower than others, which nothing in it shows. On a busy machine other programs take a part of the processors, and for a while a
+// neighbour slows the processor down.
+struct Noise {
+    uint64_t seed;
+    bool is_busy;
+    double drift;  // of runs and of blocks, relative; what samples and probes scatter by goes with it
+
+    mutable uint64_t drawn = 0;
+    double uniform(double low, double high) const { return low + (high - low) * random_bits(seed, 1, drawn++)[0] / 4294967296.0; }
+    double normal() const { return random_normals(seed, 2, drawn++)[0]; }
+};
+std::vector<MeasuredTimes> noisy_run(const Noise& noise, double factor, size_t row_count) {
+    constexpr size_t kBlocks = 5, kSamples = 5;
+    const double run_drift = std::exp(noise.drift * noise.normal());
+    std::vector<double> slowed(kBlocks, 1.0), probes(kBlocks, 1.0);
+    double contention = 1, taken = 1;
+    if (noise.is_busy) {
+        const auto begin = static_cast<size_t>(noise.uniform(0, kBlocks)), end = begin + static_cast<size_t>(noise.uniform(0, kBlocks + 1));
+        const double neighbor = noise.uniform(1, 2), felt = std::pow(neighbor, noise.uniform(0.7, 1.3));  // not alike by all that runs
+        for (size_t block = begin; block < std::min(end, kBlocks); ++block) slowed[block] = neighbor, probes[block] = felt;
+        contention = 1 / (1 - noise.uniform(0, 0.6));
+        taken = noise.uniform(1, contention);
+    }
+    std::vector<MeasuredTimes> rows(row_count);
+    for (MeasuredTimes& row : rows) {
+        row.contention = contention;
+        const double row_drift = run_drift * std::exp(0.5 * noise.drift * noise.normal());
+        for (size_t block = 0; block < kBlocks; ++block) {
+            const double block_time = 1e-3 * factor * row_drift * taken * slowed[block] * std::exp(noise.drift * noise.normal());
+            row.blocks.emplace_back();
+            for (size_t i = 0; i < kSamples; ++i) row.blocks.back().push_back(block_time * (noise.uniform(0, 1) < 0.1 ? noise.uniform(1.5, 5) : 1 + 1.5 * noise.drift * std::abs(noise.normal())));
+            for (int side = 0; side < 2; ++side) row.probes.push_back(1e-4 * probes[block] * (1 + noise.drift * std::abs(noise.normal())));
+        }
+    }
+    return rows;
+}
+
+struct Tally {
+    double alarmed_runs = 0, failed = 0, passed = 0;  // parts of all: runs in which a row failed; rows
+};
+Tally compare_noisy_runs(bool is_busy, double drift, double factor, double allowed) {
+    constexpr size_t kPairs = mlff::test::kIsSanitized ? 50 : 1000, kRows = 12;
+    Tally tally;
+    for (uint64_t pair = 0; pair < kPairs; ++pair) {
+        const auto now = noisy_run({2 * pair + 1, is_busy, drift}, factor, kRows), before = noisy_run({2 * pair + 2, is_busy, drift}, 1, kRows);
+        size_t failed = 0, passed = 0;
+        for (size_t i = 0; i < kRows; ++i) {
+            const validate::Verdict verdict = compare_times(now[i], before[i], allowed).verdict;
+            failed += verdict == validate::Verdict::failed;
+            passed += verdict == validate::Verdict::passed;
+        }
+        tally.alarmed_runs += failed > 0 ? 1.0 / kPairs : 0;
+        tally.failed += static_cast<double>(failed) / (kPairs * kRows);
+        tally.passed += static_cast<double>(passed) / (kPairs * kRows);
+    }
+    return tally;
+}
+
+}  // namespace
+
+TEST_CASE("a baseline: a quick run cries no wolf, and sees a slow-down of 30 %") {
+    constexpr double kDrift = 0.02;
+    const Tally same = compare_noisy_runs(false, kDrift, 1, kQuickSlowdown), slower = compare_noisy_runs(false, kDrift, 1.3, kQuickSlowdown);
+    CHECK(same.alarmed_runs < 0.01);
+    CHECK(same.passed > 0.7);
+    CHECK(slower.failed > 0.95);
+    CHECK(slower.passed == 0);
+    // On a busy machine most is undecided, and still nothing is made up.
+    const Tally busy = compare_noisy_runs(true, kDrift, 1, kQuickSlowdown), far_slower = compare_noisy_runs(true, kDrift, 10, kQuickSlowdown);
+    CHECK(busy.alarmed_runs < 0.01);
+    CHECK(far_slower.failed > 0.95);
+}
+
+TEST_CASE("a baseline: a full run on a quiet machine sees a slow-down of 10 %") {
+    constexpr double kDrift = 0.005;
+    const Tally same = compare_noisy_runs(false, kDrift, 1, kSlowdown), slower = compare_noisy_runs(false, kDrift, 1.1, kSlowdown);
+    CHECK(same.alarmed_runs < 0.01);
+    CHECK(same.passed > 0.95);
+    CHECK(slower.failed > 0.95);
+}
+
+TEST_CASE("a baseline: what may have slowed a run down widens what is known of it") {
+    const auto run = [](double time, double contention, double probe) { return MeasuredTimes{{{time, 2 * time}, {1.01 * time}, {1.02 * time, 9 * time}}, contention, {probe, probe, 5 * probe}}; };
+    const Change plain = compare_times(run(1.2, 1, 1), run(1, 1, 1), 0.1);
+    CHECK(is_near(plain.ratio, 1.2));
+    CHECK(is_near(plain.low, 1.2 / 1.02));
+    CHECK(is_near(plain.high, 1.2 * 1.02));
+    CHECK(plain.verdict == validate::Verdict::failed);
+    CHECK(is_near(compare_times(run(1.2, 1.5, 1), run(1, 1, 1), 0.1).low, 1.2 / 1.02 / 1.5));
+    CHECK(compare_times(run(1.2, 1.5, 1), run(1, 1, 1), 0.1).verdict == validate::Verdict::undecided);
+    CHECK(compare_times(run(1.2, 1, 1.5), run(1, 1, 1), 0.1).verdict == validate::Verdict::undecided);
+    CHECK(compare_times(run(1.2, 1, 1.5), run(1, 1, 1.5), 0.1).verdict == validate::Verdict::failed);  // both alike, as far as anyone knows
+    CHECK(is_near(compare_times(run(1, 1, 1), run(1, 1, 1.5), 0.1).high, 1.02 * 1.5));
+    CHECK(compare_times(run(1, 1, 1), run(1, 1, 1), 0.1).verdict == validate::Verdict::passed);
+    // One block does not know how much the next would differ.
+    CHECK(compare_times({{{1.2}}}, {{{1.0}}}, 0.1).verdict == validate::Verdict::undecided);
+    CHECK(compare_times({{{0.0}}}, {{{0.0}}}, 0.1).verdict == validate::Verdict::passed);
+    CHECK_THROWS_AS(compare_times({{{NAN}}}, {{{1.0}}}, 0.1), Error);
+}
+
+TEST_CASE("what other programs take of the processors is in /proc/stat") {
+    const char* before = "cpu  100 0 50 1000 10 0 0 40 7 0\ncpu0 1 2 3\n";
+    const char* after = "cpu  250 0 50 1040 10 0 0 50 7 0\ncpu0 1 2 3\n";
+    const ProcessorTimes spent = parse_processor_times(after, 100, 2.5) - parse_processor_times(before, 100, 1.5);
+    CHECK(is_near(spent.all, 2));       // of 2 processors in a second
+    CHECK(is_near(spent.others, 0.6));  // 1.5 s of programs and 0.1 s of other guests, less what was our own
+    CHECK(is_near(contention(spent, 2, 1), 1));
+    CHECK(is_near(contention(spent, 2, 2), 2 / 1.4));
+    CHECK(is_near(contention(spent, 20, 2), 1));
+    CHECK(is_near(contention({}, 2, 2), 1));
+    CHECK(is_near(contention({5, 2}, 2, 2), 100));
+    CHECK(parse_processor_times("intr 1 2", 100, 0).all == 0);
+    const ProcessorTimes now = processor_times();
+    CHECK(now.all > 0);
+    CHECK(now.others <= now.all);
+    SteadyClock clock;
+    CHECK(probe_seconds(clock) > 0);
+}
+
+TEST_CASE("a baseline: a quick run that is too noisy says so") {
+    const auto quick = [](const std::vector<double>& times, double contention) {
+        nlohmann::json run = document(times);
+        run["quick"] = true;
+        run["rows"][0]["contention"] = contention;
+        return run;
+    };
+    const nlohmann::json before = quick(noisy_times(1e-3, 40, 1), 1);
+    CHECK(compare(quick(noisy_times(1.3e-3, 40, 2), 1), before).regressions.size() == 1);
+    CHECK(compare(quick(noisy_times(1.08e-3, 40, 2), 1), before).regressions.empty());
+    const Comparison noisy = compare(quick(noisy_times(1.3e-3, 40, 2), 2), before);
+    CHECK(noisy.regressions.empty());
+    REQUIRE(noisy.undecided.size() == 1);
+    CHECK(has(noisy.undecided[0], "latency, 21 atoms: 1.2"));
+    CHECK(has(noisy.undecided[0], "too noisy to tell: from "));
+    REQUIRE(noisy.notes.size() == 1);
+    CHECK(noisy.notes[0] == "other programs may have slowed this run down: times up to 2 times as long as alone");
+    CHECK(counts_text(noisy) == "0 regressions, 1 undecided");
+    Report report = report_of(noisy_times(1e-3, 50, 1), 2e-6);
+    CHECK(has(report_html(report, noisy), "beside old.json: 0 regressions, 1 undecided in 1 lines"));
+    CHECK(has(report_html(report, noisy), "undecided beside the baseline"));
+}
+
+TEST_CASE("a quick run goes through its short suites several times") {
+    TickingClock clock;
+    ToldMemory memory([](int64_t) { return 0; });
+    Bench bench = quick_bench(clock, memory);
+    Report report;
+    std::vector<size_t> firsts;
+    run_suites(bench, {{"latency", run_latency, true}, {"memory", run_memory}, {"load", run_load, true}}, report, [&](size_t first) { firsts.push_back(first); });
+    CHECK(firsts == std::vector<size_t>{0, 2, 5});
+    REQUIRE(report.rows.size() == 7);
+    for (const Row& row : report.rows) {
+        CHECK(row.blocks.size() == (row.unit == "s" ? kQuickPasses : 1));
+        CHECK(row.samples.size() == (row.unit == "s" ? 8 * kQuickPasses : 1));
+        CHECK(row.contention >= 1);
+    }
+}
+
 TEST_CASE("a baseline: wrong numbers are regressions however fast they are") {
     const nlohmann::json before = document(noisy_times(1e-3, 40, 1));
     CHECK(compare(document(noisy_times(1e-3, 40, 2), 5e-6), before).regressions.empty());
@@ -497,6 +662,11 @@ TEST_CASE("a baseline of something else is refused by name") {
     CHECK(has(refusal(now, other), "old.json"));
     other["rows"][0]["samples"] = nlohmann::json::array();
     CHECK(has(refusal(now, other), "old.json"));
+    other = now;
+    other["rows"][0]["blocks"] = {3, 4};
+    CHECK(has(refusal(now, other), "10 samples in blocks of 7"));
+    other["rows"][0].erase("blocks");  // a file of an earlier version
+    CHECK(refusal(now, other) == "");
     other = now;
     other["mlff"] = "0.0.1";
     CHECK(compare(now, other).notes.size() == 1);

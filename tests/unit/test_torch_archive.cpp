@@ -239,6 +239,10 @@ TEST_CASE("torch archive: plain attributes") {
     check_refused("broken irreps",
                   torch_archive(with_attribute(pk::object("e3nn.o3._irreps.Irreps", {pk::tuple({pk::integer(1)})}))),
                   "malformed irreps");
+    // What is shared is the same each time.
+    const std::string shared_irreps = pk::object("e3nn.o3._irreps.Irreps", {pk::tuple({irrep(8, 0, 1), irrep(16, 1, -1)})});
+    CHECK(attribute_of("](" + shared_irreps + pk::put(1) + pk::get(1) + "e") == Json::parse(R"(["8x0e+16x1o", "8x0e+16x1o"])"));
+    CHECK(attribute_of("](" + pk::list({pk::integer(1)}) + pk::put(1) + pk::get(1) + "e") == Json::parse("[[1], [1]]"));
     const auto dtype = pk::call("numpy.dtype", {pk::text("i8"), pk::boolean(false), pk::boolean(true)});
     CHECK(attribute_of(pk::call("numpy.core.multiarray.scalar", {dtype, pk::bytes(little_endian(42, 8))})) == 42);
     CHECK(attribute_of(pk::call("numpy._core.multiarray.scalar", {dtype, pk::bytes(little_endian(42, 8))})) == 42);

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "../sanitized.h"
 #include "close.h"
 #include "core/error.h"
 #include "dynamics/counter_random.h"
@@ -99,15 +100,18 @@ TEST_CASE("the chi-square distribution is that of the tables") {
 
 TEST_CASE("canonical kinetic energies are taken for canonical, others are not") {
     const std::vector<double> good = canonical_kinetic_energies(9, 300, 600, 5);
-    CHECK(canonical_shape_p_value(good, 9, 1) > 1e-3);
+    CHECK(canonical_shape_test(good, 9, 1).p_value > 1e-3);
+    CHECK(canonical_shape_test(good, 9, 1).sample_count == 600);
+    CHECK(canonical_shape_test(good, 9, 2.5).sample_count == 240);
     std::vector<double> narrow = good;  // half the variance, the same mean: a thermostat that rescales velocities, say
     const double mean = correlated_mean(good).mean;
     for (double& energy : narrow) energy = mean + (energy - mean) / std::numbers::sqrt2;
-    CHECK(canonical_shape_p_value(narrow, 9, 1) < 1e-6);
+    CHECK(canonical_shape_test(narrow, 9, 1).p_value < 1e-6);
     std::vector<double> broken = good;
     broken[7] = NAN;
-    CHECK_FALSE(canonical_shape_p_value(broken, 9, 1) > 0);
-    CHECK(canonical_shape_p_value(std::span(good).first(14), 9, 1) == 1);  // too few for a test
+    CHECK_FALSE(canonical_shape_test(broken, 9, 1).p_value > 0);
+    CHECK(canonical_shape_test(std::span(good).first(14), 9, 1).p_value == 1);  // too few for a test
+    CHECK(canonical_shape_test(std::span(good).first(14), 9, 1).sample_count == 14);
 }
 
 TEST_CASE("a shift of all pairs is the distance between two histograms") {
@@ -118,16 +122,25 @@ TEST_CASE("a shift of all pairs is the distance between two histograms") {
     CHECK(std::isnan(histogram_shift(first, std::vector<double>(40, 0.0), 0.05)));
 }
 
-TEST_CASE("a check takes NaN for a failure and uncertainty for a doubt") {
-    CHECK(at_most("x", 1, 1, "").is_passed());
-    CHECK_FALSE(at_most("x", 1.01, 1, "").is_passed());
-    CHECK_FALSE(at_most("x", NAN, 1, "").is_passed());
-    Check drift{"drift", -60, "", -50, 50, 0, ""};
-    CHECK_FALSE(drift.is_passed());
-    drift.uncertainty = 11;
-    CHECK(drift.is_passed());
-    drift.uncertainty = NAN;
-    CHECK_FALSE(drift.is_passed());
+TEST_CASE("a check takes NaN for a failure and a limit within its uncertainty for a doubt") {
+    CHECK(at_most("x", 1, 1, "").verdict() == Verdict::passed);
+    CHECK(at_most("x", 1.01, 1, "").verdict() == Verdict::failed);
+    CHECK(at_most("x", NAN, 1, "").verdict() == Verdict::failed);
+    const auto verdict = [](double value, double uncertainty) { return Check{"drift", value, "", -50, 50, uncertainty, ""}.verdict(); };
+    CHECK(verdict(-60, 0) == Verdict::failed);
+    CHECK(verdict(-60, 9) == Verdict::failed);
+    CHECK(verdict(-60, 11) == Verdict::undecided);
+    CHECK(verdict(-40, 11) == Verdict::undecided);
+    CHECK(verdict(-40, 9) == Verdict::passed);
+    CHECK(verdict(0, 1000) == Verdict::undecided);
+    CHECK(verdict(0, INFINITY) == Verdict::undecided);
+    CHECK(verdict(0, NAN) == Verdict::failed);
+    CHECK(verdict(NAN, 1) == Verdict::failed);
+    Check few{"p-value", 0.5, "", 1e-4, 1, 0, ""};
+    few.has_few_samples = true;
+    CHECK(few.verdict() == Verdict::undecided);
+    few.value = 1e-5;
+    CHECK(few.verdict() == Verdict::failed);
     Report nothing;
     CHECK_FALSE(nothing.is_passed());
     CHECK_FALSE(SystemReport{}.is_passed());
@@ -186,6 +199,117 @@ TEST_CASE("a bath's temperature is found, and an element that is too hot is name
     CHECK_FALSE(named(checks, "equipartition").is_passed());
     CHECK(named(checks, "equipartition").note == "O");
     CHECK(named(checks, "equipartition").value == doctest::Approx(20).epsilon(0.3));
+}
+
+TEST_CASE("steps that would decide follow from the uncertainty and how it shrinks") {
+    const auto steps = [](double value, double uncertainty, double power) {
+        Check check{"x", value, "", -3, 3, uncertainty, ""};
+        suggest_steps(check, 1000, power);
+        return check.deciding_steps;
+    };
+    CHECK(steps(0, 1, 0.5) == 0);  // decided
+    CHECK(steps(9, 1, 0.5) == 0);
+    // Nothing is known: a value in the middle of the range, 3 from its limits, needs an uncertainty of 3 * 3 / 5.
+    CHECK(steps(-12.7, 40.8, 0.5) == round_steps(1000 * std::pow(40.8 / 1.8, 2)));
+    CHECK(steps(-12.7, 40.8, 1.5) == round_steps(1000 * std::pow(40.8 / 1.8, 2.0 / 3)));
+    CHECK(steps(2.5, 1, 0.5) == round_steps(1000 * std::pow(1 / 0.3, 2)));
+    CHECK(steps(3, 1, 0.5) == 25'000);  // on the limit: the true value is one standard error off, as far as anyone knows
+    CHECK(steps(0, INFINITY, 0.5) == 1'000'000'000'000'000);
+    CHECK(round_steps(617'284) == 620'000);
+    CHECK(round_steps(101) == 110);
+    CHECK(round_steps(7) == 7);
+}
+
+TEST_CASE("a run in a bath that is too short is undecided, and the steps that it asks for decide") {
+    // Velocities that forget themselves with the friction, as those of free atoms do: kinetic energies of known mean, variance and correlation.
+    constexpr double kFriction = 0.5, kTimeStep = 0.5;
+    const auto check_run = [&](double temperature, int64_t steps, uint64_t seed, const std::string& name) {
+        Run run = run_of_water();
+        run.friction = kFriction;
+        run.time_step = kTimeStep;
+        const double kept = std::exp(-kFriction * kTimeStep), added = std::sqrt(1 - kept * kept);
+        run.element_kinetic_energy.resize(2);
+        std::array<double, 9> velocities{};
+        for (size_t k = 0; k < 9; ++k) velocities[k] = normal(seed + 1000, k);
+        for (int64_t step = 0; step < steps / 2; ++step) {  // half of the steps are in the bath
+            std::array<double, 2> energies{};
+            for (size_t k = 0; k < 9; ++k) {
+                velocities[k] = kept * velocities[k] + added * random_normals(seed, static_cast<uint64_t>(step), k / 3)[k % 3];
+                energies[k < 6 ? 0 : 1] += 0.5 * kBoltzmann * temperature * velocities[k] * velocities[k];
+            }
+            for (size_t i : {0, 1}) run.element_kinetic_energy[i].push_back(energies[i]);
+            run.kinetic_energy.push_back(energies[0] + energies[1]);
+        }
+        const Check check = named(check_temperature(run, 300, {}), name);
+        CHECK((check.verdict() == Verdict::undecided) == (check.deciding_steps > 0));
+        return check;
+    };
+    for (const std::string name : {"mean temperature", "equipartition", "distribution"}) {
+        CAPTURE(name);
+        constexpr uint64_t kRuns = mlff::test::kIsSanitized ? 2 : 10;
+        uint64_t decided = 0;
+        for (uint64_t seed = 1; seed <= kRuns; ++seed) {
+            const Check brief = check_run(300, 400, seed, name);
+            REQUIRE(brief.verdict() == Verdict::undecided);
+            CHECK(brief.deciding_steps > 400);
+            CHECK(brief.deciding_steps < 200'000);
+            const Verdict found = check_run(300, brief.deciding_steps, seed + 50, name).verdict();
+            CHECK(found != Verdict::failed);
+            decided += found == Verdict::passed;
+        }
+        CHECK(decided + 1 >= kRuns);
+    }
+    // A bath of 300 K that keeps 330 K.
+    CHECK(check_run(330, 400, 1, "mean temperature").verdict() == Verdict::undecided);
+    const int64_t enough = check_run(330, 400, 1, "mean temperature").deciding_steps;
+    for (uint64_t seed = 2; seed <= 5; ++seed) CHECK(check_run(330, enough, seed, "mean temperature").verdict() == Verdict::failed);
+}
+
+TEST_CASE("a drift that a short run cannot know is undecided, and the steps that it asks for decide") {
+    const auto check_run = [](double drift, int64_t steps, uint64_t seed) {  // meV/atom/ns
+        Run run = run_of_water();
+        double slow = 0;
+        for (int64_t step = 1; step <= steps; ++step) {
+            slow = 0.5 * slow + 3e-3 * normal(seed, static_cast<uint64_t>(step));
+            run.total_energy.push_back(3e-9 * drift * run.time_step * static_cast<double>(step) + slow);
+            run.kinetic_energy.push_back(0.1);
+        }
+        const Check check = named(check_energy(run, run, true, 300, {}), "energy drift");
+        CHECK((check.verdict() == Verdict::undecided) == (check.deciding_steps > 0));
+        return check;
+    };
+    for (const double drift : {0.0, 1000.0}) {
+        CAPTURE(drift);
+        const Verdict wrong = drift == 0 ? Verdict::failed : Verdict::passed;
+        int undecided = 0, decided = 0;
+        for (uint64_t seed = 1; seed <= 20; ++seed) {
+            const Check brief = check_run(drift, 500, seed);
+            CHECK(brief.verdict() != wrong);
+            if (brief.verdict() != Verdict::undecided) continue;
+            ++undecided;
+            CHECK(brief.deciding_steps > 500);
+            CHECK(brief.deciding_steps < 20'000);
+            const Verdict found = check_run(drift, brief.deciding_steps, seed + 50).verdict();
+            CHECK(found != wrong);
+            decided += found != Verdict::undecided;
+        }
+        CHECK(undecided >= 18);
+        CHECK(10 * decided >= 8 * undecided);
+    }
+}
+
+TEST_CASE("the error of a slope knows of blocks that are correlated") {
+    constexpr double kMemory = 100;  // as long as a block
+    const double kept = std::exp(-1 / kMemory);
+    int missed = 0;
+    for (uint64_t seed = 1; seed <= 100; ++seed) {
+        std::vector<double> values;
+        double x = normal(seed + 1000, 0);
+        for (uint64_t i = 0; i < 2000; ++i) values.push_back(x = kept * x + std::sqrt(1 - kept * kept) * normal(seed, i));
+        const LineFit fit = fit_line(values, 1);
+        missed += !(std::abs(fit.slope) <= kStandardErrors * fit.slope_error);
+    }
+    CHECK(missed <= 6);  // 10 if the blocks are taken for independent
 }
 
 TEST_CASE("bonds, contacts and pair distances of structures that are known") {
@@ -358,4 +482,37 @@ TEST_CASE("a report escapes what it quotes, and plots have round ticks") {
     CHECK(verdict_sentence(report).find("drift is 3 eV, allowed at most 2") != std::string::npos);
     CHECK(report_json(report)["verdict"] == "fail");
     CHECK(report_json(report)["systems"][0]["broke"]["step"] == 17);
+}
+
+TEST_CASE("reports count what is undecided apart from what passes and what fails") {
+    Report report;
+    SystemReport system;
+    system.name = "water";
+    system.checks = {at_most("contact", 1, 2, "A"), Check{"temperature", -12.7, "% off", -3, 3, 40.8, "O"}};
+    suggest_steps(system.checks[1], 1000, 0.5);
+    report.systems = {system};
+    CHECK(report.is_passed());
+    CHECK(verdict_sentence(report) == "PASS: 1 checks of 1 system; 1 undecided, for which this run is too short: about --steps 520000 would decide");
+    CHECK(verdict_text(system) == "pass, 1 undecided");
+    const nlohmann::json json = report_json(report);
+    CHECK(json["verdict"] == "pass");
+    for (const nlohmann::json& counts : {json, json["systems"][0]}) {
+        CHECK(counts["passed"] == 1);
+        CHECK(counts["failed"] == 0);
+        CHECK(counts["undecided"] == 1);
+        CHECK(counts["deciding_steps"] == 520'000);
+    }
+    const nlohmann::json checks = json["systems"][0]["checks"];
+    CHECK(checks[0]["verdict"] == "pass");
+    CHECK(checks[0]["deciding_steps"].is_null());
+    CHECK(checks[1]["verdict"] == "undecided");
+    CHECK(checks[1]["deciding_steps"] == 520'000);
+    CHECK(report_markdown(report).find("| undecided | O; about 520000 steps would decide |") != std::string::npos);
+    CHECK(report_markdown(report).find("## water: pass, 1 undecided") != std::string::npos);
+    CHECK(report_html(report).find("<td class=\"undecided\">undecided</td><td class=\"note\">O; about 520000 steps would decide</td>") != std::string::npos);
+
+    report.systems[0].checks.push_back(at_most("drift", 3, 2, "eV"));
+    CHECK_FALSE(report.is_passed());
+    CHECK(verdict_sentence(report) == "FAIL: 1 of 1 system; water: drift is 3 eV, allowed at most 2; 1 undecided, for which this run is too short: about --steps 520000 would decide");
+    CHECK(report_json(report)["failed"] == 1);
 }

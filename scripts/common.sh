@@ -30,36 +30,45 @@ option_value() {
 
 has() { command -v "$1" >/dev/null; }
 
-# Whether a C++ program with zlib can be built for AArch64 and run.
-can_run_aarch64() {
+# What building for another architecture and running it under qemu takes: GNU's name, qemu's and Debian's of aarch64 or x86-64.
+emulated_names() {
+    case $1 in
+        aarch64) echo aarch64-linux-gnu aarch64 arm64 ;;
+        x86-64) echo x86_64-linux-gnu x86_64 amd64 ;;
+        *) return 1 ;;
+    esac
+}
+# Whether a C++ program with zlib can be built for it and run: can_run_emulated TRIPLET QEMU_NAME
+can_run_emulated() {
     local directory emulator program='#include <iostream>
         #include <zlib.h>
         int main() { std::cout << zlibVersion(); }'
-    emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || return
+    emulator=$(command -v "qemu-$2" || command -v "qemu-$2-static") || return
     directory=$(mktemp -d)
     local status=0
-    { aarch64-linux-gnu-g++ -x c++ - -lz -o "$directory/probe" <<<"$program" && "$emulator" "$directory/probe"; } >/dev/null 2>&1 || status=1
+    { "$1-g++" -x c++ - -lz -o "$directory/probe" <<<"$program" && "$emulator" "$directory/probe"; } >/dev/null 2>&1 || status=1
     rm -r "$directory"
     return $status
 }
 
-# Prints the Debian packages that are missing for a purpose: build, test, package or aarch64 (tests under qemu).
+# Prints the Debian packages that are missing for a purpose: build, test, package, or aarch64 or x86-64 (tests under qemu).
 missing_packages() {
     local -a compiler
     local compiler_package=build-essential headers='nlohmann/json.hpp=nlohmann-json3-dev CLI/CLI.hpp=libcli11-dev' pair probe=
     read -ra compiler <<<"${CXX:-g++}"
-    if [[ $1 == aarch64 ]]; then
-        compiler=(aarch64-linux-gnu-g++)
-        [[ $(uname -m) == aarch64 ]] || compiler_package=g++-aarch64-linux-gnu
-        has qemu-aarch64 || has qemu-aarch64-static || echo qemu-user
-        can_run_aarch64 || printf '%s\n' zlib1g-dev:arm64 libstdc++6:arm64
+    local triplet machine debian
+    if read -r triplet machine debian < <(emulated_names "$1"); then
+        compiler=("$triplet-g++")
+        [[ $(uname -m) == "$machine" ]] || compiler_package=g++-${triplet//_/-}
+        has "qemu-$machine" || has "qemu-$machine-static" || echo qemu-user
+        can_run_emulated "$triplet" "$machine" || printf '%s\n' "zlib1g-dev:$debian" "libstdc++6:$debian"
     else
         headers+=' zlib.h=zlib1g-dev'
     fi
     has "${compiler[0]}" || echo "$compiler_package"
     has cmake || echo cmake
     has ninja || echo ninja-build
-    if [[ $1 == test || $1 == aarch64 ]]; then
+    if [[ $1 == test || -n $triplet ]]; then
         headers+=' doctest/doctest.h=doctest-dev'
         has python3 || echo python3
     fi
@@ -102,7 +111,7 @@ want() {
         say "apt-get could not install ${*:3}: $2"
 }
 want_optional_packages() {
-    [[ $1 != aarch64 ]] || return 0
+    emulated_names "$1" >/dev/null && return 0
     has_hdf5 || want hdf5 "mlff will be built without H5MD trajectories" libhdf5-dev
     local python_packages=(python3-dev pybind11-dev)
     [[ $1 != test ]] || python_packages+=(python3-numpy)
@@ -119,18 +128,18 @@ need_packages() {
     local missing
     mapfile -t missing < <(missing_packages "$1" | sed '/^$/d')
     [[ ${#missing[@]} -gt 0 ]] || return 0
-    local is_foreign=0
-    [[ ${missing[*]} != *:arm64* || $(uname -m) == aarch64 ]] || is_foreign=1
+    local foreign='' triplet machine debian
+    if read -r triplet machine debian < <(emulated_names "$1") && [[ ${missing[*]} == *:$debian* && $(uname -m) != "$machine" ]]; then foreign=$debian; fi
     if [[ $EUID -ne 0 ]] || ! has apt-get; then
         local first=
-        [[ $is_foreign -eq 0 ]] || first='sudo dpkg --add-architecture arm64 && sudo apt-get update && '
+        [[ -z $foreign ]] || first="sudo dpkg --add-architecture $foreign && sudo apt-get update && "
         die 2 "these packages are needed (by their Debian names): ${missing[*]}
 On Debian and Ubuntu:  ${first}sudo apt-get install ${missing[*]}"
     fi
     say "installing ${missing[*]}"
     mkdir -p "$log_dir"
     local log=$log_dir/packages.log
-    [[ $is_foreign -eq 0 ]] || dpkg --add-architecture arm64
+    [[ -z $foreign ]] || dpkg --add-architecture "$foreign"
     apt-get update >"$log" 2>&1 </dev/null || true
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1 </dev/null ||
         die 2 "apt-get could not install ${missing[*]}; its words are in $log"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """One case in a process of its own, so that peak memory is that case's: times energy, forces and, where something is periodic,
-stress, neighbour list included. Prints one line of JSON and saves the forces.
+stress, neighbour list included. Prints one line of JSON and saves the forces. The third word of an engine names instructions ("mlff mixed avx2").
 
   python case.py LIBRARY MODEL_FILE SYSTEM ENGINE THREADS FORCES.npy"""
 import json
@@ -45,7 +45,9 @@ def torch_call(path, name, precision, threads):
 
 def main():
     library, path, name, engine, threads, output = sys.argv[1:]
-    kind, precision = engine.split()
+    kind, precision, *instructions = engine.split()
+    if instructions:
+        os.environ["MLFF_CPU"] = instructions[0]
     call, forces = mlff_call(library, path, name, precision, int(threads)) if kind == "mlff" else torch_call(path, name, precision, int(threads))
     begin = time.perf_counter()
     call()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Times mlff and mace-torch side by side on the CPU (`case.py`), and whole processes that evaluate one water molecule. Figures go to
-mace_cpu.json in --output; those of cases that are not measured again stay. See `run` beside this file."""
+mace_cpu_<machine>.json in --output; those of cases that are not measured again stay. See `run` beside this file."""
 import argparse
 import json
 import os
+import platform
 import statistics
 import subprocess
 import sys
@@ -24,7 +25,8 @@ MATRIX = {"mp0-small": ["water3", "ethanol", "ala2", "water24", "si64", "water19
           "mpa0-medium": ["si64", "water192"],
           "off23-small": ["ethanol", "ala2", "water24", "water192", "water1536"],
           "off23-medium": ["water192"]}
-ENGINES = ["mlff mixed", "mlff fp64", "mace-torch fp32", "mace-torch fp64"]
+NARROWER = {"x86_64": ["mlff mixed avx2", "mlff fp64 avx2"]}  # than the best instructions of the machine, which the others use
+ENGINES = ["mlff mixed", "mlff fp64"] + NARROWER.get(platform.machine(), []) + ["mace-torch fp32", "mace-torch fp64"]
 TOO_LARGE = {"mace-torch fp64": ["si512", "water648", "water1536"]}  # for the memory of a machine with 24 GB
 REFERENCES = ["mace-torch fp64", "mlff fp64"]  # of forces, by preference
 # In the peer's favour: torch keeps its memory between calls instead of giving it back to the system, and its threads do not sleep.
@@ -104,7 +106,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     cases = [(model, name) for model in MATRIX for name in MATRIX[model]]
-    stored = report.Report(os.path.join(arguments.output, "mace_cpu.json"), arguments.threads,
+    stored = report.Report(os.path.join(arguments.output, f"mace_cpu_{platform.machine()}.json"), arguments.threads,
                            order=lambda row: (cases.index((row["model"], row["system"])), ENGINES.index(row["engine"])))
     stamp = report.stamp()
     with tempfile.TemporaryDirectory() as folder:

@@ -16,7 +16,7 @@ namespace mlff::bench {
 struct MeasuredTimes {
     SampleBlocks blocks;         // the best of a block counts: whatever else the machine does only takes time away
     double contention = 1;       // bench/disturbance.h
-    std::vector<double> probes;  // s; none: not known
+    std::vector<double> probes = {};  // s; none: not known
 };
 
 // How many times as long it takes now: between `low` and `high`, as far as the spread between blocks and what else the machine did let one know.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -25,6 +26,33 @@ int available_cores() {
     return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
+namespace {
+
+void relax_processor() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory");
+#endif
+}
+
+// An evaluation is many short jobs, and a thread that sleeps takes as long to wake as some of them take: look for a moment before falling asleep.
+template <class Condition>
+bool came_soon(const Condition& condition) {
+    constexpr auto kMoment = std::chrono::microseconds(50);
+    const auto end = std::chrono::steady_clock::now() + kMoment;
+    do {
+        for (int i = 0; i < 16; ++i) {
+            if (condition()) return true;
+            relax_processor();
+        }
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
+}
+
+}  // namespace
+
+// A job is written before its number changes, and read after; nobody writes another before all are done with it.
 struct ThreadTeam::Shared {
     std::mutex mutex;
     std::condition_variable job_ready;
@@ -32,9 +60,10 @@ struct ThreadTeam::Shared {
     const std::function<void(int64_t, int)>* work = nullptr;
     int64_t chunk_count = 0;
     std::atomic<int64_t> next_chunk{0};
-    uint64_t job_number = 0;
-    int busy = 0;
-    bool stopping = false;
+    std::atomic<uint64_t> job_number{0};
+    std::atomic<int> busy{0};
+    std::atomic<bool> stopping{false};
+    bool may_look = true;  // for a moment before falling asleep: not where threads have to share cores
     std::exception_ptr first_error;
     std::vector<std::thread> threads;
     OwnerProcess owner;
@@ -64,17 +93,24 @@ struct ThreadTeam::Shared {
 
     void serve(int worker) {
         uint64_t last_job = 0;
+        const auto has_job = [&] { return stopping || job_number != last_job; };
         for (;;) {
-            {
-                std::unique_lock lock(mutex);
-                job_ready.wait(lock, [&] { return stopping || job_number != last_job; });
-                if (stopping) return;
-                last_job = job_number;
-            }
+            wait(job_ready, has_job);
+            if (stopping) return;
+            last_job = job_number;
             work_profiled(worker);
-            const std::lock_guard lock(mutex);
-            if (--busy == 0) job_done.notify_one();
+            if (--busy == 0) {
+                const std::lock_guard lock(mutex);
+                job_done.notify_one();
+            }
         }
+    }
+
+    template <class Condition>
+    void wait(std::condition_variable& change, const Condition& condition) {
+        if (may_look && came_soon(condition)) return;
+        std::unique_lock lock(mutex);
+        change.wait(lock, condition);
     }
 
     void stop() {
@@ -89,7 +125,9 @@ struct ThreadTeam::Shared {
 };
 
 ThreadTeam::ThreadTeam(int thread_count) : shared_(std::make_unique<Shared>()) {
-    if (thread_count <= 0) thread_count = available_cores();
+    const int cores = available_cores();
+    if (thread_count <= 0) thread_count = cores;
+    shared_->may_look = thread_count <= cores;
     shared_->threads.reserve(static_cast<size_t>(thread_count));
     try {
         for (int worker = 1; worker < thread_count; ++worker)
@@ -143,8 +181,7 @@ void ThreadTeam::run(int64_t chunk_count, const std::function<void(int64_t, int)
     }
     shared_->job_ready.notify_all();
     shared_->take_chunks(0);
-    std::unique_lock lock(shared_->mutex);
-    shared_->job_done.wait(lock, [&] { return shared_->busy == 0; });
+    shared_->wait(shared_->job_done, [&] { return shared_->busy == 0; });
     if (shared_->first_error) std::rethrow_exception(std::exchange(shared_->first_error, nullptr));
 }
 

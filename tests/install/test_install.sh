@@ -16,7 +16,8 @@ expect_text "$(cat "$temporary/output")" "not installed"
 
 echo "install, twice: the second replaces the first"
 expect_exit 0 "$scripts/install" --prefix "$prefix"
-expect_text "$(cat "$temporary/output")" "verified: PASS"
+expect_text "$(cat "$temporary/output")" "verified builtin: PASS"
+expect_text "$(cat "$temporary/output")" "verified self-test: PASS"
 installed=$(listing "$prefix")
 (cd "$temporary" && expect_exit 0 "$scripts/install" --prefix "a prefix")
 expect_same "$(listing "$prefix")" "$installed"

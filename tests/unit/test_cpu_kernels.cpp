@@ -2,7 +2,9 @@
 // The kernels of every instruction set that this processor has, against plain scalar code; and whether a wrong one would be found.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
+#include <utility>
 
 #include "../sanitized.h"
 #include "cpu_kernels/available_kernels.h"
@@ -131,6 +133,44 @@ std::vector<std::pair<std::string, KernelTable<Real>>> wrong_tables() {
         t.reverse_painn_messages = [](const PainnReverse<Real>& messages) {
             right<Real>().reverse_painn_messages(messages);
             messages.senders_gradient[kRowPadding - 1] += Real(1);
+        };
+    });
+    add("compute_painn_norms", [](KernelTable<Real>& t) {
+        t.compute_painn_norms = [](int hidden, PainnMixed<Real> mixed, Real floor, Real* norms, Real* inverse_norms) {
+            right<Real>().compute_painn_norms(hidden, mixed, floor, norms, inverse_norms);
+            inverse_norms[hidden - 1] *= kLittle;
+        };
+    });
+    add("add_to_painn_scalars", [](KernelTable<Real>& t) {
+        t.add_to_painn_scalars = [](int hidden, PainnMixed<Real> mixed, const Real* gates, Real* scalars) { right<Real>().add_to_painn_scalars(hidden - kRowPadding, mixed, gates, scalars); };
+    });
+    add("update_painn_vectors", [](KernelTable<Real>& t) {
+        t.update_painn_vectors = [](int hidden, PainnMixed<Real> mixed, const Real* gates, PainnComponents<const Real> vectors, Real* updated) {
+            right<Real>().update_painn_vectors(hidden, mixed, gates, vectors, updated);
+            updated[2 * hidden] = 0;
+        };
+    });
+    add("reverse_painn_gates", [](KernelTable<Real>& t) {
+        t.reverse_painn_gates = [](int hidden, PainnMixed<Real> mixed, const Real* scalars_gradient, const Real*, Real* gates_gradient) {
+            right<Real>().reverse_painn_gates(hidden, mixed, scalars_gradient, nullptr, gates_gradient);
+        };
+    });
+    add("reverse_painn_mixed", [](KernelTable<Real>& t) {
+        t.reverse_painn_mixed = [](int hidden, const PainnMixedGradient<Real>& rows) {
+            right<Real>().reverse_painn_mixed(hidden, rows);
+            rows.mixed_gradient[2][hidden - 1] += Real(0.1);
+        };
+    });
+    add("weigh_painn_vectors", [](KernelTable<Real>& t) {
+        t.weigh_painn_vectors = [](int hidden, const Real* phi, const Real* vectors, Real* sent) {
+            right<Real>().weigh_painn_vectors(hidden, phi, vectors, sent);
+            std::swap(sent[0], sent[1]);
+        };
+    });
+    add("reverse_painn_weighing", [](KernelTable<Real>& t) {
+        t.reverse_painn_weighing = [](int hidden, const Real* phi, const Real* vectors, const Real* sent_gradient, Real* phi_gradient, Real* vectors_gradient) {
+            right<Real>().reverse_painn_weighing(hidden, phi, vectors, sent_gradient, phi_gradient, vectors_gradient);
+            std::fill_n(vectors_gradient, hidden, Real(0));
         };
     });
     add("activate_silu", [](KernelTable<Real>& t) {

@@ -60,7 +60,7 @@ class CommandLine(CommandTest):
 
     def test_eval_json(self):
         path = self.path("w.xyz", WATER + MOLECULE)
-        result = run("eval", path, "--json", "-")
+        result = run("eval", path, "--device", "cpu", "--json", "-")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         document = json.loads(result.stdout)
         self.assertEqual(document["model"], "builtin")

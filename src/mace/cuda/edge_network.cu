@@ -230,7 +230,7 @@ void DeviceEdgeNetwork<Real>::prepare(const std::vector<int>& elements, ThreadTe
         for (int sender : elements) {
             auto& table = host_tables_[static_cast<size_t>(receiver) * receiver_stride_ + static_cast<size_t>(sender) * sender_stride_];
             if (!table) table = std::make_unique<cpu::RadialTable<Real>>(
-                    cpu::make_radial_table<Real>(*functions_, columns_.count, plan_.lowest_distance, plan_.weights.cutoff, sender, receiver, team));
+                    cpu::make_radial_table<Real>(*functions_, {&columns_.count, 1}, plan_.lowest_distance, plan_.weights.cutoff, sender, receiver, team));
         }
     tables_.prepare(stream);
 }

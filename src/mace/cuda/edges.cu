@@ -53,7 +53,7 @@ __device__ ValueAndSlope pair_repulsion(const RepulsionView& repulsion, int send
 // degrees that are written out; half a warp moves those of one edge.
 template <class Real>
 struct StagedHarmonics {
-    static constexpr int kMost = harmonic_count(edge_harmonics::kWrittenOut);
+    static constexpr int kMost = harmonic_count(edge_harmonics::kWrittenOutDegree);
     static constexpr int kStride = kMost + 1;  // odd, so that lanes use different banks
     static constexpr int kSize = 32 * kStride;
     static_assert(kMost <= 16);
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kBlockThreads) harmonics_kernel(EdgesView<Real
     for (int64_t begin = edges.first[at.atom]; begin < end; begin += 32) {
         const int count = static_cast<int>(min(int64_t{32}, end - begin));
         if (at.lane < count)
-            compute_edge_harmonics(min(geometry.max_degree, edge_harmonics::kWrittenOut), direction(geometry, edges.distance, begin + at.lane), staged.of(at.lane));
+            compute_edge_harmonics(min(geometry.max_degree, edge_harmonics::kWrittenOutDegree), direction(geometry, edges.distance, begin + at.lane), staged.of(at.lane));
         staged.write(at.lane, count, edges.harmonic_count, harmonics + begin * edges.harmonic_count);
     }
 }
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_edges_kernel(EdgesView<
         const int count = static_cast<int>(min(int64_t{32}, end - begin));
         staged.read(at.lane, count, edges.harmonic_count, gradients.harmonics + begin * edges.harmonic_count);
         if (at.lane < count) {
-            const Vec3 gradient = reverse_edge(edges, geometry, repulsion, at.atom, begin + at.lane, min(geometry.max_degree, edge_harmonics::kWrittenOut),
+            const Vec3 gradient = reverse_edge(edges, geometry, repulsion, at.atom, begin + at.lane, min(geometry.max_degree, edge_harmonics::kWrittenOutDegree),
                                                gradients.distance[begin + at.lane], staged.of(at.lane));
             for (int k = 0; k < 3; ++k) vectors[3 * at.lane + k] = gradient[k];
         }
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_any_edges_kernel(EdgesV
 template <class Real>
 void compute_harmonics(const EdgesView<Real>& edges, const EdgeGeometry& geometry, Real* harmonics, cudaStream_t stream) {
     if (edges.atom_count == 0) return;
-    const auto kernel = geometry.max_degree <= edge_harmonics::kWrittenOut ? harmonics_kernel<Real> : any_harmonics_kernel<Real>;
+    const auto kernel = geometry.max_degree <= edge_harmonics::kWrittenOutDegree ? harmonics_kernel<Real> : any_harmonics_kernel<Real>;
     launch("harmonics", kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, harmonics);
 }
 template <class Real>
@@ -183,7 +183,7 @@ template <class Real>
 void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const EdgeGradientsView<Real>& gradients, const RepulsionView& repulsion,
                    double* vector_gradient, cudaStream_t stream) {
     if (edges.atom_count == 0) return;
-    const auto kernel = geometry.max_degree <= edge_harmonics::kWrittenOut ? reverse_edges_kernel<Real> : reverse_any_edges_kernel<Real>;
+    const auto kernel = geometry.max_degree <= edge_harmonics::kWrittenOutDegree ? reverse_edges_kernel<Real> : reverse_any_edges_kernel<Real>;
     launch("reversing edges", kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, gradients, repulsion, vector_gradient);
 }
 

@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "bench" / "gpu_vs_peers"))
 import ncu
 
 NOT_MEASURED = "not measured"
+MACHINES = {"x86_64": "Xeon, AVX-512", "aarch64": "Neoverse N1"}  # two cores of each
 # By model, atoms and precision: (unit of the goal, goal)
 GPU_GOALS = {("mp0-small", 12288, "mixed"): ("us/atom", 0.7), ("mp0-medium", 3, "mixed"): ("ms", 0.15), ("mp0-medium", 192, "mixed"): ("ms", 0.5),
              ("mp0-medium", 1536, "mixed"): None, ("mp0-medium", 12288, "mixed"): ("us/atom", 1.2), ("mp0-medium", 98304, "mixed"): None,
@@ -61,24 +62,46 @@ def gpu_neighbors():
     return lines
 
 
-def mace_cpu():
+def mace_cpu_rows(machine):
+    """Figures by engine, by model and system."""
     rows = {}
-    for row in load("mace_cpu")["rows"]:
+    for row in load(f"mace_cpu_{machine}")["rows"]:
         rows.setdefault((row["model"], row["system"]), {})[row["engine"]] = row
+    return rows
+
+
+def faster(by, ours, theirs, form=".0f", divisor=1.0):
+    """How many times as fast one engine is as another."""
+    return f"{by[theirs]['median'] / by[ours]['median'] / divisor:{form}}x" if ours in by and theirs in by and divisor else "-"
+
+
+def cpu_machines():
+    wide, narrow = mace_cpu_rows("x86_64"), mace_cpu_rows("aarch64")
+    lines = ["| model, system, precision | Xeon, AVX-512, ms | against mace-torch there | Xeon, AVX2, ms | against mace-torch there | Neoverse N1, NEON, ms | against mace-torch there |",
+             "|---|--:|--:|--:|--:|--:|--:|"]
+    for (model, system), by in wide.items():
+        there = narrow.get((model, system), {})
+        for precision, peer in (("mixed", "mace-torch fp32"), ("fp64", "mace-torch fp64")):
+            ours = f"mlff {precision}"
+            cells = [f"{model}, {system}, {precision}"]
+            for figures, engine in ((by, ours), (by, f"{ours} avx2"), (there, ours)):
+                cells += [milliseconds(figures.get(engine)), faster(figures, engine, peer)]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def mace_cpu(machine):
     symmetrix = json.loads((ROOT / "bench" / "mace_cpu" / "symmetrix.json").read_text())["faster_than_mace_torch_fp32"]
     lines = ["| model, system | mlff mixed, ms | mlff fp64, ms | mace-torch fp32, ms | mace-torch fp64, ms | mixed against mace-torch fp32 | "
              "mixed against symmetrix, derived | fp64 against fp64 | force error of mixed, eV/A | peak memory, mixed / fp32, MB |",
              "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
-    for (model, system), by in rows.items():
+    for (model, system), by in mace_cpu_rows(machine).items():
         def value(engine, key, form):
             return format(by[engine][key], form) if key in by.get(engine, {}) else "-"
-
-        def ratio(ours, theirs, form="%.0fx", divisor=1.0):
-            return form % (by[theirs]["median"] / by[ours]["median"] / divisor) if ours in by and theirs in by and divisor else "-"
         cells = [f"{model}, {system}"]
         cells += [milliseconds(by.get(engine)) for engine in ("mlff mixed", "mlff fp64", "mace-torch fp32", "mace-torch fp64")]
-        cells += [ratio("mlff mixed", "mace-torch fp32"), ratio("mlff mixed", "mace-torch fp32", "%.1fx", symmetrix.get(model, {}).get(system)),
-                  ratio("mlff fp64", "mace-torch fp64"), value("mlff mixed", "force_error", ".0e"),
+        cells += [faster(by, "mlff mixed", "mace-torch fp32"), faster(by, "mlff mixed", "mace-torch fp32", ".1f", symmetrix.get(model, {}).get(system)),
+                  faster(by, "mlff fp64", "mace-torch fp64"), value("mlff mixed", "force_error", ".0e"),
                   f"{value('mlff mixed', 'peak_mb', '.0f')} / {value('mace-torch fp32', 'peak_mb', '.0f')}"]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -188,11 +211,11 @@ def gpu_profile(case):
 
 
 def mace_start():
-    start = load("mace_cpu").get("start", {})
-    ours, theirs = start.get("mlff"), start.get("mace-torch")
-    return ["| | mlff, ms | mace-torch fp32, ms | |", "|---|--:|--:|--:|",
-            f"| process that evaluates one water molecule with mp0-small once | {milliseconds(ours)} | {milliseconds(theirs)} | "
-            f"{format(theirs['median'] / ours['median'], '.0f') + 'x' if ours and theirs else '-'} |"]
+    lines = ["| process that evaluates one water molecule with mp0-small once | mlff, ms | mace-torch fp32, ms | |", "|---|--:|--:|--:|"]
+    for machine, name in MACHINES.items():
+        start = load(f"mace_cpu_{machine}")["start"]
+        lines.append(f"| {name} | {milliseconds(start['mlff'])} | {milliseconds(start['mace-torch'])} | {faster(start, 'mlff', 'mace-torch')} |")
+    return lines
 
 
 def model_open():
@@ -219,15 +242,16 @@ def ase():
 
 
 def summary():
-    mace, lists, opening = load("mace_cpu")["rows"], load("neighbors")["results"], load("model_open")
-    lines = ["| on 2 cores | mlff | peer | |", "|---|--:|--:|--:|"]
-    for model, system in (("mp0-small", "water192"), ("mp0-medium", "water192"), ("off23-small", "water192")):
-        by = {row["engine"]: row for row in mace if (row["model"], row["system"]) == (model, system)}
-        ours, theirs = by["mlff mixed"]["median"], by["mace-torch fp32"]["median"]
-        lines.append(f"| MACE {model} shape, 192 atoms of water, energy + forces + stress | {ours * 1e3:.0f} ms | mace-torch fp32, {theirs * 1e3:.0f} ms | **{theirs / ours:.0f}x** |")
-    start = load("mace_cpu")["start"]
+    lists, opening = load("neighbors")["results"], load("model_open")
+    lines = ["| | mlff | peer | |", "|---|--:|--:|--:|"]
+    for machine, name in MACHINES.items():
+        for model in ("mp0-small", "mp0-medium", "off23-small"):
+            by = mace_cpu_rows(machine)[model, "water192"]
+            lines.append(f"| 2 cores, {name}: MACE {model} shape, 192 atoms of water, energy + forces + stress | {by['mlff mixed']['median'] * 1e3:.0f} ms | "
+                         f"mace-torch fp32, {by['mace-torch fp32']['median'] * 1e3:.0f} ms | **{faster(by, 'mlff mixed', 'mace-torch fp32')}** |")
+    start = load("mace_cpu_x86_64")["start"]
     lines.append(f"| the command, one water molecule, from start to end | {start['mlff']['median'] * 1e3:.0f} ms | mace-torch in Python, {start['mace-torch']['median']:.1f} s | "
-                 f"**{start['mace-torch']['median'] / start['mlff']['median']:.0f}x** |")
+                 f"**{faster(start, 'mlff', 'mace-torch')}** |")
     for case, text in (("mp0-small:12288:mixed", "mp0-small shape, 12,288 atoms"), ("mp0-medium:12288:mixed", "mp0-medium shape, 12,288 atoms"), ("mp0-medium:3:mixed", "mp0-medium shape, 3 atoms")):
         row = gpu_vs_peers_results()["speed"][case]
         ours, theirs = row["mlff"]["median_ms"], row["cueq"]["median_ms"]
@@ -240,7 +264,7 @@ def summary():
     return lines
 
 
-TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "mace_cpu": mace_cpu, "mace_start": mace_start, "nve": nve, "md_steps": md_steps, "model_open": model_open, "ase": ase, "summary": summary,
+TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "cpu_machines": cpu_machines, "mace_cpu_x86_64": lambda: mace_cpu("x86_64"), "mace_cpu_aarch64": lambda: mace_cpu("aarch64"), "mace_start": mace_start, "nve": nve, "md_steps": md_steps, "model_open": model_open, "ase": ase, "summary": summary,
           "gpu_vs_peers": gpu_vs_peers, "gpu_peaks": gpu_peaks, "gpu_profile_12288": lambda: gpu_profile("mp0-medium:12288:mixed"),
           "gpu_profile_3": lambda: gpu_profile("mp0-medium:3:mixed")}
 

@@ -48,25 +48,31 @@ double free_bytes(const Bench& bench) {
 
 // Something done again and again must not take more and more memory, neither of the host nor of the GPU.
 Row repeat_row(Bench& bench, const std::string& name, int64_t atoms, int calls, const std::function<void()>& call) {
-    constexpr int kReadings = 20;
+    constexpr int kReadings = 20, kMostRounds = 4;
     std::vector<double> times, probes;
     std::vector<int64_t> process_bytes, gpu_bytes;
-    times.reserve(kReadings);
-    probes.reserve(kReadings);
+    times.reserve(kMostRounds * kReadings);
+    probes.reserve(kMostRounds * kReadings);
     process_bytes.reserve(kReadings);
     gpu_bytes.reserve(kReadings);
     bench.announce("leaks, " + name);
     for (int i = 0; i < 3; ++i) call();
-    for (int i = 0; i < kReadings; ++i) {
-        double elapsed = 0;
-        {
-            const Stopwatch watch(bench.clock, elapsed);
-            for (int k = 0; k < calls; ++k) call();
+    // What grows while threads and the allocator find their places stops growing; a leak does not.
+    for (int round = 0; round < kMostRounds; ++round) {
+        process_bytes.clear();
+        gpu_bytes.clear();
+        for (int i = 0; i < kReadings; ++i) {
+            double elapsed = 0;
+            {
+                const Stopwatch watch(bench.clock, elapsed);
+                for (int k = 0; k < calls; ++k) call();
+            }
+            times.push_back(elapsed / calls);
+            probes.push_back(probe_seconds(bench.clock));
+            process_bytes.push_back(bench.process_memory.used_bytes());
+            if (bench.gpu_memory) gpu_bytes.push_back(bench.gpu_memory->used_bytes());
         }
-        times.push_back(elapsed / calls);
-        probes.push_back(probe_seconds(bench.clock));
-        process_bytes.push_back(bench.process_memory.used_bytes());
-        if (bench.gpu_memory) gpu_bytes.push_back(bench.gpu_memory->used_bytes());
+        if (!memory_growth(process_bytes).is_trend && (gpu_bytes.empty() || !memory_growth(gpu_bytes).is_trend)) break;
     }
     Row row("leaks", name, atoms, "s", std::move(times));
     row.probes = std::move(probes);

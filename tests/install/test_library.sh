@@ -28,10 +28,10 @@ student=$(stat -c %s "$source_dir/models/student/student.safetensors")
 echo "$size bytes, $student of them the embedded student"
 # Beside the student, KiB. On x86-64 the kernels are there three times (AVX-512, AVX2, any), on AArch64 once.
 case $(uname -m) in
-    x86_64) limit=2048 name=x86-64 ;;
-    *) limit=1920 name=AArch64 ;;
+    x86_64) limit=2304 name=x86-64 ;;
+    *) limit=2048 name=AArch64 ;;
 esac
-[[ ${MLFF_HAS_CUDA:-OFF} != ON ]] || limit=$((limit + 6144)) # two GPU architectures and the CUDA runtime
+[[ ${MLFF_HAS_CUDA:-OFF} != ON ]] || limit=$((limit + 7168)) # two GPU architectures and the CUDA runtime
 [[ $((size - student)) -lt $((limit << 10)) ]] || fail "the stripped library has $((size - student)) bytes beside the student, more than $((limit << 10))"
 # The documentation says how large it is, to a twentieth.
 documented=$(sed -nE "s/^\| $name \| ([0-9.]+) MB \|.*/\1/p" "$source_dir/docs/performance.md")

@@ -74,7 +74,8 @@ TEST_CASE("description: every golden is described as it was built") {
     MESSAGE("goldens: " << names_of_goldens());
     for (const auto& [name, golden] : goldens()) {
         if (golden.container() == "state_dict") continue;
-        CAPTURE(name);
+        const auto& shown_name = name;  // clang 14 captures no structured bindings
+        CAPTURE(shown_name);
         const ModuleFile file = open_module_file(golden.model_path);
         const Description found = mace::describe(file.root);
         check_architecture(golden, found);

@@ -44,8 +44,10 @@ TEST_CASE("goldens in fp64 and mixed precision, with the kernels of every instru
                 for (const auto& [is_single, exact_radial, tolerance] : {Way{false, true, kExact}, Way{false, false, kDouble}, Way{true, false, kMixed}}) {
                     if (test::kIsSanitized && !is_single && !exact_radial) continue;  // each half is in another way
                     if (!is_best && exact_radial) continue;                           // the same kernels
-                    CAPTURE(is_single);
-                    CAPTURE(exact_radial);
+                    const auto& shown_is_single = is_single;  // clang 14 captures no structured bindings
+                    CAPTURE(shown_is_single);
+                    const auto& shown_exact_radial = exact_radial;  // clang 14 captures no structured bindings
+                    CAPTURE(shown_exact_radial);
                     auto& evaluator = evaluators[{head, is_single, exact_radial}];
                     if (!evaluator) evaluator = mace::cpu::make_cpu_evaluator(model.weights, {head, is_single, exact_radial});
                     compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record, tolerance);
@@ -80,7 +82,8 @@ TEST_CASE("descriptors are those of mace-torch, on every backend") {
     std::ifstream file(MLFF_GOLDEN_DIR "_descriptors.json");
     const nlohmann::json goldens = nlohmann::json::parse(file);
     for (const auto& [name, golden] : goldens.items()) {
-        CAPTURE(name);
+        const auto& shown_name = name;  // clang 14 captures no structured bindings
+        CAPTURE(shown_name);
         const Model model(golden_model(name));
         std::ifstream case_file(std::filesystem::path(MLFF_GOLDEN_DIR) / (name + ".json"));
         const nlohmann::json golden_case = nlohmann::json::parse(case_file);

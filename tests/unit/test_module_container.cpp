@@ -100,7 +100,8 @@ TEST_CASE("module container: every golden survives, to the bit") {
     const TemporaryDirectory directory;
     for (const auto& [name, golden] : goldens()) {
         if (golden.container() == "state_dict") continue;
-        CAPTURE(name);
+        const auto& shown_name = name;  // clang 14 captures no structured bindings
+        CAPTURE(shown_name);
         const ModuleFile original = open_module_file(golden.model_path);
         const std::string path = directory.file(name + ".safetensors");
         write_safetensors(path, pack_module(original.root));

@@ -91,7 +91,8 @@ TEST_CASE("metadata that make no sense") {
                                         Case{R"({"blocks":2,"radial":8,"cutoff":4.5})", "no 'hidden'"},
                                         Case{R"({"hidden":32,"blocks":2,"radial":8,"cutoff":4.5,"twist":1})", "'twist' is unknown"},
                                         Case{R"({"hidden":32,"hidden":64,"blocks":2,"radial":8,"cutoff":4.5})", "config"}}) {
-        CAPTURE(config);
+        const auto& shown_config = config;  // clang 14 captures no structured bindings
+        CAPTURE(shown_config);
         const std::string error = error_of(with("config", config), Status::format);
         CHECK_MESSAGE(contains(error, words), error);
         CHECK(contains(error, "student"));
@@ -108,7 +109,8 @@ TEST_CASE("every tensor that is missing, misshapen, of the wrong type or not fin
     shape.closest = 0.8;
     const FileParts good = file_of(random_weights(shape));
     for (const auto& [name, entry] : good.tensors) {
-        CAPTURE(name);
+        const auto& shown_name = name;  // clang 14 captures no structured bindings
+        CAPTURE(shown_name);
         FileParts file = good;
         if (name != "repulsion_radii" && name != "closest") {
             file.tensors.erase(name);

@@ -511,7 +511,8 @@ TEST_CASE("a thousand Python models one after the other take no memory, processe
         CHECK(std::isfinite(compute(session, structure).energy));
     };
     for (const auto& [host, count] : {std::pair{"inprocess", 1000}, {"process", 20}}) {
-        CAPTURE(host);
+        const auto& shown_host = host;  // clang 14 captures no structured bindings
+        CAPTURE(shown_host);
         for (int warm = 0; warm < count / 10; ++warm) cycle(host);
         const int64_t before = resident_kilobytes(), files = count_entries("/proc/self/fd"), threads = count_entries("/proc/self/task");
         for (int i = 0; i < count; ++i) cycle(host);

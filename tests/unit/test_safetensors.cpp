@@ -88,7 +88,8 @@ TEST_CASE("safetensors: all types and strides survive writing and reading") {
     CHECK(again.metadata == contents.metadata);
     REQUIRE(again.tensors.size() == contents.tensors.size());
     for (const auto& [name, tensor] : contents.tensors) {
-        CAPTURE(name);
+        const auto& shown_name = name;  // clang 14 captures no structured bindings
+        CAPTURE(shown_name);
         const Tensor* found = again.find(name);
         REQUIRE(found);
         CHECK(found->dtype == tensor.dtype);

@@ -118,7 +118,8 @@ TEST_CASE("results that are not finite are an error that names the first") {
         {"the virial of atom 2 is not finite", [&](const Outputs& to) { to.atom_virials[18] = kNan; }},
     };
     for (const auto& [words, spoil] : cases) {
-        CAPTURE(words);
+        const auto& shown_words = words;  // clang 14 captures no structured bindings
+        CAPTURE(shown_words);
         SessionOptions options;
         options.thread_count = 1;
         Session session(std::make_shared<SpoiledModel>(spoil), options);

@@ -101,7 +101,7 @@ void EdgeFunctions::compute(const KernelTable<double>& kernels, Pass& pass, int 
         double* slope = slopes ? slopes + e * width : nullptr;
         std::fill_n(value, width, 0.0);
         if (slope) std::fill_n(slope, width, 0.0);
-        const auto [outside, outside_slope] = pass.outside[e];
+        const double outside = pass.outside[e].value, outside_slope = pass.outside[e].slope;
         const auto put = [&](size_t column, double f, double f_slope) {
             value[column] = outside * f;
             if (slope) slope[column] = outside * f_slope + outside_slope * f;

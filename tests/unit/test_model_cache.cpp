@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "../sanitized.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
 #include "core/sha256.h"
@@ -127,7 +128,7 @@ TEST_CASE("an index of many models takes a time that grows with their number") {
     const std::string text = model_index_text(models);
     const auto begin = std::chrono::steady_clock::now();
     CHECK(parse_model_index(text, "index.json") == models);
-    CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < 2);
+    CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < (test::kIsSanitized ? 60 : 10));  // minutes where it grows with the square
 }
 
 TEST_CASE("a hostile index of the model cache is an error that names it") {

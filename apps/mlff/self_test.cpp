@@ -8,7 +8,8 @@
 #include <optional>
 
 #include "core/error.h"
-#include "cpu_kernels/kernel_check.h"
+#include "cpu_kernels/available_kernels.h"
+#include "cpu_kernels/forced_kernels.h"
 #include "device/gpu.h"
 #include "frame_result.h"
 #include "validate/differences.h"
@@ -30,15 +31,6 @@ struct SelfTestModel {
     std::string name;
     std::shared_ptr<const Model> model;
     std::vector<SelfTestCase> cases;
-};
-
-// MLFF_CPU while this lives.
-class ForcedKernels {
-public:
-    explicit ForcedKernels(const std::string& name) { setenv("MLFF_CPU", name.c_str(), 1); }
-    ForcedKernels(const ForcedKernels&) = delete;
-    ForcedKernels& operator=(const ForcedKernels&) = delete;
-    ~ForcedKernels() { unsetenv("MLFF_CPU"); }
 };
 
 std::unique_ptr<Session> session_on(const std::shared_ptr<const Model>& model, const std::string& device, Precision precision) {
@@ -105,9 +97,10 @@ std::vector<BackendTest> test_backends() {
         test_all("cpu", forced, true);
     } else {
         bool is_best = true;
-        for (const kernels::KernelState& state : kernels::check_all_kernels()) {
-            const ForcedKernels kernels{std::string(state.name)};
-            test_all("cpu", std::string(state.name), is_best);
+        for (const kernels::KernelTable<float>& table : kernels::available_kernels<float>()) {
+            const std::string name(table.name);
+            const kernels::ForcedKernels kernels(name);
+            test_all("cpu", name, is_best);
             is_best = false;
         }
     }

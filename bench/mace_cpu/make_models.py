@@ -47,24 +47,22 @@ def build(shape):
         atomic_inter_scale=1.0, atomic_inter_shift=0.0, use_reduced_cg=False)  # as in released models, with or without cuEquivariance installed
 
 
-def forces(model):
-    numbers, positions, cell = systems.water(2)
-    atoms = Atoms(numbers, positions=positions, cell=cell, pbc=True)
+def forces(model, atoms):
     item = data.AtomicData.from_config(data.config_from_atoms(atoms), z_table=AtomicNumberTable([int(z) for z in model.atomic_numbers]),
                                        cutoff=float(model.r_max), heads=["Default"])
     batch = next(iter(torch_geometric.dataloader.DataLoader([item], batch_size=1)))
     return model(batch.to_dict(), compute_force=True)["forces"].detach()
 
 
-def calibrate(model):
+def calibrate(model, atoms):
     for interaction in model.interactions:
         seen = []
         hook = interaction.register_forward_hook(lambda module, given, result: seen.append(result[0].detach()))
-        forces(model)
+        forces(model, atoms)
         hook.remove()
         with torch.no_grad():
             interaction.linear.weight.div_(seen[0].pow(2).mean().sqrt())
-    size = forces(model).pow(2).mean().sqrt()
+    size = forces(model, atoms).pow(2).mean().sqrt()
     with torch.no_grad():
         model.scale_shift.scale.div_(size)
 
@@ -73,9 +71,11 @@ def main():
     torch.set_default_dtype(torch.float64)
     folder, names = sys.argv[1], sys.argv[2:] or list(SHAPES)
     os.makedirs(folder, exist_ok=True)
+    numbers, positions, cell = systems.water(2)
+    water = Atoms(numbers, positions=positions, cell=cell, pbc=True)
     for name in names:
         model = build(SHAPES[name])
-        calibrate(model)
+        calibrate(model, water)
         torch.save(model, os.path.join(folder, name + ".model"))
         print("made", name, file=sys.stderr, flush=True)
 

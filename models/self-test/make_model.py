@@ -6,6 +6,7 @@ size one, so that all orders of the contraction take part and errors can be read
   pip install torch==2.13.0 mace-torch==0.3.16
   python make_model.py self-test.model
   mlff model convert self-test.model self-test.safetensors && gzip -9 -n self-test.safetensors"""
+import pathlib
 import sys
 import warnings
 
@@ -15,8 +16,10 @@ import numpy as np
 import torch
 from ase import Atoms
 from e3nn import o3
-from mace import data, modules
-from mace.tools import AtomicNumberTable, torch_geometric
+from mace import modules
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "mace_cpu"))
+import make_models
 
 ELEMENTS = [1, 6, 7, 8]
 GLYCINE = Atoms("NCCOOHHHHH", [[-1.88, 0.04, 0.05], [-0.55, -0.58, 0.02], [0.57, 0.44, 0.01], [0.43, 1.64, 0.02], [1.78, -0.14, -0.01],
@@ -32,27 +35,8 @@ def build():
         atomic_inter_scale=1.0, atomic_inter_shift=0.1, use_reduced_cg=False)
 
 
-def forces(model):
-    item = data.AtomicData.from_config(data.config_from_atoms(GLYCINE), z_table=AtomicNumberTable(ELEMENTS), cutoff=float(model.r_max), heads=["Default"])
-    batch = next(iter(torch_geometric.dataloader.DataLoader([item], batch_size=1)))
-    return model(batch.to_dict(), compute_force=True)["forces"].detach()
-
-
-def calibrate(model):
-    for interaction in model.interactions:
-        seen = []
-        hook = interaction.register_forward_hook(lambda module, given, result: seen.append(result[0].detach()))
-        forces(model)
-        hook.remove()
-        with torch.no_grad():
-            interaction.linear.weight.div_(seen[0].pow(2).mean().sqrt())
-    size = forces(model).pow(2).mean().sqrt()
-    with torch.no_grad():
-        model.scale_shift.scale.div_(size)
-
-
 torch.set_default_dtype(torch.float32)
 torch.manual_seed(2026)
 model = build()
-calibrate(model)
+make_models.calibrate(model, GLYCINE)
 torch.save(model, sys.argv[1])

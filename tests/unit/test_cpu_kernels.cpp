@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "../sanitized.h"
+#include "capture_binding.h"
 #include "cpu_kernels/available_kernels.h"
 #include "cpu_kernels/kernel_check.h"
 #include "cpu_kernels/scalar_kernels.h"
@@ -196,8 +197,7 @@ void check_wrong_tables() {
     CHECK(tables.size() == (sizeof(KernelTable<Real>) - sizeof(std::string_view)) / sizeof(void (*)()));
     for (const auto& [name, table] : tables)
         for (const bool is_small : {true, false}) {
-            const auto& shown_name = name;  // clang 14 captures no structured bindings
-            CAPTURE(shown_name);
+            CAPTURE_BINDING(name);
             CAPTURE(is_small);
             std::set<std::string> found;
             for (uint64_t seed = 2026; seed < (is_small ? 2027 : 2032); ++seed)

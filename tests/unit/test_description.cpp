@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "byte_writer.h"
+#include "capture_binding.h"
 #include "close.h"
 #include "core/error.h"
 #include "mace/description.h"
@@ -74,8 +75,7 @@ TEST_CASE("description: every golden is described as it was built") {
     MESSAGE("goldens: " << names_of_goldens());
     for (const auto& [name, golden] : goldens()) {
         if (golden.container() == "state_dict") continue;
-        const auto& shown_name = name;  // clang 14 captures no structured bindings
-        CAPTURE(shown_name);
+        CAPTURE_BINDING(name);
         const ModuleFile file = open_module_file(golden.model_path);
         const Description found = mace::describe(file.root);
         check_architecture(golden, found);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "byte_writer.h"
+#include "capture_binding.h"
 #include "core/error.h"
 #include "formats/module_container.h"
 #include "model_files.h"
@@ -100,8 +101,7 @@ TEST_CASE("module container: every golden survives, to the bit") {
     const TemporaryDirectory directory;
     for (const auto& [name, golden] : goldens()) {
         if (golden.container() == "state_dict") continue;
-        const auto& shown_name = name;  // clang 14 captures no structured bindings
-        CAPTURE(shown_name);
+        CAPTURE_BINDING(name);
         const ModuleFile original = open_module_file(golden.model_path);
         const std::string path = directory.file(name + ".safetensors");
         write_safetensors(path, pack_module(original.root));

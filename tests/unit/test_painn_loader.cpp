@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "capture_binding.h"
 #include "core/error.h"
 #include "core/output_file.h"
 #include "engine/model.h"
@@ -91,8 +92,7 @@ TEST_CASE("metadata that make no sense") {
                                         Case{R"({"blocks":2,"radial":8,"cutoff":4.5})", "no 'hidden'"},
                                         Case{R"({"hidden":32,"blocks":2,"radial":8,"cutoff":4.5,"twist":1})", "'twist' is unknown"},
                                         Case{R"({"hidden":32,"hidden":64,"blocks":2,"radial":8,"cutoff":4.5})", "config"}}) {
-        const auto& shown_config = config;  // clang 14 captures no structured bindings
-        CAPTURE(shown_config);
+        CAPTURE_BINDING(config);
         const std::string error = error_of(with("config", config), Status::format);
         CHECK_MESSAGE(contains(error, words), error);
         CHECK(contains(error, "student"));
@@ -109,8 +109,7 @@ TEST_CASE("every tensor that is missing, misshapen, of the wrong type or not fin
     shape.closest = 0.8;
     const FileParts good = file_of(random_weights(shape));
     for (const auto& [name, entry] : good.tensors) {
-        const auto& shown_name = name;  // clang 14 captures no structured bindings
-        CAPTURE(shown_name);
+        CAPTURE_BINDING(name);
         FileParts file = good;
         if (name != "repulsion_radii" && name != "closest") {
             file.tensors.erase(name);

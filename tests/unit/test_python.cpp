@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Python models in this process and in processes of their own: numbers against the native model, errors, crashes, hangs, isolation. The calculators are
 // in tests/python/calculators.py and need numpy alone.
+#include "capture_binding.h"
 #include "close.h"
 
 #include <doctest/doctest.h>
@@ -511,8 +512,7 @@ TEST_CASE("a thousand Python models one after the other take no memory, processe
         CHECK(std::isfinite(compute(session, structure).energy));
     };
     for (const auto& [host, count] : {std::pair{"inprocess", 1000}, {"process", 20}}) {
-        const auto& shown_host = host;  // clang 14 captures no structured bindings
-        CAPTURE(shown_host);
+        CAPTURE_BINDING(host);
         for (int warm = 0; warm < count / 10; ++warm) cycle(host);
         const int64_t before = resident_kilobytes(), files = count_entries("/proc/self/fd"), threads = count_entries("/proc/self/task");
         for (int i = 0; i < count; ++i) cycle(host);

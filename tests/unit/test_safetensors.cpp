@@ -6,6 +6,7 @@
 
 #include "../sanitized.h"
 #include "byte_writer.h"
+#include "capture_binding.h"
 #include "core/error.h"
 #include "formats/safetensors.h"
 #include "model_files.h"
@@ -89,8 +90,7 @@ TEST_CASE("safetensors: all types and strides survive writing and reading") {
     CHECK(again.metadata == contents.metadata);
     REQUIRE(again.tensors.size() == contents.tensors.size());
     for (const auto& [name, tensor] : contents.tensors) {
-        const auto& shown_name = name;  // clang 14 captures no structured bindings
-        CAPTURE(shown_name);
+        CAPTURE_BINDING(name);
         const Tensor* found = again.find(name);
         REQUIRE(found);
         CHECK(found->dtype == tensor.dtype);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Sessions: choices, refusals, batches, reuse of neighbours.
+#include "capture_binding.h"
 #include "close.h"
 
 #include <doctest/doctest.h>
@@ -118,8 +119,7 @@ TEST_CASE("results that are not finite are an error that names the first") {
         {"the virial of atom 2 is not finite", [&](const Outputs& to) { to.atom_virials[18] = kNan; }},
     };
     for (const auto& [words, spoil] : cases) {
-        const auto& shown_words = words;  // clang 14 captures no structured bindings
-        CAPTURE(shown_words);
+        CAPTURE_BINDING(words);
         SessionOptions options;
         options.thread_count = 1;
         Session session(std::make_shared<SpoiledModel>(spoil), options);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 
+#include "capture_binding.h"
 #include "core/error.h"
 #include "formats/torch_archive.h"
 #include "model_files.h"
@@ -107,8 +108,7 @@ TEST_CASE("torch archive: every storage type") {
         {"BoolStorage", DType::boolean, "\x01\x00"s, {1, 0}},
     };
     for (const auto& [type, dtype, bytes, values] : cases) {
-        const auto& shown_type = type;  // clang 14 captures no structured bindings
-        CAPTURE(shown_type);
+        CAPTURE_BINDING(type);
         const Archive archive(torch_archive(with_tensor(pk::tensor(pk::storage(type, "k", 2), {2}, {1})), {{"k", bytes}}));
         CHECK(archive.root().tensor("t").dtype == dtype);
         CHECK(archive.root().tensor("t").to_doubles() == values);
@@ -360,8 +360,7 @@ TEST_CASE("torch archive: every golden") {
     REQUIRE(!goldens().empty());
     MESSAGE("goldens: " << names_of_goldens());
     for (const auto& [name, golden] : goldens()) {
-        const auto& shown_name = name;  // clang 14 captures no structured bindings
-        CAPTURE(shown_name);
+        CAPTURE_BINDING(name);
         if (golden.container() == "state_dict") {
             check_refused(name, read_bytes(golden.model_path), "bare state dict", Status::unsupported);
             continue;

@@ -8,11 +8,11 @@
 
 #include "core/error.h"
 #include "dynamics/restart.h"
-#include "engine/mace_model.h"
-#include "engine/painn_model.h"
+#include "mace/model.h"
+#include "painn/model.h"
 #include "evaluate_model.h"
 #include "formats/module_container.h"
-#include "painn/weights.h"
+#include "painn/weights/weights.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "engine/mace_model.h"
+#include "mace/model.h"
 #include "evaluate_model.h"
 #include "formats/little_endian.h"
 #include "formats/module_container.h"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Environments for Python models: made and removed by scripts/install and scripts/uninstall. Sourced after common.sh, never run.
 
-environment_locks=$root/python/environments
+environment_locks=$root/python-environments
 environment_marker=made_by_mlff_install.txt # says that the folder is ours
 
 # What cmake found to embed; empty if nothing.

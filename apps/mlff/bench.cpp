@@ -10,17 +10,17 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/baseline.h"
-#include "bench/calibrate.h"
-#include "bench/report_html.h"
-#include "bench/suites.h"
+#include "tools/bench/baseline.h"
+#include "tools/bench/calibrate.h"
+#include "tools/bench/report_html.h"
+#include "tools/bench/suites.h"
 #include "bench_compare.h"
 #include "command.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
-#include "device/gpu.h"
+#include "gpu/runtime/gpu.h"
 #include "formats/json_text.h"
-#include "plan/plan.h"
+#include "tools/plan/plan.h"
 #include "profile.h"
 #include "run_facts.h"
 

@@ -9,10 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/side_by_side.h"
+#include "tools/bench/side_by_side.h"
 #include "core/error.h"
-#include "device/gpu.h"
-#include "python/model_name.h"
+#include "gpu/runtime/gpu.h"
+#include "python_models/model_name.h"
 #include "run_facts.h"
 
 namespace mlff::app {

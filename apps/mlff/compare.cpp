@@ -17,8 +17,8 @@
 #include "formats/extxyz.h"
 #include "frame_result.h"
 #include "sessions.h"
-#include "validate/check.h"
-#include "validate/differences.h"
+#include "tools/validate/check.h"
+#include "tools/validate/differences.h"
 
 namespace mlff::app {
 namespace {

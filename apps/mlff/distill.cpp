@@ -20,7 +20,7 @@
 
 #include "command.h"
 #include "core/error.h"
-#include "distill/sampling.h"
+#include "tools/distill/sampling.h"
 #include "formats/extxyz.h"
 
 namespace mlff::app {

@@ -9,14 +9,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/results.h"
+#include "tools/bench/results.h"
 #include "command.h"
 #include "core/elements.h"
 #include "core/error.h"
-#include "device/gpu.h"
-#include "device/host_facts.h"
+#include "gpu/runtime/gpu.h"
+#include "gpu/runtime/host_facts.h"
 #include "formats/extxyz.h"
-#include "plan/plan.h"
+#include "tools/plan/plan.h"
 
 namespace mlff::app {
 namespace {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <iostream>
 
-#include "bench/results.h"
+#include "tools/bench/results.h"
 #include "command.h"
 #include "core/error.h"
-#include "device/gpu.h"
-#include "device/host_facts.h"
-#include "plan/plan.h"
+#include "gpu/runtime/gpu.h"
+#include "gpu/runtime/host_facts.h"
+#include "tools/plan/plan.h"
 
 namespace mlff::app {
 

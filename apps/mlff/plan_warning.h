@@ -6,7 +6,7 @@
 
 #include "core/system_view.h"
 #include "engine/session.h"
-#include "plan/calibration.h"
+#include "tools/plan/calibration.h"
 
 namespace mlff::app {
 

@@ -9,10 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/profile.h"
+#include "tools/bench/profile.h"
 #include "command.h"
 #include "core/error.h"
-#include "device/gpu.h"
+#include "gpu/runtime/gpu.h"
 
 namespace mlff::app {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "bench/suites.h"
+#include "tools/bench/suites.h"
 
 namespace mlff::app {
 

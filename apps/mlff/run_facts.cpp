@@ -8,8 +8,8 @@
 #include "build_commit.h"
 #include "core/threads.h"
 #include "cpu_kernels/kernel_table.h"
-#include "device/gpu.h"
-#include "device/host_facts.h"
+#include "gpu/runtime/gpu.h"
+#include "gpu/runtime/host_facts.h"
 
 namespace mlff::app {
 namespace {

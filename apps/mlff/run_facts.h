@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "bench/results.h"
+#include "tools/bench/results.h"
 
 namespace mlff::app {
 

@@ -10,10 +10,10 @@
 #include "core/error.h"
 #include "cpu_kernels/available_kernels.h"
 #include "cpu_kernels/forced_kernels.h"
-#include "device/gpu.h"
+#include "gpu/runtime/gpu.h"
 #include "frame_result.h"
-#include "validate/differences.h"
-#include "validate/systems.h"
+#include "tools/validate/differences.h"
+#include "tools/validate/systems.h"
 
 namespace mlff::app {
 namespace {

@@ -9,7 +9,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "formats/extxyz.h"
-#include "ipi/client.h"
+#include "tools/ipi/client.h"
 #include "stop_signal.h"
 
 namespace mlff::app {

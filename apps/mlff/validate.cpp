@@ -14,7 +14,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
-#include "validate/report.h"
+#include "tools/validate/report.h"
 
 namespace mlff::app {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // mlff verify: are the numbers of a model right on this machine?
-#include "verify/verification.h"
+#include "tools/verify/verification.h"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 
 #include "command.h"
 #include "core/error.h"
-#include "validate/report.h"
+#include "tools/validate/report.h"
 
 namespace mlff::app {
 namespace {

@@ -18,7 +18,7 @@ from ase import Atoms
 from e3nn import o3
 from mace import modules
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "mace_cpu"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "measurements" / "mace_cpu"))
 import make_models
 
 ELEMENTS = [1, 6, 7, 8]

@@ -3,7 +3,7 @@
 
 #include "api/guard.h"
 #include "core/log.h"
-#include "device/gpu.h"
+#include "gpu/runtime/gpu.h"
 
 using mlff::fail;
 using mlff::Status;

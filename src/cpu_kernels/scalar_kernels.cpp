@@ -84,7 +84,7 @@ void interpolate(const SplinePoints<Real>& points, int edge_count, const Functio
 // ---- harmonics ----
 
 #define MLFF_FORMULA inline
-#include "cpu_kernels/harmonics_formulas.inc"
+#include "equivariant/harmonics_formulas.inc"
 #undef MLFF_FORMULA
 
 template <class Real>

@@ -9,7 +9,7 @@
 #include "dynamics/molecular_dynamics.h"
 #include "dynamics/snapshot.h"
 #include "dynamics/stability.h"
-#include "engine/device_stepper.h"
+#include "potential/device_stepper.h"
 
 namespace mlff {
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "core/error.h"
-#include "device/gpu.h"
-#include "engine/analytic_model.h"
+#include "gpu/runtime/gpu.h"
+#include "analytic/model.h"
 #include "engine/embedded_models.h"
-#include "engine/mace_model.h"
-#include "engine/model.h"
+#include "mace/model.h"
+#include "potential/model.h"
 #include "engine/model_cache.h"
-#include "engine/painn_model.h"
-#include "engine/python_model.h"
+#include "painn/model.h"
+#include "python_models/model.h"
 #include "formats/module_container.h"
 #include "formats/module_tree.h"
 #include "formats/safetensors.h"
-#include "painn/weights.h"
-#include "python/model_name.h"
+#include "painn/weights/weights.h"
+#include "python_models/model_name.h"
 
 namespace mlff {
 

@@ -19,7 +19,7 @@
 #include "core/output_file.h"
 #include "core/sha256.h"
 #include "core/user_folder.h"
-#include "engine/model.h"
+#include "potential/model.h"
 #include "formats/json_text.h"
 
 namespace mlff {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "engine/model.h"
+#include "potential/model.h"
 
 namespace mlff {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A CUDA runtime that runs kernels on the host, one block of threads after the other, each thread a fiber that is switched at barriers. Only what the
-// engine and the kernels of src/cuda_engine and src/painn use; instructions without a function are in cuda_engine/instructions.h beside this.
+// engine and the kernels of src/gpu/engine and src/painn use; instructions without a function are in gpu/engine/instructions.h beside this.
 #pragma once
 
 #include <math.h>

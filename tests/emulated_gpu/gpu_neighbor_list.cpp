@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The GPU's neighbour list by way of the host's, for the emulated GPU: positions "on the device" are the host's memory.
-#include "neighbors/gpu/gpu_neighbor_list.h"
+#include "gpu/neighbors/gpu_neighbor_list.h"
 #include "neighbors/listed_by.h"
 
 #include <algorithm>

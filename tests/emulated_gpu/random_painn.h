@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/system_view.h"
-#include "painn/weights.h"
+#include "painn/weights/weights.h"
 
 namespace mlff::test {
 

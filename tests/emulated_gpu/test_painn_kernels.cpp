@@ -12,8 +12,8 @@
 #include "../unit/close.h"
 #include "core/stage_profile.h"
 #include "neighbors/neighbor_list.h"
-#include "painn/cuda/evaluator.h"
-#include "painn/cuda/sizes.h"
+#include "painn/gpu/evaluator.h"
+#include "painn/gpu/sizes.h"
 #include "random_painn.h"
 
 using namespace mlff;
@@ -172,10 +172,10 @@ void check_case(const Case& each, bool is_mixed, bool checks_derivatives) {
     CAPTURE(is_mixed);
     const auto weights = random_weights(7, each.width, each.blocks, each.radial, each.has_repulsion);
     const System system = random_system(11, each.atoms, each.box, each.is_periodic);
-    painn::cuda::CudaOptions options;
+    painn::gpu::CudaOptions options;
     options.is_mixed = is_mixed;
     options.neighbor_skin = 0.5;
-    const auto evaluator = painn::cuda::make_cuda_evaluator(weights, options);
+    const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options);
     const Found found = evaluate(*evaluator, *weights, system);
     const Expected expected = evaluate_plainly(*weights, system);
     const double scale = is_mixed ? 1 : 1e-5;
@@ -217,9 +217,9 @@ TEST_CASE("energies and derivatives of all widths in mixed precision") {
 }
 
 TEST_CASE("the shapes of kernels for many atoms") {
-    painn::cuda::chosen_few_atoms = 0;
+    painn::gpu::chosen_few_atoms = 0;
     for (const int64_t some : {int64_t{512}, int64_t{0}}) {
-        painn::cuda::chosen_some_atoms = some;
+        painn::gpu::chosen_some_atoms = some;
         check_case({32, 2, 7, true, 70, some == 0 ? 9.0 : 6.0, true}, true, true);  // thinner: these shapes differ by atoms, not by edges
         check_case({64, 2, 8, true, 6, 2.8, false}, true, true);
         check_case({128, 2, 20, true, 5, 2.8, false}, true, false);
@@ -227,7 +227,7 @@ TEST_CASE("the shapes of kernels for many atoms") {
     check_case({256, 2, 5, false, 3, 2.0, false}, true, true);
     check_case({32, 2, 7, true, 20, 6.0, true}, false, true);
     check_case({128, 2, 20, true, 5, 2.8, false}, false, true);
-    painn::cuda::chosen_few_atoms = painn::cuda::chosen_some_atoms = 512;
+    painn::gpu::chosen_few_atoms = painn::gpu::chosen_some_atoms = 512;
 }
 
 TEST_CASE("mixed precision has the errors of single precision: all numbers against fp64") {
@@ -235,10 +235,10 @@ TEST_CASE("mixed precision has the errors of single precision: all numbers again
         CAPTURE(width);
         const auto weights = random_weights(21, width, 3, 20, true);
         const System system = random_system(22, 12, 4.5, true);
-        painn::cuda::CudaOptions options;
-        const Found mixed = evaluate(*painn::cuda::make_cuda_evaluator(weights, options), *weights, system);
+        painn::gpu::CudaOptions options;
+        const Found mixed = evaluate(*painn::gpu::make_gpu_evaluator(weights, options), *weights, system);
         options.is_mixed = false;
-        const Found exact = evaluate(*painn::cuda::make_cuda_evaluator(weights, options), *weights, system);
+        const Found exact = evaluate(*painn::gpu::make_gpu_evaluator(weights, options), *weights, system);
         double largest = 0, error = 0;
         for (size_t i = 0; i < exact.forces.size(); ++i) {
             largest = std::max(largest, std::abs(exact.forces[i]));
@@ -254,7 +254,7 @@ TEST_CASE("mixed precision has the errors of single precision: all numbers again
 TEST_CASE("a step that is profiled gives the same bits, and names its stages") {
     const auto weights = random_weights(7, 32, 2, 6, true);
     const System system = random_system(5, 12, 4.0, false);
-    const auto evaluator = painn::cuda::make_cuda_evaluator(weights, {});
+    const auto evaluator = painn::gpu::make_gpu_evaluator(weights, {});
     const Found plain = evaluate(*evaluator, *weights, system);
     StageProfile profile;
     ThreadTeam team(1);
@@ -280,9 +280,9 @@ TEST_CASE("a domain whose ghosts are images of its own atoms gives what the peri
         CAPTURE(is_mixed);
         const auto weights = random_weights(17, 32, 3, 7, true);
         const System system = random_system(19, 14, 5.0, true);
-        painn::cuda::CudaOptions options;
+        painn::gpu::CudaOptions options;
         options.is_mixed = is_mixed;
-        const auto evaluator = painn::cuda::make_cuda_evaluator(weights, options);
+        const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options);
         const Found whole = evaluate(*evaluator, *weights, system);
 
         // Ghosts of even numbers are copied where they are, those of odd ones are sent and received.
@@ -358,10 +358,10 @@ TEST_CASE("a domain whose ghosts are images of its own atoms gives what the peri
 TEST_CASE("fast precision is near") {
     const auto weights = random_weights(3, 64, 2, 20, true);
     const System system = random_system(5, 12, 4.0, false);
-    painn::cuda::CudaOptions options;
-    const Found exact = evaluate(*painn::cuda::make_cuda_evaluator(weights, options), *weights, system);
+    painn::gpu::CudaOptions options;
+    const Found exact = evaluate(*painn::gpu::make_gpu_evaluator(weights, options), *weights, system);
     options.is_fast = true;
-    const Found fast = evaluate(*painn::cuda::make_cuda_evaluator(weights, options), *weights, system);
+    const Found fast = evaluate(*painn::gpu::make_gpu_evaluator(weights, options), *weights, system);
     CHECK(fast.forces != exact.forces);
     CHECK_ALL_CLOSE(fast.forces, exact.forces, 0.05);
 }
@@ -369,13 +369,13 @@ TEST_CASE("fast precision is near") {
 TEST_CASE("memory is forecast: with it a system runs, with a hundredth less it is refused") {
     const auto weights = random_weights(9, 32, 2, 6, true);
     const System system = random_system(11, 24, 4.0, true);
-    painn::cuda::CudaOptions options;
+    painn::gpu::CudaOptions options;
     options.neighbor_skin = 0.5;
-    CHECK(painn::cuda::make_cuda_evaluator(weights, options)->forecast_radius() == weights->cutoff + options.neighbor_skin);
+    CHECK(painn::gpu::make_gpu_evaluator(weights, options)->forecast_radius() == weights->cutoff + options.neighbor_skin);
     NeighborOptions within;
     within.cutoff = weights->cutoff;  // the emulated list has room for twice the edges, and takes no memory of its own
     const int64_t atoms = static_cast<int64_t>(system.numbers.size()), edges = 2 * static_cast<int64_t>(brute_force_neighbors(system.view(), within).sender.size()) + 64;
-    const MemoryForecast forecast = painn::cuda::make_cuda_evaluator(weights, options)->forecast_memory(atoms, edges);
+    const MemoryForecast forecast = painn::gpu::make_gpu_evaluator(weights, options)->forecast_memory(atoms, edges);
     CHECK(forecast.least > 0);
     CHECK(forecast.usual > forecast.least);
     CHECK(forecast.usual < 1.13 * static_cast<double>(forecast.least));
@@ -385,7 +385,7 @@ TEST_CASE("memory is forecast: with it a system runs, with a hundredth less it i
         Outputs outputs = found.outputs();
         outputs.atom_virials = outputs.descriptors = nullptr;
         ThreadTeam team(1);
-        painn::cuda::make_cuda_evaluator(weights, options)->evaluate(system.view(), {}, outputs, team);
+        painn::gpu::make_gpu_evaluator(weights, options)->evaluate(system.view(), {}, outputs, team);
         return found.energy;
     };
     CHECK(std::isfinite(run(forecast.least)));
@@ -395,10 +395,10 @@ TEST_CASE("memory is forecast: with it a system runs, with a hundredth less it i
 TEST_CASE("no atoms, one atom, no edges, atoms at one place, and what is wanted") {
     const auto weights = random_weights(9, 32, 2, 6, true);
     for (const bool is_mixed : {true, false}) {
-        painn::cuda::CudaOptions options;
+        painn::gpu::CudaOptions options;
         options.is_mixed = is_mixed;
         options.neighbor_skin = 0.3;
-        const auto evaluator = painn::cuda::make_cuda_evaluator(weights, options);
+        const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options);
         System system;
         for (int repeat = 0; repeat < 2; ++repeat) CHECK(evaluate(*evaluator, *weights, system).energy == 0);
         system = {{8}, {0.5, 0, 0}};
@@ -427,9 +427,9 @@ TEST_CASE("no atoms, one atom, no edges, atoms at one place, and what is wanted"
 TEST_CASE("systems evaluated together give what they give alone") {
     const auto weights = random_weights(15, 32, 2, 6, true);
     std::vector<System> systems = {random_system(1, 5, 3.0, false), System{}, random_system(2, 9, 4.5, true), random_system(3, 1, 3.0, false)};
-    painn::cuda::CudaOptions options;
+    painn::gpu::CudaOptions options;
     options.is_mixed = false;
-    const auto evaluator = painn::cuda::make_cuda_evaluator(weights, options), alone = painn::cuda::make_cuda_evaluator(weights, options);
+    const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options), alone = painn::gpu::make_gpu_evaluator(weights, options);
     // The edges of all, numbered through.
     std::vector<int64_t> first = {0}, reverse;
     std::vector<int32_t> sender;
@@ -473,10 +473,10 @@ TEST_CASE("systems evaluated together give what they give alone") {
 TEST_CASE("molecules evaluated together find their own neighbours") {
     const auto weights = random_weights(15, 32, 2, 6, true);
     std::vector<System> systems = {random_system(1, 5, 3.0, false), System{}, random_system(2, 9, 4.5, false), random_system(3, 1, 3.0, false)};
-    painn::cuda::CudaOptions options;
+    painn::gpu::CudaOptions options;
     options.is_mixed = false;
     options.neighbor_skin = 0.5;
-    const auto evaluator = painn::cuda::make_cuda_evaluator(weights, options), alone = painn::cuda::make_cuda_evaluator(weights, options);
+    const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options), alone = painn::gpu::make_gpu_evaluator(weights, options);
     ThreadTeam team(1);
     for (int step = 0; step < 3; ++step) {
         std::vector<SystemView> views;
@@ -501,6 +501,6 @@ TEST_CASE("molecules evaluated together find their own neighbours") {
 
 TEST_CASE("widths that kernels are not compiled for are refused by name") {
     const auto weights = random_weights(1, 96, 1, 3, false);
-    CHECK(painn::cuda::why_not_on_gpu(*weights).find("96") != std::string::npos);
-    CHECK_THROWS(painn::cuda::make_cuda_evaluator(weights, {}));
+    CHECK(painn::gpu::why_not_on_gpu(*weights).find("96") != std::string::npos);
+    CHECK_THROWS(painn::gpu::make_gpu_evaluator(weights, {}));
 }

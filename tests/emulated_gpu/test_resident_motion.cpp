@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "../unit/resident_checks.h"
-#include "painn/cuda/evaluator.h"
+#include "painn/gpu/evaluator.h"
 #include "random_painn.h"
 
 using namespace mlff;
@@ -14,10 +14,10 @@ namespace {
 class EvaluatorBed : public test::ResidentBed, private ForceProvider {
 public:
     EvaluatorBed() {
-        painn::cuda::CudaOptions options;
+        painn::gpu::CudaOptions options;
         options.is_mixed = false;
         options.neighbor_skin = 0.3;
-        evaluator_ = painn::cuda::make_cuda_evaluator(test::random_weights(7, 32, 1, 6, true), options);
+        evaluator_ = painn::gpu::make_gpu_evaluator(test::random_weights(7, 32, 1, 6, true), options);
     }
     ForceProvider& forces() override { return *this; }
     DeviceStepper& stepper() override { return *evaluator_->device_stepper(); }

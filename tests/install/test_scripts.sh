@@ -18,9 +18,9 @@ echo "environments for Python models: only known ones, and never in a Python of 
 expect_exit 2 "$scripts/install" --prefix "$temporary/none" --python no-such-model
 expect_text "$(cat "$temporary/output")" "pinned versions for"
 expect_exit 2 "$scripts/install" --prefix "$temporary/none" --python ../mace
-for lock in "$source_dir"/python/environments/*.lock; do
+for lock in "$source_dir"/python-environments/*.lock; do
     name=$(basename "$lock" .lock)
-    [[ $name == mace* ]] || grep -q "^def $name(folder):" "$source_dir/python/environments/check.py" || fail "$name.lock has no check in check.py"
+    [[ $name == mace* ]] || grep -q "^def $name(folder):" "$source_dir/python-environments/check.py" || fail "$name.lock has no check in check.py"
     grep -qF "| \`$name\` |" "$source_dir/docs/python-teachers.md" || fail "$name is not in docs/python-teachers.md"
     strangers=$(sed 's/ *#.*//; /^$/d' "$lock" | grep -vE '^[A-Za-z0-9_.-]+==[A-Za-z0-9_.+!-]+( *;.*)?$' || true)
     [[ -z $strangers ]] || fail "$name.lock does not pin: $strangers"

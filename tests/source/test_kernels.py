@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every kernel waits for the one before it: launch() lets kernels begin early (src/device/cuda_check.h), and one that forgot to wait would read what is not there yet.
+"""Every kernel waits for the one before it: launch() lets kernels begin early (src/gpu/runtime/cuda_check.h), and one that forgot to wait would read what is not there yet.
 
   python test_kernels.py SOURCE_FOLDER"""
 import pathlib

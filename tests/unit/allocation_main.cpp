@@ -9,7 +9,7 @@
 
 #include "dynamics/molecular_dynamics.h"
 #include "dynamics/session_forces.h"
-#include "engine/model.h"
+#include "potential/model.h"
 #include "test_dynamics_support.h"
 
 namespace {

@@ -5,7 +5,7 @@
 #include "capture_binding.h"
 #include "close.h"
 #include "core/error.h"
-#include "mace/description.h"
+#include "mace/weights/description.h"
 #include "model_files.h"
 
 using namespace mlff;

@@ -10,7 +10,7 @@
 #include "dynamics/counter_random.h"
 #include "dynamics/molecular_dynamics.h"
 #include "dynamics/units.h"
-#include "engine/analytic_model.h"
+#include "analytic/model.h"
 #include "test_dynamics_support.h"
 
 using namespace mlff;

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "core/error.h"
-#include "device/event_timer.h"
-#include "device/gpu.h"
+#include "gpu/runtime/event_timer.h"
+#include "gpu/runtime/gpu.h"
 
 using namespace mlff;
 

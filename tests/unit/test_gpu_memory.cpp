@@ -5,11 +5,11 @@
 #include <string>
 
 #include "core/error.h"
-#include "cuda_engine/buffer_list.h"
-#include "cuda_engine/memory_need.h"
+#include "gpu/engine/buffer_list.h"
+#include "gpu/engine/memory_need.h"
 
 using namespace mlff;
-using namespace mlff::cuda;
+using namespace mlff::gpu;
 
 namespace {
 

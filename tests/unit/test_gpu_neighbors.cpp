@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "core/error.h"
-#include "device/gpu.h"
+#include "gpu/runtime/gpu.h"
 #include "neighbor_systems.h"
-#include "neighbors/gpu/gpu_neighbor_list.h"
+#include "gpu/neighbors/gpu_neighbor_list.h"
 #ifdef MLFF_HAS_CUDA
 #include <cuda_runtime.h>
 
-#include "device/device_buffer.h"
-#include "neighbors/gpu/exclusive_scan.h"
+#include "gpu/runtime/device_buffer.h"
+#include "gpu/neighbors/exclusive_scan.h"
 #include "test_gpu_support.h"
 #endif
 
@@ -204,15 +204,15 @@ private:
 TEST_CASE("GPU: an exclusive scan of few and many counts") {
     if (!has_gpu()) return;
     Random random(17);
-    const cuda::ExclusiveScan scan;
+    const gpu::ExclusiveScan scan;
     for (const int64_t count : {1, 2, 31, 1023, 1024, 1025, 70001, 1 << 20, (1 << 20) + 1, 3000001}) {
         std::vector<int32_t> counts(static_cast<size_t>(count));
         for (int32_t& value : counts) value = random.integer(0, count < 2000 ? 1 << 20 : 2000);
         std::vector<int64_t> expected(counts.size());
         std::exclusive_scan(counts.begin(), counts.end(), expected.begin(), int64_t{0});
-        cuda::DeviceBuffer<int32_t> input;
-        cuda::DeviceBuffer<int64_t> sums;
-        cuda::DeviceBuffer<int32_t> short_sums;
+        gpu::DeviceBuffer<int32_t> input;
+        gpu::DeviceBuffer<int64_t> sums;
+        gpu::DeviceBuffer<int32_t> short_sums;
         input.resize_discard(count, "a test");
         sums.resize_discard(count, "a test");
         short_sums.resize_discard(count, "a test");

@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "device/gpu.h"
+#include "gpu/runtime/gpu.h"
 
 inline bool has_gpu() {
     const bool found = !mlff::gpu_inventory().gpus.empty();

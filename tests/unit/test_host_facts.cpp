@@ -7,8 +7,8 @@
 #include <csignal>
 #include <filesystem>
 
-#include "device/driver_library.h"
-#include "device/host_facts.h"
+#include "gpu/runtime/driver_library.h"
+#include "gpu/runtime/host_facts.h"
 #include "model_files.h"
 #include "run_program.h"
 

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "formats/module_tree.h"
 #include "formats/zip.h"
-#include "mace/description.h"
+#include "mace/weights/description.h"
 #include "model_files.h"
 #include "pickle_writer.h"
 

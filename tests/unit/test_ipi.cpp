@@ -11,8 +11,8 @@
 
 #include "close.h"
 #include "core/error.h"
-#include "ipi/client.h"
-#include "ipi/units.h"
+#include "tools/ipi/client.h"
+#include "tools/ipi/units.h"
 
 using namespace mlff;
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "engine/evaluator.h"
+#include "potential/evaluator.h"
 #include "test_mace_support.h"
 
 namespace mace_test {

@@ -10,13 +10,13 @@
 #include "../sanitized.h"
 #include "capture_binding.h"
 #include "core/error.h"
-#include "mace/cpu/batched_network.h"
+#include "mace/plan/batched_network.h"
 #include "mace/cpu/evaluator.h"
-#include "mace/cpu/layer_plan.h"
-#include "mace/edge_harmonics.h"
+#include "mace/plan/layer_plan.h"
+#include "equivariant/edge_harmonics.h"
 #include "mace/reference/evaluator.h"
-#include "mace/reference/network.h"
-#include "mace/spherical_harmonics.h"
+#include "mace/functions/network.h"
+#include "equivariant/spherical_harmonics.h"
 #include "kernel_tables.h"
 #include "neighbors/joined_edges.h"
 #include "test_mace_backends.h"
@@ -239,9 +239,9 @@ TEST_CASE("networks on many rows: the reference's values, slopes and gradients")
         network.layers.push_back(layer);
     }
     constexpr int kRows = 7;
-    const mace::cpu::BatchedNetwork batched(network, network.layers.size());
-    const auto& kernels = mace::cpu::choose_kernels<double>();
-    mace::cpu::NetworkPass pass;
+    const mace::plan::BatchedNetwork batched(network, network.layers.size());
+    const auto& kernels = kernels::choose_kernels<double>();
+    mace::plan::BatchedPass pass;
     batched.start(pass, kRows);
     std::vector<double> output_gradient(static_cast<size_t>(kRows * batched.out_stride()), 0.0);
     for (int row = 0; row < kRows; ++row) {
@@ -255,7 +255,7 @@ TEST_CASE("networks on many rows: the reference's values, slopes and gradients")
         const double* input = pass.input.data() + row * batched.in_stride();
         const double* slope = pass.input_slope.data() + row * batched.in_stride();
         const double* by_output = output_gradient.data() + row * batched.out_stride();
-        mace::reference::NetworkPass reference(network);
+        mace::NetworkPass reference(network);
         const double* values = reference.compute(input);
         std::vector<double> expected(values, values + 3), expected_gradient(5), expected_slopes;
         reference.reverse(by_output, expected_gradient.data());
@@ -294,20 +294,20 @@ TEST_CASE("harmonics written out agree with the general ones, and their gradient
     std::mt19937 random(11);
     std::normal_distribution<double> normal;
     for (int max_degree = 0; max_degree <= 4; ++max_degree) {
-        const auto count = static_cast<size_t>(mace::harmonic_count(max_degree));
+        const auto count = static_cast<size_t>(harmonic_count(max_degree));
         const Vec3 v = {normal(random), normal(random), normal(random)};
         const double length = std::sqrt(squared_length(v));
         const Vec3 direction = {v[0] / length, v[1] / length, v[2] / length};
         std::vector<double> found(count), expected(count), gradient(count), sum(3, 0.0);
         std::vector<Vec3> slopes(count);
-        mace::compute_edge_harmonics(max_degree, direction, found.data());
-        mace::compute_harmonics_and_gradients(max_degree, v, expected.data(), slopes.data());
+        compute_edge_harmonics(max_degree, direction, found.data());
+        compute_harmonics_and_gradients(max_degree, v, expected.data(), slopes.data());
         check_close(found, expected, 1e-13);
         for (size_t i = 0; i < count; ++i) {
             gradient[i] = normal(random);
             for (size_t k = 0; k < 3; ++k) sum[k] += gradient[i] * slopes[i][k];
         }
-        const Vec3 turned = mace::reverse_edge_harmonics(max_degree, direction, length, gradient.data());
+        const Vec3 turned = reverse_edge_harmonics(max_degree, direction, length, gradient.data());
         check_close({turned.begin(), turned.end()}, sum, 1e-12);
     }
 }

@@ -7,10 +7,10 @@
 #include <map>
 
 #include "core/error.h"
-#include "device/gpu.h"
+#include "gpu/runtime/gpu.h"
 #include "engine/session.h"
 #include "mace/cpu/evaluator.h"
-#include "mace/cuda/evaluator.h"
+#include "mace/gpu/evaluator.h"
 #include "mace/reference/evaluator.h"
 #include "test_mace_backends.h"
 #include "test_gpu_support.h"
@@ -22,15 +22,15 @@ TEST_CASE("models that the GPU lacks are refused by name, with and without a GPU
     const mace_test::Model model(golden_model("p06_att_residual_f32"));
     auto weights = std::make_shared<mace::Weights>(*model.weights);
     weights->radial.cutoff_in_basis = false;
-    CHECK(!mace::cuda::why_not_on_gpu(*weights).empty());
-    CHECK_THROWS_AS(mace::cuda::make_cuda_evaluator(weights, {}), Error);
+    CHECK(!mace::gpu::why_not_on_gpu(*weights).empty());
+    CHECK_THROWS_AS(mace::gpu::make_gpu_evaluator(weights, {}), Error);
 }
 
 TEST_CASE("goldens on the GPU in fp64 and mixed precision") {
     if (!has_gpu()) return;
     int case_count = 0;
     for_each_golden_model([&](const mace_test::Model& model, const nlohmann::json& golden) {
-        if (!mace::cuda::why_not_on_gpu(*model.weights).empty()) return;
+        if (!mace::gpu::why_not_on_gpu(*model.weights).empty()) return;
         ++case_count;
         std::map<std::pair<int, bool>, std::unique_ptr<Evaluator>> evaluators;
         for (const auto& record : golden["systems"]) {
@@ -40,7 +40,7 @@ TEST_CASE("goldens on the GPU in fp64 and mixed precision") {
             for (const bool is_single : {false, true}) {
                 CAPTURE(is_single);
                 auto& evaluator = evaluators[{head, is_single}];
-                if (!evaluator) evaluator = mace::cuda::make_cuda_evaluator(model.weights, {0, head, is_single});
+                if (!evaluator) evaluator = mace::gpu::make_gpu_evaluator(model.weights, {0, head, is_single});
                 compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record, is_single ? kMixed : kDouble);
             }
         }
@@ -56,7 +56,7 @@ TEST_CASE("the GPU repeats itself bit for bit, from system to system, and agrees
         const mace_test::Model model(golden_model(name));
         const System large = random_crystal(*model.weights, 3, 150, 13.0), small = random_crystal(*model.weights, 4, 5, 6.0);
         for (const bool is_single : {false, true}) {
-            const auto gpu = mace::cuda::make_cuda_evaluator(model.weights, {0, 0, is_single});
+            const auto gpu = mace::gpu::make_gpu_evaluator(model.weights, {0, 0, is_single});
             const auto cpu = mace::cpu::make_cpu_evaluator(model.weights, {0, is_single});
             const Result first_small = evaluate(*gpu, *model.weights, small, 1), first = evaluate(*gpu, *model.weights, large, 1);
             const Result expected = evaluate(*cpu, *model.weights, large, 2);
@@ -82,14 +82,14 @@ TEST_CASE("messages made in many small chunks of edges are those made at once") 
         CAPTURE(name);
         const mace_test::Model model(golden_model(name));
         const System system = random_crystal(*model.weights, 5, 300, 16.0);
-        mace::cuda::CudaOptions options;
+        mace::gpu::CudaOptions options;
         options.is_single = true;
-        const Result expected = evaluate(*mace::cuda::make_cuda_evaluator(model.weights, options), *model.weights, system, 1);
+        const Result expected = evaluate(*mace::gpu::make_gpu_evaluator(model.weights, options), *model.weights, system, 1);
         const Result exact = evaluate(*mace::cpu::make_cpu_evaluator(model.weights, {}), *model.weights, system, 2);
         for (const int64_t bytes : {200'000, 1'000'000}) {
             CAPTURE(bytes);
             options.message_scratch_bytes = bytes;
-            const auto chunked = mace::cuda::make_cuda_evaluator(model.weights, options);
+            const auto chunked = mace::gpu::make_gpu_evaluator(model.weights, options);
             for (int repeat = 0; repeat < 3; ++repeat) {
                 const Result found = evaluate(*chunked, *model.weights, system, 1);
                 CHECK(found.edge_count * 512 > 2 * bytes);  // 64 functions of an edge, their slopes, in halves of two: there are several chunks
@@ -106,13 +106,13 @@ TEST_CASE("precision fast on the GPU: plain half-precision products, with the er
     if (!has_gpu()) return;
     double worst = 0;
     for_each_golden_model([&](const mace_test::Model& model, const nlohmann::json& golden) {
-        if (!mace::cuda::why_not_on_gpu(*model.weights).empty()) return;
-        mace::cuda::CudaOptions options;
+        if (!mace::gpu::why_not_on_gpu(*model.weights).empty()) return;
+        mace::gpu::CudaOptions options;
         options.is_single = options.is_fast = true;
         for (const auto& record : golden["systems"]) {
             CAPTURE(record["name"].dump());
             options.head = head_of(*model.weights, record);
-            const Result found = evaluate(*mace::cuda::make_cuda_evaluator(model.weights, options), *model.weights, read_system(record), 2);
+            const Result found = evaluate(*mace::gpu::make_gpu_evaluator(model.weights, options), *model.weights, read_system(record), 2);
             const std::vector<double> expected = flat(record["outputs"]["float64"]["forces"]);
             const double error = largest_difference(found.forces, expected) / std::max(1.0, largest_size(expected));
             CHECK(error <= 2e-3);
@@ -126,10 +126,10 @@ TEST_CASE("precision fast on the GPU: plain half-precision products, with the er
 TEST_CASE("no atoms, one atom and a tiny cell on the GPU") {
     if (!has_gpu()) return;
     const mace_test::Model model(golden_model("p09_l2_ell3"));
-    const auto gpu = mace::cuda::make_cuda_evaluator(model.weights, {});
+    const auto gpu = mace::gpu::make_gpu_evaluator(model.weights, {});
     System system;
     const mace_test::Model gated(golden_model("p07_nonlinear_mh")), attention(golden_model("p06_att_residual_f32"));
-    const auto gated_gpu = mace::cuda::make_cuda_evaluator(gated.weights, {}), attention_gpu = mace::cuda::make_cuda_evaluator(attention.weights, {});
+    const auto gated_gpu = mace::gpu::make_gpu_evaluator(gated.weights, {}), attention_gpu = mace::gpu::make_gpu_evaluator(attention.weights, {});
     for (int repeat = 0; repeat < 3; ++repeat) {  // plain launches, capture, replay
         CHECK(evaluate(*gpu, *model.weights, system, 1).energy == 0);
         CHECK(evaluate(*gated_gpu, *gated.weights, system, 1).energy == 0);
@@ -150,7 +150,7 @@ TEST_CASE("no atoms, one atom and a tiny cell on the GPU") {
 TEST_CASE("forces may be wanted or not, and the charge may change, from call to call") {
     if (!has_gpu()) return;
     const mace_test::Model model(golden_model("p08_omol_like_f32"));
-    const auto gpu = mace::cuda::make_cuda_evaluator(model.weights, {});
+    const auto gpu = mace::gpu::make_gpu_evaluator(model.weights, {});
     System system = random_crystal(*model.weights, 40, 20, 8.0);
     ThreadTeam team(1);
     for (int repeat = 0; repeat < 6; ++repeat) {
@@ -168,7 +168,7 @@ TEST_CASE("forces may be wanted or not, and the charge may change, from call to 
 TEST_CASE("atoms too close for the tables are refused on the GPU, and the session still works") {
     if (!has_gpu()) return;
     const mace_test::Model model(golden_model("p04_density_agnesi_zbl"));
-    const auto gpu = mace::cuda::make_cuda_evaluator(model.weights, {});
+    const auto gpu = mace::gpu::make_gpu_evaluator(model.weights, {});
     System system;
     system.numbers = {model.weights->atomic_numbers[0], model.weights->atomic_numbers[1]};
     system.positions = {0, 0, 0, 0.12, 0.1, 0};

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "device/gpu.h"
+#include "gpu/runtime/gpu.h"
 #include "mlff/mlff.h"
 #include "test_mace_backends.h"
 #include "test_gpu_support.h"

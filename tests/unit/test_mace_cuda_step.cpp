@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "core/error.h"
-#include "device/gpu.h"
+#include "gpu/runtime/gpu.h"
 #include "engine/session.h"
-#include "mace/cuda/evaluator.h"
+#include "mace/gpu/evaluator.h"
 #include "test_mace_backends.h"
 #include "test_gpu_support.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "mace/module_reader.h"
+#include "mace/weights/module_reader.h"
 #include "test_mace_numerics.h"
 #include "test_mace_support.h"
 

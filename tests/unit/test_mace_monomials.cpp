@@ -7,13 +7,14 @@
 #include <set>
 
 #include "close.h"
-#include "mace/cpu/contraction.h"
-#include "mace/cuda/monomials.h"
+#include "mace/plan/contraction.h"
+#include "mace/gpu/monomials.h"
 #include "test_mace_numerics.h"
 
 using namespace mace_test;
+using namespace mlff;
 using namespace mlff::mace;
-using namespace mlff::mace::cuda;
+using namespace mlff::mace::gpu;
 
 namespace {
 
@@ -45,7 +46,7 @@ SymmetricContraction random_contraction(int correlation, int in_rows, int out_ro
 // What a block of the GPU does for atoms of one element, its lanes and warps one after the other.
 template <class Real, int Atoms, int Depth, int AtOnce>
 struct Block {
-    const cpu::Contraction<Real>& contraction;
+    const plan::Contraction<Real>& contraction;
     const MonomialList list{contraction.polynomial()};
     const std::vector<Monomial> monomials = list.of_element(contraction.coefficients(0), contraction.stride());
     const mlff::Buffer<Real> coefficients = list.pack(contraction.coefficients(0), contraction.stride());
@@ -135,7 +136,7 @@ mlff::Buffer<Real> aligned(const std::vector<Real>& values) {
 template <class Real, int Atoms, int Depth, int AtOnce>
 void check_walks(const SymmetricContraction& contraction, Random& random) {
     const double tolerance = sizeof(Real) == 4 ? 1e-5 : 1e-13;
-    cpu::Contraction<Real> host(contraction);
+    plan::Contraction<Real> host(contraction);
     host.prepare(0);
     const auto random_rows = [&](int rows) {
         std::vector<Real> values;
@@ -145,8 +146,8 @@ void check_walks(const SymmetricContraction& contraction, Random& random) {
     const std::vector<Real> in = random_rows(contraction.in_row_count), out_gradient = random_rows(contraction.out_row_count);
     // Kernels of the CPU want rows that are aligned, which those of a vector need not be.
     mlff::Buffer<Real> host_in = aligned(in), host_out_gradient = aligned(out_gradient), host_out = aligned(out_gradient), host_in_gradient = aligned(in), work;
-    host.apply(cpu::choose_kernels<Real>(), 0, host_in.data(), host_out.data(), Atoms, work);
-    host.reverse(cpu::choose_kernels<Real>(), 0, host_in.data(), host_out_gradient.data(), host_in_gradient.data(), Atoms, work);
+    host.apply(plan::choose_kernels<Real>(), 0, host_in.data(), host_out.data(), Atoms, work);
+    host.reverse(plan::choose_kernels<Real>(), 0, host_in.data(), host_out_gradient.data(), host_in_gradient.data(), Atoms, work);
     const std::vector<Real> out(host_out.begin(), host_out.end()), in_gradient(host_in_gradient.begin(), host_in_gradient.end());
     const Block<Real, Atoms, Depth, AtOnce> block{host};
     for (int walkers : {1, 2, 3, 4, 8, 16}) {
@@ -162,7 +163,7 @@ TEST_CASE("mace monomials: every factor and coefficient of the polynomial once, 
     Random random;
     for (int correlation = 1; correlation <= kMaxCorrelation; ++correlation) {
         const SymmetricContraction contraction = random_contraction(correlation, 7, 4, 5, 40, random);
-        cpu::Contraction<double> host(contraction);
+        plan::Contraction<double> host(contraction);
         host.prepare(0);
         const MonomialList list(host.polynomial());
         CHECK(list.depth <= correlation);

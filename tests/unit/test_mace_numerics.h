@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "mace/spherical_harmonics.h"
+#include "equivariant/spherical_harmonics.h"
 
 namespace mace_test {
 
@@ -59,15 +59,15 @@ inline std::vector<double> rotation_matrix(int degree, const double rotation[3][
     const auto size = static_cast<size_t>(2 * degree + 1);
     Random random;
     std::vector<double> normal(size * size, 0.0), mixed(size * size, 0.0);
-    std::vector<double> before(static_cast<size_t>(mlff::mace::harmonic_count(degree))), after(before.size());
+    std::vector<double> before(static_cast<size_t>(mlff::harmonic_count(degree))), after(before.size());
     for (int sample = 0; sample < 200; ++sample) {
         mlff::Vec3 u = {random.number(), random.number(), random.number()}, v{};
         const double r = std::sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2]);
         for (double& value : u) value /= r;
         for (size_t i = 0; i < 3; ++i)
             for (size_t j = 0; j < 3; ++j) v[i] += rotation[i][j] * u[j];
-        mlff::mace::compute_harmonics(degree, u, before.data());
-        mlff::mace::compute_harmonics(degree, v, after.data());
+        mlff::compute_harmonics(degree, u, before.data());
+        mlff::compute_harmonics(degree, v, after.data());
         const auto first = static_cast<size_t>(degree * degree);
         for (size_t a = 0; a < size; ++a)
             for (size_t b = 0; b < size; ++b) {

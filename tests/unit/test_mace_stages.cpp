@@ -3,19 +3,20 @@
 #include <doctest/doctest.h>
 
 #include "core/error.h"
-#include "mace/irreps.h"
+#include "equivariant/irreps.h"
 #include "mace/reference/contraction.h"
-#include "mace/reference/embedding.h"
+#include "mace/functions/embedding.h"
 #include "mace/reference/gate.h"
-#include "mace/reference/linear.h"
+#include "equivariant/linear.h"
 #include "mace/reference/messages.h"
-#include "mace/reference/network.h"
-#include "mace/reference/radial.h"
+#include "mace/functions/network.h"
+#include "mace/functions/radial.h"
 #include "mace/reference/readout.h"
 #include "test_mace_numerics.h"
 #include "test_mace_support.h"
 
 using namespace mace_test;
+using namespace mlff;
 using namespace mlff::mace;
 using namespace mlff::mace::reference;
 

@@ -19,7 +19,7 @@
 #include "core/threads.h"
 #include "formats/module_tree.h"
 #include "mace/reference/evaluator.h"
-#include "mace/weights.h"
+#include "mace/weights/weights.h"
 #include "neighbors/neighbor_list.h"
 
 namespace mace_test {

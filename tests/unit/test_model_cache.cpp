@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/mapped_file.h"
 #include "core/sha256.h"
-#include "engine/model.h"
+#include "potential/model.h"
 #include "engine/model_cache.h"
 #include "model_files.h"
 

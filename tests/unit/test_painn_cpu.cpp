@@ -4,13 +4,13 @@
 
 #include "core/error.h"
 #include "cpu_kernels/kernel_table.h"
-#include "engine/model.h"
+#include "potential/model.h"
 #include "engine/session.h"
 #include "kernel_tables.h"
 #include "neighbors/joined_edges.h"
 #include "painn/cpu/evaluator.h"
 #include "painn/cpu/filters.h"
-#include "painn/reference/dense.h"
+#include "painn/functions/dense.h"
 #include "painn/reference/message.h"
 #include "test_painn_support.h"
 
@@ -262,8 +262,8 @@ TEST_CASE("the activation of every instruction set, far out too") {
         for (size_t i = 0; i < 64; ++i) {
             const double x = i < 58 ? -9 + 0.31 * static_cast<double>(i) : std::vector<double>{-1e4, -100, -87.5, 88.2, 100, 1e4}[i - 58];
             values[i] = static_cast<Real>(x);
-            expected.push_back(painn::reference::silu(static_cast<double>(values[i])));
-            expected.push_back(painn::reference::silu_slope(static_cast<double>(values[i])));
+            expected.push_back(painn::silu(static_cast<double>(values[i])));
+            expected.push_back(painn::silu_slope(static_cast<double>(values[i])));
         }
         kernels::choose_kernels<Real>().activate_silu(values.data(), slopes.data(), 64);
         for (size_t i = 0; i < 64; ++i) {

@@ -15,7 +15,7 @@
 #include "close.h"
 #include "core/error.h"
 #include "engine/session.h"
-#include "painn/cuda/evaluator.h"
+#include "painn/gpu/evaluator.h"
 #include "test_gpu_support.h"
 
 #ifdef MLFF_HAS_CUDA
@@ -200,8 +200,8 @@ const Tolerance& tolerance_of(Precision precision) { return precision == Precisi
 TEST_CASE("PaiNN models that the GPU lacks are refused by name, with and without a GPU") {
     painn::Weights weights;
     weights.hidden = 96;
-    CHECK(!painn::cuda::why_not_on_gpu(weights).empty());
-    CHECK_THROWS_AS(painn::cuda::make_cuda_evaluator(std::make_shared<painn::Weights>(weights), {}), Error);
+    CHECK(!painn::gpu::why_not_on_gpu(weights).empty());
+    CHECK_THROWS_AS(painn::gpu::make_gpu_evaluator(std::make_shared<painn::Weights>(weights), {}), Error);
 }
 
 TEST_CASE("PaiNN of all widths on the GPU agrees with the reference, alone and in crystals, and repeats its bits") {

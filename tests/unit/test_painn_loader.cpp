@@ -7,10 +7,10 @@
 #include "capture_binding.h"
 #include "core/error.h"
 #include "core/output_file.h"
-#include "engine/model.h"
-#include "engine/painn_model.h"
+#include "potential/model.h"
+#include "painn/model.h"
 #include "engine/session.h"
-#include "painn/weights.h"
+#include "painn/weights/weights.h"
 #include "test_painn_support.h"
 
 using namespace mlff;

@@ -3,12 +3,12 @@
 #include <doctest/doctest.h>
 
 #include "core/error.h"
-#include "painn/near_field.h"
-#include "painn/radial.h"
-#include "painn/reference/dense.h"
+#include "painn/functions/near_field.h"
+#include "painn/functions/radial.h"
+#include "painn/functions/dense.h"
 #include "painn/reference/message.h"
 #include "painn/reference/update.h"
-#include "painn/repulsion_pairs.h"
+#include "painn/functions/repulsion_pairs.h"
 #include "test_mace_numerics.h"
 #include "test_painn_support.h"
 

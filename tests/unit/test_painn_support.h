@@ -12,7 +12,7 @@
 #include "byte_writer.h"
 #include "close.h"
 #include "painn/reference/evaluator.h"
-#include "painn/weights.h"
+#include "painn/weights/weights.h"
 #include "test_mace_backends.h"
 
 namespace painn_test {

@@ -5,10 +5,10 @@
 #include <random>
 #include <vector>
 
-#include "cuda_engine/placement.h"
+#include "gpu/engine/placement.h"
 
 using namespace mlff;
-using cuda::Placement;
+using gpu::Placement;
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "dynamics/counter_random.h"
 #include "model_files.h"
 #include "neighbors/neighbor_list.h"
-#include "plan/plan.h"
+#include "tools/plan/plan.h"
 
 using namespace mlff;
 using namespace mlff::test;

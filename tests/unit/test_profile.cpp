@@ -10,10 +10,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/profile.h"
+#include "tools/bench/profile.h"
 #include "core/stage_profile.h"
 #include "cpu_kernels/kernel_table.h"
-#include "verify/evaluation.h"
+#include "tools/verify/evaluation.h"
 
 using namespace mlff;
 

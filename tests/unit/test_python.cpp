@@ -23,7 +23,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "engine/session.h"
-#include "python/environment.h"
+#include "python_models/environment.h"
 
 using namespace mlff;
 namespace fs = std::filesystem;

@@ -9,7 +9,7 @@
 #include "dynamics/matrix3.h"
 #include "dynamics/relaxation.h"
 #include "dynamics/units.h"
-#include "engine/analytic_model.h"
+#include "analytic/model.h"
 #include "test_dynamics_support.h"
 
 using namespace mlff;

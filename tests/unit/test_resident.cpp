@@ -7,7 +7,7 @@
 #include "resident_checks.h"
 #include "test_gpu_support.h"
 #include "test_mace_support.h"
-#include "validate/systems.h"
+#include "tools/validate/systems.h"
 
 using namespace mlff;
 using Kind = ThermostatOptions::Kind;

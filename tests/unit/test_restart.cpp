@@ -13,7 +13,7 @@
 #include "dynamics/restart.h"
 #include "dynamics/session_forces.h"
 #include "dynamics/stability.h"
-#include "engine/analytic_model.h"
+#include "analytic/model.h"
 #include "formats/safetensors.h"
 #include "test_dynamics_support.h"
 

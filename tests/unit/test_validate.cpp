@@ -12,12 +12,12 @@
 #include "core/error.h"
 #include "dynamics/counter_random.h"
 #include "dynamics/units.h"
-#include "engine/analytic_model.h"
-#include "report/svg_plot.h"
-#include "validate/report.h"
-#include "validate/statistics.h"
-#include "validate/structure_check.h"
-#include "validate/temperature_check.h"
+#include "analytic/model.h"
+#include "tools/report/svg_plot.h"
+#include "tools/validate/report.h"
+#include "tools/validate/statistics.h"
+#include "tools/validate/structure_check.h"
+#include "tools/validate/temperature_check.h"
 
 using namespace mlff;
 using namespace mlff::validate;

@@ -7,9 +7,9 @@
 #include "core/elements.h"
 #include "dynamics/stability.h"
 #include "model_files.h"
-#include "verify/known_answers.h"
-#include "verify/probe_systems.h"
-#include "verify/verification.h"
+#include "tools/verify/known_answers.h"
+#include "tools/verify/probe_systems.h"
+#include "tools/verify/verification.h"
 
 #include <nlohmann/json.hpp>
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "mace/edge_harmonics.h"
+#include "equivariant/edge_harmonics.h"
 
 namespace mlff::mace::cpu {
 namespace {

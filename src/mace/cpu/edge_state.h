@@ -6,7 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "mace/cpu/layer_plan.h"
+#include "mace/cpu/plan_names.h"
+#include "mace/plan/layer_plan.h"
 #include "neighbors/neighbor_list.h"
 
 namespace mlff::mace::cpu {

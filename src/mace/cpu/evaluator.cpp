@@ -5,14 +5,14 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "engine/domain_evaluator.h"
-#include "engine/edge_results.h"
+#include "potential/domain_evaluator.h"
+#include "potential/edge_results.h"
 #include "mace/cpu/messages.h"
 #include "mace/cpu/moments.h"
 #include "mace/cpu/readout_plan.h"
 #include "mace/cpu/stage_work.h"
-#include "mace/reference/embedding.h"
-#include "mace/reference/radial.h"
+#include "mace/functions/embedding.h"
+#include "mace/functions/radial.h"
 
 namespace mlff::mace::cpu {
 namespace {
@@ -226,7 +226,7 @@ private:
 
     // All atoms of an element are alike.
     void compute_first_features(const SystemView& system) {
-        reference::compute_embedding(*weights_, system, elements_present_, embedding_);
+        compute_embedding(*weights_, system, elements_present_, embedding_);
         const auto width = static_cast<size_t>(weights_->channel_count);
         const int element_count = weights_->element_count();
         const AtomRows<Real> rows = {resized(first_features_, static_cast<size_t>(element_count), first_layout_.size), first_layout_.size};
@@ -410,7 +410,7 @@ private:
                 double energy = energies[static_cast<size_t>(place - tile.begin)];
                 if (weights_->repulsion)
                     for (int64_t edge = edges_.edges->first[atom]; edge < edges_.edges->first[atom + 1]; ++edge)
-                        energy += reference::pair_repulsion(*weights_->repulsion, *weights_, edges_.sender_element(edge), tile.element, edges_.edges->distance[edge]).value;
+                        energy += pair_repulsion(*weights_->repulsion, *weights_, edges_.sender_element(edge), tile.element, edges_.edges->distance[edge]).value;
                 interaction_energy_[static_cast<size_t>(atom)] = energy;
             }
         });
@@ -420,13 +420,13 @@ private:
         energy_of_embedding_.assign(static_cast<size_t>(weights_->element_count()), 0.0);
         for (size_t i = 0; i < elements_present_.size(); ++i)
             energy_of_embedding_[static_cast<size_t>(elements_present_[i])] =
-                reference::embedding_energy(*weights_, head_, elements_present_[i], embedding_.data() + i * static_cast<size_t>(weights_->channel_count));
+                embedding_energy(*weights_, head_, elements_present_[i], embedding_.data() + i * static_cast<size_t>(weights_->channel_count));
         for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
             end = std::min(end, static_cast<int64_t>(owned_count_));
             double sum = 0;
             for (int64_t atom = begin; atom < end; ++atom) sum += energy_of_embedding_[static_cast<size_t>(edges_.element(atom))];
             for (int64_t atom = begin; atom < end; ++atom) {
-                const double energy = reference::atom_energy(*weights_, head_, edges_.element(atom), interaction_energy_[static_cast<size_t>(atom)]);
+                const double energy = atom_energy(*weights_, head_, edges_.element(atom), interaction_energy_[static_cast<size_t>(atom)]);
                 if (outputs[s].atom_energies) outputs[s].atom_energies[atom - begin] = energy;
                 sum += energy;
             }
@@ -608,7 +608,7 @@ private:
             for (int64_t place = tile.begin; place < tile.end; ++place)
                 for (int64_t edge = edges_.edges->first[atom_at(place)]; edge < edges_.edges->first[atom_at(place) + 1]; ++edge) {
                     const double r = edges_.edges->distance[edge];
-                    const double slope = scale * reference::pair_repulsion(*weights_->repulsion, *weights_, tile.element, edges_.sender_element(edge), r).slope / r;
+                    const double slope = scale * pair_repulsion(*weights_->repulsion, *weights_, tile.element, edges_.sender_element(edge), r).slope / r;
                     for (int64_t k = 3 * edge; k < 3 * edge + 3; ++k) edges_.vector_gradient[static_cast<size_t>(k)] += slope * edges_.edges->vector[k];
                 }
         });

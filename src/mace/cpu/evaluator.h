@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "engine/evaluator.h"
-#include "mace/weights.h"
+#include "potential/evaluator.h"
+#include "mace/weights/weights.h"
 
 namespace mlff::mace::cpu {
 

@@ -2,6 +2,7 @@
 // Messages along the edges of a group of atoms, added up without ever being stored, and the reverse.
 #pragma once
 
+#include "mace/cpu/plan_names.h"
 #include "mace/cpu/edge_state.h"
 
 namespace mlff::mace::cpu {

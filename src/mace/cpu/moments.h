@@ -2,6 +2,7 @@
 // The messages of the first layer by way of moments (moment_map.h), for the atoms of a tile, and the reverse.
 #pragma once
 
+#include "mace/cpu/plan_names.h"
 #include "mace/cpu/edge_state.h"
 
 namespace mlff::mace::cpu {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "mace/reference/activation.h"
-#include "mace/reference/readout.h"
+#include "mace/functions/activation.h"
+#include "mace/functions/readout_columns.h"
 
 namespace mlff::mace::cpu {
 namespace {
@@ -31,7 +31,7 @@ ReadoutPlan<Real>::ReadoutPlan(const Readout& readout, int head, const RowLayout
     : readout_(readout),
       feature_size_(features.size),
       out_layout_((readout.last ? *readout.last : readout.first).out),
-      column_(place_in_row(out_layout_, reference::column_of(readout, head))),
+      column_(place_in_row(out_layout_, column_of(readout, head))),
       first_(readout.first, features, RowLayout(readout.first.out)) {
     if (!readout.last) return;
     first_hidden_ = hidden_of(readout.first, head);
@@ -49,7 +49,7 @@ typename ReadoutPlan<Real>::Hidden ReadoutPlan<Real>::hidden_of(const Linear& ma
     Hidden hidden = {RowLayout(map.out), {}};
     const int count = map.out.dimension();
     for (int i = 0; i < count; ++i)
-        if (!reference::is_masked(readout_, head, static_cast<size_t>(i), static_cast<size_t>(count))) hidden.active.push_back(place_in_row(hidden.layout, i));
+        if (!is_masked(readout_, head, static_cast<size_t>(i), static_cast<size_t>(count))) hidden.active.push_back(place_in_row(hidden.layout, i));
     return hidden;
 }
 
@@ -62,7 +62,7 @@ void ReadoutPlan<Real>::activate(const Hidden& hidden, int number, int atom_coun
     for (int atom = 0; atom < atom_count; ++atom)
         for (const int i : hidden.active) {
             const auto at = static_cast<size_t>(atom * hidden.layout.size + i);
-            after[at] = reference::activate(readout_.activation, before[at]);
+            after[at] = mace::activate(readout_.activation, before[at]);
         }
 }
 
@@ -74,7 +74,7 @@ void ReadoutPlan<Real>::reverse_activation(const Hidden& hidden, int number, int
     for (int atom = 0; atom < atom_count; ++atom)
         for (const int i : hidden.active) {
             const auto at = static_cast<size_t>(atom * hidden.layout.size + i);
-            slopes[at] = reference::activation_slope(readout_.activation, before[at]);
+            slopes[at] = activation_slope(readout_.activation, before[at]);
         }
     for (size_t i = 0; i < gradient.size(); ++i) gradient[i] *= slopes[i];
 }

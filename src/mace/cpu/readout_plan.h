@@ -5,8 +5,9 @@
 #include <array>
 #include <optional>
 
-#include "mace/cpu/linear_map.h"
-#include "mace/weights.h"
+#include "mace/cpu/plan_names.h"
+#include "mace/plan/linear_map.h"
+#include "mace/weights/weights.h"
 
 namespace mlff::mace::cpu {
 

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "core/stage_profile.h"
-#include "mace/cpu/layer_plan.h"
+#include "mace/cpu/plan_names.h"
+#include "mace/plan/layer_plan.h"
 
 namespace mlff::mace::cpu {
 

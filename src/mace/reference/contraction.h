@@ -2,7 +2,7 @@
 // The symmetric contraction: products of up to four components of the messages of one atom.
 #pragma once
 
-#include "mace/weights.h"
+#include "mace/weights/weights.h"
 
 namespace mlff::mace::reference {
 

@@ -2,8 +2,8 @@
 #include "mace/reference/edge_data.h"
 
 #include "core/parallel.h"
-#include "mace/reference/radial.h"
-#include "mace/spherical_harmonics.h"
+#include "mace/functions/radial.h"
+#include "equivariant/spherical_harmonics.h"
 
 namespace mlff::mace::reference {
 namespace {

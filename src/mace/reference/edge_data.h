@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/threads.h"
-#include "mace/weights.h"
+#include "mace/weights/weights.h"
 #include "neighbors/edges_by_sender.h"
 
 namespace mlff::mace::reference {

@@ -6,10 +6,10 @@
 #include "core/elements.h"
 #include "core/error.h"
 #include "core/parallel.h"
-#include "engine/edge_results.h"
-#include "mace/reference/embedding.h"
+#include "potential/edge_results.h"
+#include "mace/functions/embedding.h"
 #include "mace/reference/product.h"
-#include "mace/reference/radial.h"
+#include "mace/functions/radial.h"
 #include "mace/reference/readout.h"
 
 namespace mlff::mace::reference {

@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "engine/evaluator.h"
+#include "potential/evaluator.h"
 #include "mace/reference/edge_data.h"
 #include "mace/reference/interaction.h"
-#include "mace/weights.h"
+#include "mace/weights/weights.h"
 
 namespace mlff::mace::reference {
 

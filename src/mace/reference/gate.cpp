@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "mace/reference/gate.h"
 
-#include "mace/reference/activation.h"
+#include "mace/functions/activation.h"
 
 namespace mlff::mace::reference {
 namespace {

@@ -2,7 +2,7 @@
 // Gated non-linearity on the features of one atom: scalars pass through a function, everything else is scaled by one.
 #pragma once
 
-#include "mace/weights.h"
+#include "mace/weights/weights.h"
 
 namespace mlff::mace::reference {
 

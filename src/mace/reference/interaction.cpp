@@ -5,9 +5,9 @@
 
 #include "core/parallel.h"
 #include "mace/reference/gate.h"
-#include "mace/reference/linear.h"
+#include "equivariant/linear.h"
 #include "mace/reference/messages.h"
-#include "mace/reference/network.h"
+#include "mace/functions/network.h"
 
 namespace mlff::mace::reference {
 namespace {

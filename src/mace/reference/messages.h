@@ -2,7 +2,7 @@
 // What one edge sends to its receiver: the tensor product of the sender's features with the harmonics of the edge.
 #pragma once
 
-#include "mace/weights.h"
+#include "mace/weights/weights.h"
 
 namespace mlff::mace::reference {
 

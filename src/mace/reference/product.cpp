@@ -3,7 +3,7 @@
 
 #include "core/parallel.h"
 #include "mace/reference/contraction.h"
-#include "mace/reference/linear.h"
+#include "equivariant/linear.h"
 
 namespace mlff::mace::reference {
 namespace {

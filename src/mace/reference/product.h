@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/threads.h"
-#include "mace/weights.h"
+#include "mace/weights/weights.h"
 
 namespace mlff::mace::reference {
 

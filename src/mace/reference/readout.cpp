@@ -3,15 +3,12 @@
 
 #include <vector>
 
-#include "mace/reference/activation.h"
-#include "mace/reference/linear.h"
+#include "equivariant/linear.h"
+#include "mace/functions/activation.h"
+#include "mace/functions/readout_columns.h"
 
 namespace mlff::mace::reference {
 namespace {
-
-bool belongs_to_head(const Readout& readout, int head, size_t hidden, size_t hidden_count) {
-    return hidden * static_cast<size_t>(readout.head_slices) / hidden_count == static_cast<size_t>(head);
-}
 
 // mask(f(x)) with f the activation: zero outside of the head's slice.
 std::vector<double> activated(const Readout& readout, int head, const std::vector<double>& before) {
@@ -39,12 +36,6 @@ std::vector<double> reversed(const Linear& linear, const std::vector<double>& ou
 }
 
 }  // namespace
-
-int column_of(const Readout& readout, int head) { return readout.column_count() == 1 ? 0 : head; }
-
-bool is_masked(const Readout& readout, int head, size_t hidden, size_t hidden_count) {
-    return readout.head_slices > 1 && !belongs_to_head(readout, head, hidden, hidden_count);
-}
 
 double compute_readout(const Readout& readout, int head, const double* features) {
     std::vector<double> values = applied(readout.first, features);

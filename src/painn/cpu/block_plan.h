@@ -3,7 +3,7 @@
 #pragma once
 
 #include "painn/cpu/dense_layer.h"
-#include "painn/weights.h"
+#include "painn/weights/weights.h"
 
 namespace mlff::painn::cpu {
 

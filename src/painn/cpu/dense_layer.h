@@ -5,7 +5,7 @@
 #include "core/buffer.h"
 #include "core/stage_profile.h"
 #include "cpu_kernels/kernel_table.h"
-#include "painn/weights.h"
+#include "painn/weights/weights.h"
 
 namespace mlff::painn::cpu {
 

@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/domain_evaluator.h"
-#include "engine/edge_results.h"
+#include "potential/domain_evaluator.h"
+#include "potential/edge_results.h"
 #include "painn/cpu/block_plan.h"
 #include "painn/cpu/filters.h"
 #include "painn/cpu/first_messages.h"
 #include "painn/cpu/stage_work.h"
 #include "painn/cpu/strips.h"
-#include "painn/near_field.h"
-#include "painn/repulsion_pairs.h"
+#include "painn/functions/near_field.h"
+#include "painn/functions/repulsion_pairs.h"
 
 namespace mlff::painn::cpu {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "engine/evaluator.h"
-#include "painn/weights.h"
+#include "potential/evaluator.h"
+#include "painn/weights/weights.h"
 
 namespace mlff::painn::cpu {
 

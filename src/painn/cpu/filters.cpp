@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "painn/radial.h"
+#include "painn/functions/radial.h"
 
 namespace mlff::painn::cpu {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "core/buffer.h"
 #include "cpu_kernels/spline_table.h"
-#include "painn/weights.h"
+#include "painn/weights/weights.h"
 
 namespace mlff::painn::cpu {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "painn/cpu/filters.h"
-#include "painn/reference/dense.h"
+#include "painn/functions/dense.h"
 
 namespace mlff::painn::cpu {
 namespace {
@@ -45,7 +45,7 @@ FirstMessages<Real>::FirstMessages(const Weights& weights) : element_slots_(weig
     const auto width = static_cast<size_t>(weights.hidden);
     std::vector<double> phi(3 * width);
     for (size_t element = 0; element < weights.atomic_numbers.size(); ++element) {
-        reference::compute_two_layers(block.message_hidden, block.message_output, &weights.embedding[element * width], phi.data());
+        compute_two_layers(block.message_hidden, block.message_output, &weights.embedding[element * width], phi.data());
         to_scalars_.emplace_back(filter_of(weights, phi.data(), 0));
         to_mixed_.emplace_back(with_product(filter_of(weights, phi.data(), 2 * weights.hidden), block.mix));
     }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "painn/cpu/dense_layer.h"
-#include "painn/weights.h"
+#include "painn/weights/weights.h"
 
 namespace mlff::painn::cpu {
 

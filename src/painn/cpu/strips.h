@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/ghost_rows.h"
+#include "potential/ghost_rows.h"
 #include "painn/cpu/dense_layer.h"
 #include "painn/cpu/links.h"
 

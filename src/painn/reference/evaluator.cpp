@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/parallel.h"
-#include "engine/edge_results.h"
-#include "painn/reference/dense.h"
+#include "potential/edge_results.h"
+#include "painn/functions/dense.h"
 #include "painn/reference/message.h"
 #include "painn/reference/update.h"
 

@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include "engine/evaluator.h"
+#include "potential/evaluator.h"
 #include "neighbors/edges_by_sender.h"
-#include "painn/near_field.h"
-#include "painn/repulsion_pairs.h"
-#include "painn/weights.h"
+#include "painn/functions/near_field.h"
+#include "painn/functions/repulsion_pairs.h"
+#include "painn/weights/weights.h"
 
 namespace mlff::painn::reference {
 

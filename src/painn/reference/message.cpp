@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "painn/radial.h"
+#include "painn/functions/radial.h"
 
 namespace mlff::painn::reference {
 

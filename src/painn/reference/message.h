@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/system_view.h"
-#include "painn/weights.h"
+#include "painn/weights/weights.h"
 
 namespace mlff::painn::reference {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "painn/reference/dense.h"
+#include "painn/functions/dense.h"
 
 namespace mlff::painn::reference {
 namespace {

@@ -4,7 +4,7 @@
 //   s += a_ss + a_sv * (sum over x, y, z of (U v)(V v));  v += a_vv * (U v)
 #pragma once
 
-#include "painn/weights.h"
+#include "painn/weights/weights.h"
 
 namespace mlff::painn::reference {
 

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: MIT
+"""Puts the tables of README.md and docs/performance.md in place, from the measurements in measurements/results. With --check, fails if
+they are not what the measurements say.
+
+  python3 measurements/tables.py [--check]"""
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "measurements" / "results"
+sys.path.insert(0, str(ROOT / "measurements" / "gpu_vs_peers"))
+import ncu
+
+NOT_MEASURED = "not measured"
+MACHINES = {"x86_64": "Xeon, AVX-512", "aarch64": "Neoverse N1"}  # two cores of each
+# By model, atoms and precision: (unit of the goal, goal)
+GPU_GOALS = {("mp0-small", 12288, "mixed"): ("us/atom", 0.7), ("mp0-medium", 3, "mixed"): ("ms", 0.15), ("mp0-medium", 192, "mixed"): ("ms", 0.5),
+             ("mp0-medium", 1536, "mixed"): None, ("mp0-medium", 12288, "mixed"): ("us/atom", 1.2), ("mp0-medium", 98304, "mixed"): None,
+             ("mp0-medium", 499125, "mixed"): None, ("mp0-medium", 5184, "fp64"): ("us/atom", 4.0), ("mp0-large", 3, "mixed"): None,
+             ("mp0-large", 12288, "mixed"): None}
+MEMORY_GOAL_MB = 0.15  # for an atom
+
+
+def load(name):
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+def neighbors():
+    rows = {}
+    for result in load("neighbors")["results"]:
+        rows.setdefault(result["atoms"], {})[result["library"]] = result
+    lines = ["| atoms | mlff, us/atom | vesin | matscipy | faster than vesin | than matscipy |", "|--:|--:|--:|--:|--:|--:|"]
+    for atoms, by in rows.items():
+        def cell(library):
+            if library not in by or "median_s" not in by[library]:
+                return "-"
+            return " ".join((f"{by[library]['median_s'] / atoms * 1e6:.2f}", f"({by[library]['min_s'] / atoms * 1e6:.2f} to {by[library]['max_s'] / atoms * 1e6:.2f})"))
+
+        def ratio(library):
+            return f"{by[library]['median_s'] / by['mlff']['median_s']:.1f}x" if library in by and "median_s" in by[library] else "-"
+        lines.append(f"| {atoms:,} | {cell('mlff')} | {cell('vesin')} | {cell('matscipy')} | {ratio('vesin')} | {ratio('matscipy')} |")
+    return lines
+
+
+def milliseconds(figures):
+    if not figures:
+        return "-"
+    middle, least, most = (format(figures[key] * 1e3, ".1f" if figures["median"] < 0.01 else ".0f") for key in ("median", "min", "max"))
+    return f"{middle} ({least} to {most})"
+
+
+def gpu_neighbors():
+    lines = ["| atoms | arrays | search, us | reuse in a CUDA graph, us | search, ns/atom | reuse, ns/atom |", "|--:|---|--:|--:|--:|--:|"]
+    for result in load("gpu_neighbors")["results"]:
+        search, reuse, atoms = result["search"], result["reuse_graph"], result["atoms"]
+        def cell(time):
+            return f"{time['median_us']:.0f} ({time['min_us']:.0f} to {time['max_us']:.0f})"
+        lines.append(f"| {atoms:,} | {result['arrays']} | {cell(search)} | {cell(reuse)} | {search['median_us'] / atoms * 1e3:.1f} | "
+                     f"{reuse['median_us'] / atoms * 1e3:.1f} |")
+    return lines
+
+
+def mace_cpu_rows(machine):
+    """Figures by engine, by model and system."""
+    rows = {}
+    for row in load(f"mace_cpu_{machine}")["rows"]:
+        rows.setdefault((row["model"], row["system"]), {})[row["engine"]] = row
+    return rows
+
+
+def faster(by, ours, theirs, form=".0f", divisor=1.0):
+    """How many times as fast one engine is as another."""
+    return f"{by[theirs]['median'] / by[ours]['median'] / divisor:{form}}x" if ours in by and theirs in by and divisor else "-"
+
+
+def cpu_machines():
+    wide, narrow = mace_cpu_rows("x86_64"), mace_cpu_rows("aarch64")
+    lines = ["| model, system, precision | Xeon, AVX-512, ms | against mace-torch there | Xeon, AVX2, ms | against mace-torch there | Neoverse N1, NEON, ms | against mace-torch there |",
+             "|---|--:|--:|--:|--:|--:|--:|"]
+    for (model, system), by in wide.items():
+        there = narrow.get((model, system), {})
+        for precision, peer in (("mixed", "mace-torch fp32"), ("fp64", "mace-torch fp64")):
+            ours = f"mlff {precision}"
+            cells = [f"{model}, {system}, {precision}"]
+            for figures, engine in ((by, ours), (by, f"{ours} avx2"), (there, ours)):
+                cells += [milliseconds(figures.get(engine)), faster(figures, engine, peer)]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def mace_cpu(machine):
+    symmetrix = json.loads((ROOT / "measurements" / "mace_cpu" / "symmetrix.json").read_text())["faster_than_mace_torch_fp32"]
+    lines = ["| model, system | mlff mixed, ms | mlff fp64, ms | mace-torch fp32, ms | mace-torch fp64, ms | mixed against mace-torch fp32 | "
+             "mixed against symmetrix, derived | fp64 against fp64 | force error of mixed, eV/A | peak memory, mixed / fp32, MB |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    for (model, system), by in mace_cpu_rows(machine).items():
+        def value(engine, key, form):
+            return format(by[engine][key], form) if key in by.get(engine, {}) else "-"
+        cells = [f"{model}, {system}"]
+        cells += [milliseconds(by.get(engine)) for engine in ("mlff mixed", "mlff fp64", "mace-torch fp32", "mace-torch fp64")]
+        cells += [faster(by, "mlff mixed", "mace-torch fp32"), faster(by, "mlff mixed", "mace-torch fp32", ".1f", symmetrix.get(model, {}).get(system)),
+                  faster(by, "mlff fp64", "mace-torch fp64"), value("mlff mixed", "force_error", ".0e"),
+                  f"{value('mlff mixed', 'peak_mb', '.0f')} / {value('mace-torch fp32', 'peak_mb', '.0f')}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def nve():
+    lines = ["| | mean temperature, K | drift, meV/atom/ps | fluctuation, meV/atom | ms/step |", "|---|--:|--:|--:|--:|"]
+    for row in load("nve")["runs"]:
+        lines.append(f"| {row['device']}, {row['precision']} | {row['mean_temperature_K']:.0f} | {row['drift_meV_per_atom_per_ps']:.4f} | {row['fluctuation_meV_per_atom']:.4f} | "
+                     f"{row['ms_per_step']:.2f} |")
+    return lines
+
+
+def md_steps():
+    lines = ["| atoms | one evaluation, ms | step of NVE, ms | step with a Langevin bath, ms | NVE against the evaluation |", "|--:|--:|--:|--:|--:|"]
+    for row in load("md_steps")["results"]:
+        def cell(name):
+            figures = row[name]
+            return f"{figures['median_ms']:.3f} ({figures['min_ms']:.3f} to {figures['max_ms']:.3f})"
+        lines.append(f"| {row['atoms']:,} | {cell('evaluation')} | {cell('nve')} | {cell('nvt')} | {row['nve']['median_ms'] / row['evaluation']['median_ms']:.2f} |")
+    return lines
+
+
+def gpu_vs_peers_results():
+    return load("gpu_vs_peers") if (RESULTS / "gpu_vs_peers.json").exists() else {}
+
+
+def gpu_time(figures):
+    """Milliseconds of one engine in one case, or why there are none."""
+    if not figures:
+        return "-"
+    if "median_ms" not in figures:
+        return NOT_MEASURED
+    return f"{figures['median_ms']:.2f} ({figures['min_ms']:.2f} to {figures['max_ms']:.2f})"
+
+
+def gpu_memory(rows):
+    """MB for an atom, from what was taken at the smallest and the largest system."""
+    taken = sorted((row["atoms"], row["mlff"]["memory_mb"]) for row in rows if row.get("mlff", {}).get("memory_mb"))
+    if len(taken) < 2 or taken[0][0] == taken[-1][0]:
+        return None
+    return (taken[-1][1] - taken[0][1]) / (taken[-1][0] - taken[0][0])
+
+
+def gpu_vs_peers():
+    rows = gpu_vs_peers_results().get("speed", {})
+    lines = ["| model, atoms, precision | mlff, ms | us/atom | goal | cuEquivariance, ms | with stress, ms | mace-torch, ms | mlff against cuEquivariance | forces differ by, eV/A |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    for (model, atoms, precision), goal in GPU_GOALS.items():
+        row = rows.get(f"{model}:{atoms}:{precision}", {})
+        ours, theirs = row.get("mlff", {}), row.get("cueq", {})
+        goal_cell, each, ratio = "-", NOT_MEASURED, "-"
+        if "median_ms" in ours:
+            each = f"{1e3 * ours['median_ms'] / atoms:.2f}"
+        if goal:
+            found = {"ms": ours.get("median_ms"), "us/atom": 1e3 * ours["median_ms"] / atoms if "median_ms" in ours else None}[goal[0]]
+            goal_cell = f"{goal[1]} {goal[0]}" + ("" if found is None else ", met" if found <= goal[1] else f", missed {found / goal[1]:.2f} times")
+        if "median_ms" in ours and "median_ms" in theirs:
+            ratio = f"**{theirs['median_ms'] / ours['median_ms']:.1f}x**"
+        difference = row.get("force_difference", {}).get("cueq")
+        cells = [f"{model}, {atoms:,}, {precision}", gpu_time(ours) if ours else NOT_MEASURED, each, goal_cell, gpu_time(theirs), gpu_time(row.get("cueq-stress")),
+                 gpu_time(row.get("e3nn")), ratio, "-" if difference is None else f"{difference:.0e}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    each = gpu_memory([row for row in rows.values() if (row["model"], row["precision"]) == ("mp0-medium", "mixed")])
+    lines += ["", f"Memory of mp0-medium, mixed, from the smallest to the largest system: {NOT_MEASURED if each is None else f'{each:.3f} MB/atom'} (goal {MEMORY_GOAL_MB} MB)."]
+    peer = rows.get("mp0-medium:12288:mixed", {}).get("cueq", {}).get("memory_mb")
+    if peer:
+        lines[-1] += f" cuEquivariance at 12,288 atoms: {peer / 12288:.2f} MB/atom."
+    return lines
+
+
+def gpu_peaks():
+    peaks = gpu_vs_peers_results().get("peaks", {})
+    names = {"copy_bytes": ("copy on the device, read and write", "TB/s"), "l2_read_bytes": ("reads from the second-level cache", "TB/s"),
+             "fp32_flop": ("fp32 multiply-adds", "TFLOP/s"), "fp64_flop": ("fp64 multiply-adds", "TFLOP/s"), "fp16_mma_flop": ("fp16 `mma.sync`, fp32 sums", "TFLOP/s"),
+             "tf32_mma_flop": ("TF32 `mma.sync`", "TFLOP/s"), "fp16_matmul_flop": ("fp16 matrix product of torch", "TFLOP/s"),
+             "tf32_matmul_flop": ("TF32 matrix product of torch", "TFLOP/s")}
+    return ["| what the GPU reaches in a loop of nothing else | |", "|---|--:|"] + [
+        f"| {text} | {format(peaks[key] / 1e12, '.1f') + ' ' + unit if peaks.get(key) else NOT_MEASURED} |" for key, (text, unit) in names.items()]
+
+
+def gpu_profile(case):
+    results = gpu_vs_peers_results()
+    profile, peaks = results.get("profile", {}).get(case), results.get("peaks", {})
+    if not profile:
+        return [f"Kernels of {case.replace(':', ', ')}: {NOT_MEASURED}."]
+    lines = ["| kernel | launches | us | share | fp32, TFLOP/s | fp64 | tensor, TF32 | DRAM, TB/s | L2, TB/s | nearest to its limit |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
+    scale, rest = profile.get("tensor_scale"), 0.0
+    for kernel in profile["kernels"]:
+        share = kernel["seconds"] / profile["seconds"]
+        if share < 0.005:
+            rest += share
+            continue
+        rates, shares = ncu.rates(kernel, scale), ncu.shares(kernel, peaks, scale)
+
+        def cell(*units):
+            rate = sum(rates.get(unit, 0.0) for unit in units) / 1e12
+            part = sum(shares.get(unit, 0.0) for unit in units)
+            return ("-" if not any(unit in rates for unit in units) else f"{rate:.2f}" if rate < 10 else f"{rate:.0f}") + (f" ({part:.0%})" if part >= 0.005 else "")
+        limit = ncu.closest_limit(kernel, peaks, scale)
+        lines.append(f"| `{kernel['name']}` | {kernel['launches']} | {1e6 * kernel['seconds']:.1f} | {share:.1%} | {cell('fp32')} | {cell('fp64')} | {cell('tf32_mma')} | "
+                     f"{cell('DRAM')} | {cell('L2')} | {f'{limit[0]}, {limit[1]:.0%}' if limit else '-'} |")
+    if rest:
+        lines.append(f"| others | | {1e6 * rest * profile['seconds']:.1f} | {rest:.1%} | | | | | | |")
+    lines.append(f"| all | {profile['launches']} | {1e6 * profile['seconds']:.1f} | | | | | | | |")
+    return lines
+
+
+def mace_start():
+    lines = ["| process that evaluates one water molecule with mp0-small once | mlff, ms | mace-torch fp32, ms | |", "|---|--:|--:|--:|"]
+    for machine, name in MACHINES.items():
+        start = load(f"mace_cpu_{machine}")["start"]
+        lines.append(f"| {name} | {milliseconds(start['mlff'])} | {milliseconds(start['mace-torch'])} | {faster(start, 'mlff', 'mace-torch')} |")
+    return lines
+
+
+def model_open():
+    result = load("model_open")
+    seconds = result["mlff_model_info_seconds"]
+    return ["| | |", "|---|--:|", f"| file | {result['file_bytes'] / 1e6:.1f} MB |",
+            f"| `mlff model info`, whole command, SHA-256 included | {seconds['median'] * 1e3:.0f} ms ({seconds['min'] * 1e3:.0f} to {seconds['max'] * 1e3:.0f}) |",
+            f"| its peak memory | {result['mlff_peak_over_file']:.2f}x the file |",
+            f"| torch.load, after {result['torch_import_seconds']:.1f} s of imports | {result['torch_load_seconds'] * 1e3:.0f} ms |"]
+
+
+def ase():
+    lines = ["| model, device | `mlff md`, us/step | ASE, us/step | ASE against `mlff md` | time of all cores: `mlff md` | ASE | ASE against `mlff md` | one call of the session | of the calculator | ASE's own part of a step |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
+
+    def cell(time):
+        return f"{time['median_us']:.0f} ({time['min_us']:.0f} to {time['max_us']:.0f})" if time["median_us"] >= 100 else f"{time['median_us']:.1f} ({time['min_us']:.1f} to {time['max_us']:.1f})"
+    for row in load("ase")["rows"]:
+        cells = [f"{row['model']}, {row['device']}, {row['precision']}", cell(row["mlff_md"]), cell(row["ase_verlet"]), f"{row['ratio']:.2f}x", cell(row["mlff_md"]["core_time"]),
+                 cell(row["ase_verlet"]["core_time"]), f"{row['core_time_ratio']:.2f}x"]
+        cells += [cell(row[name]["core_time"]) for name in ("session_call", "calculator_call", "ase_step_without_forces")]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def summary():
+    lists, opening = load("neighbors")["results"], load("model_open")
+    lines = ["| | mlff | peer | |", "|---|--:|--:|--:|"]
+    for machine, name in MACHINES.items():
+        for model in ("mp0-small", "mp0-medium", "off23-small"):
+            by = mace_cpu_rows(machine)[model, "water192"]
+            lines.append(f"| 2 cores, {name}: MACE {model} shape, 192 atoms of water, energy + forces + stress | {by['mlff mixed']['median'] * 1e3:.0f} ms | "
+                         f"mace-torch fp32, {by['mace-torch fp32']['median'] * 1e3:.0f} ms | **{faster(by, 'mlff mixed', 'mace-torch fp32')}** |")
+    start = load("mace_cpu_x86_64")["start"]
+    lines.append(f"| the command, one water molecule, from start to end | {start['mlff']['median'] * 1e3:.0f} ms | mace-torch in Python, {start['mace-torch']['median']:.1f} s | "
+                 f"**{faster(start, 'mlff', 'mace-torch')}** |")
+    for case, text in (("mp0-small:12288:mixed", "mp0-small shape, 12,288 atoms"), ("mp0-medium:12288:mixed", "mp0-medium shape, 12,288 atoms"), ("mp0-medium:3:mixed", "mp0-medium shape, 3 atoms")):
+        row = gpu_vs_peers_results()["speed"][case]
+        ours, theirs = row["mlff"]["median_ms"], row["cueq"]["median_ms"]
+        lines.append(f"| on one H200: MACE {text}, neighbours and stress only in ours | {ours:.1f} ms | mace-torch + cuEquivariance fp32, {theirs:.0f} ms | **{theirs / ours:{'.0f' if theirs > 10 * ours else '.1f'}}x** |")
+    by = {row["library"]: row for row in lists if row["atoms"] == 98304}
+    lines.append(f"| neighbour list, 98,304 atoms, 6 A | {by['mlff']['median_s'] * 1e3:.0f} ms | vesin, {by['vesin']['median_s'] * 1e3:.0f} ms | "
+                 f"**{by['vesin']['median_s'] / by['mlff']['median_s']:.1f}x** |")
+    lines.append(f"| open and describe a {opening['file_bytes'] / 1e6:.0f} MB `.model` | {opening['mlff_model_info_seconds']['median'] * 1e3:.0f} ms | "
+                 f"import torch and load, {opening['torch_import_seconds'] + opening['torch_load_seconds']:.1f} s | |")
+    return lines
+
+
+TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "cpu_machines": cpu_machines, "mace_cpu_x86_64": lambda: mace_cpu("x86_64"), "mace_cpu_aarch64": lambda: mace_cpu("aarch64"), "mace_start": mace_start, "nve": nve, "md_steps": md_steps, "model_open": model_open, "ase": ase, "summary": summary,
+          "gpu_vs_peers": gpu_vs_peers, "gpu_peaks": gpu_peaks, "gpu_profile_12288": lambda: gpu_profile("mp0-medium:12288:mixed"),
+          "gpu_profile_3": lambda: gpu_profile("mp0-medium:3:mixed")}
+
+
+def main():
+    is_check = "--check" in sys.argv[1:]
+    stale = []
+    for path in (ROOT / "README.md", ROOT / "docs" / "performance.md"):
+        text = path.read_text()
+        new = re.sub(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", lambda m: m[1] + "\n".join(TABLES[m[2]]()) + "\n" + m[3], text, flags=re.S)
+        if new != text:
+            stale.append(path.name)
+            if not is_check:
+                path.write_text(new)
+    if is_check and stale:
+        sys.exit("tables are not what measurements/results says: " + ", ".join(stale) + "; run python3 measurements/tables.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// The integrator on the GPU: molecular_dynamics.h for atoms that are there. For CUDA sources only.
+//
+// A step is move_atoms(), forces, finish_atoms(). Where it cannot be finished (neighbours must be searched, two atoms are too near) or is beyond the
+// limits, MotionScalars::halt says why, and steps that are in the stream already leave the atoms alone until resume().
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cstdint>
+
+#include "dynamics/langevin.h"
+#include "dynamics/nose_hoover_chain.h"
+#include "dynamics/velocity_rescaling.h"
+#include "potential/device_stepper.h"
+
+namespace mlff::gpu {
+
+enum class Halt : int32_t { none, search_needed, short_edge, beyond_limits };
+
+// What the host learns of a step.
+struct MotionReport {
+    int64_t step = 0;
+    Halt halt = Halt::none;
+    double potential_energy = 0, kinetic_energy = 0, heat = 0;  // eV
+    double virial[9] = {};                                      // eV
+};
+
+// What a step knows beside the atoms.
+struct MotionScalars {
+    MotionReport last;           // finished step
+    Halt halt = Halt::none;
+    int32_t is_resumed = 0;      // the step is finished after a halt
+    double begin_scale = 1;      // of velocities, by the thermostat, before and after velocity Verlet
+    double end_scale = 1;
+    double move_growth = 0;      // of m v^2 in the step that was halted
+    double center[3] = {};       // of all atoms, a step ago
+    double chain[NoseHooverChain::kStateSize] = {};
+};
+
+// Beyond them a step halts, and the host looks.
+struct MotionLimits {
+    double kinetic_energy = 0;    // eV
+    double squared_distance = 0;  // angstrom^2, from the centre in open directions
+    bool is_open[3] = {};
+
+    bool operator==(const MotionLimits&) const = default;
+};
+
+struct MoveSum {
+    double growth = 0;  // of m v^2
+    __device__ void merge(const MoveSum& other) { growth += other.growth; }
+};
+struct FinishSum {
+    double doubled_kinetic = 0;  // m v^2
+    double position[3] = {};
+    double squared_distance = 0;  // the largest
+    int32_t is_broken = 0;        // a force or a distance is not finite
+
+    __device__ void merge(const FinishSum& other) {
+        doubled_kinetic += other.doubled_kinetic;
+        for (int k = 0; k < 3; ++k) position[k] += other.position[k];
+        squared_distance = squared_distance < other.squared_distance ? other.squared_distance : squared_distance;
+        is_broken |= other.is_broken;
+    }
+};
+template <int kCount>
+struct NumberSums {
+    double at[kCount] = {};
+    __device__ void merge(const NumberSums& other) {
+        for (int k = 0; k < kCount; ++k) at[k] += other.at[k];
+    }
+};
+using TensorSum = NumberSums<6>;  // m v v: xx yy zz yz xz xy
+using WholeSum = NumberSums<7>;   // m, m x, m v
+using TurnSum = NumberSums<9>;    // angular momentum; inertia xx yy zz yz xz xy
+
+inline constexpr int kReportCount = 4;  // of the last steps
+
+// The atoms and everything a step takes part in; all pointers are of the device. Passed to kernels by value.
+struct MotionView {
+    int64_t atom_count = 0;
+    double time_step = 0;  // fs
+    ThermostatOptions::Kind thermostat = ThermostatOptions::Kind::none;
+    LangevinKick langevin;
+    NoseHooverChain chain;
+    RescalingFactor rescaling;
+
+    double *positions = nullptr, *velocities = nullptr, *forces = nullptr;  // [atom][3]
+    const double *masses = nullptr, *inverse_masses = nullptr;              // [atom]; the second as in MolecularDynamics
+    double* recent = nullptr;               // [step % recent_count][positions, velocities, forces][atom][3], before the step
+    MotionReport* recent_reports = nullptr;  // [step % recent_count]
+    int recent_count = 0;
+
+    MotionScalars* scalars = nullptr;
+    MotionReport* reports = nullptr;  // [step % kReportCount], memory of the host
+    MoveSum* move_sums = nullptr;     // [kMostReductionBlocks + 1] each; the last is the sum
+    FinishSum* finish_sums = nullptr;
+    TensorSum* tensor_sums = nullptr;
+    WholeSum* whole_sums = nullptr;
+    TurnSum* turn_sums = nullptr;
+};
+
+// The first half of a step; or all of it but the last half drift, which drift_atoms() does.
+void move_atoms(const MotionView& view, bool stops_half_way, cudaStream_t stream);
+void drift_atoms(const MotionView& view, cudaStream_t stream);
+void finish_atoms(const MotionView& view, const MotionLimits& limits, const DeviceStepResults& results, cudaStream_t stream);
+void resume(const MotionView& view, bool finishes_step, cudaStream_t stream);  // after a halt, whose step is finished next or was finished
+
+// For what the host decides. Sums are the last of their arrays.
+void sum_kinetic_tensor(const MotionView& view, cudaStream_t stream);
+void sum_whole(const MotionView& view, cudaStream_t stream);
+void sum_turn(const MotionView& view, const std::array<double, 3>& center, cudaStream_t stream);
+struct Deformation {
+    double matrix[9], inverse[9];
+};
+void deform(const MotionView& view, const Deformation& deformation, cudaStream_t stream);  // positions by the matrix, velocities by its inverse
+struct RigidMotion {
+    std::array<double, 3> velocity{}, spin{}, center{};
+};
+void remove_rigid_motion(const MotionView& view, const RigidMotion& motion, cudaStream_t stream);  // and counts the heat
+
+}  // namespace mlff::gpu

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include "gpu/engine/step_edges.h"
+
+#include "gpu/engine/warp.h"
+#include "gpu/runtime/cuda_check.h"
+
+namespace mlff::gpu {
+namespace {
+
+// Launch: a warp for each atom, a lane for every 32nd of its edges.
+
+// An edge pulls its two ends in opposite directions; its virial goes to both in halves.
+__global__ void __launch_bounds__(kBlockThreads) gather_kernel(StepEdges edges, int32_t owned_count, const double* vector_gradient, double* forces, double* virials) {
+    mlff::gpu::await_predecessor();
+    const WarpOfAtom at;
+    if (at.atom >= edges.atom_count) return;
+    const int64_t owned_end = edges.first[owned_count];
+    double force[3] = {}, virial[6] = {};  // xx xy xz yy yz zz
+    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32) {
+        const int64_t reverse = edges.reverse[edge];
+        const double* own = vector_gradient + 3 * edge;
+        const double* other = vector_gradient + 3 * reverse;
+        const double* v = edges.vector + 3 * edge;
+        double difference[3];  // the vector of the reverse edge is the opposite one
+        for (int k = 0; k < 3; ++k) {
+            difference[k] = (edge < owned_end ? own[k] : 0.0) - (reverse < owned_end ? other[k] : 0.0);
+            force[k] += difference[k];
+        }
+        int next = 0;
+        for (int i = 0; i < 3; ++i)
+            for (int j = i; j < 3; ++j) virial[next++] -= 0.25 * (v[i] * difference[j] + v[j] * difference[i]);
+    }
+    for (int k = 0; k < 3; ++k) force[k] = sum_over_warp(force[k]);
+    for (int k = 0; k < 6; ++k) virial[k] = sum_over_warp(virial[k]);
+    if (at.lane != 0) return;
+    if (forces)
+        for (int k = 0; k < 3; ++k) forces[3 * at.atom + k] = force[k];
+    if (!virials) return;
+    const int kFull[9] = {0, 1, 2, 1, 3, 4, 2, 4, 5};
+    for (int k = 0; k < 9; ++k) virials[9 * at.atom + k] = virial[kFull[k]];
+}
+
+__global__ void __launch_bounds__(kBlockThreads) short_edges_kernel(StepEdges edges, double lowest, int* is_shorter) {
+    mlff::gpu::await_predecessor();
+    const WarpOfAtom at;
+    if (at.atom >= edges.atom_count) return;
+    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
+        if (!(edges.distance[edge] > lowest)) *is_shorter = 1;  // all that write, write the same
+}
+
+}  // namespace
+
+void gather_forces(const StepEdges& edges, int32_t owned_count, const double* vector_gradient, double* forces, double* virials, cudaStream_t stream) {
+    if (edges.atom_count > 0)
+        launch("forces", gather_kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, owned_count, vector_gradient, forces, virials);
+}
+void find_short_edges(const StepEdges& edges, double lowest, int* is_shorter, cudaStream_t stream) {
+    if (edges.atom_count > 0) launch("checking distances", short_edges_kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, lowest, is_shorter);
+}
+
+}  // namespace mlff::gpu

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Brings rows of ghosts to the device during a step. For CUDA sources only.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace mlff::gpu {
+
+struct HaloSize {
+    int64_t sent = 0, received = 0;  // rows
+
+    bool covers(const HaloSize& other) const { return sent >= other.sent && received >= other.received; }
+};
+
+class StepHalo {
+public:
+    virtual ~StepHalo() = default;
+    // Overwrites the rows of ghosts with those of their owners. `rows` is [atom][row_bytes], a multiple of 4, on the device. Waits for the stream.
+    virtual void fill(void* rows, int64_t row_bytes, cudaStream_t stream) = 0;
+};
+
+}  // namespace mlff::gpu

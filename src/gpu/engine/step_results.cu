@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+#include "gpu/engine/step_results.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "gpu/runtime/cuda_check.h"
+
+namespace mlff::gpu {
+
+
+Wanted wanted_of(std::span<const Outputs> outputs) {
+    Wanted wanted;
+    for (const Outputs& each : outputs) {
+        wanted.forces |= each.forces != nullptr;
+        wanted.virial |= each.virial != nullptr;
+        wanted.atom_energies |= each.atom_energies != nullptr;
+        wanted.atom_virials |= each.atom_virials != nullptr;
+        wanted.descriptors |= each.descriptors != nullptr;
+    }
+    return wanted;
+}
+
+void StepResults::list_buffers(BufferList& list, const StepSize& size) {
+    constexpr const char* kPurpose = "the results";
+    list.add(energies, size.atoms, kPurpose);
+    list.add(partial, (size.atoms / kAtomsPerChunk + size.systems) * kTotalCount, kPurpose);
+    list.add(totals, size.systems * kTotalCount, kPurpose);
+    list.add(short_edges, 1, kPurpose);
+    if (size.wanted.forces) list.add(forces, 3 * size.atoms, kPurpose);
+    if (size.wanted.virials()) list.add(virials, 9 * size.atoms, kPurpose);
+    if (size.wanted.descriptors) list.add(descriptors, descriptor_count_ * size.atoms, kPurpose);
+}
+
+template <class Visit>
+void StepResults::for_each_host_buffer(const StepSize& size, const Visit& visit) {
+    visit(report_, 1);
+    visit(short_edge_, 1);
+    visit(host_totals_, size.systems * kTotalCount);
+    if (!size.to_host) return;
+    if (size.wanted.atom_energies) visit(host_energies_, size.atoms);
+    if (size.wanted.forces) visit(host_forces_, 3 * size.atoms);
+    if (size.wanted.atom_virials) visit(host_virials_, 9 * size.atoms);
+    if (size.wanted.descriptors) visit(host_descriptors_, descriptor_count_ * size.atoms);
+}
+
+bool StepResults::is_host_reserved(const StepSize& size) {
+    bool is_reserved = true;
+    for_each_host_buffer(size, [&](const auto& buffer, int64_t count) { is_reserved &= count <= buffer.capacity(); });
+    return is_reserved;
+}
+
+void StepResults::reserve_host(const StepSize& size) {
+    for_each_host_buffer(size, [](auto& buffer, int64_t count) { buffer.resize_discard(count); });
+}
+
+void StepResults::download(const StepSize& size, const GpuNeighborReport* report, cudaStream_t stream) {
+    if (report) check(cudaMemcpyAsync(report_.data(), report, sizeof *report, cudaMemcpyDeviceToHost, stream), "copying a result");
+    short_edges.download(short_edge_.data(), 1, stream);
+    totals.download(host_totals_.data(), size.systems * kTotalCount, stream);
+    if (!size.to_host) return;
+    if (size.wanted.atom_energies) energies.download(host_energies_.data(), size.atoms, stream);
+    if (size.wanted.forces) forces.download(host_forces_.data(), 3 * size.atoms, stream);
+    if (size.wanted.atom_virials) virials.download(host_virials_.data(), 9 * size.atoms, stream);
+    if (size.wanted.descriptors) descriptors.download(host_descriptors_.data(), descriptor_count_ * size.atoms, stream);
+}
+
+void StepResults::require_finite_totals() const {
+    for (int i = 0; i < kTotalCount; ++i)
+        if (!std::isfinite(host_totals_.data()[i]))
+            fail(Status::system, i == 0 ? "the energy" : "the virial", " is not finite: the model does not know such an arrangement of atoms");
+}
+
+void StepResults::copy(int64_t atom_count, const DeviceOutputs& outputs, cudaStream_t stream) const {
+    const auto copy_to = [&](double* to, const double* from, int64_t count) {
+        if (to && count > 0) check(cudaMemcpyAsync(to, from, static_cast<size_t>(count) * sizeof(double), cudaMemcpyDeviceToDevice, stream), "copying a result");
+    };
+    const Outputs& to = outputs.outputs;
+    copy_to(to.energy, totals.data(), 1);
+    copy_to(to.virial, totals.data() + 1, 9);
+    copy_to(to.atom_energies, energies.data(), atom_count);
+    copy_to(to.forces, forces.data(), 3 * atom_count);
+    copy_to(to.atom_virials, virials.data(), 9 * atom_count);
+    copy_to(to.descriptors, descriptors.data(), descriptor_count_ * atom_count);
+    if (outputs.stress) write_stress(totals.data() + 1, outputs.volume, outputs.stress, stream);
+}
+
+void StepResults::write(std::span<const SystemView> systems, std::span<const Outputs> outputs) const {
+    int64_t first = 0;
+    for (size_t s = 0; s < systems.size(); ++s) {
+        const int64_t count = systems[s].atom_count;
+        write(host_totals_.data() + s * kTotalCount, first, count, count, outputs[s]);
+        first += count;
+    }
+}
+
+void StepResults::write_domain(const Domain& domain, const Outputs& outputs) const { write(host_totals_.data(), 0, domain.owned_count, domain.atoms.atom_count, outputs); }
+
+void StepResults::write(const double* total, int64_t first, int64_t owned_count, int64_t count, const Outputs& to) const {
+    if (to.energy) *to.energy = total[0];
+    if (to.virial) std::copy_n(total + 1, 9, to.virial);
+    if (to.atom_energies) std::copy_n(host_energies_.data() + first, owned_count, to.atom_energies);
+    if (to.forces) std::copy_n(host_forces_.data() + 3 * first, 3 * count, to.forces);
+    if (to.atom_virials) std::copy_n(host_virials_.data() + 9 * first, 9 * count, to.atom_virials);
+    if (to.descriptors) std::copy_n(host_descriptors_.data() + descriptor_count_ * first, descriptor_count_ * owned_count, to.descriptors);
+}
+
+}  // namespace mlff::gpu

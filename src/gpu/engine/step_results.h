@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// What a step gives: results on the device, and what of them is wanted in pinned memory of the host.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <span>
+
+#include "gpu/engine/buffer_list.h"
+#include "gpu/engine/step_halo.h"
+#include "gpu/engine/totals.h"
+#include "gpu/runtime/device_buffer.h"
+#include "potential/evaluator.h"
+#include "gpu/neighbors/gpu_neighbor_list.h"
+
+namespace mlff::gpu {
+
+// Beside the energy, which is always there.
+struct Wanted {
+    bool forces = false, virial = false, atom_energies = false, atom_virials = false, descriptors = false;
+
+    bool gradients() const { return forces || virials(); }
+    bool virials() const { return virial || atom_virials; }
+    bool covers(const Wanted& other) const {
+        return forces >= other.forces && virial >= other.virial && atom_energies >= other.atom_energies && atom_virials >= other.atom_virials &&
+               descriptors >= other.descriptors;
+    }
+    bool operator==(const Wanted&) const = default;
+};
+Wanted wanted_of(std::span<const Outputs> outputs);
+
+struct StepSize {
+    int64_t atoms = 0, edges = 0, systems = 1;
+    Wanted wanted;
+    bool to_host = true;          // results are copied to the host, not only totals
+    bool has_host_edges = false;  // edges come from the host
+    HaloSize halo;
+
+    bool covers(const StepSize& other) const {
+        return atoms >= other.atoms && edges >= other.edges && systems >= other.systems && wanted.covers(other.wanted) && to_host >= other.to_host &&
+               has_host_edges >= other.has_host_edges && halo.covers(other.halo);
+    }
+};
+
+class StepResults {
+public:
+    explicit StepResults(int descriptor_count) : descriptor_count_(descriptor_count) {}
+
+    void list_buffers(BufferList& list, const StepSize& size);
+    // Pinned memory, which moves when it grows.
+    bool is_host_reserved(const StepSize& size);
+    void reserve_host(const StepSize& size);
+
+    // What a step fills. `report` is downloaded with the rest: whether the step counts.
+    DeviceBuffer<double> energies, forces, virials, descriptors, partial, totals;
+    DeviceBuffer<int> short_edges;
+    void download(const StepSize& size, const GpuNeighborReport* report, cudaStream_t stream);
+
+    // After the stream has been waited for.
+    bool is_search_needed() const { return report_.data()->search_needed != 0; }
+    int64_t edge_count() const { return report_.data()->edge_count; }
+    bool has_short_edge() const { return *short_edge_.data() != 0; }
+    void require_finite_totals() const;  // of one system, which come to the host in any case; throws Error{system}
+    void copy(int64_t atom_count, const DeviceOutputs& outputs, cudaStream_t stream) const;  // of one system, on the device
+    void write(std::span<const SystemView> systems, std::span<const Outputs> outputs) const;
+    void write_domain(const Domain& domain, const Outputs& outputs) const;
+
+private:
+    // Of atoms from `first` on: energies and descriptors of `owned_count`, forces and virials of `count`.
+    void write(const double* total, int64_t first, int64_t owned_count, int64_t count, const Outputs& to) const;
+
+    // visit(buffer, how much it has to hold)
+    template <class Visit>
+    void for_each_host_buffer(const StepSize& size, const Visit& visit);
+
+    int64_t descriptor_count_;
+    PinnedBuffer<GpuNeighborReport> report_;
+    PinnedBuffer<int> short_edge_;
+    PinnedBuffer<double> host_totals_, host_energies_, host_forces_, host_virials_, host_descriptors_;
+};
+
+}  // namespace mlff::gpu

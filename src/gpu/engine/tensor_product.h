@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// Products of rows and matrices on tensor cores: a warp multiplies 16 rows by 32 columns, one step of 64 bytes of every row at a time.
+//
+// Single precision: every number is a sum of two of TF32, and of the four products the three that matter are added. Tensor cores do not
+// round to nearest when they add, so they add only the products of one step; the error is that of single precision.
+// Double precision has instructions of its own.
+//
+// Lane 4 g + q holds 16 bytes of rows g and g + 8: the numbers from kPerLane q on of the step. It holds as many numbers of one column of
+// each of four tiles of the matrix, stored as the lanes load them, and gets sums for rows g and g + 8 of columns 4 q ... 4 q + 3 of each 16.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "gpu/engine/instructions.h"
+
+namespace mlff::gpu {
+
+inline constexpr int kProductRows = 16, kProductColumns = 32;
+inline constexpr int kColumnTiles = kProductColumns / 8;
+inline constexpr int kStepBytes = 64;
+
+// What a lane loads at once. load_pack() is volatile: see load_bytes().
+template <class Real>
+struct alignas(16) Pack {
+    static constexpr int kCount = 16 / static_cast<int>(sizeof(Real));
+    Real of[kCount];
+};
+
+template <class Real>
+inline constexpr int kStep = kStepBytes / static_cast<int>(sizeof(Real));
+
+// Where the number at `depth` of a step and `column` is stored, in units of Real. The columns of a step come to a multiple of kProductColumns.
+template <class Real>
+constexpr int64_t packed_index(int depth, int column) {
+    const int within = column % 16;
+    const int tile = column / 16 * 2 + within / 2 % 2, column_of_tile = within / 4 * 2 + within % 2;
+    const int lane = 4 * column_of_tile + depth / Pack<Real>::kCount;
+    return (int64_t{tile} * 32 + lane) * Pack<Real>::kCount + depth % Pack<Real>::kCount;
+}
+
+__device__ __forceinline__ Pack<float> load_pack(const float* from) {
+    const uint4 bytes = load_bytes(from);
+    return {{__uint_as_float(bytes.x), __uint_as_float(bytes.y), __uint_as_float(bytes.z), __uint_as_float(bytes.w)}};
+}
+__device__ __forceinline__ Pack<double> load_pack(const double* from) {
+    Pack<double> pack;
+    load_two(from, pack.of[0], pack.of[1]);
+    return pack;
+}
+
+// sum[tile][i]: of row g + 8 (i / 2) and column 16 (tile / 2) + 4 q + 2 (tile % 2) + i % 2
+template <class Real>
+using ProductSum = Real[kColumnTiles][4];
+
+template <class Real>
+struct TensorProduct;
+
+template <>
+struct TensorProduct<float> {
+    struct Operand {
+        uint32_t high[4], low[4];
+    };
+    // Rounds to TF32; the rest is exact, and the tensor cores leave out at most its last bit.
+    __device__ __forceinline__ static Operand split(const Pack<float>& numbers) {
+        Operand operand;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            operand.high[i] = (__float_as_uint(numbers.of[i]) + 0x1000u) & 0xffffe000u;
+            operand.low[i] = __float_as_uint(numbers.of[i] - __uint_as_float(operand.high[i]));
+        }
+        return operand;
+    }
+    // Numbers 2 half and 2 half + 1 of each lane.
+    __device__ __forceinline__ static void multiply(const uint32_t (&top)[4], const uint32_t (&bottom)[4], const uint32_t (&column)[4], int half, float (&sum)[4]) {
+        mma_tf32(sum, top[2 * half], bottom[2 * half], top[2 * half + 1], bottom[2 * half + 1], column[2 * half], column[2 * half + 1]);
+    }
+    template <int Tiles>
+    __device__ __forceinline__ static void add(const Operand& top, const Operand& bottom, const Operand (&columns)[Tiles], float (&sum)[Tiles][4]) {
+        float step[Tiles][4] = {};
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+#pragma unroll
+            for (int tile = 0; tile < Tiles; ++tile) multiply(top.low, bottom.low, columns[tile].high, half, step[tile]);
+#pragma unroll
+            for (int tile = 0; tile < Tiles; ++tile) multiply(top.high, bottom.high, columns[tile].low, half, step[tile]);
+        }
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+#pragma unroll
+            for (int tile = 0; tile < Tiles; ++tile) multiply(top.high, bottom.high, columns[tile].high, half, step[tile]);
+#pragma unroll
+        for (int tile = 0; tile < Tiles; ++tile)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) sum[tile][i] += step[tile][i];
+    }
+    // add() with chains of two products that wait for each other instead of six, for warps that have few tiles and are alone; takes more registers.
+    template <int Tiles>
+    __device__ __forceinline__ static void add_abreast(const Operand& top, const Operand& bottom, const Operand (&columns)[Tiles], float (&sum)[Tiles][4]) {
+        float step[3][Tiles][4] = {};
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+#pragma unroll
+            for (int tile = 0; tile < Tiles; ++tile) {
+                multiply(top.low, bottom.low, columns[tile].high, half, step[0][tile]);
+                multiply(top.high, bottom.high, columns[tile].low, half, step[1][tile]);
+                multiply(top.high, bottom.high, columns[tile].high, half, step[2][tile]);
+            }
+#pragma unroll
+        for (int tile = 0; tile < Tiles; ++tile)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) sum[tile][i] += (step[0][tile][i] + step[1][tile][i]) + step[2][tile][i];
+    }
+};
+
+template <>
+struct TensorProduct<double> {
+    using Operand = Pack<double>;
+    __device__ __forceinline__ static Operand split(const Pack<double>& numbers) { return numbers; }
+    template <int Tiles>
+    __device__ __forceinline__ static void add(const Operand& top, const Operand& bottom, const Operand (&columns)[Tiles], double (&sum)[Tiles][4]) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+#pragma unroll
+            for (int tile = 0; tile < Tiles; ++tile) {
+                mma_f64(sum[tile][0], sum[tile][1], top.of[half], columns[tile].of[half]);
+                mma_f64(sum[tile][2], sum[tile][3], bottom.of[half], columns[tile].of[half]);
+            }
+    }
+    template <int Tiles>
+    __device__ __forceinline__ static void add_abreast(const Operand& top, const Operand& bottom, const Operand (&columns)[Tiles], double (&sum)[Tiles][4]) {
+        add(top, bottom, columns, sum);
+    }
+};
+
+}  // namespace mlff::gpu

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Energies of atoms, and energies and virials of whole systems, added in an order that depends on the numbers of atoms alone.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace mlff::gpu {
+
+inline constexpr int kAtomsPerChunk = 1024;
+inline constexpr int kTotalCount = 10;  // energy, virial[9]
+
+// Atoms begin, ..., end - 1, all of one system.
+struct AtomChunk {
+    int32_t begin = 0, end = 0;
+};
+struct SystemsView {
+    const AtomChunk* chunks = nullptr;
+    const int32_t* first_chunk = nullptr;  // [system_count + 1]
+    int32_t chunk_count = 0, system_count = 0;
+    int32_t owned_count = 0;  // atoms from there on are ghosts, whose energies others have
+
+    bool operator==(const SystemsView&) const = default;
+};
+
+// What the elements add to energies.
+struct ElementEnergy {
+    double alone = 0;      // E0
+    double embedding = 0;  // in the energy of the system, not in that of the atom
+};
+struct EnergyView {
+    const int32_t* elements = nullptr;           // [atom]
+    const ElementEnergy* of_element = nullptr;  // [element]
+    double scale = 1, shift = 0;
+};
+
+// energies[atom] = E0 + (scale energies[atom] + shift)
+void finish_energies(int64_t atom_count, const EnergyView& view, double* energies, cudaStream_t stream);
+
+// totals[system][kTotalCount] from finished energies and, unless nullptr, virials[atom][9]; partial is [chunk][kTotalCount].
+void sum_over_systems(const SystemsView& systems, const EnergyView& view, const double* energies, const double* virials, double* partial, double* totals,
+                      cudaStream_t stream);
+
+// stress[6] = -virial / volume, in the order of mlff_result.stress
+void write_stress(const double* virial, double volume, double* stress, cudaStream_t stream);
+
+}  // namespace mlff::gpu

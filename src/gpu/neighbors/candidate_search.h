@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Finds the pairs of SortedSites that are within the reach of the grid, and a few that are barely beyond.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "gpu/runtime/device_buffer.h"
+#include "gpu/neighbors/exclusive_scan.h"
+#include "gpu/neighbors/sorted_sites.h"
+#include "neighbors/stencil.h"
+
+namespace mlff::gpu {
+
+struct Candidate {
+    int32_t sender;  // sorted index
+    uint32_t image;  // packed
+};
+
+class CandidateSearch {
+public:
+    // By count, scan and fill. `half` and `want_reverse` as in NeighborOptions. `admit` is called with the number of candidates before there is
+    // memory for them. Waits for the stream once.
+    void find(const SortedSites& sites, bool half, bool want_reverse, const std::function<void(int64_t)>& admit, cudaStream_t stream);
+
+    int64_t total() const { return candidates_.size(); }
+    const int64_t* first() const { return first_.data(); }              // [sorted atom + 1]
+    const Candidate* candidates() const { return candidates_.data(); }  // in the order of the CPU's search
+    // [candidate]: which of the sender's candidates is the same pair. Every pair within the reach has one; of those barely
+    // beyond, rounding may have left out an end, which gives -1.
+    const int32_t* reverse() const { return reverse_.data(); }
+
+    // visit(buffer, numbers for each candidate)
+    template <class Visit>
+    void for_each_array(bool want_reverse, const Visit& visit) {
+        visit(candidates_, 1);
+        if (want_reverse) visit(reverse_, 1);
+    }
+
+private:
+    std::vector<StencilRow> stencil_;
+    DeviceBuffer<StencilRow> device_stencil_;
+    DeviceBuffer<int32_t> count_;  // [sorted atom + 1], the last is 0
+    DeviceBuffer<int64_t> first_;
+    DeviceBuffer<Candidate> candidates_;
+    DeviceBuffer<int32_t> reverse_;
+    PinnedValue<int64_t> total_;
+    ExclusiveScan scan_;
+};
+
+}  // namespace mlff::gpu

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Candidates that the caller has found, on the GPU, as CandidateSearch has them: those of the first atoms as they are listed, then those of the rest, which
+// are the atoms that list them. Sites are in the order of the atoms.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "gpu/runtime/device_buffer.h"
+#include "gpu/neighbors/candidate_search.h"
+#include "neighbors/listed_by.h"
+
+namespace mlff::gpu {
+
+class ListedCandidates {
+public:
+    // `admit` is called with the number of candidates before there is memory for them. Waits for the stream. Throws Error{argument} for a list that is none, and
+    // for a pair of the first atoms that only one of them lists.
+    void set(int64_t atom_count, const ListedNeighbors& list, const std::function<void(int64_t)>& admit, cudaStream_t stream);
+
+    int64_t total() const { return candidates_.size(); }
+    const int64_t* first() const { return first_.data(); }              // [atom + 1]
+    const Candidate* candidates() const { return candidates_.data(); }  // [candidate]
+    const int32_t* reverse() const { return reverse_.data(); }          // [candidate], as CandidateSearch::reverse
+    Site* sites() const { return sites_.data(); }                       // [atom], their positions not yet set
+
+    // visit(buffer, numbers for each candidate)
+    template <class Visit>
+    void for_each_array(const Visit& visit) {
+        visit(listed_, 1);
+        visit(candidates_, 1);
+        visit(reverse_, 1);
+    }
+
+private:
+    ListedBy listed_by_;
+    DeviceBuffer<int64_t> first_;
+    DeviceBuffer<int32_t> listed_, reverse_;
+    DeviceBuffer<Candidate> candidates_;
+    DeviceBuffer<Site> sites_;
+    DeviceBuffer<int64_t> one_way_;  // [1]: a pair that only one of the two lists; -1: there is none
+};
+
+}  // namespace mlff::gpu

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+#include "gpu/runtime/shared_allocation.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "gpu/runtime/cuda_check.h"
+
+namespace mlff::gpu {
+namespace {
+
+// Memory is taken in multiples of this, and begins at multiples of it in the larger blocks that CUDA takes from the driver. Handles are of those.
+constexpr int64_t kBlock = 2 << 20;
+
+uint64_t random_number() {
+    std::random_device random;
+    return uint64_t{random()} << 32 | random();
+}
+
+uint64_t this_process() {
+    static const uint64_t number = random_number();
+    return number;
+}
+
+uint64_t this_machine() {
+    static const uint64_t number = [] {
+        std::string text;
+        std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
+        char name[256] = {};
+        gethostname(name, sizeof name - 1);
+        return uint64_t{std::hash<std::string>()(text + name)};
+    }();
+    return number;
+}
+
+// What was opened at `first`, in bytes.
+int64_t opened_size(const void* first) {
+    using GetRange = int (*)(unsigned long long* base, size_t* size, unsigned long long pointer);
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (!driver) return 0;
+    const auto get_range = reinterpret_cast<GetRange>(dlsym(driver, "cuMemGetAddressRange_v2"));
+    unsigned long long base = 0;
+    size_t size = 0;
+    const bool is_known = get_range && get_range(&base, &size, reinterpret_cast<unsigned long long>(first)) == 0;
+    dlclose(driver);
+    return is_known ? static_cast<int64_t>(size) : 0;
+}
+
+}  // namespace
+
+SharedAllocation::SharedAllocation(int64_t bytes, const char* purpose) : bytes_(bytes) {
+    const int64_t whole = (kHead + bytes + kBlock - 1) / kBlock * kBlock;
+    if (cudaMalloc(&first_, static_cast<size_t>(whole)) != cudaSuccess) {
+        cudaGetLastError();
+        first_ = nullptr;
+        fail(Status::memory, "the GPU has no ", whole >> 20, " MiB for ", purpose);
+    }
+    address_.machine = this_machine();
+    address_.process = this_process();
+    address_.place = reinterpret_cast<uint64_t>(first_);
+    address_.token = random_number();
+    check(cudaMemcpy(first_, &address_.token, sizeof address_.token, cudaMemcpyHostToDevice), "writing a token");
+    check(cudaStreamSynchronize(nullptr), "writing a token");  // a copy of a few bytes may be on its way still
+    cudaIpcMemHandle_t handle;
+    static_assert(sizeof handle == sizeof address_.handle);
+    if (cudaIpcGetMemHandle(&handle, first_) == cudaSuccess)
+        std::memcpy(address_.handle, &handle, sizeof handle);
+    else
+        cudaGetLastError();  // other processes will not reach it, and say so
+}
+
+SharedAllocation::SharedAllocation(SharedAllocation&& other) noexcept { *this = std::move(other); }
+SharedAllocation& SharedAllocation::operator=(SharedAllocation&& other) noexcept {
+    std::swap(first_, other.first_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(address_, other.address_);
+    return *this;
+}
+SharedAllocation::~SharedAllocation() { cudaFree(first_); }
+
+OpenedAllocations::~OpenedAllocations() {
+    for (const Opened& opened : opened_) close(opened);
+}
+
+OpenedAllocations::Opened OpenedAllocations::try_open(const GpuAddress& address) {
+    constexpr const char* kCannot = "memory of another process's GPU cannot be read: ";
+    if (address.machine != this_machine()) fail(Status::device, kCannot, "it is on another machine");
+    Opened opened;
+    opened.address = address;
+    void* first = reinterpret_cast<void*>(address.place);
+    if (address.process != this_process()) {
+        cudaIpcMemHandle_t handle;
+        std::memcpy(&handle, address.handle, sizeof handle);
+        const cudaError_t status = cudaIpcOpenMemHandle(&first, handle, cudaIpcMemLazyEnablePeerAccess);
+        if (status != cudaSuccess) {
+            cudaGetLastError();
+            fail(Status::device, kCannot, cudaGetErrorString(status));
+        }
+        opened.opened = first;
+    }
+    const int64_t size = opened.opened ? std::max(opened_size(first), kBlock) : kBlock;
+    for (int64_t offset = 0; offset < size; offset += kBlock) {
+        opened.first = static_cast<unsigned char*>(first) + offset;
+        uint64_t token = 0;
+        if (cudaMemcpy(&token, opened.first, sizeof token, cudaMemcpyDeviceToHost) != cudaSuccess) break;
+        if (token == address.token) return opened;
+    }
+    cudaGetLastError();
+    close(opened);
+    fail(Status::device, kCannot, "it is not in the ", size >> 20, " MiB that were found there");
+}
+
+void OpenedAllocations::close(const Opened& opened) {
+    if (opened.opened) cudaIpcCloseMemHandle(opened.opened);
+}
+
+const unsigned char* OpenedAllocations::open(const GpuAddress& address) {
+    auto found = std::find_if(opened_.begin(), opened_.end(), [&](const Opened& opened) { return opened.address == address; });
+    if (found == opened_.end()) found = opened_.insert(opened_.end(), try_open(address));
+    found->is_used = true;
+    return found->first + SharedAllocation::kHead;
+}
+
+void OpenedAllocations::begin_round() {
+    for (Opened& opened : opened_) opened.is_used = false;
+}
+
+void OpenedAllocations::close_rest() {
+    for (const Opened& opened : opened_)
+        if (!opened.is_used) close(opened);
+    std::erase_if(opened_, [](const Opened& opened) { return !opened.is_used; });
+}
+
+}  // namespace mlff::gpu

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+
+#include "core/host_device.h"
+#include "mace/weights/weights.h"
+
+namespace mlff::mace {
+
+MLFF_HOST_DEVICE inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+// factor * f(x)
+MLFF_HOST_DEVICE inline double activate(const Activation& activation, double x) {
+    switch (activation.kind) {
+        case Activation::Kind::silu: return activation.factor * x * sigmoid(x);
+        case Activation::Kind::tanh: return activation.factor * std::tanh(x);
+        case Activation::Kind::sigmoid: return activation.factor * sigmoid(x);
+        case Activation::Kind::absolute: return activation.factor * std::abs(x);
+        case Activation::Kind::identity: break;
+    }
+    return activation.factor * x;
+}
+
+// factor * f'(x)
+MLFF_HOST_DEVICE inline double activation_slope(const Activation& activation, double x) {
+    const double s = sigmoid(x);
+    switch (activation.kind) {
+        case Activation::Kind::silu: return activation.factor * (s + x * s * (1 - s));
+        case Activation::Kind::tanh: return activation.factor * (1 - std::tanh(x) * std::tanh(x));
+        case Activation::Kind::sigmoid: return activation.factor * s * (1 - s);
+        case Activation::Kind::absolute: return activation.factor * (x > 0 ? 1 : x < 0 ? -1 : 0);
+        case Activation::Kind::identity: break;
+    }
+    return activation.factor;
+}
+
+}  // namespace mlff::mace

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// What is done for every atom beside linear maps and the contraction: division, gates, densities, readouts.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "gpu/runtime/device_buffer.h"
+#include "mace/plan/layer_plan.h"
+#include "mace/gpu/engine_names.h"
+#include "mace/weights/weights.h"
+
+namespace mlff::mace::gpu {
+
+// divisors[atom] = constant + by_density densities[atom];  rows /= divisor
+template <class Real>
+void divide_rows(int64_t atom_count, Real constant, Real by_density, const Real* densities, Real* divisors, Real* rows, int size, cudaStream_t stream);
+
+// densities_gradient[atom] = -by_density (a . b) / divisor, with a and b rows of the atom;  rows /= divisor
+template <class Real>
+void reverse_division(int64_t atom_count, Real by_density, const Real* a, const Real* b, int dot_size, const Real* divisors, Real* densities_gradient, Real* rows, int size,
+                      cudaStream_t stream);
+
+// to[atom][0 .. count - 1] = from[atom][0 .. count - 1], where an atom's numbers begin every to_stride and from_stride numbers
+template <class Real>
+void copy_columns(int64_t atom_count, int count, const Real* from, int from_stride, double* to, int to_stride, cudaStream_t stream);
+
+// The gate of plan::GatePlan.
+template <class Real>
+class DeviceGate {
+public:
+    DeviceGate(const plan::GatePlan<Real>& plan, cudaStream_t stream);
+    void apply(int64_t atom_count, const Real* in, Real* out, cudaStream_t stream) const;
+    void reverse(int64_t atom_count, const Real* in, const Real* out_gradient, Real* in_gradient, cudaStream_t stream) const;  // overwrites
+
+    struct Scalar {
+        int32_t from = 0, to = 0;
+    };
+    struct Gated {  // one copy of a gated block
+        int32_t gate = 0, from = 0, from_stride = 0, to = 0, to_stride = 0, components = 0;
+    };
+    struct View {
+        const Scalar* scalars = nullptr;
+        const Gated* gated = nullptr;
+        int scalar_count = 0, gated_count = 0, in_size = 0, out_size = 0;
+        Activation scalar_activation, gate_activation;
+    };
+
+private:
+    View view_;
+    mlff::gpu::DeviceBuffer<Scalar> scalars_;
+    mlff::gpu::DeviceBuffer<Gated> gated_;
+};
+
+// A readout for one head, in double precision: energy = last . f(middle f(first x)), or last . x without hidden layers.
+template <class Real>
+class DeviceReadout {
+public:
+    DeviceReadout(const Readout& readout, int head, const Irreps& irreps, const plan::RowLayout& layout, cudaStream_t stream);
+
+    // energies[atom] += the readout of its features
+    void compute(int64_t atom_count, const Real* features, double* energies, cudaStream_t stream) const;
+    // features_gradient += scale * d energy / d features
+    void reverse(int64_t atom_count, const Real* features, double scale, Real* features_gradient, cudaStream_t stream) const;
+
+    static constexpr int kMostHidden = 512;
+    struct View {
+        const int32_t* places = nullptr;          // [feature]: where it is in a row
+        const double* first = nullptr;            // [feature][hidden], or [feature] without hidden layers
+        const double* first_by_hidden = nullptr;  // the same as [hidden][feature]
+        const double* first_bias = nullptr;       // [hidden]
+        const double* middle = nullptr;           // [hidden][second]; nullptr: none
+        const double* middle_bias = nullptr;      // [second]
+        const double* last = nullptr;             // [hidden or second]
+        double last_bias = 0;
+        int feature_count = 0, hidden_count = 0, second_count = 0, row_size = 0;  // hidden_count 0: linear
+        Activation activation;
+    };
+
+private:
+    View view_;
+    mlff::gpu::DeviceBuffer<int32_t> places_;
+    mlff::gpu::DeviceBuffer<double> first_, first_by_hidden_, first_bias_, middle_, middle_bias_, last_;
+};
+
+}  // namespace mlff::mace::gpu

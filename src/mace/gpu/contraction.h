@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// The symmetric contraction of all atoms. A block has 32 channels of some atoms of one element, and its warps share out the monomials.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "gpu/runtime/device_buffer.h"
+#include "mace/plan/contraction.h"
+#include "mace/gpu/engine_names.h"
+#include "mace/gpu/monomials.h"
+
+namespace mlff::mace::gpu {
+
+template <class Real>
+class DeviceContraction {
+public:
+    DeviceContraction(const plan::Contraction<Real>& contraction, int element_count, cudaStream_t stream);
+
+    void prepare(const std::vector<int>& elements, cudaStream_t stream);  // which the host's contraction has prepared
+
+    void apply(const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, cudaStream_t stream) const;
+    // in_gradient is overwritten.
+    void reverse(const TilesView& tiles, RowsView<const Real> in, RowsView<const Real> out_gradient, RowsView<Real> in_gradient, cudaStream_t stream) const;
+
+    struct OfElement {
+        const Monomial* monomials = nullptr;
+        const Real* coefficients = nullptr;  // [channel / kLanes][monomial][kLanes]
+    };
+    struct View {
+        const OfElement* elements = nullptr;
+        const MonomialPath* paths = nullptr;  // [group_count + 1]
+        int monomial_count = 0, group_count = 0, depth = 0;
+        int in_row_count = 0, out_row_count = 0, stride = 0;
+    };
+
+private:
+    View view() const;
+
+    const plan::Contraction<Real>& host_;
+    MonomialList list_;
+    mlff::gpu::DeviceBuffer<MonomialPath> paths_;
+    std::vector<mlff::gpu::DeviceBuffer<Monomial>> monomials_;  // [element]
+    std::vector<mlff::gpu::DeviceBuffer<Real>> coefficients_;   // [element]
+    mlff::gpu::DeviceBuffer<OfElement> elements_;
+};
+
+}  // namespace mlff::mace::gpu

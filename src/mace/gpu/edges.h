@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// What is done for every edge: harmonics, pair repulsion, and their gradients.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "gpu/runtime/device_buffer.h"
+#include "mace/gpu/messages.h"
+#include "mace/weights/weights.h"
+
+namespace mlff::mace::gpu {
+
+// Pair repulsion as the GPU sees it; `is_there` false: none.
+struct RepulsionView {
+    bool is_there = false;
+    double coefficients[4] = {};
+    double prefactor = 0, exponent = 0;
+    int cutoff_exponent = 0;
+    const double* radii = nullptr;           // [element]
+    const double* atomic_numbers = nullptr;  // [element]
+    double scale = 0;                        // of the energy
+};
+
+struct EdgeGeometry {
+    const double* vector = nullptr;    // [edge][3]
+    const int64_t* reverse = nullptr;  // [edge]
+    int max_degree = 0;
+
+    bool operator==(const EdgeGeometry&) const = default;
+};
+
+template <class Real>
+void compute_harmonics(const EdgesView<Real>& edges, const EdgeGeometry& geometry, Real* harmonics, cudaStream_t stream);
+
+// energies[atom] = that of its edges
+template <class Real>
+void compute_repulsion(const EdgesView<Real>& edges, const RepulsionView& repulsion, double* energies, cudaStream_t stream);
+
+// vector_gradient[edge][3] = dE/dvector of all that was counted as a function of this vector.
+template <class Real>
+void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const EdgeGradientsView<Real>& gradients, const RepulsionView& repulsion,
+                   double* vector_gradient, cudaStream_t stream);
+
+}  // namespace mlff::mace::gpu

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+// What the kernels of fused messages share: chunks of edges and what is prepared for them, products of radial functions, a warp's loads.
+// Included by fused_messages.cu only.
+#pragma once
+
+#include "gpu/engine/warp.h"
+#include "gpu/runtime/cuda_check.h"
+#include "mace/gpu/fused_messages.h"
+
+namespace mlff::mace::gpu {
+namespace {
+
+constexpr int kSteps = 4;  // of products: at most 64 functions
+// Warps of a block: 168 or 255 registers for each thread. More warps would wait for memory less, but have to load features again for every path,
+// which costs more.
+constexpr int most_warps(int components) { return components <= 3 ? 12 : 8; }
+
+constexpr int rounded_up(int count, int to) { return (count + to - 1) / to * to; }
+
+// Shares of a path are [a][row], with rows that begin at multiples of 16 bytes, or where there is one row only, [a]. Of a tile of edges, the first
+// 16 bytes of all edges lie together, then the next: what a warp loads at once is one line.
+constexpr int share_row(int rows) { return rows == 1 ? 1 : rounded_up(rows, 4); }
+constexpr int padded_shares(int components, int rows) { return rounded_up(components * share_row(rows), 4); }
+__device__ __forceinline__ int share_place(int share) {  // of the first edge of a tile
+    constexpr int kEach = 16 / sizeof(float);
+    return share / kEach * kEach * kEdgesPerTile + share % kEach;
+}
+
+// Numbers next to each other, 16 bytes at a time.
+template <int Count>
+__device__ __forceinline__ void load(const float* from, float (&to)[Count]) {
+    static_assert(Count % 4 == 0);
+#pragma unroll
+    for (int i = 0; i < Count; i += 4) {
+        const float4 four = __ldg(reinterpret_cast<const float4*>(from + i));
+        to[i] = four.x;
+        to[i + 1] = four.y;
+        to[i + 2] = four.z;
+        to[i + 3] = four.w;
+    }
+}
+__device__ __forceinline__ void store(const float (&from)[4], float* to) { *reinterpret_cast<float4*>(to) = make_float4(from[0], from[1], from[2], from[3]); }
+
+// Tells the compiler that a number is the same in all lanes, so that what depends on it does not diverge.
+__device__ __forceinline__ int uniform(int number) { return __shfl_sync(kAllLanes, number, 0); }
+
+__device__ __forceinline__ void prefetch(const void* line) { asm volatile("prefetch.global.L1 [%0];" ::"l"(line)); }
+
+// ---- chunks ----
+
+// The first atom whose edges end after `edge`.
+__device__ int64_t atom_ending_after(const int64_t* first, int64_t atom_count, int64_t edge) {
+    int64_t low = 0, high = atom_count;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (first[middle + 1] > edge)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+// Atoms that have edges in the chunk. One whose edges begin in a chunk and end in a later one is in both; one without edges is in one chunk.
+struct AtomRange {
+    int64_t begin = 0, end = 0;
+};
+template <class View>
+__device__ AtomRange atoms_of_chunk(const View& view, const EdgesView<float>& edges) {
+    AtomRange range;
+    if (view.begin > 0) range.begin = atom_ending_after(edges.first, edges.atom_count, view.begin);
+    range.end = edges.atom_count;
+    if (!view.is_last) {
+        range.end = atom_ending_after(edges.first, edges.atom_count, view.end);
+        if (range.end < edges.atom_count && edges.first[range.end] < view.end) ++range.end;
+    }
+    return range;
+}
+
+// Launch: a warp for each tile of the chunk. Functions and shares of its edges, zero beyond the last edge.
+template <bool kWithSlopes>
+__global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::View view, EdgesView<float> edges) {
+    mlff::gpu::await_predecessor();
+    const int64_t tile = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+    const int64_t edge_count = min(view.end, edges.first[edges.atom_count]);
+    const int64_t first_edge = view.begin + tile * kEdgesPerTile;
+    if (first_edge >= edge_count) return;
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int64_t edge = first_edge + lane / 4;
+    const bool is_edge = edge < edge_count;
+    plan::SplinePoint<float> point;
+    if (is_edge) {
+        int table = 0;
+        if (view.receiver_stride + view.sender_stride > 0)
+            table = edges.elements[atom_ending_after(edges.first, edges.atom_count, edge)] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
+        point = view.tables[table].at(edges.distance[edge]);
+    }
+    constexpr int kPlanes = RadialProduct::kFunctionPlanes;
+    for (int step = 0; step < kSteps; ++step) {
+        const int column = step * kFunctionsPerStep + lane % 4 * 4;
+        float values[4] = {}, slopes[4] = {};
+        if (is_edge && column < view.function_count) {
+            load(point.row + column, values);
+#pragma unroll
+            for (int t = 0; t < plan::kSplineOrder; ++t) {
+                float differences[4];
+                load(point.share_row(t) + column, differences);
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    values[i] += point.value[t] * differences[i];
+                    if (kWithSlopes) slopes[i] += point.slope[t] * differences[i];
+                }
+            }
+        }
+        for (int i = 0; i < 4; ++i) {
+            values[i] *= view.function_scale;
+            slopes[i] *= view.function_scale;
+        }
+        const int64_t at = ((tile * kSteps + step) * kPlanes) * 32 + lane;
+        RadialProduct::store_functions(values, view.functions + at);
+        if (kWithSlopes) RadialProduct::store_functions(slopes, view.function_slopes + at);
+    }
+    const float* harmonics = edges.harmonics + first_edge * edges.harmonic_count;
+    for (int share = lane; share < view.share_stride; share += 32) {
+        float sums[kEdgesPerTile] = {};
+        for (int t = view.first_share_term[share]; t < view.first_share_term[share + 1]; ++t) {
+            const auto term = view.share_terms[t];
+#pragma unroll
+            for (int e = 0; e < kEdgesPerTile; ++e)
+                if (first_edge + e < edge_count) sums[e] += term.value * harmonics[e * edges.harmonic_count + term.index];
+        }
+#pragma unroll
+        for (int e = 0; e < kEdgesPerTile; ++e) view.shares[tile * kEdgesPerTile * view.share_stride + share_place(share) + e * (16 / sizeof(float))] = sums[e];
+    }
+}
+
+// Launch: a warp for each atom.
+__global__ void __launch_bounds__(kBlockThreads) sum_densities(FusedMessages::View view, EdgesView<float> edges, float* densities) {
+    mlff::gpu::await_predecessor();
+    const int64_t atom = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+    if (atom >= edges.atom_count) return;
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    float sum = 0;
+    for (int64_t edge = edges.first[atom] + lane; edge < edges.first[atom + 1]; edge += 32) {
+        const int table = edges.elements[atom] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
+        sum += plan::value_at(view.tables[table].at(edges.distance[edge]), view.density_column);
+    }
+    sum = sum_over_warp(sum);
+    if (lane == 0) densities[atom] = sum;
+}
+
+// ---- what a warp has and loads ----
+
+// A warp's place: its slice of the channels, and the atoms and items that are its own.
+struct Worker {
+    int slice;
+    int channel;  // the first of this lane, also where the path has fewer: its weights are zero there, and nothing is stored
+    int32_t first_atom, first_item, item_stride;
+    uint32_t atom_count;  // in the chunk; items are all atoms for one pass or group, then for the next, so that each warp gets its part of the heavy ones
+    int64_t item_count;
+};
+
+// Shared memory: the weights of the slice, then scratch memory of each warp.
+__device__ __forceinline__ uint4* shared_memory() {
+    extern __shared__ __align__(16) uint4 shared[];
+    return shared;
+}
+__device__ __forceinline__ int shared_weights_size(const FusedMessages::View& view) {
+    return view.path_count * kSteps * RadialProduct::kWeightPlanes * 32;
+}
+
+// Loads the weights, which depend on the model alone, and waits for the kernel before.
+__device__ Worker start_work(const FusedMessages::View& view, const EdgesView<float>& edges, int items_per_atom) {
+    __shared__ AtomRange atoms;
+    const int size = shared_weights_size(view);
+    const int warps = static_cast<int>(blockDim.x / 32), warp = uniform(static_cast<int>(threadIdx.x / 32)), lane = static_cast<int>(threadIdx.x % 32);
+    Worker worker;
+    worker.slice = static_cast<int>(blockIdx.x) % view.slice_count;
+    for (int i = static_cast<int>(threadIdx.x); i < size; i += static_cast<int>(blockDim.x)) shared_memory()[i] = __ldg(view.weights + int64_t{worker.slice} * size + i);
+    mlff::gpu::await_predecessor();
+    if (threadIdx.x == 0) atoms = atoms_of_chunk(view, edges);
+    __syncthreads();
+    worker.channel = worker.slice * kChannelsPerSlice + lane / 4 * 4;
+    worker.first_atom = static_cast<int32_t>(atoms.begin);
+    worker.atom_count = static_cast<uint32_t>(atoms.end - atoms.begin);
+    worker.item_count = (atoms.end - atoms.begin) * items_per_atom;
+    worker.first_item = static_cast<int32_t>(blockIdx.x) / view.slice_count * warps + warp;
+    worker.item_stride = static_cast<int32_t>(gridDim.x) / view.slice_count * warps;
+    return worker;
+}
+
+// Radial weights of four channels for two edges of each tile: functions[t] are those of tile t, or values and slopes of one. All functions
+// are on their way before the first product.
+template <int Tiles>
+__device__ __forceinline__ void multiply_functions(const FusedMessages::View& view, int path, const uint4* const (&functions)[Tiles],
+                                                   float (&radial)[Tiles][4][2]) {
+    using Product = RadialProduct;
+#pragma unroll
+    for (int t = 0; t < Tiles; ++t)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) radial[t][c][0] = radial[t][c][1] = 0;
+    const uint4* weights = shared_memory() + path * kSteps * Product::kWeightPlanes * 32 + threadIdx.x % 32;
+    Product::Functions of[kSteps][Tiles];
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s)
+#pragma unroll
+        for (int t = 0; t < Tiles; ++t) of[s][t] = Product::load_functions(functions[t] + s * Product::kFunctionPlanes * 32);
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) Product::add(weights + s * Product::kWeightPlanes * 32, of[s], view.is_fast, radial);
+}
+
+// An atom's edges in the chunk, counted from its beginning.
+struct OwnEdges {
+    int begin, end;
+
+    template <class View>
+    __device__ OwnEdges(const View& view, const EdgesView<float>& edges, int64_t atom)
+        : begin(uniform(static_cast<int>(max(edges.first[atom], view.begin) - view.begin))), end(uniform(static_cast<int>(min(edges.first[atom + 1], view.end) - view.begin))) {}
+    __device__ bool has(int edge) const { return edge >= begin && edge < end; }
+    __device__ int first_tile() const { return begin / kEdgesPerTile; }
+    __device__ int tile_end() const { return begin < end ? (end + kEdgesPerTile - 1) / kEdgesPerTile : first_tile(); }  // none of an atom without edges
+};
+
+// features[edge][a][channel] of the senders of edges 2 q, 2 q + 1 of the tile; zero for edges of other atoms.
+template <int Components>
+__device__ __forceinline__ void load_features(const int32_t* sender, const RowsView<const float>& senders, int edge, const OwnEdges& own, int offset, int stride,
+                                              float (&features)[2][Components][4]) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+        const bool is_own = own.has(edge + e);
+        const float* from = senders.of(__ldg(sender + (is_own ? edge + e : own.begin))) + offset;
+#pragma unroll
+        for (int a = 0; a < Components; ++a) {
+            load(from + a * stride, features[e][a]);
+#pragma unroll
+            for (int c = 0; c < 4; ++c) features[e][a][c] = is_own ? features[e][a][c] : float(0);
+        }
+    }
+}
+
+// The shares of a path for one edge, loaded as they are used: all at once would take too many registers.
+template <int Components, int Rows>
+struct ShareRows {
+    static constexpr int kEach = 16 / sizeof(float);
+    const float* from;
+
+    // `edge` of a tile, whose shares of the path begin at `shares`
+    __device__ ShareRows(const float* shares, int edge) : from(shares + edge * kEach) {}
+    __device__ __forceinline__ void load_row(int a, float (&share)[Rows]) const {
+        if constexpr (Rows == 1) {
+            share[0] = __ldg(from + share_place(a));
+        } else {
+#pragma unroll
+            for (int i = 0; i < share_row(Rows); i += kEach) {
+                float part[kEach];
+                load(from + (a * share_row(Rows) + i) * kEdgesPerTile, part);
+#pragma unroll
+                for (int r = i; r < i + kEach && r < Rows; ++r) share[r] = part[r - i];
+            }
+        }
+    }
+};
+
+// What a warp will read of its next tile: shares from `first_share` on, functions, features of one line for each component.
+template <int Components>
+__device__ __forceinline__ void prefetch_tile(const FusedMessages::View& view, const int32_t* sender, const RowsView<const float>& senders, int tile,
+                                              const OwnEdges& own, int offset, int stride, int first_share, int share_count, bool with_slopes) {
+    const int lane = static_cast<int>(threadIdx.x % 32), e = lane / 4, q = lane % 4;
+    constexpr int kLine = 128 / sizeof(float);
+    const int edge = tile * kEdgesPerTile + e;
+    const float* shares = view.shares + int64_t{tile} * kEdgesPerTile * view.share_stride + first_share * kEdgesPerTile;
+    for (int at = lane * kLine; at < share_count * kEdgesPerTile; at += 32 * kLine) prefetch(shares + at);
+    const int function_lines = kSteps * RadialProduct::kFunctionPlanes * 4;
+    for (int line = lane; line < function_lines; line += 32) {
+        const int64_t at = int64_t{tile} * function_lines * 8 + line * 8;
+        prefetch(view.functions + at);
+        if (with_slopes) prefetch(view.function_slopes + at);
+    }
+    if (q >= Components || !own.has(edge)) return;
+    const float* features = senders.of(__ldg(sender + edge)) + offset;
+    for (int a = q; a < Components; a += 4) prefetch(features + a * stride);
+}
+
+}  // namespace
+}  // namespace mlff::mace::gpu

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Sums of fused messages. Included by fused_messages.cu only.
+#pragma once
+
+#include <utility>
+
+#include "mace/gpu/fused_edges.cuh"
+
+namespace mlff::mace::gpu {
+namespace {
+
+template <int... Rows>
+struct Slots {
+    static constexpr int kCount = sizeof...(Rows), kRows[] = {Rows...}, kTotal = (Rows + ...);
+    static constexpr int first(int slot) {
+        int sum = 0;
+        for (int s = 0; s < slot; ++s) sum += kRows[s];
+        return sum;
+    }
+};
+using ScalarSlots = Slots<1, 3, 5, 7>;  // for senders of one component
+using LowSlots = Slots<1, 3, 3, 5>;     // for others: twelve rows each
+using HighSlots = Slots<5, 7>;
+enum PassKind { kScalarPass, kLowPass, kHighPass };
+
+template <int Components, int Tiles, class Slot>
+__device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const EdgesView<float>& edges, const RowsView<const float>& senders, const Worker& worker,
+                         const FusedMessages::Pass& pass, int64_t atom, float* sums) {
+    const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
+    const int64_t first = edges.first[atom];
+    const OwnEdges own(view, edges, atom);
+    const bool is_channel = worker.channel < pass.stride;
+    const int channel = is_channel ? worker.channel : 0;
+    float sum[Slot::kTotal][4];
+#pragma unroll
+    for (int r = 0; r < Slot::kTotal; ++r)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) sum[r][c] = 0;
+#pragma unroll 1
+    for (int tile = own.first_tile(); tile < own.tile_end(); tile += Tiles) {
+        const int tiles_left = min(Tiles, own.tile_end() - tile);
+#pragma unroll
+        for (int t = Tiles; t < 2 * Tiles; ++t)
+            if (tile + t < own.tile_end())
+                prefetch_tile<Components>(view, edges.sender + view.begin, senders, tile + t, own, pass.in_offset + worker.slice * kChannelsPerSlice, pass.stride,
+                                          pass.first_share, pass.share_count, false);
+        const int edge = tile * kEdgesPerTile + 2 * q;  // the first of the two edges of this lane, in the chunk
+        float features[Tiles][2][Components][4];
+#pragma unroll
+        for (int t = 0; t < Tiles; ++t)
+            load_features(edges.sender + view.begin, senders, edge + t * kEdgesPerTile, own, pass.in_offset + channel, pass.stride, features[t]);
+        const uint4* functions[Tiles];
+#pragma unroll
+        for (int t = 0; t < Tiles; ++t) functions[t] = view.functions + int64_t{tile + t} * kSteps * RadialProduct::kFunctionPlanes * 32 + lane;
+        const auto add_slot = [&]<int S>(std::integral_constant<int, S>) {
+            const int path = uniform(pass.paths[S]);
+            if (path < 0) return;
+            constexpr int kRows = Slot::kRows[S], kFirst = Slot::first(S);
+            float radial[Tiles][4][2];
+            multiply_functions(view, path, functions, radial);
+            const float* shares = view.shares + (int64_t{tile} * view.share_stride + uniform(view.paths[path].first_share)) * kEdgesPerTile;
+#pragma unroll
+            for (int t = 0; t < Tiles; ++t) {
+                if (t >= tiles_left) break;
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    const ShareRows<Components, kRows> rows(shares + t * kEdgesPerTile * view.share_stride, 2 * q + e);
+#pragma unroll
+                    for (int a = 0; a < Components; ++a) {
+                        float share[kRows];
+                        rows.load_row(a, share);
+#pragma unroll
+                        for (int c = 0; c < 4; ++c) {
+                            const float weighed = radial[t][c][e] * features[t][e][a][c];
+#pragma unroll
+                            for (int r = 0; r < kRows; ++r) sum[kFirst + r][c] += share[r] * weighed;
+                        }
+                    }
+                }
+            }
+        };
+        [&]<int... S>(std::integer_sequence<int, S...>) { (add_slot(std::integral_constant<int, S>{}), ...); }(std::make_integer_sequence<int, Slot::kCount>{});
+    }
+    const auto write_slot = [&]<int S>(std::integral_constant<int, S>) {
+        constexpr int kRows = Slot::kRows[S], kFirst = Slot::first(S);
+        const int path = uniform(pass.paths[S]);
+        float* to = path < 0 ? nullptr : sums + atom * view.sums_size + view.paths[path].out_offset + channel;
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+            for (int c = 0; c < 4; ++c) {
+                sum[kFirst + r][c] += __shfl_xor_sync(kAllLanes, sum[kFirst + r][c], 1);
+                sum[kFirst + r][c] += __shfl_xor_sync(kAllLanes, sum[kFirst + r][c], 2);
+            }
+            if (!to || !is_channel || (kFirst + r) % 4 != q) continue;
+            if (first < view.begin) {  // the rest of an atom of the chunk before
+#pragma unroll
+                for (int c = 0; c < 4; ++c) sum[kFirst + r][c] += to[r * pass.stride + c];
+            }
+            store(sum[kFirst + r], to + r * pass.stride);
+        }
+    };
+    [&]<int... S>(std::integer_sequence<int, S...>) { (write_slot(std::integral_constant<int, S>{}), ...); }(std::make_integer_sequence<int, Slot::kCount>{});
+}
+
+// Launch: a multiple of slice_count blocks, which share the items of the chunk.
+template <int Most>
+__global__ void __launch_bounds__(32 * most_warps(Most), 1) sum_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders, float* sums) {
+    const Worker worker = start_work(view, edges, view.pass_count);
+    constexpr int kTiles = 2;
+    for (int64_t item = worker.first_item; item < worker.item_count; item += worker.item_stride) {
+        const int64_t atom = worker.first_atom + item % worker.atom_count;
+        const auto& pass = view.passes[item / worker.atom_count];
+        if (worker.slice * kChannelsPerSlice >= uniform(pass.stride)) continue;
+        const int components = uniform(pass.in_components), kind = uniform(pass.kind);
+        if (components == 1) {
+            sum_pass<1, kTiles, ScalarSlots>(view, edges, senders, worker, pass, atom, sums);
+        } else if (Most >= 3 && components == 3) {
+            if (kind == kLowPass)
+                sum_pass<3, kTiles, LowSlots>(view, edges, senders, worker, pass, atom, sums);
+            else
+                sum_pass<3, kTiles, HighSlots>(view, edges, senders, worker, pass, atom, sums);
+        } else if constexpr (Most >= 5) {
+            if (kind == kLowPass)
+                sum_pass<5, 1, LowSlots>(view, edges, senders, worker, pass, atom, sums);
+            else
+                sum_pass<5, 1, HighSlots>(view, edges, senders, worker, pass, atom, sums);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace mlff::mace::gpu

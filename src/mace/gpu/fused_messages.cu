@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+#include "mace/gpu/fused_messages.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "gpu/runtime/cuda_check.h"
+#include "mace/gpu/edge_chunks.h"
+#include "mace/gpu/fused_forward.cuh"
+#include "mace/gpu/fused_reverse.cuh"
+
+namespace mlff::mace::gpu {
+namespace {
+
+using mlff::gpu::check;
+using mlff::gpu::launch;
+using mlff::gpu::LaunchShape;
+
+// Puts paths of one block of features into passes, each time into the kind that takes most of their rows.
+void plan_passes(FusedMessages::Pass block, std::vector<std::pair<int, int>> paths_and_rows, std::vector<FusedMessages::Pass>& passes) {
+    const std::vector<std::vector<int>> kinds = {{1, 3, 5, 7}, {1, 3, 3, 5}, {5, 7}};
+    while (!paths_and_rows.empty()) {
+        FusedMessages::Pass best = block;
+        int most_rows = 0;
+        for (int kind = 0; kind < static_cast<int>(kinds.size()); ++kind) {
+            if ((kind == kScalarPass) != (block.in_components == 1)) continue;
+            FusedMessages::Pass pass = block;
+            pass.kind = kind;
+            int rows = 0;
+            auto left = paths_and_rows;
+            for (size_t slot = 0; slot < kinds[static_cast<size_t>(kind)].size(); ++slot) {
+                const auto found = std::find_if(left.begin(), left.end(), [&](const auto& path) { return path.second == kinds[static_cast<size_t>(kind)][slot]; });
+                if (found == left.end()) continue;
+                pass.paths[slot] = found->first;
+                rows += found->second;
+                left.erase(found);
+            }
+            if (rows > most_rows) {
+                most_rows = rows;
+                best = pass;
+            }
+        }
+        for (int path : best.paths) std::erase_if(paths_and_rows, [&](const auto& left) { return left.first == path; });
+        passes.push_back(best);
+    }
+}
+
+int function_count_of(const Interaction& interaction) {
+    const plan::RadialColumns columns = plan::columns_of_hidden(interaction);
+    return columns.hidden_count + (columns.has_constant ? 1 : 0);
+}
+size_t weight_bytes_of(size_t path_count) {
+    return path_count * static_cast<size_t>(kSteps * RadialProduct::kWeightPlanes * 32) * sizeof(uint4);
+}
+
+}  // namespace
+
+bool FusedMessages::can_run(const Interaction& interaction, size_t most_shared) {
+    if (!plan::ends_in_linear_layer(interaction.radial_network) || interaction.edge_input == Interaction::EdgeInput::features) return false;
+    if (function_count_of(interaction) > kSteps * kFunctionsPerStep || interaction.convolution.paths.empty()) return false;
+    std::vector<int> shares(interaction.convolution.in.blocks().size());
+    for (const Convolution::Path& path : interaction.convolution.paths) {
+        const int in = interaction.convolution.in[path.in_block].irrep.dimension(), out = interaction.convolution.out[path.out_block].irrep.dimension();
+        if (in > 5 || out > 7) return false;
+        shares[static_cast<size_t>(path.in_block)] += padded_shares(in, out);
+    }
+    const size_t weights = weight_bytes_of(interaction.convolution.paths.size());
+    constexpr size_t kFixed = 1024;  // of every block: what the system and the kernel take for themselves
+    const auto scratch = static_cast<size_t>(kEdgesPerTile * *std::max_element(shares.begin(), shares.end())) * sizeof(float);
+    return weights + 4 * scratch + kFixed <= most_shared;  // four warps at least
+}
+
+FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_count, size_t most_shared, bool is_fast, cudaStream_t stream)
+    : plan_(plan), harmonic_count_(harmonic_count), most_shared_(most_shared), is_fast_(is_fast), tables_(plan.tables) {
+    int device = 0;
+    check(cudaGetDevice(&device), "asking for the device");
+    check(cudaDeviceGetAttribute(&multiprocessor_count_, cudaDevAttrMultiProcessorCount, device), "asking for the device");
+    const Interaction& interaction = plan.layer.interaction;
+    std::vector<Pass> passes;
+    int most_channels = 0;
+    for (size_t block = 0; block < plan.sender_layout.blocks.size(); ++block) {
+        const plan::RowBlock& rows = plan.sender_layout.blocks[block];
+        Group group = {rows.offset, rows.components, rows.stride, static_cast<int32_t>(host_paths_.size()), 0, share_stride_, 0};
+        std::vector<std::pair<int, int>> paths_and_rows;
+        for (size_t p = 0; p < plan.paths.size(); ++p) {
+            const plan::PathPlan<float>& path = plan.paths[p];
+            if (interaction.convolution.paths[p].in_block != static_cast<int>(block)) continue;
+            paths_and_rows.emplace_back(static_cast<int>(host_paths_.size()), path.out_components);
+            path_order_.push_back(static_cast<int>(p));
+            host_paths_.push_back({path.out_offset, path.out_components, share_stride_});
+            share_stride_ += padded_shares(path.in_components, path.out_components);
+            ++group.path_count;
+        }
+        if (group.path_count == 0) continue;
+        group.share_count = share_stride_ - group.first_share;
+        most_group_shares_ = std::max(most_group_shares_, group.share_count);
+        most_channels = std::max(most_channels, rows.stride);
+        host_groups_.push_back(group);
+        plan_passes({rows.offset, rows.components, rows.stride, group.first_share, group.share_count, 0, {-1, -1, -1, -1}}, std::move(paths_and_rows), passes);
+    }
+    slice_count_ = (most_channels + kChannelsPerSlice - 1) / kChannelsPerSlice;
+    pass_count_ = static_cast<int>(passes.size());
+    upload(paths_, host_paths_, stream);
+    upload(passes_, passes, stream);
+    upload(groups_, host_groups_, stream);
+
+    const DenseLayer& last = interaction.radial_network.layers.back();
+    const auto weight_of = [&](int path, int function, int channel) {
+        const Convolution::Path& plain = interaction.convolution.paths[static_cast<size_t>(path_order_[static_cast<size_t>(path)])];
+        if (channel >= interaction.convolution.in[plain.in_block].multiplicity || function > last.in_width) return 0.0;
+        const auto column = static_cast<size_t>(plain.weight_offset + channel);
+        if (function == last.in_width) return last.bias.empty() ? 0.0 : last.activation.factor * last.bias[column];
+        return last.activation.factor * last.weight[static_cast<size_t>(function) * static_cast<size_t>(last.out_width) + column];
+    };
+    double largest = 0;
+    for (double weight : last.weight) largest = std::max(largest, std::abs(weight * last.activation.factor));
+    for (double weight : last.bias) largest = std::max(largest, std::abs(weight * last.activation.factor));
+    constexpr double kLargest = 1 << 12;  // in half precision, with room for its lower half above the smallest number
+    if (largest > 0) weight_scale_ = std::exp2(std::floor(std::log2(kLargest / largest)));
+    std::vector<uint4> weights;
+    constexpr int kPlanes = RadialProduct::kWeightPlanes;
+    weights.resize(static_cast<size_t>(slice_count_) * weight_bytes() / sizeof(uint4));
+    uint4* to = weights.data();
+    for (int slice = 0; slice < slice_count_; ++slice)
+        for (int path = 0; path < static_cast<int>(host_paths_.size()); ++path)
+            for (int step = 0; step < kSteps; ++step, to += kPlanes * 32)
+                for (int lane = 0; lane < 32; ++lane) {
+                    float numbers[4][4];
+                    for (int i = 0; i < 4; ++i)
+                        for (int c = 0; c < 4; ++c)
+                            numbers[i][c] = static_cast<float>(weight_scale_ * weight_of(path, step * kFunctionsPerStep + lane % 4 * 4 + i, slice * kChannelsPerSlice + lane / 4 * 4 + c));
+                    RadialProduct::store_weights(numbers, to + lane);
+                }
+    upload(weights_, weights, stream);
+    upload_terms(stream);
+}
+
+// Shares and the gradients of harmonics carry the inverse of the scales of weights and functions.
+void FusedMessages::upload_terms(cudaStream_t stream) {
+    const double scale = 1 / (weight_scale_ * function_scale_);
+    std::vector<std::vector<Term>> share_terms(static_cast<size_t>(share_stride_)), harmonic_terms(host_groups_.size() * static_cast<size_t>(harmonic_count_));
+    for (size_t g = 0; g < host_groups_.size(); ++g)
+        for (int path = host_groups_[g].first_path; path < host_groups_[g].first_path + host_groups_[g].path_count; ++path) {
+            const int32_t first_share = host_paths_[static_cast<size_t>(path)].first_share;
+            for (const auto& coupling : plan_.paths[static_cast<size_t>(path_order_[static_cast<size_t>(path)])].couplings) {
+                const auto value = static_cast<float>(scale * static_cast<double>(coupling.value));
+                const int rows = host_paths_[static_cast<size_t>(path)].out_components, padded = coupling.share / rows * share_row(rows) + coupling.share % rows;
+                share_terms[static_cast<size_t>(first_share + padded)].push_back({coupling.harmonic, value});
+                harmonic_terms[g * static_cast<size_t>(harmonic_count_) + static_cast<size_t>(coupling.harmonic)].push_back(
+                    {first_share + coupling.share - host_groups_[g].first_share, value});
+            }
+        }
+    upload_lists(share_terms, share_terms_, first_share_term_, stream);
+    upload_lists(harmonic_terms, harmonic_terms_, first_harmonic_term_, stream);
+}
+
+void FusedMessages::prepare(cudaStream_t stream) {
+    tables_.prepare(stream);
+    double largest = 0;
+    for (const auto& table : plan_.tables) {
+        if (!table) continue;
+        const Buffer<float>& host = table->coefficients();
+        const auto width = static_cast<size_t>(table->view().column_count);
+        for (size_t at = 0; at < host.size(); ++at)  // values, then rows from which slopes follow
+            largest = std::max(largest, std::abs(static_cast<double>(host[at])) * (at / width % plan::kSplineRows == 0 ? 1 : table->view().inverse_step));
+    }
+    while (largest * function_scale_ > (1 << 15)) function_scale_ /= 2;
+    upload_terms(stream);
+}
+
+size_t FusedMessages::weight_bytes() const {
+    return weight_bytes_of(host_paths_.size());
+}
+
+int FusedMessages::warps_per_block(bool is_reverse) const {
+    if (!is_reverse) return most_warps(plan_.most_components);
+    const int most = most_warps(plan_.most_components);
+    const auto scratch = static_cast<size_t>(kEdgesPerTile * most_group_shares_) * sizeof(float);
+    return std::min(most, static_cast<int>((most_shared_ - 1024 - weight_bytes()) / scratch));
+}
+
+size_t FusedMessages::shared_bytes(bool is_reverse) const {
+    const auto scratch = static_cast<size_t>(kEdgesPerTile * most_group_shares_) * sizeof(float);
+    return weight_bytes() + (is_reverse ? static_cast<size_t>(warps_per_block(true)) * scratch : 0);
+}
+
+// For each slice as many blocks as there is work for, but no more than run at once.
+LaunchShape FusedMessages::shape_for_items(int64_t item_count, bool is_reverse) const {
+    const int warps = warps_per_block(is_reverse);
+    const int64_t blocks = std::clamp<int64_t>((item_count + warps - 1) / warps, 1, std::max(1, multiprocessor_count_ / slice_count_));
+    return {dim3(static_cast<unsigned>(blocks * slice_count_)), 32 * warps, shared_bytes(is_reverse)};
+}
+
+int64_t FusedMessages::scratch_bytes_per_edge(bool is_reverse) const {
+    const int64_t functions = int64_t{kSteps} * RadialProduct::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4)) / kEdgesPerTile;
+    const int64_t shares = share_stride_ * static_cast<int64_t>(sizeof(float));
+    if (!is_reverse) return functions + shares;
+    const int64_t partials = int64_t{slice_count_} * static_cast<int64_t>(host_groups_.size()) * rounded_up(harmonic_count_ + 1, 4) * static_cast<int64_t>(sizeof(float));
+    return 2 * functions + shares + partials + plan_.sender_layout.size * static_cast<int64_t>(sizeof(float));
+}
+
+FusedMessages::View FusedMessages::view() const {
+    View view;
+    view.paths = paths_.data();
+    view.passes = passes_.data();
+    view.groups = groups_.data();
+    view.weights = weights_.data();
+    view.path_count = static_cast<int>(host_paths_.size());
+    view.pass_count = pass_count_;
+    view.group_count = static_cast<int>(host_groups_.size());
+    view.slice_count = slice_count_;
+    view.share_stride = share_stride_;
+    view.most_group_shares = most_group_shares_;
+    view.first_share_term = first_share_term_.data();
+    view.share_terms = share_terms_.data();
+    view.first_harmonic_term = first_harmonic_term_.data();
+    view.harmonic_terms = harmonic_terms_.data();
+    view.tables = tables_.views();
+    view.receiver_stride = static_cast<int>(plan_.receiver_stride);
+    view.sender_stride = static_cast<int>(plan_.sender_stride);
+    view.density_column = plan_.columns.density;
+    view.sums_size = plan_.sums_layout.size;
+    view.sender_size = plan_.sender_layout.size;
+    view.function_scale = static_cast<float>(function_scale_);
+    view.is_fast = is_fast_;
+    view.function_count = plan::padded(function_count_of(plan_.layer.interaction));
+    view.partial_stride = rounded_up(harmonic_count_ + 1, 4);
+    return view;
+}
+
+// visit(view of the chunk, blocks for its tiles of edges)
+template <class Visit>
+void FusedMessages::for_each_chunk(const Scratch& scratch, bool is_reverse, const Visit& visit) const {
+    const auto [chunk_count, size] = plan_edge_chunks(scratch.edge_capacity, scratch.bytes / scratch_bytes_per_edge(is_reverse), kEdgesPerTile);
+    View chunk = view();
+    unsigned char* at = scratch.first;
+    const auto take = [&](int64_t bytes) { return std::exchange(at, at + bytes); };
+    const int64_t function_bytes = size / kEdgesPerTile * kSteps * RadialProduct::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4));
+    chunk.functions = reinterpret_cast<uint4*>(take(function_bytes));
+    if (is_reverse) chunk.function_slopes = reinterpret_cast<uint4*>(take(function_bytes));
+    chunk.shares = reinterpret_cast<float*>(take(size * share_stride_ * static_cast<int64_t>(sizeof(float))));
+    if (is_reverse) {
+        chunk.partials = reinterpret_cast<float*>(take(size * chunk.slice_count * chunk.group_count * chunk.partial_stride * static_cast<int64_t>(sizeof(float))));
+        chunk.feature_gradients = reinterpret_cast<float*>(take(size * chunk.sender_size * static_cast<int64_t>(sizeof(float))));
+    }
+    for (int64_t c = 0; c < chunk_count; ++c) {
+        chunk.begin = c * size;
+        chunk.end = chunk.begin + size;
+        chunk.is_last = c + 1 == chunk_count;
+        visit(chunk, (size / kEdgesPerTile + kWarps - 1) / kWarps);
+    }
+}
+
+void FusedMessages::compute(const EdgesView<float>& edges, RowsView<const float> senders, float* sums, float* densities, const Scratch& scratch,
+                                  cudaStream_t stream) const {
+    if (edges.atom_count == 0) return;
+    if (plan_.columns.density >= 0)
+        launch("summing densities", sum_densities, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, view(), edges, densities);
+    else
+        check(cudaMemsetAsync(densities, 0, static_cast<size_t>(edges.atom_count) * sizeof(float), stream), "clearing memory");
+    const auto kernel = plan_.most_components <= 1 ? sum_kernel<1> : plan_.most_components <= 3 ? sum_kernel<3> : sum_kernel<5>;
+    const LaunchShape shape = shape_for_items(int64_t{edges.atom_count} * pass_count_, false);
+    for_each_chunk(scratch, false, [&](const View& chunk, int64_t tile_blocks) {
+        launch("preparing edges", prepare_kernel<false>, tile_blocks, kBlockThreads, stream, chunk, edges);
+        launch("summing messages", kernel, shape, stream, chunk, edges, senders, sums);
+    });
+}
+
+void FusedMessages::reverse(const EdgesView<float>& own_edges, const EdgesView<float>& edges, const int64_t* reverse_edge, RowsView<const float> senders, const float* sums_gradient,
+                                  const float* densities_gradient, const EdgeGradientsView<float>& gradients, bool accumulate, float* senders_gradient,
+                                  const Scratch& scratch, cudaStream_t stream) const {
+    if (own_edges.atom_count == 0) return;
+    const auto kernel = plan_.most_components <= 1 ? reverse_kernel<1> : plan_.most_components <= 3 ? reverse_kernel<3> : reverse_kernel<5>;
+    const LaunchShape shape = shape_for_items(int64_t{edges.atom_count} * static_cast<int64_t>(host_groups_.size()), true);
+    for_each_chunk(scratch, true, [&](View chunk, int64_t tile_blocks) {
+        if (!senders_gradient) chunk.feature_gradients = nullptr;
+        launch("preparing edges", prepare_kernel<true>, tile_blocks, kBlockThreads, stream, chunk, edges);
+        launch("reversing messages", kernel, shape, stream, chunk, edges, senders, sums_gradient);
+        launch("gradients of edges", finish_kernel, ((chunk.end - chunk.begin) * (harmonic_count_ + 1) + kBlockThreads - 1) / kBlockThreads,
+               kBlockThreads, stream, chunk, edges, densities_gradient, gradients, accumulate);
+        if (senders_gradient) launch("gradients of senders", gather_kernel, int64_t{own_edges.atom_count}, kBlockThreads, stream, chunk, own_edges, reverse_edge, senders_gradient);
+    });
+}
+
+}  // namespace mlff::mace::gpu

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+// Fused messages in reverse. Included by fused_messages.cu only.
+#pragma once
+
+#include "mace/gpu/fused_edges.cuh"
+
+namespace mlff::mace::gpu {
+namespace {
+
+// `a` where the bits of `mask` are set, `b` where it is zero. The compiler would make branches of many conditions on the same lane.
+__device__ __forceinline__ float choose(unsigned mask, float a, float b) {
+    unsigned bits;
+    asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(bits) : "r"(mask), "r"(__float_as_uint(a)), "r"(__float_as_uint(b)));
+    return __uint_as_float(bits);
+}
+
+// Sums over the eight lanes with the same lane % 4, by halving what each still has: lane 4 g + q gets numbers
+// g Count / 8 ... (g + 1) Count / 8 - 1, at the beginning.
+template <int Half, int Count>
+__device__ __forceinline__ void halve(float (&numbers)[Count], unsigned distance) {
+    const unsigned upper = threadIdx.x & distance ? 0xffffffffu : 0u;
+#pragma unroll
+    for (int i = 0; i < Half; ++i) {
+        const float mine = choose(upper, numbers[i + Half], numbers[i]), theirs = choose(upper, numbers[i], numbers[i + Half]);
+        numbers[i] = mine + __shfl_xor_sync(kAllLanes, theirs, distance);
+    }
+}
+template <int Count>
+__device__ __forceinline__ void sum_over_channels(float (&numbers)[Count]) {
+    static_assert(Count % 8 == 0);
+    halve<Count / 2>(numbers, 16);
+    halve<Count / 4>(numbers, 8);
+    halve<Count / 8>(numbers, 4);
+}
+
+// One path for one tile. share_gradient: of the warp, [edge of the tile][most_group_shares], at the path's shares.
+template <int Components, int Rows>
+__device__ __forceinline__ void reverse_path(const FusedMessages::View& view, int path, int stride, int tile, const float* gradient,
+                                             const float (&features)[2][Components][4], float (&features_gradient)[2][Components][4], float (&slope)[2], float* share_gradient) {
+    const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
+    const int64_t at = int64_t{tile} * kSteps * RadialProduct::kFunctionPlanes * 32 + lane;
+    const uint4* const functions[2] = {view.functions + at, view.function_slopes + at};
+    float both[2][4][2];
+    multiply_functions(view, path, functions, both);
+    const float(&radial)[4][2] = both[0], (&radial_slope)[4][2] = both[1];
+    float by_sums[Rows][4];
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) load(gradient + r * stride, by_sums[r]);
+    const float* shares = view.shares + (int64_t{tile} * view.share_stride + uniform(view.paths[path].first_share)) * kEdgesPerTile;
+    constexpr int kShares = Components * Rows, kPadded = rounded_up(kShares, 8), kKept = kPadded / 8;
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+        const ShareRows<Components, Rows> rows(shares, 2 * q + e);
+        float share_sums[kPadded], by_radial[4] = {};
+#pragma unroll
+        for (int a = 0; a < Components; ++a) {
+            float share[Rows], weighed[4];
+            rows.load_row(a, share);
+#pragma unroll
+            for (int c = 0; c < 4; ++c) {
+                float pulled = 0;
+#pragma unroll
+                for (int r = 0; r < Rows; ++r) pulled += share[r] * by_sums[r][c];
+                by_radial[c] += features[e][a][c] * pulled;
+                features_gradient[e][a][c] += radial[c][e] * pulled;
+                weighed[c] = radial[c][e] * features[e][a][c];
+            }
+#pragma unroll
+            for (int r = 0; r < Rows; ++r)
+                share_sums[a * Rows + r] = weighed[0] * by_sums[r][0] + weighed[1] * by_sums[r][1] + weighed[2] * by_sums[r][2] + weighed[3] * by_sums[r][3];
+        }
+#pragma unroll
+        for (int c = 0; c < 4; ++c) slope[e] += radial_slope[c][e] * by_radial[c];
+#pragma unroll
+        for (int i = kShares; i < kPadded; ++i) share_sums[i] = 0;
+        sum_over_channels(share_sums);
+        float* to = share_gradient + (2 * q + e) * view.most_group_shares + lane / 4 * kKept;  // [a][row], dense
+#pragma unroll
+        for (int i = 0; i < kKept; ++i)
+            if (lane / 4 * kKept + i < kShares) to[i] = share_sums[i];
+    }
+}
+
+template <int Components>
+__device__ __forceinline__ void reverse_group(const FusedMessages::View& view, const EdgesView<float>& edges, const RowsView<const float>& senders,
+                                              const Worker& worker, int group_index, int64_t atom, const float* sums_gradient) {
+    const auto& group = view.groups[group_index];
+    const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
+    const OwnEdges own(view, edges, atom);
+    const int first_channel = worker.slice * kChannelsPerSlice;
+    const bool is_channel = worker.channel < group.stride, is_slice = first_channel < group.stride;
+    const int channel = is_channel ? worker.channel : 0;
+    float* share_gradients = reinterpret_cast<float*>(shared_memory() + shared_weights_size(view)) + threadIdx.x / 32 * kEdgesPerTile * view.most_group_shares;
+    const float* gradient = sums_gradient + atom * view.sums_size + channel;
+    const int32_t* sender = edges.sender + view.begin;
+    const int first_path = uniform(group.first_path), path_end = first_path + uniform(group.path_count);
+#pragma unroll 1
+    for (int tile = own.first_tile(); tile < own.tile_end(); ++tile) {
+        const int edge = tile * kEdgesPerTile + 2 * q;
+        if (tile + 1 < own.tile_end())
+            prefetch_tile<Components>(view, sender, senders, tile + 1, own, group.in_offset + (is_slice ? first_channel : 0), group.stride, group.first_share, group.share_count, true);
+        float features[2][Components][4], features_gradient[2][Components][4], slope[2];
+        load_features(sender, senders, edge, own, group.in_offset + channel, group.stride, features);
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            slope[e] = 0;
+#pragma unroll
+            for (int a = 0; a < Components; ++a)
+#pragma unroll
+                for (int c = 0; c < 4; ++c) features_gradient[e][a][c] = 0;
+        }
+#pragma unroll 1
+        for (int path = first_path; path < path_end; ++path) {
+            const float* rows = gradient + view.paths[path].out_offset;
+            float* share_gradient = share_gradients + view.paths[path].first_share - group.first_share;
+            switch (uniform(view.paths[path].out_components)) {
+                case 1: reverse_path<Components, 1>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
+                case 3: reverse_path<Components, 3>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
+                case 5: reverse_path<Components, 5>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
+                default: reverse_path<Components, 7>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
+            }
+        }
+        const int slot = worker.slice * view.group_count + group_index;
+        const int64_t slots = int64_t{view.slice_count} * view.group_count;
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+#pragma unroll
+            for (int distance = 4; distance < 32; distance *= 2) slope[e] += __shfl_xor_sync(kAllLanes, slope[e], distance);
+            const int64_t local = edge + e;
+            const bool is_own = own.has(edge + e);
+            if (is_own && lane < 4) view.partials[(local * slots + slot) * view.partial_stride + edges.harmonic_count] = slope[e];
+            float* to = view.feature_gradients + local * view.sender_size + group.in_offset + channel;
+            if (is_own && is_channel && view.feature_gradients) {
+#pragma unroll
+                for (int a = 0; a < Components; ++a) store(features_gradient[e][a], to + a * group.stride);
+            }
+        }
+        __syncwarp();
+        // A lane has one harmonic of every second edge.
+        for (int harmonic = lane % 16; harmonic < edges.harmonic_count; harmonic += 16) {
+            const int32_t* term = view.first_harmonic_term + group_index * edges.harmonic_count + harmonic;
+            float sums[kEdgesPerTile / 2] = {};
+            for (int t = term[0]; t < term[1]; ++t) {
+                const auto [index, value] = view.harmonic_terms[t];
+#pragma unroll
+                for (int e = 0; e < kEdgesPerTile / 2; ++e) sums[e] += value * share_gradients[(2 * e + lane / 16) * view.most_group_shares + index];
+            }
+#pragma unroll
+            for (int e = 0; e < kEdgesPerTile / 2; ++e) {
+                const int local = tile * kEdgesPerTile + 2 * e + lane / 16;
+                if (own.has(local)) view.partials[(local * slots + slot) * view.partial_stride + harmonic] = sums[e];
+            }
+        }
+        __syncwarp();
+    }
+}
+
+// Launch: as sum_kernel.
+template <int Most>
+__global__ void __launch_bounds__(32 * most_warps(Most), 1) reverse_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders,
+                                                                     const float* sums_gradient) {
+    const Worker worker = start_work(view, edges, view.group_count);
+    for (int64_t item = worker.first_item; item < worker.item_count; item += worker.item_stride) {
+        const int64_t atom = worker.first_atom + item % worker.atom_count;
+        const int group = static_cast<int>(item / worker.atom_count), components = uniform(view.groups[group].in_components);
+        if (components == 1)
+            reverse_group<1>(view, edges, senders, worker, group, atom, sums_gradient);
+        else if (Most >= 3 && components == 3)
+            reverse_group<3>(view, edges, senders, worker, group, atom, sums_gradient);
+        else if constexpr (Most >= 5)
+            reverse_group<5>(view, edges, senders, worker, group, atom, sums_gradient);
+    }
+}
+
+// Launch: a thread for each edge of the chunk and each of its gradients, which are added up from their parts in a fixed order.
+__global__ void __launch_bounds__(kBlockThreads) finish_kernel(FusedMessages::View view, EdgesView<float> edges, const float* densities_gradient,
+                                                               EdgeGradientsView<float> gradients, bool accumulate) {
+    mlff::gpu::await_predecessor();
+    const int64_t i = int64_t{blockIdx.x} * kBlockThreads + threadIdx.x;
+    const int slots = view.slice_count * view.group_count, columns = edges.harmonic_count + 1;
+    const int64_t edge = view.begin + i / columns;
+    const int column = static_cast<int>(i % columns);
+    if (edge >= min(view.end, edges.first[edges.atom_count])) return;
+    const float* from = view.partials + (edge - view.begin) * slots * view.partial_stride + column;
+    float sum = 0;
+    for (int slot = 0; slot < slots; ++slot) sum += from[slot * view.partial_stride];
+    if (column < edges.harmonic_count) {
+        float* to = gradients.harmonics + edge * edges.harmonic_count + column;
+        *to = accumulate ? *to + sum : sum;
+        return;
+    }
+    auto slope = static_cast<double>(sum);
+    if (view.density_column >= 0) {
+        const int64_t atom = atom_ending_after(edges.first, edges.atom_count, edge);
+        const int table = edges.elements[atom] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
+        slope += static_cast<double>(densities_gradient[atom] * plan::slope_at(view.tables[table].at(edges.distance[edge]), view.density_column));
+    }
+    gradients.distance[edge] = accumulate ? gradients.distance[edge] + slope : slope;
+}
+
+// Launch: a block for each atom. Adds what edges of the chunk that the atom sends have for it: their numbers are gathered first, in order.
+__global__ void __launch_bounds__(kBlockThreads) gather_kernel(FusedMessages::View view, EdgesView<float> edges, const int64_t* reverse_edge,
+                                                               float* senders_gradient) {
+    mlff::gpu::await_predecessor();
+    __shared__ int32_t found[kBlockThreads];
+    __shared__ int found_by_warp[kWarps];
+    const int64_t atom = blockIdx.x;
+    const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+    const int64_t end = edges.first[atom + 1];
+    for (int64_t begin = edges.first[atom]; begin < end; begin += kBlockThreads) {
+        const int64_t edge = begin + thread < end ? reverse_edge[begin + thread] : -1;
+        const bool is_here = edge >= view.begin && edge < view.end;
+        const unsigned here = __ballot_sync(kAllLanes, is_here);
+        __syncthreads();
+        if (lane == 0) found_by_warp[warp] = __popc(here);
+        __syncthreads();
+        int place = __popc(here & ((1u << lane) - 1)), count = 0;
+        for (int w = 0; w < kWarps; ++w) {
+            if (w < warp) place += found_by_warp[w];
+            count += found_by_warp[w];
+        }
+        if (is_here) found[place] = static_cast<int32_t>(edge - view.begin);
+        __syncthreads();
+        if (count == 0) continue;
+        for (int i = 4 * thread; i < view.sender_size; i += 4 * kBlockThreads) {
+            float sum[4] = {};
+#pragma unroll 4
+            for (int f = 0; f < count; ++f) {
+                float part[4];
+                load(view.feature_gradients + int64_t{found[f]} * view.sender_size + i, part);
+#pragma unroll
+                for (int c = 0; c < 4; ++c) sum[c] += part[c];
+            }
+            float* to = senders_gradient + atom * view.sender_size + i;
+#pragma unroll
+            for (int c = 0; c < 4; ++c) to[c] += sum[c];
+        }
+    }
+}
+
+}  // namespace
+}  // namespace mlff::mace::gpu

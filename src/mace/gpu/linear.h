@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// Linear maps of the features of all atoms, and their transposes.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <vector>
+
+#include "gpu/runtime/device_buffer.h"
+#include "mace/plan/row_layout.h"
+#include "mace/gpu/engine_names.h"
+#include "mace/weights/weights.h"
+
+namespace mlff::mace::gpu {
+
+struct alignas(16) LinearStep {  // a stretch of one block of the source: what is multiplied at once
+    int32_t offset = 0, stride = 0, copies = 0;
+};
+struct LinearTarget {  // one block of the target
+    int32_t offset = 0, stride = 0, components = 0;
+    int32_t first_step = 0, step_count = 0;
+    int64_t matrix = 0;  // packed, of all steps, of element 0
+};
+template <class Real>
+struct LinearView {
+    const LinearStep* steps = nullptr;
+    const Real* matrices = nullptr;
+    int64_t matrices_per_element = 0;  // 0: the same for all elements
+};
+
+template <class Real>
+class DeviceLinear {
+public:
+    // `in` and `out` are those of the linear map or finer.
+    DeviceLinear(const Linear& linear, const plan::RowLayout& in, const plan::RowLayout& out, cudaStream_t stream);
+
+    // out = or += map of in
+    void apply(const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate, cudaStream_t stream) const;
+    // in_gradient = or += transposed map of out_gradient
+    void apply_transposed(const TilesView& tiles, RowsView<const Real> out_gradient, RowsView<Real> in_gradient, bool accumulate, cudaStream_t stream) const;
+
+private:
+    struct Direction {
+        mlff::gpu::DeviceBuffer<LinearStep> steps;
+        mlff::gpu::DeviceBuffer<Real> matrices;
+        int64_t matrices_per_element = 0;
+        std::vector<LinearTarget> targets;
+    };
+    static Direction make_direction(const Linear& linear, const plan::RowLayout& in, const plan::RowLayout& out, bool transposed, cudaStream_t stream);
+    static void run(const Direction& direction, const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate, cudaStream_t stream);
+
+    Direction forward_, transposed_;
+};
+
+}  // namespace mlff::mace::gpu

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// Moments of the first layer (cpu/moment_map.h), summed over the edges of each atom, and the reverse. Nothing is added atomically, so that
+// results repeat bit for bit.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <span>
+
+#include "core/host_device.h"
+#include "gpu/runtime/device_buffer.h"
+#include "mace/plan/layer_plan.h"
+#include "mace/gpu/device_tables.h"
+#include "mace/gpu/messages.h"
+
+namespace mlff::mace::gpu {
+
+template <class Real>
+class DeviceMoments {
+public:
+    static constexpr int kMostSenders = 4;  // elements of senders in one call
+
+    // The plan must have moments.
+    DeviceMoments(const plan::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream);
+
+    void prepare(cudaStream_t stream) { tables_.prepare(stream); }  // after the host's plan was prepared
+
+    // moments[z][atom][row][stride] of the edges from atoms of element sender_elements[z];  densities[atom] of all edges (nullptr: not wanted)
+    void compute(const EdgesView<Real>& edges, std::span<const int> sender_elements, Real* moments, Real* densities, cudaStream_t stream) const;
+    // Writes or, if `accumulate`, adds to the gradients of these edges.
+    void reverse(const EdgesView<Real>& edges, std::span<const int> sender_elements, const Real* moments_gradient, const Real* densities_gradient,
+                 const EdgeGradientsView<Real>& gradients, bool accumulate, cudaStream_t stream) const;
+
+    using Term = typename DeviceMessages<Real>::Term;
+    struct View {
+        int row_count = 0, padded_rows = 0, stride = 0, edges_per_chunk = 0;
+        const int32_t* first_share_term = nullptr;  // [row_count + 1]
+        const Term* share_terms = nullptr;
+        const int32_t* first_harmonic_term = nullptr;  // [harmonic_count + 1]
+        const Term* harmonic_terms = nullptr;
+        const plan::RadialTableView<Real>* tables = nullptr;
+        int receiver_stride = 0, sender_stride = 0;
+        int density_column = -1;
+    };
+    struct Senders {
+        int32_t count = 0, per_block = 1;
+        int32_t elements[kMostSenders] = {};
+
+        MLFF_HOST_DEVICE int32_t parts() const { return (count + per_block - 1) / per_block; }
+        unsigned block_count(int32_t atom_count) const { return static_cast<unsigned>(atom_count) * static_cast<unsigned>(parts()); }
+    };
+
+private:
+    View view(bool is_reverse) const;
+    static size_t shared_bytes(const View& view, bool is_reverse);
+    static Senders senders_of(std::span<const int> elements, int64_t atom_count);
+
+    const plan::LayerPlan<Real>& plan_;
+    DeviceTables<Real> tables_;
+    mlff::gpu::DeviceBuffer<int32_t> first_share_term_, first_harmonic_term_;
+    mlff::gpu::DeviceBuffer<Term> share_terms_, harmonic_terms_;
+};
+
+}  // namespace mlff::mace::gpu

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// A MACE file as a Model.
+#pragma once
+
+#include <memory>
+
+#include "potential/model.h"
+#include "formats/module_tree.h"
+
+namespace mlff {
+
+std::shared_ptr<const Model> make_mace_model(ModuleFile file);
+
+}  // namespace mlff

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// Linear maps of features, packed for multiply_rows, with their transposes.
+#pragma once
+
+#include <vector>
+
+#include "core/buffer.h"
+#include "core/stage_profile.h"
+#include "mace/plan/kernel_table.h"
+#include "mace/plan/row_layout.h"
+#include "mace/weights/weights.h"
+
+namespace mlff::mace::plan {
+
+// Rows of atoms: the i-th is that of atoms[i], or of atom i without `atoms`.
+template <class Real>
+struct AtomRows {
+    Real* first = nullptr;
+    int stride = 0;
+    const int64_t* atoms = nullptr;
+
+    Real* operator[](int i) const { return first + (atoms ? atoms[i] : i) * stride; }
+};
+
+template <class Real>
+class LinearMap {
+public:
+    LinearMap() = default;
+    // `in` and `out` are those of the linear map or finer: its blocks may be cut into several of the layout's.
+    LinearMap(const Linear& linear, const RowLayout& in, const RowLayout& out);
+
+    // out[i] = or += map of in[i]
+    void apply(const KernelTable<Real>& kernels, int element, AtomRows<const Real> in, AtomRows<Real> out, int atom_count, bool accumulate) const;
+    // in_gradient[i] = or += transposed map of out_gradient[i]
+    void apply_transposed(const KernelTable<Real>& kernels, int element, AtomRows<const Real> out_gradient, AtomRows<Real> in_gradient, int atom_count,
+                          bool accumulate) const;
+
+    int out_size() const { return out_size_; }
+    // Of a map of so many atoms, or of its transpose.
+    StageWork work(int atom_count) const {
+        double weights = 0, products = 0;
+        for (const Path& path : paths_) {
+            weights += static_cast<double>(path.in.copies) * path.out.copies;
+            products += static_cast<double>(path.in.copies) * path.out.copies * path.in.components;
+        }
+        return {2 * products * atom_count, (weights + static_cast<double>(in_size_ + out_size_) * atom_count) * sizeof(Real)};
+    }
+
+private:
+    struct Path {
+        RowBlock in, out;
+        size_t weight = 0, transposed = 0;  // offsets for element 0: matrices [copies in][out.stride] and [copies out][in.stride]
+    };
+    template <bool Transposed>
+    void run(const KernelTable<Real>& kernels, int element, AtomRows<const Real> in, AtomRows<Real> out, int atom_count, bool accumulate) const;
+
+    std::vector<Path> paths_;
+    size_t weights_per_element_ = 0;
+    int element_count_ = 1;
+    int in_size_ = 0, out_size_ = 0;
+    Buffer<Real> weights_;
+};
+
+}  // namespace mlff::mace::plan

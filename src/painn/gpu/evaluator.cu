@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+#include "painn/gpu/evaluator.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/error.h"
+#include "gpu/engine/step_evaluator.h"
+#include "gpu/engine/warp.h"
+#include "gpu/runtime/device_buffer.h"
+#include "painn/gpu/atom_stages.h"
+#include "painn/gpu/edge_stage.h"
+#include "painn/gpu/messages.h"
+#include "painn/gpu/packed_filter.h"
+#include "painn/gpu/stage_work.h"
+#include "painn/gpu/tables.h"
+#include "painn/functions/repulsion_pairs.h"
+
+namespace mlff::painn::gpu {
+namespace {
+
+using namespace mlff::gpu;
+
+template <class Real>
+void upload_as(const std::vector<double>& numbers, DeviceBuffer<Real>& to, cudaStream_t stream) {
+    const std::vector<Real> rounded(numbers.begin(), numbers.end());
+    to.upload(rounded.data(), static_cast<int64_t>(rounded.size()), "the model", stream);
+}
+
+// A linear map on the device, both ways.
+template <class Real>
+class DeviceMap {
+public:
+    DeviceMap(const Linear& linear, cudaStream_t stream) {
+        const std::vector<Real> forward = pack_matrix<Real>(linear, false), transposed = pack_matrix<Real>(linear, true);
+        matrix_.upload(forward.data(), static_cast<int64_t>(forward.size()), "the model", stream);
+        transposed_.upload(transposed.data(), static_cast<int64_t>(transposed.size()), "the model", stream);
+        upload_as(linear.bias.empty() ? std::vector<double>(static_cast<size_t>(linear.out_width), 0.0) : linear.bias, bias_, stream);
+    }
+    MapView<Real> view() const { return {matrix_.data(), transposed_.data(), bias_.data()}; }
+
+private:
+    DeviceBuffer<Real> matrix_, transposed_, bias_;
+};
+
+template <class Real>
+class DeviceFilter;
+template <>
+class DeviceFilter<double> {
+public:
+    DeviceFilter(const Linear& filter, bool, cudaStream_t stream) { upload_as(filter_table(filter, 4 * FunctionLayout<double>::group_count(filter.in_width)), weights_, stream); }
+    FilterView<double> view() const { return {weights_.data()}; }
+
+private:
+    DeviceBuffer<double> weights_;
+};
+template <>
+class DeviceFilter<float> {
+public:
+    DeviceFilter(const Linear& filter, bool is_fast, cudaStream_t stream) : is_fast_(is_fast) {
+        const std::vector<double> table = filter_table(filter, 4 * FunctionLayout<float>::group_count(filter.in_width));
+        scale_ = scale_for_halves(table);
+        const std::vector<uint4> packed = pack_filter(table, filter.out_width, scale_);
+        weights_.upload(packed.data(), static_cast<int64_t>(packed.size()), "the model", stream);
+    }
+    FilterView<float> view() const { return {weights_.data(), scale_, is_fast_}; }
+
+private:
+    DeviceBuffer<uint4> weights_;
+    float scale_ = 1;
+    bool is_fast_;
+};
+
+// A block on the device, and what it keeps of each atom from the forward pass to the reverse.
+template <class Real>
+struct DeviceBlock {
+    DeviceBlock(const Block& block, bool is_fast, cudaStream_t stream)
+        : filter(block.filter, is_fast, stream),
+          mix(block.mix, stream),
+          update_hidden(block.update_hidden, stream),
+          update_output(block.update_output, stream),
+          message_hidden(block.message_hidden, stream),
+          message_output(block.message_output, stream) {}
+    NetworkView<Real> update() const { return {update_hidden.view(), update_output.view()}; }
+    NetworkView<Real> message() const { return {message_hidden.view(), message_output.view()}; }
+    KeptUpdate<Real> kept() const { return {mixed.data(), hidden.data(), gates.data()}; }
+    KeptMessage<Real> kept_message() const { return {sent_hidden.data(), phi_v.data()}; }
+
+    DeviceFilter<Real> filter;
+    DeviceMap<Real> mix, update_hidden, update_output, message_hidden, message_output;
+    DeviceBuffer<Real> mixed, hidden, gates;               // KeptUpdate
+    DeviceBuffer<Real> vectors, sent, sent_hidden, phi_v;  // before its messages; not in the first block
+};
+
+template <class Real>
+class PainnStep : public StepModel {
+public:
+    PainnStep(std::shared_ptr<const Weights> weights, bool is_fast, cudaStream_t stream)
+        : weights_(std::move(weights)), facts_{weights_->cutoff, weights_->atomic_numbers, weights_->hidden}, readout_hidden_(weights_->readout_hidden, stream) {
+        for (const Block& block : weights_->blocks) blocks_.push_back(std::make_unique<DeviceBlock<Real>>(block, is_fast, stream));
+        upload_as(weights_->embedding, embedding_, stream);
+        upload_as(first_sent(*weights_), first_sent_, stream);
+        upload_as(weights_->readout_output.weight, readout_output_, stream);
+        upload_as(weights_->atomic_energies, element_energies_, stream);
+        upload_as(weights_->scales, scales_, stream);
+        if (!weights_->repulsion_radii.empty()) upload(repulsion_, repulsion_pairs(*weights_), stream);
+        upload(closest_, weights_->closest, stream);
+        std::vector<ElementEnergy> alone;
+        for (const double energy : weights_->atomic_energies) alone.push_back({energy, 0});
+        alone_.upload(alone.data(), static_cast<int64_t>(alone.size()), "the model", stream);
+    }
+
+    const StepModelFacts& facts() const override { return facts_; }
+    bool prepare(const SystemView&, const std::vector<int>&, ThreadTeam&, cudaStream_t) override { return false; }
+
+    void list_buffers(BufferList& list, const StepSize& size) override {
+        constexpr const char *kAtoms = "the features of the atoms", *kEdges = "the edges";
+        const int64_t atoms = size.atoms, rows = atoms * width(), groups = group_count();
+        const bool has_gradients = size.wanted.gradients();
+        list.add(values_, size.edges * groups, kEdges);
+        list.add(directions_, size.edges * 4, kEdges);
+        list.add(scalars_, rows, kAtoms);
+        list.add(received_scalars_, rows, kAtoms);
+        list.add(received_vectors_, 3 * rows, kAtoms);
+        list.add(readout_kept_, rows / 2, kAtoms);
+        for (size_t b = 0; b < blocks_.size(); ++b) {
+            DeviceBlock<Real>& block = *blocks_[b];
+            list.add(block.mixed, 6 * rows, kAtoms);
+            list.add(block.hidden, rows, kAtoms);
+            list.add(block.gates, 2 * rows, kAtoms);
+            if (b == 0) continue;
+            list.add(block.vectors, 3 * rows, kAtoms);
+            list.add(block.sent, kSentRows * rows, kAtoms);
+            list.add(block.sent_hidden, rows, kAtoms);
+            list.add(block.phi_v, rows, kAtoms);
+        }
+        if (!has_gradients) return;
+        list.add(slopes_, size.edges * groups, kEdges);
+        list.add(vector_gradient_, 3 * size.edges, kEdges);
+        list.add(gradient_, kGradientRows * rows, kAtoms);
+        list.add(phi_gradient_, 3 * rows, kAtoms);
+        list.add(vectors_gradient_, 3 * rows, kAtoms);
+    }
+
+    int64_t most_ghost_row_bytes() const override { return int64_t{std::max(kSentRows, kGradientRows)} * width() * static_cast<int64_t>(sizeof(Real)); }
+
+    void enqueue(const Step& step, StepResults& results, cudaStream_t stream) override {
+        const bool has_gradients = step.wanted.gradients();
+        functions_ = {values_.data(), has_gradients ? slopes_.data() : nullptr, directions_.data(), group_count()};
+        EdgeStage edges = {step.edges, weights_->cutoff, weights_->radial_count, repulsion_.data(), closest_.data(), static_cast<int>(weights_->atomic_numbers.size())};
+        edges.energies = results.energies.data();
+        edges.vector_gradient = has_gradients ? vector_gradient_.data() : nullptr;
+        edges.has_short_edge = results.short_edges.data();
+        begin_stage("edges", Direction::forward, stream);
+        compute_edges(edges, functions_, stream);
+        const ReadoutView<Real> readout = readout_view(step, results);
+        for (size_t b = 0; b < blocks_.size(); ++b) compute_block(b, step, readout, stream);
+        if (!has_gradients) return;
+        for (size_t b = blocks_.size(); b-- > 0;) reverse_block(b, step, readout, stream);
+        begin_stage("forces", Direction::reverse, stream);
+        write_forces(step, vector_gradient_.data(), results, stream);
+    }
+
+    EnergyView energy_view(const Step& step) const override { return {step.edges.elements, alone_.data()}; }
+    [[noreturn]] void refuse_short_edges() const override { fail(Status::system, "two atoms are at the same place"); }
+
+private:
+    int width() const { return weights_->hidden; }
+    int group_count() const { return FunctionLayout<Real>::group_count(weights_->radial_count); }
+
+    ReadoutView<Real> readout_view(const Step& step, const StepResults& results) const {
+        return {readout_hidden_.view(),
+                readout_output_.data(),
+                weights_->readout_output.bias.empty() ? 0 : weights_->readout_output.bias.front(),
+                element_energies_.data(),
+                scales_.data(),
+                step.edges.elements,
+                readout_kept_.data(),
+                results.energies.data(),
+                step.wanted.descriptors ? results.descriptors.data() : nullptr};
+    }
+
+    void compute_block(size_t b, const Step& step, const ReadoutView<Real>& readout, cudaStream_t stream) {
+        const DeviceBlock<Real>& block = *blocks_[b];
+        if (b > 0) fill_ghosts(step, block.sent.data(), kSentRows * width(), Direction::forward, b, stream);
+        MessageStage<Real> messages = {step.edges, functions_, block.filter.view(), b == 0};
+        messages.sent = b == 0 ? first_sent_.data() : block.sent.data();
+        messages.scalars = b == 0 ? embedding_.data() : scalars_.data();
+        messages.vectors = b == 0 ? nullptr : block.vectors.data();
+        messages.new_scalars = received_scalars_.data();
+        messages.new_vectors = received_vectors_.data();
+        begin_stage("messages", Direction::forward, b, stream, messages_work<Real>(*weights_, b, false));
+        sum_messages(width(), messages, stream);
+
+        AtomStage<Real> atoms;
+        atoms.atom_count = step.edges.atom_count;
+        atoms.is_last = b + 1 == blocks_.size();
+        atoms.scalars = received_scalars_.data();
+        atoms.vectors = received_vectors_.data();
+        atoms.mix = block.mix.view();
+        atoms.update = block.update();
+        atoms.kept = block.kept();
+        if (atoms.is_last) {
+            atoms.readout = readout;
+        } else {
+            const DeviceBlock<Real>& next = *blocks_[b + 1];
+            atoms.new_scalars = scalars_.data();
+            atoms.new_vectors = next.vectors.data();
+            atoms.message = next.message();
+            atoms.kept_message = next.kept_message();
+            atoms.sent = next.sent.data();
+        }
+        begin_stage("update of atoms", Direction::forward, b, stream, update_work<Real>(*weights_, b, false));
+        update_atoms(width(), atoms, stream);
+    }
+
+    void reverse_block(size_t b, const Step& step, const ReadoutView<Real>& readout, cudaStream_t stream) {
+        const DeviceBlock<Real>& block = *blocks_[b];
+        AtomReverse<Real> atoms;
+        atoms.atom_count = step.edges.atom_count;
+        atoms.is_last = b + 1 == blocks_.size();
+        if (atoms.is_last) {
+            atoms.readout = readout;
+        } else {
+            const DeviceBlock<Real>& next = *blocks_[b + 1];
+            atoms.message = next.message();
+            atoms.kept_message = next.kept_message();
+            atoms.phi_gradient = phi_gradient_.data();
+            atoms.gradient_after = gradient_.data();
+            atoms.vectors_gradient = vectors_gradient_.data();
+        }
+        atoms.mix = block.mix.view();
+        atoms.update = block.update();
+        atoms.kept = block.kept();
+        atoms.gradient = gradient_.data();
+        begin_stage("update of atoms", Direction::reverse, b, stream, update_work<Real>(*weights_, b, true));
+        reverse_atoms(width(), atoms, stream);
+
+        if (b > 0) fill_ghosts(step, gradient_.data(), kGradientRows * width(), Direction::reverse, b, stream);
+        MessageReverse<Real> messages = {step.edges, functions_, block.filter.view(), b == 0};
+        messages.sent = b == 0 ? first_sent_.data() : block.sent.data();
+        messages.gradient = gradient_.data();
+        messages.vector_gradient = vector_gradient_.data();
+        if (b > 0) {
+            messages.phi_v = block.phi_v.data();
+            messages.vectors = block.vectors.data();
+            messages.phi_gradient = phi_gradient_.data();
+            messages.vectors_gradient = vectors_gradient_.data();
+        }
+        begin_stage("messages", Direction::reverse, b, stream, messages_work<Real>(*weights_, b, true));
+        reverse_messages(width(), messages, stream);
+    }
+
+    std::shared_ptr<const Weights> weights_;
+    StepModelFacts facts_;
+    std::vector<std::unique_ptr<DeviceBlock<Real>>> blocks_;
+    DeviceMap<Real> readout_hidden_;
+    DeviceBuffer<Real> embedding_, first_sent_;
+    DeviceBuffer<double> readout_output_, element_energies_, scales_, closest_;
+    DeviceBuffer<RepulsionPair> repulsion_;
+    DeviceBuffer<ElementEnergy> alone_;
+
+    EdgeFunctions<Real> functions_;  // of the step that is enqueued
+    DeviceBuffer<typename FunctionLayout<Real>::Group> values_, slopes_;
+    DeviceBuffer<Real> directions_;
+    DeviceBuffer<double> vector_gradient_;
+    DeviceBuffer<Real> scalars_, received_scalars_, received_vectors_, readout_kept_;
+    DeviceBuffer<Real> gradient_, phi_gradient_, vectors_gradient_;
+};
+
+}  // namespace
+
+std::string why_not_on_gpu(const Weights& weights) {
+    if (!is_compiled_width(weights.hidden)) return concat("it has ", weights.hidden, " hidden channels; the GPU's kernels are for 32, 64, 128 and 256");
+    return "";
+}
+
+std::unique_ptr<Evaluator> make_gpu_evaluator(std::shared_ptr<const Weights> weights, const CudaOptions& options) {
+    const std::string why_not = why_not_on_gpu(*weights);
+    if (!why_not.empty()) fail(Status::unsupported, "the GPU backend cannot run this model: ", why_not);
+    return make_step_evaluator({options.device_ordinal, options.neighbor_skin, options.memory_limit_bytes}, [&](cudaStream_t stream) -> std::unique_ptr<StepModel> {
+        if (options.is_mixed) return std::make_unique<PainnStep<float>>(weights, options.is_fast, stream);
+        return std::make_unique<PainnStep<double>>(weights, false, stream);
+    });
+}
+
+}  // namespace mlff::painn::gpu

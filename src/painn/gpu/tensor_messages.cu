@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: MIT
+// Messages in single precision, their filters on tensor cores. Per edge and block these are 3 F (R + 1) products, for which there is no time beside the
+// gather of what neighbours have; tables would be larger than what is gathered.
+//
+// A warp has a slice of 32 channels, whose weights it keeps in registers, and takes the edges of one atom after the other, eight at a time. Lane 4 g + q gets the
+// filter for its 4 channels 4 g ... 4 g + 3 and edges 2 q and 2 q + 1 of the eight, and sums over its own edges. What bounds the sums on an H200 is the number of
+// lines that the first-level cache can look up, one in a cycle: 8 lanes that load together have 4 edges. (16 edges and 16 channels for a warp, of which lanes have
+// two lines each, took half as many look-ups, twice the instructions and more time.)
+#include <algorithm>
+
+#include "gpu/engine/warp.h"
+#include "gpu/runtime/cuda_check.h"
+#include "painn/gpu/messages.h"
+#include "painn/gpu/packed_filter.h"
+#include "painn/gpu/sizes.h"
+
+namespace mlff::painn::gpu {
+namespace {
+
+using namespace mlff::gpu;
+
+// How warps share the work. A block has all slices of one atom's channels, times groups that share the edges if atoms are few, or goes through the atoms if
+// they are many. To sum the messages of many atoms it has one slice, and its warps atoms that are next to each other, which have neighbours in common.
+template <int Width, int Groups, bool IsOneSlice>
+struct Shape {
+    static constexpr int kWidth = Width, kSlices = Width / kChannelsPerSlice, kGroups = Groups;
+    static constexpr bool kIsOneSlice = IsOneSlice;
+    static constexpr int kWarps = IsOneSlice ? 4 : kSlices * kGroups;
+    static constexpr int kThreads = 32 * kWarps;
+    static constexpr int kBlocksTogether = IsOneSlice ? kSlices : 1;  // have the same atoms
+    static constexpr int kAtomsAtOnce = IsOneSlice ? kWarps : 1;      // of these blocks
+    static_assert(!IsOneSlice || Groups == 1);
+};
+
+struct alignas(16) Four {
+    float of[4];
+};
+__device__ __forceinline__ Four load_four(const float* from) { return *reinterpret_cast<const Four*>(from); }
+__device__ __forceinline__ void store_four(float* to, const Four& numbers) { *reinterpret_cast<Four*>(to) = numbers; }
+
+template <class S>
+struct Place {
+    int lane, g, q, slice, group, channel;
+    int64_t first_atom, atom_stride;
+
+    __device__ Place() {
+        const int warp = static_cast<int>(threadIdx.x / 32);
+        lane = static_cast<int>(threadIdx.x % 32);
+        g = lane / 4;
+        q = lane % 4;
+        slice = S::kIsOneSlice ? static_cast<int>(blockIdx.x) % S::kSlices : warp % S::kSlices;
+        group = S::kIsOneSlice ? 0 : warp / S::kSlices;
+        first_atom = blockIdx.x / S::kBlocksTogether * int64_t{S::kAtomsAtOnce} + (S::kIsOneSlice ? warp : 0);
+        atom_stride = gridDim.x / S::kBlocksTogether * int64_t{S::kAtomsAtOnce};
+        channel = kChannelsPerSlice * slice + 4 * g;
+    }
+};
+
+__device__ __forceinline__ float sum_over_own_edges(float value) {  // over q
+    value += __shfl_xor_sync(kAllLanes, value, 1);
+    return value + __shfl_xor_sync(kAllLanes, value, 2);
+}
+
+template <class S, bool IsFirst, template <int> class Filter>
+__global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1) sum_kernel(const __grid_constant__ MessageStage<float> stage) {
+    constexpr int Width = S::kWidth, kParts = IsFirst ? 2 : 3, kRows = IsFirst ? kFirstRows : kSentRows;  // s, u, v
+    __shared__ Four room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][32];
+    const Place<S> place;
+    const int group_count = stage.functions.group_count;
+    int parts[kParts] = {0, 2};
+    if constexpr (!IsFirst) parts[2] = 1;
+    const Filter<kParts> weights(stage.filter.weights + place.slice * 3 * group_count * kUnitsPerGroup, parts, place.lane, group_count);
+    const bool is_fast = stage.filter.is_fast;
+    await_predecessor();
+    for (int64_t atom = place.first_atom; atom < stage.edges.atom_count; atom += place.atom_stride) {
+        const int64_t begin = stage.edges.first[atom];
+        const int count = static_cast<int>(stage.edges.first[atom + 1] - begin);
+        float scalar[4] = {}, vector[3][4] = {};
+        for (int first = kEdgesPerTile * place.group; first < count; first += kEdgesPerTile * S::kGroups) {
+            Four sent[2][kRows], direction[2];
+#pragma unroll
+            for (int j = 0; j < 2; ++j) {  // edges beyond the last are taken to be the last, with functions that are zero
+                const int64_t edge = begin + min(first + 2 * place.q + j, count - 1);
+                const int32_t sender = stage.edges.sender[edge];
+                const float* from = stage.sent + (IsFirst ? int64_t{stage.edges.elements[sender]} : int64_t{sender}) * (kRows * Width) + place.channel;
+#pragma unroll
+                for (int row = 0; row < kRows; ++row) sent[j][row] = load_four(from + row * Width);
+                direction[j] = load_four(stage.functions.direction + 4 * edge);
+            }
+            const int own = first + place.g;
+            const auto functions = weights.load(stage.functions.value + (begin + min(own, count - 1)) * group_count, place.q, own < count);
+            float filter[4][2];
+            weights.multiply(0, functions, is_fast, filter);
+#pragma unroll
+            for (int j = 0; j < 2; ++j)
+#pragma unroll
+                for (int c = 0; c < 4; ++c) scalar[c] += filter[c][j] * sent[j][0].of[c];
+            weights.multiply(1, functions, is_fast, filter);
+#pragma unroll
+            for (int j = 0; j < 2; ++j)
+#pragma unroll
+                for (int c = 0; c < 4; ++c) {
+                    const float along = filter[c][j] * sent[j][1].of[c];
+#pragma unroll
+                    for (int k = 0; k < 3; ++k) vector[k][c] += along * direction[j].of[k];
+                }
+            if constexpr (!IsFirst) {
+                weights.multiply(2, functions, is_fast, filter);
+#pragma unroll
+                for (int j = 0; j < 2; ++j)
+#pragma unroll
+                    for (int k = 0; k < 3; ++k)
+#pragma unroll
+                        for (int c = 0; c < 4; ++c) vector[k][c] += filter[c][j] * sent[j][2 + k].of[c];
+            }
+        }
+        // Lane q takes row q of s, v_x, v_y, v_z.
+        Four total;
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+            const float rows[4] = {sum_over_own_edges(scalar[c]), sum_over_own_edges(vector[0][c]), sum_over_own_edges(vector[1][c]), sum_over_own_edges(vector[2][c])};
+            total.of[c] = place.q == 0 ? rows[0] : place.q == 1 ? rows[1] : place.q == 2 ? rows[2] : rows[3];
+        }
+        if constexpr (S::kGroups > 1) {  // here a block has one atom
+            if (place.group > 0) room[place.group - 1][place.slice][place.lane] = total;
+            __syncthreads();
+            if (place.group > 0) return;
+#pragma unroll
+            for (int other = 0; other < S::kGroups - 1; ++other) {
+                const Four more = room[other][place.slice][place.lane];
+#pragma unroll
+                for (int c = 0; c < 4; ++c) total.of[c] += more.of[c];
+            }
+        }
+        const float unscale = 1 / (stage.filter.scale * kValueScale);
+        const int64_t vector_at = (3 * atom + place.q - 1) * Width + place.channel;
+        Four before = {};
+        if (place.q == 0)
+            before = load_four(stage.scalars + (IsFirst ? int64_t{stage.edges.elements[atom]} : atom) * Width + place.channel);
+        else if (!IsFirst)
+            before = load_four(stage.vectors + vector_at);
+#pragma unroll
+        for (int c = 0; c < 4; ++c) before.of[c] += unscale * total.of[c];
+        store_four(place.q == 0 ? stage.new_scalars + atom * Width + place.channel : stage.new_vectors + vector_at, before);
+    }
+}
+
+// Edges whose gradients are summed over slices together.
+constexpr int kChunk = 64;
+
+// Sums over the lanes of all g; that of number g of `sums` is returned.
+__device__ __forceinline__ float sum_over_channels(float (&sums)[8], int lane) {
+#pragma unroll
+    for (int have = 4, distance = 16; distance >= 4; have /= 2, distance /= 2) {
+        const bool is_upper = (lane & distance) != 0;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            if (i >= have) break;
+            const float kept = is_upper ? sums[i + have] : sums[i], given = is_upper ? sums[i] : sums[i + have];
+            sums[i] = kept + __shfl_xor_sync(kAllLanes, given, distance);
+        }
+    }
+    return sums[0];
+}
+
+template <class S, bool IsFirst, template <int> class Filter>
+__global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1) reverse_kernel(const __grid_constant__ MessageReverse<float> stage) {
+    constexpr int Width = S::kWidth, kParts = IsFirst ? 2 : 3;  // s, u, v
+    constexpr int kOwnRows = IsFirst ? kGradientRows : kSentRows, kOtherRows = IsFirst ? kFirstRows : kGradientRows;
+    // [edge][dE/d(distance), dE/d(direction)] of each slice
+    __shared__ Four partial[S::kSlices][kChunk];
+    __shared__ Four room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][5][8];
+    const Place<S> place;
+    const int group_count = stage.functions.group_count;
+    int parts[kParts] = {0, 2};
+    if constexpr (!IsFirst) parts[2] = 1;
+    const Filter<kParts> weights(stage.filter.weights + place.slice * 3 * group_count * kUnitsPerGroup, parts, place.lane, group_count);
+    const float unscale = 1 / (stage.filter.scale * kValueScale), unscale_slope = 1 / stage.filter.scale;
+    const bool is_fast = stage.filter.is_fast;
+    await_predecessor();
+    for (int64_t atom = place.first_atom; atom < stage.edges.atom_count; atom += place.atom_stride) {
+        const int64_t begin = stage.edges.first[atom];
+        const int count = static_cast<int>(stage.edges.first[atom + 1] - begin);
+        // Of this atom: what it sent or, in the first block, the gradient of what it received.
+        Four own[kOwnRows];
+#pragma unroll
+        for (int row = 0; row < kOwnRows; ++row) own[row] = load_four((IsFirst ? stage.gradient : stage.sent) + (atom * kOwnRows + row) * Width + place.channel);
+        float phi_s_gradient[4] = {}, phi_u_gradient[4] = {}, sent_gradient[3][4] = {};
+
+        for (int chunk = 0; chunk < count; chunk += kChunk) {
+            const int chunk_end = min(chunk + kChunk, count);
+            for (int first = chunk + kEdgesPerTile * place.group; first < chunk_end; first += kEdgesPerTile * S::kGroups) {
+                Four other[2][kOtherRows], direction[2];
+#pragma unroll
+                for (int j = 0; j < 2; ++j) {  // edges beyond the last are taken to be the last, with functions that are zero
+                    const int64_t edge = begin + min(first + 2 * place.q + j, count - 1);
+                    const int32_t neighbor = stage.edges.sender[edge];
+                    const float* from = (IsFirst ? stage.sent + int64_t{stage.edges.elements[neighbor]} * (kFirstRows * Width) : stage.gradient + int64_t{neighbor} * (kGradientRows * Width)) +
+                                        place.channel;
+#pragma unroll
+                    for (int row = 0; row < kOtherRows; ++row) other[j][row] = load_four(from + row * Width);
+                    direction[j] = load_four(stage.functions.direction + 4 * edge);
+                }
+                const int own_edge = first + place.g;
+                const int64_t functions_at = (begin + min(own_edge, count - 1)) * group_count;
+                const auto values = weights.load(stage.functions.value + functions_at, place.q, own_edge < count);
+                const auto slopes = weights.load(stage.functions.slope + functions_at, place.q, own_edge < count);
+                float sums[8] = {};  // [edge][by distance, turn x, y, z]
+                float filter[4][2], slope[4][2];
+                // s
+                weights.multiply(0, slopes, is_fast, slope);
+                if constexpr (!IsFirst) weights.multiply(0, values, is_fast, filter);
+#pragma unroll
+                for (int j = 0; j < 2; ++j)
+#pragma unroll
+                    for (int c = 0; c < 4; ++c) {
+                        sums[4 * j] += own[0].of[c] * other[j][0].of[c] * slope[c][j];
+                        if constexpr (!IsFirst) phi_s_gradient[c] += filter[c][j] * other[j][0].of[c];
+                    }
+                // u: dE/dv of the edge's receiver, and phi_u of its sender; one of them is of this atom.
+                weights.multiply(1, values, is_fast, filter);
+                weights.multiply(1, slopes, is_fast, slope);
+#pragma unroll
+                for (int j = 0; j < 2; ++j)
+#pragma unroll
+                    for (int c = 0; c < 4; ++c) {
+                        const float phi_u = IsFirst ? other[j][1].of[c] : own[1].of[c];
+                        float gradient[3], along = 0;
+#pragma unroll
+                        for (int k = 0; k < 3; ++k) {
+                            gradient[k] = IsFirst ? own[IsFirst ? 1 + k : 0].of[c] : other[j][IsFirst ? 0 : 1 + k].of[c];
+                            along += direction[j].of[k] * gradient[k];
+                        }
+                        if (!IsFirst) along = -along;  // the edge that carries the message has the opposite direction
+                        sums[4 * j] += phi_u * along * slope[c][j];
+                        const float turn = phi_u * filter[c][j];
+#pragma unroll
+                        for (int k = 0; k < 3; ++k) sums[4 * j + 1 + k] += turn * gradient[k];
+                        phi_u_gradient[c] += filter[c][j] * along;
+                    }
+                if constexpr (!IsFirst) {  // v
+                    weights.multiply(2, values, is_fast, filter);
+                    weights.multiply(2, slopes, is_fast, slope);
+#pragma unroll
+                    for (int j = 0; j < 2; ++j)
+#pragma unroll
+                        for (int c = 0; c < 4; ++c) {
+                            float product = 0;
+#pragma unroll
+                            for (int k = 0; k < 3; ++k) {
+                                product += own[2 + k].of[c] * other[j][1 + k].of[c];
+                                sent_gradient[k][c] += filter[c][j] * other[j][1 + k].of[c];
+                            }
+                            sums[4 * j] += product * slope[c][j];
+                        }
+                }
+                partial[place.slice][first - chunk + 2 * place.q + place.g / 4].of[place.g % 4] = sum_over_channels(sums, place.lane);
+            }
+            __syncthreads();
+            for (int i = static_cast<int>(threadIdx.x); i < 3 * (chunk_end - chunk); i += S::kThreads) {
+                const int e = i / 3, k = i % 3;
+                Four sum = {};
+#pragma unroll
+                for (int slice = 0; slice < S::kSlices; ++slice) {
+                    const Four more = partial[slice][e];
+#pragma unroll
+                    for (int c = 0; c < 4; ++c) sum.of[c] += more.of[c];
+                }
+                const int64_t edge = begin + chunk + e;
+                const Four direction = load_four(stage.functions.direction + 4 * edge);
+                const float radial = sum.of[1] * direction.of[0] + sum.of[2] * direction.of[1] + sum.of[3] * direction.of[2];
+                const float own_turn = k == 0 ? sum.of[1] : k == 1 ? sum.of[2] : sum.of[3];
+                const float own_direction = k == 0 ? direction.of[0] : k == 1 ? direction.of[1] : direction.of[2];
+                const float across = unscale * (own_turn - radial * own_direction) * direction.of[3];
+                stage.vector_gradient[3 * edge + k] += static_cast<double>(unscale_slope * sum.of[0] * own_direction + (IsFirst ? across : -across));
+            }
+            __syncthreads();
+        }
+        if constexpr (!IsFirst) {
+            Four totals[5];  // of phi_s, phi_u, phi_v v
+#pragma unroll
+            for (int c = 0; c < 4; ++c) {
+                totals[0].of[c] = sum_over_own_edges(phi_s_gradient[c]);
+                totals[1].of[c] = sum_over_own_edges(phi_u_gradient[c]);
+#pragma unroll
+                for (int k = 0; k < 3; ++k) totals[2 + k].of[c] = sum_over_own_edges(sent_gradient[k][c]);
+            }
+            if constexpr (S::kGroups > 1) {  // here a block has one atom
+                if (place.group > 0 && place.q == 0)
+#pragma unroll
+                    for (int row = 0; row < 5; ++row) room[place.group - 1][place.slice][row][place.g] = totals[row];
+                __syncthreads();
+                if (place.group > 0) return;
+#pragma unroll
+                for (int other = 0; other < S::kGroups - 1; ++other)
+#pragma unroll
+                    for (int row = 0; row < 5; ++row)
+#pragma unroll
+                        for (int c = 0; c < 4; ++c) totals[row].of[c] += room[other][place.slice][row][place.g].of[c];
+            }
+            // Lane q writes part q of the gradient of phi, and component q of that of the vectors.
+            if (place.q == 3) continue;
+            const Four phi_v = load_four(stage.phi_v + atom * Width + place.channel);
+            Four of_phi = {};
+#pragma unroll
+            for (int k = 0; k < 3; ++k) {
+                const Four vector = load_four(stage.vectors + (3 * atom + k) * Width + place.channel);
+#pragma unroll
+                for (int c = 0; c < 4; ++c) of_phi.of[c] += totals[2 + k].of[c] * vector.of[c];
+            }
+            Four of_vector = load_four(stage.gradient + (kGradientRows * atom + 1 + place.q) * Width + place.channel);
+#pragma unroll
+            for (int c = 0; c < 4; ++c) {
+                of_phi.of[c] = unscale * (place.q == 0 ? totals[0].of[c] : place.q == 1 ? of_phi.of[c] : totals[1].of[c]);
+                of_vector.of[c] += unscale * (place.q == 0 ? totals[2].of[c] : place.q == 1 ? totals[3].of[c] : totals[4].of[c]) * phi_v.of[c];
+            }
+            store_four(stage.phi_gradient + (3 * atom + place.q) * Width + place.channel, of_phi);
+            store_four(stage.vectors_gradient + (3 * atom + place.q) * Width + place.channel, of_vector);
+        }
+    }
+}
+
+// As many blocks as there are atoms for, but no more than run at the same time.
+template <class S, class Stage>
+void launch_shape(const char* doing, void (*first)(Stage), void (*other)(Stage), const Stage& stage, cudaStream_t stream) {
+    const auto kernel = stage.is_first ? first : other;
+    int64_t sets = (int64_t{stage.edges.atom_count} + S::kAtomsAtOnce - 1) / S::kAtomsAtOnce;
+    if constexpr (S::kGroups == 1) {
+        int device = 0, multiprocessors = 0, blocks = 0;
+        check(cudaGetDevice(&device), doing);
+        check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), doing);
+        check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, S::kThreads, 0), doing);
+        sets = std::min(sets, std::max(int64_t{1}, int64_t{multiprocessors} * std::max(1, blocks) / S::kBlocksTogether));
+    }
+    launch(doing, kernel, sets * S::kBlocksTogether, S::kThreads, stream, stage);
+}
+
+// With few atoms several warps share the edges of each, as many as there are registers for.
+template <int Width>
+inline constexpr int kForwardGroups = std::min(4, 512 / Width);
+template <int Width>
+inline constexpr int kReverseGroups = std::min(4, 256 / Width);
+
+template <int Width, template <int> class Filter>
+void sum_messages_with(const MessageStage<float>& stage, cudaStream_t stream) {
+    using Few = Shape<Width, kForwardGroups<Width>, false>;
+    using Many = Shape<Width, 1, true>;
+    if (stage.edges.atom_count <= few_atoms_for_messages())
+        launch_shape<Few>("messages", sum_kernel<Few, true, Filter>, sum_kernel<Few, false, Filter>, stage, stream);
+    else
+        launch_shape<Many>("messages", sum_kernel<Many, true, Filter>, sum_kernel<Many, false, Filter>, stage, stream);
+}
+template <int Width, template <int> class Filter>
+void reverse_messages_with(const MessageReverse<float>& stage, cudaStream_t stream) {
+    using Few = Shape<Width, kReverseGroups<Width>, false>;
+    using Many = Shape<Width, 1, false>;
+    if (stage.edges.atom_count <= few_atoms_for_messages())
+        launch_shape<Few>("reversing messages", reverse_kernel<Few, true, Filter>, reverse_kernel<Few, false, Filter>, stage, stream);
+    else
+        launch_shape<Many>("reversing messages", reverse_kernel<Many, true, Filter>, reverse_kernel<Many, false, Filter>, stage, stream);
+}
+
+template <int Width>
+void sum_messages_of_width(const MessageStage<float>& stage, cudaStream_t stream) {
+    stage.functions.group_count == ResidentFilter<3>::kGroups ? sum_messages_with<Width, ResidentFilter>(stage, stream)
+                                                              : sum_messages_with<Width, StreamedFilter>(stage, stream);
+}
+template <int Width>
+void reverse_messages_of_width(const MessageReverse<float>& stage, cudaStream_t stream) {
+    stage.functions.group_count == ResidentFilter<3>::kGroups ? reverse_messages_with<Width, ResidentFilter>(stage, stream)
+                                                              : reverse_messages_with<Width, StreamedFilter>(stage, stream);
+}
+
+}  // namespace
+
+void sum_messages(int width, const MessageStage<float>& stage, cudaStream_t stream) {
+    if (stage.edges.atom_count == 0) return;
+    switch (width) {
+        case 32: return sum_messages_of_width<32>(stage, stream);
+        case 64: return sum_messages_of_width<64>(stage, stream);
+        case 128: return sum_messages_of_width<128>(stage, stream);
+        case 256: return sum_messages_of_width<256>(stage, stream);
+        default: fail(Status::internal, "no messages of width ", width);
+    }
+}
+void reverse_messages(int width, const MessageReverse<float>& stage, cudaStream_t stream) {
+    if (stage.edges.atom_count == 0) return;
+    switch (width) {
+        case 32: return reverse_messages_of_width<32>(stage, stream);
+        case 64: return reverse_messages_of_width<64>(stage, stream);
+        case 128: return reverse_messages_of_width<128>(stage, stream);
+        case 256: return reverse_messages_of_width<256>(stage, stream);
+        default: fail(Status::internal, "no messages of width ", width);
+    }
+}
+
+}  // namespace mlff::painn::gpu

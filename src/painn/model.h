@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// A PaiNN file as a Model.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "potential/model.h"
+#include "formats/safetensors.h"
+
+namespace mlff {
+
+// Copies what it needs. Throws Error{format | unsupported}; messages begin with `name_for_errors`.
+std::shared_ptr<const Model> make_painn_model(const Safetensors& file, const std::string& name_for_errors);
+
+}  // namespace mlff

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Loads libmlff_python.so, for libmlff and for mlff-python-host.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "python_models/interface.h"
+
+namespace mlff::python {
+
+// Never unloaded: Python cannot be.
+inline const Interface* load_interface(const std::filesystem::path& library) {
+    void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        const char* reason = dlerror();
+        fail(Status::unsupported, "the Python library of mlff cannot be loaded: ", reason ? reason : library.string(), " (where a libpython is missing, install that package)");
+    }
+    auto* function = reinterpret_cast<InterfaceFunction*>(dlsym(handle, kInterfaceSymbol));
+    if (!function) fail(Status::unsupported, library.string(), " is not the Python library of mlff");
+    const Interface* interface = function();
+    if (interface->version != kInterfaceVersion)
+        fail(Status::unsupported, library.string(), " is of another version of mlff: it has interface ", interface->version, ", expected ", kInterfaceVersion);
+    return interface;
+}
+
+}  // namespace mlff::python

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// A Python program as a Model: mace-torch or an ASE calculator (python/model_name.h).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "potential/model.h"
+
+namespace mlff {
+
+std::shared_ptr<const Model> make_python_model(const std::string& name);
+
+}  // namespace mlff

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// A Python model that is loaded somewhere: in this process, or in one of its own.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "core/system_view.h"
+#include "potential/evaluator.h"
+#include "formats/json_value.h"
+#include "python_models/model_name.h"
+
+namespace mlff::python {
+
+class Teacher {
+public:
+    virtual ~Teacher() = default;
+    virtual const JsonValue& description() const = 0;  // see describe() in teachers.py
+    // `choice`: {"device": "cuda:0", "dtype": "float64", "head": 0}. Once, before evaluate().
+    virtual void prepare(const nlohmann::json& choice) = 0;
+    // Energy, forces, virial and energies of atoms, as far as they are wanted. One thread at a time.
+    virtual void evaluate(const SystemView& system, const Outputs& outputs) = 0;
+};
+
+// Loads the model; throws Error.
+std::unique_ptr<Teacher> open_in_process(const ModelName& model, const std::filesystem::path& environment);
+std::unique_ptr<Teacher> open_in_worker(const ModelName& model, const std::filesystem::path& environment);
+
+}  // namespace mlff::python

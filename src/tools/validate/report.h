@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// A report for programs and for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "tools/report/html_page.h"
+#include "tools/validate/validation.h"
+
+namespace mlff::validate {
+
+nlohmann::json report_json(const Report& report);
+std::string report_markdown(const Report& report);
+std::string report_html(const Report& report);  // one page with its plots in it, nothing to be loaded from elsewhere
+
+// "PASS: ..." or "FAIL: ..." with the checks that failed, and how many are undecided.
+std::string verdict_sentence(const Report& report);
+// "pass", "FAIL" or "pass, 2 undecided".
+std::string verdict_text(const SystemReport& system);
+
+// "-21.6 +- 8.4 meV/atom/ns" and "-50 to 50".
+std::string value_text(const Check& check);
+std::string range_text(const Check& check);
+// What is to be known beside these: the note, and what would decide. "" = nothing.
+std::string remark_text(const Check& check);
+
+// A line of a table of checks on a page: name, value, range, verdict, note.
+std::vector<report::Cell> check_cells(const Check& check);
+inline const std::vector<std::string> kCheckHeader = {"check", "found", "allowed", "", ""};
+
+// Text for a cell of a Markdown table, in which HTML would be taken for HTML.
+std::string markdown_cell(const std::string& text);
+
+}  // namespace mlff::validate

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Whether the atoms stay what they were: bonds, closest contacts and distances of all pairs.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/system_view.h"
+#include "tools/validate/check.h"
+#include "tools/validate/thresholds.h"
+#include "tools/validate/trajectory.h"
+
+namespace mlff::validate {
+
+struct Bond {
+    int64_t first = 0, second = 0;
+    Vec3 shift{};       // angstrom, added to the second atom
+    double length = 0;  // angstrom, at the start
+};
+
+// Pairs within 1.25 times the sum of their covalent radii.
+std::vector<Bond> find_bonds(const SystemView& system);
+
+// Distances of all pairs up to 6 A.
+inline constexpr double kHistogramReach = 6, kHistogramBin = 0.05;  // angstrom
+inline constexpr size_t kHistogramBins = 120;
+struct PairHistogram {
+    std::array<int32_t, 2> elements{};
+    std::vector<double> counts;  // [bin], each pair once, sum over the snapshots
+};
+struct Distances {
+    std::vector<PairHistogram> histograms;  // by pair of elements, those that occur
+    std::vector<double> total;              // [bin]
+    size_t snapshot_count = 0;
+    double closest_contact = 0;  // smallest distance, in units of the sum of the covalent radii; infinite if no atoms are near each other
+    std::string closest_pair;
+};
+Distances measure_distances(const Particles& particles, std::span<const Snapshot> snapshots);
+
+// g(r) where the system is periodic in all directions, else pairs per angstrom.
+std::vector<double> radial_distribution(const PairHistogram& histogram, const Distances& distances, const Particles& particles);
+
+// `start` has the structure as it was given, before relaxation.
+std::vector<Check> check_structure(const Particles& start, std::span<const Snapshot> snapshots, const Distances& in_bath, const Distances& free, const Thresholds& thresholds);
+
+}  // namespace mlff::validate

@@ -89,7 +89,7 @@ missing_packages() {
     fi
 }
 
-# What mlff can do without: HDF5 (H5MD trajectories), gfortran and valgrind (parts of tests), what pip needs to build (the test of the Python package).
+# What mlff can do without: HDF5 (H5MD trajectories), gfortran, valgrind and clang-format (parts of tests), what pip needs to build (the test of the Python package).
 has_hdf5() { echo '#include <hdf5.h>' | ${CXX:-g++} -E -x c++ -isystem /usr/include/hdf5/serial - >/dev/null 2>&1; }
 can_build_for_python() {
     python3 -c 'import ensurepip, os, sysconfig; os.stat(os.path.join(sysconfig.get_path("include"), "Python.h"))' 2>/dev/null
@@ -117,6 +117,7 @@ want_optional_packages() {
     [[ $1 != test ]] || python_packages+=(python3-numpy)
     has_embeddable_python "$1" || want python "mlff will be built without Python models" "${python_packages[@]}"
     [[ $1 == test ]] || return 0
+    has clang-format || want clang-format "the layout of the sources will not be checked" clang-format
     has gfortran || want gfortran "the Fortran examples will not be tested" gfortran
     has valgrind || want valgrind "memory of the drop-in will not be checked and instructions not counted" valgrind
     [[ ${needs_python:-0} -eq 0 ]] || can_build_for_python || want python-package "the test of the Python package will be skipped" python3-venv python3-dev

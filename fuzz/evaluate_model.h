@@ -14,7 +14,9 @@ namespace mlff::fuzz {
 
 inline void evaluate_model(const std::shared_ptr<const Model>& model) {
     const ModelSummary& summary = model->summary();
-    if (!summary.why_not_runnable.empty() || summary.elements.empty() || summary.layer_count > 4 || summary.descriptor_count > 2000) return;  // takes long
+    if (!summary.why_not_runnable.empty() || summary.elements.empty() || summary.layer_count > 4 ||
+        summary.descriptor_count > 2000)
+        return;  // takes long
     const std::vector<int32_t> numbers = {summary.elements.front(), summary.elements.back(), summary.elements.front()};
     const std::vector<double> positions = {0, 0, 0, 0.9, 0.1, 0, -0.3, 1.1, 0.2};
     SystemView system;

@@ -53,8 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         }
         try {
             frame.view();
-        } catch (const mlff::Error&) {
-        }
+        } catch (const mlff::Error&) {}
         check_round_trip(frame);
     }
 }

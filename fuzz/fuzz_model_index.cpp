@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads any bytes as the index of the model cache: what is let in has harmless names, and is the same after it was written and read again.
+// Reads any bytes as the index of the model cache: what is let in has harmless names, and is the same after it was
+// written and read again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -18,9 +19,11 @@ void require(bool condition) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     try {
-        const mlff::ModelIndex models = mlff::parse_model_index(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz");
+        const mlff::ModelIndex models =
+            mlff::parse_model_index(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz");
         for (const auto& [name, model] : models) {
-            require(mlff::is_model_name(name) && model.file.find('/') == std::string::npos && !model.file.starts_with('.'));
+            require(mlff::is_model_name(name) && model.file.find('/') == std::string::npos &&
+                    !model.file.starts_with('.'));
             require(model.sha256.size() == 64 && model.size >= 0);
         }
         require(mlff::parse_model_index(mlff::model_index_text(models), "fuzz") == models);

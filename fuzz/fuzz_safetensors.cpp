@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Reads any bytes as a safetensors file: the tensors must tile the data. Where it is a container of ours, packing what it
-// holds gives the same metadata again. Where it is a model, MACE or PaiNN, it is loaded and evaluated; where it is a state of dynamics, that is read.
+// Reads any bytes as a safetensors file: the tensors must tile the data. Where it is a container of ours, packing what
+// it holds gives the same metadata again. Where it is a model, MACE or PaiNN, it is loaded and evaluated; where it is a
+// state of dynamics, that is read.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -8,10 +9,10 @@
 
 #include "core/error.h"
 #include "dynamics/restart.h"
-#include "mace/model.h"
-#include "painn/model.h"
 #include "evaluate_model.h"
 #include "formats/module_container.h"
+#include "mace/model.h"
+#include "painn/model.h"
 #include "painn/weights/weights.h"
 
 namespace {
@@ -36,7 +37,8 @@ void check_container(const mlff::Safetensors& contents) {
 void check_restart(const mlff::Restart& restart) {
     const mlff::Particles& particles = restart.state.particles;
     const size_t count = particles.atom_count();
-    require(particles.positions.size() == 3 * count && particles.velocities.size() == 3 * count && particles.masses.size() == count && particles.is_fixed.size() == count);
+    require(particles.positions.size() == 3 * count && particles.velocities.size() == 3 * count &&
+            particles.masses.size() == count && particles.is_fixed.size() == count);
     require(restart.state.step_count >= 0 && restart.state.searched_positions.size() == 3 * count);
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Reads any bytes as a model file. Bytes that do not start like a zip archive are taken for the data.pkl of one, so that the
-// fuzzer gets past the checksums; those of real archives are mended for the same reason. What can be read survives our own
-// container and, if it is a model, is loaded and evaluated.
+// Reads any bytes as a model file. Bytes that do not start like a zip archive are taken for the data.pkl of one, so
+// that the fuzzer gets past the checksums; those of real archives are mended for the same reason. What can be read
+// survives our own container and, if it is a model, is loaded and evaluated.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
 #include "core/error.h"
-#include "mace/model.h"
 #include "evaluate_model.h"
 #include "formats/little_endian.h"
 #include "formats/module_container.h"
 #include "formats/torch_archive.h"
 #include "formats/zip.h"
+#include "mace/model.h"
 #include "zip_writer.h"
 
 namespace {
@@ -43,8 +43,8 @@ void mend_checksums(std::string& bytes) {
         at = bytes.find("PK\1\2", at);
         if (at == std::string::npos || bytes.size() - at < 46) return;
         if (!entry.is_deflated) {
-            const auto crc = mlff::test::crc_of(
-                std::string_view(bytes).substr(static_cast<size_t>(entry.data_offset), static_cast<size_t>(entry.size)));
+            const auto crc = mlff::test::crc_of(std::string_view(bytes).substr(static_cast<size_t>(entry.data_offset),
+                                                                               static_cast<size_t>(entry.size)));
             bytes.replace(at + 16, 4, mlff::test::little_endian(crc, 4));
         }
         at += 46;

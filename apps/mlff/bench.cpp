@@ -10,19 +10,19 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/bench/baseline.h"
-#include "tools/bench/calibrate.h"
-#include "tools/bench/report_html.h"
-#include "tools/bench/suites.h"
 #include "bench_compare.h"
 #include "command.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
-#include "gpu/runtime/gpu.h"
 #include "formats/json_text.h"
-#include "tools/plan/plan.h"
+#include "gpu/runtime/gpu.h"
 #include "profile.h"
 #include "run_facts.h"
+#include "tools/bench/baseline.h"
+#include "tools/bench/calibrate.h"
+#include "tools/bench/report_html.h"
+#include "tools/bench/suites.h"
+#include "tools/plan/plan.h"
 
 namespace mlff::app {
 namespace {
@@ -54,18 +54,23 @@ std::vector<bench::Suite> chosen_suites(const BenchOptions& options) {
         const size_t before = chosen.size();
         for (const bench::Suite& suite : bench::all_suites())
             if (name == "all" || name == suite.name) chosen.push_back(suite);
-        if (chosen.size() == before) fail(Status::argument, "--suite '", name, "' is none of latency, throughput, md, memory, leaks, neighbors, load, plan, all");
+        if (chosen.size() == before)
+            fail(Status::argument, "--suite '", name,
+                 "' is none of latency, throughput, md, memory, leaks, neighbors, load, plan, all");
     }
     return chosen;
 }
 void check_bench_options(const BenchOptions& options) {
     for (int64_t size : options.sizes)
         if (size < 1 || size > 10'000'000) fail(Status::argument, "--sizes ", size, ": expected 1 to 10000000 atoms");
-    if (options.step_count < 0 || (options.step_count > 0 && options.step_count < 20)) fail(Status::argument, "--steps ", options.step_count, ": expected at least 20");
-    if (options.calibrates && (!options.baseline.empty() || !options.report.empty() || options.suites != BenchOptions{}.suites))
+    if (options.step_count < 0 || (options.step_count > 0 && options.step_count < 20))
+        fail(Status::argument, "--steps ", options.step_count, ": expected at least 20");
+    if (options.calibrates &&
+        (!options.baseline.empty() || !options.report.empty() || options.suites != BenchOptions{}.suites))
         fail(Status::argument, "--calibrate runs no suites: it goes with none of --suite, --baseline and --report");
     if (!options.profile.is_wanted && !options.profile.trace.empty()) fail(Status::argument, "--trace needs --profile");
-    if (options.profile.is_wanted && (!options.report.empty() || !options.baseline.empty() || options.suites != BenchOptions{}.suites))
+    if (options.profile.is_wanted &&
+        (!options.report.empty() || !options.baseline.empty() || options.suites != BenchOptions{}.suites))
         fail(Status::argument, "--profile goes with none of --suite, --report and --baseline");
     check_outputs("", "", options.profile.trace);
     check_outputs(options.report, "report.html", options.json);
@@ -76,7 +81,8 @@ void print_lines(const char* title, const std::vector<std::string>& lines) {
 }
 
 // --calibrate: the cost model of this model here, for `mlff plan` and the suite of that name.
-int run_calibration(const BenchOptions& options, bench::Bench& bench, const bench::Report& report, const plan::CalibrationKey& key, bool prints_text) {
+int run_calibration(const BenchOptions& options, bench::Bench& bench, const bench::Report& report,
+                    const plan::CalibrationKey& key, bool prints_text) {
     plan::Calibration calibration = bench::calibrate(bench);
     calibration.key = key;
     calibration.mlff_version = report.mlff_version;
@@ -96,22 +102,31 @@ int run_calibration(const BenchOptions& options, bench::Bench& bench, const benc
 int run_bench(const BenchOptions& options) {
     if (!options.compared.empty()) {
         check_bench_options(options);
-        return run_bench_compare({options.model, options.compared, options.sizes, options.is_quick, options.json, options.report});
+        return run_bench_compare(
+            {options.model, options.compared, options.sizes, options.is_quick, options.json, options.report});
     }
     const std::vector<bench::Suite> suites = chosen_suites(options);
     check_bench_options(options);
     std::optional<nlohmann::json> baseline;
     if (!options.baseline.empty()) {
         const auto file = MappedFile::open(options.baseline);
-        baseline = parse_untrusted_json({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, options.baseline);
+        baseline = parse_untrusted_json({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()},
+                                        options.baseline);
     }
     const auto model = load_model(options.model.model);
     bench::Report report;
     bench::SteadyClock clock;
     bench::ProcessMemory process_memory;
     std::optional<GpuMemory> gpu_memory;
-    bench::Bench bench{.model = model, .model_name = options.model.model, .options = options.model.session_options(), .material = bench::choose_material(model->summary().elements),
-                       .is_quick = options.is_quick, .sizes = options.sizes, .step_count = options.step_count, .clock = clock, .process_memory = process_memory};
+    bench::Bench bench{.model = model,
+                       .model_name = options.model.model,
+                       .options = options.model.session_options(),
+                       .material = bench::choose_material(model->summary().elements),
+                       .is_quick = options.is_quick,
+                       .sizes = options.sizes,
+                       .step_count = options.step_count,
+                       .clock = clock,
+                       .process_memory = process_memory};
     plan::CalibrationKey key;
     std::string device_reason;
     {
@@ -124,7 +139,8 @@ int run_bench(const BenchOptions& options) {
         report.threads = bench.is_python() ? 0 : session.thread_count();
     }
     bench.options.device = report.device;
-    if (is_gpu(report.device) && !gpu_inventory().gpus.empty()) bench.gpu_memory = &gpu_memory.emplace(gpu_ordinal(report.device));
+    if (is_gpu(report.device) && !gpu_inventory().gpus.empty())
+        bench.gpu_memory = &gpu_memory.emplace(gpu_ordinal(report.device));
     add_run_facts(report, report.device);
     report.model = options.model.model;
     report.sha256 = sha256_of_model(options.model.model);
@@ -135,11 +151,13 @@ int run_bench(const BenchOptions& options) {
 
     if (options.profile.is_wanted) return run_profile(bench, report, {true, options.profile.trace, options.json});
     const bool prints_text = options.json != "-", is_terminal = isatty(STDERR_FILENO) == 1;
-    if (is_terminal)
-        bench.announce = [](const std::string& what) { std::cerr << "\r\033[K" << what << std::flush; };
+    if (is_terminal) bench.announce = [](const std::string& what) { std::cerr << "\r\033[K" << what << std::flush; };
     if (prints_text) {
-        std::cout << report.model << ", " << report.device << " (" << device_reason << "), " << report.precision << ", " << bench::threads_text(report.threads) << ", " << report.material << "\n";
-        if (!options.calibrates) std::printf("%-11s %-26s %10s %10s %10s %10s %10s\n", "suite", "", "median", "95% low", "95% high", "P95", "P99");
+        std::cout << report.model << ", " << report.device << " (" << device_reason << "), " << report.precision << ", "
+                  << bench::threads_text(report.threads) << ", " << report.material << "\n";
+        if (!options.calibrates)
+            std::printf("%-11s %-26s %10s %10s %10s %10s %10s\n", "suite", "", "median", "95% low", "95% high", "P95",
+                        "P99");
         std::fflush(stdout);
     }
     if (options.calibrates) return run_calibration(options, bench, report, key, prints_text);
@@ -149,7 +167,8 @@ int run_bench(const BenchOptions& options) {
         bench.calibration = plan::read_calibration(options.calibration, key);
     bench::run_suites(bench, suites, report, [&](size_t first) {
         if (is_terminal) std::cerr << "\r\033[K" << std::flush;
-        for (size_t i = first; prints_text && i < report.rows.size(); ++i) std::cout << row_text(report.rows[i]) << std::flush;
+        for (size_t i = first; prints_text && i < report.rows.size(); ++i)
+            std::cout << row_text(report.rows[i]) << std::flush;
     });
     nlohmann::json json = report_json(report);
     bool is_good = report.is_passed();
@@ -159,15 +178,19 @@ int run_bench(const BenchOptions& options) {
     }
     std::optional<bench::Comparison> compared;
     if (baseline) {
-        const bench::Comparison& found = compared.emplace(bench::compare_with_baseline(json, *baseline, options.baseline));
+        const bench::Comparison& found =
+            compared.emplace(bench::compare_with_baseline(json, *baseline, options.baseline));
         is_good = is_good && found.regressions.empty();
-        json["baseline"] = {{"file", options.baseline}, {"compared", found.compared}, {"regressions", found.regressions}, {"undecided", found.undecided}, {"improvements", found.improvements}, {"notes", found.notes}};
+        json["baseline"] = {{"file", options.baseline},           {"compared", found.compared},
+                            {"regressions", found.regressions},   {"undecided", found.undecided},
+                            {"improvements", found.improvements}, {"notes", found.notes}};
         if (prints_text) {
             print_lines("note: ", found.notes);
             print_lines("better: ", found.improvements);
             print_lines("undecided: ", found.undecided);
             print_lines("REGRESSION: ", found.regressions);
-            std::cout << found.compared << " rows compared with " << options.baseline << ", " << bench::counts_text(found) << "\n";
+            std::cout << found.compared << " rows compared with " << options.baseline << ", "
+                      << bench::counts_text(found) << "\n";
         }
     }
     json["passed"] = is_good;
@@ -188,18 +211,37 @@ void add_bench(CLI::App& app, Work& work) {
     CLI::App* command = app.add_subcommand("bench", "how fast is a model here, and has that changed?");
     auto options = std::make_shared<BenchOptions>();
     options->model.add_to(*command);
-    auto* suite = command->add_option("--suite", options->suites, "of latency, throughput, md, memory, leaks, neighbors, load, plan, all")->delimiter(',')->capture_default_str();
+    auto* suite = command
+                      ->add_option("--suite", options->suites,
+                                   "of latency, throughput, md, memory, leaks, neighbors, load, plan, all")
+                      ->delimiter(',')
+                      ->capture_default_str();
     command->add_option("--sizes", options->sizes, "numbers of atoms for latency")->delimiter(',');
-    auto* steps = command->add_option("--steps", options->step_count, "of dynamics; 0 = 2000, 400 of a Python model, 60 with --quick")->capture_default_str();
+    auto* steps = command
+                      ->add_option("--steps", options->step_count,
+                                   "of dynamics; 0 = 2000, 400 of a Python model, 60 with --quick")
+                      ->capture_default_str();
     command->add_flag("--quick", options->is_quick, "few samples of small systems: does everything run?");
-    auto* calibrate = command->add_flag("--calibrate", options->calibrates, "measure the cost model that 'mlff plan' predicts with, instead of suites");
-    command->add_option("--calibration", options->calibration, "file of the cost model; default: one in the user's data folder");
-    command->add_option("--json", options->json, "write results as JSON, with all samples, to this file; '-' = standard output");
+    auto* calibrate = command->add_flag("--calibrate", options->calibrates,
+                                        "measure the cost model that 'mlff plan' predicts with, instead of suites");
+    command->add_option("--calibration", options->calibration,
+                        "file of the cost model; default: one in the user's data folder");
+    command->add_option("--json", options->json,
+                        "write results as JSON, with all samples, to this file; '-' = standard output");
     command->add_option("--report", options->report, "folder for report.html, report.md and report.json");
-    auto* baseline = command->add_option("--baseline", options->baseline, "JSON of an earlier run: what got slower or less accurate makes exit code 1");
-    auto* profile = command->add_flag("--profile", options->profile.is_wanted, "instead of the suites: time, FLOP/s and bytes/s of each stage of an evaluation of --sizes atoms (500)")->excludes(calibrate);
+    auto* baseline = command->add_option("--baseline", options->baseline,
+                                         "JSON of an earlier run: what got slower or less accurate makes exit code 1");
+    auto* profile =
+        command
+            ->add_flag(
+                "--profile", options->profile.is_wanted,
+                "instead of the suites: time, FLOP/s and bytes/s of each stage of an evaluation of --sizes atoms (500)")
+            ->excludes(calibrate);
     command->add_option("--trace", options->profile.trace, "with --profile: a file for chrome://tracing or Perfetto");
-    command->add_option("--compare", options->compared, "several times: MODEL[,device=D][,precision=P][,threads=N][,head=H], whose latencies are measured in turns; what is not said is that of --model, --device, ...")
+    command
+        ->add_option("--compare", options->compared,
+                     "several times: MODEL[,device=D][,precision=P][,threads=N][,head=H], whose latencies are measured "
+                     "in turns; what is not said is that of --model, --device, ...")
         ->excludes(suite, steps, baseline, calibrate, profile);
     command->callback([options, &work] { work = [options] { return run_bench(*options); }; });
 }

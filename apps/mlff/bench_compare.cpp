@@ -9,11 +9,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/bench/side_by_side.h"
 #include "core/error.h"
 #include "gpu/runtime/gpu.h"
 #include "python_models/model_name.h"
 #include "run_facts.h"
+#include "tools/bench/side_by_side.h"
 
 namespace mlff::app {
 namespace {
@@ -21,7 +21,8 @@ namespace {
 int thread_count_of(const std::string& text, const std::string& spec) {
     int count = -1;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || count < 0) fail(Status::argument, "--compare '", spec, "': threads=", text, ", expected a number, 0 = all cores");
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || count < 0)
+        fail(Status::argument, "--compare '", spec, "': threads=", text, ", expected a number, 0 = all cores");
     return count;
 }
 
@@ -34,38 +35,50 @@ ModelOptions parse_compare_spec(const std::string& spec, const ModelOptions& def
         const size_t comma = rest.rfind(',');
         const std::string item = comma == std::string::npos ? rest : rest.substr(comma + 1);
         const size_t equals = item.find('=');
-        const std::string key = item.substr(0, equals), value = equals == std::string::npos ? "" : item.substr(equals + 1);
+        const std::string key = item.substr(0, equals),
+                          value = equals == std::string::npos ? "" : item.substr(equals + 1);
         const bool is_name = key.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos;
         const bool is_setting = key == "device" || key == "precision" || key == "head" || key == "threads";
         if (equals == std::string::npos || !is_name || (comma == std::string::npos && !is_setting)) break;  // the model
         if (value.empty()) fail(Status::argument, "--compare '", spec, "': ", key, "= has no value");
-        if (key == "device") chosen.session.device = value;
-        else if (key == "precision") chosen.precision = value;
-        else if (key == "head") chosen.session.head = value;
-        else if (key == "threads") chosen.session.thread_count = thread_count_of(value, spec), has_threads = true;
-        else fail(Status::argument, "--compare '", spec, "': ", key, "= is none of device, precision, threads, head");
+        if (key == "device")
+            chosen.session.device = value;
+        else if (key == "precision")
+            chosen.precision = value;
+        else if (key == "head")
+            chosen.session.head = value;
+        else if (key == "threads")
+            chosen.session.thread_count = thread_count_of(value, spec), has_threads = true;
+        else
+            fail(Status::argument, "--compare '", spec, "': ", key, "= is none of device, precision, threads, head");
         rest = comma == std::string::npos ? "" : rest.substr(0, comma);
     }
     if (!rest.empty()) chosen.model = rest;
-    if (has_threads && python::is_python_name(chosen.model)) fail(Status::argument, "--compare '", spec, "': threads= is for native models; Python has its own ways, OMP_NUM_THREADS for instance");
+    if (has_threads && python::is_python_name(chosen.model))
+        fail(Status::argument, "--compare '", spec,
+             "': threads= is for native models; Python has its own ways, OMP_NUM_THREADS for instance");
     return chosen;
 }
 
 }  // namespace
 
 int run_bench_compare(const BenchCompareOptions& options) {
-    if (options.specs.size() < 2) fail(Status::argument, "--compare is needed at least twice, the first for what others are compared with");
+    if (options.specs.size() < 2)
+        fail(Status::argument, "--compare is needed at least twice, the first for what others are compared with");
     std::vector<bench::Implementation> implementations;
     for (const std::string& spec : options.specs) {
         const ModelOptions chosen = parse_compare_spec(spec, options.defaults);
         implementations.push_back({chosen.model, sha256_of_model(chosen.model), chosen.session_options()});
     }
     bench::SideBySideRun run(std::move(implementations), options.is_quick);
-    const auto on_gpu = std::find_if(run.result.implementations.begin(), run.result.implementations.end(), [](const bench::Implementation& one) { return is_gpu(one.device); });
+    const auto on_gpu = std::find_if(run.result.implementations.begin(), run.result.implementations.end(),
+                                     [](const bench::Implementation& one) { return is_gpu(one.device); });
     add_run_facts(run.result, on_gpu == run.result.implementations.end() ? "cpu" : on_gpu->device);
 
     const bool prints_text = options.json != "-", is_terminal = isatty(STDERR_FILENO) == 1;
-    if (prints_text) std::cout << run.result.material << ", energies and forces beside the fp64 reference in this run\n" << side_by_side_header(run.result) << std::flush;
+    if (prints_text)
+        std::cout << run.result.material << ", energies and forces beside the fp64 reference in this run\n"
+                  << side_by_side_header(run.result) << std::flush;
     bench::SteadyClock clock;
     run.measure(
         clock, options.sizes,
@@ -80,7 +93,8 @@ int run_bench_compare(const BenchCompareOptions& options) {
         for (const std::string& line : run.result.left_out) std::cout << "not measured: " << line << "\n";
         if (!run.result.is_passed()) std::cout << "FAIL: not all checks passed\n";
     }
-    const std::string text = side_by_side_json(run.result).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    const std::string text =
+        side_by_side_json(run.result).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     if (!options.json.empty()) write_text(options.json, text);
     if (!options.report.empty()) {
         write_text(options.report + "/report.json", text);

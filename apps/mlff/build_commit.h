@@ -6,6 +6,7 @@
 
 namespace mlff::app {
 
-std::string build_commit();  // of git, with "+" after it if files were changed; "" if it was not known when this was built
+std::string
+build_commit();  // of git, with "+" after it if files were changed; "" if it was not known when this was built
 
 }  // namespace mlff::app

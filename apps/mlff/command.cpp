@@ -14,12 +14,18 @@
 namespace mlff::app {
 
 void ModelOptions::add_to(CLI::App& command, const std::string& model_option) {
-    command.add_option(model_option, model, "a model file, a name of the model cache, 'builtin', 'analytic' or 'python:...'")->capture_default_str();
+    command
+        .add_option(model_option, model,
+                    "a model file, a name of the model cache, 'builtin', 'analytic' or 'python:...'")
+        ->capture_default_str();
     command.add_option("--device", session.device, "auto, cpu, reference, cuda or cuda:INDEX")->capture_default_str();
     command.add_option("--precision", precision, "auto, mixed, fp64, fp32 or fast")->capture_default_str();
     command.add_option("--head", session.head, "one of the model's heads");
-    command.add_flag("--exact-radial", session.exact_radial, "evaluate radial functions for every pair instead of interpolating in tables");
-    command.add_option("--gpu-memory", session.gpu_memory_limit_bytes, "most that atoms and edges may take on a GPU, 20GB for instance; 0 = what is free")
+    command.add_flag("--exact-radial", session.exact_radial,
+                     "evaluate radial functions for every pair instead of interpolating in tables");
+    command
+        .add_option("--gpu-memory", session.gpu_memory_limit_bytes,
+                    "most that atoms and edges may take on a GPU, 20GB for instance; 0 = what is free")
         ->transform(CLI::AsSizeValue(true))
         ->capture_default_str();
     command.add_option("--threads", session.thread_count, "0 = all cores")->capture_default_str();
@@ -27,7 +33,8 @@ void ModelOptions::add_to(CLI::App& command, const std::string& model_option) {
 
 SessionOptions ModelOptions::session_options() const {
     SessionOptions options = session;
-    for (Precision candidate : {Precision::automatic, Precision::mixed, Precision::fp64, Precision::fp32, Precision::fast})
+    for (Precision candidate :
+         {Precision::automatic, Precision::mixed, Precision::fp64, Precision::fp32, Precision::fast})
         if (precision == precision_name(candidate)) {
             options.precision = candidate;
             return options;

@@ -12,7 +12,14 @@
 namespace mlff::app {
 
 // The exit codes of the command-line contract.
-enum ExitCode { kGood = 0, kCheckFailed = 1, kBadUsage = 2, kBadInput = 3, kDeviceTrouble = 4, kStoppedBySignal = 128 };  // the last: plus its number
+enum ExitCode {
+    kGood = 0,
+    kCheckFailed = 1,
+    kBadUsage = 2,
+    kBadInput = 3,
+    kDeviceTrouble = 4,
+    kStoppedBySignal = 128
+};  // the last: plus its number
 
 // The subcommand that was chosen leaves its work here; main runs it after the whole command line has been checked.
 using Work = std::function<int()>;
@@ -47,7 +54,8 @@ std::string sha256_of_model(const std::string& name);
 // What a calibration knows the model by: its SHA-256, or the name of a model that has no file.
 std::string plan_model_id(const std::string& name);
 
-// Before long work: makes the folder of a report, and throws Error{file} if `first_file` in it or the JSON file cannot be written. "" = not wanted.
+// Before long work: makes the folder of a report, and throws Error{file} if `first_file` in it or the JSON file cannot
+// be written. "" = not wanted.
 void check_outputs(const std::string& report_folder, const char* first_file, const std::string& json_path);
 
 // Text to a file or, for "-", to standard output. Throws Error{file}.

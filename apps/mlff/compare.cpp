@@ -40,7 +40,8 @@ struct CompareOptions {
 // One of the two: its model, and the sessions of the heads that frames ask for.
 class ComparedModel {
 public:
-    ComparedModel(const ModelOptions& options, const char* letter) : name_(options.model), letter_(letter), head_(options.session.head) {
+    ComparedModel(const ModelOptions& options, const char* letter)
+        : name_(options.model), letter_(letter), head_(options.session.head) {
         const auto model = load_model(options.model);
         has_several_heads_ = model->summary().heads.size() > 1;
         sessions_.emplace(model, options.session_options());
@@ -65,9 +66,15 @@ public:
     }
 
     Precision precision() const { return precision_; }
-    std::string sentence() const { return concat(letter_, "  ", name_, " on ", device_, ", ", precision_name(precision_), head_.empty() ? "" : ", head " + head_); }
+    std::string sentence() const {
+        return concat(letter_, "  ", name_, " on ", device_, ", ", precision_name(precision_),
+                      head_.empty() ? "" : ", head " + head_);
+    }
     nlohmann::json json() const {
-        return {{"model", name_}, {"device", device_}, {"precision", precision_name(precision_)}, {"head", head_.empty() ? nlohmann::json() : nlohmann::json(head_)}};
+        return {{"model", name_},
+                {"device", device_},
+                {"precision", precision_name(precision_)},
+                {"head", head_.empty() ? nlohmann::json() : nlohmann::json(head_)}};
     }
 
 private:
@@ -138,64 +145,106 @@ nlohmann::json differences_json(const Differences& differences, double rms) {
     return {{"max", finite(differences.largest())}, {"mean", finite(differences.mean())}, {"rms", finite(rms)}};
 }
 
-nlohmann::json comparison_json(const CompareOptions& options, const ComparedModel& a, const ComparedModel& b, const Comparison& comparison, const std::vector<Check>& checks) {
-    nlohmann::json energy = differences_json(comparison.energies, comparison.energies.rms()), forces = differences_json(comparison.forces.lengths(), comparison.forces.component_rms());
+nlohmann::json comparison_json(const CompareOptions& options, const ComparedModel& a, const ComparedModel& b,
+                               const Comparison& comparison, const std::vector<Check>& checks) {
+    nlohmann::json energy = differences_json(comparison.energies, comparison.energies.rms()),
+                   forces = differences_json(comparison.forces.lengths(), comparison.forces.component_rms());
     energy["offset"] = finite(comparison.energies.offset());
     const WorstAtom& worst = comparison.forces.worst();
     if (worst.atom >= 0) {
-        const auto row = [](const std::array<double, 3>& force) { return nlohmann::json{finite(force[0]), finite(force[1]), finite(force[2])}; };
-        forces["worst"] = {{"frame", worst.frame}, {"atom", worst.atom}, {"element", element_symbol(worst.atomic_number)}, {"a", row(worst.found)}, {"b", row(worst.expected)}};
+        const auto row = [](const std::array<double, 3>& force) {
+            return nlohmann::json{finite(force[0]), finite(force[1]), finite(force[2])};
+        };
+        forces["worst"] = {{"frame", worst.frame},
+                           {"atom", worst.atom},
+                           {"element", element_symbol(worst.atomic_number)},
+                           {"a", row(worst.found)},
+                           {"b", row(worst.expected)}};
     } else {
         forces["worst"] = nullptr;
     }
     nlohmann::json frames = nlohmann::json::array(), limits = nlohmann::json::array();
     for (const FrameDifference& frame : comparison.frames)
-        frames.push_back({{"atoms", frame.atom_count}, {"energy_a", finite(frame.energy_a)}, {"energy_b", finite(frame.energy_b)}, {"max_force_difference", finite(frame.largest_force)},
-                          {"max_stress_difference", frame.has_stress ? finite(frame.largest_stress) : nlohmann::json()}});
+        frames.push_back(
+            {{"atoms", frame.atom_count},
+             {"energy_a", finite(frame.energy_a)},
+             {"energy_b", finite(frame.energy_b)},
+             {"max_force_difference", finite(frame.largest_force)},
+             {"max_stress_difference", frame.has_stress ? finite(frame.largest_stress) : nlohmann::json()}});
     bool is_passed = true;
     for (const Check& check : checks) {
-        limits.push_back({{"name", check.name}, {"value", finite(check.value)}, {"limit", check.upper}, {"unit", check.unit}, {"passed", check.is_passed()}});
+        limits.push_back({{"name", check.name},
+                          {"value", finite(check.value)},
+                          {"limit", check.upper},
+                          {"unit", check.unit},
+                          {"passed", check.is_passed()}});
         is_passed = is_passed && check.is_passed();
     }
-    return {{"file", options.input}, {"a", a.json()}, {"b", b.json()}, {"atoms", comparison.atom_count}, {"energy_per_atom", energy}, {"forces", forces},
-            {"stress", comparison.stresses.count() ? differences_json(comparison.stresses, comparison.stresses.rms()) : nlohmann::json()},
-            {"checks", limits}, {"verdict", is_passed ? "pass" : "fail"}, {"frames", frames}};
+    return {{"file", options.input},
+            {"a", a.json()},
+            {"b", b.json()},
+            {"atoms", comparison.atom_count},
+            {"energy_per_atom", energy},
+            {"forces", forces},
+            {"stress", comparison.stresses.count() ? differences_json(comparison.stresses, comparison.stresses.rms())
+                                                   : nlohmann::json()},
+            {"checks", limits},
+            {"verdict", is_passed ? "pass" : "fail"},
+            {"frames", frames}};
 }
 
-void print_comparison(const ComparedModel& a, const ComparedModel& b, const Comparison& comparison, const std::vector<Check>& checks) {
-    std::cout << a.sentence() << "\n" << b.sentence() << "\n\n"
-              << " frame   atoms      energy A / eV      energy B / eV   eV/atom apart   forces, eV/A   stress, eV/A^3\n";
+void print_comparison(const ComparedModel& a, const ComparedModel& b, const Comparison& comparison,
+                      const std::vector<Check>& checks) {
+    std::cout
+        << a.sentence() << "\n"
+        << b.sentence() << "\n\n"
+        << " frame   atoms      energy A / eV      energy B / eV   eV/atom apart   forces, eV/A   stress, eV/A^3\n";
     std::cout << std::scientific << std::setprecision(2);
     for (int64_t i = 0; i < std::min<int64_t>(kMostRowsPrinted, static_cast<int64_t>(comparison.frames.size())); ++i) {
         const FrameDifference& frame = comparison.frames[static_cast<size_t>(i)];
-        std::cout << std::setw(6) << i << std::setw(8) << frame.atom_count << std::fixed << std::setprecision(6) << std::setw(19) << frame.energy_a << std::setw(19) << frame.energy_b
-                  << std::scientific << std::setprecision(2) << std::setw(16) << (frame.energy_a - frame.energy_b) / static_cast<double>(std::max<int64_t>(1, frame.atom_count)) << std::setw(15) << frame.largest_force;
+        std::cout << std::setw(6) << i << std::setw(8) << frame.atom_count << std::fixed << std::setprecision(6)
+                  << std::setw(19) << frame.energy_a << std::setw(19) << frame.energy_b << std::scientific
+                  << std::setprecision(2) << std::setw(16)
+                  << (frame.energy_a - frame.energy_b) / static_cast<double>(std::max<int64_t>(1, frame.atom_count))
+                  << std::setw(15) << frame.largest_force;
         if (frame.has_stress) std::cout << std::setw(17) << frame.largest_stress;
         std::cout << "\n";
     }
-    if (static_cast<int64_t>(comparison.frames.size()) > kMostRowsPrinted) std::cout << "   ... " << static_cast<int64_t>(comparison.frames.size()) - kMostRowsPrinted << " more; --json has all\n";
+    if (static_cast<int64_t>(comparison.frames.size()) > kMostRowsPrinted)
+        std::cout << "   ... " << static_cast<int64_t>(comparison.frames.size()) - kMostRowsPrinted
+                  << " more; --json has all\n";
     const auto row = [](const char* what, double largest, double mean, double rms) {
-        std::cout << std::left << std::setw(26) << what << std::right << std::setw(13) << largest << std::setw(13) << mean << std::setw(13) << rms << "\n";
+        std::cout << std::left << std::setw(26) << what << std::right << std::setw(13) << largest << std::setw(13)
+                  << mean << std::setw(13) << rms << "\n";
     };
-    std::cout << "\n" << std::setw(39) << "largest" << std::setw(13) << "mean" << std::setw(13) << "rms" << "\n";
+    std::cout << "\n"
+              << std::setw(39) << "largest" << std::setw(13) << "mean" << std::setw(13) << "rms"
+              << "\n";
     row("energy, eV/atom", comparison.energies.largest(), comparison.energies.mean(), comparison.energies.rms());
-    row("forces, eV/A", comparison.forces.lengths().largest(), comparison.forces.lengths().mean(), comparison.forces.component_rms());
-    if (comparison.stresses.count()) row("stress, eV/A^3", comparison.stresses.largest(), comparison.stresses.mean(), comparison.stresses.rms());
+    row("forces, eV/A", comparison.forces.lengths().largest(), comparison.forces.lengths().mean(),
+        comparison.forces.component_rms());
+    if (comparison.stresses.count())
+        row("stress, eV/A^3", comparison.stresses.largest(), comparison.stresses.mean(), comparison.stresses.rms());
     const WorstAtom& worst = comparison.forces.worst();
     std::cout << "worst: " << worst_text(worst);
-    if (worst.atom >= 0) std::cout << ", A " << force_text(worst.found) << ", B " << force_text(worst.expected) << " eV/A";
+    if (worst.atom >= 0)
+        std::cout << ", A " << force_text(worst.found) << ", B " << force_text(worst.expected) << " eV/A";
     std::cout << "\n\n";
     for (const Check& check : checks)
-        std::cout << (check.is_passed() ? "pass  " : "FAIL  ") << check.name << ": " << check.value << " " << check.unit << ", allowed " << check.upper << "\n";
+        std::cout << (check.is_passed() ? "pass  " : "FAIL  ") << check.name << ": " << check.value << " " << check.unit
+                  << ", allowed " << check.upper << "\n";
 }
 
 double checked_limit(const std::optional<double>& given, double by_precision, const char* option) {
-    if (given && !(std::isfinite(*given) && *given >= 0)) fail(Status::argument, option, " ", *given, ": expected a number of 0 or more");
+    if (given && !(std::isfinite(*given) && *given >= 0))
+        fail(Status::argument, option, " ", *given, ": expected a number of 0 or more");
     return given.value_or(by_precision);
 }
 
 int run_compare(const CompareOptions& options) {
-    for (const auto& [limit, option] : {std::pair(options.energy_limit, "--tolerance-energy"), std::pair(options.force_limit, "--tolerance-forces"), std::pair(options.stress_limit, "--tolerance-stress")})
+    for (const auto& [limit, option] :
+         {std::pair(options.energy_limit, "--tolerance-energy"), std::pair(options.force_limit, "--tolerance-forces"),
+          std::pair(options.stress_limit, "--tolerance-stress")})
         checked_limit(limit, 0, option);
     ComparedModel a(options.a, "A"), b(options.b, "B");
     ExtxyzReader reader(options.input);
@@ -206,18 +255,28 @@ int run_compare(const CompareOptions& options) {
             const FrameResult found = a.evaluate(frame);
             comparison.add(frame, found, b.evaluate(frame));
         } catch (const Error& error) {
-            throw Error(error.status(), concat(options.input, ": frame ", comparison.frames.size(), ": ", error.what()));
+            throw Error(error.status(),
+                        concat(options.input, ": frame ", comparison.frames.size(), ": ", error.what()));
         }
     }
     if (comparison.frames.empty()) fail(Status::format, options.input, ": no frame in the file");
 
     const double limit = limit_by_precision(a.precision(), b.precision());
-    std::vector<Check> checks = {at_most("energy", comparison.energies.largest(), checked_limit(options.energy_limit, limit, "--tolerance-energy"), "eV/atom"),
-                                 at_most("forces", comparison.forces.lengths().largest(), checked_limit(options.force_limit, limit, "--tolerance-forces"), "eV/A")};
-    if (comparison.stresses.count()) checks.push_back(at_most("stress", comparison.stresses.largest(), checked_limit(options.stress_limit, limit, "--tolerance-stress"), "eV/A^3"));
+    std::vector<Check> checks = {at_most("energy", comparison.energies.largest(),
+                                         checked_limit(options.energy_limit, limit, "--tolerance-energy"), "eV/atom"),
+                                 at_most("forces", comparison.forces.lengths().largest(),
+                                         checked_limit(options.force_limit, limit, "--tolerance-forces"), "eV/A")};
+    if (comparison.stresses.count())
+        checks.push_back(at_most("stress", comparison.stresses.largest(),
+                                 checked_limit(options.stress_limit, limit, "--tolerance-stress"), "eV/A^3"));
     if (options.json != "-") print_comparison(a, b, comparison, checks);
-    if (!options.json.empty()) write_text(options.json, comparison_json(options, a, b, comparison, checks).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-    return std::all_of(checks.begin(), checks.end(), [](const Check& check) { return check.is_passed(); }) ? kGood : kCheckFailed;
+    if (!options.json.empty())
+        write_text(options.json, comparison_json(options, a, b, comparison, checks)
+                                         .dump(1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                                     "\n");
+    return std::all_of(checks.begin(), checks.end(), [](const Check& check) { return check.is_passed(); })
+               ? kGood
+               : kCheckFailed;
 }
 
 }  // namespace
@@ -225,18 +284,28 @@ int run_compare(const CompareOptions& options) {
 void add_compare(CLI::App& app, Work& work) {
     auto options = std::make_shared<CompareOptions>();
     CLI::App* command = app.add_subcommand("compare", "two models, or one on two backends, frame by frame");
-    command->add_option("A", options->a.model, "a model file, a name of the model cache, 'builtin' or 'analytic'")->required();
-    command->add_option("B", options->b.model, "the same; may be the same model, on another device or in another precision")->required();
+    command->add_option("A", options->a.model, "a model file, a name of the model cache, 'builtin' or 'analytic'")
+        ->required();
+    command
+        ->add_option("B", options->b.model,
+                     "the same; may be the same model, on another device or in another precision")
+        ->required();
     command->add_option("FILE", options->input, "extended XYZ; '-' = standard input")->required();
-    for (auto& [side, letter] : {std::pair<ModelOptions&, std::string>(options->a, "-a"), std::pair<ModelOptions&, std::string>(options->b, "-b")}) {
-        command->add_option("--device" + letter, side.session.device, "auto, cpu, reference, cuda or cuda:INDEX")->capture_default_str();
-        command->add_option("--precision" + letter, side.precision, "auto, mixed, fp64, fp32 or fast")->capture_default_str();
+    for (auto& [side, letter] : {std::pair<ModelOptions&, std::string>(options->a, "-a"),
+                                 std::pair<ModelOptions&, std::string>(options->b, "-b")}) {
+        command->add_option("--device" + letter, side.session.device, "auto, cpu, reference, cuda or cuda:INDEX")
+            ->capture_default_str();
+        command->add_option("--precision" + letter, side.precision, "auto, mixed, fp64, fp32 or fast")
+            ->capture_default_str();
         command->add_option("--head" + letter, side.session.head, "one of the model's heads");
-        command->add_flag("--exact-radial" + letter, side.session.exact_radial, "evaluate radial functions for every pair instead of interpolating in tables");
+        command->add_flag("--exact-radial" + letter, side.session.exact_radial,
+                          "evaluate radial functions for every pair instead of interpolating in tables");
         command->add_option("--threads" + letter, side.session.thread_count, "0 = all cores")->capture_default_str();
     }
-    command->add_option("--tolerance-energy", options->energy_limit, "eV/atom that energies may be apart; default: 1e-7 if both are fp64, 1e-4 mixed, 1e-2 fast");
-    command->add_option("--tolerance-forces", options->force_limit, "eV/A that the force on an atom may be apart; the same default");
+    command->add_option("--tolerance-energy", options->energy_limit,
+                        "eV/atom that energies may be apart; default: 1e-7 if both are fp64, 1e-4 mixed, 1e-2 fast");
+    command->add_option("--tolerance-forces", options->force_limit,
+                        "eV/A that the force on an atom may be apart; the same default");
     command->add_option("--tolerance-stress", options->stress_limit, "eV/A^3; the same default");
     command->add_option("--json", options->json, "write results as JSON to this file; '-' = standard output");
     command->callback([options, &work] { work = [options] { return run_compare(*options); }; });

@@ -42,8 +42,8 @@ void add_water(Structure& structure, const Vec3& center, double angle) {
     structure.numbers.insert(structure.numbers.end(), {8, 1, 1});
     for (double side : {0.0, -kHalfAngle, kHalfAngle}) {
         const double bond = side == 0.0 ? 0.0 : kBond;
-        structure.positions.insert(structure.positions.end(),
-                                   {center[0] + bond * std::cos(angle + side), center[1] + bond * std::sin(angle + side), center[2]});
+        structure.positions.insert(structure.positions.end(), {center[0] + bond * std::cos(angle + side),
+                                                               center[1] + bond * std::sin(angle + side), center[2]});
     }
 }
 
@@ -56,8 +56,8 @@ Structure water_molecule() {
 Structure ethanol() {
     return {"ethanol",
             {6, 6, 8, 1, 1, 1, 1, 1, 1},
-            {1.17,  -0.40, 0.0,  0.0,  0.56,  0.0,   -1.19, -0.21, 0.0,  -1.94, 0.38, 0.0,  2.14,
-             0.10,  0.0,   1.13, -1.04, 0.89, 1.13,  -1.04, -0.89, 0.04, 1.20,  0.89, 0.04, 1.20, -0.89},
+            {1.17, -0.40, 0.0,   0.0,  0.56, 0.0,   -1.19, -0.21, 0.0,  -1.94, 0.38, 0.0,  2.14, 0.10,
+             0.0,  1.13,  -1.04, 0.89, 1.13, -1.04, -0.89, 0.04,  1.20, 0.89,  0.04, 1.20, -0.89},
             {},
             false};
 }
@@ -67,7 +67,8 @@ Structure water_box(int side) {
     Structure box{std::to_string(side * side * side) + " waters, periodic", {}, {}, {}, true};
     std::mt19937 random(7);
     for (int i = 0; i < side * side * side; ++i)
-        add_water(box, {(i % side + 0.5) * kSpacing, (i / side % side + 0.5) * kSpacing, (i / side / side + 0.5) * kSpacing},
+        add_water(box,
+                  {(i % side + 0.5) * kSpacing, (i / side % side + 0.5) * kSpacing, (i / side / side + 0.5) * kSpacing},
                   static_cast<double>(random() % 6283) / 1000);
     for (size_t k = 0; k < 3; ++k) box.cell[k][k] = side * kSpacing;
     return box;
@@ -92,9 +93,11 @@ void show(Session& session, const Structure& structure) {
     }
     std::nth_element(milliseconds.begin(), milliseconds.begin() + 3, milliseconds.end());
     double largest = 0;
-    for (size_t i = 0; i < forces.size(); i += 3) largest = std::max(largest, std::hypot(forces[i], forces[i + 1], forces[i + 2]));
-    std::cout << std::left << std::setw(24) << structure.name << std::right << std::setw(8) << structure.numbers.size() << std::fixed << std::setprecision(4)
-              << std::setw(15) << energy << std::setw(16) << largest << std::setprecision(2) << std::setw(12) << milliseconds[3] << "\n";
+    for (size_t i = 0; i < forces.size(); i += 3)
+        largest = std::max(largest, std::hypot(forces[i], forces[i + 1], forces[i + 2]));
+    std::cout << std::left << std::setw(24) << structure.name << std::right << std::setw(8) << structure.numbers.size()
+              << std::fixed << std::setprecision(4) << std::setw(15) << energy << std::setw(16) << largest
+              << std::setprecision(2) << std::setw(12) << milliseconds[3] << "\n";
 }
 
 // Molecules as they are drawn are not at rest in the model.
@@ -120,19 +123,25 @@ void run_dynamics(Session& session, Structure structure, int step_count) {
     set_temperature(particles, 600, 1);  // half of which goes into the vibrations' potential energy
     MolecularDynamics dynamics(session, particles, kTimeStep);
     const double start = dynamics.total_energy(), atoms = static_cast<double>(structure.numbers.size());
-    std::cout << "\nDynamics of " << structure.name << ", " << step_count << " steps of " << kTimeStep << " fs, no thermostat:\n\n"
-              << std::right << std::setw(10) << "time/fs" << std::setw(10) << "T/K" << std::setw(16) << "potential/eV" << std::setw(14) << "kinetic/eV" << std::setw(28)
-              << "change of total, meV/atom" << "\n";
+    std::cout << "\nDynamics of " << structure.name << ", " << step_count << " steps of " << kTimeStep
+              << " fs, no thermostat:\n\n"
+              << std::right << std::setw(10) << "time/fs" << std::setw(10) << "T/K" << std::setw(16) << "potential/eV"
+              << std::setw(14) << "kinetic/eV" << std::setw(28) << "change of total, meV/atom"
+              << "\n";
     const auto begin = std::chrono::steady_clock::now();
     for (int line = 1; line <= kLines; ++line) {
         while (dynamics.step_count() < static_cast<int64_t>(line) * step_count / kLines) dynamics.step();
-        std::cout << std::fixed << std::setprecision(0) << std::setw(10) << static_cast<double>(dynamics.step_count()) * kTimeStep << std::setw(10)
-                  << dynamics.particles().temperature() << std::setprecision(3) << std::setw(16) << dynamics.potential_energy() << std::setw(14)
-                  << dynamics.particles().kinetic_energy() << std::setw(28) << 1e3 * (dynamics.total_energy() - start) / atoms << "\n";
+        std::cout << std::fixed << std::setprecision(0) << std::setw(10)
+                  << static_cast<double>(dynamics.step_count()) * kTimeStep << std::setw(10)
+                  << dynamics.particles().temperature() << std::setprecision(3) << std::setw(16)
+                  << dynamics.potential_energy() << std::setw(14) << dynamics.particles().kinetic_energy()
+                  << std::setw(28) << 1e3 * (dynamics.total_energy() - start) / atoms << "\n";
     }
     const double milliseconds = milliseconds_since(begin) / step_count;
-    std::cout << std::setprecision(2) << "\n" << milliseconds << " ms a step, " << std::setprecision(1) << 86.4 * kTimeStep / milliseconds << " ns a day, on "
-              << session.device() << " in " << precision_name(session.precision()) << " precision\n";
+    std::cout << std::setprecision(2) << "\n"
+              << milliseconds << " ms a step, " << std::setprecision(1) << 86.4 * kTimeStep / milliseconds
+              << " ns a day, on " << session.device() << " in " << precision_name(session.precision())
+              << " precision\n";
 }
 
 // What the model's card says of itself.
@@ -140,19 +149,22 @@ void introduce(const Model& model) {
     const Json description = model.description(), card = description.value("card", Json::object());
     std::cout << "mlff " << MLFF_VERSION_STRING << "\n\n";
     const auto text = [&](const char* key) { return card.value(key, std::string("unknown")); };
-    std::cout << "The model inside the library: " << text("name") << ", a PaiNN of " << description["parameters"] << " parameters that learned from " << text("teacher") << ".\n";
+    std::cout << "The model inside the library: " << text("name") << ", a PaiNN of " << description["parameters"]
+              << " parameters that learned from " << text("teacher") << ".\n";
     const Json test = card.value("errors", Json::object()).value("test", Json::object());
     if (test.contains("force_meV_per_A"))
-        std::cout << std::fixed << std::setprecision(1) << "On molecules it has not seen its forces are off by " << test["force_meV_per_A"]["mae"].get<double>()
-                  << " meV/A, its energies by " << test["energy_meV_per_atom"]["mae"].get<double>() << " meV/atom.\n\n";
+        std::cout << std::fixed << std::setprecision(1) << "On molecules it has not seen its forces are off by "
+                  << test["force_meV_per_A"]["mae"].get<double>() << " meV/A, its energies by "
+                  << test["energy_meV_per_atom"]["mae"].get<double>() << " meV/atom.\n\n";
 }
 
 int run_demo(int step_count) {
     const auto model = load_model("builtin");
     introduce(*model);
     Session session(model, {});
-    std::cout << std::left << std::setw(24) << "structure" << std::right << std::setw(8) << "atoms" << std::setw(15) << "energy/eV" << std::setw(16) << "max|F|/(eV/A)"
-              << std::setw(12) << "ms/call" << "\n";
+    std::cout << std::left << std::setw(24) << "structure" << std::right << std::setw(8) << "atoms" << std::setw(15)
+              << "energy/eV" << std::setw(16) << "max|F|/(eV/A)" << std::setw(12) << "ms/call"
+              << "\n";
     for (const Structure& structure : {water_molecule(), ethanol(), water_box(4)}) show(session, structure);
     run_dynamics(session, ethanol(), step_count);
     std::cout << "\nNext:  mlff eval FILE.xyz            energies and forces of your own structures\n"

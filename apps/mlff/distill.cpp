@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// mlff distill: structures -> frames sampled and labelled by a teacher -> a student trained on them -> its errors, seen by this library.
+// mlff distill: structures -> frames sampled and labelled by a teacher -> a student trained on them -> its errors, seen
+// by this library.
 //
 // Everything is in one folder, and what is there already is not done again:
 //   frames.xyz      labelled frames; sampled.json: how many structures they come from, and what was skipped
@@ -20,8 +21,8 @@
 
 #include "command.h"
 #include "core/error.h"
-#include "tools/distill/sampling.h"
 #include "formats/extxyz.h"
+#include "tools/distill/sampling.h"
 
 namespace mlff::app {
 namespace {
@@ -40,20 +41,29 @@ struct DistillOptions {
 // What decides the frames: a folder with frames of other choices is not continued.
 Json choices_of(const DistillOptions& options) {
     const SamplingOptions& s = options.sampling;
-    return {{"structures", options.input},       {"teacher", options.teacher.model}, {"temperatures", s.temperatures}, {"frames_per_run", s.frames_per_run},
-            {"steps_between", s.steps_between}, {"time_step", s.time_step},         {"noise", s.noise},               {"largest_force", s.largest_force},
+    return {{"structures", options.input},
+            {"teacher", options.teacher.model},
+            {"temperatures", s.temperatures},
+            {"frames_per_run", s.frames_per_run},
+            {"steps_between", s.steps_between},
+            {"time_step", s.time_step},
+            {"noise", s.noise},
+            {"largest_force", s.largest_force},
             {"seed", s.seed}};
 }
 
-// Samples structure by structure. Frames are appended and then counted in sampled.json, so that frames of a structure that was not finished are cut off.
+// Samples structure by structure. Frames are appended and then counted in sampled.json, so that frames of a structure
+// that was not finished are cut off.
 void sample(const DistillOptions& options, const fs::path& folder) {
     const fs::path frames_path = folder / "frames.xyz", record_path = folder / "sampled.json";
-    Json record = {{"choices", choices_of(options)}, {"structures", 0}, {"frames", 0}, {"bytes", 0}, {"skipped", Json::object()}, {"is_complete", false}};
+    Json record = {{"choices", choices_of(options)}, {"structures", 0},     {"frames", 0}, {"bytes", 0},
+                   {"skipped", Json::object()},      {"is_complete", false}};
     if (fs::exists(record_path)) {
         std::ifstream file(record_path);
         const Json before = Json::parse(file, nullptr, false);
         if (!before.is_object() || before.value("choices", Json()) != record["choices"])
-            fail(Status::argument, "--output ", folder.string(), " has frames of another teacher, other structures or options; choose another folder");
+            fail(Status::argument, "--output ", folder.string(),
+                 " has frames of another teacher, other structures or options; choose another folder");
         record = before;
     }
     if (record["is_complete"].get<bool>()) return;
@@ -75,16 +85,22 @@ void sample(const DistillOptions& options, const fs::path& folder) {
         record["structures"] = index + 1;
         record["frames"] = record["frames"].get<int64_t>() + static_cast<int64_t>(sampled.frames.size());
         record["bytes"] = record["bytes"].get<uintmax_t>() + text.str().size();
-        for (const auto& [reason, count] : sampled.skipped) record["skipped"][reason] = record["skipped"].value(reason, int64_t{0}) + count;
+        for (const auto& [reason, count] : sampled.skipped)
+            record["skipped"][reason] = record["skipped"].value(reason, int64_t{0}) + count;
         write_text(record_path, record.dump(1) + "\n");
-        if (shows_progress) std::cerr << "\r" << record["structures"] << " structures, " << record["frames"] << " frames " << std::flush;
+        if (shows_progress)
+            std::cerr << "\r" << record["structures"] << " structures, " << record["frames"] << " frames "
+                      << std::flush;
     }
     if (shows_progress) std::cerr << "\n";
-    if (record["frames"].get<int64_t>() == 0) fail(Status::format, options.input, ": no frame could be made from its structures");
+    if (record["frames"].get<int64_t>() == 0)
+        fail(Status::format, options.input, ": no frame could be made from its structures");
     record["is_complete"] = true;
     write_text(record_path, record.dump(1) + "\n");
-    std::cerr << record["frames"] << " frames from " << record["structures"] << " structures in " << frames_path.string() << "\n";
-    for (const auto& [reason, count] : record["skipped"].items()) std::cerr << "skipped " << count << ": " << reason << "\n";
+    std::cerr << record["frames"] << " frames from " << record["structures"] << " structures in "
+              << frames_path.string() << "\n";
+    for (const auto& [reason, count] : record["skipped"].items())
+        std::cerr << "skipped " << count << ": " << reason << "\n";
 }
 
 // The trainer named by the user, beside this program, or on the path.
@@ -99,17 +115,29 @@ std::string find_trainer(const std::string& named) {
     const char* path = std::getenv("PATH");
     std::istringstream folders(path ? path : "");
     for (std::string folder; std::getline(folders, folder, ':');)
-        if (access((fs::path(folder) / "mlff-train").c_str(), X_OK) == 0) return (fs::path(folder) / "mlff-train").string();
-    fail(Status::argument, "mlff-train is neither beside mlff nor on the path: build it (docs/training.md) and name it with --trainer, or use --labels-only");
+        if (access((fs::path(folder) / "mlff-train").c_str(), X_OK) == 0)
+            return (fs::path(folder) / "mlff-train").string();
+    fail(Status::argument,
+         "mlff-train is neither beside mlff nor on the path: build it (docs/training.md) and name it with --trainer, "
+         "or use --labels-only");
 }
 
 void train(const DistillOptions& options, const fs::path& folder, const std::string& trainer, const fs::path& frames) {
     const std::string input_name = fs::path(options.input).filename().string();
-    Json card = {{"name", folder.filename().string()}, {"teacher", options.has_labels ? "labels of " + input_name : fs::path(options.teacher.model).filename().string()},
+    Json card = {{"name", folder.filename().string()},
+                 {"teacher",
+                  options.has_labels ? "labels of " + input_name : fs::path(options.teacher.model).filename().string()},
                  {"data", options.has_labels ? input_name : "sampled from " + input_name}};
     if (!options.licence.empty()) card["licence"] = options.licence;
     write_text(folder / "card.json", card.dump(1) + "\n");
-    std::vector<std::string> words = {trainer, "train", frames.string(), "--output", (folder / "run").string(), "--card", (folder / "card.json").string(), "--resume"};
+    std::vector<std::string> words = {trainer,
+                                      "train",
+                                      frames.string(),
+                                      "--output",
+                                      (folder / "run").string(),
+                                      "--card",
+                                      (folder / "card.json").string(),
+                                      "--resume"};
     std::istringstream more(options.trainer_options);
     for (std::string word; more >> word;) words.push_back(word);
     std::vector<char*> arguments;
@@ -124,7 +152,8 @@ void train(const DistillOptions& options, const fs::path& folder, const std::str
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        fail(Status::internal, trainer, " failed (status ", WIFEXITED(status) ? WEXITSTATUS(status) : -1, "); the frames are kept, and the same command goes on from them");
+        fail(Status::internal, trainer, " failed (status ", WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+             "); the frames are kept, and the same command goes on from them");
 }
 
 // Mean absolute errors of the student as this library runs it, in double precision, on frames of all kinds.
@@ -171,10 +200,14 @@ int run_distill(const DistillOptions& options) {
     train(options, folder, trainer, frames);
     if (!fs::exists(made)) fail(Status::internal, trainer, " wrote no ", made.string());
     fs::copy_file(made, student, fs::copy_options::overwrite_existing);
-    const Json report = {{"student", student.string()}, {"all_frames", check_student(student, frames)}, {"card", load_model(student.string())->description()["card"]}};
+    const Json report = {{"student", student.string()},
+                         {"all_frames", check_student(student, frames)},
+                         {"card", load_model(student.string())->description()["card"]}};
     write_text(folder / "report.json", report.dump(1) + "\n");
-    std::cout << student.string() << ": forces " << std::fixed << std::setprecision(1) << report["all_frames"]["force_meV_per_A"].get<double>() << " meV/A, energies "
-              << report["all_frames"]["energy_meV_per_atom"].get<double>() << " meV/atom off on its " << report["all_frames"]["frames"]
+    std::cout << student.string() << ": forces " << std::fixed << std::setprecision(1)
+              << report["all_frames"]["force_meV_per_A"].get<double>() << " meV/A, energies "
+              << report["all_frames"]["energy_meV_per_atom"].get<double>() << " meV/atom off on its "
+              << report["all_frames"]["frames"]
               << " frames, training frames included; report.json has those of unseen ones\n";
     return kGood;
 }
@@ -185,23 +218,39 @@ void add_distill(CLI::App& app, Work& work) {
     auto options = std::make_shared<DistillOptions>();
     options->teacher.model = "";
     CLI::App* command = app.add_subcommand("distill", "teacher -> labelled frames -> student");
-    command->add_option("FILE", options->input, "structures (extended XYZ), or with --labelled frames with energy and forces")->required();
+    command
+        ->add_option("FILE", options->input,
+                     "structures (extended XYZ), or with --labelled frames with energy and forces")
+        ->required();
     options->teacher.add_to(*command, "--teacher");
-    command->add_option("--output", options->output, "folder for everything; the same command again goes on where it stopped")->capture_default_str();
+    command
+        ->add_option("--output", options->output,
+                     "folder for everything; the same command again goes on where it stopped")
+        ->capture_default_str();
     command->add_flag("--labelled", options->has_labels, "FILE has energies and forces: no sampling, no teacher");
     command->add_flag("--labels-only", options->labels_only, "stop when the frames are labelled");
     command->add_option("--temperatures", options->sampling.temperatures, "K")->delimiter(',')->capture_default_str();
-    command->add_option("--frames", options->sampling.frames_per_run, "of dynamics, for each structure and temperature")->capture_default_str()->check(CLI::PositiveNumber);
-    command->add_option("--steps-between", options->sampling.steps_between, "steps of dynamics from frame to frame")->capture_default_str()->check(CLI::PositiveNumber);
+    command->add_option("--frames", options->sampling.frames_per_run, "of dynamics, for each structure and temperature")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
+    command->add_option("--steps-between", options->sampling.steps_between, "steps of dynamics from frame to frame")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
     command->add_option("--dt", options->sampling.time_step, "fs")->capture_default_str()->check(CLI::PositiveNumber);
-    command->add_option("--noise", options->sampling.noise, "angstrom, for one more frame beside each; 0 = none")->capture_default_str()->check(CLI::NonNegativeNumber);
-    command->add_option("--largest-force", options->sampling.largest_force, "eV/angstrom; frames above are skipped")->capture_default_str()->check(CLI::PositiveNumber);
+    command->add_option("--noise", options->sampling.noise, "angstrom, for one more frame beside each; 0 = none")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
+    command->add_option("--largest-force", options->sampling.largest_force, "eV/angstrom; frames above are skipped")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
     command->add_option("--seed", options->sampling.seed)->capture_default_str();
     command->add_option("--trainer", options->trainer, "the program mlff-train");
     command->add_option("--licence", options->licence, "for the student's card");
-    command->add_option("--train-options", options->trainer_options, "what else mlff-train train is given, as one text")->capture_default_str();
+    command->add_option("--train-options", options->trainer_options, "what else mlff-train train is given, as one text")
+        ->capture_default_str();
     command->callback([options, &work] {
-        if (options->teacher.model.empty() && !options->has_labels) throw CLI::RequiredError("--teacher (or --labelled)");
+        if (options->teacher.model.empty() && !options->has_labels)
+            throw CLI::RequiredError("--teacher (or --labelled)");
         work = [options] { return run_distill(*options); };
     });
 }

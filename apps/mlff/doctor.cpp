@@ -16,11 +16,11 @@
 #include "core/error.h"
 #include "core/threads.h"
 #include "cpu_kernels/kernel_check.h"
+#include "engine/model_cache.h"
 #include "gpu/runtime/gpu.h"
 #include "gpu/runtime/host_facts.h"
-#include "engine/model_cache.h"
-#include "python_models/environment.h"
 #include "python_environments.h"
+#include "python_models/environment.h"
 #include "run_program.h"
 #include "self_test.h"
 
@@ -43,11 +43,13 @@ struct Toolkit {
 
 // nvcc of PATH, of CUDA_HOME, of /usr/local/cuda.
 Toolkit find_toolkit() {
-    for (const std::string& candidate : {std::string("nvcc"), environment_variable("CUDA_HOME") + "/bin/nvcc", std::string("/usr/local/cuda/bin/nvcc")}) {
+    for (const std::string& candidate : {std::string("nvcc"), environment_variable("CUDA_HOME") + "/bin/nvcc",
+                                         std::string("/usr/local/cuda/bin/nvcc")}) {
         if (candidate == "/bin/nvcc") continue;
         const ProgramResult result = run_program({candidate, "--version"}, kSecondsForCompiler);
         std::smatch match;
-        if (result.exit_code == 0 && std::regex_search(result.output, match, std::regex("release ([0-9]+\\.[0-9]+)"))) return {candidate, match[1]};
+        if (result.exit_code == 0 && std::regex_search(result.output, match, std::regex("release ([0-9]+\\.[0-9]+)")))
+            return {candidate, match[1]};
     }
     return {};
 }
@@ -107,7 +109,8 @@ Diagnosis diagnose() {
     }
     found.kernel_states = kernels::check_all_kernels();
     found.traps = known_traps(found.host, found.driver, {gpu_inventory().runtime_version});
-    for (const auto& folder : python::known_environments()) found.environments.push_back(try_python_environment(folder.string(), kSecondsForPython));
+    for (const auto& folder : python::known_environments())
+        found.environments.push_back(try_python_environment(folder.string(), kSecondsForPython));
     found.cache = check_cache();
     found.backends = test_backends();
     for (const BackendTest& backend : found.backends) found.is_usable = found.is_usable && backend.is_passed();
@@ -120,17 +123,37 @@ Json version_or_null(int version) { return version ? Json(cuda_version_text(vers
 
 Json diagnosis_json(const Diagnosis& found) {
     const GpuInventory& inventory = gpu_inventory();
-    Json gpus = Json::array(), traps = Json::array(), environments = Json::array(), backends = Json::array(), kernel_states = Json::array();
-    for (const Gpu& gpu : inventory.gpus) gpus.push_back({{"name", gpu.name}, {"compute_capability", gpu.compute_capability}, {"memory_bytes", gpu.memory_bytes}});
-    for (const Trap& trap : found.traps) traps.push_back({{"name", trap.name}, {"problem", trap.problem}, {"advice", trap.advice}, {"instead", trap.instead}});
+    Json gpus = Json::array(), traps = Json::array(), environments = Json::array(), backends = Json::array(),
+         kernel_states = Json::array();
+    for (const Gpu& gpu : inventory.gpus)
+        gpus.push_back(
+            {{"name", gpu.name}, {"compute_capability", gpu.compute_capability}, {"memory_bytes", gpu.memory_bytes}});
+    for (const Trap& trap : found.traps)
+        traps.push_back(
+            {{"name", trap.name}, {"problem", trap.problem}, {"advice", trap.advice}, {"instead", trap.instead}});
     for (const PythonEnvironment& one : found.environments)
-        environments.push_back({{"folder", one.folder}, {"python", text_or_null(one.version)}, {"why_not", text_or_null(one.why_not)}, {"works", one.works}, {"broken", one.broken}});
+        environments.push_back({{"folder", one.folder},
+                                {"python", text_or_null(one.version)},
+                                {"why_not", text_or_null(one.why_not)},
+                                {"works", one.works},
+                                {"broken", one.broken}});
     for (const BackendTest& one : found.backends)
-        backends.push_back({{"model", one.model}, {"device", one.device}, {"kernels", text_or_null(one.kernels)}, {"precision", one.precision}, {"works", one.is_passed()}, {"force_difference", std::isfinite(one.force_difference) ? Json(one.force_difference) : Json()},
-                            {"limit", one.limit}, {"milliseconds", one.milliseconds > 0 ? Json(one.milliseconds) : Json()}, {"why_failed", text_or_null(one.why_failed)}});
-    for (const kernels::KernelState& one : found.kernel_states) kernel_states.push_back({{"name", one.name}, {"works", one.is_right()}, {"why_failed", text_or_null(one.fault_text())}});
+        backends.push_back(
+            {{"model", one.model},
+             {"device", one.device},
+             {"kernels", text_or_null(one.kernels)},
+             {"precision", one.precision},
+             {"works", one.is_passed()},
+             {"force_difference", std::isfinite(one.force_difference) ? Json(one.force_difference) : Json()},
+             {"limit", one.limit},
+             {"milliseconds", one.milliseconds > 0 ? Json(one.milliseconds) : Json()},
+             {"why_failed", text_or_null(one.why_failed)}});
+    for (const kernels::KernelState& one : found.kernel_states)
+        kernel_states.push_back(
+            {{"name", one.name}, {"works", one.is_right()}, {"why_failed", text_or_null(one.fault_text())}});
     return {{"mlff", MLFF_VERSION_STRING},
-            {"system", std::string(found.system.sysname) + " " + (found.host.kernel.empty() ? found.system.release : found.host.kernel)},
+            {"system", std::string(found.system.sysname) + " " +
+                           (found.host.kernel.empty() ? found.system.release : found.host.kernel)},
             {"distribution", text_or_null(found.host.distribution)},
             {"wsl", found.host.wsl ? Json(found.host.wsl) : Json()},
             {"architecture", found.system.machine},
@@ -141,35 +164,56 @@ Json diagnosis_json(const Diagnosis& found) {
             {"memory_bytes", found.host.memory_bytes},
             {"free_memory_bytes", found.host.free_memory_bytes},
             {"cuda_runtime", version_or_null(inventory.runtime_version)},
-            {"cuda_driver", version_or_null(found.driver.cuda_version ? found.driver.cuda_version : inventory.driver_version)},
+            {"cuda_driver",
+             version_or_null(found.driver.cuda_version ? found.driver.cuda_version : inventory.driver_version)},
             {"cuda_toolkit", text_or_null(found.toolkit.version)},
             {"driver_version", text_or_null(found.driver.driver_version)},
             {"libcuda", text_or_null(found.driver.cuda_library)},
-            {"nvml", {{"library", text_or_null(found.driver.nvml_library)}, {"works", found.driver.why_no_nvml.empty()}, {"why_not", text_or_null(found.driver.why_no_nvml)}}},
+            {"nvml",
+             {{"library", text_or_null(found.driver.nvml_library)},
+              {"works", found.driver.why_no_nvml.empty()},
+              {"why_not", text_or_null(found.driver.why_no_nvml)}}},
             {"gpus", gpus},
             {"why_no_gpu", text_or_null(inventory.why_none)},
             {"traps", traps},
             {"python_environments", environments},
-            {"model_cache", {{"folder", found.cache.folder}, {"models", found.cache.count}, {"damaged", found.cache.damaged}, {"why_not", text_or_null(found.cache.why_not)}}},
+            {"model_cache",
+             {{"folder", found.cache.folder},
+              {"models", found.cache.count},
+              {"damaged", found.cache.damaged},
+              {"why_not", text_or_null(found.cache.why_not)}}},
             {"backends", backends},
             {"usable", found.is_usable}};
 }
 
-void doctor_row(const std::string& label, const std::string& text) { std::cout << std::left << std::setw(10) << label << std::right << as_message(text) << "\n"; }
+void doctor_row(const std::string& label, const std::string& text) {
+    std::cout << std::left << std::setw(10) << label << std::right << as_message(text) << "\n";
+}
 
 std::string or_none(const std::string& text, const char* none = "none") { return text.empty() ? none : text; }
 
 void print_machine(const Diagnosis& found) {
     std::cout << "mlff " << MLFF_VERSION_STRING << "\n";
-    doctor_row("system", concat(or_none(found.host.distribution, "unknown distribution"), ", ", found.system.sysname, " ", found.host.kernel, ", ", found.system.machine,
-                         found.host.wsl ? ", WSL " + std::to_string(found.host.wsl) : ""));
-    doctor_row("cpu", concat(found.host.processor.empty() ? "" : found.host.processor + ", ", available_cores(), " cores, kernels for ",
-                      found.kernels.empty() ? "nothing: " + found.why_no_kernels : found.kernels, ", ", found.host.memory_bytes >> 20, " MiB memory, ", found.host.free_memory_bytes >> 20, " MiB free"));
+    doctor_row("system", concat(or_none(found.host.distribution, "unknown distribution"), ", ", found.system.sysname,
+                                " ", found.host.kernel, ", ", found.system.machine,
+                                found.host.wsl ? ", WSL " + std::to_string(found.host.wsl) : ""));
+    doctor_row(
+        "cpu",
+        concat(found.host.processor.empty() ? "" : found.host.processor + ", ", available_cores(),
+               " cores, kernels for ", found.kernels.empty() ? "nothing: " + found.why_no_kernels : found.kernels, ", ",
+               found.host.memory_bytes >> 20, " MiB memory, ", found.host.free_memory_bytes >> 20, " MiB free"));
     const GpuInventory& inventory = gpu_inventory();
-    doctor_row("cuda", concat("runtime ", inventory.runtime_version ? cuda_version_text(inventory.runtime_version) : "not built in", ", driver ",
-                       found.driver.cuda_version ? "for " + cuda_version_text(found.driver.cuda_version) : "none", found.driver.driver_version.empty() ? "" : " (" + found.driver.driver_version + ")",
-                       ", toolkit ", or_none(found.toolkit.version), ", NVML ", found.driver.why_no_nvml.empty() ? "works" : found.driver.nvml_library.empty() ? "none" : "does not work"));
-    for (const Gpu& gpu : inventory.gpus) doctor_row("gpu", concat(gpu.name, ", sm_", gpu.compute_capability, ", ", gpu.memory_bytes >> 20, " MiB"));
+    doctor_row(
+        "cuda",
+        concat("runtime ", inventory.runtime_version ? cuda_version_text(inventory.runtime_version) : "not built in",
+               ", driver ", found.driver.cuda_version ? "for " + cuda_version_text(found.driver.cuda_version) : "none",
+               found.driver.driver_version.empty() ? "" : " (" + found.driver.driver_version + ")", ", toolkit ",
+               or_none(found.toolkit.version), ", NVML ",
+               found.driver.why_no_nvml.empty()    ? "works"
+               : found.driver.nvml_library.empty() ? "none"
+                                                   : "does not work"));
+    for (const Gpu& gpu : inventory.gpus)
+        doctor_row("gpu", concat(gpu.name, ", sm_", gpu.compute_capability, ", ", gpu.memory_bytes >> 20, " MiB"));
     if (!inventory.why_none.empty()) doctor_row("gpu", "none: " + inventory.why_none);
 }
 
@@ -177,25 +221,33 @@ void print_environments(const Diagnosis& found) {
     if (found.environments.empty()) doctor_row("python", "no environment");
     for (const PythonEnvironment& environment : found.environments) {
         std::string text = environment.folder + ": ";
-        text += environment.why_not.empty() || !environment.version.empty() ? "Python " + environment.version : environment.why_not;
+        text += environment.why_not.empty() || !environment.version.empty() ? "Python " + environment.version
+                                                                            : environment.why_not;
         for (const auto& [name, version] : environment.works) text += ", " + name + " " + version;
         doctor_row("python", text);
         if (!environment.why_not.empty() && !environment.version.empty()) doctor_row("", "  " + environment.why_not);
-        for (const auto& [name, why] : environment.broken) doctor_row("", "  " + name + " is there but cannot be imported: " + why);
+        for (const auto& [name, why] : environment.broken)
+            doctor_row("", "  " + name + " is there but cannot be imported: " + why);
     }
-    doctor_row("models", found.cache.why_not.empty() ? concat(found.cache.count, " in the model cache ", or_none(found.cache.folder, "(which has no folder)")) : found.cache.why_not);
+    doctor_row("models", found.cache.why_not.empty() ? concat(found.cache.count, " in the model cache ",
+                                                              or_none(found.cache.folder, "(which has no folder)"))
+                                                     : found.cache.why_not);
     for (const std::string& sentence : found.cache.damaged) doctor_row("", "  " + sentence);
 }
 
 void print_verdict(const Diagnosis& found) {
     for (const kernels::KernelState& state : found.kernel_states)
-        if (!state.is_right()) doctor_row("kernels", concat("those for ", state.name, " are BROKEN and not used: ", state.fault_text()));
+        if (!state.is_right())
+            doctor_row("kernels", concat("those for ", state.name, " are BROKEN and not used: ", state.fault_text()));
     for (const BackendTest& backend : found.backends) {
         std::ostringstream text;
-        text << std::left << std::setw(7) << backend.device << std::setw(9) << backend.kernels << std::setw(6) << backend.precision << std::setw(8) << backend.model << std::right;
+        text << std::left << std::setw(7) << backend.device << std::setw(9) << backend.kernels << std::setw(6)
+             << backend.precision << std::setw(8) << backend.model << std::right;
         if (backend.is_passed()) {
-            text << "works: forces within " << std::setprecision(1) << std::scientific << backend.force_difference << " eV/A of the reference";
-            if (backend.milliseconds > 0) text << std::fixed << std::setprecision(2) << ", " << backend.milliseconds << " ms for 22 atoms";
+            text << "works: forces within " << std::setprecision(1) << std::scientific << backend.force_difference
+                 << " eV/A of the reference";
+            if (backend.milliseconds > 0)
+                text << std::fixed << std::setprecision(2) << ", " << backend.milliseconds << " ms for 22 atoms";
         } else {
             text << "FAILS: " << backend.why_failed;
         }
@@ -216,7 +268,9 @@ int run_doctor(const std::string& json_path) {
         print_environments(found);
         print_verdict(found);
     }
-    if (!json_path.empty()) write_text(json_path, diagnosis_json(found).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    if (!json_path.empty())
+        write_text(json_path,
+                   diagnosis_json(found).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     return found.is_usable ? kGood : kDeviceTrouble;
 }
 
@@ -224,7 +278,8 @@ int run_doctor(const std::string& json_path) {
 
 void add_doctor(CLI::App& app, Work& work) {
     auto json = std::make_shared<std::string>();
-    CLI::App* command = app.add_subcommand("doctor", "what this machine offers, whether every backend works, known traps");
+    CLI::App* command =
+        app.add_subcommand("doctor", "what this machine offers, whether every backend works, known traps");
     command->add_option("--json", *json, "write it as JSON to this file; '-' = standard output only");
     command->callback([json, &work] { work = [json] { return run_doctor(*json); }; });
 }

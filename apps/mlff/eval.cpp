@@ -41,10 +41,10 @@ Json atom_rows(const std::vector<double>& values, size_t atom_count) {
 Json frame_json(const FrameResult& result) {
     const size_t atom_count = result.atom_count;
     Json json = {{"atoms", atom_count},
-            {"energy", result.energy},
-            {"forces", atom_rows(result.forces, atom_count)},
-            {"stress", result.has_stress ? Json(result.stress) : Json()},
-            {"atom_energies", result.atom_energies.size() == atom_count ? Json(result.atom_energies) : Json()}};
+                 {"energy", result.energy},
+                 {"forces", atom_rows(result.forces, atom_count)},
+                 {"stress", result.has_stress ? Json(result.stress) : Json()},
+                 {"atom_energies", result.atom_energies.size() == atom_count ? Json(result.atom_energies) : Json()}};
     if (!result.descriptors.empty()) json["descriptors"] = atom_rows(result.descriptors, atom_count);
     return json;
 }
@@ -52,11 +52,13 @@ Json frame_json(const FrameResult& result) {
 void put_results(Frame& frame, const FrameResult& result) {
     frame.set_info("energy", result.energy);
     const auto& s = result.stress;
-    if (result.has_stress) frame.set_info("stress", std::vector<double>{s[0], s[5], s[4], s[5], s[1], s[3], s[4], s[3], s[2]});
+    if (result.has_stress)
+        frame.set_info("stress", std::vector<double>{s[0], s[5], s[4], s[5], s[1], s[3], s[4], s[3], s[2]});
     frame.set_column("forces", 3, result.forces);
     if (result.atom_energies.size() == result.atom_count) frame.set_column("energies", 1, result.atom_energies);
     if (!result.descriptors.empty())
-        frame.set_column("descriptors", static_cast<int>(result.descriptors.size() / result.atom_count), result.descriptors);
+        frame.set_column("descriptors", static_cast<int>(result.descriptors.size() / result.atom_count),
+                         result.descriptors);
 }
 
 double largest_force(const std::vector<double>& forces) {
@@ -69,18 +71,22 @@ double largest_force(const std::vector<double>& forces) {
 class TablePrinter {
 public:
     void header(const std::string& model, const Session& session) {
-        std::cout << "model " << model << ", " << session.device() << ", " << precision_name(session.precision()) << "\n"
-                  << std::setw(6) << "frame" << std::setw(10) << "atoms" << std::setw(20) << "energy/eV" << std::setw(16) << "max|F|/(eV/A)"
-                  << std::setw(18) << "pressure/GPa" << "\n";
+        std::cout << "model " << model << ", " << session.device() << ", " << precision_name(session.precision())
+                  << "\n"
+                  << std::setw(6) << "frame" << std::setw(10) << "atoms" << std::setw(20) << "energy/eV"
+                  << std::setw(16) << "max|F|/(eV/A)" << std::setw(18) << "pressure/GPa"
+                  << "\n";
     }
     void row(int64_t frame, const FrameResult& result) {
         constexpr double kGigapascal = 160.21766208;  // eV/angstrom^3
-        std::cout << std::setw(6) << frame << std::setw(10) << result.atom_count << std::fixed << std::setprecision(8) << std::setw(20)
-                  << result.energy << std::setprecision(6) << std::setw(16) << largest_force(result.forces) << std::setw(18);
+        std::cout << std::setw(6) << frame << std::setw(10) << result.atom_count << std::fixed << std::setprecision(8)
+                  << std::setw(20) << result.energy << std::setprecision(6) << std::setw(16)
+                  << largest_force(result.forces) << std::setw(18);
         if (result.has_stress)
             std::cout << -(result.stress[0] + result.stress[1] + result.stress[2]) / 3 * kGigapascal << "\n";
         else
-            std::cout << "-" << "\n";
+            std::cout << "-"
+                      << "\n";
     }
 };
 
@@ -106,7 +112,8 @@ int run_eval(const EvalOptions& options) {
             const FrameResult result = evaluate_frame(session, frame, {.descriptors = options.descriptors});
             if (index == 0) {
                 if (options.json != "-") table.header(options.model.model, session);
-                json = "{\"model\":" + Json(options.model.model).dump() + ",\"device\":" + Json(session.device()).dump() + ",\"precision\":\"" +
+                json = "{\"model\":" + Json(options.model.model).dump() +
+                       ",\"device\":" + Json(session.device()).dump() + ",\"precision\":\"" +
                        std::string(precision_name(session.precision())) + "\",\"frames\":[";
             }
             if (options.json != "-") table.row(index, result);
@@ -136,7 +143,8 @@ void add_eval(CLI::App& app, Work& work) {
     options->model.add_to(*command);
     command->add_option("--json", options->json, "write results as JSON to this file; '-' = standard output");
     command->add_option("--output", options->output, "write the frames with results as extended XYZ");
-    command->add_flag("--descriptors", options->descriptors, "also the invariant features of every atom, in the JSON and the frames written");
+    command->add_flag("--descriptors", options->descriptors,
+                      "also the invariant features of every atom, in the JSON and the frames written");
     command->callback([options, &work] { work = [options] { return run_eval(*options); }; });
 }
 

@@ -7,7 +7,8 @@ FrameResult evaluate_frame(Session& session, const Frame& frame, const FrameWish
     const bool wants_descriptors = wishes.descriptors;
     const SystemView system = frame.view();
     FrameResult result;
-    if (wants_descriptors) result.descriptors.resize(static_cast<size_t>(system.atom_count * session.model().summary().descriptor_count));
+    if (wants_descriptors)
+        result.descriptors.resize(static_cast<size_t>(system.atom_count * session.model().summary().descriptor_count));
     result.forces.resize(static_cast<size_t>(3 * system.atom_count));
     result.atom_count = static_cast<size_t>(system.atom_count);
     if (session.model().gives_atom_energies()) result.atom_energies.resize(result.atom_count);
@@ -18,8 +19,10 @@ FrameResult evaluate_frame(Session& session, const Frame& frame, const FrameWish
     results.outputs.atom_energies = session.model().gives_atom_energies() ? result.atom_energies.data() : nullptr;
     results.outputs.descriptors = wants_descriptors ? result.descriptors.data() : nullptr;
     results.stress = result.has_stress ? result.stress.data() : nullptr;
-    if (wishes.even_if_not_finite) session.evaluate_unchecked({&system, 1}, {&results, 1});
-    else session.evaluate({&system, 1}, {&results, 1});
+    if (wishes.even_if_not_finite)
+        session.evaluate_unchecked({&system, 1}, {&results, 1});
+    else
+        session.evaluate({&system, 1}, {&results, 1});
     return result;
 }
 

@@ -15,7 +15,7 @@ struct FrameResult {
     double energy = 0;
     std::vector<double> forces;
     std::vector<double> atom_energies;  // empty if the model gives none
-    std::vector<double> descriptors;  // [atom][descriptor_count], or empty
+    std::vector<double> descriptors;    // [atom][descriptor_count], or empty
     std::array<double, 6> stress{};
     bool has_stress = false;
 };

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// H5MD 1.1 (de Buyl, Colberg and Hofling 2014) through the HDF5 library: positions and velocities in single precision, compressed; the cell and the
-// energies in double precision. The place to go on from is the number of frames. A module that the command loads when it is needed: HDF5 brings
-// dozens of libraries with it, and none of them is needed for anything else.
+// H5MD 1.1 (de Buyl, Colberg and Hofling 2014) through the HDF5 library: positions and velocities in single precision,
+// compressed; the cell and the energies in double precision. The place to go on from is the number of frames. A module
+// that the command loads when it is needed: HDF5 brings dozens of libraries with it, and none of them is needed for
+// anything else.
 //
 //   /particles/atoms/{position, velocity, box/edges}/{step, time, value}, species, mass
-//   /observables/{potential_energy, kinetic_energy, temperature}/{step, time, value}; step and time are the same data sets everywhere
+//   /observables/{potential_energy, kinetic_energy, temperature}/{step, time, value}; step and time are the same data
+//   sets everywhere
 #include <hdf5.h>
 
 #include <algorithm>
@@ -42,7 +44,8 @@ private:
 
 class H5mdFile : public TrajectoryFile {
 public:
-    H5mdFile(const std::string& path, const Particles& atoms, std::optional<uint64_t> go_on_at) : path_(path), atom_count_(atoms.atom_count()) {
+    H5mdFile(const std::string& path, const Particles& atoms, std::optional<uint64_t> go_on_at)
+        : path_(path), atom_count_(atoms.atom_count()) {
         H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // errors are ours to tell
         if (atoms.atom_count() == 0) fail(Status::system, path, ": a trajectory needs atoms");
         if (go_on_at)
@@ -71,25 +74,33 @@ public:
     }
 
 private:
-    Handle group(hid_t parent, const char* name) { return {H5Gcreate2(parent, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose, path_, "make a group"}; }
+    Handle group(hid_t parent, const char* name) {
+        return {H5Gcreate2(parent, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose, path_, "make a group"};
+    }
 
     void set_text(hid_t object, const char* name, const char* text) {
-        const Handle type(H5Tcopy(H5T_C_S1), H5Tclose, path_, "make a type"), space(H5Screate(H5S_SCALAR), H5Sclose, path_, "make a space");
+        const Handle type(H5Tcopy(H5T_C_S1), H5Tclose, path_, "make a type"),
+            space(H5Screate(H5S_SCALAR), H5Sclose, path_, "make a space");
         H5Tset_size(type, H5T_VARIABLE);
         H5Tset_cset(type, H5T_CSET_UTF8);
-        const Handle attribute(H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose, path_, "make an attribute");
+        const Handle attribute(H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose, path_,
+                               "make an attribute");
         check(H5Awrite(attribute, type, &text));
     }
 
     // A data set that does not grow, or an attribute, of `count` values (0: one value).
     template <class T>
-    void set_values(hid_t parent, const char* name, hid_t file_type, hid_t memory_type, const T* values, hsize_t count, bool is_attribute) {
-        const Handle space(count > 0 ? H5Screate_simple(1, &count, nullptr) : H5Screate(H5S_SCALAR), H5Sclose, path_, "make a space");
+    void set_values(hid_t parent, const char* name, hid_t file_type, hid_t memory_type, const T* values, hsize_t count,
+                    bool is_attribute) {
+        const Handle space(count > 0 ? H5Screate_simple(1, &count, nullptr) : H5Screate(H5S_SCALAR), H5Sclose, path_,
+                           "make a space");
         if (is_attribute) {
-            const Handle attribute(H5Acreate2(parent, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose, path_, "make an attribute");
+            const Handle attribute(H5Acreate2(parent, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
+                                   path_, "make an attribute");
             check(H5Awrite(attribute, memory_type, values));
         } else {
-            const Handle data(H5Dcreate2(parent, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Dclose, path_, "make a data set");
+            const Handle data(H5Dcreate2(parent, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                              H5Dclose, path_, "make a data set");
             check(H5Dwrite(data, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
         }
     }
@@ -99,19 +110,22 @@ private:
         std::vector<hsize_t> size = {0}, most = {H5S_UNLIMITED}, chunk = {item.empty() ? hsize_t{1024} : hsize_t{1}};
         for (const hsize_t length : item) size.push_back(length), most.push_back(length), chunk.push_back(length);
         if (item.size() == 2 && item[0] == 3) chunk[0] = 64;  // cells
-        const Handle space(H5Screate_simple(static_cast<int>(size.size()), size.data(), most.data()), H5Sclose, path_, "make a space");
+        const Handle space(H5Screate_simple(static_cast<int>(size.size()), size.data(), most.data()), H5Sclose, path_,
+                           "make a space");
         const Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, path_, "make properties");
         check(H5Pset_chunk(properties, static_cast<int>(chunk.size()), chunk.data()));
         if (!item.empty() && H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0) {
             H5Pset_shuffle(properties);
             H5Pset_deflate(properties, 3);
         }
-        Handle data(H5Dcreate2(parent, name, type, space, H5P_DEFAULT, properties, H5P_DEFAULT), H5Dclose, path_, "make a data set");
+        Handle data(H5Dcreate2(parent, name, type, space, H5P_DEFAULT, properties, H5P_DEFAULT), H5Dclose, path_,
+                    "make a data set");
         if (unit) set_text(data, "unit", unit);
         return data;
     }
 
-    // The group of a quantity that changes: step, time and value. The first one makes step and time, the others link to them.
+    // The group of a quantity that changes: step, time and value. The first one makes step and time, the others link to
+    // them.
     Handle element(hid_t parent, const char* name, const std::vector<hsize_t>& item, hid_t type, const char* unit) {
         const Handle place = group(parent, name);
         if (step_ < 0) {
@@ -125,7 +139,8 @@ private:
     }
 
     void create(const Particles& atoms) {
-        file_ = Handle(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose, path_, "make the file");
+        file_ =
+            Handle(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose, path_, "make the file");
         const Handle header = group(file_, "h5md");
         constexpr int kVersion[2] = {1, 1};
         set_values(header, "version", H5T_STD_I32LE, H5T_NATIVE_INT, kVersion, 2, true);
@@ -157,24 +172,33 @@ private:
     }
 
     void reopen(uint64_t frames) {
-        file_ = Handle(H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose, path_, "open the file to go on with it");
-        const auto data = [&](const char* name) { return Handle(H5Dopen2(file_, name, H5P_DEFAULT), H5Dclose, path_, "find a data set of an earlier run"); };
+        file_ = Handle(H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose, path_,
+                       "open the file to go on with it");
+        const auto data = [&](const char* name) {
+            return Handle(H5Dopen2(file_, name, H5P_DEFAULT), H5Dclose, path_, "find a data set of an earlier run");
+        };
         position_ = data("particles/atoms/position/value");
         velocity_ = data("particles/atoms/velocity/value");
         step_ = data("particles/atoms/position/step");
         time_ = data("particles/atoms/position/time");
-        if (H5Lexists(file_, "particles/atoms/box/edges", H5P_DEFAULT) > 0) edges_ = data("particles/atoms/box/edges/value");
+        if (H5Lexists(file_, "particles/atoms/box/edges", H5P_DEFAULT) > 0)
+            edges_ = data("particles/atoms/box/edges/value");
         potential_energy_ = data("observables/potential_energy/value");
         kinetic_energy_ = data("observables/kinetic_energy/value");
         temperature_ = data("observables/temperature/value");
         const std::vector<hsize_t> of_atoms = {atom_count_, 3}, of_cell = {3, 3}, single;
-        const std::pair<const Handle*, const std::vector<hsize_t>*> all[] = {{&position_, &of_atoms}, {&velocity_, &of_atoms}, {&edges_, &of_cell}, {&step_, &single}, {&time_, &single},
-                                                                             {&potential_energy_, &single}, {&kinetic_energy_, &single}, {&temperature_, &single}};
+        const std::pair<const Handle*, const std::vector<hsize_t>*> all[] = {
+            {&position_, &of_atoms},     {&velocity_, &of_atoms}, {&edges_, &of_cell},
+            {&step_, &single},           {&time_, &single},       {&potential_energy_, &single},
+            {&kinetic_energy_, &single}, {&temperature_, &single}};
         for (const auto& [series, item] : all) {
             if (*series < 0) continue;
             const std::vector<hsize_t> size = size_of(*series);
-            if (!std::equal(item->begin(), item->end(), size.begin() + 1, size.end())) fail(Status::file, path_, ": the file is of other atoms, or of another program");
-            if (size[0] < frames) fail(Status::file, path_, ": the file has ", size[0], " frames, fewer than the ", frames, " it had when the restart file was written");
+            if (!std::equal(item->begin(), item->end(), size.begin() + 1, size.end()))
+                fail(Status::file, path_, ": the file is of other atoms, or of another program");
+            if (size[0] < frames)
+                fail(Status::file, path_, ": the file has ", size[0], " frames, fewer than the ", frames,
+                     " it had when the restart file was written");
         }
         for (const auto& [series, item] : all) {
             if (*series < 0) continue;
@@ -200,7 +224,8 @@ private:
         begin[0] = frame_count_;
         size[0] = 1;
         const Handle space(H5Dget_space(series), H5Sclose, path_, "read the size of a data set");
-        const Handle memory(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr), H5Sclose, path_, "make a space");
+        const Handle memory(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr), H5Sclose, path_,
+                            "make a space");
         check(H5Sselect_hyperslab(space, H5S_SELECT_SET, begin.data(), nullptr, size.data(), nullptr));
         check(H5Dwrite(series, memory_type, memory, space, H5P_DEFAULT, values));
     }
@@ -221,7 +246,7 @@ private:
 }  // namespace mlff::app
 
 // The one symbol of the module, of the type mlff::app::H5mdOpener.
-extern "C" __attribute__((visibility("default"))) mlff::app::TrajectoryFile* mlff_open_h5md(const std::string& path, const mlff::Particles& atoms,
-                                                                                              std::optional<uint64_t> go_on_at) {
+extern "C" __attribute__((visibility("default"))) mlff::app::TrajectoryFile* mlff_open_h5md(
+    const std::string& path, const mlff::Particles& atoms, std::optional<uint64_t> go_on_at) {
     return new mlff::app::H5mdFile(path, atoms, go_on_at);
 }

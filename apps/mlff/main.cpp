@@ -85,7 +85,8 @@ int run_and_tell_errors(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     using namespace mlff::app;
-    std::signal(SIGXFSZ, SIG_IGN);  // a file that is too large for the limit is then an error of writing, which has a sentence
+    std::signal(SIGXFSZ,
+                SIG_IGN);  // a file that is too large for the limit is then an error of writing, which has a sentence
     const int code = run_and_tell_errors(argc, argv);
     if (mlff::is_output_complete() || code != kGood) return code;
     std::cerr << "mlff: standard output: cannot write all of it\n";

@@ -48,8 +48,11 @@ Frame read_start(const MdOptions& options) {
         }
     }
     if (reader.frames_read() == 0) fail(Status::format, options.input, ": no frame in the file");
-    if (options.frame < 0 && static_cast<int64_t>(last.size()) == -options.frame) chosen = last.front(), is_found = true;
-    if (!is_found) fail(Status::argument, "--frame ", options.frame, ": ", options.input, " has ", reader.frames_read(), " frames");
+    if (options.frame < 0 && static_cast<int64_t>(last.size()) == -options.frame)
+        chosen = last.front(), is_found = true;
+    if (!is_found)
+        fail(Status::argument, "--frame ", options.frame, ": ", options.input, " has ", reader.frames_read(),
+             " frames");
     return chosen;
 }
 
@@ -67,7 +70,9 @@ Particles start_particles(const MdOptions& options, const DynamicsOptions& dynam
         if (has_velocities(frame)) {
             if (particles.rigid_degrees > 0 && !particles.has_fixed_atoms()) remove_momentum(particles);
         } else {
-            if (!options.temperature) fail(Status::argument, "--temperature is needed for the first velocities: the file has no column velocities");
+            if (!options.temperature)
+                fail(Status::argument,
+                     "--temperature is needed for the first velocities: the file has no column velocities");
             set_temperature(particles, *options.temperature, options.seed);
         }
         return particles;
@@ -78,7 +83,8 @@ Particles start_particles(const MdOptions& options, const DynamicsOptions& dynam
 
 Restart read_matching_restart(const MdOptions& options, const Particles& start) {
     Restart restart = read_restart(options.restart);
-    if (restart.state.particles.atomic_numbers != start.atomic_numbers) fail(Status::argument, "--restart ", options.restart, " is of other atoms than ", options.input);
+    if (restart.state.particles.atomic_numbers != start.atomic_numbers)
+        fail(Status::argument, "--restart ", options.restart, " is of other atoms than ", options.input);
     if (restart.state.particles.environment.periodic != start.environment.periodic)
         fail(Status::argument, "--restart ", options.restart, " is periodic in other directions than ", options.input);
     const auto before = [&](const std::string& key) {
@@ -87,10 +93,12 @@ Restart read_matching_restart(const MdOptions& options, const Particles& start) 
     };
     for (const auto& [key, value] : options.choices())
         if (before(key) != value)
-            fail(Status::argument, "--restart ", options.restart, " was written with --", key, " ", before(key), ", not ", value, "; to change it, begin a new run from the last frame of the trajectory");
+            fail(Status::argument, "--restart ", options.restart, " was written with --", key, " ", before(key),
+                 ", not ", value, "; to change it, begin a new run from the last frame of the trajectory");
     std::vector<uint8_t> fixed = start.is_fixed;
     fixed.resize(start.atom_count(), 0);
-    if (fixed != restart.state.particles.is_fixed) fail(Status::argument, "--restart ", options.restart, " was written with other fixed atoms");
+    if (fixed != restart.state.particles.is_fixed)
+        fail(Status::argument, "--restart ", options.restart, " was written with other fixed atoms");
     return restart;
 }
 
@@ -98,12 +106,16 @@ Restart read_matching_restart(const MdOptions& options, const Particles& start) 
 class Log {
 public:
     Log(const std::string& path, std::optional<uint64_t> go_on_at) : file_(path, go_on_at) {
-        if (!go_on_at) file_.write("step,time_fs,temperature_K,potential_eV,kinetic_eV,total_eV,conserved_eV,pressure_bar,volume_A3\n");
+        if (!go_on_at)
+            file_.write(
+                "step,time_fs,temperature_K,potential_eV,kinetic_eV,total_eV,conserved_eV,pressure_bar,volume_A3\n");
     }
     void add(const MolecularDynamics& dynamics) {
         std::ostringstream line;
-        line << std::setprecision(12) << dynamics.step_count() << "," << static_cast<double>(dynamics.step_count()) * dynamics.time_step() << "," << dynamics.temperature() << ","
-             << dynamics.potential_energy() << "," << dynamics.kinetic_energy() << "," << dynamics.total_energy() << ",";
+        line << std::setprecision(12) << dynamics.step_count() << ","
+             << static_cast<double>(dynamics.step_count()) * dynamics.time_step() << "," << dynamics.temperature()
+             << "," << dynamics.potential_energy() << "," << dynamics.kinetic_energy() << "," << dynamics.total_energy()
+             << ",";
         if (!dynamics.options().barostat) line << dynamics.conserved_energy();
         line << ",";
         if (dynamics.options().wants_virial)
@@ -123,14 +135,20 @@ private:
 class Progress {
 public:
     Progress(const MolecularDynamics& dynamics, int64_t last_step, double conserved_start)
-        : is_shown_(isatty(STDERR_FILENO)), first_step_(dynamics.step_count()), last_step_(last_step), conserved_start_(conserved_start), begin_(Clock::now()), shown_(begin_) {}
+        : is_shown_(isatty(STDERR_FILENO)),
+          first_step_(dynamics.step_count()),
+          last_step_(last_step),
+          conserved_start_(conserved_start),
+          begin_(Clock::now()),
+          shown_(begin_) {}
     ~Progress() {
         if (is_shown_) std::cerr << "\r\033[K" << std::flush;
     }
 
     double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
     double nanoseconds_per_day(const MolecularDynamics& dynamics) const {
-        return static_cast<double>(dynamics.step_count() - first_step_) * dynamics.time_step() * 1e-6 / std::max(seconds(), 1e-9) * 86400;
+        return static_cast<double>(dynamics.step_count() - first_step_) * dynamics.time_step() * 1e-6 /
+               std::max(seconds(), 1e-9) * 86400;
     }
     double drift(const MolecularDynamics& dynamics) const {  // meV/atom
         return 1e3 * (dynamics.conserved_energy() - conserved_start_) / static_cast<double>(dynamics.atom_count());
@@ -140,12 +158,16 @@ public:
         if (!is_shown_ || Clock::now() - shown_ < std::chrono::milliseconds(300)) return;
         shown_ = Clock::now();
         const int64_t step = dynamics.step_count();
-        const auto left = static_cast<int64_t>(seconds() / static_cast<double>(std::max<int64_t>(step - first_step_, 1)) * static_cast<double>(last_step_ - step));
+        const auto left =
+            static_cast<int64_t>(seconds() / static_cast<double>(std::max<int64_t>(step - first_step_, 1)) *
+                                 static_cast<double>(last_step_ - step));
         std::ostringstream line;
-        line << std::fixed << "\r\033[Kstep " << step << "/" << last_step_ << "  " << std::setprecision(2) << nanoseconds_per_day(dynamics) << " ns/day  " << std::setprecision(0)
-             << dynamics.temperature() << " K  ";
+        line << std::fixed << "\r\033[Kstep " << step << "/" << last_step_ << "  " << std::setprecision(2)
+             << nanoseconds_per_day(dynamics) << " ns/day  " << std::setprecision(0) << dynamics.temperature()
+             << " K  ";
         if (!dynamics.options().barostat) line << "drift " << std::setprecision(3) << drift(dynamics) << " meV/atom  ";
-        line << "ETA " << left / 3600 << ":" << std::setfill('0') << std::setw(2) << left / 60 % 60 << ":" << std::setw(2) << left % 60;
+        line << "ETA " << left / 3600 << ":" << std::setfill('0') << std::setw(2) << left / 60 % 60 << ":"
+             << std::setw(2) << left % 60;
         std::cerr << line.view() << std::flush;
     }
 
@@ -160,13 +182,16 @@ private:
 class Run {
 public:
     Run(const MdOptions& options, MolecularDynamics& dynamics, const Restart* restart)
-        : options_(options), dynamics_(dynamics), conserved_start_(restart ? number_of(*restart, "conserved-start") : dynamics.conserved_energy()) {
+        : options_(options),
+          dynamics_(dynamics),
+          conserved_start_(restart ? number_of(*restart, "conserved-start") : dynamics.conserved_energy()) {
         dynamics.watch(options.limits);
         check_paths(restart);
         std::optional<uint64_t> output_place, log_place;  // all is checked before a file is touched
         if (!options.output.empty()) output_place = place(restart, "output", options.output);
         if (!options.log.empty()) log_place = place(restart, "log", options.log);
-        if (!options.output.empty()) trajectory_.emplace(open_trajectory(options.output, dynamics.particles(), output_place));
+        if (!options.output.empty())
+            trajectory_.emplace(open_trajectory(options.output, dynamics.particles(), output_place));
         if (!options.log.empty()) log_.emplace(options.log, log_place);
         last_saved_ = restart ? dynamics.step_count() : -1;
     }
@@ -191,12 +216,15 @@ public:
         }
         save();
         const double speed = progress.nanoseconds_per_day(dynamics_);
-        std::cout << std::fixed << "step " << dynamics_.step_count() << " of " << options_.steps << ", " << std::setprecision(speed < 10 ? 4 : 2) << speed << " ns/day, "
-                  << std::setprecision(1) << dynamics_.temperature() << " K";
-        if (!dynamics_.options().barostat) std::cout << ", drift " << std::setprecision(4) << progress.drift(dynamics_) << " meV/atom";
+        std::cout << std::fixed << "step " << dynamics_.step_count() << " of " << options_.steps << ", "
+                  << std::setprecision(speed < 10 ? 4 : 2) << speed << " ns/day, " << std::setprecision(1)
+                  << dynamics_.temperature() << " K";
+        if (!dynamics_.options().barostat)
+            std::cout << ", drift " << std::setprecision(4) << progress.drift(dynamics_) << " meV/atom";
         std::cout << "\n" << std::flush;
         if (stop.number() == 0) return kGood;
-        std::cerr << "mlff: stopped by a signal after step " << dynamics_.step_count() << "; go on with --restart " << options_.checkpoint_path() << "\n";
+        std::cerr << "mlff: stopped by a signal after step " << dynamics_.step_count() << "; go on with --restart "
+                  << options_.checkpoint_path() << "\n";
         return kStoppedBySignal + stop.number();
     }
 
@@ -213,28 +241,35 @@ private:
         const std::string text = found == restart.run.end() ? "" : found->second;
         uint64_t number = 0;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-        if (text.empty() || error != std::errc() || end != text.data() + text.size()) fail(Status::format, "the restart file has no whole number ", key);
+        if (text.empty() || error != std::errc() || end != text.data() + text.size())
+            fail(Status::format, "the restart file has no whole number ", key);
         return number;
     }
     // The restart file of another run is not replaced, and no two files are one.
     void check_paths(const Restart* restart) const {
         const std::string checkpoint = options_.checkpoint_path();
         const auto refuse_same = [](const char* a, const std::string& first, const char* b, const std::string& second) {
-            if (!first.empty() && fs::path(first).lexically_normal() == fs::path(second).lexically_normal()) fail(Status::argument, a, " and ", b, " are one file, ", first);
+            if (!first.empty() && fs::path(first).lexically_normal() == fs::path(second).lexically_normal())
+                fail(Status::argument, a, " and ", b, " are one file, ", first);
         };
         refuse_same("--output", options_.output, "--log", options_.log);
         refuse_same("--output", options_.output, "the restart file", checkpoint);
         refuse_same("--log", options_.log, "the restart file", checkpoint);
         std::error_code ignored;
         if (!restart && !options_.overwrite && fs::is_regular_file(checkpoint, ignored))
-            fail(Status::argument, "the restart file ", checkpoint, " is there already: go on with its run by --restart, choose another name with --checkpoint, or replace it with --overwrite");
+            fail(Status::argument, "the restart file ", checkpoint,
+                 " is there already: go on with its run by --restart, choose another name with --checkpoint, or "
+                 "replace it with --overwrite");
     }
     // Where an output file is gone on with: nowhere if it is not the one of the restart file.
     std::optional<uint64_t> place(const Restart* restart, const std::string& what, const std::string& path) const {
-        if (restart && restart->run.contains(what) && restart->run.at(what) == path) return whole_number_of(*restart, what + "-place");
+        if (restart && restart->run.contains(what) && restart->run.at(what) == path)
+            return whole_number_of(*restart, what + "-place");
         std::error_code ignored;
         if (!options_.overwrite && fs::is_regular_file(path, ignored))
-            fail(Status::argument, "--", what, " ", path, " is there already: go on with its run by --restart, choose another name, or replace it with --overwrite");
+            fail(Status::argument, "--", what, " ", path,
+                 " is there already: go on with its run by --restart, choose another name, or replace it with "
+                 "--overwrite");
         return {};
     }
 
@@ -312,13 +347,15 @@ int run_md(const MdOptions& options) {
     if (!options.restart.empty()) {
         restart = read_matching_restart(options, particles);
         if (restart->state.step_count >= options.steps)
-            fail(Status::argument, "--steps ", options.steps, " are of the whole run, and ", options.restart, " is of step ", restart->state.step_count);
+            fail(Status::argument, "--steps ", options.steps, " are of the whole run, and ", options.restart,
+                 " is of step ", restart->state.step_count);
     }
     SessionOptions session_options = options.model.session_options();
     session_options.neighbor_skin_on_cpu = kSkinOnCpu;
     if (const auto head = frame.info_text("head")) session_options.head = *head;
     Session session(load_model(options.model.model), session_options);
-    dynamics_options.wants_virial = periodic[0] && periodic[1] && periodic[2] && session.model().gives_virial(particles.view());
+    dynamics_options.wants_virial =
+        periodic[0] && periodic[1] && periodic[2] && session.model().gives_virial(particles.view());
     PlanWarning(options.model.model, session_options.exact_radial).look_at(session, particles.view(), options.input);
     SessionForces forces(session);
     std::optional<MolecularDynamics> dynamics;
@@ -331,8 +368,10 @@ int run_md(const MdOptions& options) {
     } catch (const Error& error) {
         throw in_file(restart ? options.restart : options.input, error);
     }
-    std::cout << "model " << options.model.model << ", " << session.device() << ", " << precision_name(session.precision()) << ", " << dynamics->particles().atom_count() << " atoms, "
-              << dynamics->particles().degrees_of_freedom() << " degrees of freedom\n" << std::flush;
+    std::cout << "model " << options.model.model << ", " << session.device() << ", "
+              << precision_name(session.precision()) << ", " << dynamics->particles().atom_count() << " atoms, "
+              << dynamics->particles().degrees_of_freedom() << " degrees of freedom\n"
+              << std::flush;
     return Run(options, *dynamics, restart ? &*restart : nullptr).go();
 }
 

@@ -21,7 +21,8 @@ namespace {
 using Json = nlohmann::json;
 
 void line(const std::string& label, const std::string& text) {
-    if (!text.empty()) std::cout << std::left << std::setw(18) << printable(label) << printable(text) << "\n" << std::right;
+    if (!text.empty())
+        std::cout << std::left << std::setw(18) << printable(label) << printable(text) << "\n" << std::right;
 }
 
 std::string number_text(double value) {
@@ -35,7 +36,9 @@ std::string joined(const List& list, const std::string& separator = ", ") {
     std::string text;
     for (const Json& item : list) {
         if (!text.empty()) text += separator;
-        text += item.is_string() ? item.get<std::string>() : item.is_number_float() ? number_text(item.get<double>()) : item.dump();
+        text += item.is_string()         ? item.get<std::string>()
+                : item.is_number_float() ? number_text(item.get<double>())
+                                         : item.dump();
     }
     return text;
 }
@@ -60,8 +63,9 @@ void print_layers(const Json& info) {
     if (!info.contains("layers")) return;
     int number = 0;
     for (const Json& layer : info["layers"]) {
-        std::string text = layer["interaction"].get<std::string>() + ", correlation " + layer["correlation"].dump() + ", messages " +
-                           layer["message_irreps"].get<std::string>() + " -> " + layer["output_irreps"].get<std::string>();
+        std::string text = layer["interaction"].get<std::string>() + ", correlation " + layer["correlation"].dump() +
+                           ", messages " + layer["message_irreps"].get<std::string>() + " -> " +
+                           layer["output_irreps"].get<std::string>();
         if (layer["readout"].is_string()) text += ", " + layer["readout"].get<std::string>();
         line("layer " + std::to_string(++number), text);
     }
@@ -72,7 +76,8 @@ void print_radial(const Json& info) {
     const Json& radial = info["radial"];
     std::string text = radial["count"].dump() + " " + radial["basis"].get<std::string>();
     if (radial["transform"].is_string()) text += " of " + radial["transform"].get<std::string>();
-    if (radial["cutoff_exponent"].is_number()) text += ", cutoff exponent " + number_text(radial["cutoff_exponent"].get<double>());
+    if (radial["cutoff_exponent"].is_number())
+        text += ", cutoff exponent " + number_text(radial["cutoff_exponent"].get<double>());
     text += " on the " + radial["cutoff_applied_to"].get<std::string>();
     if (!radial["hidden_widths"].empty()) text += ", network " + joined(radial["hidden_widths"], "-");
     line("radial basis", text);
@@ -80,12 +85,16 @@ void print_radial(const Json& info) {
 
 void print_painn(const Json& info) {
     if (!info.contains("radial_functions")) return;
-    line("network", info["blocks"].dump() + " blocks of " + info["hidden"].dump() + " channels, " + info["radial_functions"].dump() + " radial functions");
+    line("network", info["blocks"].dump() + " blocks of " + info["hidden"].dump() + " channels, " +
+                        info["radial_functions"].dump() + " radial functions");
     for (const auto& [key, value] : info["card"].items())
         if (value.is_string()) line(key, value.get<std::string>());
     for (const char* what : {"force_meV_per_A", "energy_meV_per_atom"}) {
-        const Json mae = member(info["card"], {"errors", "test", what, "mae"}), rmse = member(info["card"], {"errors", "test", what, "rmse"});
-        if (mae.is_number() && rmse.is_number()) line("test error", number_text(mae.get<double>()) + " mean, " + number_text(rmse.get<double>()) + " rms, " + what);
+        const Json mae = member(info["card"], {"errors", "test", what, "mae"}),
+                   rmse = member(info["card"], {"errors", "test", what, "rmse"});
+        if (mae.is_number() && rmse.is_number())
+            line("test error",
+                 number_text(mae.get<double>()) + " mean, " + number_text(rmse.get<double>()) + " rms, " + what);
     }
 }
 
@@ -95,7 +104,8 @@ void print_atomic_energies(const Json& info) {
     for (const auto& [head, energies] : info["atomic_energies"].items()) {
         std::string text;
         for (size_t i = 0; i < energies.size() && i < elements.size(); ++i)
-            text += (i ? "  " : "") + std::string(element_symbol(elements[i])) + " " + number_text(energies[i].get<double>());
+            text += (i ? "  " : "") + std::string(element_symbol(elements[i])) + " " +
+                    number_text(energies[i].get<double>());
         line(info["atomic_energies"].size() > 1 ? "E0/eV " + head : "E0/eV", text);
     }
 }
@@ -110,29 +120,36 @@ void print_info(const Json& info) {
     line("sha256", text_of(info, "sha256"));
     const auto elements = info["elements"].get<std::vector<int>>();
     if (!elements.empty()) line("elements", std::to_string(elements.size()) + ": " + symbols_text(elements));
-    if (const double cutoff = info["cutoff"].get<double>(); cutoff > 0) line("cutoff", number_text(cutoff) + " angstrom");
-    if (!text_of(info, "hidden_irreps").empty()) line("layers", std::to_string(info["layers"].size()) + ", hidden irreps " + text_of(info, "hidden_irreps") + ", max_ell " + info["max_ell"].dump());
+    if (const double cutoff = info["cutoff"].get<double>(); cutoff > 0)
+        line("cutoff", number_text(cutoff) + " angstrom");
+    if (!text_of(info, "hidden_irreps").empty())
+        line("layers", std::to_string(info["layers"].size()) + ", hidden irreps " + text_of(info, "hidden_irreps") +
+                           ", max_ell " + info["max_ell"].dump());
     print_layers(info);
     print_radial(info);
     print_painn(info);
     line("heads", joined(info["heads"]));
     if (info.contains("fixed_head") && info["fixed_head"].is_number()) line("head fixed to", info["fixed_head"].dump());
     print_atomic_energies(info);
-    if (info.contains("scale") && !info["scale"].empty()) line("scale, shift", joined(info["scale"]) + "; " + joined(info["shift"]));
+    if (info.contains("scale") && !info["scale"].empty())
+        line("scale, shift", joined(info["scale"]) + "; " + joined(info["shift"]));
     if (info.value("pair_repulsion", false)) line("pair repulsion", "ZBL");
     if (info.contains("extra_inputs")) line("extra inputs", joined(info["extra_inputs"]));
     line("gate", text_of(info, "gate"));
-    line("dtype", text_of(info, "dtype") + (text_of(info, "layout").empty() ? "" : ", " + text_of(info, "layout") + " layout"));
+    line("dtype",
+         text_of(info, "dtype") + (text_of(info, "layout").empty() ? "" : ", " + text_of(info, "layout") + " layout"));
     line("parameters", with_thousands(info["parameters"].get<int64_t>()));
     line("runs natively", info["runnable"].get<bool>() ? "yes" : "no: " + text_of(info, "why_not_runnable"));
 }
 
 int run_info(const std::string& name, const std::string& json_path) {
     const std::string path = is_model_without_file(name) ? "" : find_model_file(name);
-    Json info = load_model(path.empty() ? name : path)->description();  // the model is gone before the file is hashed: it is not mapped twice at a time
+    Json info = load_model(path.empty() ? name : path)
+                    ->description();  // the model is gone before the file is hashed: it is not mapped twice at a time
     if (!path.empty()) {
         info["file"] = path;
-        info["sha256"] = sha256_hex(MappedFile::open(path)->bytes());  // of a model: what is none may be large, and is refused before
+        info["sha256"] = sha256_hex(
+            MappedFile::open(path)->bytes());  // of a model: what is none may be large, and is refused before
     }
     if (json_path != "-") print_info(info);
     if (!json_path.empty()) write_text(json_path, info.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
@@ -160,7 +177,8 @@ void add_model(CLI::App& app, Work& work) {
     command->require_subcommand(1);
 
     CLI::App* info = command->add_subcommand("info", "what is in a model file, without running anything in it");
-    info->add_option("MODEL", options->input, "a model file, a name of the model cache, 'builtin' or 'analytic'")->required();
+    info->add_option("MODEL", options->input, "a model file, a name of the model cache, 'builtin' or 'analytic'")
+        ->required();
     info->add_option("--json", options->json, "write it as JSON to this file; '-' = standard output only");
     info->callback([options, &work] { work = [options] { return run_info(options->input, options->json); }; });
 

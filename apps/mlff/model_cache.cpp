@@ -16,8 +16,10 @@ namespace {
 
 std::string size_text(int64_t bytes) {
     std::ostringstream text;
-    if (bytes < 1'000'000) text << static_cast<double>(bytes / 100) / 10 << " kB";
-    else text << static_cast<double>(bytes / 100'000) / 10 << " MB";
+    if (bytes < 1'000'000)
+        text << static_cast<double>(bytes / 100) / 10 << " kB";
+    else
+        text << static_cast<double>(bytes / 100'000) / 10 << " MB";
     return text.str();
 }
 
@@ -26,16 +28,27 @@ std::string elements_in_short(const std::vector<int>& elements) {
 }
 
 void print_cached(const std::string& name, const CachedModel& model) {
-    std::cout << std::left << std::setw(11) << name << std::right << " " << as_message(model.class_name) << ", " << elements_in_short(model.elements) << ", " << size_text(model.size);
+    std::cout << std::left << std::setw(11) << name << std::right << " " << as_message(model.class_name) << ", "
+              << elements_in_short(model.elements) << ", " << size_text(model.size);
     if (!model.theory.empty()) std::cout << ", " << as_message(model.theory);
-    std::cout << ", licence " << (model.licence.empty() ? "not said" : as_message(model.licence)) << ", from " << as_message(model.source) << ", " << as_message(model.added) << "\n";
-    if (!model.why_not_runnable.empty()) std::cout << std::string(12, ' ') << "cannot be run natively: " << as_message(model.why_not_runnable) << "\n";
+    std::cout << ", licence " << (model.licence.empty() ? "not said" : as_message(model.licence)) << ", from "
+              << as_message(model.source) << ", " << as_message(model.added) << "\n";
+    if (!model.why_not_runnable.empty())
+        std::cout << std::string(12, ' ') << "cannot be run natively: " << as_message(model.why_not_runnable) << "\n";
 }
 
 nlohmann::json cached_json(const ModelCache& cache, const std::string& name, const CachedModel& model) {
-    return {{"name", name},         {"path", cache.folder() + "/" + model.file}, {"sha256", model.sha256},     {"size", model.size},
-            {"licence", model.licence}, {"theory", model.theory},                  {"source", model.source},     {"added", model.added},
-            {"class", model.class_name}, {"elements", model.elements},             {"runnable", model.why_not_runnable.empty()}};
+    return {{"name", name},
+            {"path", cache.folder() + "/" + model.file},
+            {"sha256", model.sha256},
+            {"size", model.size},
+            {"licence", model.licence},
+            {"theory", model.theory},
+            {"source", model.source},
+            {"added", model.added},
+            {"class", model.class_name},
+            {"elements", model.elements},
+            {"runnable", model.why_not_runnable.empty()}};
 }
 
 int run_model_add(const std::string& path, const std::string& name, const ModelCache::Note& note) {
@@ -51,16 +64,20 @@ int run_model_list(const std::string& json_path) {
     nlohmann::json inside = nlohmann::json::array(), cached = nlohmann::json::array();
     for (const char* name : {"builtin", "analytic"}) {
         const nlohmann::json info = load_model(name)->description();
-        const std::string note = info.contains("note") ? info["note"].get<std::string>() : info.value("card", nlohmann::json::object()).value("name", "");
+        const std::string note = info.contains("note") ? info["note"].get<std::string>()
+                                                       : info.value("card", nlohmann::json::object()).value("name", "");
         inside.push_back({{"name", name}, {"class", info["class"]}, {"note", note}});
-        if (json_path != "-") std::cout << std::left << std::setw(11) << name << std::right << " " << as_message(info["class"].get<std::string>()) << ", " << as_message(note) << "\n";
+        if (json_path != "-")
+            std::cout << std::left << std::setw(11) << name << std::right << " "
+                      << as_message(info["class"].get<std::string>()) << ", " << as_message(note) << "\n";
     }
     for (const auto& [name, model] : models) {
         cached.push_back(cached_json(cache, name, model));
         if (json_path != "-") print_cached(name, model);
     }
     const nlohmann::json document = {{"inside", inside}, {"folder", cache.folder()}, {"models", cached}};
-    if (!json_path.empty()) write_text(json_path, document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    if (!json_path.empty())
+        write_text(json_path, document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     return kGood;
 }
 
@@ -80,13 +97,16 @@ void add_model_cache(CLI::App& model_command, Work& work) {
     };
     auto options = std::make_shared<Options>();
 
-    CLI::App* add = model_command.add_subcommand("add", "copies a model file into the model cache, under a name that --model takes");
+    CLI::App* add = model_command.add_subcommand(
+        "add", "copies a model file into the model cache, under a name that --model takes");
     add->add_option("FILE", options->path, "a model file")->required();
     add->add_option("--name", options->name, "letters, digits, '.', '_' and '-'")->required();
     add->add_option("--licence,--license", options->note.licence, "of the model, MIT for instance; kept beside it");
-    add->add_option("--theory", options->note.theory, "level of theory it was trained on, \"PBE+U\" for instance; kept beside it");
+    add->add_option("--theory", options->note.theory,
+                    "level of theory it was trained on, \"PBE+U\" for instance; kept beside it");
     add->add_flag("--replace", options->note.replace, "in place of the model that has this name");
-    add->callback([options, &work] { work = [options] { return run_model_add(options->path, options->name, options->note); }; });
+    add->callback(
+        [options, &work] { work = [options] { return run_model_add(options->path, options->name, options->note); }; });
 
     CLI::App* list = model_command.add_subcommand("list", "models inside mlff and in the model cache");
     list->add_option("--json", options->json, "write it as JSON to this file; '-' = standard output only");

@@ -9,8 +9,9 @@
 
 namespace mlff::app {
 
-// With what the frame has of these columns: masses (u), move_mask (F: the atom is fixed), and velocities (angstrom/fs) or, as ASE writes them,
-// momenta. `fixed` are more atoms that do not move: "0,3,10-15". Throws Error{format} for columns that make no sense, Error{argument} for indices.
+// With what the frame has of these columns: masses (u), move_mask (F: the atom is fixed), and velocities (angstrom/fs)
+// or, as ASE writes them, momenta. `fixed` are more atoms that do not move: "0,3,10-15". Throws Error{format} for
+// columns that make no sense, Error{argument} for indices.
 Particles moving_atoms(const Frame& frame, const std::string& fixed);
 bool has_velocities(const Frame& frame);
 

@@ -9,13 +9,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/bench/results.h"
 #include "command.h"
 #include "core/elements.h"
 #include "core/error.h"
+#include "formats/extxyz.h"
 #include "gpu/runtime/gpu.h"
 #include "gpu/runtime/host_facts.h"
-#include "formats/extxyz.h"
+#include "tools/bench/results.h"
 #include "tools/plan/plan.h"
 
 namespace mlff::app {
@@ -37,7 +37,8 @@ struct LargestFrame {
 void check_elements(const Frame& frame, const std::vector<int>& known) {
     for (size_t atom = 0; atom < frame.atomic_numbers.size(); ++atom)
         if (std::find(known.begin(), known.end(), frame.atomic_numbers[atom]) == known.end())
-            fail(Status::system, "atom ", atom, " is ", element_symbol(frame.atomic_numbers[atom]), ", which the model does not know; it knows ", symbols_text(known));
+            fail(Status::system, "atom ", atom, " is ", element_symbol(frame.atomic_numbers[atom]),
+                 ", which the model does not know; it knows ", symbols_text(known));
 }
 
 LargestFrame find_largest(const std::string& path, const ModelSummary& summary, int thread_count) {
@@ -51,7 +52,8 @@ LargestFrame find_largest(const std::string& path, const ModelSummary& summary, 
             check_elements(frame, summary.elements);
             if (largest && frame.atom_count() < largest->load.atoms) continue;
             const plan::Load load = {frame.atom_count(), plan::count_edges(frame.view(), summary.cutoff, team)};
-            if (!largest || load.atoms > largest->load.atoms || load.edges > largest->load.edges) largest = LargestFrame{frame, index, load};
+            if (!largest || load.atoms > largest->load.atoms || load.edges > largest->load.edges)
+                largest = LargestFrame{frame, index, load};
         } catch (const Error& error) {
             throw Error(error.status(), concat(path, ": frame ", index, ": ", error.what()));
         }
@@ -86,7 +88,9 @@ struct Answer {
 Answer make_answer(const PlanOptions& options) {
     const auto model = load_model(options.model.model);
     const ModelSummary& summary = model->summary();
-    if (!(summary.cutoff > 0)) fail(Status::unsupported, options.model.model, ": cannot be planned with: it finds its neighbours itself, in a process of its own");
+    if (!(summary.cutoff > 0))
+        fail(Status::unsupported, options.model.model,
+             ": cannot be planned with: it finds its neighbours itself, in a process of its own");
     SessionOptions session_options = options.model.session_options();
     Answer answer;
     answer.largest = find_largest(options.input, summary, session_options.thread_count);
@@ -99,14 +103,18 @@ Answer make_answer(const PlanOptions& options) {
     answer.device_reason = session.device_reason();
     answer.precision = precision_name(session.precision());
     answer.threads = session.thread_count();
-    const plan::CalibrationKey key = plan::key_of(session, plan_model_id(options.model.model), session_options.exact_radial);
+    const plan::CalibrationKey key =
+        plan::key_of(session, plan_model_id(options.model.model), session_options.exact_radial);
     if (options.calibration.empty())
         answer.calibration = plan::CalibrationStore().find(key, &answer.why_no_calibration);
     else
         answer.calibration = plan::read_calibration(options.calibration, key);
     const plan::Load& load = answer.largest.load;
     if (session.forecast_radius() > 0) {
-        answer.memory = plan::plan_gpu_memory(session, answer.largest.frame.view(), used_before.at(static_cast<size_t>(std::stoi(answer.device.substr(5)))), session_options.gpu_memory_limit_bytes).plan;
+        answer.memory = plan::plan_gpu_memory(session, answer.largest.frame.view(),
+                                              used_before.at(static_cast<size_t>(std::stoi(answer.device.substr(5)))),
+                                              session_options.gpu_memory_limit_bytes)
+                            .plan;
         answer.is_from_buffers = true;
         answer.available = answer.memory->available_bytes;
     } else {
@@ -121,47 +129,84 @@ nlohmann::json answer_json(const PlanOptions& options, const Answer& answer) {
     using Value = nlohmann::json;
     const plan::Load& load = answer.largest.load;
     const auto whole = [](double value) { return static_cast<int64_t>(std::llround(std::min(value, 9e18))); };
-    Value memory = {{"available_B", whole(answer.available)}, {"needed_B", nullptr}, {"fits", nullptr}, {"largest_atoms", nullptr}, {"from", nullptr}}, time, calibration;
+    Value memory = {{"available_B", whole(answer.available)},
+                    {"needed_B", nullptr},
+                    {"fits", nullptr},
+                    {"largest_atoms", nullptr},
+                    {"from", nullptr}},
+          time, calibration;
     if (answer.memory)
-        memory = {{"available_B", whole(answer.available)}, {"needed_B", whole(answer.memory->needed_bytes)}, {"fits", answer.memory->fits()},
-                  {"largest_atoms", answer.memory->largest_atoms}, {"from", answer.is_from_buffers ? "buffers" : "calibration"}};
+        memory = {{"available_B", whole(answer.available)},
+                  {"needed_B", whole(answer.memory->needed_bytes)},
+                  {"fits", answer.memory->fits()},
+                  {"largest_atoms", answer.memory->largest_atoms},
+                  {"from", answer.is_from_buffers ? "buffers" : "calibration"}};
     if (answer.time)
-        time = {{"evaluation_s", answer.time->evaluation}, {"step_s", answer.time->step}, {"steps_per_s", answer.time->steps_per_second()},
-                {"time_step_fs", options.time_step}, {"ns_per_day", answer.time->nanoseconds_per_day(options.time_step)}};
+        time = {{"evaluation_s", answer.time->evaluation},
+                {"step_s", answer.time->step},
+                {"steps_per_s", answer.time->steps_per_second()},
+                {"time_step_fs", options.time_step},
+                {"ns_per_day", answer.time->nanoseconds_per_day(options.time_step)}};
     if (answer.calibration)
-        calibration = {{"made", answer.calibration->made}, {"mlff", answer.calibration->mlff_version}, {"quick", answer.calibration->is_quick}, {"memory_error", answer.calibration->memory_error},
-                       {"evaluation_error", answer.calibration->evaluation_error}, {"step_error", answer.calibration->step_error}};
-    return {{"file", options.input}, {"frame", answer.largest.index}, {"atoms", load.atoms}, {"edges", load.edges}, {"model", options.model.model}, {"device", answer.device},
-            {"device_reason", answer.device_reason}, {"precision", answer.precision}, {"threads", answer.threads}, {"memory", memory}, {"time", time}, {"calibration", calibration},
+        calibration = {{"made", answer.calibration->made},
+                       {"mlff", answer.calibration->mlff_version},
+                       {"quick", answer.calibration->is_quick},
+                       {"memory_error", answer.calibration->memory_error},
+                       {"evaluation_error", answer.calibration->evaluation_error},
+                       {"step_error", answer.calibration->step_error}};
+    return {{"file", options.input},
+            {"frame", answer.largest.index},
+            {"atoms", load.atoms},
+            {"edges", load.edges},
+            {"model", options.model.model},
+            {"device", answer.device},
+            {"device_reason", answer.device_reason},
+            {"precision", answer.precision},
+            {"threads", answer.threads},
+            {"memory", memory},
+            {"time", time},
+            {"calibration", calibration},
             {"why_no_calibration", answer.calibration ? Value() : Value(answer.why_no_calibration)}};
 }
 
 void print_answer(const PlanOptions& options, const Answer& answer) {
     using bench::quantity_text;
     const plan::Load& load = answer.largest.load;
-    std::printf("%s, frame %lld: %lld atoms, %lld edges (%.1f each)\n", options.input.c_str(), static_cast<long long>(answer.largest.index), static_cast<long long>(load.atoms),
-                static_cast<long long>(load.edges), load.atoms > 0 ? static_cast<double>(load.edges) / static_cast<double>(load.atoms) : 0);
-    std::printf("model %s, %s (%s), %s, %s\n", options.model.model.c_str(), answer.device.c_str(), answer.device_reason.c_str(), answer.precision.c_str(), bench::threads_text(answer.threads).c_str());
+    std::printf("%s, frame %lld: %lld atoms, %lld edges (%.1f each)\n", options.input.c_str(),
+                static_cast<long long>(answer.largest.index), static_cast<long long>(load.atoms),
+                static_cast<long long>(load.edges),
+                load.atoms > 0 ? static_cast<double>(load.edges) / static_cast<double>(load.atoms) : 0);
+    std::printf("model %s, %s (%s), %s, %s\n", options.model.model.c_str(), answer.device.c_str(),
+                answer.device_reason.c_str(), answer.precision.c_str(), bench::threads_text(answer.threads).c_str());
     if (answer.memory) {
-        std::printf("memory needed     %s%s\n", quantity_text(answer.memory->needed_bytes, "B").c_str(), answer.memory->fits() ? "" : ": MORE THAN THERE IS");
-        std::printf("memory available  %s, for about %lld atoms of this density\n", quantity_text(answer.available, "B").c_str(), static_cast<long long>(answer.memory->largest_atoms));
+        std::printf("memory needed     %s%s\n", quantity_text(answer.memory->needed_bytes, "B").c_str(),
+                    answer.memory->fits() ? "" : ": MORE THAN THERE IS");
+        std::printf("memory available  %s, for about %lld atoms of this density\n",
+                    quantity_text(answer.available, "B").c_str(), static_cast<long long>(answer.memory->largest_atoms));
     } else {
         std::printf("memory available  %s\n", quantity_text(answer.available, "B").c_str());
     }
     if (answer.time) {
         std::printf("an evaluation     %s\n", quantity_text(answer.time->evaluation, "s").c_str());
-        std::printf("dynamics          %.4g steps/s, %.4g ns/day with steps of %g fs\n", answer.time->steps_per_second(), answer.time->nanoseconds_per_day(options.time_step), options.time_step);
+        std::printf("dynamics          %.4g steps/s, %.4g ns/day with steps of %g fs\n",
+                    answer.time->steps_per_second(), answer.time->nanoseconds_per_day(options.time_step),
+                    options.time_step);
     }
     std::fflush(stdout);
 }
 
 int run_plan_command(const PlanOptions& options) {
-    if (!(options.time_step > 0) || !std::isfinite(options.time_step)) fail(Status::argument, "--dt ", options.time_step, ": expected more than 0 fs");
+    if (!(options.time_step > 0) || !std::isfinite(options.time_step))
+        fail(Status::argument, "--dt ", options.time_step, ": expected more than 0 fs");
     const Answer answer = make_answer(options);
     if (options.json != "-") print_answer(options, answer);
-    if (!options.json.empty()) write_text(options.json, answer_json(options, answer).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    if (!options.json.empty())
+        write_text(options.json,
+                   answer_json(options, answer).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     if (!answer.calibration) {
-        std::cerr << "mlff: " << answer.why_no_calibration << ", so " << (answer.memory ? "times are" : "memory and times are") << " not predicted; measure them once with: " << calibrate_command(options.model) << "\n";
+        std::cerr << "mlff: " << answer.why_no_calibration << ", so "
+                  << (answer.memory ? "times are" : "memory and times are")
+                  << " not predicted; measure them once with: " << calibrate_command(options.model) << "\n";
         return kBadInput;
     }
     return answer.memory->fits() ? kGood : kCheckFailed;
@@ -172,10 +217,12 @@ int run_plan_command(const PlanOptions& options) {
 void add_plan(CLI::App& app, Work& work) {
     auto options = std::make_shared<PlanOptions>();
     CLI::App* command = app.add_subcommand("plan", "memory, largest size and speed of a file, before running it");
-    command->add_option("FILE", options->input, "extended XYZ; '-' = standard input; its largest frame counts")->required();
+    command->add_option("FILE", options->input, "extended XYZ; '-' = standard input; its largest frame counts")
+        ->required();
     options->model.add_to(*command);
     command->add_option("--dt", options->time_step, "fs, for ns/day")->capture_default_str();
-    command->add_option("--calibration", options->calibration, "file of 'mlff bench --calibrate'; default: the one in the user's data folder");
+    command->add_option("--calibration", options->calibration,
+                        "file of 'mlff bench --calibrate'; default: the one in the user's data folder");
     command->add_option("--json", options->json, "write the plan as JSON to this file; '-' = standard output");
     command->callback([options, &work] { work = [options] { return run_plan_command(*options); }; });
 }

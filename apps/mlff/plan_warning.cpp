@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <iostream>
 
-#include "tools/bench/results.h"
 #include "command.h"
 #include "core/error.h"
 #include "gpu/runtime/gpu.h"
 #include "gpu/runtime/host_facts.h"
+#include "tools/bench/results.h"
 #include "tools/plan/plan.h"
 
 namespace mlff::app {
@@ -19,7 +19,8 @@ void PlanWarning::look_at(Session& session, const SystemView& system, const std:
     if (is_gpu(session.device())) return;
     try {
         if (!is_read_) {
-            // Of this session, whatever the model: its SHA-256 is computed only if there is something to say, for that takes a while.
+            // Of this session, whatever the model: its SHA-256 is computed only if there is something to say, for that
+            // takes a while.
             candidates_ = plan::CalibrationStore().list();
             const plan::CalibrationKey key = plan::key_of(session, "", exact_radial_);
             std::erase_if(candidates_, [&](const plan::Calibration& found) {
@@ -32,12 +33,15 @@ void PlanWarning::look_at(Session& session, const SystemView& system, const std:
         is_over_ = candidates_.empty();
         if (is_over_) return;
         const auto available = static_cast<double>(available_memory());
-        const plan::Load load = {system.atom_count, plan::count_edges(system, session.model().summary().cutoff, session.team())};
+        const plan::Load load = {system.atom_count,
+                                 plan::count_edges(system, session.model().summary().cutoff, session.team())};
         for (const plan::Calibration& calibration : candidates_) {
             const plan::MemoryPlan memory = plan::plan_memory(calibration, load, available);
             if (memory.fits() || calibration.key.model != plan_model_id(model_)) continue;
-            std::cerr << "mlff: warning: " << where << ": " << load.atoms << " atoms will need about " << bench::quantity_text(memory.needed_bytes, "B") << " of memory, and "
-                      << bench::quantity_text(available, "B") << " are available; about " << memory.largest_atoms << " atoms of this density would fit (mlff plan)\n";
+            std::cerr << "mlff: warning: " << where << ": " << load.atoms << " atoms will need about "
+                      << bench::quantity_text(memory.needed_bytes, "B") << " of memory, and "
+                      << bench::quantity_text(available, "B") << " are available; about " << memory.largest_atoms
+                      << " atoms of this density would fit (mlff plan)\n";
             is_over_ = true;
             return;
         }

@@ -10,13 +10,14 @@
 
 namespace mlff::app {
 
-// Only where there is a calibration; on a GPU sessions refuse by themselves what does not fit. Nothing is ever refused here.
+// Only where there is a calibration; on a GPU sessions refuse by themselves what does not fit. Nothing is ever refused
+// here.
 class PlanWarning {
 public:
     PlanWarning(std::string model, bool exact_radial) : model_(std::move(model)), exact_radial_(exact_radial) {}
 
-    // One line on standard error for the first system that is predicted to need more memory than there is. `where` begins it.
-    // Only systems larger than those before are looked at.
+    // One line on standard error for the first system that is predicted to need more memory than there is. `where`
+    // begins it. Only systems larger than those before are looked at.
     void look_at(Session& session, const SystemView& system, const std::string& where);
 
 private:

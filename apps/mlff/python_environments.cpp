@@ -10,7 +10,8 @@
 namespace mlff::app {
 namespace {
 
-// Says what it is about to do before it does it, so that a crash has a name. Lines of others, which some packages print, lack the mark.
+// Says what it is about to do before it does it, so that a crash has a name. Lines of others, which some packages
+// print, lack the mark.
 constexpr const char* kProbe = R"(
 import importlib, importlib.metadata, importlib.util, sys
 def say(*words):
@@ -55,11 +56,14 @@ PythonEnvironment try_python_environment(const std::string& folder, double secon
         if (words[1] == "python" && words.size() == 3) environment.version = words[2];
         if (words[1] == "trying" && words.size() == 3) trying = words[2];
         if (words[1] == "works" && words.size() == 4) environment.works[words[2]] = words[3], trying.clear();
-        if (words[1] == "broken" && words.size() == 4) environment.broken[words[2]] = as_message(words[3]), trying.clear();
+        if (words[1] == "broken" && words.size() == 4)
+            environment.broken[words[2]] = as_message(words[3]), trying.clear();
     }
     const std::string why = result.why_failed();
-    if (!trying.empty()) environment.broken[trying] = why.empty() ? "Python ended while it was imported" : why;
-    else if (!is_complete) environment.why_not = why.empty() ? "it does not answer as Python does" : why;
+    if (!trying.empty())
+        environment.broken[trying] = why.empty() ? "Python ended while it was imported" : why;
+    else if (!is_complete)
+        environment.why_not = why.empty() ? "it does not answer as Python does" : why;
     return environment;
 }
 

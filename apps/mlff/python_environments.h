@@ -9,8 +9,8 @@ namespace mlff::app {
 
 struct PythonEnvironment {
     std::string folder;
-    std::string version;              // of Python; "" if it cannot be run
-    std::string why_not;              // "" if it can
+    std::string version;                        // of Python; "" if it cannot be run
+    std::string why_not;                        // "" if it can
     std::map<std::string, std::string> works;   // "mace" -> "0.3.16"
     std::map<std::string, std::string> broken;  // what is there but fails when it is imported -> why
 };

@@ -43,7 +43,9 @@ void put_results(Frame& frame, const Relaxation& relaxation, bool has_virial) {
     frame.set_info("energy", relaxation.energy());
     frame.set_info("converged", std::string(relaxation.is_converged() ? "yes" : "no"));
     frame.set_column("forces", 3, relaxation.forces());
-    std::erase_if(frame.columns, [](const AtomColumn& column) { return column.name == "velocities" || column.name == "momenta" || column.name == "energies"; });
+    std::erase_if(frame.columns, [](const AtomColumn& column) {
+        return column.name == "velocities" || column.name == "momenta" || column.name == "energies";
+    });
     std::erase_if(frame.info, [](const auto& entry) { return entry.first == "stress" || entry.first == "virial"; });
     if (has_virial && particles.environment.periodic == std::array<bool, 3>{true, true, true}) {
         const double volume = std::abs(determinant(particles.environment.cell));
@@ -55,25 +57,34 @@ void put_results(Frame& frame, const Relaxation& relaxation, bool has_virial) {
 }
 
 void print_row(int64_t frame, const Relaxation& relaxation, bool with_cell) {
-    std::cout << std::setw(6) << frame << std::setw(10) << relaxation.particles().atom_count() << std::setw(8) << relaxation.move_count() << std::fixed << std::setprecision(8) << std::setw(20)
-              << relaxation.energy() << std::setprecision(6) << std::setw(16) << relaxation.largest_force();
+    std::cout << std::setw(6) << frame << std::setw(10) << relaxation.particles().atom_count() << std::setw(8)
+              << relaxation.move_count() << std::fixed << std::setprecision(8) << std::setw(20) << relaxation.energy()
+              << std::setprecision(6) << std::setw(16) << relaxation.largest_force();
     if (with_cell)
-        std::cout << std::setw(18) << relaxation.largest_stress() << std::setprecision(4) << std::setw(14) << std::abs(determinant(relaxation.particles().environment.cell));
+        std::cout << std::setw(18) << relaxation.largest_stress() << std::setprecision(4) << std::setw(14)
+                  << std::abs(determinant(relaxation.particles().environment.cell));
     std::cout << (relaxation.is_converged() ? "" : "   not converged") << "\n";
 }
 
 class Relaxer {
 public:
-    explicit Relaxer(const RelaxOptions& options) : options_(options), sessions_(load_model(options.model.model), options.model.session_options()), warning_(options.model.model, options.model.session.exact_radial) {
+    explicit Relaxer(const RelaxOptions& options)
+        : options_(options),
+          sessions_(load_model(options.model.model), options.model.session_options()),
+          warning_(options.model.model, options.model.session.exact_radial) {
         if (!options.output.empty()) output_.emplace(options.output);
-        std::cout << std::setw(6) << "frame" << std::setw(10) << "atoms" << std::setw(8) << "moves" << std::setw(20) << "energy/eV" << std::setw(16) << "max|F|/(eV/A)";
-        if (options.relaxation.with_cell) std::cout << std::setw(18) << "stress/(eV/A^3)" << std::setw(14) << "volume/A^3";
+        std::cout << std::setw(6) << "frame" << std::setw(10) << "atoms" << std::setw(8) << "moves" << std::setw(20)
+                  << "energy/eV" << std::setw(16) << "max|F|/(eV/A)";
+        if (options.relaxation.with_cell)
+            std::cout << std::setw(18) << "stress/(eV/A^3)" << std::setw(14) << "volume/A^3";
         std::cout << "\n";
     }
 
     void add(const Frame& frame, int64_t index) {
         const std::string head = frame.info_text("head").value_or(options_.model.session.head);
-        if (!batch_.frames.empty() && (head != batch_.head || static_cast<int64_t>(batch_.frames.size()) == kFramesAtOnce)) finish_batch();
+        if (!batch_.frames.empty() &&
+            (head != batch_.head || static_cast<int64_t>(batch_.frames.size()) == kFramesAtOnce))
+            finish_batch();
         if (batch_.frames.empty()) batch_.head = head, batch_.first = index;
         try {
             batch_.relaxations.emplace_back(moving_atoms(frame, options_.fixed), options_.relaxation);
@@ -94,19 +105,24 @@ private:
     void finish_batch() {
         if (batch_.frames.empty()) return;
         Session& session = sessions_.for_head(batch_.head);
-        for (size_t i = 0; i < batch_.frames.size(); ++i) warning_.look_at(session, batch_.frames[i].view(), concat(options_.input, ": frame ", batch_.first + static_cast<int64_t>(i)));
+        for (size_t i = 0; i < batch_.frames.size(); ++i)
+            warning_.look_at(session, batch_.frames[i].view(),
+                             concat(options_.input, ": frame ", batch_.first + static_cast<int64_t>(i)));
         try {
             relax_together(session, batch_.relaxations);
         } catch (const Error& error) {
-            throw Error(error.status(), batch_.frames.size() > 1 ? concat(options_.input, ": of the frames from ", batch_.first, " on, ", error.what())
-                                                                 : concat(options_.input, ": frame ", batch_.first, ": ", error.what()));
+            throw Error(error.status(),
+                        batch_.frames.size() > 1
+                            ? concat(options_.input, ": of the frames from ", batch_.first, " on, ", error.what())
+                            : concat(options_.input, ": frame ", batch_.first, ": ", error.what()));
         }
         for (size_t i = 0; i < batch_.frames.size(); ++i) {
             print_row(batch_.first + static_cast<int64_t>(i), batch_.relaxations[i], options_.relaxation.with_cell);
             failed_count_ += !batch_.relaxations[i].is_converged();
             if (!output_) continue;
             const Relaxation& relaxation = batch_.relaxations[i];
-            const bool has_virial = relaxation.moves_cell() || sessions_.model().gives_virial(relaxation.particles().view());
+            const bool has_virial =
+                relaxation.moves_cell() || sessions_.model().gives_virial(relaxation.particles().view());
             put_results(batch_.frames[i], relaxation, has_virial);
             std::ostringstream text;
             write_extxyz(text, batch_.frames[i]);
@@ -124,9 +140,12 @@ private:
 };
 
 int run_relax(RelaxOptions options) {
-    options.relaxation.method = options.method == "fire" ? RelaxationOptions::Method::fire : RelaxationOptions::Method::lbfgs;
-    if (options.pressure && !options.relaxation.with_cell) fail(Status::argument, "--pressure needs --cell: without it the cell does not change");
-    if (options.largest_stress && !options.relaxation.with_cell) fail(Status::argument, "--smax needs --cell: without it the cell does not change");
+    options.relaxation.method =
+        options.method == "fire" ? RelaxationOptions::Method::fire : RelaxationOptions::Method::lbfgs;
+    if (options.pressure && !options.relaxation.with_cell)
+        fail(Status::argument, "--pressure needs --cell: without it the cell does not change");
+    if (options.largest_stress && !options.relaxation.with_cell)
+        fail(Status::argument, "--smax needs --cell: without it the cell does not change");
     options.relaxation.pressure = options.pressure.value_or(0);
     options.relaxation.largest_stress = options.largest_stress.value_or(options.relaxation.largest_stress);
     Relaxer relaxer(options);
@@ -136,7 +155,8 @@ int run_relax(RelaxOptions options) {
     if (reader.frames_read() == 0) fail(Status::format, options.input, ": no frame in the file");
     const int64_t failed = relaxer.finish();
     if (failed == 0) return kGood;
-    std::cerr << "mlff: " << options.input << ": " << failed << " of " << reader.frames_read() << " structures did not converge in --steps " << options.relaxation.step_limit << "\n";
+    std::cerr << "mlff: " << options.input << ": " << failed << " of " << reader.frames_read()
+              << " structures did not converge in --steps " << options.relaxation.step_limit << "\n";
     return kCheckFailed;
 }
 
@@ -145,14 +165,21 @@ int run_relax(RelaxOptions options) {
 void add_relax(CLI::App& app, Work& work) {
     auto options = std::make_shared<RelaxOptions>();
     CLI::App* command = app.add_subcommand("relax", "structures to the minimum of their energy");
-    command->add_option("FILE", options->input, "extended XYZ; '-' = standard input; a column move_mask is used")->required();
+    command->add_option("FILE", options->input, "extended XYZ; '-' = standard input; a column move_mask is used")
+        ->required();
     options->model.add_to(*command);
-    command->add_option("--fmax", options->relaxation.largest_force, "eV/A: done when no atom feels more")->capture_default_str();
+    command->add_option("--fmax", options->relaxation.largest_force, "eV/A: done when no atom feels more")
+        ->capture_default_str();
     command->add_flag("--cell", options->relaxation.with_cell, "the cell changes too");
     command->add_option("--pressure", options->pressure, "bar, with --cell; default 0");
-    command->add_option("--smax", options->largest_stress, "eV/A^3, with --cell: done when the stress is that near to the pressure; default 5e-4");
-    command->add_option("--minimizer", options->method, "lbfgs or fire")->capture_default_str()->check(CLI::IsMember({"lbfgs", "fire"}));
-    command->add_option("--steps", options->relaxation.step_limit, "most moves of a structure")->capture_default_str()->check(CLI::NonNegativeNumber);
+    command->add_option("--smax", options->largest_stress,
+                        "eV/A^3, with --cell: done when the stress is that near to the pressure; default 5e-4");
+    command->add_option("--minimizer", options->method, "lbfgs or fire")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"lbfgs", "fire"}));
+    command->add_option("--steps", options->relaxation.step_limit, "most moves of a structure")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
     command->add_option("--fix", options->fixed, "atoms that do not move, from 0: 0,3,10-15");
     command->add_option("--output", options->output, "write the frames, relaxed, as extended XYZ");
     command->callback([options, &work] { work = [options] { return run_relax(*options); }; });

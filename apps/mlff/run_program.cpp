@@ -48,7 +48,8 @@ ProgramResult run_program(const std::vector<std::string>& arguments, double seco
     for (std::string& copy : copies) words.push_back(copy.data());
     words.push_back(nullptr);
     std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) fail(Status::memory, arguments[0], ": no pipe to it (", std::strerror(errno), ")");
+    if (pipe2(ends.data(), O_CLOEXEC) != 0)
+        fail(Status::memory, arguments[0], ": no pipe to it (", std::strerror(errno), ")");
     const pid_t child = fork();
     if (child == 0) become_program(words, ends[1]);
     close(ends[1]);
@@ -73,15 +74,19 @@ ProgramResult run_program(const std::vector<std::string>& arguments, double seco
         const ssize_t got = read(ends[0], buffer.data(), buffer.size());
         if (got < 0 && errno == EINTR) continue;
         is_open = got > 0;
-        if (got > 0) result.output.append(buffer.data(), std::min(static_cast<size_t>(got), kMostOutput - std::min(kMostOutput, result.output.size())));
+        if (got > 0)
+            result.output.append(buffer.data(), std::min(static_cast<size_t>(got),
+                                                         kMostOutput - std::min(kMostOutput, result.output.size())));
     }
     close(ends[0]);
     // It may have closed its output and go on.
     int status = 0;
     pid_t gone = 0;
     while (!result.is_timed_out && (gone = waitpid(child, &status, WNOHANG)) == 0) {
-        if (Clock::now() >= end) result.is_timed_out = true;
-        else usleep(1000);
+        if (Clock::now() >= end)
+            result.is_timed_out = true;
+        else
+            usleep(1000);
     }
     if (result.is_timed_out) {
         kill(-child, SIGKILL);

@@ -16,7 +16,8 @@ struct ProgramResult {
     std::string why_failed() const;
 };
 
-// arguments[0] is a path, or a name that PATH has. Standard input and error are /dev/null. When the time is over, it and what it started are killed.
+// arguments[0] is a path, or a name that PATH has. Standard input and error are /dev/null. When the time is over, it
+// and what it started are killed.
 ProgramResult run_program(const std::vector<std::string>& arguments, double seconds);
 
 }  // namespace mlff::app

@@ -10,8 +10,8 @@
 #include "core/error.h"
 #include "cpu_kernels/available_kernels.h"
 #include "cpu_kernels/forced_kernels.h"
-#include "gpu/runtime/gpu.h"
 #include "frame_result.h"
+#include "gpu/runtime/gpu.h"
 #include "tools/validate/differences.h"
 #include "tools/validate/systems.h"
 
@@ -33,7 +33,8 @@ struct SelfTestModel {
     std::vector<SelfTestCase> cases;
 };
 
-std::unique_ptr<Session> session_on(const std::shared_ptr<const Model>& model, const std::string& device, Precision precision) {
+std::unique_ptr<Session> session_on(const std::shared_ptr<const Model>& model, const std::string& device,
+                                    Precision precision) {
     SessionOptions options;
     options.device = device;
     options.precision = precision;
@@ -43,7 +44,8 @@ std::unique_ptr<Session> session_on(const std::shared_ptr<const Model>& model, c
 SelfTestModel prepare(const std::string& name, const std::string& model_name) {
     SelfTestModel test = {name, load_model(model_name), {}};
     const auto reference = session_on(test.model, "reference", Precision::fp64);
-    for (validate::TestSystem& system : validate::chosen_systems({"water", "benzene", "alanine-dipeptide"}, test.model->summary().elements)) {
+    for (validate::TestSystem& system :
+         validate::chosen_systems({"water", "benzene", "alanine-dipeptide"}, test.model->summary().elements)) {
         FrameResult expected = evaluate_frame(*reference, system.frame);
         test.cases.push_back({std::move(system.frame), std::move(expected)});
     }
@@ -63,7 +65,8 @@ double milliseconds_of(Session& session, const Frame& frame) {
     return 1e3 * seconds / static_cast<double>(count);
 }
 
-BackendTest test_backend(const SelfTestModel& tested, const std::string& device, const std::string& kernels, Precision precision, bool is_timed) {
+BackendTest test_backend(const SelfTestModel& tested, const std::string& device, const std::string& kernels,
+                         Precision precision, bool is_timed) {
     BackendTest test;
     test.model = tested.name;
     test.device = device;
@@ -73,10 +76,14 @@ BackendTest test_backend(const SelfTestModel& tested, const std::string& device,
     try {
         const auto session = session_on(tested.model, device, precision);
         validate::ForceDifferences forces;
-        for (const SelfTestCase& one : tested.cases) forces.add_frame(0, one.frame.atomic_numbers, evaluate_frame(*session, one.frame).forces, one.expected.forces);
+        for (const SelfTestCase& one : tested.cases)
+            forces.add_frame(0, one.frame.atomic_numbers, evaluate_frame(*session, one.frame).forces,
+                             one.expected.forces);
         test.force_difference = forces.lengths().largest();
         if (is_timed) test.milliseconds = milliseconds_of(*session, tested.cases.back().frame);
-        if (!(test.force_difference <= test.limit)) test.why_failed = concat("its forces differ from the reference by ", test.force_difference, " eV/A, allowed ", test.limit);
+        if (!(test.force_difference <= test.limit))
+            test.why_failed = concat("its forces differ from the reference by ", test.force_difference,
+                                     " eV/A, allowed ", test.limit);
     } catch (const std::exception& error) {
         test.why_failed = error.what();
     }
@@ -90,7 +97,8 @@ std::vector<BackendTest> test_backends() {
     std::vector<BackendTest> tests;
     const auto test_all = [&](const std::string& device, const std::string& kernels, bool is_timed) {
         for (const SelfTestModel& model : models)
-            for (Precision precision : {Precision::mixed, Precision::fp64}) tests.push_back(test_backend(model, device, kernels, precision, is_timed));
+            for (Precision precision : {Precision::mixed, Precision::fp64})
+                tests.push_back(test_backend(model, device, kernels, precision, is_timed));
     };
     const char* forced = std::getenv("MLFF_CPU");
     if (forced && *forced) {

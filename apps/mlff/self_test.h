@@ -19,8 +19,8 @@ struct BackendTest {
     bool is_passed() const { return why_failed.empty(); }
 };
 
-// The embedded student and the embedded MACE model on molecules that are part of mlff: on the CPU with the kernels of each instruction set (or those that MLFF_CPU
-// names) and on each GPU, beside the plain loops of the reference.
+// The embedded student and the embedded MACE model on molecules that are part of mlff: on the CPU with the kernels of
+// each instruction set (or those that MLFF_CPU names) and on each GPU, beside the plain loops of the reference.
 std::vector<BackendTest> test_backends();
 
 }  // namespace mlff::app

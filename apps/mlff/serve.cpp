@@ -9,8 +9,8 @@
 #include "command.h"
 #include "core/error.h"
 #include "formats/extxyz.h"
-#include "tools/ipi/client.h"
 #include "stop_signal.h"
+#include "tools/ipi/client.h"
 
 namespace mlff::app {
 namespace {
@@ -37,7 +37,8 @@ public:
 
     void evaluate(const ipi::Positions& sent, ipi::Answer& answer) {
         frame_.positions = sent.positions;
-        if (frame_.cell) frame_.cell = sent.cell;  // without boundaries there is no cell, and that of the server has no meaning
+        if (frame_.cell)
+            frame_.cell = sent.cell;  // without boundaries there is no cell, and that of the server has no meaning
         const SystemView system = frame_.view();
         answer.forces.resize(frame_.positions.size());
         if (!gives_virial_)
@@ -72,23 +73,31 @@ Frame read_only_frame(const std::string& path) {
     ExtxyzReader reader(path);
     Frame frame, more;
     if (!reader.next(frame)) fail(Status::format, path, ": no frame in the file");
-    if (reader.next(more)) fail(Status::format, path, ": more than one frame; the atoms that i-PI moves are those of one");
+    if (reader.next(more))
+        fail(Status::format, path, ": more than one frame; the atoms that i-PI moves are those of one");
     if (frame.atom_count() == 0) fail(Status::system, path, ": no atoms");
     if (!frame.view().is_periodic()) frame.cell.reset();
     return frame;
 }
 
 int run_serve(const ServeOptions& options) {
-    const ipi::Address address = options.unix_name.empty() ? ipi::parse_tcp_address(options.tcp) : ipi::unix_address(options.unix_name);
+    const ipi::Address address =
+        options.unix_name.empty() ? ipi::parse_tcp_address(options.tcp) : ipi::unix_address(options.unix_name);
     if (!(options.wait_seconds >= 0)) fail(Status::argument, "--wait must not be negative");
     ServedSystem system(options, read_only_frame(options.input));
-    std::cout << "model " << options.model.model << ", " << system.session().device() << ", " << precision_name(system.session().precision()) << "; " << system.atom_count() << " atoms of " << options.input
-              << (system.is_periodic() ? "" : ", without boundaries: the cell of i-PI is not used") << "\n";
-    if (!system.gives_virial()) std::cerr << "mlff: the model gives no virial for these atoms: not-a-number is sent for it, which ends runs at constant pressure\n";
+    std::cout << "model " << options.model.model << ", " << system.session().device() << ", "
+              << precision_name(system.session().precision()) << "; " << system.atom_count() << " atoms of "
+              << options.input << (system.is_periodic() ? "" : ", without boundaries: the cell of i-PI is not used")
+              << "\n";
+    if (!system.gives_virial())
+        std::cerr << "mlff: the model gives no virial for these atoms: not-a-number is sent for it, which ends runs at "
+                     "constant pressure\n";
 
     StopSignal signal;
     const auto stop = [&] { return signal.number() != 0; };
-    const auto finished = [&](const char* why) { std::cout << why << " after " << system.evaluation_count() << " evaluations\n"; };
+    const auto finished = [&](const char* why) {
+        std::cout << why << " after " << system.evaluation_count() << " evaluations\n";
+    };
     auto last_use = std::chrono::steady_clock::now();  // somebody else may listen there, who hangs up on us each time
     for (bool is_first = true;; is_first = false) {
         const int64_t count_before = system.evaluation_count();
@@ -97,13 +106,16 @@ int run_serve(const ServeOptions& options) {
                 return ipi::connect(address, options.wait_seconds, stop);
             } catch (const Error& error) {
                 if (is_first) throw;
-                throw Error(error.status(), concat("i-PI closed the connection after ", system.evaluation_count(), " evaluations, and since then: ", error.what()));
+                throw Error(error.status(), concat("i-PI closed the connection after ", system.evaluation_count(),
+                                                   " evaluations, and since then: ", error.what()));
             }
         };
         try {
             ipi::Connection connection = connect();
             std::cout << (is_first ? "connected to " : "connected again to ") << address.text() << std::endl;
-            switch (ipi::answer_server(connection, system.atom_count(), [&](const ipi::Positions& sent, ipi::Answer& answer) { system.evaluate(sent, answer); })) {
+            switch (ipi::answer_server(
+                connection, system.atom_count(),
+                [&](const ipi::Positions& sent, ipi::Answer& answer) { system.evaluate(sent, answer); })) {
                 case ipi::End::exit: return finished("i-PI said EXIT"), kGood;
                 case ipi::End::stopped: return finished("stopped by a signal"), kStoppedBySignal + signal.number();
                 case ipi::End::closed: break;
@@ -114,7 +126,9 @@ int run_serve(const ServeOptions& options) {
         const auto now = std::chrono::steady_clock::now();
         if (system.evaluation_count() > count_before) last_use = now;
         if (std::chrono::duration<double>(now - last_use).count() > options.wait_seconds)
-            fail(Status::file, "the server at ", address.text(), " closed the connection after ", system.evaluation_count(), " evaluations, and asked for none in the last ", options.wait_seconds, " s");
+            fail(Status::file, "the server at ", address.text(), " closed the connection after ",
+                 system.evaluation_count(), " evaluations, and asked for none in the last ", options.wait_seconds,
+                 " s");
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
         std::cout << "i-PI closed the connection; trying again for " << options.wait_seconds << " s" << std::endl;
     }
@@ -125,14 +139,23 @@ int run_serve(const ServeOptions& options) {
 void add_serve(CLI::App& app, Work& work) {
     auto options = std::make_shared<ServeOptions>();
     CLI::App* command = app.add_subcommand("serve", "energies and forces for i-PI, over a socket");
-    command->add_option("FILE", options->input, "extended XYZ with one frame: elements, charge, which directions are periodic; in the order of i-PI's atoms")->required();
+    command
+        ->add_option("FILE", options->input,
+                     "extended XYZ with one frame: elements, charge, which directions are periodic; in the order of "
+                     "i-PI's atoms")
+        ->required();
     auto* tcp = command->add_option("--ipi", options->tcp, "HOST:PORT where i-PI listens (mode='inet')");
-    auto* unix_name = command->add_option("--unix", options->unix_name, "address of i-PI's UNIX socket (mode='unix'), or a path");
+    auto* unix_name =
+        command->add_option("--unix", options->unix_name, "address of i-PI's UNIX socket (mode='unix'), or a path");
     tcp->excludes(unix_name);
     options->model.add_to(*command);
-    command->add_option("--wait", options->wait_seconds, "seconds to wait for a server that is not there yet, or no longer")->capture_default_str();
+    command
+        ->add_option("--wait", options->wait_seconds,
+                     "seconds to wait for a server that is not there yet, or no longer")
+        ->capture_default_str();
     command->callback([options, &work] {
-        if (options->tcp.empty() == options->unix_name.empty()) throw CLI::RequiredError("--ipi HOST:PORT or --unix NAME");
+        if (options->tcp.empty() == options->unix_name.empty())
+            throw CLI::RequiredError("--ipi HOST:PORT or --unix NAME");
         work = [options] { return run_serve(*options); };
     });
 }

@@ -12,7 +12,8 @@ namespace mlff::app {
 
 class Sessions {
 public:
-    Sessions(std::shared_ptr<const Model> model, SessionOptions options) : model_(std::move(model)), options_(std::move(options)) {}
+    Sessions(std::shared_ptr<const Model> model, SessionOptions options)
+        : model_(std::move(model)), options_(std::move(options)) {}
 
     Session& for_head(const std::string& head) {
         auto& session = sessions_[head];

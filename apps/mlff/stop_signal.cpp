@@ -24,7 +24,8 @@ StopSignal::StopSignal() {
     action.sa_handler = remember;
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < kSignals.size(); ++i) {
-        action.sa_flags = SA_RESTART;  // may come twice: timeout and queueing systems send it to a process and to its group
+        action.sa_flags =
+            SA_RESTART;  // may come twice: timeout and queueing systems send it to a process and to its group
         if (kSignals[i] == SIGINT) action.sa_flags |= SA_RESETHAND;  // a second Ctrl-C ends the process
         sigaction(kSignals[i], nullptr, &before[i]);
         if (before[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);  // nohup has it ignored

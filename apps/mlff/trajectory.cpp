@@ -18,7 +18,8 @@ bool is_h5md(const std::string& path) {
 
 class ExtxyzTrajectory : public TrajectoryFile {
 public:
-    ExtxyzTrajectory(const std::string& path, const Particles& atoms, std::optional<uint64_t> go_on_at) : file_(path, go_on_at), atoms_(atoms) {}
+    ExtxyzTrajectory(const std::string& path, const Particles& atoms, std::optional<uint64_t> go_on_at)
+        : file_(path, go_on_at), atoms_(atoms) {}
 
     void write(const Snapshot& snapshot) override {
         std::ostringstream text;
@@ -49,7 +50,8 @@ Frame frame_of(const Snapshot& snapshot, const Particles& atoms) {
     if (atoms.environment.spin_multiplicity != 1) frame.set_info("total_spin", atoms.environment.spin_multiplicity);
     frame.set_column("velocities", 3, snapshot.velocities);
     bool has_own_masses = false;
-    for (size_t atom = 0; atom < atoms.atom_count(); ++atom) has_own_masses |= atoms.masses[atom] != atomic_mass(atoms.atomic_numbers[atom]);
+    for (size_t atom = 0; atom < atoms.atom_count(); ++atom)
+        has_own_masses |= atoms.masses[atom] != atomic_mass(atoms.atomic_numbers[atom]);
     if (has_own_masses) frame.set_column("masses", 1, atoms.masses);
     frame.set_column("forces", 3, snapshot.forces);
     if (atoms.has_fixed_atoms()) {
@@ -63,10 +65,12 @@ Frame frame_of(const Snapshot& snapshot, const Particles& atoms) {
 void check_trajectory_name(const std::string& path) {
     const std::string ending = std::filesystem::path(path).extension().string();
     if (!is_h5md(path) && ending != ".xyz" && ending != ".extxyz")
-        fail(Status::argument, "--output ", path, " ends in neither .xyz nor .extxyz (extended XYZ) nor .h5, .h5md or .hdf5 (H5MD)");
+        fail(Status::argument, "--output ", path,
+             " ends in neither .xyz nor .extxyz (extended XYZ) nor .h5, .h5md or .hdf5 (H5MD)");
 }
 
-std::unique_ptr<TrajectoryFile> open_trajectory(const std::string& path, const Particles& atoms, std::optional<uint64_t> go_on_at) {
+std::unique_ptr<TrajectoryFile> open_trajectory(const std::string& path, const Particles& atoms,
+                                                std::optional<uint64_t> go_on_at) {
     check_trajectory_name(path);
     if (is_h5md(path)) return open_h5md(path, atoms, go_on_at);
     return std::make_unique<ExtxyzTrajectory>(path, atoms, go_on_at);

@@ -3,7 +3,8 @@
 
 namespace mlff::app {
 
-TrajectoryWriter::TrajectoryWriter(std::unique_ptr<TrajectoryFile> file) : file_(std::move(file)), thread_([this] { work(); }) {}
+TrajectoryWriter::TrajectoryWriter(std::unique_ptr<TrajectoryFile> file)
+    : file_(std::move(file)), thread_([this] { work(); }) {}
 
 TrajectoryWriter::~TrajectoryWriter() {
     {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes frames in a thread of its own while the run goes on. The queue is short: a disk that is too slow slows the run, and no frame is lost.
+// Writes frames in a thread of its own while the run goes on. The queue is short: a disk that is too slow slows the
+// run, and no frame is lost.
 #pragma once
 
 #include <condition_variable>

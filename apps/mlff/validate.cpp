@@ -35,12 +35,16 @@ Settings settings_of(const ValidateOptions& options) {
     settings.step_count = options.is_long ? 100'000 : options.step_count;
     settings.time_step = options.time_step;
     settings.temperature = options.temperature;
-    if (settings.step_count < 100) fail(Status::argument, "--steps ", settings.step_count, ": at least 100 are needed for any statistics");
-    if (!(std::isfinite(settings.time_step) && settings.time_step > 0)) fail(Status::argument, "--dt ", settings.time_step, ": expected femtoseconds above 0");
-    if (!(std::isfinite(settings.temperature) && settings.temperature > 0)) fail(Status::argument, "--temperature ", settings.temperature, ": expected kelvins above 0");
+    if (settings.step_count < 100)
+        fail(Status::argument, "--steps ", settings.step_count, ": at least 100 are needed for any statistics");
+    if (!(std::isfinite(settings.time_step) && settings.time_step > 0))
+        fail(Status::argument, "--dt ", settings.time_step, ": expected femtoseconds above 0");
+    if (!(std::isfinite(settings.temperature) && settings.temperature > 0))
+        fail(Status::argument, "--temperature ", settings.temperature, ": expected kelvins above 0");
     if (!options.thresholds.empty()) {
         const auto file = MappedFile::open(options.thresholds);
-        settings.thresholds = parse_thresholds({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, options.thresholds);
+        settings.thresholds = parse_thresholds(
+            {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, options.thresholds);
     }
     return settings;
 }
@@ -48,7 +52,8 @@ Settings settings_of(const ValidateOptions& options) {
 // One line that is written over again, on a terminal.
 class ProgressLine {
 public:
-    ProgressLine(const std::string& system, size_t number, size_t count) : prefix_(concat("[", number, "/", count, "] ", system)) {}
+    ProgressLine(const std::string& system, size_t number, size_t count)
+        : prefix_(concat("[", number, "/", count, "] ", system)) {}
     ~ProgressLine() {
         if (is_terminal_) std::fputs("\r\033[K", stderr);
     }
@@ -68,12 +73,14 @@ private:
 };
 
 void print_system(const SystemReport& system) {
-    std::cout << system.name << " (" << system.formula << ", " << system.atom_count << " atoms" << (system.is_periodic ? ", periodic" : "")
-              << "): " << verdict_text(system) << "\n";
+    std::cout << system.name << " (" << system.formula << ", " << system.atom_count << " atoms"
+              << (system.is_periodic ? ", periodic" : "") << "): " << verdict_text(system) << "\n";
     if (system.blow_up) std::cout << "  FAIL  " << system.blow_up->sentence() << "\n";
     for (const Check& check : system.checks) {
-        const std::string word = check.verdict() == Verdict::failed ? "FAIL" : verdict_word(check.verdict()), remark = remark_text(check);
-        std::cout << "  " << word << "  " << check.name << ": " << value_text(check) << ", allowed " << range_text(check) << (remark.empty() ? "" : " (" + remark + ")") << "\n";
+        const std::string word = check.verdict() == Verdict::failed ? "FAIL" : verdict_word(check.verdict()),
+                          remark = remark_text(check);
+        std::cout << "  " << word << "  " << check.name << ": " << value_text(check) << ", allowed "
+                  << range_text(check) << (remark.empty() ? "" : " (" + remark + ")") << "\n";
     }
     std::cout << "\n" << std::flush;
 }
@@ -84,7 +91,8 @@ int run_validate(const ValidateOptions& options) {
     check_outputs(options.report, "report.html", options.json);
     const auto model = load_model(options.model.model);
     const std::vector<int>& elements = model->summary().elements;
-    const std::vector<TestSystem> systems = options.systems.empty() ? default_systems(elements) : chosen_systems(options.systems, elements);
+    const std::vector<TestSystem> systems =
+        options.systems.empty() ? default_systems(elements) : chosen_systems(options.systems, elements);
 
     const SessionOptions session_options = options.model.session_options();
     Session session(model, session_options);
@@ -109,7 +117,8 @@ int run_validate(const ValidateOptions& options) {
         {
             ProgressLine line(system.name, report.systems.size() + 1, systems.size());
             const OnProgress show = [&](const std::string& phase, double part) { line.show(phase, part); };
-            report.systems.push_back(validate_system({session, reference, against ? &*against : nullptr}, system, report.settings, show));
+            report.systems.push_back(
+                validate_system({session, reference, against ? &*against : nullptr}, system, report.settings, show));
         }
         if (prints_text) print_system(report.systems.back());
     }
@@ -132,9 +141,11 @@ void add_validate(CLI::App& app, Work& work) {
     std::string names;
     for (const std::string& name : builtin_system_names()) names += (names.empty() ? "" : ", ") + name;
     options->model.add_to(*command);
-    command->add_option("--against", options->against, "another model, whose forces and energies are compared along the trajectories");
+    command->add_option("--against", options->against,
+                        "another model, whose forces and energies are compared along the trajectories");
     command->add_option("--systems", options->systems, "extended XYZ files, or of " + names)->delimiter(',');
-    auto* steps = command->add_option("--steps", options->step_count, "without a thermostat; half as many with one")->capture_default_str();
+    auto* steps = command->add_option("--steps", options->step_count, "without a thermostat; half as many with one")
+                      ->capture_default_str();
     command->add_flag("--long", options->is_long, "100,000 steps")->excludes(steps);
     command->add_option("--dt", options->time_step, "time step in fs")->capture_default_str();
     command->add_option("--temperature", options->temperature, "in K")->capture_default_str();

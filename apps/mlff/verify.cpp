@@ -24,8 +24,9 @@ void print(const verify::Verification& found, const std::string& model, bool nam
     std::cout << model << ", " << found.device << ", " << found.precision << (names_head ? ", head " + found.head : "")
               << (found.published.empty() ? "" : ", the released " + found.published) << "\n";
     for (const verify::Check& check : found.checks)
-        std::cout << (check.is_passed() ? "  pass  " : "  FAIL  ") << check.name << ": " << validate::value_text(check) << ", allowed " << validate::range_text(check)
-                  << (check.note.empty() ? "" : " (" + check.note + ")") << "\n";
+        std::cout << (check.is_passed() ? "  pass  " : "  FAIL  ") << check.name << ": " << validate::value_text(check)
+                  << ", allowed " << validate::range_text(check) << (check.note.empty() ? "" : " (" + check.note + ")")
+                  << "\n";
     for (const std::string& text : found.left_out) std::cout << "  -     " << text << "\n";
     std::cout << std::flush;
 }
@@ -54,15 +55,20 @@ int run_verify(const VerifyOptions& options) {
         for (const verify::Check& check : found.checks) failed += check.is_passed() ? 0 : 1;
     }
     json["passed"] = failed == 0;
-    if (prints_text) std::cout << (failed == 0 ? concat("PASS: all ", count, " checks") : concat("FAIL: ", failed, " of ", count, " checks")) << "\n";
-    if (!options.json.empty()) write_text(options.json, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    if (prints_text)
+        std::cout << (failed == 0 ? concat("PASS: all ", count, " checks")
+                                  : concat("FAIL: ", failed, " of ", count, " checks"))
+                  << "\n";
+    if (!options.json.empty())
+        write_text(options.json, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     return failed == 0 ? kGood : kCheckFailed;
 }
 
 }  // namespace
 
 void add_verify(CLI::App& app, Work& work) {
-    CLI::App* command = app.add_subcommand("verify", "are the numbers of a model right on this machine, this device, in this precision?");
+    CLI::App* command = app.add_subcommand(
+        "verify", "are the numbers of a model right on this machine, this device, in this precision?");
     auto options = std::make_shared<VerifyOptions>();
     options->model.add_to(*command, "MODEL,--model");
     command->add_option("--json", options->json, "write results as JSON to this file; '-' = standard output");

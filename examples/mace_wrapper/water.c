@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int print(const char *what, MACEResult *result) {
+static int print(const char* what, MACEResult* result) {
     int i;
     if (!result->success) {
         fprintf(stderr, "%s: %s\n", what, result->error_msg);
@@ -21,7 +21,7 @@ static int print(const char *what, MACEResult *result) {
     return 1;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     const double positions[9] = {0, 0, 0, 0.96, 0, 0, -0.24, 0.93, 0};
     const int numbers[3] = {8, 1, 1};
     const double cell[9] = {9, 0, 0, 0, 9, 0, 0, 0, 9};

@@ -21,7 +21,8 @@ public:
 
     Mace(const std::string& model, const std::string& device) {
         const bool is_file = model.find_first_of("/.") != std::string::npos;
-        handle_.reset(mace_init(is_file ? model.c_str() : nullptr, is_file ? nullptr : model.c_str(), device.c_str(), 0));
+        handle_.reset(
+            mace_init(is_file ? model.c_str() : nullptr, is_file ? nullptr : model.c_str(), device.c_str(), 0));
         if (!handle_) throw std::runtime_error(mace_get_error(nullptr));
     }
 
@@ -31,9 +32,11 @@ public:
         return taken(result);
     }
 
-    Evaluation periodic(const std::vector<double>& positions, const std::vector<int>& numbers, const double (&cell)[9], const int (&pbc)[3]) {
+    Evaluation periodic(const std::vector<double>& positions, const std::vector<int>& numbers, const double (&cell)[9],
+                        const int (&pbc)[3]) {
         MACEResult result;
-        mace_calculate_periodic(handle_.get(), positions.data(), numbers.data(), static_cast<int>(numbers.size()), cell, pbc, &result);
+        mace_calculate_periodic(handle_.get(), positions.data(), numbers.data(), static_cast<int>(numbers.size()), cell,
+                                pbc, &result);
         return taken(result);
     }
 

@@ -41,18 +41,18 @@ enum {
     MLFF_ERROR_FILE = 2,        /* a file cannot be opened, read or written */
     MLFF_ERROR_FORMAT = 3,      /* a file is damaged, hostile or not what it says it is */
     MLFF_ERROR_UNSUPPORTED = 4, /* understood, but this build or this model cannot do it */
-    MLFF_ERROR_SYSTEM = 5,      /* the atoms: an unknown element, a flat cell, a NaN position, a result that is not finite */
-    MLFF_ERROR_DEVICE = 6,      /* no such GPU, or the GPU or the process of a Python model failed */
-    MLFF_ERROR_MEMORY = 7,      /* out of memory; the session still works */
-    MLFF_ERROR_INTERNAL = 8     /* a fault of ours: please report it */
+    MLFF_ERROR_SYSTEM = 5, /* the atoms: an unknown element, a flat cell, a NaN position, a result that is not finite */
+    MLFF_ERROR_DEVICE = 6, /* no such GPU, or the GPU or the process of a Python model failed */
+    MLFF_ERROR_MEMORY = 7, /* out of memory; the session still works */
+    MLFF_ERROR_INTERNAL = 8 /* a fault of ours: please report it */
 };
 
 /* A short name for a status ("MLFF_ERROR_FILE"); never NULL. */
-MLFF_API const char *mlff_status_name(mlff_status status);
+MLFF_API const char* mlff_status_name(mlff_status status);
 /* Why the last failing call on this thread failed. Never NULL; valid until the next failing call on it. */
-MLFF_API const char *mlff_last_error(void);
+MLFF_API const char* mlff_last_error(void);
 /* "0.1.0", and 10000 * major + 100 * minor + patch. */
-MLFF_API const char *mlff_version_string(void);
+MLFF_API const char* mlff_version_string(void);
 MLFF_API int32_t mlff_version(void);
 /* The ABI of the library that was loaded; compare it with MLFF_ABI_VERSION. */
 MLFF_API int32_t mlff_abi_version(void);
@@ -61,10 +61,10 @@ MLFF_API int32_t mlff_abi_version(void);
  * any thread that calls mlff, must not call mlff itself, and gets one line without a line feed. */
 typedef int32_t mlff_log_level;
 enum { MLFF_LOG_WARNING = 1, MLFF_LOG_INFO = 2, MLFF_LOG_DEBUG = 3 };
-typedef void (*mlff_log_callback)(mlff_log_level level, const char *message, void *user_data);
-MLFF_API mlff_status mlff_set_log_callback(mlff_log_callback callback, mlff_log_level most_verbose, void *user_data);
+typedef void (*mlff_log_callback)(mlff_log_level level, const char* message, void* user_data);
+MLFF_API mlff_status mlff_set_log_callback(mlff_log_callback callback, mlff_log_level most_verbose, void* user_data);
 /* One line to that callback, for libraries on top of this one. */
-MLFF_API mlff_status mlff_log_write(mlff_log_level level, const char *message);
+MLFF_API mlff_status mlff_log_write(mlff_log_level level, const char* message);
 
 /* ---- Models: read-only after loading; any number of threads and sessions may share one. ---- */
 
@@ -74,12 +74,12 @@ typedef int32_t mlff_dtype;
 enum { MLFF_DTYPE_FLOAT32 = 1, MLFF_DTYPE_FLOAT64 = 2 };
 
 typedef struct mlff_model_info {
-    size_t struct_size;       /* set to sizeof(mlff_model_info) before the call */
-    double cutoff_angstrom;   /* how far an atom sees in one layer */
-    int32_t layer_count;      /* message-passing layers; 0 for a pair potential */
-    int32_t element_count;    /* see mlff_model_get_elements */
-    int32_t head_count;       /* see mlff_model_head_name; at least 1 */
-    mlff_dtype dtype;         /* of the parameters in the file */
+    size_t struct_size;     /* set to sizeof(mlff_model_info) before the call */
+    double cutoff_angstrom; /* how far an atom sees in one layer */
+    int32_t layer_count;    /* message-passing layers; 0 for a pair potential */
+    int32_t element_count;  /* see mlff_model_get_elements */
+    int32_t head_count;     /* see mlff_model_head_name; at least 1 */
+    mlff_dtype dtype;       /* of the parameters in the file */
     int64_t parameter_count;
     int32_t is_runnable;      /* 1 if a session can be made; 0: mlff_model_why_not_runnable says why */
     int32_t descriptor_count; /* numbers for each atom in mlff_result.descriptors; 0: the model has none */
@@ -87,31 +87,32 @@ typedef struct mlff_model_info {
 
 /* Loads a model: a path to a MACE file (.model, TorchScript archive) or to our .safetensors container,
  * to a PaiNN .safetensors file, "builtin" (the default: see `mlff model list`), "analytic" (a pair potential for
- * demonstrations), "self-test" (a small MACE model with seeded weights, to test an installation), or the name of a model in the model cache (`mlff model add`), where there is no file of that name.
- * Nothing in a file is executed, but names that begin with "python:" run Python programs: docs/python-teachers.md. On failure *model is NULL. */
-MLFF_API mlff_status mlff_model_load(const char *path, mlff_model **model);
-/* The path of a model in the model cache, after its size and SHA-256 were found to be those of the index: writes at most
- * `capacity` bytes with the zero at the end; MLFF_ERROR_ARGUMENT if that is too few. */
-MLFF_API mlff_status mlff_model_cache_path(const char *name, char *path, int64_t capacity);
+ * demonstrations), "self-test" (a small MACE model with seeded weights, to test an installation), or the name of a
+ * model in the model cache (`mlff model add`), where there is no file of that name. Nothing in a file is executed, but
+ * names that begin with "python:" run Python programs: docs/python-teachers.md. On failure *model is NULL. */
+MLFF_API mlff_status mlff_model_load(const char* path, mlff_model** model);
+/* The path of a model in the model cache, after its size and SHA-256 were found to be those of the index: writes at
+ * most `capacity` bytes with the zero at the end; MLFF_ERROR_ARGUMENT if that is too few. */
+MLFF_API mlff_status mlff_model_cache_path(const char* name, char* path, int64_t capacity);
 /* Sessions keep what they need: a model may be freed before its sessions. NULL is allowed. */
-MLFF_API void mlff_model_free(mlff_model *model);
-MLFF_API mlff_status mlff_model_get_info(const mlff_model *model, mlff_model_info *info);
+MLFF_API void mlff_model_free(mlff_model* model);
+MLFF_API mlff_status mlff_model_get_info(const mlff_model* model, mlff_model_info* info);
 /* Atomic numbers the model knows, ascending; writes at most `capacity` of them, the full count to *count. */
-MLFF_API mlff_status mlff_model_get_elements(const mlff_model *model, int32_t *elements, int64_t capacity,
-                                             int64_t *count);
+MLFF_API mlff_status mlff_model_get_elements(const mlff_model* model, int32_t* elements, int64_t capacity,
+                                             int64_t* count);
 /* These strings live as long as the model; NULL if the model is NULL or the index is out of range. */
-MLFF_API const char *mlff_model_head_name(const mlff_model *model, int32_t index);
-MLFF_API const char *mlff_model_class_name(const mlff_model *model); /* "ScaleShiftMACE" */
-MLFF_API const char *mlff_model_why_not_runnable(const mlff_model *model); /* "" if it is runnable */
-MLFF_API const char *mlff_model_energy_unit(const mlff_model *model);      /* "eV" */
-MLFF_API const char *mlff_model_length_unit(const mlff_model *model);      /* "angstrom" */
+MLFF_API const char* mlff_model_head_name(const mlff_model* model, int32_t index);
+MLFF_API const char* mlff_model_class_name(const mlff_model* model);       /* "ScaleShiftMACE" */
+MLFF_API const char* mlff_model_why_not_runnable(const mlff_model* model); /* "" if it is runnable */
+MLFF_API const char* mlff_model_energy_unit(const mlff_model* model);      /* "eV" */
+MLFF_API const char* mlff_model_length_unit(const mlff_model* model);      /* "angstrom" */
 /* All that is known about the model, as JSON; the keys are those of `mlff model info --json -`. */
-MLFF_API const char *mlff_model_description_json(const mlff_model *model);
+MLFF_API const char* mlff_model_description_json(const mlff_model* model);
 
 /* ---- Sessions: scratch memory, threads and device stream; one thread at a time. ----
  *
- * A process that is made by fork() has no threads but one: in it, sessions of several threads that were made before are refused with
- * MLFF_ERROR_ARGUMENT (and may be freed). Make one in each process. */
+ * A process that is made by fork() has no threads but one: in it, sessions of several threads that were made before are
+ * refused with MLFF_ERROR_ARGUMENT (and may be freed). Make one in each process. */
 
 typedef struct mlff_session mlff_session;
 
@@ -126,14 +127,15 @@ enum {
 
 typedef struct mlff_session_options { /* all zero but struct_size = the defaults */
     size_t struct_size;
-    const char *device;       /* "auto", "cpu", "reference" (plain fp64 loops), "cuda", "cuda:1"; NULL = "auto" */
+    const char* device; /* "auto", "cpu", "reference" (plain fp64 loops), "cuda", "cuda:1"; NULL = "auto" */
     mlff_precision precision;
-    int32_t thread_count;     /* 0 = one for each core this process may use */
-    const char *head;         /* one of the model's heads; NULL = the only one */
+    int32_t thread_count;          /* 0 = one for each core this process may use */
+    const char* head;              /* one of the model's heads; NULL = the only one */
     double neighbor_skin_angstrom; /* > 0: keep neighbour candidates while no pair can have been missed; 0 = the
                                     * default: none on the CPU, 1 on the GPU */
-    int32_t exact_radial;     /* 1: no tables of radial functions; slower, and exact to rounding in fp64 */
-    int64_t gpu_memory_limit_bytes; /* most that atoms and edges may take on a GPU, beside the model; 0 = what is free */
+    int32_t exact_radial;          /* 1: no tables of radial functions; slower, and exact to rounding in fp64 */
+    int64_t
+        gpu_memory_limit_bytes; /* most that atoms and edges may take on a GPU, beside the model; 0 = what is free */
 } mlff_session_options;
 
 typedef struct mlff_session_info {
@@ -145,115 +147,127 @@ typedef struct mlff_session_info {
 } mlff_session_info;
 
 /* `options` may be NULL. On failure *session is NULL. */
-MLFF_API mlff_status mlff_session_create(const mlff_model *model, const mlff_session_options *options,
-                                         mlff_session **session);
-MLFF_API void mlff_session_free(mlff_session *session);
-MLFF_API mlff_status mlff_session_get_info(const mlff_session *session, mlff_session_info *info);
+MLFF_API mlff_status mlff_session_create(const mlff_model* model, const mlff_session_options* options,
+                                         mlff_session** session);
+MLFF_API void mlff_session_free(mlff_session* session);
+MLFF_API mlff_status mlff_session_get_info(const mlff_session* session, mlff_session_info* info);
 /* "cpu" or "cuda:0", and why it was chosen; live as long as the session. NULL if the session is NULL. */
-MLFF_API const char *mlff_session_device(const mlff_session *session);
-MLFF_API const char *mlff_session_device_reason(const mlff_session *session);
+MLFF_API const char* mlff_session_device(const mlff_session* session);
+MLFF_API const char* mlff_session_device_reason(const mlff_session* session);
 
 /* Input atoms. */
 typedef struct mlff_system {
     size_t struct_size;            /* = sizeof(mlff_system) */
     int64_t atom_count;            /* 0 is allowed: energy 0 */
-    const int32_t *atomic_numbers; /* [atom_count] */
-    const double *positions;       /* [atom_count][3]; atoms may lie outside the cell */
-    const double *cell;            /* [3][3], one lattice vector per row; NULL if nothing is periodic */
+    const int32_t* atomic_numbers; /* [atom_count] */
+    const double* positions;       /* [atom_count][3]; atoms may lie outside the cell */
+    const double* cell;            /* [3][3], one lattice vector per row; NULL if nothing is periodic */
     uint8_t periodic[3];           /* 1 where that row of `cell` repeats; other rows may be zero */
     double total_charge;           /* for models that take it, else ignored */
     double spin_multiplicity;      /* 2S + 1; 0 means not given (1) */
 } mlff_system;
 
-/* Outputs. NULL = not wanted. Nothing is written on failure, but for one: where a result is not finite, all are there, and
- * MLFF_ERROR_SYSTEM names the first that is not. */
+/* Outputs. NULL = not wanted. Nothing is written on failure, but for one: where a result is not finite, all are there,
+ * and MLFF_ERROR_SYSTEM names the first that is not. */
 typedef struct mlff_result {
     size_t struct_size;    /* = sizeof(mlff_result) */
-    double *energy;        /* [1] */
-    double *forces;        /* [atom_count][3] */
-    double *stress;        /* [6]: xx yy zz yz xz xy = (dE/dstrain) / volume; needs a periodic direction */
-    double *virial;        /* [3][3] = -dE/dstrain */
-    double *atom_energies; /* [atom_count] */
-    double *atom_virials;  /* [atom_count][3][3]; their sum is the virial */
-    double *descriptors;   /* [atom_count][descriptor_count of the model]: invariant features of every layer */
+    double* energy;        /* [1] */
+    double* forces;        /* [atom_count][3] */
+    double* stress;        /* [6]: xx yy zz yz xz xy = (dE/dstrain) / volume; needs a periodic direction */
+    double* virial;        /* [3][3] = -dE/dstrain */
+    double* atom_energies; /* [atom_count] */
+    double* atom_virials;  /* [atom_count][3][3]; their sum is the virial */
+    double* descriptors;   /* [atom_count][descriptor_count of the model]: invariant features of every layer */
 } mlff_result;
 
-MLFF_API mlff_status mlff_session_evaluate(mlff_session *session, const mlff_system *system, mlff_result *result);
+MLFF_API mlff_status mlff_session_evaluate(mlff_session* session, const mlff_system* system, mlff_result* result);
 /* The same without a copy to the host, for sessions on a GPU (MLFF_ERROR_UNSUPPORTED on others). `positions` and every
  * array of `result` are memory of the session's GPU, or managed memory; a pointer of the host is refused by name.
- * `atomic_numbers`, `cell` and `periodic` stay on the host: they choose tables, grids and launch sizes there, and seldom
- * change. The work begins when `stream` (a cudaStream_t; NULL = the default stream, none that is being captured) has done
- * what was asked of it before, and the results are complete when the call returns. A stress needs three lattice vectors.
- * An energy or virial that is not finite is an error; other results stay on the GPU and are not looked at. */
-MLFF_API mlff_status mlff_session_evaluate_device(mlff_session *session, const mlff_system *system, mlff_result *result,
-                                                  void *stream);
+ * `atomic_numbers`, `cell` and `periodic` stay on the host: they choose tables, grids and launch sizes there, and
+ * seldom change. The work begins when `stream` (a cudaStream_t; NULL = the default stream, none that is being captured)
+ * has done what was asked of it before, and the results are complete when the call returns. A stress needs three
+ * lattice vectors. An energy or virial that is not finite is an error; other results stay on the GPU and are not looked
+ * at. */
+MLFF_API mlff_status mlff_session_evaluate_device(mlff_session* session, const mlff_system* system, mlff_result* result,
+                                                  void* stream);
 /* A ragged batch: `count` systems of any sizes and as many results. All systems are checked before the first is
  * computed, and the error names the system; so a bad system leaves all results unwritten. What shows only while
  * they are computed (atoms at the same place, too little memory, a result that is not finite) leaves results of
  * systems before it written. */
-MLFF_API mlff_status mlff_session_evaluate_batch(mlff_session *session, int64_t count, const mlff_system *systems,
-                                                 mlff_result *results);
+MLFF_API mlff_status mlff_session_evaluate_batch(mlff_session* session, int64_t count, const mlff_system* systems,
+                                                 mlff_result* results);
 
-/* ---- Domains: parts of one system that several processes evaluate at the same time, each with a session of its own. ----
+/* ---- Domains: parts of one system that several processes evaluate at the same time, each with a session of its own.
+ * ----
  *
- * A domain has atoms of its own and ghosts: copies of atoms of other domains, and periodic images, that are within the cutoff of an
- * own atom. One cutoff is enough, however many layers the model has: between layers the processes exchange what they know of atoms. */
+ * A domain has atoms of its own and ghosts: copies of atoms of other domains, and periodic images, that are within the
+ * cutoff of an own atom. One cutoff is enough, however many layers the model has: between layers the processes exchange
+ * what they know of atoms. */
 
-/* Asks the caller to bring rows of `row_bytes` bytes to other domains and from them. `sent` has sent_count rows, those of the atoms
- * mlff_domain.sent in that order: what is for one domain lies together if that list does. `received` is to be overwritten with
- * received_count rows, in the order that mlff_domain.ghost_source counts them in. Both are memory of the host, also where the session
- * is on a GPU (but see mlff_row_transport), belong to the session, and may be NULL where there are no rows; they are not kept after
- * the call. What is received must be there when the function returns. Called on the thread
- * that evaluates; equally often, with rows of the same size, in every domain of a system, also in one without atoms, if all of them
- * ask for the same results. Returns 0; anything else ends the evaluation with MLFF_ERROR_ARGUMENT. */
-typedef int32_t (*mlff_exchange_rows)(const void *sent, void *received, size_t row_bytes, void *user_data);
+/* Asks the caller to bring rows of `row_bytes` bytes to other domains and from them. `sent` has sent_count rows, those
+ * of the atoms mlff_domain.sent in that order: what is for one domain lies together if that list does. `received` is to
+ * be overwritten with received_count rows, in the order that mlff_domain.ghost_source counts them in. Both are memory
+ * of the host, also where the session is on a GPU (but see mlff_row_transport), belong to the session, and may be NULL
+ * where there are no rows; they are not kept after the call. What is received must be there when the function returns.
+ * Called on the thread that evaluates; equally often, with rows of the same size, in every domain of a system, also in
+ * one without atoms, if all of them ask for the same results. Returns 0; anything else ends the evaluation with
+ * MLFF_ERROR_ARGUMENT. */
+typedef int32_t (*mlff_exchange_rows)(const void* sent, void* received, size_t row_bytes, void* user_data);
 
 typedef enum mlff_row_transport {
     MLFF_ROWS_THROUGH_HOST = 0, /* `exchange` is given memory of the host */
-    MLFF_ROWS_ON_DEVICE = 1,    /* rows of a session on a GPU stay there: `exchange` is given memory of the GPU, as an MPI that knows CUDA takes it */
-    MLFF_ROWS_SHARED = 2        /* sessions on GPUs of one machine read rows where others have packed them. `exchange` is given memory of the host
-                                 * with little in it, and returns after all domains that this one sends to or receives from have called it.
-                                 * Every session must reach every other, see mlff_session_reach_gpu */
+    MLFF_ROWS_ON_DEVICE = 1, /* rows of a session on a GPU stay there: `exchange` is given memory of the GPU, as an MPI
+                                that knows CUDA takes it */
+    MLFF_ROWS_SHARED =
+        2 /* sessions on GPUs of one machine read rows where others have packed them. `exchange` is given memory of the
+           * host with little in it, and returns after all domains that this one sends to or receives from have called
+           * it. Every session must reach every other, see mlff_session_reach_gpu */
 } mlff_row_transport;
 
 typedef struct mlff_domain {
-    size_t struct_size;            /* = sizeof(mlff_domain) */
-    int64_t owned_count;           /* 0 is allowed */
+    size_t struct_size;  /* = sizeof(mlff_domain) */
+    int64_t owned_count; /* 0 is allowed */
     int64_t ghost_count;
-    const int32_t *atomic_numbers; /* [owned_count + ghost_count] */
-    const double *positions;       /* [owned_count + ghost_count][3] */
-    const int64_t *first;          /* [owned_count + 1]: the neighbours of atom i are neighbors[first[i]] ... neighbors[first[i + 1] - 1] */
-    const int32_t *neighbors;      /* pairs of own atoms in both directions, else it is refused; those beyond the cutoff are ignored, so that a
-                                    * list with a skin may be kept */
-    int64_t sent_count;            /* rows that other domains want of this one, 0 if none does */
-    const int32_t *sent;           /* [sent_count]: own atoms; one that several domains want is there once for each of them */
-    int64_t received_count;        /* rows that come from other domains; an atom with several ghosts here may come once */
-    const int32_t *ghost_source;   /* [ghost_count]: 0 or more: which of the rows received is that of the ghost; -1 - i: it is an image of own atom i */
+    const int32_t* atomic_numbers; /* [owned_count + ghost_count] */
+    const double* positions;       /* [owned_count + ghost_count][3] */
+    const int64_t*
+        first; /* [owned_count + 1]: the neighbours of atom i are neighbors[first[i]] ... neighbors[first[i + 1] - 1] */
+    const int32_t* neighbors; /* pairs of own atoms in both directions, else it is refused; those beyond the cutoff are
+                               * ignored, so that a list with a skin may be kept */
+    int64_t sent_count;       /* rows that other domains want of this one, 0 if none does */
+    const int32_t* sent;    /* [sent_count]: own atoms; one that several domains want is there once for each of them */
+    int64_t received_count; /* rows that come from other domains; an atom with several ghosts here may come once */
+    const int32_t* ghost_source; /* [ghost_count]: 0 or more: which of the rows received is that of the ghost; -1 - i:
+                                    it is an image of own atom i */
     mlff_exchange_rows exchange;
-    void *user_data;
-    double total_charge;           /* of the whole system, as in mlff_system */
+    void* user_data;
+    double total_charge; /* of the whole system, as in mlff_system */
     double spin_multiplicity;
-    int64_t list_version;          /* not 0, and the same as for the session's last domain: a promise that all counts, `first`, `neighbors`,
-                                    * `sent` and `ghost_source` are the same too, so that they need not be checked and brought to a GPU
-                                    * again; positions and atomic numbers may differ. 0: no promise */
-    int32_t row_transport;         /* mlff_row_transport; the same for all domains. With MLFF_ROWS_SHARED list_version changes in all of them together */
+    int64_t list_version;  /* not 0, and the same as for the session's last domain: a promise that all counts, `first`,
+                            * `neighbors`,  `sent` and `ghost_source` are the same too, so that they need not be checked
+                            * and brought to a GPU  again; positions and atomic numbers may differ. 0: no promise */
+    int32_t row_transport; /* mlff_row_transport; the same for all domains. With MLFF_ROWS_SHARED list_version changes
+                              in all of them together */
 } mlff_domain;
 
-/* One domain. `energy`, `virial`, `atom_energies` [owned_count] and `descriptors` are the domain's share: the system's are the sums
- * over all domains. `forces` and `atom_virials` have rows for ghosts too, which are to be added to those of the atoms that they copy.
- * `stress` must be NULL: a domain has no volume. For MACE and PaiNN models on device "cpu" and on GPUs; others are
- * MLFF_ERROR_UNSUPPORTED. All domains of a system are evaluated on the same kind of device in the same precision: otherwise their rows
- * differ. After a failure results may have been written in part, and other domains may wait in `exchange` for this one: end them too. */
-MLFF_API mlff_status mlff_session_evaluate_domain(mlff_session *session, const mlff_domain *domain, mlff_result *result);
+/* One domain. `energy`, `virial`, `atom_energies` [owned_count] and `descriptors` are the domain's share: the system's
+ * are the sums over all domains. `forces` and `atom_virials` have rows for ghosts too, which are to be added to those
+ * of the atoms that they copy. `stress` must be NULL: a domain has no volume. For MACE and PaiNN models on device "cpu"
+ * and on GPUs; others are MLFF_ERROR_UNSUPPORTED. All domains of a system are evaluated on the same kind of device in
+ * the same precision: otherwise their rows differ. After a failure results may have been written in part, and other
+ * domains may wait in `exchange` for this one: end them too. */
+MLFF_API mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domain* domain,
+                                                  mlff_result* result);
 
-/* Whether sessions can share rows (MLFF_ROWS_SHARED): each process gives the address of its session to all others, as bytes, and tries
- * whether its own session reaches theirs: MLFF_OK, or MLFF_ERROR_DEVICE and the reason. Memory stays open in the sessions that
- * reached it until they are freed. */
+/* Whether sessions can share rows (MLFF_ROWS_SHARED): each process gives the address of its session to all others, as
+ * bytes, and tries whether its own session reaches theirs: MLFF_OK, or MLFF_ERROR_DEVICE and the reason. Memory stays
+ * open in the sessions that reached it until they are freed. */
 typedef struct mlff_gpu_address {
     unsigned char bytes[128];
 } mlff_gpu_address;
-MLFF_API mlff_status mlff_session_get_gpu_address(mlff_session *session, mlff_gpu_address *address); /* MLFF_ERROR_UNSUPPORTED if it is on no GPU */
-MLFF_API mlff_status mlff_session_reach_gpu(mlff_session *session, const mlff_gpu_address *address);
+MLFF_API mlff_status mlff_session_get_gpu_address(
+    mlff_session* session, mlff_gpu_address* address); /* MLFF_ERROR_UNSUPPORTED if it is on no GPU */
+MLFF_API mlff_status mlff_session_reach_gpu(mlff_session* session, const mlff_gpu_address* address);
 
 /* ---- Neighbour lists, for codes that want the search alone. ---- */
 
@@ -261,10 +275,10 @@ typedef struct mlff_neighbors mlff_neighbors;
 
 typedef struct mlff_neighbor_options { /* all zero but struct_size and cutoff = a full list, all cores */
     size_t struct_size;
-    double cutoff_angstrom;  /* pairs with distance < cutoff */
-    double skin_angstrom;    /* candidates are kept up to cutoff + skin and reused while that is exact */
-    int32_t half;            /* 1: each pair once, else both directions */
-    int32_t thread_count;    /* 0 = all cores */
+    double cutoff_angstrom; /* pairs with distance < cutoff */
+    double skin_angstrom;   /* candidates are kept up to cutoff + skin and reused while that is exact */
+    int32_t half;           /* 1: each pair once, else both directions */
+    int32_t thread_count;   /* 0 = all cores */
     int32_t want_shifts, want_vectors, want_distances, want_reverse; /* 1 = fill that array */
 } mlff_neighbor_options;
 
@@ -273,20 +287,20 @@ typedef struct mlff_neighbor_options { /* all zero but struct_size and cutoff = 
 typedef struct mlff_neighbor_view {
     size_t struct_size;
     int64_t atom_count, edge_count;
-    const int64_t *first;    /* [atom_count + 1] */
-    const int32_t *sender;   /* [edge_count], the neighbour */
-    const int32_t *shifts;   /* [edge_count][3]: the neighbour sits at positions[sender] + shifts . cell */
-    const double *vectors;   /* [edge_count][3], from the receiver to the neighbour's image */
-    const double *distances; /* [edge_count] */
-    const int64_t *reverse;  /* [edge_count], index of the same pair seen from the other end; full lists only */
+    const int64_t* first;    /* [atom_count + 1] */
+    const int32_t* sender;   /* [edge_count], the neighbour */
+    const int32_t* shifts;   /* [edge_count][3]: the neighbour sits at positions[sender] + shifts . cell */
+    const double* vectors;   /* [edge_count][3], from the receiver to the neighbour's image */
+    const double* distances; /* [edge_count] */
+    const int64_t* reverse;  /* [edge_count], index of the same pair seen from the other end; full lists only */
     int32_t was_reused;      /* 1 if the last update kept its candidates */
 } mlff_neighbor_view;
 
-MLFF_API mlff_status mlff_neighbors_create(const mlff_neighbor_options *options, mlff_neighbors **neighbors);
-MLFF_API void mlff_neighbors_free(mlff_neighbors *neighbors);
+MLFF_API mlff_status mlff_neighbors_create(const mlff_neighbor_options* options, mlff_neighbors** neighbors);
+MLFF_API void mlff_neighbors_free(mlff_neighbors* neighbors);
 /* atomic_numbers may be NULL here. */
-MLFF_API mlff_status mlff_neighbors_update(mlff_neighbors *neighbors, const mlff_system *system);
-MLFF_API mlff_status mlff_neighbors_get_view(const mlff_neighbors *neighbors, mlff_neighbor_view *view);
+MLFF_API mlff_status mlff_neighbors_update(mlff_neighbors* neighbors, const mlff_system* system);
+MLFF_API mlff_status mlff_neighbors_get_view(const mlff_neighbors* neighbors, mlff_neighbor_view* view);
 
 /* ---- Devices. ---- */
 
@@ -299,9 +313,9 @@ typedef struct mlff_device_info {
 
 /* GPUs that this library can use: 0 without one, without a driver, or in a build without CUDA. */
 MLFF_API int32_t mlff_device_count(void);
-MLFF_API mlff_status mlff_device_get_info(int32_t index, mlff_device_info *info);
+MLFF_API mlff_status mlff_device_get_info(int32_t index, mlff_device_info* info);
 /* Why mlff_device_count() is 0; "" if it is not. */
-MLFF_API const char *mlff_device_why_none(void);
+MLFF_API const char* mlff_device_why_none(void);
 
 #ifdef __cplusplus
 }

@@ -50,7 +50,8 @@ public:
     }
     std::vector<int32_t> elements() const {
         std::vector<int32_t> elements(static_cast<size_t>(info().element_count));
-        check_status(mlff_model_get_elements(model_.get(), elements.data(), static_cast<int64_t>(elements.size()), nullptr));
+        check_status(
+            mlff_model_get_elements(model_.get(), elements.data(), static_cast<int64_t>(elements.size()), nullptr));
         return elements;
     }
     std::vector<std::string> heads() const {
@@ -78,7 +79,8 @@ struct Atoms {
     double spin_multiplicity = 1;
 
     mlff_system view() const {
-        if (positions.size() != 3 * numbers.size()) throw std::invalid_argument("mlff::Atoms: three coordinates for each atom are needed");
+        if (positions.size() != 3 * numbers.size())
+            throw std::invalid_argument("mlff::Atoms: three coordinates for each atom are needed");
         mlff_system system{};
         system.struct_size = sizeof system;
         system.atom_count = static_cast<int64_t>(numbers.size());
@@ -127,7 +129,8 @@ public:
         given.exact_radial = options.exact_radial;
         given.gpu_memory_limit_bytes = options.gpu_memory_limit_bytes;
         if (options.want_descriptors) descriptor_count_ = static_cast<size_t>(model.info().descriptor_count);
-        if (options.want_descriptors && descriptor_count_ == 0) throw std::invalid_argument("mlff::Session: the model has no descriptors");
+        if (options.want_descriptors && descriptor_count_ == 0)
+            throw std::invalid_argument("mlff::Session: the model has no descriptors");
         mlff_session* session = nullptr;
         check_status(mlff_session_create(model.get(), &given, &session));
         session_.reset(session);
@@ -156,7 +159,8 @@ public:
             result.descriptors = descriptor_count_ > 0 ? evaluation.descriptors.data() : nullptr;
             results.push_back(result);
         }
-        check_status(mlff_session_evaluate_batch(session_.get(), static_cast<int64_t>(batch.size()), systems.data(), results.data()));
+        check_status(mlff_session_evaluate_batch(session_.get(), static_cast<int64_t>(batch.size()), systems.data(),
+                                                 results.data()));
         return evaluations;
     }
 

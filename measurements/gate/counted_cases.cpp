@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What scripts/bench-gate counts the instructions of: each case is set up and warmed up, and then runs once inside mlff_counted(), at which callgrind begins
-// and ends to count; qemu_counter.c ends at mlff_counted_end(). Prints what the counts depend on, and the names of the cases in the order of the counts.
+// What scripts/bench-gate counts the instructions of: each case is set up and warmed up, and then runs once inside
+// mlff_counted(), at which callgrind begins and ends to count; qemu_counter.c ends at mlff_counted_end(). Prints what
+// the counts depend on, and the names of the cases in the order of the counts.
 //
 //   mlff_counted_cases MODEL.model [--facts] [--slow-kernel] [CASE...]       --facts: prints that, and runs nothing
 #include <algorithm>
@@ -14,13 +15,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/bench/materials.h"
 #include "core/error.h"
 #include "cpu_kernels/kernel_table.h"
 #include "dynamics/molecular_dynamics.h"
 #include "dynamics/session_forces.h"
 #include "engine/session.h"
 #include "neighbors/neighbor_list.h"
+#include "tools/bench/materials.h"
 
 using namespace mlff;
 
@@ -50,8 +51,8 @@ kernels::KernelTable<Real>& chosen_kernels() {
     return const_cast<kernels::KernelTable<Real>&>(kernels::choose_kernels<Real>());
 }
 
-// While it lives, the chosen kernels are those for any processor of the architecture. On x86-64 valgrind works out each fused multiply-add in software, and an
-// evaluation with them takes it a minute; these have none.
+// While it lives, the chosen kernels are those for any processor of the architecture. On x86-64 valgrind works out each
+// fused multiply-add in software, and an evaluation with them takes it a minute; these have none.
 class PlainKernels {
 public:
     PlainKernels() : singles_(chosen_kernels<float>()), doubles_(chosen_kernels<double>()) {
@@ -87,7 +88,8 @@ void count_twice_called(const std::function<void()>& call) {
     mlff_counted_end();
 }
 
-void count_evaluation(const std::string& model_name, Precision precision, const std::function<Frame(const bench::Material&)>& make) {
+void count_evaluation(const std::string& model_name, Precision precision,
+                      const std::function<Frame(const bench::Material&)>& make) {
     const auto model = load_model(model_name);
     SessionOptions options;
     options.device = "cpu";
@@ -134,14 +136,16 @@ void count_step() {
     count_twice_called([&] { dynamics.step(); });
 }
 
-// For the test of the gate: a kernel that does its work twice, as a careless change might. What it writes is overwritten with the same.
+// For the test of the gate: a kernel that does its work twice, as a careless change might. What it writes is
+// overwritten with the same.
 template <class Real>
 void slow_down_kernels() {
     static const auto original = kernels::choose_kernels<Real>().sum_painn_messages;
-    const_cast<kernels::KernelTable<Real>&>(kernels::choose_kernels<Real>()).sum_painn_messages = [](const kernels::PainnMessages<Real>& messages) {
-        original(messages);
-        original(messages);
-    };
+    const_cast<kernels::KernelTable<Real>&>(kernels::choose_kernels<Real>()).sum_painn_messages =
+        [](const kernels::PainnMessages<Real>& messages) {
+            original(messages);
+            original(messages);
+        };
 }
 
 struct Case {
@@ -175,14 +179,19 @@ int run(std::vector<std::string> arguments) {
     nlohmann::json names = nlohmann::json::array();
     std::vector<const Case*> chosen;
     for (const Case& one : cases)
-        if (arguments.empty() || std::find(arguments.begin(), arguments.end(), one.name) != arguments.end()) chosen.push_back(&one);
+        if (arguments.empty() || std::find(arguments.begin(), arguments.end(), one.name) != arguments.end())
+            chosen.push_back(&one);
     for (const std::string& wanted : arguments)
-        if (std::none_of(cases.begin(), cases.end(), [&](const Case& one) { return one.name == wanted; })) fail(Status::argument, "there is no case '", wanted, "'");
+        if (std::none_of(cases.begin(), cases.end(), [&](const Case& one) { return one.name == wanted; }))
+            fail(Status::argument, "there is no case '", wanted, "'");
     for (const Case* one : chosen) {
         if (runs) one->run();
         names.push_back(one->name);
     }
-    const nlohmann::json said = {{"architecture", kArchitecture}, {"compiler", kCompiler}, {"instructions", kernels::choose_kernels<float>().name}, {"cases", names}};
+    const nlohmann::json said = {{"architecture", kArchitecture},
+                                 {"compiler", kCompiler},
+                                 {"instructions", kernels::choose_kernels<float>().name},
+                                 {"cases", names}};
     std::printf("%s\n", said.dump().c_str());
     return 0;
 }

@@ -54,14 +54,16 @@ std::vector<double> water_box(int per_edge) {
         Vec3 across = {along[1] * other[2] - along[2] * other[1], along[2] * other[0] - along[0] * other[2],
                        along[0] * other[1] - along[1] * other[0]};
         const double length = std::hypot(across[0], across[1], across[2]);
-        const std::array<int, 3> cell = {molecule % per_edge, molecule / per_edge % per_edge, molecule / per_edge / per_edge};
+        const std::array<int, 3> cell = {molecule % per_edge, molecule / per_edge % per_edge,
+                                         molecule / per_edge / per_edge};
         Vec3 oxygen;
         for (size_t k = 0; k < 3; ++k) oxygen[k] = kSpacing * cell[k] + 0.1 * normal(generator);
         for (const int side : {0, 1, -1})
             for (size_t k = 0; k < 3; ++k)
-                positions.push_back(oxygen[k] + (side == 0 ? 0
-                                                           : bond * (std::cos(half_angle) * along[k] +
-                                                                     side * std::sin(half_angle) * across[k] / length)));
+                positions.push_back(oxygen[k] + (side == 0
+                                                     ? 0
+                                                     : bond * (std::cos(half_angle) * along[k] +
+                                                               side * std::sin(half_angle) * across[k] / length)));
     }
     return positions;
 }
@@ -155,7 +157,8 @@ json measure(const SystemView& box, const ShakenPositions& positions, const Arra
     GpuNeighborList<Real> list(options_for<Real>(arrays, kSkin));
     list.update(at(0), stream);
     result["candidates"] = list.edges().edge_capacity;
-    result["reuse_launches"] = time_steps(box.atom_count, stream, [&](int k) { list.enqueue_reuse(positions[k], stream); });
+    result["reuse_launches"] =
+        time_steps(box.atom_count, stream, [&](int k) { list.enqueue_reuse(positions[k], stream); });
     std::array<cudaGraphExec_t, kPositionSets> graphs{};
     for (int k = 0; k < kPositionSets; ++k) {
         cudaGraph_t graph = nullptr;
@@ -165,8 +168,9 @@ json measure(const SystemView& box, const ShakenPositions& positions, const Arra
         require(cudaGraphInstantiate(&graphs[static_cast<size_t>(k)], graph, 0));
         require(cudaGraphDestroy(graph));
     }
-    result["reuse_graph"] = time_steps(
-        box.atom_count, stream, [&](int k) { require(cudaGraphLaunch(graphs[static_cast<size_t>(k % kPositionSets)], stream)); });
+    result["reuse_graph"] = time_steps(box.atom_count, stream, [&](int k) {
+        require(cudaGraphLaunch(graphs[static_cast<size_t>(k % kPositionSets)], stream));
+    });
     for (cudaGraphExec_t graph : graphs) require(cudaGraphExecDestroy(graph));
     GpuNeighborReport report;
     require(cudaMemcpy(&report, list.edges().report, sizeof report, cudaMemcpyDeviceToHost));
@@ -207,7 +211,8 @@ void run(int64_t largest) {
         for (size_t k = 0; k < 3; ++k) box.cell[k][k] = kSpacing * per_edge;
         const ShakenPositions shaken(positions);
         report["results"].push_back(measure<float>(box, shaken, {"float vectors, distances", false, false}, stream));
-        report["results"].push_back(measure<double>(box, shaken, {"double vectors, distances, shifts", true, false}, stream));
+        report["results"].push_back(
+            measure<double>(box, shaken, {"double vectors, distances, shifts", true, false}, stream));
         report["results"].push_back(
             measure<double>(box, shaken, {"double vectors, distances, shifts, reverse", true, true}, stream));
     }

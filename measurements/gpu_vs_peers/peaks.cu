@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Rates a GPU reaches in loops that do one thing only, as JSON: bytes or floating-point operations a second, the best of a few runs.
+// Rates a GPU reaches in loops that do one thing only, as JSON: bytes or floating-point operations a second, the best
+// of a few runs.
 //   nvcc -O3 -arch=native -o peaks peaks.cu && ./peaks
-//   ./peaks calibrate    runs the two tensor kernels once and prints how many operations each does, to check a profiler's counters
+//   ./peaks calibrate    runs the two tensor kernels once and prints how many operations each does, to check a
+//   profiler's counters
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -42,9 +44,11 @@ __global__ void __launch_bounds__(kThreads) fp16_mma_kernel(uint32_t bits, float
     for (int round = 0; round < kRounds; ++round)
 #pragma unroll
         for (int k = 0; k < kChains; ++k)
-            asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%4,%5}, {%6,%7}, {%0,%1,%2,%3};"
-                         : "+f"(sum[k][0]), "+f"(sum[k][1]), "+f"(sum[k][2]), "+f"(sum[k][3])
-                         : "r"(a), "r"(a + 1), "r"(b), "r"(b + 1));
+            asm volatile(
+                "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%4,%5}, {%6,%7}, "
+                "{%0,%1,%2,%3};"
+                : "+f"(sum[k][0]), "+f"(sum[k][1]), "+f"(sum[k][2]), "+f"(sum[k][3])
+                : "r"(a), "r"(a + 1), "r"(b), "r"(b + 1));
     float total = 0;
     for (int k = 0; k < kChains; ++k) total += sum[k][0] + sum[k][1] + sum[k][2] + sum[k][3];
     if (total == -1.0f) out[0] = total;
@@ -56,15 +60,18 @@ __global__ void __launch_bounds__(kThreads) tf32_mma_kernel(uint32_t bits, float
     for (int round = 0; round < kRounds; ++round)
 #pragma unroll
         for (int k = 0; k < kChains; ++k)
-            asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%4,%5}, {%6,%7}, {%0,%1,%2,%3};"
-                         : "+f"(sum[k][0]), "+f"(sum[k][1]), "+f"(sum[k][2]), "+f"(sum[k][3])
-                         : "r"(a), "r"(a + 1), "r"(b), "r"(b + 1));
+            asm volatile(
+                "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%4,%5}, {%6,%7}, "
+                "{%0,%1,%2,%3};"
+                : "+f"(sum[k][0]), "+f"(sum[k][1]), "+f"(sum[k][2]), "+f"(sum[k][3])
+                : "r"(a), "r"(a + 1), "r"(b), "r"(b + 1));
     float total = 0;
     for (int k = 0; k < kChains; ++k) total += sum[k][0] + sum[k][1] + sum[k][2] + sum[k][3];
     if (total == -1.0f) out[0] = total;
 }
 
-// Every block reads all of `data`, past the first cache, from a place of its own: served by the second cache if it holds `data`.
+// Every block reads all of `data`, past the first cache, from a place of its own: served by the second cache if it
+// holds `data`.
 __global__ void __launch_bounds__(kThreads) read_kernel(const float4* data, int count, float* out) {
     float total = 0;
     const int offset = static_cast<int>(static_cast<int64_t>(count) * blockIdx.x / gridDim.x) / kThreads * kThreads;
@@ -125,14 +132,19 @@ int main(int argc, char** argv) {
     const double copy = 2.0 * size / fastest([&] { check(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice)); });
     // A quarter of the cache: Hopper's has two halves, and each may keep a copy of what its side reads.
     const int cached = device.l2CacheSize / 4 / int(sizeof(float4)) / kThreads * kThreads;
-    const double read = 1.0 * blocks * cached * sizeof(float4) /
-                        fastest([&] { read_kernel<<<blocks, kThreads>>>(reinterpret_cast<const float4*>(from), cached, out); });
+    const double read = 1.0 * blocks * cached * sizeof(float4) / fastest([&] {
+                            read_kernel<<<blocks, kThreads>>>(reinterpret_cast<const float4*>(from), cached, out);
+                        });
     const double fp32 = 2 * steps / fastest([&] { multiply_add_kernel<float><<<blocks, kThreads>>>(0.999f, out); });
-    const double fp64 = 2 * steps / fastest([&] { multiply_add_kernel<double><<<blocks, kThreads>>>(0.999, reinterpret_cast<double*>(out)); });
+    const double fp64 = 2 * steps / fastest([&] {
+                            multiply_add_kernel<double><<<blocks, kThreads>>>(0.999, reinterpret_cast<double*>(out));
+                        });
     const double fp16 = fp16_mma / fastest([&] { fp16_mma_kernel<<<blocks, kThreads>>>(fp16_ones, out); });
     const double tf32 = tf32_mma / fastest([&] { tf32_mma_kernel<<<blocks, kThreads>>>(tf32_one, out); });
-    std::printf("{\"copy_bytes\": %.4g, \"l2_read_bytes\": %.4g, \"fp32_flop\": %.4g, \"fp64_flop\": %.4g, \"fp16_mma_flop\": %.4g, "
-                "\"tf32_mma_flop\": %.4g, \"multiprocessors\": %d, \"l2_cache_bytes\": %d}\n",
-                copy, read, fp32, fp64, fp16, tf32, device.multiProcessorCount, device.l2CacheSize);
+    std::printf(
+        "{\"copy_bytes\": %.4g, \"l2_read_bytes\": %.4g, \"fp32_flop\": %.4g, \"fp64_flop\": %.4g, \"fp16_mma_flop\": "
+        "%.4g, "
+        "\"tf32_mma_flop\": %.4g, \"multiprocessors\": %d, \"l2_cache_bytes\": %d}\n",
+        copy, read, fp32, fp64, fp16, tf32, device.multiProcessorCount, device.l2CacheSize);
     return 0;
 }

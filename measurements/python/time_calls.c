@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Times calls of a model through libmlff: MODEL SYSTEM CALLS. SYSTEM is a text file: the number of atoms, nine numbers of the cell, then
- * atomic number and position of each atom. Every call moves an atom a little. Prints the seconds of each call and those inside
- * the calculator, which timed.py gives as its energy. */
+ * Times calls of a model through libmlff: MODEL SYSTEM CALLS. SYSTEM is a text file: the number of atoms, nine numbers
+ * of the cell, then atomic number and position of each atom. Every call moves an atom a little. Prints the seconds of
+ * each call and those inside the calculator, which timed.py gives as its energy. */
 #include <mlff/mlff.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,22 +19,25 @@ static void check(mlff_status status) {
     exit(1);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     if (argc != 4) return 2;
-    FILE *file = fopen(argv[2], "r");
+    FILE* file = fopen(argv[2], "r");
     long atom_count = 0;
     double cell[9];
     if (!file || fscanf(file, "%ld", &atom_count) != 1) return 3;
     for (int k = 0; k < 9; ++k)
         if (fscanf(file, "%lf", cell + k) != 1) return 3;
-    int32_t *numbers = malloc((size_t)atom_count * sizeof *numbers);
-    double *positions = malloc(3 * (size_t)atom_count * sizeof *positions), *forces = malloc(3 * (size_t)atom_count * sizeof *forces);
+    int32_t* numbers = malloc((size_t)atom_count * sizeof *numbers);
+    double *positions = malloc(3 * (size_t)atom_count * sizeof *positions),
+           *forces = malloc(3 * (size_t)atom_count * sizeof *forces);
     for (long i = 0; i < atom_count; ++i)
-        if (fscanf(file, "%d %lf %lf %lf", numbers + i, positions + 3 * i, positions + 3 * i + 1, positions + 3 * i + 2) != 4) return 3;
+        if (fscanf(file, "%d %lf %lf %lf", numbers + i, positions + 3 * i, positions + 3 * i + 1,
+                   positions + 3 * i + 2) != 4)
+            return 3;
     fclose(file);
 
-    mlff_model *model;
-    mlff_session *session;
+    mlff_model* model;
+    mlff_session* session;
     check(mlff_model_load(argv[1], &model));
     mlff_session_options options = {sizeof options, "cpu"};
     options.thread_count = 1;

@@ -42,7 +42,8 @@ public:
         const auto evaluate_chunk = [&](int64_t chunk, int) {
             const int64_t end = std::min(system.atom_count, (chunk + 1) * kAtomsPerChunk);
             for (int64_t atom = chunk * kAtomsPerChunk; atom < end; ++atom)
-                evaluate_atom(system, edges, outputs, atom, energies_[static_cast<size_t>(chunk)], virials_[static_cast<size_t>(chunk)]);
+                evaluate_atom(system, edges, outputs, atom, energies_[static_cast<size_t>(chunk)],
+                              virials_[static_cast<size_t>(chunk)]);
         };
         team.run(chunk_count, std::ref(evaluate_chunk));  // by reference: std::function need not allocate
         if (outputs.energy) {
@@ -58,8 +59,8 @@ public:
 
 private:
     // Every pair is in the list from both ends: this end takes half of its energy and virial, and all of its own force.
-    static void evaluate_atom(const SystemView& system, const Edges& edges, const Outputs& outputs, int64_t atom, double& energy_sum,
-                              std::array<double, 9>& virial_sum) {
+    static void evaluate_atom(const SystemView& system, const Edges& edges, const Outputs& outputs, int64_t atom,
+                              double& energy_sum, std::array<double, 9>& virial_sum) {
         double energy = 0, force[3] = {}, virial[9] = {};
         const double radius = covalent_radius(system.atomic_numbers[atom]);
         const bool wants_virial = outputs.virial || outputs.atom_virials;
@@ -97,15 +98,16 @@ public:
     const ModelSummary& summary() const override { return summary_; }
 
     JsonValue description() const override {
-        return JsonValue::Object{{"class", summary_.class_name},
-                                 {"note", "demonstration only: Morse pair terms from covalent radii, fitted to nothing"},
-                                 {"cutoff", kCutoff},
-                                 {"elements", summary_.elements},
-                                 {"heads", summary_.heads},
-                                 {"dtype", "float64"},
-                                 {"parameters", 0},
-                                 {"runnable", true},
-                                 {"units", units_json()}};
+        return JsonValue::Object{
+            {"class", summary_.class_name},
+            {"note", "demonstration only: Morse pair terms from covalent radii, fitted to nothing"},
+            {"cutoff", kCutoff},
+            {"elements", summary_.elements},
+            {"heads", summary_.heads},
+            {"dtype", "float64"},
+            {"parameters", 0},
+            {"runnable", true},
+            {"units", units_json()}};
     }
 
     Precision choose_precision(const std::string&, Precision wanted) const override {
@@ -114,7 +116,9 @@ public:
         return Precision::fp64;
     }
     bool runs_on_cuda() const override { return false; }
-    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice&) const override { return std::make_unique<AnalyticEvaluator>(); }
+    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice&) const override {
+        return std::make_unique<AnalyticEvaluator>();
+    }
 
 private:
     ModelSummary summary_;

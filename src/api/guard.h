@@ -30,8 +30,8 @@ void require(const T* pointer, const char* name) {
     if (!pointer) fail(Status::argument, name, " is NULL");
 }
 
-// A caller compiled against an older header passes a smaller struct, one against a newer header a larger one. `needed` is
-// the size of the struct in its first version.
+// A caller compiled against an older header passes a smaller struct, one against a newer header a larger one. `needed`
+// is the size of the struct in its first version.
 inline void require_size(size_t struct_size, size_t needed, const char* name) {
     if (struct_size < needed)
         fail(Status::argument, name, ".struct_size is ", struct_size, ", expected sizeof(", name, ") = ", needed);

@@ -31,11 +31,13 @@ struct mlff_neighbors {
 
 namespace mlff::api {
 
-// For the time of a call: a second one, by another thread or by the caller's function for exchanging rows, would find memory that the first is working in.
+// For the time of a call: a second one, by another thread or by the caller's function for exchanging rows, would find
+// memory that the first is working in.
 class OnlyUse {
 public:
     OnlyUse(std::atomic<bool>& is_used, const char* name) : is_used_(is_used) {
-        if (is_used.exchange(true)) fail(Status::argument, "the ", name, " is in use by another call; it serves one at a time");
+        if (is_used.exchange(true))
+            fail(Status::argument, "the ", name, " is in use by another call; it serves one at a time");
     }
     ~OnlyUse() { is_used_ = false; }
     OnlyUse(const OnlyUse&) = delete;

@@ -41,7 +41,8 @@ mlff_status mlff_set_log_callback(mlff_log_callback callback, mlff_log_level mos
 mlff_status mlff_log_write(mlff_log_level level, const char* message) {
     return guarded([&] {
         require(message, "message");
-        if (level < MLFF_LOG_WARNING || level > MLFF_LOG_DEBUG) fail(Status::argument, "log level ", level, " is not one of mlff_log_level");
+        if (level < MLFF_LOG_WARNING || level > MLFF_LOG_DEBUG)
+            fail(Status::argument, "log level ", level, " is not one of mlff_log_level");
         mlff::log(static_cast<mlff::LogLevel>(level), message);
     });
 }
@@ -58,7 +59,8 @@ mlff_status mlff_device_get_info(int32_t index, mlff_device_info* info) {
         require_size(info->struct_size, sizeof(mlff_device_info), "mlff_device_info");
         const mlff::GpuInventory& inventory = mlff::gpu_inventory();
         if (index < 0 || static_cast<size_t>(index) >= inventory.gpus.size())
-            fail(Status::device, "there is no GPU ", index, ": ", inventory.gpus.empty() ? inventory.why_none : "the index is too large");
+            fail(Status::device, "there is no GPU ", index, ": ",
+                 inventory.gpus.empty() ? inventory.why_none : "the index is too large");
         const mlff::Gpu& gpu = inventory.gpus[static_cast<size_t>(index)];
         std::strncpy(info->name, gpu.name.c_str(), sizeof info->name - 1);
         info->name[sizeof info->name - 1] = '\0';

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // libmace_wrapper: the functions of mace_wrapper.h on top of those of mlff.h, a library of its own.
 //
-// A handle is a number that is never used again, looked up in a table: one that was destroyed, or never was, is found out. The table
-// shares the calculators with the threads that use them, so that a handle may be destroyed while one of its calculations goes on.
+// A handle is a number that is never used again, looked up in a table: one that was destroyed, or never was, is found
+// out. The table shares the calculators with the threads that use them, so that a handle may be destroyed while one of
+// its calculations goes on.
 #include "mace_wrapper.h"
 
 #include <charconv>
@@ -27,7 +28,8 @@ static_assert(sizeof(int) == sizeof(int32_t), "atomic numbers are passed on as t
 
 constexpr size_t kMessageSize = sizeof(MACEResult::error_msg);
 
-// Text that is always terminated and needs no memory, so that an error can always be kept. Cut, if at all, between two characters.
+// Text that is always terminated and needs no memory, so that an error can always be kept. Cut, if at all, between two
+// characters.
 struct Message {
     char text[kMessageSize] = "";
     void set(const char* message) noexcept {
@@ -57,7 +59,8 @@ std::string variable(const char* name) {
 // To the log callback of mlff, and to standard error if the user asked for it.
 void log_line(const std::string& line) {
     mlff_log_write(MLFF_LOG_INFO, ("mace_wrapper: " + line).c_str());
-    if (const std::string wanted = variable("MACE_LOG"); !wanted.empty() && wanted != "0") std::fprintf(stderr, "mace_wrapper: %s\n", line.c_str());
+    if (const std::string wanted = variable("MACE_LOG"); !wanted.empty() && wanted != "0")
+        std::fprintf(stderr, "mace_wrapper: %s\n", line.c_str());
 }
 
 struct ModelDeleter {
@@ -134,7 +137,8 @@ int32_t chosen_threads() {
     int32_t count = 0;
     const char* end = wanted.data() + wanted.size();
     const auto parsed = std::from_chars(wanted.data(), end, count);
-    if (parsed.ec != std::errc() || parsed.ptr != end || count < 0 || count > 4096) throw Failure("MACE_THREADS is '" + wanted + "', expected 0 (all cores) to 4096");
+    if (parsed.ec != std::errc() || parsed.ptr != end || count < 0 || count > 4096)
+        throw Failure("MACE_THREADS is '" + wanted + "', expected 0 (all cores) to 4096");
     return count;
 }
 
@@ -147,7 +151,10 @@ bool wants_python() {
 
 std::string model_file(const char* path, const char* type) {
     if (path && *path) return path;
-    if (!type || !*type) throw Failure("mace_init: model_path and model_type are both NULL or empty, expected a model file or the name of a model in the model cache");
+    if (!type || !*type)
+        throw Failure(
+            "mace_init: model_path and model_type are both NULL or empty, expected a model file or the name of a model "
+            "in the model cache");
     std::string found(4096, '\0');
     check(mlff_model_cache_path(type, found.data(), static_cast<int64_t>(found.size())));
     found.resize(std::strlen(found.c_str()));
@@ -174,7 +181,8 @@ std::shared_ptr<Calculator> make_calculator(const char* path, const char* type, 
     auto calculator = std::make_shared<Calculator>();
     calculator->session.reset(session);
     log_line(name + " on " + mlff_session_device(session) + " (" + mlff_session_device_reason(session) + ")");
-    if (enable_cueq && !is_python) log_line("enable_cueq: mlff runs the model with kernels of its own, cuEquivariance is not needed");
+    if (enable_cueq && !is_python)
+        log_line("enable_cueq: mlff runs the model with kernels of its own, cuEquivariance is not needed");
     return calculator;
 }
 
@@ -190,7 +198,8 @@ void clear(MACEResult& result) {
 
 void evaluate(Calculator& calculator, const mlff_system& system, MACEResult& result) {
     const auto count = static_cast<size_t>(system.atom_count);
-    std::unique_ptr<double, decltype(&std::free)> forces(static_cast<double*>(std::malloc(3 * count * sizeof(double))), &std::free);
+    std::unique_ptr<double, decltype(&std::free)> forces(static_cast<double*>(std::malloc(3 * count * sizeof(double))),
+                                                         &std::free);
     if (!forces) throw std::bad_alloc();
     double energy = 0;
     mlff_result outputs{};
@@ -276,12 +285,15 @@ MACEHandle mace_init(const char* model_path, const char* model_type, const char*
     return nullptr;
 }
 
-void mace_calculate(MACEHandle handle, const double* positions, const int* atomic_numbers, int num_atoms, MACEResult* result) {
-    calculate(handle, result, [&](Calculator& calculator) { evaluate(calculator, checked_system(positions, atomic_numbers, num_atoms), *result); });
+void mace_calculate(MACEHandle handle, const double* positions, const int* atomic_numbers, int num_atoms,
+                    MACEResult* result) {
+    calculate(handle, result, [&](Calculator& calculator) {
+        evaluate(calculator, checked_system(positions, atomic_numbers, num_atoms), *result);
+    });
 }
 
-void mace_calculate_periodic(MACEHandle handle, const double* positions, const int* atomic_numbers, int num_atoms, const double* cell, const int* pbc,
-                             MACEResult* result) {
+void mace_calculate_periodic(MACEHandle handle, const double* positions, const int* atomic_numbers, int num_atoms,
+                             const double* cell, const int* pbc, MACEResult* result) {
     calculate(handle, result, [&](Calculator& calculator) {
         mlff_system system = checked_system(positions, atomic_numbers, num_atoms);
         if (!pbc) throw Failure("pbc is NULL, expected 3 integers");

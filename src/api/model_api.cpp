@@ -24,8 +24,9 @@ mlff_status mlff_model_load(const char* path, mlff_model** model) {
         handle->description_json = handle->model->description().dump(2);
         const mlff::ModelSummary& summary = handle->model->summary();
         if (mlff::is_logged(mlff::LogLevel::info))
-            mlff::log(mlff::LogLevel::info, concat("loaded ", path, ": ", summary.class_name, ", ", summary.elements.size(),
-                                                   " elements, cutoff ", summary.cutoff, " angstrom"));
+            mlff::log(mlff::LogLevel::info,
+                      concat("loaded ", path, ": ", summary.class_name, ", ", summary.elements.size(),
+                             " elements, cutoff ", summary.cutoff, " angstrom"));
         *model = handle.release();
     });
 }
@@ -36,7 +37,8 @@ mlff_status mlff_model_cache_path(const char* name, char* path, int64_t capacity
         require(path, "path");
         const std::string found = mlff::ModelCache().verified_path(name);
         if (capacity < 0 || static_cast<size_t>(capacity) <= found.size())
-            fail(Status::argument, "capacity is ", capacity, ", the path of model '", name, "' needs ", found.size() + 1);
+            fail(Status::argument, "capacity is ", capacity, ", the path of model '", name, "' needs ",
+                 found.size() + 1);
         std::memcpy(path, found.c_str(), found.size() + 1);
     });
 }
@@ -76,7 +78,9 @@ const char* mlff_model_head_name(const mlff_model* model, int32_t index) {
     return model->model->summary().heads[static_cast<size_t>(index)].c_str();
 }
 
-const char* mlff_model_class_name(const mlff_model* model) { return model ? model->model->summary().class_name.c_str() : nullptr; }
+const char* mlff_model_class_name(const mlff_model* model) {
+    return model ? model->model->summary().class_name.c_str() : nullptr;
+}
 
 const char* mlff_model_why_not_runnable(const mlff_model* model) {
     return model ? model->model->summary().why_not_runnable.c_str() : nullptr;
@@ -86,4 +90,6 @@ const char* mlff_model_energy_unit(const mlff_model* model) { return model ? "eV
 
 const char* mlff_model_length_unit(const mlff_model* model) { return model ? "angstrom" : nullptr; }
 
-const char* mlff_model_description_json(const mlff_model* model) { return model ? model->description_json.c_str() : nullptr; }
+const char* mlff_model_description_json(const mlff_model* model) {
+    return model ? model->description_json.c_str() : nullptr;
+}

@@ -49,7 +49,8 @@ mlff_status mlff_neighbors_get_view(const mlff_neighbors* neighbors, mlff_neighb
         require(neighbors, "neighbors");
         require(view, "view");
         require_size(view->struct_size, sizeof(mlff_neighbor_view), "mlff_neighbor_view");
-        if (!neighbors->is_valid) fail(Status::argument, "the neighbour list has no edges yet: mlff_neighbors_update comes first");
+        if (!neighbors->is_valid)
+            fail(Status::argument, "the neighbour list has no edges yet: mlff_neighbors_update comes first");
         const mlff::Edges& edges = neighbors->list.edges();
         view->atom_count = edges.atom_count;
         view->edge_count = edges.edge_count;

@@ -25,7 +25,8 @@ mlff::SessionOptions read_options(const mlff_session_options* given) {
     options.thread_count = given->thread_count;
     if (given->head) options.head = given->head;
     options.neighbor_skin = given->neighbor_skin_angstrom;
-    if (given->exact_radial != 0 && given->exact_radial != 1) fail(Status::argument, "exact_radial is ", given->exact_radial, ", expected 0 or 1");
+    if (given->exact_radial != 0 && given->exact_radial != 1)
+        fail(Status::argument, "exact_radial is ", given->exact_radial, ", expected 0 or 1");
     options.exact_radial = given->exact_radial == 1;
     options.gpu_memory_limit_bytes = given->gpu_memory_limit_bytes;
     return options;
@@ -34,7 +35,9 @@ mlff::SessionOptions read_options(const mlff_session_options* given) {
 mlff::Results read_result(const mlff_result* result) {
     require(result, "result");
     require_size(result->struct_size, sizeof(mlff_result), "mlff_result");
-    return {{result->energy, result->forces, result->virial, result->atom_energies, result->atom_virials, result->descriptors}, result->stress};
+    return {{result->energy, result->forces, result->virial, result->atom_energies, result->atom_virials,
+             result->descriptors},
+            result->stress};
 }
 
 // The caller's function as what the evaluators know.
@@ -80,7 +83,8 @@ SystemView system_view(const mlff_system* system) {
     view.total_charge = system->total_charge;
     view.spin_multiplicity = system->spin_multiplicity == 0 ? 1 : system->spin_multiplicity;
     for (size_t k = 0; k < 3; ++k) {
-        if (system->periodic[k] > 1) fail(Status::argument, "periodic[", k, "] is ", int{system->periodic[k]}, ", expected 0 or 1");
+        if (system->periodic[k] > 1)
+            fail(Status::argument, "periodic[", k, "] is ", int{system->periodic[k]}, ", expected 0 or 1");
         view.periodic[k] = system->periodic[k] == 1;
         if (view.periodic[k] && !system->cell) fail(Status::argument, "periodic[", k, "] is set but cell is NULL");
         if (system->cell) std::copy_n(system->cell + 3 * k, 3, view.cell[k].begin());
@@ -98,8 +102,9 @@ mlff_status mlff_session_create(const mlff_model* model, const mlff_session_opti
         *session = new mlff_session{mlff::Session(model->model, read_options(options))};
         const mlff::Session& made = (*session)->session;
         if (mlff::is_logged(mlff::LogLevel::info))
-            mlff::log(mlff::LogLevel::info, concat("session on ", made.device(), " (", made.device_reason(), "), ",
-                                                   mlff::precision_name(made.precision()), ", ", made.thread_count(), " threads"));
+            mlff::log(mlff::LogLevel::info,
+                      concat("session on ", made.device(), " (", made.device_reason(), "), ",
+                             mlff::precision_name(made.precision()), ", ", made.thread_count(), " threads"));
     });
 }
 
@@ -117,7 +122,9 @@ mlff_status mlff_session_get_info(const mlff_session* session, mlff_session_info
     });
 }
 
-const char* mlff_session_device(const mlff_session* session) { return session ? session->session.device().c_str() : nullptr; }
+const char* mlff_session_device(const mlff_session* session) {
+    return session ? session->session.device().c_str() : nullptr;
+}
 
 const char* mlff_session_device_reason(const mlff_session* session) {
     return session ? session->session.device_reason().c_str() : nullptr;
@@ -133,7 +140,8 @@ mlff_status mlff_session_evaluate(mlff_session* session, const mlff_system* syst
     });
 }
 
-mlff_status mlff_session_evaluate_device(mlff_session* session, const mlff_system* system, mlff_result* result, void* stream) {
+mlff_status mlff_session_evaluate_device(mlff_session* session, const mlff_system* system, mlff_result* result,
+                                         void* stream) {
     return guarded([&] {
         require(session, "session");
         const OnlyUse use(session->is_used, "session");
@@ -148,12 +156,16 @@ mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domai
         require(domain, "domain");
         require_size(domain->struct_size, sizeof(mlff_domain), "mlff_domain");
         if (!domain->exchange) fail(Status::argument, "exchange is NULL");
-        if (domain->owned_count < 0 || domain->ghost_count < 0) fail(Status::argument, "the domain has ", domain->owned_count, " atoms and ", domain->ghost_count, " ghosts");
-        if (domain->sent_count < 0) fail(Status::argument, "sent_count is ", domain->sent_count, ", expected 0 or more");
+        if (domain->owned_count < 0 || domain->ghost_count < 0)
+            fail(Status::argument, "the domain has ", domain->owned_count, " atoms and ", domain->ghost_count,
+                 " ghosts");
+        if (domain->sent_count < 0)
+            fail(Status::argument, "sent_count is ", domain->sent_count, ", expected 0 or more");
         if (domain->sent_count > 0) require(domain->sent, "sent");
         if (domain->ghost_count > 0) require(domain->ghost_source, "ghost_source");
         const mlff::Results results = read_result(result);
-        if (results.stress) fail(Status::argument, "a stress was asked for, but a domain has no volume: ask for the virial");
+        if (results.stress)
+            fail(Status::argument, "a stress was asked for, but a domain has no volume: ask for the virial");
         CalledHalo halo(*domain);
         mlff::Domain view;
         view.atoms.atom_count = domain->owned_count + domain->ghost_count;
@@ -164,7 +176,10 @@ mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domai
         view.owned_count = domain->owned_count;
         view.first = domain->first;
         view.neighbors = domain->neighbors;
-        view.halo = {{domain->sent, static_cast<size_t>(domain->sent_count)}, domain->received_count, {domain->ghost_source, static_cast<size_t>(domain->ghost_count)}, &halo,
+        view.halo = {{domain->sent, static_cast<size_t>(domain->sent_count)},
+                     domain->received_count,
+                     {domain->ghost_source, static_cast<size_t>(domain->ghost_count)},
+                     &halo,
                      read_transport(domain->row_transport)};
         view.list_version = domain->list_version;
         session->session.evaluate_domain(view, results.outputs);
@@ -194,7 +209,8 @@ mlff_status mlff_session_reach_gpu(mlff_session* session, const mlff_gpu_address
     });
 }
 
-mlff_status mlff_session_evaluate_batch(mlff_session* session, int64_t count, const mlff_system* systems, mlff_result* results) {
+mlff_status mlff_session_evaluate_batch(mlff_session* session, int64_t count, const mlff_system* systems,
+                                        mlff_result* results) {
     return guarded([&] {
         require(session, "session");
         const OnlyUse use(session->is_used, "session");

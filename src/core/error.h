@@ -34,7 +34,8 @@ private:
     Status status_;
 };
 
-// A part of a text, and how it is written. There is code for each type of part, not for each list of them: that would be a sixth of the library.
+// A part of a text, and how it is written. There is code for each type of part, not for each list of them: that would
+// be a sixth of the library.
 struct TextPart {
     const void* value;
     void (*write)(std::ostream& stream, const void* value);
@@ -45,14 +46,18 @@ TextPart text_part(const Part& part) {
     if constexpr (std::is_array_v<Part>)  // a literal
         return {part, [](std::ostream& stream, const void* value) { stream << static_cast<const char*>(value); }};
     else if constexpr (std::is_function_v<Part>)  // std::fixed
-        return {reinterpret_cast<const void*>(&part), [](std::ostream& stream, const void* value) { stream << reinterpret_cast<Part*>(const_cast<void*>(value)); }};
+        return {reinterpret_cast<const void*>(&part), [](std::ostream& stream, const void* value) {
+                    stream << reinterpret_cast<Part*>(const_cast<void*>(value));
+                }};
     else
-        return {std::addressof(part), [](std::ostream& stream, const void* value) { stream << *static_cast<const Part*>(value); }};
+        return {std::addressof(part),
+                [](std::ostream& stream, const void* value) { stream << *static_cast<const Part*>(value); }};
 }
 
 __attribute__((noinline)) inline std::string join_parts(std::initializer_list<TextPart> parts) {
     std::ostringstream text;
-    text.exceptions(std::ios_base::badbit);  // out of memory: a stream keeps that to itself otherwise, and the text ends early
+    text.exceptions(
+        std::ios_base::badbit);  // out of memory: a stream keeps that to itself otherwise, and the text ends early
     for (const TextPart& part : parts) part.write(text, part.value);
     return text.str();
 }
@@ -68,7 +73,9 @@ std::string concat(const Parts&... parts) {
 __attribute__((noinline)) inline std::string as_message(std::string text) {
     constexpr size_t kHead = 1000, kTail = 500;
     if (text.size() > kHead + kTail) {
-        const auto is_inside_character = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
+        const auto is_inside_character = [&](size_t at) {
+            return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
+        };
         size_t head = kHead, tail = text.size() - kTail;
         while (head > 0 && is_inside_character(head)) --head;
         while (tail < text.size() && is_inside_character(tail)) ++tail;
@@ -77,7 +84,9 @@ __attribute__((noinline)) inline std::string as_message(std::string text) {
     return printable(text);
 }
 
-[[noreturn]] __attribute__((noinline)) inline void fail_with(Status status, std::initializer_list<TextPart> parts) { throw Error(status, as_message(join_parts(parts))); }
+[[noreturn]] __attribute__((noinline)) inline void fail_with(Status status, std::initializer_list<TextPart> parts) {
+    throw Error(status, as_message(join_parts(parts)));
+}
 
 template <class... Parts>
 [[noreturn]] void fail(Status status, const Parts&... parts) {

@@ -26,7 +26,8 @@ bool is_logged(LogLevel level) { return static_cast<int>(level) <= log_limit.loa
 void log(LogLevel level, const std::string& message) {
     if (!is_logged(level)) return;
     const std::lock_guard lock(log_mutex);
-    if (log_callback && static_cast<int>(level) <= log_limit) log_callback(static_cast<int>(level), message.c_str(), log_user_data);
+    if (log_callback && static_cast<int>(level) <= log_limit)
+        log_callback(static_cast<int>(level), message.c_str(), log_user_data);
 }
 
 }  // namespace mlff

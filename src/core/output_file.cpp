@@ -58,11 +58,13 @@ void OutputFile::write(const void* data, size_t size) {
 }
 
 void OutputFile::commit() {
-    const bool is_on_disk = ::fdatasync(descriptor_) == 0 || errno == EINVAL || errno == EROFS;  // a pipe or a device has no disk
+    const bool is_on_disk =
+        ::fdatasync(descriptor_) == 0 || errno == EINVAL || errno == EROFS;  // a pipe or a device has no disk
     const int sync_error = errno;
     const bool is_closed = ::close(std::exchange(descriptor_, -1)) == 0;
     if (!is_on_disk) errno = sync_error;
-    const bool renamed = is_on_disk && is_closed && (temporary_.empty() || ::rename(temporary_.c_str(), target_.c_str()) == 0);
+    const bool renamed =
+        is_on_disk && is_closed && (temporary_.empty() || ::rename(temporary_.c_str(), target_.c_str()) == 0);
     if (renamed) return;
     const int reason = errno;
     if (!temporary_.empty()) ::unlink(temporary_.c_str());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A file that appears under its name only when it is complete: written beside it, then renamed. Where the name is a link, the file behind it is replaced.
+// A file that appears under its name only when it is complete: written beside it, then renamed. Where the name is a
+// link, the file behind it is replaced.
 #pragma once
 
 #include <cstddef>

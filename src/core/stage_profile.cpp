@@ -10,10 +10,14 @@
 namespace mlff {
 namespace {
 
-int64_t steady_nanoseconds() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+int64_t steady_nanoseconds() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
 
 StageLog::Sum& sum_of(std::vector<StageLog::Sum>& sums, const Stage& stage, int64_t begin) {
-    const auto found = std::find_if(sums.begin(), sums.end(), [&](const StageLog::Sum& sum) { return sum.stage == stage; });
+    const auto found =
+        std::find_if(sums.begin(), sums.end(), [&](const StageLog::Sum& sum) { return sum.stage == stage; });
     if (found != sums.end()) return *found;
     StageLog::Sum& added = sums.emplace_back();
     added.stage = stage;
@@ -24,10 +28,13 @@ StageLog::Sum& sum_of(std::vector<StageLog::Sum>& sums, const Stage& stage, int6
 }  // namespace
 
 bool Stage::operator==(const Stage& other) const {
-    return direction == other.direction && layer == other.layer && (name == other.name || std::strcmp(name, other.name) == 0);
+    return direction == other.direction && layer == other.layer &&
+           (name == other.name || std::strcmp(name, other.name) == 0);
 }
 
-std::string stage_text(const Stage& stage) { return stage.layer < 0 ? std::string(stage.name) : concat("layer ", stage.layer + 1, ": ", stage.name); }
+std::string stage_text(const Stage& stage) {
+    return stage.layer < 0 ? std::string(stage.name) : concat("layer ", stage.layer + 1, ": ", stage.name);
+}
 
 void StageLog::begin(const Stage& stage, const StageWork& work) {
     if (open_count_ == kMostOpen) fail(Status::internal, "stages are nested more than ", kMostOpen, " deep");
@@ -95,7 +102,8 @@ std::vector<StageLog::Sum> StageProfile::stages() const {
             total.bytes += sum.bytes;
         }
     std::erase_if(all, [](const StageLog::Sum& sum) { return sum.has_inner; });
-    std::stable_sort(all.begin(), all.end(), [](const StageLog::Sum& a, const StageLog::Sum& b) { return a.first_begin < b.first_begin; });
+    std::stable_sort(all.begin(), all.end(),
+                     [](const StageLog::Sum& a, const StageLog::Sum& b) { return a.first_begin < b.first_begin; });
     return all;
 }
 

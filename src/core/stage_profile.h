@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where the time of an evaluation goes: stages with names, timed on each worker of a team. A team that is not profiled has no logs, and then a stage costs the
-// test of a pointer.
+// Where the time of an evaluation goes: stages with names, timed on each worker of a team. A team that is not profiled
+// has no logs, and then a stage costs the test of a pointer.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ struct Stage {
 };
 std::string stage_text(const Stage& stage);  // "layer 1: messages"; without the direction
 
-// What a stage does, counted from the sizes of what it works on: useful additions and multiplications, and numbers read and written in memory or caches, each
-// once for each time the stage is entered. NaN: not known.
+// What a stage does, counted from the sizes of what it works on: useful additions and multiplications, and numbers read
+// and written in memory or caches, each once for each time the stage is entered. NaN: not known.
 struct StageWork {
     double flops = 0, bytes = 0;
 
@@ -41,7 +41,7 @@ public:
         Stage stage;
         int64_t first_begin = 0;  // nanoseconds of the steady clock
         int64_t calls = 0, nanoseconds = 0;
-        bool has_inner = false;  // stages began inside it
+        bool has_inner = false;       // stages began inside it
         double flops = 0, bytes = 0;  // NaN: not known
     };
     struct Interval {
@@ -52,9 +52,11 @@ public:
     void begin(const Stage& stage, const StageWork& work);
     void end();
     void add(const Stage& stage, int64_t begin, int64_t end, const StageWork& work);  // one that was timed elsewhere
-    const Stage* current() const { return open_count_ > 0 ? &sums_[open_[open_count_ - 1].sum].stage : nullptr; }  // nullptr: in none
+    const Stage* current() const {
+        return open_count_ > 0 ? &sums_[open_[open_count_ - 1].sum].stage : nullptr;
+    }  // nullptr: in none
 
-    const std::vector<Sum>& sums() const { return sums_; }                 // in the order in which they were first entered
+    const std::vector<Sum>& sums() const { return sums_; }  // in the order in which they were first entered
     const std::vector<Interval>& intervals() const { return intervals_; }  // by their ends
     void clear();
     void keep_intervals(bool keep) { keeps_intervals_ = keep; }
@@ -86,7 +88,8 @@ public:
     // Every interval is kept as well, for a trace; this takes memory.
     void keep_intervals(bool keep);
 
-    // All workers together, in the order in which they were first entered. Without stages that only hold others: their own time is what threads wait for each other.
+    // All workers together, in the order in which they were first entered. Without stages that only hold others: their
+    // own time is what threads wait for each other.
     std::vector<StageLog::Sum> stages() const;
 
 private:
@@ -98,7 +101,8 @@ private:
 // Stages one after the other: each ends where the next begins, the last at the end of the scope.
 class Stages {
 public:
-    explicit Stages(StageLog* log, Direction direction = Direction::neither, int layer = -1) : log_(log), direction_(direction), layer_(layer) {}
+    explicit Stages(StageLog* log, Direction direction = Direction::neither, int layer = -1)
+        : log_(log), direction_(direction), layer_(layer) {}
     Stages(const Stages&) = delete;
     Stages& operator=(const Stages&) = delete;
     ~Stages() { finish(); }

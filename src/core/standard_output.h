@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// For programs: a full disk or a closed pipe behind standard output shows itself only when what was written there is flushed.
+// For programs: a full disk or a closed pipe behind standard output shows itself only when what was written there is
+// flushed.
 #pragma once
 
 #include <cstdio>

@@ -36,7 +36,8 @@ void relax_processor() {
 #endif
 }
 
-// An evaluation is many short jobs, and a thread that sleeps takes as long to wake as some of them take: look for a moment before falling asleep.
+// An evaluation is many short jobs, and a thread that sleeps takes as long to wake as some of them take: look for a
+// moment before falling asleep.
 template <class Condition>
 bool came_soon(const Condition& condition) {
     constexpr auto kMoment = std::chrono::microseconds(50);
@@ -141,13 +142,17 @@ ThreadTeam::ThreadTeam(int thread_count) : shared_(std::make_unique<Shared>()) {
 
 ThreadTeam::~ThreadTeam() {
     if (shared_->threads.empty()) return;
-    if (shared_->owner.is_here()) shared_->stop();
-    else (void)shared_.release();  // in a forked process there is nobody to be waited for, and nothing may be touched that they might hold
+    if (shared_->owner.is_here())
+        shared_->stop();
+    else
+        (void)shared_.release();  // in a forked process there is nobody to be waited for, and nothing may be touched
+                                  // that they might hold
 }
 
 void ThreadTeam::require_threads() const {
     if (!shared_->threads.empty() && !shared_->owner.is_here())
-        fail(Status::argument, "this was made before the process was forked, and its threads stayed behind: make one in each process");
+        fail(Status::argument,
+             "this was made before the process was forked, and its threads stayed behind: make one in each process");
 }
 
 int ThreadTeam::size() const { return static_cast<int>(shared_->threads.size()) + 1; }
@@ -159,7 +164,9 @@ void ThreadTeam::set_profile(StageProfile* profile) {
 
 StageProfile* ThreadTeam::profile() const { return shared_->profile; }
 
-StageLog* ThreadTeam::stage_log(int worker) const { return shared_->profile ? &shared_->profile->log(worker) : nullptr; }
+StageLog* ThreadTeam::stage_log(int worker) const {
+    return shared_->profile ? &shared_->profile->log(worker) : nullptr;
+}
 
 void ThreadTeam::run(int64_t chunk_count, const std::function<void(int64_t, int)>& work) {
     if (chunk_count <= 0) return;

@@ -25,8 +25,8 @@ public:
 
     int size() const;
 
-    // Throws Error{argument} in a process that was forked from that which made the team: its threads are not there, and run() would wait for them
-    // without end. A team of one works.
+    // Throws Error{argument} in a process that was forked from that which made the team: its threads are not there, and
+    // run() would wait for them without end. A team of one works.
     void require_threads() const;
 
     // Calls work(chunk, worker) once for each chunk in [0, chunk_count), worker in [0, size()). Which worker gets a
@@ -34,7 +34,8 @@ public:
     // exception is thrown here. Not reentrant.
     void run(int64_t chunk_count, const std::function<void(int64_t chunk, int worker)>& work);
 
-    // Where the workers' time goes is written there from now on (core/stage_profile.h), nullptr: nowhere. The profile must outlive this or the next call.
+    // Where the workers' time goes is written there from now on (core/stage_profile.h), nullptr: nowhere. The profile
+    // must outlive this or the next call.
     void set_profile(StageProfile* profile);
     StageProfile* profile() const;
     StageLog* stage_log(int worker) const;  // for stages that this worker is in; nullptr: nobody wants to know

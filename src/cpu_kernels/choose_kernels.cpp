@@ -15,7 +15,9 @@ constexpr uint64_t kSeed = 2026;
 
 std::string fault_list(const std::vector<KernelFault>& faults, const char* precision) {
     std::string text;
-    for (const KernelFault& fault : faults) text += concat(text.empty() ? "" : ", ", fault.kernel, " in ", precision, " precision is off by ", fault.deviation);
+    for (const KernelFault& fault : faults)
+        text +=
+            concat(text.empty() ? "" : ", ", fault.kernel, " in ", precision, " precision is off by ", fault.deviation);
     return text;
 }
 
@@ -30,8 +32,10 @@ public:
         std::call_once(is_checked_, [this] {
             faults_ = find_kernel_faults(table_, kSeed, true);
             if (!faults_.empty())
-                log(LogLevel::warning, concat("the ", table_.name, " kernels of the CPU compute wrong numbers on this machine and are not used: ",
-                                              fault_list(faults_, sizeof(Real) == 4 ? "single" : "double")));
+                log(LogLevel::warning,
+                    concat("the ", table_.name,
+                           " kernels of the CPU compute wrong numbers on this machine and are not used: ",
+                           fault_list(faults_, sizeof(Real) == 4 ? "single" : "double")));
         });
         return faults_;
     }
@@ -46,7 +50,8 @@ template <class Real>
 std::vector<std::unique_ptr<CheckedTable<Real>>>& tables() {
     static std::vector<std::unique_ptr<CheckedTable<Real>>> all = [] {
         std::vector<std::unique_ptr<CheckedTable<Real>>> made;
-        for (const KernelTable<Real>& table : available_kernels<Real>()) made.push_back(std::make_unique<CheckedTable<Real>>(table));
+        for (const KernelTable<Real>& table : available_kernels<Real>())
+            made.push_back(std::make_unique<CheckedTable<Real>>(table));
         return made;
     }();
     return all;
@@ -68,11 +73,15 @@ const KernelTable<Real>& choose_kernels() {
         if (is_forced && one->table().name != wanted) continue;
         if (one->faults().empty()) return one->table();
         if (is_forced)
-            fail(Status::device, "MLFF_CPU asks for the ", wanted, " kernels, which compute wrong numbers on this machine (", fault_list(one->faults(), sizeof(Real) == 4 ? "single" : "double"),
+            fail(Status::device, "MLFF_CPU asks for the ", wanted,
+                 " kernels, which compute wrong numbers on this machine (",
+                 fault_list(one->faults(), sizeof(Real) == 4 ? "single" : "double"),
                  "); without MLFF_CPU the best that are right are used");
     }
     if (is_forced) fail(Status::argument, "MLFF_CPU is '", wanted, "', but this processor has only ", kernel_names());
-    fail(Status::device, "all kernels of the CPU (", kernel_names(), ") compute wrong numbers on this machine; mlff doctor says which, and the device 'reference' does without them");
+    fail(Status::device, "all kernels of the CPU (", kernel_names(),
+         ") compute wrong numbers on this machine; mlff doctor says which, and the device 'reference' does without "
+         "them");
 }
 template const KernelTable<float>& choose_kernels<float>();
 template const KernelTable<double>& choose_kernels<double>();
@@ -84,7 +93,9 @@ std::string KernelState::fault_text() const {
 
 std::vector<KernelState> check_all_kernels() {
     std::vector<KernelState> states;
-    for (size_t i = 0; i < tables<float>().size(); ++i) states.push_back({tables<float>()[i]->table().name, tables<float>()[i]->faults(), tables<double>()[i]->faults()});
+    for (size_t i = 0; i < tables<float>().size(); ++i)
+        states.push_back(
+            {tables<float>()[i]->table().name, tables<float>()[i]->faults(), tables<double>()[i]->faults()});
     return states;
 }
 

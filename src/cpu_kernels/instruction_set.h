@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
-// How the kernel files are compiled for one instruction set: kernels_avx512.cpp, kernels_avx2.cpp and kernels_baseline.cpp each include the same kernels
-// inside a namespace and a target region of their own. What they include before that region stays code for any processor.
+// How the kernel files are compiled for one instruction set: kernels_avx512.cpp, kernels_avx2.cpp and
+// kernels_baseline.cpp each include the same kernels inside a namespace and a target region of their own. What they
+// include before that region stays code for any processor.
 #pragma once
 
-// A register that is passed to, or returned by, a function that is not inlined may lose its upper lanes: g++ 12 clears them before it returns. So every
-// function that takes or returns registers is inlined, and the compiler refuses what it cannot inline; the test kernel_symbols reads the object files.
+// A register that is passed to, or returned by, a function that is not inlined may lose its upper lanes: g++ 12 clears
+// them before it returns. So every function that takes or returns registers is inlined, and the compiler refuses what
+// it cannot inline; the test kernel_symbols reads the object files.
 #define MLFF_INLINE inline __attribute__((always_inline))
 
 #if defined(__clang__)
-#define MLFF_BEGIN_TARGET(features) MLFF_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
+#define MLFF_BEGIN_TARGET(features) \
+    MLFF_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
 #define MLFF_END_TARGET MLFF_PRAGMA(clang attribute pop)
 #else
 #define MLFF_BEGIN_TARGET(features) MLFF_PRAGMA(GCC push_options) MLFF_PRAGMA(GCC target(features))

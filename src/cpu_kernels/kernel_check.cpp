@@ -21,9 +21,13 @@ public:
         for (int i = 0; i < 4; ++i) bits();
     }
 
-    uint32_t bits() { return static_cast<uint32_t>((state_ = state_ * 6364136223846793005 + 1442695040888963407) >> 32); }
+    uint32_t bits() {
+        return static_cast<uint32_t>((state_ = state_ * 6364136223846793005 + 1442695040888963407) >> 32);
+    }
     double between(double low, double high) { return low + (high - low) * 0x1p-32 * bits(); }
-    int integer(int low, int high) { return low + static_cast<int>(uint64_t{bits()} * static_cast<uint64_t>(high - low + 1) >> 32); }
+    int integer(int low, int high) {
+        return low + static_cast<int>(uint64_t{bits()} * static_cast<uint64_t>(high - low + 1) >> 32);
+    }
 
 private:
     uint64_t state_;
@@ -81,7 +85,12 @@ public:
     using Row = std::span<Real>;
 
     Comparison(const KernelTable<Real>& table, uint64_t seed, bool is_small)
-        : numbers_(seed), memory_(is_small ? 1 << 15 : 1 << 20), doubles_(1 << 12), table_(table), scalar_(scalar_kernels<Real>()), is_small_(is_small) {
+        : numbers_(seed),
+          memory_(is_small ? 1 << 15 : 1 << 20),
+          doubles_(1 << 12),
+          table_(table),
+          scalar_(scalar_kernels<Real>()),
+          is_small_(is_small) {
         for (double& x : ring_) x = numbers_.between(0, 1);
     }
 
@@ -91,8 +100,12 @@ public:
     Real number() { return static_cast<Real>(numbers_.between(kLow, 1)); }
 
     // Rows of numbers that do not cancel when they are added up, for as long as the case lasts.
-    Row row(int count, double low = kLow, double high = 1) { return filled(memory_.take(static_cast<size_t>(count)), low, high); }
-    std::span<double> doubles(int count, double low, double high) { return filled(doubles_.take(static_cast<size_t>(count)), low, high); }
+    Row row(int count, double low = kLow, double high = 1) {
+        return filled(memory_.take(static_cast<size_t>(count)), low, high);
+    }
+    std::span<double> doubles(int count, double low, double high) {
+        return filled(doubles_.take(static_cast<size_t>(count)), low, high);
+    }
     // Memory that a kernel has to write before it reads it.
     Real* work(size_t count) {
         const Row row = memory_.take(count);
@@ -157,20 +170,28 @@ void check_dense(Comparison<Real>& check) {
     const int rows = check.size(15, 1, 40), depth = check.size(5, 1, 70), width = kStrip * check.size(3, 1, 9);
     const Row<Real> in = check.row(rows * depth), weight = check.row(depth * width);
     for (const bool accumulate : {false, true})
-        check.compare("multiply_rows", [&](const KernelTable<Real>& table, auto& out) {
-            std::vector<const Real*> from;
-            std::vector<Real*> to;
-            for (int r = 0; r < rows; ++r) {
-                from.push_back(in.data() + r * depth);
-                to.push_back(out[0].data() + r * width);
-            }
-            table.multiply_rows(from.data(), to.data(), rows, weight.data(), depth, width, accumulate);
-        }, check.row(rows * width));
+        check.compare(
+            "multiply_rows",
+            [&](const KernelTable<Real>& table, auto& out) {
+                std::vector<const Real*> from;
+                std::vector<Real*> to;
+                for (int r = 0; r < rows; ++r) {
+                    from.push_back(in.data() + r * depth);
+                    to.push_back(out[0].data() + r * width);
+                }
+                table.multiply_rows(from.data(), to.data(), rows, weight.data(), depth, width, accumulate);
+            },
+            check.row(rows * width));
 
-    const int row_count = kStrip * check.size(1, 1, 3), column_count = kStrip * check.size(2, 1, 3), gap = kStrip * check.size(1, 0, 2);
+    const int row_count = kStrip * check.size(1, 1, 3), column_count = kStrip * check.size(2, 1, 3),
+              gap = kStrip * check.size(1, 0, 2);
     const Row<Real> matrix = check.row(row_count * (column_count + gap));
-    check.compare("transpose", [&](const KernelTable<Real>& table, auto& out) { table.transpose(matrix.data(), column_count + gap, row_count, column_count, out[0].data(), row_count + gap); },
-                  check.row(column_count * (row_count + gap)));
+    check.compare(
+        "transpose",
+        [&](const KernelTable<Real>& table, auto& out) {
+            table.transpose(matrix.data(), column_count + gap, row_count, column_count, out[0].data(), row_count + gap);
+        },
+        check.row(column_count * (row_count + gap)));
 }
 
 // ---- radial functions and messages ----
@@ -199,49 +220,74 @@ void check_functions(Comparison<Real>& check) {
     const auto memory = check.memory_scope();
     const std::span<double> distances = check.doubles(kEdgesPerBatch, 0.2, 5.3);  // beyond both ends too
     const SplineGrid grid = {0.3, 40, 195};
-    check.compare("find_points", [&](const KernelTable<Real>& table, auto& out) {
-        SplinePoints<Real> points;
-        table.find_points(distances.data(), grid, points);
-        for (int t = 0; t < kSplineOrder; ++t) {
-            std::copy_n(points.value[t], kEdgesPerBatch, out[0].data() + t * kEdgesPerBatch);
-            std::copy_n(points.slope[t], kEdgesPerBatch, out[1].data() + t * kEdgesPerBatch);
-        }
-        std::copy_n(points.interval, kEdgesPerBatch, out[2].data());
-    }, check.row(kSplineOrder * kEdgesPerBatch), check.row(kSplineOrder * kEdgesPerBatch), check.row(kEdgesPerBatch));
+    check.compare(
+        "find_points",
+        [&](const KernelTable<Real>& table, auto& out) {
+            SplinePoints<Real> points;
+            table.find_points(distances.data(), grid, points);
+            for (int t = 0; t < kSplineOrder; ++t) {
+                std::copy_n(points.value[t], kEdgesPerBatch, out[0].data() + t * kEdgesPerBatch);
+                std::copy_n(points.slope[t], kEdgesPerBatch, out[1].data() + t * kEdgesPerBatch);
+            }
+            std::copy_n(points.interval, kEdgesPerBatch, out[2].data());
+        },
+        check.row(kSplineOrder * kEdgesPerBatch), check.row(kSplineOrder * kEdgesPerBatch), check.row(kEdgesPerBatch));
 
     const int edges = check.size(3, 1, kEdgesPerBatch), width = kStrip * check.size(2, 1, 6);
     const TablePlaces<Real> places(check, width);
     for (const bool with_slopes : {false, true})
         for (const bool by_strip : {false, true})
-            check.compare("interpolate", [&](const KernelTable<Real>& table, auto& out) {
-                table.interpolate(places.points, edges, {out[0].data(), with_slopes ? out[1].data() : nullptr, width, by_strip ? kStrip : width, by_strip ? edges * kStrip : kStrip});
-            }, check.row(edges * width), check.row(edges * width));
+            check.compare(
+                "interpolate",
+                [&](const KernelTable<Real>& table, auto& out) {
+                    table.interpolate(places.points, edges,
+                                      {out[0].data(), with_slopes ? out[1].data() : nullptr, width,
+                                       by_strip ? kStrip : width, by_strip ? edges * kStrip : kStrip});
+                },
+                check.row(edges * width), check.row(edges * width));
 
-    const std::span<double> directions = check.doubles(3 * kEdgesPerBatch, -1, 1), lengths = check.doubles(kEdgesPerBatch, 0.7, 6), by_vector = check.doubles(3 * kEdgesPerBatch, 0, 1);
+    const std::span<double> directions = check.doubles(3 * kEdgesPerBatch, -1, 1),
+                            lengths = check.doubles(kEdgesPerBatch, 0.7, 6),
+                            by_vector = check.doubles(3 * kEdgesPerBatch, 0, 1);
     for (int degree = check.size(3, 0, 3); degree <= 3; ++degree) {
         const int harmonics = (degree + 1) * (degree + 1);
-        check.compare("compute_harmonics", [&](const KernelTable<Real>& table, auto& out) { table.compute_harmonics(degree, directions.data(), out[0].data()); }, check.row(harmonics * kEdgesPerBatch));
+        check.compare(
+            "compute_harmonics",
+            [&](const KernelTable<Real>& table, auto& out) {
+                table.compute_harmonics(degree, directions.data(), out[0].data());
+            },
+            check.row(harmonics * kEdgesPerBatch));
         const Row<Real> gradient = check.row(harmonics * kEdgesPerBatch);
-        check.compare("reverse_harmonics", [&](const KernelTable<Real>& table, auto& out) {
-            table.reverse_harmonics(degree, directions.data(), lengths.data(), gradient.data(), by_vector.data());
-            std::copy(by_vector.begin(), by_vector.end(), out[0].begin());
-        }, check.row(3 * kEdgesPerBatch));
+        check.compare(
+            "reverse_harmonics",
+            [&](const KernelTable<Real>& table, auto& out) {
+                table.reverse_harmonics(degree, directions.data(), lengths.data(), gradient.data(), by_vector.data());
+                std::copy(by_vector.begin(), by_vector.end(), out[0].begin());
+            },
+            check.row(3 * kEdgesPerBatch));
     }
 
     std::vector<RowShare<Real>> shares;
-    for (int i = check.size(9, 1, 60); i > 0; --i) shares.push_back({check.numbers().integer(0, 4), check.numbers().integer(0, 6), check.number()});
+    for (int i = check.size(9, 1, 60); i > 0; --i)
+        shares.push_back({check.numbers().integer(0, 4), check.numbers().integer(0, 6), check.number()});
     const Row<Real> from = check.row(7 * kEdgesPerBatch);
-    check.compare("add_scaled_rows", [&](const KernelTable<Real>& table, auto& out) { table.add_scaled_rows(shares.data(), static_cast<int>(shares.size()), from.data(), out[0].data()); },
-                  check.row(5 * kEdgesPerBatch));
+    check.compare(
+        "add_scaled_rows",
+        [&](const KernelTable<Real>& table, auto& out) {
+            table.add_scaled_rows(shares.data(), static_cast<int>(shares.size()), from.data(), out[0].data());
+        },
+        check.row(5 * kEdgesPerBatch));
 }
 
 // A path whose columns begin at `column` of the table.
 template <class Real>
-void check_path(Comparison<Real>& check, int components, int outs, int edges, int stride, const TablePlaces<Real>& places, int column) {
+void check_path(Comparison<Real>& check, int components, int outs, int edges, int stride,
+                const TablePlaces<Real>& places, int column) {
     constexpr int kAtoms = 3;
     const auto memory = check.memory_scope();
     const int share_count = components * outs;
-    const Row<Real> features = check.row(kAtoms * components * stride), shares = check.row(share_count * kEdgesPerBatch), sums = check.row(kAtoms * outs * stride);
+    const Row<Real> features = check.row(kAtoms * components * stride),
+                    shares = check.row(share_count * kEdgesPerBatch), sums = check.row(kAtoms * outs * stride);
     std::vector<int> atoms;
     std::vector<const Real*> features_of, sums_of;
     for (int e = 0; e < edges; ++e) {
@@ -254,17 +300,31 @@ void check_path(Comparison<Real>& check, int components, int outs, int edges, in
         for (int atom : atoms) pointers.push_back(rows.data() + atom * size);
         return pointers;
     };
-    const MessageEdges<Real> in = {edges, &places.points, column, features_of.data(), shares.data(), components, outs, stride};
-    check.compare("sum_messages", [&](const KernelTable<Real>& table, auto& out) { table.sum_messages(in, rows_of(out[0], outs * stride).data()); }, check.row(kAtoms * outs * stride));
+    const MessageEdges<Real> in = {edges,         &places.points, column, features_of.data(),
+                                   shares.data(), components,     outs,   stride};
+    check.compare(
+        "sum_messages",
+        [&](const KernelTable<Real>& table, auto& out) {
+            table.sum_messages(in, rows_of(out[0], outs * stride).data());
+        },
+        check.row(kAtoms * outs * stride));
 
     const bool with_features = check.flag(), with_radial = check.flag();
     Real* work = check.work(message_work_size(share_count, stride));
-    check.compare("reverse_messages", [&](const KernelTable<Real>& table, auto& out) {
-        const std::vector<Real*> features_gradient = rows_of(out[0], components * stride);
-        table.reverse_messages(in, {sums_of.data(), with_features ? features_gradient.data() : nullptr, with_radial ? out[1].data() : nullptr, stride + kStrip, out[2].data(), out[3].data(), work});
-        for (int s = 0; s < share_count; ++s) std::fill(out[2].data() + s * kEdgesPerBatch + edges, out[2].data() + (s + 1) * kEdgesPerBatch, Real(0));  // of no edge
-        std::fill(out[3].data() + edges, out[3].data() + kEdgesPerBatch, Real(0));
-    }, check.row(kAtoms * components * stride), check.row(edges * (stride + kStrip)), check.row(share_count * kEdgesPerBatch), check.row(kEdgesPerBatch));
+    check.compare(
+        "reverse_messages",
+        [&](const KernelTable<Real>& table, auto& out) {
+            const std::vector<Real*> features_gradient = rows_of(out[0], components * stride);
+            table.reverse_messages(
+                in, {sums_of.data(), with_features ? features_gradient.data() : nullptr,
+                     with_radial ? out[1].data() : nullptr, stride + kStrip, out[2].data(), out[3].data(), work});
+            for (int s = 0; s < share_count; ++s)
+                std::fill(out[2].data() + s * kEdgesPerBatch + edges, out[2].data() + (s + 1) * kEdgesPerBatch,
+                          Real(0));  // of no edge
+            std::fill(out[3].data() + edges, out[3].data() + kEdgesPerBatch, Real(0));
+        },
+        check.row(kAtoms * components * stride), check.row(edges * (stride + kStrip)),
+        check.row(share_count * kEdgesPerBatch), check.row(kEdgesPerBatch));
 }
 
 template <class Real>
@@ -277,7 +337,14 @@ void check_messages(Comparison<Real>& check) {
     for (const int components : {1, 2, 3, 5})
         for (const int outs : {1, 3, 4, 5, 7}) {
             if (components == 2 && outs != 3) continue;
-            const int edges = check.size(components * outs == 1 ? 17 : components == 1 ? 2 : 1, 1, kEdgesPerBatch), strips = check.size(components > 1 ? 1 : outs <= 3 ? 5 : 3, 1, kMostStrips);
+            const int edges = check.size(components * outs == 1 ? 17
+                                         : components == 1      ? 2
+                                                                : 1,
+                                         1, kEdgesPerBatch),
+                      strips = check.size(components > 1 ? 1
+                                          : outs <= 3    ? 5
+                                                         : 3,
+                                          1, kMostStrips);
             check_path(check, components, outs, edges, kStrip * strips, places, column);
         }
 }
@@ -295,7 +362,8 @@ void check_polynomial(Comparison<Real>& check, int atoms, int steps_wanted) {
         PolynomialStep step;
         step.row = check.numbers().integer(0, in_rows - 1);
         const int deepest = steps.empty() ? 0 : std::min(steps.back().level + 1, kPolynomialLevels - 1);
-        step.level = check.size(steps.size() == 4 ? 1 : deepest, 0, deepest);  // small: down to the last level, and once more from the first
+        step.level = check.size(steps.size() == 4 ? 1 : deepest, 0,
+                                deepest);  // small: down to the last level, and once more from the first
         step.leaf_count = check.numbers().integer(0, 3);
         for (int i = 0; i < step.leaf_count; ++i) leaf_rows.push_back(check.numbers().integer(0, in_rows - 1));
         if (step.level == 0) ++polynomial.out_row_count;
@@ -309,13 +377,24 @@ void check_polynomial(Comparison<Real>& check, int atoms, int steps_wanted) {
     polynomial.leaf_rows = leaf_rows.data();
     polynomial.in_row_count = in_rows;
 
-    const int in_size = in_rows * stride, out_size = polynomial.out_row_count * stride, first = check.size(1, 0, stride / kStrip - 1) * kStrip;
-    const Row<Real> coefficients = check.row(polynomial.coefficient_count * kStrip), in = check.row(atoms * in_size), out_gradient = check.row(atoms * out_size);
+    const int in_size = in_rows * stride, out_size = polynomial.out_row_count * stride,
+              first = check.size(1, 0, stride / kStrip - 1) * kStrip;
+    const Row<Real> coefficients = check.row(polynomial.coefficient_count * kStrip), in = check.row(atoms * in_size),
+                    out_gradient = check.row(atoms * out_size);
     Real* work = check.work(polynomial_work_size(in_rows));
     const PolynomialRows<Real> rows = {coefficients.data(), in.data() + first, atoms, stride, in_size, out_size, work};
-    check.compare("evaluate_polynomial", [&](const KernelTable<Real>& table, auto& out) { table.evaluate_polynomial(polynomial, rows, out[0].data() + first); }, check.row(atoms * out_size));
-    check.compare("reverse_polynomial", [&](const KernelTable<Real>& table, auto& out) { table.reverse_polynomial(polynomial, rows, out_gradient.data() + first, out[0].data() + first); },
-                  check.row(atoms * in_size));
+    check.compare(
+        "evaluate_polynomial",
+        [&](const KernelTable<Real>& table, auto& out) {
+            table.evaluate_polynomial(polynomial, rows, out[0].data() + first);
+        },
+        check.row(atoms * out_size));
+    check.compare(
+        "reverse_polynomial",
+        [&](const KernelTable<Real>& table, auto& out) {
+            table.reverse_polynomial(polynomial, rows, out_gradient.data() + first, out[0].data() + first);
+        },
+        check.row(atoms * in_size));
 }
 
 // ---- PaiNN ----
@@ -339,11 +418,21 @@ void check_painn_moments(Comparison<Real>& check) {
         senders.push_back(check.numbers().integer(0, kAtoms - 1));
     }
     const auto moments = [&](Row<Real> scalar_rows, Row<Real> vector_rows) {
-        return PainnMoments<Real>{table.data(), 1, shares.data(), directions.data(), senders.data(), element_slot.data(), 0, edges, stride, 2, scalar_rows.data(), vector_rows.data()};
+        return PainnMoments<Real>{
+            table.data(), 1, shares.data(),      directions.data(), senders.data(), element_slot.data(), 0, edges,
+            stride,       2, scalar_rows.data(), vector_rows.data()};
     };
     const Row<Real> scalars = check.row(slots * stride), vectors = check.row(3 * slots * stride);
-    check.compare("sum_painn_moments", [&](const KernelTable<Real>& kernels, auto& out) { kernels.sum_painn_moments(moments(out[0], out[1])); }, scalars, vectors);
-    check.compare("reverse_painn_moments", [&](const KernelTable<Real>& kernels, auto& out) { kernels.reverse_painn_moments(moments(scalars, vectors), out[0].data()); }, check.row(4 * edges));
+    check.compare(
+        "sum_painn_moments",
+        [&](const KernelTable<Real>& kernels, auto& out) { kernels.sum_painn_moments(moments(out[0], out[1])); },
+        scalars, vectors);
+    check.compare(
+        "reverse_painn_moments",
+        [&](const KernelTable<Real>& kernels, auto& out) {
+            kernels.reverse_painn_moments(moments(scalars, vectors), out[0].data());
+        },
+        check.row(4 * edges));
 }
 
 template <class Real>
@@ -364,7 +453,8 @@ void check_painn_messages(Comparison<Real>& check) {
             for (Real& factor : link.factors) factor = check.number();
             link.interval = check.numbers().integer(0, kIntervals - 1);
             link.edge = static_cast<int64_t>(links.size());
-            link.atom = l < count.both_ways ? check.numbers().integer(atom + 1, atoms - 1) : check.numbers().integer(atoms, atoms + outside - 1);
+            link.atom = l < count.both_ways ? check.numbers().integer(atom + 1, atoms - 1)
+                                            : check.numbers().integer(atoms, atoms + outside - 1);
             links.push_back(link);
         }
         counts.push_back(count);
@@ -372,34 +462,81 @@ void check_painn_messages(Comparison<Real>& check) {
     }
     const int all = atoms + outside, edges = static_cast<int>(links.size());
     const Row<Real> senders = check.row(all * 5 * kStrip), gradients = check.row(all * 4 * kStrip);
-    const PainnStrip<Real> strip = {table.data(), 0, links.data(), counts.data(), first.data(), 0, atoms, senders.data()};
-    check.compare("sum_painn_messages", [&](const KernelTable<Real>& kernels, auto& out) { kernels.sum_painn_messages({strip, out[0].data()}); }, check.row(all * 4 * kStrip));
-    check.compare("reverse_painn_messages", [&](const KernelTable<Real>& kernels, auto& out) { kernels.reverse_painn_messages({strip, gradients.data(), out[0].data(), out[1].data()}); },
-                  check.row(4 * edges), check.row(all * 5 * kStrip));
+    const PainnStrip<Real> strip = {table.data(), 0, links.data(), counts.data(),
+                                    first.data(), 0, atoms,        senders.data()};
+    check.compare(
+        "sum_painn_messages",
+        [&](const KernelTable<Real>& kernels, auto& out) {
+            kernels.sum_painn_messages({strip, out[0].data()});
+        },
+        check.row(all * 4 * kStrip));
+    check.compare(
+        "reverse_painn_messages",
+        [&](const KernelTable<Real>& kernels, auto& out) {
+            kernels.reverse_painn_messages({strip, gradients.data(), out[0].data(), out[1].data()});
+        },
+        check.row(4 * edges), check.row(all * 5 * kStrip));
 }
 
 template <class Real>
 void check_painn_updates(Comparison<Real>& check) {
     const auto memory = check.memory_scope();
     const int hidden = kStrip * check.size(2, 1, 9), stride = 2 * hidden;
-    const Row<Real> mixed_rows = check.row(3 * stride), gates = check.row(3 * hidden), vectors = check.row(3 * hidden), scalars_gradient = check.row(hidden), vectors_gradient = check.row(3 * hidden),
+    const Row<Real> mixed_rows = check.row(3 * stride), gates = check.row(3 * hidden), vectors = check.row(3 * hidden),
+                    scalars_gradient = check.row(hidden), vectors_gradient = check.row(3 * hidden),
                     norms_gradient = check.row(hidden), inverse_norms = check.row(hidden), phi = check.row(hidden);
     const PainnMixed<Real> mixed = {mixed_rows.data(), stride};
     using Table = KernelTable<Real>;
-    check.compare("compute_painn_norms", [&](const Table& table, auto& out) { table.compute_painn_norms(hidden, mixed, Real(1e-3), out[0].data(), out[1].data()); }, check.row(hidden), check.row(hidden));
-    check.compare("add_to_painn_scalars", [&](const Table& table, auto& out) { table.add_to_painn_scalars(hidden, mixed, gates.data(), out[0].data()); }, check.row(hidden));
-    check.compare("update_painn_vectors", [&](const Table& table, auto& out) { table.update_painn_vectors(hidden, mixed, gates.data(), {vectors.data(), hidden}, out[0].data()); }, check.row(3 * hidden));
+    check.compare(
+        "compute_painn_norms",
+        [&](const Table& table, auto& out) {
+            table.compute_painn_norms(hidden, mixed, Real(1e-3), out[0].data(), out[1].data());
+        },
+        check.row(hidden), check.row(hidden));
+    check.compare(
+        "add_to_painn_scalars",
+        [&](const Table& table, auto& out) { table.add_to_painn_scalars(hidden, mixed, gates.data(), out[0].data()); },
+        check.row(hidden));
+    check.compare(
+        "update_painn_vectors",
+        [&](const Table& table, auto& out) {
+            table.update_painn_vectors(hidden, mixed, gates.data(), {vectors.data(), hidden}, out[0].data());
+        },
+        check.row(3 * hidden));
     for (const bool is_last : {false, true}) {
         const Real* by_vectors = is_last ? nullptr : vectors_gradient.data();
-        check.compare("reverse_painn_gates", [&](const Table& table, auto& out) { table.reverse_painn_gates(hidden, mixed, scalars_gradient.data(), by_vectors, out[0].data()); }, check.row(3 * hidden));
-        check.compare("reverse_painn_mixed", [&](const Table& table, auto& out) {
-            table.reverse_painn_mixed(hidden, {mixed, inverse_norms.data(), gates.data(), scalars_gradient.data(), by_vectors, norms_gradient.data(), {out[0].data(), stride}});
-        }, check.row(3 * stride));
+        check.compare(
+            "reverse_painn_gates",
+            [&](const Table& table, auto& out) {
+                table.reverse_painn_gates(hidden, mixed, scalars_gradient.data(), by_vectors, out[0].data());
+            },
+            check.row(3 * hidden));
+        check.compare(
+            "reverse_painn_mixed",
+            [&](const Table& table, auto& out) {
+                table.reverse_painn_mixed(hidden, {mixed,
+                                                   inverse_norms.data(),
+                                                   gates.data(),
+                                                   scalars_gradient.data(),
+                                                   by_vectors,
+                                                   norms_gradient.data(),
+                                                   {out[0].data(), stride}});
+            },
+            check.row(3 * stride));
     }
-    check.compare("weigh_painn_vectors", [&](const Table& table, auto& out) { table.weigh_painn_vectors(hidden, phi.data(), vectors.data(), out[0].data()); }, check.row(3 * hidden));
-    check.compare("reverse_painn_weighing", [&](const Table& table, auto& out) {
-        table.reverse_painn_weighing(hidden, phi.data(), vectors.data(), vectors_gradient.data(), out[0].data(), out[1].data());
-    }, check.row(hidden), check.row(3 * hidden));
+    check.compare(
+        "weigh_painn_vectors",
+        [&](const Table& table, auto& out) {
+            table.weigh_painn_vectors(hidden, phi.data(), vectors.data(), out[0].data());
+        },
+        check.row(3 * hidden));
+    check.compare(
+        "reverse_painn_weighing",
+        [&](const Table& table, auto& out) {
+            table.reverse_painn_weighing(hidden, phi.data(), vectors.data(), vectors_gradient.data(), out[0].data(),
+                                         out[1].data());
+        },
+        check.row(hidden), check.row(3 * hidden));
 }
 
 template <class Real>
@@ -407,7 +544,12 @@ void check_activation(Comparison<Real>& check) {
     const auto memory = check.memory_scope();
     const int count = kStrip * check.size(2, 1, 6);
     for (const double range : {3.0, 200.0})
-        check.compare("activate_silu", [&](const KernelTable<Real>& table, auto& out) { table.activate_silu(out[0].data(), out[1].data(), count); }, check.row(count, -range, range), check.row(count));
+        check.compare(
+            "activate_silu",
+            [&](const KernelTable<Real>& table, auto& out) {
+                table.activate_silu(out[0].data(), out[1].data(), count);
+            },
+            check.row(count, -range, range), check.row(count));
 }
 
 }  // namespace
@@ -423,10 +565,13 @@ std::vector<KernelFault> find_kernel_faults(const KernelTable<Real>& table, uint
     check_painn_messages(check);
     check_painn_updates(check);
     check_activation(check);
-    check.compare("multiply_add", [](const KernelTable<Real>& kernels, auto& out) {
-        out[0][0] = 0;
-        kernels.multiply_add(3, out[0].data());
-    }, check.row(1));
+    check.compare(
+        "multiply_add",
+        [](const KernelTable<Real>& kernels, auto& out) {
+            out[0][0] = 0;
+            kernels.multiply_add(3, out[0].data());
+        },
+        check.row(1));
     return std::move(check.faults);
 }
 template std::vector<KernelFault> find_kernel_faults(const KernelTable<float>&, uint64_t, bool);

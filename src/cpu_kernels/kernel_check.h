@@ -13,15 +13,16 @@ namespace mlff::kernels {
 // A kernel whose numbers are not those of scalar code.
 struct KernelFault {
     std::string_view kernel;
-    double deviation = 0;  // the largest, relative to the largest number of the result; infinite where that is not a number
+    double deviation =
+        0;  // the largest, relative to the largest number of the result; infinite where that is not a number
 };
 
 // How far a kernel may be off: rounding, in another order.
 template <class Real>
 inline constexpr double kKernelTolerance = sizeof(Real) == 4 ? 2e-5 : 1e-13;
 
-// Each kernel on inputs from `seed`. `is_small`: sizes are fixed and as small as goes through all of a kernel's code, which takes a fraction of a millisecond;
-// else they come from the seed too.
+// Each kernel on inputs from `seed`. `is_small`: sizes are fixed and as small as goes through all of a kernel's code,
+// which takes a fraction of a millisecond; else they come from the seed too.
 template <class Real>
 std::vector<KernelFault> find_kernel_faults(const KernelTable<Real>& table, uint64_t seed, bool is_small);
 

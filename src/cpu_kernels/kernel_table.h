@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The inner loops of the CPU backends of all models, compiled once for each instruction set (instruction_set.h) and chosen when the program runs.
+// The inner loops of the CPU backends of all models, compiled once for each instruction set (instruction_set.h) and
+// chosen when the program runs.
 //
-// Rows of channels are padded with zeros to a multiple of kRowPadding, start at multiples of 64 bytes, and are processed
-// whole: no kernel has a loop for a rest.
+// Rows of channels are padded with zeros to a multiple of kRowPadding, start at multiples of 64 bytes, and are
+// processed whole: no kernel has a loop for a rest.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,9 @@
 namespace mlff::kernels {
 
 inline constexpr int kRowPadding = 16;  // numbers: 64 bytes of float, 128 of double
-inline constexpr int kSplineOrder = 5;  // rows that are added to the value at the beginning of the interval: quintic interpolation
-inline constexpr int kSplineRows = 4;   // of each node: f, the difference to the next f, h f', h^2 f''
+inline constexpr int kSplineOrder =
+    5;  // rows that are added to the value at the beginning of the interval: quintic interpolation
+inline constexpr int kSplineRows = 4;  // of each node: f, the difference to the next f, h f', h^2 f''
 
 inline constexpr int padded(int count) { return (count + kRowPadding - 1) / kRowPadding * kRowPadding; }
 
@@ -65,7 +67,9 @@ struct SplinePoints {
     alignas(64) Real slope[kSplineOrder][kEdgesPerBatch];
 
     // The first row of an edge's node in the block that begins at `column`.
-    const Real* row(int edge, int column, int width) const { return table + (ptrdiff_t{column} * row_count + ptrdiff_t{interval[edge]} * kSplineRows * width); }
+    const Real* row(int edge, int column, int width) const {
+        return table + (ptrdiff_t{column} * row_count + ptrdiff_t{interval[edge]} * kSplineRows * width);
+    }
 };
 template <class Real>
 Real value_at(const SplinePoints<Real>& points, int edge, int column, int width, int k) {
@@ -88,7 +92,8 @@ struct SplineGrid {
     int interval_count = 0;
 };
 
-// Where functions of the distance go: that of column k of edge e to values[e * edge_stride + k / kRowPadding * strip_stride + k % kRowPadding].
+// Where functions of the distance go: that of column k of edge e to values[e * edge_stride + k / kRowPadding *
+// strip_stride + k % kRowPadding].
 template <class Real>
 struct FunctionRows {
     Real* values = nullptr;
@@ -131,9 +136,11 @@ inline constexpr size_t message_work_size(int share_count, int stride) {
     return static_cast<size_t>(share_count + 1) * kRowPadding * kRowPadding + 2 * static_cast<size_t>(stride);
 }
 
-// The symmetric contraction as a tree of monomials, cut into steps in preorder. A node stands for the product of the rows on the way to it; its value is
+// The symmetric contraction as a tree of monomials, cut into steps in preorder. A node stands for the product of the
+// rows on the way to it; its value is
 //   coefficient + sum over leaves of in[row] coefficient + sum over other children of in[row] value(child).
-// A step begins a node, has all of its leaves, and ends the nodes that have no more children. Coefficients are in the order in which steps need them.
+// A step begins a node, has all of its leaves, and ends the nodes that have no more children. Coefficients are in the
+// order in which steps need them.
 inline constexpr int kPolynomialLevels = 4;
 struct PolynomialStep {
     int32_t row = 0;          // what the parent multiplies this node by
@@ -191,22 +198,25 @@ struct PainnMoments {
 };
 
 // An edge that messages pass. Where it stands for its reverse too, they pass it both ways, and filters are made once.
-inline constexpr int kLinkValue = 0, kLinkSlope = kSplineOrder, kLinkDirection = 2 * kSplineOrder;  // places in `factors`
+inline constexpr int kLinkValue = 0, kLinkSlope = kSplineOrder,
+                     kLinkDirection = 2 * kSplineOrder;  // places in `factors`
 template <class Real>
 struct PainnLink {
-    Real factors[kRowPadding] = {};  // shares of the value and of the slope, and the direction from the receiver to the sender
-    int64_t interval = 0;            // of the table
+    Real factors[kRowPadding] =
+        {};                // shares of the value and of the slope, and the direction from the receiver to the sender
+    int64_t interval = 0;  // of the table
     int64_t edge = 0;
-    int64_t atom = 0;                // the edge's sender
+    int64_t atom = 0;  // the edge's sender
 };
 struct PainnLinkCount {
     int32_t both_ways = 0;  // these first
     int32_t all = 0;
 };
 
-// One strip of kRowPadding channels in a block of PaiNN (docs/painn.md), for some atoms: a strip of the table is small enough to stay in a near cache
-// while all edges pass. Of every edge it has the filters for the scalars, for the vectors and for the direction. Links that pass both ways are between
-// these atoms; in links that pass one way they receive forward, and send in reverse.
+// One strip of kRowPadding channels in a block of PaiNN (docs/painn.md), for some atoms: a strip of the table is small
+// enough to stay in a near cache while all edges pass. Of every edge it has the filters for the scalars, for the
+// vectors and for the direction. Links that pass both ways are between these atoms; in links that pass one way they
+// receive forward, and send in reverse.
 template <class Real>
 struct PainnStrip {
     const Real* table = nullptr;             // [node][kSplineRows][scalars, vectors, direction][kRowPadding]
@@ -240,7 +250,8 @@ struct PainnComponents {
 template <class Real>
 using PainnMixed = PainnComponents<const Real>;
 
-// The gradient of U v and V v, from those after the update and that of the norms. vectors_gradient may be nullptr: zero.
+// The gradient of U v and V v, from those after the update and that of the norms. vectors_gradient may be nullptr:
+// zero.
 template <class Real>
 struct PainnMixedGradient {
     PainnMixed<Real> mixed;
@@ -251,12 +262,14 @@ struct PainnMixedGradient {
 
 template <class Real>
 struct KernelTable {
-    // out[r][w] (+)= sum over u < depth of in[r][u] * weight[matrix_index(u, w, depth)], for each of `row_count` rows and all w < width.
-    void (*multiply_rows)(const Real* const* in, Real* const* out, int row_count, const Real* weight, int depth, int width,
-                          bool accumulate);
+    // out[r][w] (+)= sum over u < depth of in[r][u] * weight[matrix_index(u, w, depth)], for each of `row_count` rows
+    // and all w < width.
+    void (*multiply_rows)(const Real* const* in, Real* const* out, int row_count, const Real* weight, int depth,
+                          int width, bool accumulate);
 
     // out[column * out_stride + row] = in[row * in_stride + column], for multiples of kRowPadding rows and columns
-    void (*transpose)(const Real* in, ptrdiff_t in_stride, int row_count, int column_count, Real* out, ptrdiff_t out_stride);
+    void (*transpose)(const Real* in, ptrdiff_t in_stride, int row_count, int column_count, Real* out,
+                      ptrdiff_t out_stride);
 
     // Intervals and shares of kEdgesPerBatch distances.
     void (*find_points)(const double* distances, const SplineGrid& grid, SplinePoints<Real>& points);
@@ -266,8 +279,10 @@ struct KernelTable {
 
     // harmonics[lm][e] of the unit vectors directions[3][e], up to max_degree <= 3, for kEdgesPerBatch edges
     void (*compute_harmonics)(int max_degree, const double* directions, Real* harmonics);
-    // by_vector[3][e] = gradient of the sum over lm of gradient[lm][e] Y[lm] by the vector lengths[e] * directions[3][e]
-    void (*reverse_harmonics)(int max_degree, const double* directions, const double* lengths, const Real* gradient, double* by_vector);
+    // by_vector[3][e] = gradient of the sum over lm of gradient[lm][e] Y[lm] by the vector lengths[e] *
+    // directions[3][e]
+    void (*reverse_harmonics)(int max_degree, const double* directions, const double* lengths, const Real* gradient,
+                              double* by_vector);
 
     // to[share.to][e] += share.share * from[share.from][e], one share after the other, for kEdgesPerBatch edges
     void (*add_scaled_rows)(const RowShare<Real>* shares, int count, const Real* from, Real* to);
@@ -282,7 +297,8 @@ struct KernelTable {
     // out[atom][row][k]
     void (*evaluate_polynomial)(const Polynomial& polynomial, const PolynomialRows<Real>& rows, Real* out);
     // in_gradient[atom][row] += sum over M of out_gradient[atom][M] d out[M] / d in[row]
-    void (*reverse_polynomial)(const Polynomial& polynomial, const PolynomialRows<Real>& rows, const Real* out_gradient, Real* in_gradient);
+    void (*reverse_polynomial)(const Polynomial& polynomial, const PolynomialRows<Real>& rows, const Real* out_gradient,
+                               Real* in_gradient);
 
     // Adds to the moments.
     void (*sum_painn_moments)(const PainnMoments<Real>& moments);
@@ -299,25 +315,31 @@ struct KernelTable {
     // scalars[F] += a_ss + a_sv * dot
     void (*add_to_painn_scalars)(int hidden, PainnMixed<Real> mixed, const Real* gates, Real* scalars);
     // updated[3][F] = vectors + a_vv * (U v)
-    void (*update_painn_vectors)(int hidden, PainnMixed<Real> mixed, const Real* gates, PainnComponents<const Real> vectors, Real* updated);
-    // gates_gradient, from the gradients after the update; vectors_gradient [3][F] may be nullptr: zero, and a_vv has none.
-    void (*reverse_painn_gates)(int hidden, PainnMixed<Real> mixed, const Real* scalars_gradient, const Real* vectors_gradient, Real* gates_gradient);
+    void (*update_painn_vectors)(int hidden, PainnMixed<Real> mixed, const Real* gates,
+                                 PainnComponents<const Real> vectors, Real* updated);
+    // gates_gradient, from the gradients after the update; vectors_gradient [3][F] may be nullptr: zero, and a_vv has
+    // none.
+    void (*reverse_painn_gates)(int hidden, PainnMixed<Real> mixed, const Real* scalars_gradient,
+                                const Real* vectors_gradient, Real* gates_gradient);
     void (*reverse_painn_mixed)(int hidden, const PainnMixedGradient<Real>& rows);
     // What an atom sends with its vectors, phi_v v, and in reverse the gradients of both; those of v are added to.
     void (*weigh_painn_vectors)(int hidden, const Real* phi, const Real* vectors, Real* sent);
-    void (*reverse_painn_weighing)(int hidden, const Real* phi, const Real* vectors, const Real* sent_gradient, Real* phi_gradient, Real* vectors_gradient);
+    void (*reverse_painn_weighing)(int hidden, const Real* phi, const Real* vectors, const Real* sent_gradient,
+                                   Real* phi_gradient, Real* vectors_gradient);
 
     // values[k] = silu(values[k]), slopes[k] = silu'(values[k]), k < count, a multiple of kRowPadding
     void (*activate_silu)(Real* values, Real* slopes, int count);
 
-    // For the processor's peak: so many rounds of independent multiply-adds on registers; *result is to be zero, and then 78. Returns the operations, two each.
+    // For the processor's peak: so many rounds of independent multiply-adds on registers; *result is to be zero, and
+    // then 78. Returns the operations, two each.
     double (*multiply_add)(int64_t rounds, Real* result);
 
     std::string_view name;  // "neon", "avx2", "avx512", "baseline"
 };
 
-// The best of `available_kernels` that computes what scalar code does (kernel_check.h), or the one named by the environment variable MLFF_CPU. Throws
-// Error{argument} if that names one that is not there, and Error{device} if it, or all, are wrong.
+// The best of `available_kernels` that computes what scalar code does (kernel_check.h), or the one named by the
+// environment variable MLFF_CPU. Throws Error{argument} if that names one that is not there, and Error{device} if it,
+// or all, are wrong.
 template <class Real>
 const KernelTable<Real>& choose_kernels();
 

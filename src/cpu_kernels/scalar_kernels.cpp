@@ -21,11 +21,15 @@ void add(Real& sum, double term) {
 // ---- dense products ----
 
 template <class Real>
-void multiply_rows(const Real* const* in, Real* const* out, int row_count, const Real* weight, int depth, int width, bool accumulate) {
+void multiply_rows(const Real* const* in, Real* const* out, int row_count, const Real* weight, int depth, int width,
+                   bool accumulate) {
     for (int r = 0; r < row_count; ++r)
         for (int w = 0; w < width; ++w) {
             double sum = accumulate ? static_cast<double>(out[r][w]) : 0;
-            for (int u = 0; u < depth; ++u) sum += product(in[r][u], weight[matrix_index(static_cast<size_t>(u), static_cast<size_t>(w), static_cast<size_t>(depth))]);
+            for (int u = 0; u < depth; ++u)
+                sum += product(
+                    in[r][u],
+                    weight[matrix_index(static_cast<size_t>(u), static_cast<size_t>(w), static_cast<size_t>(depth))]);
             out[r][w] = static_cast<Real>(sum);
         }
 }
@@ -33,7 +37,8 @@ void multiply_rows(const Real* const* in, Real* const* out, int row_count, const
 template <class Real>
 void transpose(const Real* in, ptrdiff_t in_stride, int row_count, int column_count, Real* out, ptrdiff_t out_stride) {
     for (int row = 0; row < row_count; ++row)
-        for (int column = 0; column < column_count; ++column) out[column * out_stride + row] = in[row * in_stride + column];
+        for (int column = 0; column < column_count; ++column)
+            out[column * out_stride + row] = in[row * in_stride + column];
 }
 
 // ---- radial functions ----
@@ -56,7 +61,8 @@ struct Function {
     double value = 0, slope = 0;
 };
 template <class Real>
-Function function_at(const Real* row, int width, const Real* value_shares, const Real* slope_shares, int share_stride = 1) {
+Function function_at(const Real* row, int width, const Real* value_shares, const Real* slope_shares,
+                     int share_stride = 1) {
     Function function = {static_cast<double>(row[0]), 0};
     for (int t = 0; t < kSplineOrder; ++t) {
         const Real share_row = row[spline_row(t) * width];
@@ -67,7 +73,8 @@ Function function_at(const Real* row, int width, const Real* value_shares, const
 }
 template <class Real>
 Function radial_at(const SplinePoints<Real>& points, int edge, int column, int width, int k) {
-    return function_at(points.row(edge, column, width) + k, width, points.value[0] + edge, points.slope[0] + edge, kEdgesPerBatch);
+    return function_at(points.row(edge, column, width) + k, width, points.value[0] + edge, points.slope[0] + edge,
+                       kEdgesPerBatch);
 }
 
 template <class Real>
@@ -91,17 +98,22 @@ template <class Real>
 void compute_harmonics(int max_degree, const double* directions, Real* harmonics) {
     double values[kWrittenOutHarmonics];
     for (int e = 0; e < kEdgesPerBatch; ++e) {
-        harmonics_formula(max_degree, directions[e], directions[kEdgesPerBatch + e], directions[2 * kEdgesPerBatch + e], values);
-        for (int h = 0; h < (max_degree + 1) * (max_degree + 1); ++h) harmonics[h * kEdgesPerBatch + e] = static_cast<Real>(values[h]);
+        harmonics_formula(max_degree, directions[e], directions[kEdgesPerBatch + e], directions[2 * kEdgesPerBatch + e],
+                          values);
+        for (int h = 0; h < (max_degree + 1) * (max_degree + 1); ++h)
+            harmonics[h * kEdgesPerBatch + e] = static_cast<Real>(values[h]);
     }
 }
 
 template <class Real>
-void reverse_harmonics(int max_degree, const double* directions, const double* lengths, const Real* gradient, double* by_vector) {
+void reverse_harmonics(int max_degree, const double* directions, const double* lengths, const Real* gradient,
+                       double* by_vector) {
     double g[kWrittenOutHarmonics], by[3];
     for (int e = 0; e < kEdgesPerBatch; ++e) {
-        for (int h = 0; h < (max_degree + 1) * (max_degree + 1); ++h) g[h] = static_cast<double>(gradient[h * kEdgesPerBatch + e]);
-        reverse_harmonics_formula(max_degree, directions[e], directions[kEdgesPerBatch + e], directions[2 * kEdgesPerBatch + e], lengths[e], g, by);
+        for (int h = 0; h < (max_degree + 1) * (max_degree + 1); ++h)
+            g[h] = static_cast<double>(gradient[h * kEdgesPerBatch + e]);
+        reverse_harmonics_formula(max_degree, directions[e], directions[kEdgesPerBatch + e],
+                                  directions[2 * kEdgesPerBatch + e], lengths[e], g, by);
         for (int i = 0; i < 3; ++i) by_vector[i * kEdgesPerBatch + e] = by[i];
     }
 }
@@ -111,7 +123,9 @@ void reverse_harmonics(int max_degree, const double* directions, const double* l
 template <class Real>
 void add_scaled_rows(const RowShare<Real>* shares, int count, const Real* from, Real* to) {
     for (int i = 0; i < count; ++i)
-        for (int e = 0; e < kEdgesPerBatch; ++e) add(to[shares[i].to * kEdgesPerBatch + e], product(shares[i].share, from[shares[i].from * kEdgesPerBatch + e]));
+        for (int e = 0; e < kEdgesPerBatch; ++e)
+            add(to[shares[i].to * kEdgesPerBatch + e],
+                product(shares[i].share, from[shares[i].from * kEdgesPerBatch + e]));
 }
 
 template <class Real>
@@ -121,7 +135,9 @@ void sum_messages(const MessageEdges<Real>& in, Real* const* sums) {
             const double radial = radial_at(*in.points, e, in.column, in.stride, k).value;
             for (int c = 0; c < in.out_count; ++c) {
                 double sum = 0;
-                for (int a = 0; a < in.component_count; ++a) sum += product(in.shares[(a * in.out_count + c) * kEdgesPerBatch + e], in.features[e][a * in.stride + k]);
+                for (int a = 0; a < in.component_count; ++a)
+                    sum += product(in.shares[(a * in.out_count + c) * kEdgesPerBatch + e],
+                                   in.features[e][a * in.stride + k]);
                 add(sums[e][c * in.stride + k], radial * sum);
             }
         }
@@ -191,20 +207,24 @@ void evaluate_polynomial(const Polynomial& polynomial, const PolynomialRows<Real
             Real* to = out + atom * rows.out_step + k;
             for (int row = 0; row < polynomial.out_row_count; ++row) to[row * rows.stride] = 0;
             for_each_monomial(polynomial, [&](int out_row, int coefficient, const int* factors, int count) {
-                add(to[out_row * rows.stride], static_cast<double>(rows.coefficients[coefficient * kRowPadding + k]) * factors_product(in, rows.stride, factors, count));
+                add(to[out_row * rows.stride], static_cast<double>(rows.coefficients[coefficient * kRowPadding + k]) *
+                                                   factors_product(in, rows.stride, factors, count));
             });
         }
 }
 
 template <class Real>
-void reverse_polynomial(const Polynomial& polynomial, const PolynomialRows<Real>& rows, const Real* out_gradient, Real* in_gradient) {
+void reverse_polynomial(const Polynomial& polynomial, const PolynomialRows<Real>& rows, const Real* out_gradient,
+                        Real* in_gradient) {
     for (int atom = 0; atom < rows.atom_count; ++atom)
         for (int k = 0; k < kRowPadding; ++k) {
             const Real* in = rows.in + atom * rows.in_step + k;
             for_each_monomial(polynomial, [&](int out_row, int coefficient, const int* factors, int count) {
-                const double gradient = product(rows.coefficients[coefficient * kRowPadding + k], out_gradient[atom * rows.out_step + out_row * rows.stride + k]);
+                const double gradient = product(rows.coefficients[coefficient * kRowPadding + k],
+                                                out_gradient[atom * rows.out_step + out_row * rows.stride + k]);
                 for (int f = 0; f < count; ++f)
-                    add(in_gradient[atom * rows.in_step + factors[f] * rows.stride + k], gradient * factors_product(in, rows.stride, factors, count, f));
+                    add(in_gradient[atom * rows.in_step + factors[f] * rows.stride + k],
+                        gradient * factors_product(in, rows.stride, factors, count, f));
             });
         }
 }
@@ -219,7 +239,8 @@ void sum_painn_moments(const PainnMoments<Real>& in) {
             const double value = function_at(row, in.stride, in.shares[e].value, in.shares[e].slope).value;
             const int64_t at = in.element_slot[in.sender[e]] * in.slot_stride * in.stride;
             add(in.scalars[at + n], value);
-            for (int c = 0; c < 3; ++c) add(in.vectors[3 * at + c * in.stride + n], static_cast<double>(in.directions[3 * e + c]) * value);
+            for (int c = 0; c < 3; ++c)
+                add(in.vectors[3 * at + c * in.stride + n], static_cast<double>(in.directions[3 * e + c]) * value);
         }
 }
 
@@ -248,12 +269,15 @@ template <class Real>
 struct StripFilters {
     StripFilters(const PainnStrip<Real>& in, const PainnLink<Real>& link, int channel) {
         for (int f = 0; f < 3; ++f)
-            of[f] = function_at(in.table + (link.interval - in.first_node) * kSplineRows * 3 * kRowPadding + f * kRowPadding + channel, 3 * kRowPadding, link.factors + kLinkValue, link.factors + kLinkSlope);
+            of[f] = function_at(
+                in.table + (link.interval - in.first_node) * kSplineRows * 3 * kRowPadding + f * kRowPadding + channel,
+                3 * kRowPadding, link.factors + kLinkValue, link.factors + kLinkSlope);
     }
     Function of[3];  // for the scalars, the vectors, the direction
 };
 
-// Visits the messages that pass the links: visit(link, sender, receiver, sign of the link's direction). `begins_at_atom`: those of one way go out from the atom.
+// Visits the messages that pass the links: visit(link, sender, receiver, sign of the link's direction).
+// `begins_at_atom`: those of one way go out from the atom.
 template <class Real, class Visit>
 void for_each_message(const PainnStrip<Real>& in, bool begins_at_atom, const Visit& visit) {
     for (int64_t atom = in.begin; atom < in.end; ++atom)
@@ -275,15 +299,17 @@ void sum_painn_messages(const PainnMessages<Real>& in) {
             Real* to = in.sums + receiver * kSumRows * kRowPadding + k;
             add(to[0], filters.of[0].value * static_cast<double>(from[0]));
             for (int c = 0; c < 3; ++c)
-                add(to[(c + 1) * kRowPadding], filters.of[1].value * static_cast<double>(from[(c + 2) * kRowPadding]) +
-                                                   filters.of[2].value * sign * product(link.factors[kLinkDirection + c], from[kRowPadding]));
+                add(to[(c + 1) * kRowPadding],
+                    filters.of[1].value * static_cast<double>(from[(c + 2) * kRowPadding]) +
+                        filters.of[2].value * sign * product(link.factors[kLinkDirection + c], from[kRowPadding]));
         }
     });
 }
 
 template <class Real>
 void reverse_painn_messages(const PainnReverse<Real>& in) {
-    for (int64_t i = in.begin * kSenderRows * kRowPadding; i < in.end * kSenderRows * kRowPadding; ++i) in.senders_gradient[i] = 0;
+    for (int64_t i = in.begin * kSenderRows * kRowPadding; i < in.end * kSenderRows * kRowPadding; ++i)
+        in.senders_gradient[i] = 0;
     for (int64_t atom = in.begin; atom < in.end; ++atom)
         for (int32_t l = 0; l < in.counts[atom].all; ++l)
             for (int i = 0; i < 4; ++i) in.edge_gradients[4 * in.links[in.first[atom] + l].edge + i] = 0;
@@ -291,7 +317,8 @@ void reverse_painn_messages(const PainnReverse<Real>& in) {
         Real* by_edge = in.edge_gradients + 4 * link.edge;
         for (int k = 0; k < kRowPadding; ++k) {
             const StripFilters<Real> filters(in, link, k);
-            const Real *from = in.senders + sender * kSenderRows * kRowPadding + k, *gradient = in.gradients + receiver * kSumRows * kRowPadding + k;
+            const Real *from = in.senders + sender * kSenderRows * kRowPadding + k,
+                       *gradient = in.gradients + receiver * kSumRows * kRowPadding + k;
             Real* to = in.senders_gradient + sender * kSenderRows * kRowPadding + k;
             double along = 0, by_vectors = 0;
             for (int c = 0; c < 3; ++c) {
@@ -303,7 +330,8 @@ void reverse_painn_messages(const PainnReverse<Real>& in) {
             }
             add(to[0], filters.of[0].value * static_cast<double>(gradient[0]));
             add(to[kRowPadding], filters.of[2].value * along);
-            add(by_edge[0], filters.of[0].slope * product(from[0], gradient[0]) + filters.of[1].slope * by_vectors + filters.of[2].slope * static_cast<double>(from[kRowPadding]) * along);
+            add(by_edge[0], filters.of[0].slope * product(from[0], gradient[0]) + filters.of[1].slope * by_vectors +
+                                filters.of[2].slope * static_cast<double>(from[kRowPadding]) * along);
         }
     });
 }

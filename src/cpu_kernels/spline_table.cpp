@@ -13,14 +13,18 @@ namespace {
 
 constexpr int kFewestIntervals = 64, kMostIntervals = 4096;
 
-// Samples are half an interval apart. Slopes and curvatures at a node come from differences of eighth order of it and four samples on either side.
+// Samples are half an interval apart. Slopes and curvatures at a node come from differences of eighth order of it and
+// four samples on either side.
 constexpr size_t kReach = 4;
-constexpr std::array<double, kReach> kSlope = {4.0 / 5, -1.0 / 5, 4.0 / 105, -1.0 / 280};  // of f(q k) - f(-q k), for q f'
+constexpr std::array<double, kReach> kSlope = {4.0 / 5, -1.0 / 5, 4.0 / 105,
+                                               -1.0 / 280};  // of f(q k) - f(-q k), for q f'
 constexpr double kCurvatureHere = -205.0 / 72;
-constexpr std::array<double, kReach> kCurvature = {8.0 / 5, -1.0 / 5, 8.0 / 315, -1.0 / 560};  // of f(q k) + f(-q k), for q^2 f''
+constexpr std::array<double, kReach> kCurvature = {8.0 / 5, -1.0 / 5, 8.0 / 315,
+                                                   -1.0 / 560};  // of f(q k) + f(-q k), for q^2 f''
 
 // Rows of `width` functions at begin, begin + step, ...
-std::vector<double> sample_rows(const SampleRows& sample, size_t width, int row_count, double begin, double step, ThreadTeam& team) {
+std::vector<double> sample_rows(const SampleRows& sample, size_t width, int row_count, double begin, double step,
+                                ThreadTeam& team) {
     std::vector<double> samples(static_cast<size_t>(row_count) * width);
     constexpr int kRowsPerChunk = 32;
     team.run((row_count + kRowsPerChunk - 1) / kRowsPerChunk, [&](int64_t chunk, int) {
@@ -47,7 +51,8 @@ struct Samples {
         const size_t row = 2 * i;
         Node node = {at(row, column), 0, kCurvatureHere * at(row, column)};
         for (size_t k = 1; k <= kReach; ++k) {
-            const double before = rows[(kReach + row - k) * width + column], after = rows[(kReach + row + k) * width + column];
+            const double before = rows[(kReach + row - k) * width + column],
+                         after = rows[(kReach + row + k) * width + column];
             node.slope += kSlope[k - 1] * (after - before);
             node.curvature += kCurvature[k - 1] * (after + before);
         }
@@ -69,7 +74,8 @@ double largest_error(const Samples& samples, size_t interval_count) {
         Node left = samples.node(0, column);
         for (size_t i = 0; i < interval_count; ++i) {
             const Node right = samples.node(i + 1, column);
-            const double found = left.value + value[0] * (right.value - left.value) + value[1] * left.slope + value[2] * left.curvature + value[3] * right.slope + value[4] * right.curvature;
+            const double found = left.value + value[0] * (right.value - left.value) + value[1] * left.slope +
+                                 value[2] * left.curvature + value[3] * right.slope + value[4] * right.curvature;
             const double error = std::abs(found - samples.at(2 * i + 1, column));
             if (!(error <= largest)) largest = error;  // also where it is not a number
             left = right;
@@ -81,7 +87,8 @@ double largest_error(const Samples& samples, size_t interval_count) {
 }  // namespace
 
 template <class Real>
-SplineTable<Real>::SplineTable(const SampleRows& sample, std::span<const int> block_widths, double low, double high, ThreadTeam& team) {
+SplineTable<Real>::SplineTable(const SampleRows& sample, std::span<const int> block_widths, double low, double high,
+                               ThreadTeam& team) {
     constexpr double kTolerance = sizeof(Real) == 4 ? 2e-7 : 2e-10;
     const int column_count = std::accumulate(block_widths.begin(), block_widths.end(), 0);
     const auto width = static_cast<size_t>(column_count);
@@ -90,15 +97,17 @@ SplineTable<Real>::SplineTable(const SampleRows& sample, std::span<const int> bl
     int interval_count = kFewestIntervals;
     for (;; interval_count *= 2) {
         step = (high - low) / interval_count;
-        samples = {sample_rows(sample, width, 2 * interval_count + 1 + 2 * static_cast<int>(kReach), low - 0.5 * static_cast<double>(kReach) * step, 0.5 * step, team), width};
+        samples = {sample_rows(sample, width, 2 * interval_count + 1 + 2 * static_cast<int>(kReach),
+                               low - 0.5 * static_cast<double>(kReach) * step, 0.5 * step, team),
+                   width};
         const double largest = largest_size(samples.rows);
         worst_error = largest_error(samples, static_cast<size_t>(interval_count));
         if (largest > 0) worst_error /= largest;
         if (worst_error <= kTolerance || 2 * interval_count > kMostIntervals) break;
     }
     if (!(worst_error <= 1000 * kTolerance))
-        fail(Status::unsupported, "the radial functions of this model vary too fast for a table (error ", worst_error, " with ", interval_count,
-             " intervals); exact radial functions can be asked for");
+        fail(Status::unsupported, "the radial functions of this model vary too fast for a table (error ", worst_error,
+             " with ", interval_count, " intervals); exact radial functions can be asked for");
     const size_t node_count = static_cast<size_t>(interval_count) + 1;
     coefficients_.resize_discard(node_count * kSplineRows * width);
     Real* node_rows = coefficients_.data();
@@ -109,13 +118,15 @@ SplineTable<Real>::SplineTable(const SampleRows& sample, std::span<const int> bl
             for (size_t c = 0; c < columns; ++c) {
                 const Node node = samples.node(i, first + c);
                 node_rows[c] = static_cast<Real>(node.value);
-                node_rows[columns + c] = static_cast<Real>(i + 1 < node_count ? samples.at(2 * (i + 1), first + c) - node.value : 0);
+                node_rows[columns + c] =
+                    static_cast<Real>(i + 1 < node_count ? samples.at(2 * (i + 1), first + c) - node.value : 0);
                 node_rows[2 * columns + c] = static_cast<Real>(node.slope);
                 node_rows[3 * columns + c] = static_cast<Real>(node.curvature);
             }
         first += columns;
     }
-    view_ = {coefficients_.data(), column_count, interval_count, low, 1 / step, static_cast<int>(node_count) * kSplineRows};
+    view_ = {
+        coefficients_.data(), column_count, interval_count, low, 1 / step, static_cast<int>(node_count) * kSplineRows};
 }
 
 template class SplineTable<float>;

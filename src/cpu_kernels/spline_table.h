@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Functions of the distance as a table: quintic Hermite interpolation, with an error that was checked.
 //
-// Between r_i and r_i+1 a function is the polynomial of degree five that has its value, slope and curvature at both ends, so that forces are smooth. What is
-// stored of each node are f_i, f_i+1 - f_i, h f'_i and h^2 f''_i.
+// Between r_i and r_i+1 a function is the polynomial of degree five that has its value, slope and curvature at both
+// ends, so that forces are smooth. What is stored of each node are f_i, f_i+1 - f_i, h f'_i and h^2 f''_i.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,8 @@ namespace mlff::kernels {
 // What an interpolation needs, in memory of the CPU or the GPU.
 template <class Real>
 struct SplineTableView {
-    const Real* coefficients = nullptr;  // [interval_count + 1][kSplineRows][column_count], or block by block (SplinePoints)
+    const Real* coefficients =
+        nullptr;  // [interval_count + 1][kSplineRows][column_count], or block by block (SplinePoints)
     int column_count = 0;
     int interval_count = 0;
     double low = 0;
@@ -73,9 +74,9 @@ using SampleRows = std::function<void(std::span<const double> distances, double*
 template <class Real>
 class SplineTable {
 public:
-    // Functions are sampled a little beyond `low` and `high` too, where they must be as smooth as between. Columns lie in blocks of these widths, each of which is a
-    // table [node][kSplineRows][width] of its own.
-    // Throws Error{unsupported} if the error bound cannot be met with a table of sensible size.
+    // Functions are sampled a little beyond `low` and `high` too, where they must be as smooth as between. Columns lie
+    // in blocks of these widths, each of which is a table [node][kSplineRows][width] of its own. Throws
+    // Error{unsupported} if the error bound cannot be met with a table of sensible size.
     SplineTable(const SampleRows& sample, std::span<const int> block_widths, double low, double high, ThreadTeam& team);
 
     const SplineTableView<Real>& view() const { return view_; }

@@ -28,31 +28,49 @@ Mat3 pressure_tensor(const Mat3& kinetic, const Mat3& virial, const Mat3& cell) 
     return pressure;
 }
 
-CellRescaling::CellRescaling(const BarostatOptions& options, const Particles& particles, double temperature, uint64_t seed, double time_step)
-    : options_(options), thermal_energy_(kBoltzmann * temperature), interval_(static_cast<double>(options.every) * time_step), seed_(seed) {
+CellRescaling::CellRescaling(const BarostatOptions& options, const Particles& particles, double temperature,
+                             uint64_t seed, double time_step)
+    : options_(options),
+      thermal_energy_(kBoltzmann * temperature),
+      interval_(static_cast<double>(options.every) * time_step),
+      seed_(seed) {
     if (!std::isfinite(options.pressure)) fail(Status::argument, "the pressure is not finite");
     if (!(options.relaxation_time > 0 && std::isfinite(options.relaxation_time)))
-        fail(Status::argument, "a relaxation time of ", options.relaxation_time, " fs of the barostat is not possible, expected more than 0");
+        fail(Status::argument, "a relaxation time of ", options.relaxation_time,
+             " fs of the barostat is not possible, expected more than 0");
     if (!(options.compressibility > 0 && std::isfinite(options.compressibility)))
-        fail(Status::argument, "a compressibility of ", options.compressibility, "/bar is not possible, expected more than 0");
-    if (options.every < 1) fail(Status::argument, "a barostat that acts every ", options.every, " steps is not possible, expected 1 or more");
-    if (particles.has_fixed_atoms()) fail(Status::system, "atoms are fixed, and a cell that changes would move them: constant pressure needs all atoms free");
+        fail(Status::argument, "a compressibility of ", options.compressibility,
+             "/bar is not possible, expected more than 0");
+    if (options.every < 1)
+        fail(Status::argument, "a barostat that acts every ", options.every,
+             " steps is not possible, expected 1 or more");
+    if (particles.has_fixed_atoms())
+        fail(Status::system,
+             "atoms are fixed, and a cell that changes would move them: constant pressure needs all atoms free");
     for (size_t k = 0; k < 3; ++k)
-        if (!particles.environment.periodic[k]) fail(Status::system, "constant pressure needs a cell that is periodic in all directions; direction ", k + 1, " is not");
-    if (!(std::abs(determinant(particles.environment.cell)) > 0)) fail(Status::system, "constant pressure needs a cell with a volume");
+        if (!particles.environment.periodic[k])
+            fail(Status::system, "constant pressure needs a cell that is periodic in all directions; direction ", k + 1,
+                 " is not");
+    if (!(std::abs(determinant(particles.environment.cell)) > 0))
+        fail(Status::system, "constant pressure needs a cell with a volume");
 }
 
 Mat3 CellRescaling::deformation(const Mat3& pressure, const Mat3& cell, int64_t step) const {
-    const double volume = std::abs(determinant(cell)), rate = options_.compressibility / kBar / options_.relaxation_time * interval_;
+    const double volume = std::abs(determinant(cell)),
+                 rate = options_.compressibility / kBar / options_.relaxation_time * interval_;
     const double wanted = options_.pressure * kBar, variance = 2 * thermal_energy_ * rate / volume;
-    const auto draw = [&](uint64_t index) { return random_normals(seed_, static_cast<uint64_t>(step), kBarostatDraw + index); };
+    const auto draw = [&](uint64_t index) {
+        return random_normals(seed_, static_cast<uint64_t>(step), kBarostatDraw + index);
+    };
     Mat3 strain{};
     if (options_.full_cell) {
-        const std::array<double, 3> diagonal = draw(0), sides = draw(1);  // (R_ij + R_ji)/2 has half the variance off the diagonal
+        const std::array<double, 3> diagonal = draw(0),
+                                    sides = draw(1);  // (R_ij + R_ji)/2 has half the variance off the diagonal
         for (size_t i = 0; i < 3; ++i)
             for (size_t j = 0; j < 3; ++j) {
                 const double noise = i == j ? diagonal[i] : std::sqrt(0.5) * sides[3 - i - j];
-                strain[i][j] = rate / 3 * (0.5 * (pressure[i][j] + pressure[j][i]) - (i == j ? wanted : 0)) + std::sqrt(variance / 3) * noise;
+                strain[i][j] = rate / 3 * (0.5 * (pressure[i][j] + pressure[j][i]) - (i == j ? wanted : 0)) +
+                               std::sqrt(variance / 3) * noise;
             }
     } else {
         const double mean = (pressure[0][0] + pressure[1][1] + pressure[2][2]) / 3;
@@ -63,12 +81,15 @@ Mat3 CellRescaling::deformation(const Mat3& pressure, const Mat3& cell, int64_t 
         for (double entry : row)
             if (!(std::abs(entry) <= 0.1))
                 fail(Status::system, "the barostat would change the cell by ", 100 * entry, " % at step ", step,
-                     ": the pressure is ", (pressure[0][0] + pressure[1][1] + pressure[2][2]) / 3 / kBar, " bar; relax the structure first, or give the barostat more time");
+                     ": the pressure is ", (pressure[0][0] + pressure[1][1] + pressure[2][2]) / 3 / kBar,
+                     " bar; relax the structure first, or give the barostat more time");
     return exponential(strain);
 }
 
 void CellRescaling::rescale(Particles& particles, const Mat3& virial, int64_t step) const {
-    const Mat3 deformation = this->deformation(pressure_tensor(kinetic_tensor(particles), virial, particles.environment.cell), particles.environment.cell, step);
+    const Mat3 deformation =
+        this->deformation(pressure_tensor(kinetic_tensor(particles), virial, particles.environment.cell),
+                          particles.environment.cell, step);
     transform_vectors(deformation, particles.environment.cell[0].data(), 3);
     transform_vectors(deformation, particles.positions.data(), particles.atom_count());
     transform_vectors(inverse(deformation), particles.velocities.data(), particles.atom_count());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Random numbers that are a function of where they are used, not of what was drawn before (Philox 4x32-10, Salmon et al. 2011): a run that is
-// continued draws what the uninterrupted run would have drawn, and atoms can be treated in any order.
+// Random numbers that are a function of where they are used, not of what was drawn before (Philox 4x32-10, Salmon et
+// al. 2011): a run that is continued draws what the uninterrupted run would have drawn, and atoms can be treated in any
+// order.
 #pragma once
 
 #include <array>
@@ -19,20 +20,21 @@ inline constexpr uint64_t kThermostatDraw = uint64_t{1} << 60, kBarostatDraw = u
 MLFF_HOST_DEVICE inline std::array<uint32_t, 4> random_bits(uint64_t key, uint64_t counter_high, uint64_t counter_low) {
     constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
     constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
-    std::array<uint32_t, 4> x = {static_cast<uint32_t>(counter_low), static_cast<uint32_t>(counter_low >> 32), static_cast<uint32_t>(counter_high),
-                                 static_cast<uint32_t>(counter_high >> 32)};
+    std::array<uint32_t, 4> x = {static_cast<uint32_t>(counter_low), static_cast<uint32_t>(counter_low >> 32),
+                                 static_cast<uint32_t>(counter_high), static_cast<uint32_t>(counter_high >> 32)};
     auto key0 = static_cast<uint32_t>(key), key1 = static_cast<uint32_t>(key >> 32);
     for (int round = 0; round < 10; ++round) {
         const uint64_t product0 = kMultiplier0 * x[0], product1 = kMultiplier1 * x[2];
-        x = {static_cast<uint32_t>(product1 >> 32) ^ x[1] ^ key0, static_cast<uint32_t>(product1), static_cast<uint32_t>(product0 >> 32) ^ x[3] ^ key1,
-             static_cast<uint32_t>(product0)};
+        x = {static_cast<uint32_t>(product1 >> 32) ^ x[1] ^ key0, static_cast<uint32_t>(product1),
+             static_cast<uint32_t>(product0 >> 32) ^ x[3] ^ key1, static_cast<uint32_t>(product0)};
         key0 += kWeyl0;
         key1 += kWeyl1;
     }
     return x;
 }
 
-// Three independent numbers of the standard normal distribution, for draw `index` of step `step`: Box and Muller, from uniform numbers in (0, 1).
+// Three independent numbers of the standard normal distribution, for draw `index` of step `step`: Box and Muller, from
+// uniform numbers in (0, 1).
 MLFF_HOST_DEVICE inline std::array<double, 3> random_normals(uint64_t seed, uint64_t step, uint64_t index) {
     const std::array<uint32_t, 4> bits = random_bits(seed, step, index);
     const auto uniform = [&](size_t i) { return (bits[i] + 0.5) / 4294967296.0; };
@@ -41,8 +43,8 @@ MLFF_HOST_DEVICE inline std::array<double, 3> random_normals(uint64_t seed, uint
     return {first * std::cos(angle), first * std::sin(angle), second * std::cos(other_angle)};
 }
 
-// The sum of the squares of `degrees` independent standard normal numbers, from draws `index`, `index` + 1, ...: twice a number of the gamma
-// distribution of shape degrees / 2, by Marsaglia and Tsang (2000).
+// The sum of the squares of `degrees` independent standard normal numbers, from draws `index`, `index` + 1, ...: twice
+// a number of the gamma distribution of shape degrees / 2, by Marsaglia and Tsang (2000).
 MLFF_HOST_DEVICE inline double random_chi_square(uint64_t seed, uint64_t step, uint64_t index, int64_t degrees) {
     if (degrees <= 0) return 0;
     if (degrees == 1) {
@@ -51,7 +53,8 @@ MLFF_HOST_DEVICE inline double random_chi_square(uint64_t seed, uint64_t step, u
     }
     const double d = 0.5 * static_cast<double>(degrees) - 1.0 / 3, c = 1 / std::sqrt(9 * d);
     for (;; index += 2) {
-        const double x = random_normals(seed, step, index)[0], cube_root = 1 + c * x, v = cube_root * cube_root * cube_root;
+        const double x = random_normals(seed, step, index)[0], cube_root = 1 + c * x,
+                     v = cube_root * cube_root * cube_root;
         const double uniform = (random_bits(seed, step, index + 1)[0] + 0.5) / 4294967296.0;
         if (v > 0 && std::log(uniform) < 0.5 * x * x + d - d * v + d * std::log(v)) return 2 * d * v;
     }

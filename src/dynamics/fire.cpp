@@ -11,7 +11,8 @@ void Fire::step(std::span<double> variables, double, std::span<const double> gra
     const double power = -dot_product(gradient, velocities_), slope = std::sqrt(dot_product(gradient, gradient));
     if (power > 0) {
         const double speed = std::sqrt(dot_product(velocities_, velocities_));
-        for (size_t i = 0; i < variables.size(); ++i) velocities_[i] = (1 - mixing_) * velocities_[i] - mixing_ * speed * gradient[i] / slope;
+        for (size_t i = 0; i < variables.size(); ++i)
+            velocities_[i] = (1 - mixing_) * velocities_[i] - mixing_ * speed * gradient[i] / slope;
         if (++downhill_count_ > kPatience) {
             time_step_ = std::min(1.1 * time_step_, kLongestTimeStep);
             mixing_ *= 0.99;

@@ -18,11 +18,14 @@ struct LangevinKick {
 
     LangevinKick() = default;
     LangevinKick(const ThermostatOptions& options, double time_step)
-        : kept(std::exp(-time_step / options.relaxation_time)), variance((1 - kept * kept) * kBoltzmann * options.temperature * kAccelerationUnit), seed(options.seed) {}
+        : kept(std::exp(-time_step / options.relaxation_time)),
+          variance((1 - kept * kept) * kBoltzmann * options.temperature * kAccelerationUnit),
+          seed(options.seed) {}
 
     // Changes a velocity; returns by how much m v^2 grew, u angstrom^2/fs^2.
     MLFF_HOST_DEVICE double apply(double* velocity, double mass, int64_t step, int64_t atom) const {
-        const std::array<double, 3> normal = random_normals(seed, static_cast<uint64_t>(step), static_cast<uint64_t>(atom));
+        const std::array<double, 3> normal =
+            random_normals(seed, static_cast<uint64_t>(step), static_cast<uint64_t>(atom));
         const double spread = std::sqrt(variance / mass);
         double growth = 0;
         for (int k = 0; k < 3; ++k) {
@@ -40,7 +43,9 @@ public:
     double half_way(Particles& particles, int64_t step) override {
         double growth = 0;
         for (size_t atom = 0; atom < particles.atom_count(); ++atom)
-            if (particles.moves(atom)) growth += kick_.apply(particles.velocities.data() + 3 * atom, particles.masses[atom], step, static_cast<int64_t>(atom));
+            if (particles.moves(atom))
+                growth += kick_.apply(particles.velocities.data() + 3 * atom, particles.masses[atom], step,
+                                      static_cast<int64_t>(atom));
         return 0.5 * growth / kAccelerationUnit;
     }
 

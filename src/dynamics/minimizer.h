@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A way downhill, one evaluation at a time. Variables come in threes (atoms, rows of a cell), and none of the threes moves farther than
-// kLongestMove at once: models are trusted near where they were asked last only.
+// A way downhill, one evaluation at a time. Variables come in threes (atoms, rows of a cell), and none of the threes
+// moves farther than kLongestMove at once: models are trusted near where they were asked last only.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,8 @@ public:
 // What a move must be multiplied by so that none of its threes is longer than kLongestMove.
 inline double move_limit(std::span<const double> move) {
     double longest = 0;
-    for (size_t i = 0; i + 2 < move.size(); i += 3) longest = std::max(longest, std::hypot(move[i], move[i + 1], move[i + 2]));
+    for (size_t i = 0; i + 2 < move.size(); i += 3)
+        longest = std::max(longest, std::hypot(move[i], move[i + 1], move[i + 2]));
     return longest > kLongestMove ? kLongestMove / longest : 1;
 }
 

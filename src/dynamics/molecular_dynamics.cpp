@@ -16,15 +16,21 @@ namespace {
 using Kind = ThermostatOptions::Kind;
 
 void check(const DynamicsOptions& options, const Particles& particles) {
-    if (!(options.time_step > 0 && std::isfinite(options.time_step))) fail(Status::argument, "a time step of ", options.time_step, " fs is not possible");
-    if (options.barostat && options.thermostat.kind == Kind::none) fail(Status::argument, "constant pressure needs a thermostat");
+    if (!(options.time_step > 0 && std::isfinite(options.time_step)))
+        fail(Status::argument, "a time step of ", options.time_step, " fs is not possible");
+    if (options.barostat && options.thermostat.kind == Kind::none)
+        fail(Status::argument, "constant pressure needs a thermostat");
     if (options.remove_momentum_every < 0)
-        fail(Status::argument, "the momentum cannot be removed every ", options.remove_momentum_every, " steps, expected 0 (never) or more");
+        fail(Status::argument, "the momentum cannot be removed every ", options.remove_momentum_every,
+             " steps, expected 0 (never) or more");
     if (options.remove_momentum_every > 0 && options.thermostat.kind == Kind::langevin)
-        fail(Status::argument, "a Langevin bath moves the centre of mass; removing its momentum goes with the other thermostats only");
-    if (options.remove_momentum_every > 0 && particles.has_fixed_atoms()) fail(Status::argument, "atoms are fixed, and removing the momentum would move them");
+        fail(Status::argument,
+             "a Langevin bath moves the centre of mass; removing its momentum goes with the other thermostats only");
+    if (options.remove_momentum_every > 0 && particles.has_fixed_atoms())
+        fail(Status::argument, "atoms are fixed, and removing the momentum would move them");
     for (size_t atom = 0; atom < particles.atom_count(); ++atom)
-        if (!(particles.masses[atom] > 0 && std::isfinite(particles.masses[atom]))) fail(Status::system, "atom ", atom, " has a mass of ", particles.masses[atom], " u");
+        if (!(particles.masses[atom] > 0 && std::isfinite(particles.masses[atom])))
+            fail(Status::system, "atom ", atom, " has a mass of ", particles.masses[atom], " u");
 }
 
 Particles with_rigid_degrees(Particles particles, const DynamicsOptions& options) {
@@ -36,21 +42,25 @@ Particles with_rigid_degrees(Particles particles, const DynamicsOptions& options
 
 int count_rigid_degrees(const DynamicsOptions& options, const Particles& particles) {
     if (options.thermostat.kind == Kind::langevin) return 0;
-    return options.remove_momentum_every > 0 && !particles.environment.is_periodic() && particles.atom_count() > 2 ? 6 : 3;
+    return options.remove_momentum_every > 0 && !particles.environment.is_periodic() && particles.atom_count() > 2 ? 6
+                                                                                                                   : 3;
 }
 
-MolecularDynamics::MolecularDynamics(std::unique_ptr<ForceProvider> owned, ForceProvider* provider, Particles particles, const DynamicsOptions& options)
+MolecularDynamics::MolecularDynamics(std::unique_ptr<ForceProvider> owned, ForceProvider* provider, Particles particles,
+                                     const DynamicsOptions& options)
     : owned_(std::move(owned)), provider_(provider ? provider : owned_.get()), options_(options) {
     now_.particles = std::move(particles);
     now_.forces.resize(now_.particles.positions.size());
     check(options_, now_.particles);
     for (size_t atom = 0; atom < now_.particles.atom_count(); ++atom) {
         inverse_masses_.push_back(now_.particles.moves(atom) ? kAccelerationUnit / now_.particles.masses[atom] : 0);
-        if (!now_.particles.moves(atom)) std::fill_n(now_.particles.velocities.begin() + static_cast<std::ptrdiff_t>(3 * atom), 3, 0.0);
+        if (!now_.particles.moves(atom))
+            std::fill_n(now_.particles.velocities.begin() + static_cast<std::ptrdiff_t>(3 * atom), 3, 0.0);
     }
     const ThermostatOptions& bath = options_.thermostat;
     thermostat_ = make_thermostat(bath, now_.particles, options_.time_step);
-    if (options_.barostat) barostat_.emplace(*options_.barostat, now_.particles, bath.temperature, bath.seed, options_.time_step);
+    if (options_.barostat)
+        barostat_.emplace(*options_.barostat, now_.particles, bath.temperature, bath.seed, options_.time_step);
     options_.wants_virial |= options_.barostat.has_value();
 }
 
@@ -59,34 +69,44 @@ MolecularDynamics::MolecularDynamics(ForceProvider& provider, Particles particle
     compute_forces();
 }
 
-MolecularDynamics::MolecularDynamics(ForceProvider& provider, const DynamicsState& state, const DynamicsOptions& options)
+MolecularDynamics::MolecularDynamics(ForceProvider& provider, const DynamicsState& state,
+                                     const DynamicsOptions& options)
     : MolecularDynamics(nullptr, &provider, with_rigid_degrees(state.particles, options), options) {
     const std::span<double> bath_state = thermostat_ ? thermostat_->state() : std::span<double>{};
     if (state.thermostat.size() != bath_state.size())
-        fail(Status::argument, "the state has ", state.thermostat.size(), " numbers of a thermostat, but this one has ", bath_state.size());
+        fail(Status::argument, "the state has ", state.thermostat.size(), " numbers of a thermostat, but this one has ",
+             bath_state.size());
     std::copy(state.thermostat.begin(), state.thermostat.end(), bath_state.begin());
     now_.step_count = state.step_count;
     now_.heat = state.heat;
-    if (state.searched_positions != now_.particles.positions || state.searched_cell != now_.particles.environment.cell) {
+    if (state.searched_positions != now_.particles.positions ||
+        state.searched_cell != now_.particles.environment.cell) {
         SystemView searched = now_.particles.view();
         searched.positions = state.searched_positions.data();
         searched.cell = state.searched_cell;
-        if (state.searched_positions.size() != now_.particles.positions.size()) fail(Status::argument, "the state lacks the positions of its last neighbour search");
+        if (state.searched_positions.size() != now_.particles.positions.size())
+            fail(Status::argument, "the state lacks the positions of its last neighbour search");
         provider_->compute(searched, now_.forces.data(), options_.wants_virial ? now_.virial[0].data() : nullptr);
         search_count_ = provider_->search_count();
         searched_positions_ = state.searched_positions;
         searched_cell_ = state.searched_cell;
     }
     compute_forces();
-    const double tolerance = 1e-3 * static_cast<double>(std::max<size_t>(now_.particles.atom_count(), 1));  // eV; other devices and precisions are let in
+    const double tolerance =
+        1e-3 * static_cast<double>(
+                   std::max<size_t>(now_.particles.atom_count(), 1));  // eV; other devices and precisions are let in
     if (!(std::abs(now_.potential_energy - state.potential_energy) <= tolerance))
-        fail(Status::argument, "the potential energy of the state was ", state.potential_energy, " eV, and is ", now_.potential_energy, " eV now: it is of another model");
+        fail(Status::argument, "the potential energy of the state was ", state.potential_energy, " eV, and is ",
+             now_.potential_energy, " eV now: it is of another model");
 }
 
 void check_finite(const DynamicsNow& now) {
     for (size_t i = 0; i < now.forces.size(); ++i)
-        if (!std::isfinite(now.forces[i])) fail(Status::system, "the force on atom ", i / 3, " is not finite at step ", now.step_count, " of the dynamics");
-    if (!std::isfinite(now.potential_energy)) fail(Status::system, "the model gives no finite energy at step ", now.step_count, " of the dynamics");
+        if (!std::isfinite(now.forces[i]))
+            fail(Status::system, "the force on atom ", i / 3, " is not finite at step ", now.step_count,
+                 " of the dynamics");
+    if (!std::isfinite(now.potential_energy))
+        fail(Status::system, "the model gives no finite energy at step ", now.step_count, " of the dynamics");
 }
 
 MolecularDynamics::~MolecularDynamics() = default;
@@ -94,7 +114,8 @@ MolecularDynamics::MolecularDynamics(MolecularDynamics&&) noexcept = default;
 
 void MolecularDynamics::compute_forces() {
     const SystemView system = now_.particles.view();
-    now_.potential_energy = provider_->compute(system, now_.forces.data(), options_.wants_virial ? now_.virial[0].data() : nullptr);
+    now_.potential_energy =
+        provider_->compute(system, now_.forces.data(), options_.wants_virial ? now_.virial[0].data() : nullptr);
     if (const int64_t searches = provider_->search_count(); searches != search_count_) {
         search_count_ = searches;
         searched_positions_ = now_.particles.positions;
@@ -106,11 +127,13 @@ void MolecularDynamics::compute_forces() {
 void MolecularDynamics::kick() {
     std::vector<double>& velocities = now_.particles.velocities;
     for (size_t atom = 0; atom < inverse_masses_.size(); ++atom)
-        for (size_t i = 3 * atom; i < 3 * atom + 3; ++i) velocities[i] += 0.5 * options_.time_step * inverse_masses_[atom] * now_.forces[i];
+        for (size_t i = 3 * atom; i < 3 * atom + 3; ++i)
+            velocities[i] += 0.5 * options_.time_step * inverse_masses_[atom] * now_.forces[i];
 }
 
 void MolecularDynamics::drift() {
-    for (size_t i = 0; i < now_.forces.size(); ++i) now_.particles.positions[i] += 0.5 * options_.time_step * now_.particles.velocities[i];
+    for (size_t i = 0; i < now_.forces.size(); ++i)
+        now_.particles.positions[i] += 0.5 * options_.time_step * now_.particles.velocities[i];
 }
 
 void MolecularDynamics::step_here() {
@@ -146,7 +169,8 @@ void MolecularDynamics::advance(int64_t count, const std::function<bool()>& goes
 void MolecularDynamics::move_to_device(DeviceStepper& stepper, ThreadTeam& team) {
     if (resident_) fail(Status::argument, "the atoms are on the GPU already");
     now_.kinetic_energy = now_.particles.kinetic_energy();
-    resident_ = make_resident_motion(stepper, team, options_, now_, thermostat_ ? thermostat_->state() : std::span<const double>{});
+    resident_ = make_resident_motion(stepper, team, options_, now_,
+                                     thermostat_ ? thermostat_->state() : std::span<const double>{});
 }
 
 void MolecularDynamics::watch(const StabilityLimits& limits) { guard_.emplace(here().particles, limits); }
@@ -157,7 +181,8 @@ const RecentSnapshots& MolecularDynamics::recent() const {
 }
 
 double MolecularDynamics::pressure() const {
-    return (2 * kinetic_energy() + now_.virial[0][0] + now_.virial[1][1] + now_.virial[2][2]) / (3 * std::abs(determinant(cell())));
+    return (2 * kinetic_energy() + now_.virial[0][0] + now_.virial[1][1] + now_.virial[2][2]) /
+           (3 * std::abs(determinant(cell())));
 }
 
 const DynamicsNow& MolecularDynamics::here() const {
@@ -166,7 +191,8 @@ const DynamicsNow& MolecularDynamics::here() const {
 }
 
 DynamicsState MolecularDynamics::state() const {
-    DynamicsState state = {particles(), now_.step_count, now_.potential_energy, now_.heat, {}, searched_positions_, searched_cell_};
+    DynamicsState state = {particles(), now_.step_count,     now_.potential_energy, now_.heat,
+                           {},          searched_positions_, searched_cell_};
     if (thermostat_) {
         const std::span<double> numbers = thermostat_->state();
         state.thermostat.assign(numbers.begin(), numbers.end());

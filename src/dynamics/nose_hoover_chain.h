@@ -21,19 +21,23 @@ struct NoseHooverChain {
 
     NoseHooverChain() = default;
     NoseHooverChain(const ThermostatOptions& options, int64_t degrees_of_freedom, double time_step)
-        : thermal_energy(kBoltzmann * options.temperature), degrees(static_cast<double>(degrees_of_freedom)), half_step(0.5 * time_step) {
+        : thermal_energy(kBoltzmann * options.temperature),
+          degrees(static_cast<double>(degrees_of_freedom)),
+          half_step(0.5 * time_step) {
         for (double& q : inertia) q = thermal_energy * options.relaxation_time * options.relaxation_time;
         inertia[0] *= degrees;
     }
 
-    // Half a step of `state`: positions of the chain, then its rates xi, 1/fs. Returns what velocities are to be multiplied by; `kinetic` is their energy, eV.
+    // Half a step of `state`: positions of the chain, then its rates xi, 1/fs. Returns what velocities are to be
+    // multiplied by; `kinetic` is their energy, eV.
     MLFF_HOST_DEVICE double advance(double* state, double kinetic) const {
         if (degrees == 0) return 1;
         double* position = state;
         double* rate = state + kLength;
         double doubled_kinetic = 2 * kinetic, scale = 1;
         const auto push = [&](int j, double time) {
-            const double excess = j == 0 ? doubled_kinetic - degrees * thermal_energy : inertia[j - 1] * rate[j - 1] * rate[j - 1] - thermal_energy;
+            const double excess = j == 0 ? doubled_kinetic - degrees * thermal_energy
+                                         : inertia[j - 1] * rate[j - 1] * rate[j - 1] - thermal_energy;
             const double slowed = j + 1 < kLength ? std::exp(-0.25 * time * rate[j + 1]) : 1;
             rate[j] = (rate[j] * slowed + 0.5 * time * excess / inertia[j]) * slowed;
         };

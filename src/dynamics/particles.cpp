@@ -15,7 +15,9 @@ namespace {
 
 double dot(const Vec3& a, const Vec3& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
-Vec3 at(const std::vector<double>& numbers, size_t atom) { return {numbers[3 * atom], numbers[3 * atom + 1], numbers[3 * atom + 2]}; }
+Vec3 at(const std::vector<double>& numbers, size_t atom) {
+    return {numbers[3 * atom], numbers[3 * atom + 1], numbers[3 * atom + 2]};
+}
 
 }  // namespace
 
@@ -44,7 +46,8 @@ bool Particles::has_fixed_atoms() const {
 
 int64_t Particles::degrees_of_freedom() const {
     const auto atoms = static_cast<int64_t>(atom_count());
-    const auto fixed = static_cast<int64_t>(std::count_if(is_fixed.begin(), is_fixed.end(), [](uint8_t flag) { return flag != 0; }));
+    const auto fixed =
+        static_cast<int64_t>(std::count_if(is_fixed.begin(), is_fixed.end(), [](uint8_t flag) { return flag != 0; }));
     return atoms > 1 && fixed == 0 ? std::max<int64_t>(3 * atoms - rigid_degrees, 0) : 3 * (atoms - fixed);
 }
 
@@ -104,7 +107,8 @@ void remove_rotation(Particles& particles) {
         const Vec3 x = from_center(atom), turn = cross(x, at(particles.velocities, atom));
         for (size_t i = 0; i < 3; ++i) {
             angular_momentum[i] += particles.masses[atom] * turn[i];
-            for (size_t j = 0; j < 3; ++j) inertia[i][j] += particles.masses[atom] * ((i == j ? dot(x, x) : 0) - x[i] * x[j]);
+            for (size_t j = 0; j < 3; ++j)
+                inertia[i][j] += particles.masses[atom] * ((i == j ? dot(x, x) : 0) - x[i] * x[j]);
         }
     }
     const Vec3 spin = angular_velocity(inertia, angular_momentum);
@@ -115,16 +119,19 @@ void remove_rotation(Particles& particles) {
 }
 
 void set_temperature(Particles& particles, double temperature, uint64_t seed) {
-    if (!(temperature >= 0 && std::isfinite(temperature))) fail(Status::argument, "a temperature of ", temperature, " K is not possible");
+    if (!(temperature >= 0 && std::isfinite(temperature)))
+        fail(Status::argument, "a temperature of ", temperature, " K is not possible");
     for (size_t atom = 0; atom < particles.atom_count(); ++atom) {
         const std::array<double, 3> normal = random_normals(seed, 0, atom);
         const double spread = std::sqrt(kBoltzmann * temperature * kAccelerationUnit / particles.masses[atom]);
-        for (size_t k = 0; k < 3; ++k) particles.velocities[3 * atom + k] = particles.moves(atom) ? spread * normal[k] : 0;
+        for (size_t k = 0; k < 3; ++k)
+            particles.velocities[3 * atom + k] = particles.moves(atom) ? spread * normal[k] : 0;
     }
     if (particles.atom_count() < 2) return;
     if (!particles.has_fixed_atoms()) {
         remove_momentum(particles);
-        if (particles.rigid_degrees >= 6 && !particles.environment.is_periodic() && particles.atom_count() > 2) remove_rotation(particles);
+        if (particles.rigid_degrees >= 6 && !particles.environment.is_periodic() && particles.atom_count() > 2)
+            remove_rotation(particles);
     }
     const double found = particles.temperature();
     if (found > 0)

@@ -17,8 +17,8 @@ struct Particles {
     std::vector<double> velocities;  // [atom][3], angstrom/fs
     std::vector<uint8_t> is_fixed;   // [atom]: 1 if it never moves; empty: all atoms move
     SystemView environment;          // cell, boundaries, charge and spin; its pointers are not used
-    // Degrees of freedom of the whole that are at rest: 3 for the centre of mass, 6 with the rotation, 0 where a bath moves it. They count with two
-    // atoms or more of which none is fixed.
+    // Degrees of freedom of the whole that are at rest: 3 for the centre of mass, 6 with the rotation, 0 where a bath
+    // moves it. They count with two atoms or more of which none is fixed.
     int rigid_degrees = 3;
 
     Particles() = default;
@@ -31,14 +31,15 @@ struct Particles {
     bool has_fixed_atoms() const;
     int64_t degrees_of_freedom() const;  // three for each atom that moves, less those of the whole
 
-    double kinetic_energy() const;  // eV
+    double kinetic_energy() const;                                           // eV
     double temperature() const { return temperature_of(kinetic_energy()); }  // K
-    double temperature_of(double kinetic_energy) const;  // with these degrees of freedom
-    Vec3 momentum() const;  // u angstrom/fs
+    double temperature_of(double kinetic_energy) const;                      // with these degrees of freedom
+    Vec3 momentum() const;                                                   // u angstrom/fs
 };
 
-// Velocities of the Maxwell-Boltzmann distribution, then, unless atoms are fixed, the centre of mass at rest and, where nothing is periodic and
-// Particles::rigid_degrees is 6, no rotation; scaled to give exactly `temperature` in Particles::temperature().
+// Velocities of the Maxwell-Boltzmann distribution, then, unless atoms are fixed, the centre of mass at rest and, where
+// nothing is periodic and Particles::rigid_degrees is 6, no rotation; scaled to give exactly `temperature` in
+// Particles::temperature().
 void set_temperature(Particles& particles, double temperature, uint64_t seed);
 
 // w of inertia w = angular momentum; zero for atoms on a line or a point.

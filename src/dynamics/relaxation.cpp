@@ -13,21 +13,35 @@
 namespace mlff {
 
 Relaxation::Relaxation(const Particles& start, const RelaxationOptions& options)
-    : options_(options), particles_(start), start_cell_(start.environment.cell), variables_(start.positions), forces_(start.positions.size()) {
-    if (!(options.largest_force > 0)) fail(Status::argument, "a largest force of ", options.largest_force, " eV/A is not possible, expected more than 0");
-    if (!(options.largest_stress > 0)) fail(Status::argument, "a largest stress of ", options.largest_stress, " eV/A^3 is not possible, expected more than 0");
+    : options_(options),
+      particles_(start),
+      start_cell_(start.environment.cell),
+      variables_(start.positions),
+      forces_(start.positions.size()) {
+    if (!(options.largest_force > 0))
+        fail(Status::argument, "a largest force of ", options.largest_force,
+             " eV/A is not possible, expected more than 0");
+    if (!(options.largest_stress > 0))
+        fail(Status::argument, "a largest stress of ", options.largest_stress,
+             " eV/A^3 is not possible, expected more than 0");
     if (!std::isfinite(options.pressure)) fail(Status::argument, "the pressure is not finite");
-    if (options.step_limit < 0) fail(Status::argument, "a limit of ", options.step_limit, " steps is not possible, expected 0 or more");
+    if (options.step_limit < 0)
+        fail(Status::argument, "a limit of ", options.step_limit, " steps is not possible, expected 0 or more");
     if (options.method == RelaxationOptions::Method::fire)
         minimizer_ = std::make_unique<Fire>();
     else
         minimizer_ = std::make_unique<Lbfgs>();
     if (!options.with_cell) return;
-    if (start.has_fixed_atoms()) fail(Status::system, "atoms are fixed, and a cell that changes would move them: relaxing the cell needs all atoms free");
+    if (start.has_fixed_atoms())
+        fail(Status::system,
+             "atoms are fixed, and a cell that changes would move them: relaxing the cell needs all atoms free");
     for (size_t k = 0; k < 3; ++k)
-        if (!start.environment.periodic[k]) fail(Status::system, "relaxing the cell needs one that is periodic in all directions; direction ", k + 1, " is not");
+        if (!start.environment.periodic[k])
+            fail(Status::system, "relaxing the cell needs one that is periodic in all directions; direction ", k + 1,
+                 " is not");
     if (start.atom_count() == 0) fail(Status::system, "relaxing the cell needs atoms in it");
-    for (size_t k = 0; k < 9; ++k) variables_.push_back(kIdentity[k / 3][k % 3] * static_cast<double>(start.atom_count()));
+    for (size_t k = 0; k < 9; ++k)
+        variables_.push_back(kIdentity[k / 3][k % 3] * static_cast<double>(start.atom_count()));
 }
 
 void Relaxation::set_gradient() {
@@ -36,7 +50,8 @@ void Relaxation::set_gradient() {
     largest_force_ = 0;
     for (size_t atom = 0; atom < count; ++atom)
         for (size_t i = 3 * atom; i < 3 * atom + 3; ++i) gradient_[i] = particles_.moves(atom) ? -forces_[i] : 0;
-    for (size_t i = 0; i < 3 * count; i += 3) largest_force_ = std::max(largest_force_, std::hypot(gradient_[i], gradient_[i + 1], gradient_[i + 2]));
+    for (size_t i = 0; i < 3 * count; i += 3)
+        largest_force_ = std::max(largest_force_, std::hypot(gradient_[i], gradient_[i + 1], gradient_[i + 2]));
     if (!options_.with_cell) return;
     Mat3 deformation{};
     for (size_t k = 0; k < 9; ++k) deformation[k / 3][k % 3] = variables_[3 * count + k] / static_cast<double>(count);
@@ -52,7 +67,8 @@ void Relaxation::set_gradient() {
     const Mat3 by_deformation = product(slope, transposed(inverse(deformation)));
     for (size_t i = 0; i < 3; ++i)
         for (size_t j = 0; j < 3; ++j)
-            gradient_[3 * count + 3 * i + j] = 0.5 * (by_deformation[i][j] + by_deformation[j][i]) / static_cast<double>(count);
+            gradient_[3 * count + 3 * i + j] =
+                0.5 * (by_deformation[i][j] + by_deformation[j][i]) / static_cast<double>(count);
 }
 
 void Relaxation::place_atoms() {
@@ -62,7 +78,8 @@ void Relaxation::place_atoms() {
     Mat3 deformation{};
     for (size_t k = 0; k < 9; ++k) deformation[k / 3][k % 3] = variables_[3 * count + k] / static_cast<double>(count);
     if (!(determinant(deformation) > 0.05 && determinant(deformation) < 20))
-        fail(Status::system, "the cell has ", determinant(deformation), " times the volume it had after ", move_count_, " moves: the model does not hold this structure together");
+        fail(Status::system, "the cell has ", determinant(deformation), " times the volume it had after ", move_count_,
+             " moves: the model does not hold this structure together");
     transform_vectors(deformation, particles_.positions.data(), count);
     particles_.environment.cell = start_cell_;
     transform_vectors(deformation, particles_.environment.cell[0].data(), 3);
@@ -72,7 +89,8 @@ void Relaxation::advance(double energy, std::span<const double> forces, const Ma
     if (is_finished()) return;
     if (!std::isfinite(energy)) fail(Status::system, "the model gives no finite energy after ", move_count_, " moves");
     for (size_t i = 0; i < forces.size(); ++i)
-        if (!std::isfinite(forces[i])) fail(Status::system, "the force on atom ", i / 3, " is not finite after ", move_count_, " moves");
+        if (!std::isfinite(forces[i]))
+            fail(Status::system, "the force on atom ", i / 3, " is not finite after ", move_count_, " moves");
     energy_ = energy;
     std::copy(forces.begin(), forces.end(), forces_.begin());
     for (const Vec3& row : virial)
@@ -80,10 +98,13 @@ void Relaxation::advance(double energy, std::span<const double> forces, const Ma
             if (!std::isfinite(number)) fail(Status::system, "the virial is not finite after ", move_count_, " moves");
     virial_ = virial;
     set_gradient();
-    is_converged_ = largest_force_ <= options_.largest_force && (!options_.with_cell || largest_stress_ <= options_.largest_stress);
+    is_converged_ =
+        largest_force_ <= options_.largest_force && (!options_.with_cell || largest_stress_ <= options_.largest_stress);
     is_at_limit_ = move_count_ >= options_.step_limit;
     if (is_finished()) return;
-    const double enthalpy = energy + (options_.with_cell ? options_.pressure * kBar * std::abs(determinant(particles_.environment.cell)) : 0);
+    const double enthalpy =
+        energy +
+        (options_.with_cell ? options_.pressure * kBar * std::abs(determinant(particles_.environment.cell)) : 0);
     minimizer_->step(variables_, enthalpy, gradient_);
     ++move_count_;
     place_atoms();
@@ -111,7 +132,8 @@ void relax_together(Session& session, std::span<Relaxation> relaxations) {
             wanted.outputs.energy = &answer.energy;
             wanted.outputs.forces = answer.forces.data();
             systems.push_back(relaxations[i].particles().view());
-            if (relaxations[i].moves_cell() || session.model().gives_virial(systems.back())) wanted.outputs.virial = answer.virial[0].data();
+            if (relaxations[i].moves_cell() || session.model().gives_virial(systems.back()))
+                wanted.outputs.virial = answer.virial[0].data();
             results.push_back(wanted);
             active.push_back(i);
         }
@@ -121,7 +143,8 @@ void relax_together(Session& session, std::span<Relaxation> relaxations) {
             try {
                 relaxations[i].advance(answers[i].energy, answers[i].forces, answers[i].virial);
             } catch (const Error& error) {
-                throw Error(error.status(), relaxations.size() > 1 ? concat("structure ", i, ": ", error.what()) : error.what());
+                throw Error(error.status(),
+                            relaxations.size() > 1 ? concat("structure ", i, ": ", error.what()) : error.what());
             }
         }
     }

@@ -30,15 +30,16 @@ public:
         const Tensor* tensor = contents_.find(name);
         if (!tensor) fail(Status::format, path_, ": no tensor '", name, "' in the restart file");
         if (tensor->dtype != dtype || tensor->shape != shape)
-            fail(Status::format, path_, ": tensor '", name, "' is ", dtype_name(tensor->dtype), " of shape ", shape_text(tensor->shape), ", expected ", dtype_name(dtype),
-                 " of shape ", shape_text(shape));
+            fail(Status::format, path_, ": tensor '", name, "' is ", dtype_name(tensor->dtype), " of shape ",
+                 shape_text(tensor->shape), ", expected ", dtype_name(dtype), " of shape ", shape_text(shape));
         ++found_;
         return *tensor;
     }
     std::vector<double> doubles(const char* name, const std::vector<int64_t>& shape) {
         std::vector<double> numbers = find(name, DType::float64, shape).to_doubles();
         for (double number : numbers)
-            if (!std::isfinite(number)) fail(Status::format, path_, ": tensor '", name, "' holds a number that is not finite");
+            if (!std::isfinite(number))
+                fail(Status::format, path_, ": tensor '", name, "' holds a number that is not finite");
         return numbers;
     }
     Mat3 matrix(const char* name) {
@@ -50,23 +51,27 @@ public:
     std::vector<uint8_t> flags(const char* name, int64_t count) {
         std::vector<uint8_t> result;
         for (int64_t flag : find(name, DType::uint8, {count}).to_integers()) {
-            if (flag != 0 && flag != 1) fail(Status::format, path_, ": tensor '", name, "' holds ", flag, ", expected 0 or 1");
+            if (flag != 0 && flag != 1)
+                fail(Status::format, path_, ": tensor '", name, "' holds ", flag, ", expected 0 or 1");
             result.push_back(static_cast<uint8_t>(flag));
         }
         return result;
     }
     std::string text(const char* key) const {
         const auto found = contents_.metadata.find(key);
-        if (found == contents_.metadata.end()) fail(Status::format, path_, ": no '", key, "' in its metadata: not a restart file of mlff md");
+        if (found == contents_.metadata.end())
+            fail(Status::format, path_, ": no '", key, "' in its metadata: not a restart file of mlff md");
         return found->second;
     }
     int64_t length(const char* name) const {
         const Tensor* tensor = contents_.find(name);
-        if (!tensor || tensor->shape.size() != 1) fail(Status::format, path_, ": no list '", name, "' in the restart file");
+        if (!tensor || tensor->shape.size() != 1)
+            fail(Status::format, path_, ": no list '", name, "' in the restart file");
         return tensor->shape[0];
     }
     void check_that_all_were_read() const {
-        if (found_ != contents_.tensors.size()) fail(Status::format, path_, ": the restart file has tensors that do not belong there");
+        if (found_ != contents_.tensors.size())
+            fail(Status::format, path_, ": the restart file has tensors that do not belong there");
     }
 
 private:
@@ -78,7 +83,8 @@ private:
 int64_t step_number(const std::string& text, const std::string& path) {
     int64_t step = -1;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), step);
-    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || step < 0) fail(Status::format, path, ": step '", text, "' is not a number of steps");
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || step < 0)
+        fail(Status::format, path, ": step '", text, "' is not a number of steps");
     return step;
 }
 
@@ -93,7 +99,8 @@ void write_restart(const std::string& path, const Restart& restart) {
     std::vector<uint8_t> is_fixed(count), periodic(3);
     for (size_t atom = 0; atom < count; ++atom) is_fixed[atom] = !particles.moves(atom);
     for (size_t k = 0; k < 3; ++k) periodic[k] = environment.periodic[k];
-    const std::array<double, 4> scalars = {state.potential_energy, state.heat, environment.total_charge, environment.spin_multiplicity};
+    const std::array<double, 4> scalars = {state.potential_energy, state.heat, environment.total_charge,
+                                           environment.spin_multiplicity};
     Safetensors contents;
     const auto add = [&](const char* name, const double* data, std::vector<int64_t> shape) {
         size_t size = 1;
@@ -103,13 +110,15 @@ void write_restart(const std::string& path, const Restart& restart) {
     add("masses", particles.masses.data(), {atoms});
     add("positions", particles.positions.data(), {atoms, 3});
     add("velocities", particles.velocities.data(), {atoms, 3});
-    const std::vector<double>& searched = state.searched_positions.size() == 3 * count ? state.searched_positions : particles.positions;
+    const std::vector<double>& searched =
+        state.searched_positions.size() == 3 * count ? state.searched_positions : particles.positions;
     add("searched_positions", searched.data(), {atoms, 3});
     add("cell", environment.cell[0].data(), {3, 3});
     add("searched_cell", state.searched_cell[0].data(), {3, 3});
     add("thermostat", state.thermostat.data(), {static_cast<int64_t>(state.thermostat.size())});
     add("scalars", scalars.data(), {4});
-    contents.tensors.emplace_back("atomic_numbers", tensor_of(DType::int32, particles.atomic_numbers.data(), count, {atoms}));
+    contents.tensors.emplace_back("atomic_numbers",
+                                  tensor_of(DType::int32, particles.atomic_numbers.data(), count, {atoms}));
     contents.tensors.emplace_back("is_fixed", tensor_of(DType::uint8, is_fixed.data(), count, {atoms}));
     contents.tensors.emplace_back("periodic", tensor_of(DType::uint8, periodic.data(), 3, {3}));
     contents.metadata = {{"format", kFormat}, {"version", kVersion}, {"step", std::to_string(state.step_count)}};
@@ -124,8 +133,11 @@ Restart read_restart(const std::string& path) {
 
 Restart parse_restart(const Safetensors& contents, const std::string& path) {
     Reader reader(contents, path);
-    if (reader.text("format") != kFormat) fail(Status::format, path, ": format '", reader.text("format"), "' is not ", kFormat);
-    if (reader.text("version") != kVersion) fail(Status::unsupported, path, ": version '", reader.text("version"), "' of the restart format; this mlff reads version ", kVersion);
+    if (reader.text("format") != kFormat)
+        fail(Status::format, path, ": format '", reader.text("format"), "' is not ", kFormat);
+    if (reader.text("version") != kVersion)
+        fail(Status::unsupported, path, ": version '", reader.text("version"),
+             "' of the restart format; this mlff reads version ", kVersion);
     Restart restart;
     DynamicsState& state = restart.state;
     Particles& particles = state.particles;

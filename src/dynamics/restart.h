@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A state of dynamics as a file: safetensors with the numbers, and text that says what run it belongs to.
 //
-//   __metadata__  format = "mlff-dynamics", version = "1", step, and the caller's own entries with names that begin with "run."
-//   tensors       atomic_numbers I32 [n], is_fixed U8 [n], periodic U8 [3]; F64: masses [n], positions, velocities, searched_positions [n, 3],
-//                 cell, searched_cell [3, 3], thermostat [any], scalars [4] = potential energy, heat, total charge, spin multiplicity
+//   __metadata__  format = "mlff-dynamics", version = "1", step, and the caller's own entries with names that begin
+//   with "run." tensors       atomic_numbers I32 [n], is_fixed U8 [n], periodic U8 [3]; F64: masses [n], positions,
+//   velocities, searched_positions [n, 3],
+//                 cell, searched_cell [3, 3], thermostat [any], scalars [4] = potential energy, heat, total charge,
+//                 spin multiplicity
 #pragma once
 
 #include <map>

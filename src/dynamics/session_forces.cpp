@@ -12,7 +12,8 @@ DynamicsOptions with_bath(double time_step, const std::optional<LangevinBath>& b
     options.time_step = time_step;
     if (!bath) return options;
     if (!(bath->temperature >= 0 && bath->friction >= 0))
-        fail(Status::argument, "a bath of ", bath->temperature, " K with a friction of ", bath->friction, "/fs is not possible");
+        fail(Status::argument, "a bath of ", bath->temperature, " K with a friction of ", bath->friction,
+             "/fs is not possible");
     options.thermostat = {ThermostatOptions::Kind::langevin, bath->temperature, 1 / bath->friction, bath->seed};
     return options;
 }
@@ -29,8 +30,10 @@ double SessionForces::compute(const SystemView& system, double* forces, double* 
     return energy;
 }
 
-MolecularDynamics::MolecularDynamics(Session& session, Particles particles, double time_step, std::optional<LangevinBath> bath)
-    : MolecularDynamics(std::make_unique<SessionForces>(session), nullptr, std::move(particles), with_bath(time_step, bath)) {
+MolecularDynamics::MolecularDynamics(Session& session, Particles particles, double time_step,
+                                     std::optional<LangevinBath> bath)
+    : MolecularDynamics(std::make_unique<SessionForces>(session), nullptr, std::move(particles),
+                        with_bath(time_step, bath)) {
     compute_forces();
 }
 

@@ -15,7 +15,7 @@ class MolecularDynamics;
 
 struct Snapshot {
     int64_t step = 0;
-    double time = 0;  // fs
+    double time = 0;                                    // fs
     std::vector<double> positions, velocities, forces;  // angstrom, angstrom/fs, eV/angstrom
     Mat3 cell{};
     double potential_energy = 0, kinetic_energy = 0, temperature = 0;  // eV, eV, K
@@ -30,7 +30,9 @@ public:
 
     Snapshot& next() { return snapshots_[count_++ % kLength]; }  // to be filled
     size_t size() const { return count_ < kLength ? count_ : kLength; }
-    const Snapshot& operator[](size_t i) const { return snapshots_[(count_ - size() + i) % kLength]; }  // the oldest is the first
+    const Snapshot& operator[](size_t i) const {
+        return snapshots_[(count_ - size() + i) % kLength];
+    }  // the oldest is the first
 
 private:
     std::array<Snapshot, kLength> snapshots_;

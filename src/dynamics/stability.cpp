@@ -27,7 +27,8 @@ Outermost outermost_atom(const Particles& particles) {
     for (size_t atom = 0; atom < count; ++atom) {
         double squared = 0;
         for (size_t k = 0; k < 3; ++k)
-            if (!particles.environment.periodic[k]) squared += std::pow(particles.positions[3 * atom + k] - center[k], 2);
+            if (!particles.environment.periodic[k])
+                squared += std::pow(particles.positions[3 * atom + k] - center[k], 2);
         if (squared > largest) largest = squared, result = {atom, std::sqrt(squared)};
     }
     return result;
@@ -44,7 +45,9 @@ size_t hottest_atom(const Particles& particles) {
     return hottest;
 }
 
-std::string name_of(const SystemView& system, int64_t atom) { return concat(atom, " (", element_symbol(system.atomic_numbers[atom]), ")"); }
+std::string name_of(const SystemView& system, int64_t atom) {
+    return concat(atom, " (", element_symbol(system.atomic_numbers[atom]), ")");
+}
 
 }  // namespace
 
@@ -73,13 +76,18 @@ std::optional<AtomPair> closest_pair(const SystemView& system) {
 
 std::string describe_closest_pair(const SystemView& system) {
     const std::optional<AtomPair> pair = closest_pair(system);
-    return pair ? concat("; the closest atoms are ", name_of(system, pair->first), " and ", name_of(system, pair->second), ", ", pair->distance, " A apart") : "";
+    return pair ? concat("; the closest atoms are ", name_of(system, pair->first), " and ",
+                         name_of(system, pair->second), ", ", pair->distance, " A apart")
+                : "";
 }
 
 StabilityGuard::StabilityGuard(const Particles& start, const StabilityLimits& limits)
     : farthest_(outermost_atom(start).distance + limits.distance), temperature_(limits.temperature) {
-    if (!(limits.temperature > 0)) fail(Status::argument, "a temperature limit of ", limits.temperature, " K is not possible, expected more than 0");
-    if (!(limits.distance > 0)) fail(Status::argument, "a distance limit of ", limits.distance, " A is not possible, expected more than 0");
+    if (!(limits.temperature > 0))
+        fail(Status::argument, "a temperature limit of ", limits.temperature,
+             " K is not possible, expected more than 0");
+    if (!(limits.distance > 0))
+        fail(Status::argument, "a distance limit of ", limits.distance, " A is not possible, expected more than 0");
 }
 
 void StabilityGuard::check(const Particles& particles, int64_t step) const {
@@ -87,13 +95,13 @@ void StabilityGuard::check(const Particles& particles, int64_t step) const {
     const double temperature = particles.temperature();
     if (!(temperature <= temperature_)) {
         const auto hottest = static_cast<int64_t>(hottest_atom(particles));
-        fail(Status::system, "the temperature is ", temperature, " K at step ", step, ", above the limit of ", temperature_, " K; the fastest atom is ", name_of(system, hottest),
-             describe_closest_pair(system));
+        fail(Status::system, "the temperature is ", temperature, " K at step ", step, ", above the limit of ",
+             temperature_, " K; the fastest atom is ", name_of(system, hottest), describe_closest_pair(system));
     }
     const Outermost outermost = outermost_atom(particles);
     if (!(outermost.distance <= farthest_))
-        fail(Status::system, "atom ", name_of(system, static_cast<int64_t>(outermost.atom)), " is lost at step ", step, ": ", outermost.distance, " A from the centre, more than ", farthest_,
-             describe_closest_pair(system));
+        fail(Status::system, "atom ", name_of(system, static_cast<int64_t>(outermost.atom)), " is lost at step ", step,
+             ": ", outermost.distance, " A from the centre, more than ", farthest_, describe_closest_pair(system));
 }
 
 }  // namespace mlff

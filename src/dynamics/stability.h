@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// When a run is no longer physics: atoms that fly away, temperatures that no one asked for. And what to tell people about it.
+// When a run is no longer physics: atoms that fly away, temperatures that no one asked for. And what to tell people
+// about it.
 #pragma once
 
 #include <optional>
@@ -14,13 +15,16 @@ struct AtomPair {
     double distance = 0;  // angstrom
 };
 
-// The two atoms, or images of atoms, that are closest to each other, up to 12 angstrom. Nothing where positions are not finite.
+// The two atoms, or images of atoms, that are closest to each other, up to 12 angstrom. Nothing where positions are not
+// finite.
 std::optional<AtomPair> closest_pair(const SystemView& system);
-std::string describe_closest_pair(const SystemView& system);  // "; the closest atoms are 3 (H) and 7 (O), 0.31 A apart", or nothing
+std::string describe_closest_pair(
+    const SystemView& system);  // "; the closest atoms are 3 (H) and 7 (O), 0.31 A apart", or nothing
 
 struct StabilityLimits {
     double temperature = 10000;  // K
-    double distance = 50;        // angstrom, in open directions: how much farther from the centre than the outermost atom at the start
+    double distance =
+        50;  // angstrom, in open directions: how much farther from the centre than the outermost atom at the start
 };
 
 class StabilityGuard {
@@ -29,7 +33,7 @@ public:
     // Throws Error{system} that names the atom and the closest pair.
     void check(const Particles& particles, int64_t step) const;
     double highest_temperature() const { return temperature_; }  // K
-    double farthest() const { return farthest_; }                // angstrom from the centre of all atoms, in open directions
+    double farthest() const { return farthest_; }  // angstrom from the centre of all atoms, in open directions
 
 private:
     double farthest_, temperature_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What changes velocities so that a run has a temperature. A step of dynamics calls it at three places; each thermostat uses those it needs.
+// What changes velocities so that a run has a temperature. A step of dynamics calls it at three places; each thermostat
+// uses those it needs.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,9 @@ public:
     virtual std::span<double> state() { return {}; }  // all that is not in the particles and the step number
 };
 
-// nullptr for Kind::none. Throws Error{argument} for options that make no sense, or atoms at rest that a thermostat could not set in motion.
-std::unique_ptr<Thermostat> make_thermostat(const ThermostatOptions& options, const Particles& particles, double time_step);
+// nullptr for Kind::none. Throws Error{argument} for options that make no sense, or atoms at rest that a thermostat
+// could not set in motion.
+std::unique_ptr<Thermostat> make_thermostat(const ThermostatOptions& options, const Particles& particles,
+                                            double time_step);
 
 }  // namespace mlff

@@ -28,7 +28,8 @@ std::shared_ptr<const std::vector<std::byte>> embedded_self_test_model() {
     if (inflateInit2(&stream, MAX_WBITS + kGzip) != Z_OK) throw std::bad_alloc();
     const int status = inflate(&stream, Z_FINISH);
     inflateEnd(&stream);
-    if (status != Z_STREAM_END || stream.avail_out != 0) fail(Status::internal, "the model 'self-test' inside the library is damaged");
+    if (status != Z_STREAM_END || stream.avail_out != 0)
+        fail(Status::internal, "the model 'self-test' inside the library is damaged");
     return bytes;
 }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-#include "core/error.h"
-#include "gpu/runtime/gpu.h"
 #include "analytic/model.h"
+#include "core/error.h"
 #include "engine/embedded_models.h"
-#include "mace/model.h"
-#include "potential/model.h"
 #include "engine/model_cache.h"
-#include "painn/model.h"
-#include "python_models/model.h"
 #include "formats/module_container.h"
 #include "formats/module_tree.h"
 #include "formats/safetensors.h"
+#include "gpu/runtime/gpu.h"
+#include "mace/model.h"
+#include "painn/model.h"
 #include "painn/weights/weights.h"
+#include "potential/model.h"
+#include "python_models/model.h"
 #include "python_models/model_name.h"
 
 namespace mlff {

@@ -19,8 +19,8 @@
 #include "core/output_file.h"
 #include "core/sha256.h"
 #include "core/user_folder.h"
-#include "potential/model.h"
 #include "formats/json_text.h"
+#include "potential/model.h"
 
 namespace mlff {
 namespace {
@@ -32,12 +32,17 @@ constexpr int kIndexVersion = 1;
 constexpr uintmax_t kLargestIndex = 16 << 20;
 
 bool is_hexadecimal_digit(char letter) { return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'f'); }
-bool is_letter_or_digit(char letter) { return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z'); }
+bool is_letter_or_digit(char letter) {
+    return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+}
 
 // Names of models and of their files: nothing that could lead out of the folder or look like an option.
 bool is_plain_name(const std::string& name, size_t longest) {
-    const auto is_allowed = [](char letter) { return is_letter_or_digit(letter) || letter == '.' || letter == '_' || letter == '-'; };
-    return !name.empty() && name.size() <= longest && name[0] != '.' && name[0] != '-' && std::all_of(name.begin(), name.end(), is_allowed);
+    const auto is_allowed = [](char letter) {
+        return is_letter_or_digit(letter) || letter == '.' || letter == '_' || letter == '-';
+    };
+    return !name.empty() && name.size() <= longest && name[0] != '.' && name[0] != '-' &&
+           std::all_of(name.begin(), name.end(), is_allowed);
 }
 
 std::string folder_of_user() {
@@ -52,7 +57,8 @@ public:
     explicit FolderLock(const std::string& folder) {
         const std::string path = folder + "/.lock";
         descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (descriptor_ < 0) fail(Status::file, path, ": cannot open the lock of the model cache (", std::strerror(errno), ")");
+        if (descriptor_ < 0)
+            fail(Status::file, path, ": cannot open the lock of the model cache (", std::strerror(errno), ")");
         int locked = -1;
         do {
             locked = ::flock(descriptor_, LOCK_EX);
@@ -90,12 +96,14 @@ std::string utc_now() {
 CachedModel read_entry(const JsonValue& entry, const std::string& where) {
     if (!entry.is_object()) fail(Status::format, where, " is not an object");
     const auto text = [&](const char* key) {
-        if (!entry.contains(key) || !entry[key].is_string()) fail(Status::format, where, ": '", key, "' is not there or no text");
+        if (!entry.contains(key) || !entry[key].is_string())
+            fail(Status::format, where, ": '", key, "' is not there or no text");
         return entry[key].text();
     };
     CachedModel model;
     model.file = text("file");
-    if (!is_plain_name(model.file, 255)) fail(Status::format, where, ": '", model.file, "' is no name of a file in the cache");
+    if (!is_plain_name(model.file, 255))
+        fail(Status::format, where, ": '", model.file, "' is no name of a file in the cache");
     model.sha256 = text("sha256");
     if (model.sha256.size() != 64 || !std::all_of(model.sha256.begin(), model.sha256.end(), is_hexadecimal_digit))
         fail(Status::format, where, ": 'sha256' is not 64 hexadecimal digits");
@@ -108,9 +116,11 @@ CachedModel read_entry(const JsonValue& entry, const std::string& where) {
     model.added = text("added");
     model.class_name = text("class");
     model.why_not_runnable = text("why_not_runnable");
-    if (!entry.contains("elements") || !entry["elements"].is_array()) fail(Status::format, where, ": 'elements' is not a list");
+    if (!entry.contains("elements") || !entry["elements"].is_array())
+        fail(Status::format, where, ": 'elements' is not a list");
     for (const JsonValue& element : entry["elements"]) {
-        if (!element.is_number_unsigned() || element.unsigned_integer() < 1 || element.unsigned_integer() > kMaxAtomicNumber)
+        if (!element.is_number_unsigned() || element.unsigned_integer() < 1 ||
+            element.unsigned_integer() > kMaxAtomicNumber)
             fail(Status::format, where, ": 'elements' holds something that is no atomic number");
         model.elements.push_back(static_cast<int>(element.integer()));
     }
@@ -118,16 +128,18 @@ CachedModel read_entry(const JsonValue& entry, const std::string& where) {
 }
 
 JsonValue entry_json(const CachedModel& model) {
-    return JsonValue::Object{{"file", model.file},       {"sha256", model.sha256}, {"size", model.size},
-                             {"licence", model.licence}, {"theory", model.theory}, {"source", model.source},
-                             {"added", model.added},     {"class", model.class_name}, {"elements", model.elements},
-                             {"why_not_runnable", model.why_not_runnable}};
+    return JsonValue::Object{{"file", model.file},         {"sha256", model.sha256},
+                             {"size", model.size},         {"licence", model.licence},
+                             {"theory", model.theory},     {"source", model.source},
+                             {"added", model.added},       {"class", model.class_name},
+                             {"elements", model.elements}, {"why_not_runnable", model.why_not_runnable}};
 }
 
 // "small" and the first digits of its checksum, with the ending of the file it came from if that is a plain one.
 std::string stored_name(const std::string& name, const std::string& sha256, const std::string& source) {
     std::string ending = fs::path(source).extension().string();
-    if (ending.size() < 2 || ending.size() > 16 || !std::all_of(ending.begin() + 1, ending.end(), is_letter_or_digit)) ending = ".model";
+    if (ending.size() < 2 || ending.size() > 16 || !std::all_of(ending.begin() + 1, ending.end(), is_letter_or_digit))
+        ending = ".model";
     return name + "-" + sha256.substr(0, 16) + ending;
 }
 
@@ -142,8 +154,11 @@ ModelIndex parse_model_index(std::string_view text, const std::string& where) {
     const JsonValue index = parse_json(text, where);
     const auto member = [&](const char* key) { return index.contains(key) ? index[key] : JsonValue(); };
     if (member("format") != kIndexFormat) fail(Status::format, where, ": is no index of the model cache");
-    if (member("version") != kIndexVersion) fail(Status::format, where, ": version ", member("version").dump(), " of the index, this mlff reads ", kIndexVersion);
-    if (!index.contains("models") || !index["models"].is_object()) fail(Status::format, where, ": 'models' is not there or no object");
+    if (member("version") != kIndexVersion)
+        fail(Status::format, where, ": version ", member("version").dump(), " of the index, this mlff reads ",
+             kIndexVersion);
+    if (!index.contains("models") || !index["models"].is_object())
+        fail(Status::format, where, ": 'models' is not there or no object");
     ModelIndex models;
     for (const auto& [name, entry] : index["models"].object()) {
         if (!is_model_name(name)) fail(Status::format, where, ": '", name, "' is no name of a model");
@@ -155,7 +170,9 @@ ModelIndex parse_model_index(std::string_view text, const std::string& where) {
 std::string model_index_text(const ModelIndex& models) {
     JsonValue entries = JsonValue::Object();
     for (const auto& [name, model] : models) entries[name] = entry_json(model);
-    return JsonValue(JsonValue::Object{{"format", kIndexFormat}, {"version", kIndexVersion}, {"models", entries}}).dump(1) + "\n";
+    return JsonValue(JsonValue::Object{{"format", kIndexFormat}, {"version", kIndexVersion}, {"models", entries}})
+               .dump(1) +
+           "\n";
 }
 
 ModelIndex ModelCache::list() const {
@@ -164,7 +181,8 @@ ModelIndex ModelCache::list() const {
     std::error_code error;
     if (!fs::exists(path, error) && !error) return {};
     const auto file = MappedFile::open(path);
-    if (file->bytes().size() > kLargestIndex) fail(Status::format, path, ": larger than ", kLargestIndex, " bytes, which no index of models is");
+    if (file->bytes().size() > kLargestIndex)
+        fail(Status::format, path, ": larger than ", kLargestIndex, " bytes, which no index of models is");
     return parse_model_index({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, path);
 }
 
@@ -177,9 +195,11 @@ void ModelCache::verify(const std::string& name, const CachedModel& model) const
     if (!fs::exists(path, error)) fail(Status::file, "model '", name, "': its file ", path, " is gone", advice);
     const auto file = MappedFile::open(path);
     if (file->bytes().size() != static_cast<size_t>(model.size))
-        fail(Status::format, "model '", name, "': ", path, " is damaged: ", file->bytes().size(), " bytes, expected ", model.size, advice);
+        fail(Status::format, "model '", name, "': ", path, " is damaged: ", file->bytes().size(), " bytes, expected ",
+             model.size, advice);
     if (sha256_hex(file->bytes()) != model.sha256)
-        fail(Status::format, "model '", name, "': ", path, " is damaged: its SHA-256 is not that of the file that was added", advice);
+        fail(Status::format, "model '", name, "': ", path,
+             " is damaged: its SHA-256 is not that of the file that was added", advice);
 }
 
 std::string ModelCache::verified_path(const std::string& name) const {
@@ -188,12 +208,16 @@ std::string ModelCache::verified_path(const std::string& name) const {
         const auto found = models.find(name);
         if (found == models.end()) break;
         std::error_code error;
-        if (!is_retry && !fs::exists(path_of(found->second.file), error)) continue;  // replaced since the index was read: read it again
+        if (!is_retry && !fs::exists(path_of(found->second.file), error))
+            continue;  // replaced since the index was read: read it again
         verify(name, found->second);
         return path_of(found->second.file);
     }
-    if (!is_model_name(name)) fail(Status::argument, "'", name, "' is no name of a model: expected letters, digits, '.', '_' and '-', at most 64");
-    fail(Status::file, "there is no model '", name, "' in the model cache ", folder_.empty() ? "(set MLFF_MODELS or HOME: it has no folder)" : folder_,
+    if (!is_model_name(name))
+        fail(Status::argument, "'", name,
+             "' is no name of a model: expected letters, digits, '.', '_' and '-', at most 64");
+    fail(Status::file, "there is no model '", name, "' in the model cache ",
+         folder_.empty() ? "(set MLFF_MODELS or HOME: it has no folder)" : folder_,
          "; put one there with: mlff model add FILE --name ", name);
 }
 
@@ -207,9 +231,12 @@ void ModelCache::write_index(const ModelIndex& models) const {
 
 CachedModel ModelCache::add(const std::string& path, const std::string& name, const Note& note) const {
     if (!is_model_name(name))
-        fail(Status::argument, "--name '", name, "': expected letters, digits, '.', '_' and '-', at most 64, that begin with neither '.' nor '-'");
-    if (is_model_without_file(name) || name == "python") fail(Status::argument, "--name '", name, "' is a name that mlff has for something else");
-    if (is_model_without_file(path)) fail(Status::argument, "'", path, "' is a part of mlff already; expected a model file");
+        fail(Status::argument, "--name '", name,
+             "': expected letters, digits, '.', '_' and '-', at most 64, that begin with neither '.' nor '-'");
+    if (is_model_without_file(name) || name == "python")
+        fail(Status::argument, "--name '", name, "' is a name that mlff has for something else");
+    if (is_model_without_file(path))
+        fail(Status::argument, "'", path, "' is a part of mlff already; expected a model file");
     if (folder_.empty()) fail(Status::file, "the model cache has no folder: set MLFF_MODELS, or HOME");
     std::error_code error;
     fs::create_directories(folder_, error);
@@ -217,7 +244,9 @@ CachedModel ModelCache::add(const std::string& path, const std::string& name, co
     const FolderLock lock(folder_);
     auto models = list();
     const auto old = models.find(name);
-    if (old != models.end() && !note.replace) fail(Status::argument, "there is a model '", name, "' already, from ", old->second.source, "; --replace puts this one in its place");
+    if (old != models.end() && !note.replace)
+        fail(Status::argument, "there is a model '", name, "' already, from ", old->second.source,
+             "; --replace puts this one in its place");
 
     CachedModel model;
     {
@@ -254,7 +283,9 @@ CachedModel ModelCache::add(const std::string& path, const std::string& name, co
 }
 
 void ModelCache::remove(const std::string& name) const {
-    const auto refuse = [&] { fail(Status::file, "there is no model '", name, "' in the model cache", folder_.empty() ? "" : " " + folder_); };
+    const auto refuse = [&] {
+        fail(Status::file, "there is no model '", name, "' in the model cache", folder_.empty() ? "" : " " + folder_);
+    };
     std::error_code error;
     if (folder_.empty() || !fs::is_directory(folder_, error)) refuse();
     const FolderLock lock(folder_);
@@ -267,7 +298,9 @@ void ModelCache::remove(const std::string& name) const {
     fs::remove(path, error);
 }
 
-bool is_model_without_file(const std::string& name) { return name == "builtin" || name == "analytic" || name == "self-test" || name.starts_with("python:"); }
+bool is_model_without_file(const std::string& name) {
+    return name == "builtin" || name == "analytic" || name == "self-test" || name.starts_with("python:");
+}
 
 std::string find_model_file(const std::string& name) {
     std::error_code error;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Models by name: files in a folder of the user's, with an index that says what they are. Nothing is ever downloaded.
 //
-//     FOLDER/index.json      {"format": "mlff model cache", "version": 1, "models": {NAME: {"file", "sha256", "size", ...}}}
-//     FOLDER/NAME-xxxx.model the file; its name changes with its contents, so that the index switches from one to the next at once
-//     FOLDER/.lock           held by whoever changes something
+//     FOLDER/index.json      {"format": "mlff model cache", "version": 1, "models": {NAME: {"file", "sha256", "size",
+//     ...}}} FOLDER/NAME-xxxx.model the file; its name changes with its contents, so that the index switches from one
+//     to the next at once FOLDER/.lock           held by whoever changes something
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 namespace mlff {
 
 struct CachedModel {
-    std::string file;         // in the folder
-    std::string sha256;       // 64 hexadecimal digits
-    int64_t size = 0;         // bytes
-    std::string licence;      // what the user said; "" = nothing
-    std::string theory;       // level of theory, the same
-    std::string source;       // the name of the file that was added, without folders
-    std::string added;        // "2026-11-15T23:00:00Z"
-    std::string class_name;   // "ScaleShiftMACE"
+    std::string file;        // in the folder
+    std::string sha256;      // 64 hexadecimal digits
+    int64_t size = 0;        // bytes
+    std::string licence;     // what the user said; "" = nothing
+    std::string theory;      // level of theory, the same
+    std::string source;      // the name of the file that was added, without folders
+    std::string added;       // "2026-11-15T23:00:00Z"
+    std::string class_name;  // "ScaleShiftMACE"
     std::vector<int> elements;
     std::string why_not_runnable;  // "" if mlff itself can run it
     bool operator==(const CachedModel&) const = default;
@@ -36,14 +36,15 @@ std::string model_index_text(const ModelIndex& models);
 
 class ModelCache {
 public:
-    ModelCache();                             // the user's: $MLFF_MODELS, $XDG_DATA_HOME/mlff/models or ~/.local/share/mlff/models
+    ModelCache();  // the user's: $MLFF_MODELS, $XDG_DATA_HOME/mlff/models or ~/.local/share/mlff/models
     explicit ModelCache(std::string folder);  // "" = there is none
 
     const std::string& folder() const { return folder_; }
     // By name. A folder that is not there is an empty cache; a damaged index throws Error{format}, naming it.
     ModelIndex list() const;
     bool contains(const std::string& name) const;
-    // The path of a model's file, whose size and SHA-256 were found to be those of the index. Throws Error, naming the model.
+    // The path of a model's file, whose size and SHA-256 were found to be those of the index. Throws Error, naming the
+    // model.
     std::string verified_path(const std::string& name) const;
     // Throws Error{file} or {format} if that is not so.
     void verify(const std::string& name, const CachedModel& model) const;
@@ -65,8 +66,9 @@ private:
 // Letters, digits, '.', '_' and '-', at most 64, none of them '.' or '-' at the beginning.
 bool is_model_name(const std::string& name);
 
-// The file that the name of a model stands for: itself if there is such a file, else that of the cached model, verified. Throws Error
-// that names both places. Not for names that are no files: "builtin", "analytic", "self-test", "python:...".
+// The file that the name of a model stands for: itself if there is such a file, else that of the cached model,
+// verified. Throws Error that names both places. Not for names that are no files: "builtin", "analytic", "self-test",
+// "python:...".
 std::string find_model_file(const std::string& name);
 bool is_model_without_file(const std::string& name);
 

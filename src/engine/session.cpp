@@ -10,10 +10,10 @@
 #include "core/error.h"
 #include "core/stage_profile.h"
 #include "gpu/runtime/gpu.h"
-#include "potential/domain_check.h"
 #include "neighbors/joined_edges.h"
 #include "neighbors/lattice.h"
 #include "neighbors/listed_edges.h"
+#include "potential/domain_check.h"
 
 namespace mlff {
 namespace {
@@ -47,7 +47,8 @@ DeviceChoice choose_device(const Model& model, const SessionOptions& options) {
         return {"cuda:0", "a GPU is there"};
     }
     if (gpus.count == 0) fail(Status::device, "device '", wanted, "' cannot be used: ", gpus.why_none);
-    if (static_cast<size_t>(index) >= gpus.count) fail(Status::device, "device '", wanted, "' does not exist: there are ", gpus.count, " GPUs");
+    if (static_cast<size_t>(index) >= gpus.count)
+        fail(Status::device, "device '", wanted, "' does not exist: there are ", gpus.count, " GPUs");
     if (!model.runs_on_cuda()) fail(Status::unsupported, "device '", wanted, "': this model has no CUDA engine");
     return {"cuda:" + std::to_string(index), "asked for"};
 }
@@ -56,8 +57,11 @@ int choose_head(const ModelSummary& summary, const std::string& wanted) {
     std::string list;
     for (const std::string& head : summary.heads) list += (list.empty() ? "'" : ", '") + head + "'";
     const bool is_fixed = summary.fixed_head >= 0 && static_cast<size_t>(summary.fixed_head) < summary.heads.size();
-    if (is_fixed && (wanted.empty() || wanted == summary.heads[static_cast<size_t>(summary.fixed_head)])) return summary.fixed_head;
-    if (is_fixed) fail(Status::argument, "the file works with head '", summary.heads[static_cast<size_t>(summary.fixed_head)], "' only, not '", wanted, "'");
+    if (is_fixed && (wanted.empty() || wanted == summary.heads[static_cast<size_t>(summary.fixed_head)]))
+        return summary.fixed_head;
+    if (is_fixed)
+        fail(Status::argument, "the file works with head '", summary.heads[static_cast<size_t>(summary.fixed_head)],
+             "' only, not '", wanted, "'");
     if (wanted.empty()) {
         if (summary.heads.size() > 1) fail(Status::argument, "the model has several heads, choose one of ", list);
         return 0;
@@ -69,7 +73,9 @@ int choose_head(const ModelSummary& summary, const std::string& wanted) {
 
 NeighborOptions neighbor_options(const ModelSummary& summary, double skin, bool want_reverse) {
     NeighborOptions options;
-    options.cutoff = summary.cutoff > 0 ? summary.cutoff : 1;  // unknown: the model finds its neighbours itself, and the list stays empty
+    options.cutoff = summary.cutoff > 0
+                         ? summary.cutoff
+                         : 1;  // unknown: the model finds its neighbours itself, and the list stays empty
     options.skin = skin;
     options.want_shifts = false;
     options.want_reverse = want_reverse;
@@ -92,11 +98,15 @@ struct Session::State {
           device(choose_device(*model, options)),
           head(choose_head(model->summary(), options.head)),
           precision(model->choose_precision(device.name, options.precision)),
-          evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial, options.neighbor_skin, options.gpu_memory_limit_bytes})),
+          evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial, options.neighbor_skin,
+                                           options.gpu_memory_limit_bytes})),
           team(options.thread_count),
-          neighbors(neighbor_options(model->summary(), options.neighbor_skin != 0 ? options.neighbor_skin : options.neighbor_skin_on_cpu, evaluator->needs_reverse_of_joined())) {
+          neighbors(neighbor_options(model->summary(),
+                                     options.neighbor_skin != 0 ? options.neighbor_skin : options.neighbor_skin_on_cpu,
+                                     evaluator->needs_reverse_of_joined())) {
         for (int z : model->summary().elements) {
-            if (z < 1 || z > kMaxAtomicNumber) fail(Status::internal, "a model that knows element ", z);  // every model has checked its own
+            if (z < 1 || z > kMaxAtomicNumber)
+                fail(Status::internal, "a model that knows element ", z);  // every model has checked its own
             is_known[static_cast<size_t>(z)] = true;
         }
     }
@@ -111,7 +121,8 @@ struct Session::State {
     JoinedEdges joined;
     ListedEdges listed;
     DomainCheck domain_check;
-    std::vector<std::array<double, 9>> virials;  // [system]: these three are kept from call to call so that a step takes no memory
+    std::vector<std::array<double, 9>>
+        virials;  // [system]: these three are kept from call to call so that a step takes no memory
     std::vector<double> volumes;
     std::vector<Outputs> outputs;
     std::array<bool, kMaxAtomicNumber + 1> is_known{};
@@ -124,10 +135,11 @@ struct Session::State {
             fail(Status::argument, where, "positions or atomic_numbers are NULL");
         for (int64_t atom = 0; atom < system.atom_count; ++atom) {
             const int z = system.atomic_numbers[atom];
-            if (z < 1 || z > kMaxAtomicNumber) fail(Status::system, where, "atom ", atom, " has atomic number ", z, ", which is no element");
+            if (z < 1 || z > kMaxAtomicNumber)
+                fail(Status::system, where, "atom ", atom, " has atomic number ", z, ", which is no element");
             if (!is_known[static_cast<size_t>(z)])
-                fail(Status::system, where, "atom ", atom, " is ", element_symbol(z), ", which the model does not know; it knows ",
-                     symbols_text(model->summary().elements));
+                fail(Status::system, where, "atom ", atom, " is ", element_symbol(z),
+                     ", which the model does not know; it knows ", symbols_text(model->summary().elements));
         }
         if (!std::isfinite(system.total_charge) || !std::isfinite(system.spin_multiplicity))
             fail(Status::system, where, "the total charge or the spin multiplicity is not finite");
@@ -140,15 +152,19 @@ struct Session::State {
 
     static void check_positions(const SystemView& system, const Where& where) {
         for (int64_t i = 0; i < 3 * system.atom_count; ++i)
-            if (!std::isfinite(system.positions[i])) fail(Status::system, where.text(), "the position of atom ", i / 3, " is not finite");
+            if (!std::isfinite(system.positions[i]))
+                fail(Status::system, where.text(), "the position of atom ", i / 3, " is not finite");
     }
 
-    // Throws Error{system} that names the first number that is not finite. `owned_count` atoms have energies and descriptors, all have forces.
-    void check_results(const SystemView& system, int64_t owned_count, const Results& results, const Where& where) const {
+    // Throws Error{system} that names the first number that is not finite. `owned_count` atoms have energies and
+    // descriptors, all have forces.
+    void check_results(const SystemView& system, int64_t owned_count, const Results& results,
+                       const Where& where) const {
         const auto check = [&](const double* numbers, int64_t count, int64_t per_atom, const char* what) {
             for (int64_t i = 0; numbers && i < count * std::max<int64_t>(per_atom, 1); ++i)
                 if (!std::isfinite(numbers[i]))
-                    fail(Status::system, where.text(), what, per_atom > 0 ? std::to_string(i / per_atom) : "", " is not finite: the model does not know such an arrangement of atoms");
+                    fail(Status::system, where.text(), what, per_atom > 0 ? std::to_string(i / per_atom) : "",
+                         " is not finite: the model does not know such an arrangement of atoms");
         };
         const Outputs& found = results.outputs;
         check(found.energy, 1, 0, "the energy");
@@ -168,15 +184,20 @@ struct Session::State {
         const Edges& edges = neighbors.edges();
         for (int64_t atom = 0; atom < edges.atom_count; ++atom)
             for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge)
-                if (edges.distance[edge] == 0) fail(Status::system, where.text(), "atoms ", atom, " and ", edges.sender[edge], " are at the same place");
+                if (edges.distance[edge] == 0)
+                    fail(Status::system, where.text(), "atoms ", atom, " and ", edges.sender[edge],
+                         " are at the same place");
         return edges;
     }
 
-    // How many of the systems, from the first on, are evaluated together: those that can be, until there are enough atoms.
+    // How many of the systems, from the first on, are evaluated together: those that can be, until there are enough
+    // atoms.
     size_t joined_count(std::span<const SystemView> systems) const {
         size_t count = 1;
         int64_t atoms = systems[0].atom_count;
-        while (count < systems.size() && (atoms += systems[count].atom_count) <= evaluator->most_joined_atoms() && evaluator->can_join(systems[0], systems[count])) ++count;
+        while (count < systems.size() && (atoms += systems[count].atom_count) <= evaluator->most_joined_atoms() &&
+               evaluator->can_join(systems[0], systems[count]))
+            ++count;
         return count;
     }
 
@@ -215,18 +236,25 @@ struct Session::State {
 };
 
 Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options) {
-    if (!model->summary().why_not_runnable.empty()) fail(Status::unsupported, "the model cannot be run: ", model->summary().why_not_runnable);
+    if (!model->summary().why_not_runnable.empty())
+        fail(Status::unsupported, "the model cannot be run: ", model->summary().why_not_runnable);
     if (options.thread_count < 0 || options.thread_count > 4096)
         fail(Status::argument, "thread count ", options.thread_count, ", expected 0 (all cores) to 4096");
-    if (options.gpu_memory_limit_bytes < 0) fail(Status::argument, "the limit of GPU memory is ", options.gpu_memory_limit_bytes, " bytes, expected 0 (what is free) or more");
+    if (options.gpu_memory_limit_bytes < 0)
+        fail(Status::argument, "the limit of GPU memory is ", options.gpu_memory_limit_bytes,
+             " bytes, expected 0 (what is free) or more");
     state_ = std::make_unique<State>(std::move(model), options);
 }
 
 Session::~Session() = default;
 
-void Session::evaluate(std::span<const SystemView> systems, std::span<const Results> results) { evaluate(systems, results, true); }
+void Session::evaluate(std::span<const SystemView> systems, std::span<const Results> results) {
+    evaluate(systems, results, true);
+}
 
-void Session::evaluate_unchecked(std::span<const SystemView> systems, std::span<const Results> results) { evaluate(systems, results, false); }
+void Session::evaluate_unchecked(std::span<const SystemView> systems, std::span<const Results> results) {
+    evaluate(systems, results, false);
+}
 
 void Session::evaluate(std::span<const SystemView> systems, std::span<const Results> results, bool checks_results) {
     state_->team.require_threads();
@@ -242,19 +270,22 @@ void Session::evaluate(std::span<const SystemView> systems, std::span<const Resu
     for (size_t first = 0; first < systems.size();) {
         const size_t count = state_->joined_count(systems.subspan(first));
         state_->evaluate(systems.subspan(first, count), results.subspan(first, count), {first, systems.size()});
-        for (size_t i = first; checks_results && i < first + count; ++i) state_->check_results(systems[i], systems[i].atom_count, results[i], {i, systems.size()});
+        for (size_t i = first; checks_results && i < first + count; ++i)
+            state_->check_results(systems[i], systems[i].atom_count, results[i], {i, systems.size()});
         first += count;
     }
 }
 
 void Session::evaluate_on_device(const SystemView& system, const Results& results, void* stream) {
-    if (!device().starts_with("cuda")) fail(Status::unsupported, "device pointers need a session on a GPU; this one is on '", device(), "'");
+    if (!device().starts_with("cuda"))
+        fail(Status::unsupported, "device pointers need a session on a GPU; this one is on '", device(), "'");
     state_->team.require_threads();
     state_->check(system, results, {});
     DeviceOutputs outputs = {results.outputs, results.stress};
     if (results.stress) {
         if (stress_volume_needs_positions(system))
-            fail(Status::unsupported, "a stress from device pointers needs three lattice vectors: give one for the open directions too");
+            fail(Status::unsupported,
+                 "a stress from device pointers needs three lattice vectors: give one for the open directions too");
         outputs.volume = stress_volume(system, state_->model->summary().cutoff);
     }
     state_->evaluator->evaluate_on_device(system, outputs, stream, state_->team);
@@ -264,7 +295,8 @@ void Session::evaluate_on_device(const SystemView& system, const Results& result
 void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
     State& state = *state_;
     state.team.require_threads();
-    if (domain.atoms.is_periodic()) fail(Status::argument, "the atoms of a domain are periodic; expected images as atoms of their own");
+    if (domain.atoms.is_periodic())
+        fail(Status::argument, "the atoms of a domain are periodic; expected images as atoms of their own");
     if (domain.halo.transport == RowTransport::shared && !device().starts_with("cuda"))
         fail(Status::argument, "rows of atoms are to be shared on GPUs, but the session is on '", device(), "'");
     state.domain_check.check(domain);
@@ -272,7 +304,8 @@ void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
     state.check_positions(domain.atoms, {});
     const ListedNeighbors candidates = {domain.owned_count, domain.first, domain.neighbors};
     const Edges edges = state.evaluator->needs_edges()
-                            ? state.listed.select(domain.atoms.atom_count, domain.atoms.positions, candidates, state.model->summary().cutoff, state.team)
+                            ? state.listed.select(domain.atoms.atom_count, domain.atoms.positions, candidates,
+                                                  state.model->summary().cutoff, state.team)
                             : Edges{};
     state.evaluator->evaluate_domain(domain, edges, outputs, state.team);
     state.check_results(domain.atoms, domain.owned_count, {outputs}, {});
@@ -286,7 +319,9 @@ DeviceStepper* Session::device_stepper() { return state_->evaluator->device_step
 ThreadTeam& Session::team() { return state_->team; }
 
 double Session::forecast_radius() const { return state_->evaluator->forecast_radius(); }
-MemoryForecast Session::forecast_memory(int64_t atom_count, int64_t edge_count) { return state_->evaluator->forecast_memory(atom_count, edge_count); }
+MemoryForecast Session::forecast_memory(int64_t atom_count, int64_t edge_count) {
+    return state_->evaluator->forecast_memory(atom_count, edge_count);
+}
 
 const Model& Session::model() const { return *state_->model; }
 const std::string& Session::device() const { return state_->device.name; }

@@ -13,11 +13,12 @@ namespace mlff {
 struct SessionOptions {
     std::string device = "auto";  // auto, cpu, reference (plain fp64 loops), cuda, cuda:1
     Precision precision = Precision::automatic;
-    int thread_count = 0;   // 0 = all cores
-    std::string head;       // "" = the only one
-    double neighbor_skin = 0;  // angstrom; 0 = the backend's choice: none on the CPU
-    double neighbor_skin_on_cpu = 0;  // angstrom; where neighbor_skin is 0, for callers that move atoms by little: there the CPU searches anew in every call unless it has a skin
-    bool exact_radial = false;  // radial functions evaluated for every edge instead of interpolated in tables
+    int thread_count = 0;                // 0 = all cores
+    std::string head;                    // "" = the only one
+    double neighbor_skin = 0;            // angstrom; 0 = the backend's choice: none on the CPU
+    double neighbor_skin_on_cpu = 0;     // angstrom; where neighbor_skin is 0, for callers that move atoms by little:
+                                         // there the CPU searches anew in every call unless it has a skin
+    bool exact_radial = false;           // radial functions evaluated for every edge instead of interpolated in tables
     int64_t gpu_memory_limit_bytes = 0;  // for atoms and edges, beside the model; 0 = what is free
 };
 
@@ -32,8 +33,9 @@ public:
     Session(std::shared_ptr<const Model> model, const SessionOptions& options);  // throws Error
     ~Session();
 
-    // A bad system is named and found before any is computed, but for atoms at the same place. A system that fails while it is computed has no results, those
-    // before it have theirs. Throws Error{system} where a result is not finite, which names it; the numbers are there then.
+    // A bad system is named and found before any is computed, but for atoms at the same place. A system that fails
+    // while it is computed has no results, those before it have theirs. Throws Error{system} where a result is not
+    // finite, which names it; the numbers are there then.
     void evaluate(std::span<const SystemView> systems, std::span<const Results> results);
     // The same for callers that look for numbers that are not finite themselves.
     void evaluate_unchecked(std::span<const SystemView> systems, std::span<const Results> results);

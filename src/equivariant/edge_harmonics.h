@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Spherical harmonics of edge directions in the order and normalisation of spherical_harmonics.h, written out up to degree 3 (cpu_kernels/harmonics_formulas.inc).
+// Spherical harmonics of edge directions in the order and normalisation of spherical_harmonics.h, written out up to
+// degree 3 (cpu_kernels/harmonics_formulas.inc).
 #pragma once
 
 #include "core/host_device.h"
@@ -29,7 +30,8 @@ MLFF_HOST_DEVICE inline void compute_edge_harmonics(int max_degree, const Vec3& 
 
 // The gradient of sum over lm of gradient[lm] Y_lm(v / |v|) by v, for v = length * direction.
 template <class Real>
-MLFF_HOST_DEVICE inline Vec3 reverse_edge_harmonics(int max_degree, const Vec3& n, double length, const Real* gradient) {
+MLFF_HOST_DEVICE inline Vec3 reverse_edge_harmonics(int max_degree, const Vec3& n, double length,
+                                                    const Real* gradient) {
     const auto count = static_cast<size_t>(harmonic_count(max_degree));
     if (max_degree > edge_harmonics::kWrittenOutDegree) {
         double values[edge_harmonics::kMost];

@@ -39,19 +39,21 @@ Irreps Irreps::parse(std::string_view text) {
         if (plus != std::string_view::npos && rest.empty()) fail(Status::format, "irreps '", text, "' end with '+'");
         const size_t cross = term.find('x');
         const std::string_view irrep = cross == std::string_view::npos ? term : term.substr(cross + 1);
-        const int multiplicity = cross == std::string_view::npos ? 1 : small_number(term.substr(0, cross), kMaxMultiplicity);
+        const int multiplicity =
+            cross == std::string_view::npos ? 1 : small_number(term.substr(0, cross), kMaxMultiplicity);
         const char last = irrep.empty() ? '?' : irrep.back();
         const int degree = irrep.empty() ? -1 : small_number(irrep.substr(0, irrep.size() - 1), kMaxDegree);
         if (multiplicity < 0 || degree < 0 || (last != 'e' && last != 'o'))
-            fail(Status::format, "'", term, "' in irreps '", text, "' is not like 8x1o with a degree up to ", kMaxDegree);
+            fail(Status::format, "'", term, "' in irreps '", text, "' is not like 8x1o with a degree up to ",
+                 kMaxDegree);
         result.append(multiplicity, {degree, last == 'e' ? 1 : -1});
     }
     return result;
 }
 
 void Irreps::append(int multiplicity, Irrep irrep) {
-    const bool sane = multiplicity >= 0 && multiplicity <= kMaxMultiplicity && irrep.degree >= 0 && irrep.degree <= kMaxDegree &&
-                      (irrep.parity == 1 || irrep.parity == -1);
+    const bool sane = multiplicity >= 0 && multiplicity <= kMaxMultiplicity && irrep.degree >= 0 &&
+                      irrep.degree <= kMaxDegree && (irrep.parity == 1 || irrep.parity == -1);
     if (!sane || block_count() >= kMaxBlocks || multiplicity * irrep.dimension() > kMaxDimension - dimension_)
         fail(Status::format, "irreps with a block ", multiplicity, "x", irrep.degree, " are beyond what any model has");
     blocks_.push_back({multiplicity, irrep, dimension_});

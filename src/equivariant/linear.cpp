@@ -29,7 +29,8 @@ void compute_linear(const Linear& linear, int element, const double* in, double*
             for (int w = 0; w < view.out.multiplicity; ++w) {
                 const double weight = view.weight[u * view.out.multiplicity + w];
                 for (int m = 0; m < view.dimension; ++m)
-                    out[view.out.offset + w * view.dimension + m] += weight * in[view.in.offset + u * view.dimension + m];
+                    out[view.out.offset + w * view.dimension + m] +=
+                        weight * in[view.in.offset + u * view.dimension + m];
             }
     }
     for (size_t i = 0; i < linear.bias.size(); ++i) out[i] += linear.bias[i];

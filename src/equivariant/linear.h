@@ -8,7 +8,8 @@
 
 namespace mlff {
 
-// out[w] = sum over paths into this block, sum over u of weight[element][u][w] in[u]  (+ bias), for every component alike.
+// out[w] = sum over paths into this block, sum over u of weight[element][u][w] in[u]  (+ bias), for every component
+// alike.
 struct Linear {
     struct Path {
         int in_block = 0;

@@ -35,7 +35,8 @@ MLFF_HOST_DEVICE inline Factors compute_factors(int max_degree, const Vec3& u) {
         for (int l = m + 1; l <= max_degree; ++l) {
             const auto degree = static_cast<size_t>(l);
             const double before = l - 2 < m ? 0 : f.legendre[degree - 2][order];
-            f.legendre[degree][order] = ((2 * l - 1) * u[1] * f.legendre[degree - 1][order] - (l + m - 1) * before) / (l - m);
+            f.legendre[degree][order] =
+                ((2 * l - 1) * u[1] * f.legendre[degree - 1][order] - (l + m - 1) * before) / (l - m);
         }
         f.cosine[order] = m == 0 ? 1 : u[2] * f.cosine[order - 1] - u[0] * f.sine[order - 1];
         f.sine[order] = m == 0 ? 0 : u[2] * f.sine[order - 1] + u[0] * f.cosine[order - 1];
@@ -68,7 +69,8 @@ MLFF_HOST_DEVICE inline void compute_harmonics(int max_degree, const Vec3& direc
 //
 // The formulas above are polynomials in the components of u = v / r. Their gradient g by u becomes
 // dY/dv = (g - u (u.g)) / r.
-MLFF_HOST_DEVICE inline void compute_harmonics_and_gradients(int max_degree, const Vec3& vector, double* harmonics, Vec3* gradients) {
+MLFF_HOST_DEVICE inline void compute_harmonics_and_gradients(int max_degree, const Vec3& vector, double* harmonics,
+                                                             Vec3* gradients) {
     const double r = std::sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2]);
     const Vec3 u = {vector[0] / r, vector[1] / r, vector[2] / r};
     compute_harmonics(max_degree, u, harmonics);

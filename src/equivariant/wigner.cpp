@@ -34,8 +34,8 @@ double complex_3j(int l1, int l2, int l3, int m1, int m2, int m3) {
             binomial(l1 + l2 - l3, k) * binomial(l1 - l2 + l3, l1 - m1 - k) * binomial(l2 + l3 - l1, l2 + m2 - k);
         sum += k % 2 == 0 ? term : -term;
     }
-    const double norm = static_cast<double>(binomial(2 * l1, l1 - m1)) * static_cast<double>(binomial(2 * l2, l2 - m2)) *
-                        static_cast<double>(binomial(2 * l3, l3 - m3));
+    const double norm = static_cast<double>(binomial(2 * l1, l1 - m1)) *
+                        static_cast<double>(binomial(2 * l2, l2 - m2)) * static_cast<double>(binomial(2 * l3, l3 - m3));
     const bool odd = (l1 - l2 - m3) % 2 != 0;
     return (odd ? -1.0 : 1.0) * static_cast<double>(sum) / std::sqrt(norm);
 }

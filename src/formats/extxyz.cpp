@@ -67,9 +67,7 @@ std::optional<std::string> Frame::info_text(std::string_view key) const {
     fail(Status::format, "the value of ", key, " in the comment line is not one text");
 }
 
-void Frame::set_info(std::string_view key, double value) {
-    put_info(*this, key, {std::vector<double>{value}, {}});
-}
+void Frame::set_info(std::string_view key, double value) { put_info(*this, key, {std::vector<double>{value}, {}}); }
 
 void Frame::set_info(std::string_view key, std::vector<double> values) {
     const auto count = static_cast<int64_t>(values.size());

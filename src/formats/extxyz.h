@@ -46,7 +46,7 @@ struct Frame {
                               // total_spin/spin, refused if they are not numbers
 
     const InfoValue* find_info(std::string_view key) const;
-    const AtomColumn* find_column(std::string_view name) const;  // nullptr if there is none
+    const AtomColumn* find_column(std::string_view name) const;        // nullptr if there is none
     std::optional<double> info_number(std::string_view key) const;     // throws if there but not one number
     std::optional<std::string> info_text(std::string_view key) const;  // throws if there but not one text
 

@@ -140,9 +140,7 @@ bool mentions_structure(std::string_view text) {
     return false;
 }
 
-InfoValue scalar_text(std::string_view text) {
-    return {std::vector<std::string>{std::string(text)}, {}};
-}
+InfoValue scalar_text(std::string_view text) { return {std::vector<std::string>{std::string(text)}, {}}; }
 
 // Words such as 1d3 are names more often than Fortran numbers: in the comment line those need a decimal point.
 bool is_info_real(std::string_view word, double& value) {

@@ -226,9 +226,7 @@ ExtxyzReader::ExtxyzReader(std::istream& input, std::string name_for_errors) {
 
 ExtxyzReader::~ExtxyzReader() = default;
 
-int64_t ExtxyzReader::frames_read() const {
-    return state_->frames_read;
-}
+int64_t ExtxyzReader::frames_read() const { return state_->frames_read; }
 
 bool ExtxyzReader::next(Frame& frame) {
     LineReader& lines = state_->lines;

@@ -113,8 +113,6 @@ void append_real(std::string& out, double value) {
     if (text.find_first_not_of("-0123456789") == std::string_view::npos) out += ".0";
 }
 
-void append_integer(std::string& out, int64_t value) {
-    out += std::to_string(value);
-}
+void append_integer(std::string& out, int64_t value) { out += std::to_string(value); }
 
 }  // namespace mlff::extxyz

@@ -9,9 +9,7 @@
 
 namespace mlff::extxyz {
 
-inline bool is_space(char c) {
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
+inline bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 // One line of the file, without its line end; valid until the next line is read.
 struct SourceLine {

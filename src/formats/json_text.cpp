@@ -11,8 +11,8 @@ namespace {
 constexpr size_t kMaxJsonDepth = 400;
 constexpr size_t kMaxJsonValues = 4'000'000;  // a value takes some 50 bytes, and two of the text
 
-// Grows the tree from what nlohmann's parser meets. Its own way of building one with a look at every value takes a time that grows
-// with the square of the number of members.
+// Grows the tree from what nlohmann's parser meets. Its own way of building one with a look at every value takes a time
+// that grows with the square of the number of members.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 public:
     explicit TreeBuilder(const std::string& where) : where_(where) {}
@@ -32,7 +32,8 @@ public:
     bool end_array() override { return close(); }
 
     bool key(string_t& name) override {
-        if (open_.back()->contains(name)) fail(Status::format, where_, ": JSON key '", name, "' occurs twice in one object");
+        if (open_.back()->contains(name))
+            fail(Status::format, where_, ": JSON key '", name, "' occurs twice in one object");
         place_ = &(*open_.back())[name];
         return true;
     }
@@ -43,7 +44,8 @@ public:
 private:
     // Where the next value goes: the root, the member whose key came last, or a new element of the innermost array.
     JsonValue& put(JsonValue value) {
-        if (++value_count_ > kMaxJsonValues) fail(Status::format, where_, ": JSON of more than ", kMaxJsonValues, " values");
+        if (++value_count_ > kMaxJsonValues)
+            fail(Status::format, where_, ": JSON of more than ", kMaxJsonValues, " values");
         JsonValue& place = !open_.empty() && open_.back()->is_array() ? open_.back()->append() : *place_;
         place = std::move(value);
         return place;
@@ -53,7 +55,8 @@ private:
         return true;
     }
     bool open(JsonValue container) {
-        if (open_.size() > kMaxJsonDepth) fail(Status::format, where_, ": JSON nested more than ", kMaxJsonDepth, " levels deep");
+        if (open_.size() > kMaxJsonDepth)
+            fail(Status::format, where_, ": JSON nested more than ", kMaxJsonDepth, " levels deep");
         open_.push_back(&put(std::move(container)));
         return true;
     }

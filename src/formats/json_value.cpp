@@ -41,7 +41,8 @@ void write_number(std::string& out, Number value) {
     std::array<char, 32> digits;
     const std::string_view text(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
     out += text;
-    if (std::is_same_v<Number, double> && text.find_first_of(".e") == std::string_view::npos) out += ".0";  // reads back as a real number
+    if (std::is_same_v<Number, double> && text.find_first_of(".e") == std::string_view::npos)
+        out += ".0";  // reads back as a real number
 }
 
 void write_break(std::string& out, int indent, int level) {
@@ -123,7 +124,8 @@ JsonValue& JsonValue::operator[](std::string_view key) {
 }
 
 bool operator==(const JsonValue& a, const JsonValue& b) {
-    if (a.is_number() && b.is_number() && a.is_number_integer() != b.is_number_integer()) return a.number() == b.number();
+    if (a.is_number() && b.is_number() && a.is_number_integer() != b.is_number_integer())
+        return a.number() == b.number();
     return a.value_ == b.value_;
 }
 

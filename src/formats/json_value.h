@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// JSON as a tree of our own, for whatever is kept of model files. Unlike nlohmann's it takes no memory when it is destroyed, so that a load
-// that runs out of memory ends with an error, not with the process.
+// JSON as a tree of our own, for whatever is kept of model files. Unlike nlohmann's it takes no memory when it is
+// destroyed, so that a load that runs out of memory ends with an error, not with the process.
 #pragma once
 
 #include <concepts>
@@ -26,10 +26,11 @@ public:
     JsonValue(std::same_as<bool> auto value) : value_(value) {}
     JsonValue(std::floating_point auto value) : value_(static_cast<double>(value)) {}
     template <std::integral T>
-        requires(!std::same_as<T, bool>)
-    JsonValue(T value) {
-        if (std::in_range<int64_t>(value)) value_ = static_cast<int64_t>(value);
-        else value_ = static_cast<uint64_t>(value);
+    requires(!std::same_as<T, bool>) JsonValue(T value) {
+        if (std::in_range<int64_t>(value))
+            value_ = static_cast<int64_t>(value);
+        else
+            value_ = static_cast<uint64_t>(value);
     }
     JsonValue(const char* text) : value_(std::string(text)) {}
     JsonValue(std::string_view text) : value_(std::string(text)) {}
@@ -42,8 +43,12 @@ public:
     bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
     bool is_boolean() const { return std::holds_alternative<bool>(value_); }
     bool is_number() const { return is_number_integer() || std::holds_alternative<double>(value_); }
-    bool is_number_integer() const { return std::holds_alternative<int64_t>(value_) || std::holds_alternative<uint64_t>(value_); }
-    bool is_number_unsigned() const { return is_number_integer() && (!std::holds_alternative<int64_t>(value_) || std::get<int64_t>(value_) >= 0); }
+    bool is_number_integer() const {
+        return std::holds_alternative<int64_t>(value_) || std::holds_alternative<uint64_t>(value_);
+    }
+    bool is_number_unsigned() const {
+        return is_number_integer() && (!std::holds_alternative<int64_t>(value_) || std::get<int64_t>(value_) >= 0);
+    }
     bool is_string() const { return std::holds_alternative<std::string>(value_); }
     bool is_array() const { return std::holds_alternative<Array>(value_); }
     bool is_object() const { return std::holds_alternative<Object>(value_); }
@@ -77,12 +82,13 @@ public:
     // Numbers are equal if their values are.
     friend bool operator==(const JsonValue& a, const JsonValue& b);
 
-    // Without line breaks, or with this many spaces for each level. Numbers read back as they are, those that are not finite become null;
-    // bytes that are not UTF-8 become the replacement character.
+    // Without line breaks, or with this many spaces for each level. Numbers read back as they are, those that are not
+    // finite become null; bytes that are not UTF-8 become the replacement character.
     std::string dump(int indent = -1) const;
 
 private:
-    std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, Array, Object> value_;  // uint64_t: beyond int64_t
+    std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, Array, Object>
+        value_;  // uint64_t: beyond int64_t
 };
 
 // For documents that commands write: `nlohmann::json document = value`.

@@ -98,13 +98,17 @@ private:
     void need_room(PickleValue value, const std::string& path) {
         if (!budget_.has(least_values(value, 0))) spend(ValueBudget::kLimit + 1, path);
     }
-    // How many values this one unfolds to at least: lists in lists, each looked at once however often it is shared. One that holds itself counts once.
+    // How many values this one unfolds to at least: lists in lists, each looked at once however often it is shared. One
+    // that holds itself counts once.
     size_t least_values(PickleValue value, int depth) {
-        if (!(value.is(PickleKind::list) || value.is(PickleKind::tuple) || value.is(PickleKind::dict)) || value.size() == 0 || depth > kMaxDepth) return 1;
+        if (!(value.is(PickleKind::list) || value.is(PickleKind::tuple) || value.is(PickleKind::dict)) ||
+            value.size() == 0 || depth > kMaxDepth)
+            return 1;
         const auto [known, is_new] = least_values_.try_emplace(value.id(), 1);
         if (!is_new) return known->second;
         size_t count = 1;
-        for (size_t i = 0; i < value.size() && count <= ValueBudget::kLimit; ++i) count += least_values(value[i], depth + 1);
+        for (size_t i = 0; i < value.size() && count <= ValueBudget::kLimit; ++i)
+            count += least_values(value[i], depth + 1);
         return least_values_[value.id()] = count;
     }
     void spend_text(std::string_view text, const std::string& path) { spend(text.size() / 64, path); }
@@ -154,8 +158,8 @@ private:
         if (!value.is_array()) return value;
         std::string text;
         for (const JsonValue& term : value) {
-            if (!term.is_array() || term.size() != 2 || !term[0].is_number_integer() || !term[1].is_array() || term[1].size() != 2 ||
-                !term[1][0].is_number_integer() || !term[1][1].is_number_integer())
+            if (!term.is_array() || term.size() != 2 || !term[0].is_number_integer() || !term[1].is_array() ||
+                term[1].size() != 2 || !term[1][0].is_number_integer() || !term[1][1].is_number_integer())
                 return value;
             text += (text.empty() ? "" : "+") + std::to_string(term[0].integer()) + "x" +
                     irrep_text(term[1][0].integer(), term[1][1].integer());
@@ -197,19 +201,22 @@ private:
             }
     }
 
-    // TorchScript does not tell parameters from buffers in its data, nor which function an activation is; the source beside
-    // it names both, in lines that are looked for as text.
-    void read_script_members(Module& target, std::string_view class_path, PickleValue state, const std::string& path, int depth) {
+    // TorchScript does not tell parameters from buffers in its data, nor which function an activation is; the source
+    // beside it names both, in lines that are looked for as text.
+    void read_script_members(Module& target, std::string_view class_path, PickleValue state, const std::string& path,
+                             int depth) {
         spend(state.size() / 2, path);
         if (state.is(PickleKind::dict))
             for (size_t i = 0; i + 1 < state.size(); i += 2)
                 if (!state[i + 1].is_none()) add_member(target, key_text(state[i], path), state[i + 1], path, depth);
         if (starts_with(target.class_path, "torch.fx.")) target.attributes = JsonValue::Object();  // generated code
-        const std::string_view source = sources_.script_source ? sources_.script_source(class_path) : std::string_view();
+        const std::string_view source =
+            sources_.script_source ? sources_.script_source(class_path) : std::string_view();
         spend_text(source, path);
         const size_t at = source.find("__parameters__ = [");
         const std::string_view names = at == std::string_view::npos ? "" : source.substr(at, source.find(']', at) - at);
-        for (auto& [name, tensor] : target.tensors) tensor.is_parameter = names.find("\"" + name + "\"") != std::string_view::npos;
+        for (auto& [name, tensor] : target.tensors)
+            tensor.is_parameter = names.find("\"" + name + "\"") != std::string_view::npos;
         if (target.class_path == "e3nn.math._normalize_activation.normalize2mom")
             for (std::string_view function : {"silu", "tanh", "sigmoid", "abs"})
                 if (source.find("torch." + std::string(function) + "(") != std::string_view::npos)
@@ -234,7 +241,9 @@ private:
         return result;
     }
 
-    static std::string irrep_text(int64_t degree, int64_t parity) { return std::to_string(degree) + (parity > 0 ? "e" : "o"); }
+    static std::string irrep_text(int64_t degree, int64_t parity) {
+        return std::to_string(degree) + (parity > 0 ? "e" : "o");
+    }
 
     // e3nn: Irreps((_MulIr((mul, Irrep((l, p)))), ...)); an argument tuple may or may not be wrapped once more.
     static PickleValue unwrapped(PickleValue object) {
@@ -252,7 +261,8 @@ private:
             if (term.size() != 2 || irrep.size() != 2 || !term[0].is(PickleKind::integer) ||
                 !irrep[0].is(PickleKind::integer) || !irrep[1].is(PickleKind::integer))
                 broken(path, "holds malformed irreps");
-            text += (i ? "+" : "") + std::to_string(term[0].integer()) + "x" + irrep_text(irrep[0].integer(), irrep[1].integer());
+            text += (i ? "+" : "") + std::to_string(term[0].integer()) + "x" +
+                    irrep_text(irrep[0].integer(), irrep[1].integer());
         }
         irreps_texts_[value.id()] = text;
         return text;
@@ -263,20 +273,28 @@ private:
         for (size_t i = 0; i < terms.size(); ++i) {
             const PickleValue term = terms[i].state(), irrep = term.get("ir").state();
             spend(1 + term.size() + irrep.size(), path);
-            if (!term.get("mul").is(PickleKind::integer) || !irrep.get("l").is(PickleKind::integer) || !irrep.get("p").is(PickleKind::integer))
+            if (!term.get("mul").is(PickleKind::integer) || !irrep.get("l").is(PickleKind::integer) ||
+                !irrep.get("p").is(PickleKind::integer))
                 broken(path, "holds malformed irreps");
-            text += (i ? "+" : "") + std::to_string(term.get("mul").integer()) + "x" + irrep_text(irrep.get("l").integer(), irrep.get("p").integer());
+            text += (i ? "+" : "") + std::to_string(term.get("mul").integer()) + "x" +
+                    irrep_text(irrep.get("l").integer(), irrep.get("p").integer());
         }
         return text;
     }
 
-    // numpy: dtype("<f8" or "f8"), scalar(dtype, bytes), _reconstruct(...) with state (version, shape, dtype, fortran, bytes).
+    // numpy: dtype("<f8" or "f8"), scalar(dtype, bytes), _reconstruct(...) with state (version, shape, dtype, fortran,
+    // bytes).
     std::optional<DType> numpy_dtype(PickleValue dtype) {
         if (dtype.arguments().size() < 1 || !dtype.arguments()[0].is(PickleKind::text)) return std::nullopt;
         std::string_view code = dtype.arguments()[0].text();
         if (!code.empty() && (code[0] == '<' || code[0] == '|' || code[0] == '=')) code.remove_prefix(1);
-        constexpr std::array<std::pair<std::string_view, DType>, 7> kCodes = {{{"f8", DType::float64}, {"f4", DType::float32}, {"i8", DType::int64},
-                                                                               {"i4", DType::int32}, {"i2", DType::int16}, {"i1", DType::int8}, {"b1", DType::boolean}}};
+        constexpr std::array<std::pair<std::string_view, DType>, 7> kCodes = {{{"f8", DType::float64},
+                                                                               {"f4", DType::float32},
+                                                                               {"i8", DType::int64},
+                                                                               {"i4", DType::int32},
+                                                                               {"i2", DType::int16},
+                                                                               {"i1", DType::int8},
+                                                                               {"b1", DType::boolean}}};
         for (const auto& [name, value] : kCodes)
             if (code == name) return value;
         return std::nullopt;
@@ -292,7 +310,8 @@ private:
     }
     JsonValue numpy_array(PickleValue value, const std::string& path) {
         const PickleValue state = value.state();
-        if (!state.is(PickleKind::tuple) || state.size() != 5 || !state[4].is(PickleKind::bytes) || !state[1].is(PickleKind::tuple))
+        if (!state.is(PickleKind::tuple) || state.size() != 5 || !state[4].is(PickleKind::bytes) ||
+            !state[1].is(PickleKind::tuple))
             broken(path, "holds a malformed numpy array");
         const auto dtype = numpy_dtype(state[2]);
         std::vector<int64_t> shape;
@@ -303,7 +322,8 @@ private:
             strides = row_major_strides({shape.rbegin(), shape.rend()});
             strides = {strides.rbegin(), strides.rend()};
         }
-        const Tensor tensor = make_tensor(*dtype, shape, strides, 0, as_bytes(state[4].text()), concat(name_, ": '", path, "'"));
+        const Tensor tensor =
+            make_tensor(*dtype, shape, strides, 0, as_bytes(state[4].text()), concat(name_, ": '", path, "'"));
         JsonValue result = named("array", numbers(tensor, path));
         result["shape"] = shape;
         return result;
@@ -312,9 +332,14 @@ private:
         const PickleValue arguments = value.arguments();
         const auto dtype = arguments.size() == 2 ? numpy_dtype(arguments[0]) : std::nullopt;
         if (!dtype || !arguments[1].is(PickleKind::bytes)) broken(path, "holds a malformed numpy number");
-        return numbers(make_tensor(*dtype, {}, {}, 0, as_bytes(arguments[1].text()), concat(name_, ": '", path, "'")), path).array().front();
+        return numbers(make_tensor(*dtype, {}, {}, 0, as_bytes(arguments[1].text()), concat(name_, ": '", path, "'")),
+                       path)
+            .array()
+            .front();
     }
-    static Bytes as_bytes(std::string_view text) { return {reinterpret_cast<const std::byte*>(text.data()), text.size()}; }
+    static Bytes as_bytes(std::string_view text) {
+        return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+    }
 
     JsonValue object(PickleValue value, const std::string& path, int depth) {
         const std::string_view name = value.class_name();
@@ -331,9 +356,11 @@ private:
         if (ends_with(name, ".Irreps")) return cue_irreps(value, path);
         if (ends_with(name, "multiarray.scalar")) return numpy_scalar(value, path);
         if (ends_with(name, "multiarray._reconstruct")) return numpy_array(value, path);
-        if ((name == "__builtin__.getattr" || name == "builtins.getattr") && arguments.size() == 2 && arguments[1].is(PickleKind::text))
+        if ((name == "__builtin__.getattr" || name == "builtins.getattr") && arguments.size() == 2 &&
+            arguments[1].is(PickleKind::text))
             return named("function", "torch." + key_text(arguments[1], path));
-        if (name == "torch.jit._pickle.restore_type_tag" || starts_with(name, "torch.jit._pickle.build_") || name == "torch.Size")
+        if (name == "torch.jit._pickle.restore_type_tag" || starts_with(name, "torch.jit._pickle.build_") ||
+            name == "torch.Size")
             return arguments.size() > 0 ? json(arguments[0], path, depth + 1) : JsonValue();
         if (!is_utf8(name)) broken(path, "is of a class whose name is not text");
         JsonValue result = named("class", plain_class_path(name));

@@ -11,8 +11,9 @@
 
 namespace mlff {
 
-// The work that one file may cause. Shared nodes of a pickle are copied into the tree, so a small graph can unfold to a huge
-// one; every value that is looked at counts, long texts count more, and archives inside the archive draw on the same budget.
+// The work that one file may cause. Shared nodes of a pickle are copied into the tree, so a small graph can unfold to a
+// huge one; every value that is looked at counts, long texts count more, and archives inside the archive draw on the
+// same budget.
 class ValueBudget {
 public:
     static constexpr size_t kLimit = 2'000'000;
@@ -38,7 +39,8 @@ struct ModuleSources {
 // True if the value is a torch.nn.Module (or a TorchScript object).
 bool is_module(PickleValue value);
 
-// Throws Error{format} on graphs that no module has: too deep, too large, two members of one name, text that is not UTF-8.
+// Throws Error{format} on graphs that no module has: too deep, too large, two members of one name, text that is not
+// UTF-8.
 Module build_module(PickleValue value, TorchStorages& storages, const ModuleSources& sources, ValueBudget& budget,
                     const std::string& name_for_errors);
 

@@ -37,15 +37,16 @@ public:
     }
 
     Module module(const JsonValue& json, const std::string& path) {
-        if (!json.is_object() || !json.contains("class") || !json["class"].is_string() || !json.contains("attributes") ||
-            !json["attributes"].is_object() || !json.contains("tensors") || !json["tensors"].is_array() ||
-            !json.contains("children") || !json["children"].is_array())
+        if (!json.is_object() || !json.contains("class") || !json["class"].is_string() ||
+            !json.contains("attributes") || !json["attributes"].is_object() || !json.contains("tensors") ||
+            !json["tensors"].is_array() || !json.contains("children") || !json["children"].is_array())
             broken(path, "is no proper module");
         Module result;
         result.class_path = json["class"].text();
         result.attributes = json["attributes"];
         for (const JsonValue& tensor : json["tensors"]) {
-            if (!tensor.is_array() || tensor.size() != 2 || !tensor[0].is_string() || (tensor[1] != "parameter" && tensor[1] != "buffer"))
+            if (!tensor.is_array() || tensor.size() != 2 || !tensor[0].is_string() ||
+                (tensor[1] != "parameter" && tensor[1] != "buffer"))
                 broken(path, "has a malformed tensor");
             const auto name = tensor[0].text();
             const auto found = unused_.find(joined(path, name));
@@ -89,11 +90,14 @@ Module unpack_module(const Safetensors& contents, const std::string& name_for_er
         return found == contents.metadata.end() ? std::string() : found->second;
     };
     if (get("format").starts_with("mlff-"))
-        fail(Status::unsupported, name_for_errors, ": a safetensors file of the format '", get("format"), "', which holds no tree of modules and needs no conversion");
+        fail(Status::unsupported, name_for_errors, ": a safetensors file of the format '", get("format"),
+             "', which holds no tree of modules and needs no conversion");
     if (get("format") != "mlff")
-        fail(Status::unsupported, name_for_errors, ": a safetensors file that mlff did not write, so it lacks the description of the model");
+        fail(Status::unsupported, name_for_errors,
+             ": a safetensors file that mlff did not write, so it lacks the description of the model");
     if (get("mlff_layout") != kLayout)
-        fail(Status::unsupported, name_for_errors, ": layout ", get("mlff_layout"), " of a later mlff, expected ", kLayout);
+        fail(Status::unsupported, name_for_errors, ": layout ", get("mlff_layout"), " of a later mlff, expected ",
+             kLayout);
     Unpacker unpacker(contents, name_for_errors);
     Module root = unpacker.module(parse_json(get("mlff_module"), name_for_errors + " (mlff_module)"), "");
     unpacker.expect_all_used();

@@ -3,7 +3,8 @@
 //
 //   metadata "format"      = "mlff"
 //   metadata "mlff_layout" = "1"
-//   metadata "mlff_module" = JSON of the root: {"class", "attributes", "tensors": [[name, "parameter" | "buffer"], ...],
+//   metadata "mlff_module" = JSON of the root: {"class", "attributes", "tensors": [[name, "parameter" | "buffer"],
+//   ...],
 //                            "children": [[name, {...}], ...]}
 //   tensors                  by dotted path, "interactions.0.linear.weight"
 //

@@ -26,9 +26,13 @@ std::pair<std::string_view, std::string_view> split_last(std::string_view path) 
 [[noreturn]] void refuse_contents(Bytes bytes, const std::string& path) {
     if (bytes.empty()) fail(Status::format, path, ": the file is empty");
     // torch before 1.6 wrote bare pickles that begin with a magic number.
-    if (bytes[0] == std::byte{0x80} && text_at(bytes, 0, std::min<size_t>(bytes.size(), 32)).find("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19") != std::string_view::npos)
-        fail(Status::unsupported, path, ": saved in torch's format of before version 1.6; load it with torch and save it again");
-    if (bytes[0] == std::byte{0x80}) fail(Status::unsupported, path, ": a bare pickle, expected a zip archive written by torch.save");
+    if (bytes[0] == std::byte{0x80} &&
+        text_at(bytes, 0, std::min<size_t>(bytes.size(), 32)).find("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19") !=
+            std::string_view::npos)
+        fail(Status::unsupported, path,
+             ": saved in torch's format of before version 1.6; load it with torch and save it again");
+    if (bytes[0] == std::byte{0x80})
+        fail(Status::unsupported, path, ": a bare pickle, expected a zip archive written by torch.save");
     if (text_at(bytes, 0, std::min<size_t>(bytes.size(), 40)).substr(0, 15) == "version https:/")
         fail(Status::format, path, ": a Git LFS pointer, not the model itself; run 'git lfs pull'");
     fail(Status::format, path, ": neither a torch archive (.model, .pt) nor a safetensors file; it may be damaged");

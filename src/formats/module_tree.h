@@ -19,8 +19,9 @@ struct Module {
     std::string class_path;                                // "mace.modules.models.ScaleShiftMACE"
     std::vector<std::pair<std::string, Tensor>> tensors;   // parameters and buffers, in file order
     std::vector<std::pair<std::string, Module>> children;  // in file order
-    // Numbers, text, lists and objects. Irreps are text ("8x0e+8x1o"); a function is {"function": "torch.tanh"}; an object
-    // of any other class is {"class": ..., "arguments": [...], "state": ...}; NaN and infinities are {"real": "nan"}.
+    // Numbers, text, lists and objects. Irreps are text ("8x0e+8x1o"); a function is {"function": "torch.tanh"}; an
+    // object of any other class is {"class": ..., "arguments": [...], "state": ...}; NaN and infinities are {"real":
+    // "nan"}.
     JsonValue attributes = JsonValue::Object();
 
     std::string_view class_name() const;  // the last part of class_path

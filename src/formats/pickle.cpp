@@ -158,7 +158,8 @@ private:
     }
     void append(const std::vector<PickleId>& items, PickleKind plain_kind) {
         PickleNode& target = node(top());
-        if (target.kind != plain_kind && target.kind != PickleKind::object) broken("it appends to something that is no list");
+        if (target.kind != plain_kind && target.kind != PickleKind::object)
+            broken("it appends to something that is no list");
         target.items.insert(target.items.end(), items.begin(), items.end());
     }
     void set_items(const std::vector<PickleId>& items) {
@@ -168,7 +169,8 @@ private:
     // Calls that only make plain data are carried out; every other call stays a record.
     void push_call(PickleId callable, PickleId arguments) {
         if (node(arguments).kind != PickleKind::tuple) broken("a call whose arguments are no tuple");
-        const std::string_view name = node(callable).kind == PickleKind::global ? node(callable).text : std::string_view();
+        const std::string_view name =
+            node(callable).kind == PickleKind::global ? node(callable).text : std::string_view();
         const std::vector<PickleId>& given = node(arguments).items;
         if (name == "collections.OrderedDict" && given.empty()) return push(add(PickleKind::dict));
         if ((name == "__builtin__.set" || name == "builtins.set") && given.size() <= 1) {
@@ -202,19 +204,22 @@ private:
     void build() {
         const PickleId state = pop();
         const PickleKind kind = node(top()).kind;
-        if (kind != PickleKind::object && kind != PickleKind::dict) broken("it gives a state to something that has none");
+        if (kind != PickleKind::object && kind != PickleKind::dict)
+            broken("it gives a state to something that has none");
         node(top()).state = state;
     }
     void stack_global() {
         const PickleId name = pop(), module = pop();
-        if (node(name).kind != PickleKind::text || node(module).kind != PickleKind::text) broken("a global that is not named by text");
+        if (node(name).kind != PickleKind::text || node(module).kind != PickleKind::text)
+            broken("a global that is not named by text");
         spend(node(module).text.size() + node(name).text.size());
         push(add_global(node(module).text, node(name).text));
     }
-    void push_long(std::string_view digits) {  // little-endian two's complement
+    void push_long(std::string_view digits) {                                     // little-endian two's complement
         if (digits.size() > 8) return push(add_text(PickleKind::bytes, digits));  // too wide for any use we know
         uint64_t value = 0;
-        for (size_t i = 0; i < digits.size(); ++i) value |= static_cast<uint64_t>(static_cast<unsigned char>(digits[i])) << (8 * i);
+        for (size_t i = 0; i < digits.size(); ++i)
+            value |= static_cast<uint64_t>(static_cast<unsigned char>(digits[i])) << (8 * i);
         const size_t bits = 8 * digits.size();
         if (bits > 0 && bits < 64 && (value >> (bits - 1)) & 1) value |= ~uint64_t{0} << bits;
         push(add_integer(static_cast<int64_t>(value)));
@@ -299,8 +304,8 @@ private:
                 return push(add_global(module, name));
             }
             case 0x93: return stack_global();
-            case 'R': return call();     // REDUCE
-            case 0x81: return call();    // NEWOBJ
+            case 'R': return call();   // REDUCE
+            case 0x81: return call();  // NEWOBJ
             case 0x92: return call_with_keywords();
             case 'b': return build();
             case 'Q': {

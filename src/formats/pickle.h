@@ -3,8 +3,8 @@
 // to act on: a GLOBAL is a name and is never imported, a call is a record of what would have been called, and a
 // persistent id is a record of its argument. Whatever the bytes say, the result is a graph of inert nodes.
 //
-// Nodes live in one array and refer to each other by index, so cycles, deep nesting and shared nodes are all harmless here;
-// code that walks the graph must bound its depth and its steps.
+// Nodes live in one array and refer to each other by index, so cycles, deep nesting and shared nodes are all harmless
+// here; code that walks the graph must bound its depth and its steps.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ enum class PickleKind : uint8_t {
     bytes,
     tuple,
     list,
-    dict,        // items: key, value, key, value ...
+    dict,  // items: key, value, key, value ...
     set,
     global,      // text: "module.name"
     object,      // callable(arguments), then perhaps state, and items that were appended or set

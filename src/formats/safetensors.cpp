@@ -16,11 +16,22 @@ namespace {
 
 constexpr uint64_t kMaxHeaderSize = 100'000'000;  // the limit of the reference implementation
 constexpr size_t kMaxTensors = 100'000;           // models have hundreds
-constexpr std::array<std::pair<std::string_view, DType>, 16> kNames = {{
-    {"F64", DType::float64}, {"F32", DType::float32}, {"F16", DType::float16}, {"BF16", DType::bfloat16},
-    {"F8_E4M3", DType::float8_e4m3}, {"F8_E5M2", DType::float8_e5m2}, {"I64", DType::int64}, {"I32", DType::int32},
-    {"I16", DType::int16}, {"I8", DType::int8}, {"U64", DType::uint64}, {"U32", DType::uint32},
-    {"U16", DType::uint16}, {"U8", DType::uint8}, {"BOOL", DType::boolean}, {"C64", DType::complex64}}};
+constexpr std::array<std::pair<std::string_view, DType>, 16> kNames = {{{"F64", DType::float64},
+                                                                        {"F32", DType::float32},
+                                                                        {"F16", DType::float16},
+                                                                        {"BF16", DType::bfloat16},
+                                                                        {"F8_E4M3", DType::float8_e4m3},
+                                                                        {"F8_E5M2", DType::float8_e5m2},
+                                                                        {"I64", DType::int64},
+                                                                        {"I32", DType::int32},
+                                                                        {"I16", DType::int16},
+                                                                        {"I8", DType::int8},
+                                                                        {"U64", DType::uint64},
+                                                                        {"U32", DType::uint32},
+                                                                        {"U16", DType::uint16},
+                                                                        {"U8", DType::uint8},
+                                                                        {"BOOL", DType::boolean},
+                                                                        {"C64", DType::complex64}}};
 
 std::string_view name_of(DType dtype) {
     for (const auto& [name, value] : kNames)
@@ -29,16 +40,20 @@ std::string_view name_of(DType dtype) {
 }
 
 // A whole number >= 0 that fits 63 bits.
-bool is_size(const JsonValue& value) { return value.is_number_unsigned() && value.unsigned_integer() < uint64_t{1} << 62; }
+bool is_size(const JsonValue& value) {
+    return value.is_number_unsigned() && value.unsigned_integer() < uint64_t{1} << 62;
+}
 
 Tensor read_entry(const JsonValue& entry, Bytes data, const std::string& where) {
-    if (!entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets")) fail(Status::format, where, " lacks dtype, shape or data_offsets");
+    if (!entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets"))
+        fail(Status::format, where, " lacks dtype, shape or data_offsets");
     const JsonValue &dtype_json = entry["dtype"], &shape_json = entry["shape"], &offsets = entry["data_offsets"];
     if (!dtype_json.is_string() || !shape_json.is_array() || !offsets.is_array() || offsets.size() != 2 ||
         !is_size(offsets[0]) || !is_size(offsets[1]) || !std::all_of(shape_json.begin(), shape_json.end(), is_size))
         fail(Status::format, where, " has a malformed dtype, shape or data_offsets");
     const std::string& name = dtype_json.text();
-    const auto* known = std::find_if(kNames.begin(), kNames.end(), [&](const auto& pair) { return pair.first == name; });
+    const auto* known =
+        std::find_if(kNames.begin(), kNames.end(), [&](const auto& pair) { return pair.first == name; });
     if (known == kNames.end()) fail(Status::unsupported, where, " has dtype ", name, ", which mlff does not read");
     const auto begin = offsets[0].unsigned_integer(), end = offsets[1].unsigned_integer();
     if (begin > end || end > data.size()) fail(Status::format, where, " lies outside the file");
@@ -70,7 +85,9 @@ Safetensors read_safetensors(Bytes bytes, const std::string& name_for_errors) {
         fail(Status::format, name_for_errors, ": the safetensors header claims ", header_size, " bytes");
     const JsonValue header = parse_json(text_at(bytes, 8, static_cast<size_t>(header_size)), name_for_errors);
     if (!header.is_object()) fail(Status::format, name_for_errors, ": the safetensors header is not a JSON object");
-    if (header.size() > kMaxTensors + 1) fail(Status::format, name_for_errors, ": a safetensors file of ", header.size(), " tensors, the limit is ", kMaxTensors);
+    if (header.size() > kMaxTensors + 1)
+        fail(Status::format, name_for_errors, ": a safetensors file of ", header.size(), " tensors, the limit is ",
+             kMaxTensors);
     const Bytes data = bytes.subspan(8 + static_cast<size_t>(header_size));
 
     Safetensors contents;
@@ -86,7 +103,8 @@ Safetensors read_safetensors(Bytes bytes, const std::string& name_for_errors) {
         contents.tensors.emplace_back(name, read_entry(entry, data, concat(name_for_errors, ": tensor '", name, "'")));
     }
     std::stable_sort(contents.tensors.begin(), contents.tensors.end(), [](const auto& a, const auto& b) {
-        return std::pair(a.second.storage.data(), a.second.storage.size()) < std::pair(b.second.storage.data(), b.second.storage.size());
+        return std::pair(a.second.storage.data(), a.second.storage.size()) <
+               std::pair(b.second.storage.data(), b.second.storage.size());
     });
     const std::byte* expected = data.data();
     for (const auto& [name, tensor] : contents.tensors) {
@@ -105,10 +123,13 @@ void write_safetensors(const std::string& path, const Safetensors& contents) {
         if (!names.insert(entry.first).second || entry.first == "__metadata__")
             fail(Status::argument, path, ": two tensors are called '", entry.first, "'");
         if (name_of(entry.second.dtype).empty())
-            fail(Status::argument, path, ": safetensors has no type for tensor '", entry.first, "' of ", dtype_name(entry.second.dtype));
+            fail(Status::argument, path, ": safetensors has no type for tensor '", entry.first, "' of ",
+                 dtype_name(entry.second.dtype));
         order.push_back(&entry);
     }
-    std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return dtype_size(a->second.dtype) > dtype_size(b->second.dtype); });
+    std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+        return dtype_size(a->second.dtype) > dtype_size(b->second.dtype);
+    });
 
     nlohmann::ordered_json header = nlohmann::ordered_json::object();
     if (!contents.metadata.empty()) header["__metadata__"] = contents.metadata;
@@ -116,7 +137,8 @@ void write_safetensors(const std::string& path, const Safetensors& contents) {
     for (const auto* entry : order) {
         const Tensor& tensor = entry->second;
         const uint64_t end = offset + static_cast<uint64_t>(tensor.element_count()) * dtype_size(tensor.dtype);
-        header[entry->first] = {{"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+        header[entry->first] = {
+            {"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
         offset = end;
     }
     std::string text;

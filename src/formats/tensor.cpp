@@ -17,10 +17,23 @@ struct DTypeTraits {
     std::string_view name;
     size_t size;
 };
-constexpr std::array<DTypeTraits, 17> kTraits = {{{"float64", 8}, {"float32", 4}, {"float16", 2}, {"bfloat16", 2},
-                                                  {"float8_e4m3", 1}, {"float8_e5m2", 1}, {"int64", 8}, {"int32", 4},
-                                                  {"int16", 2}, {"int8", 1}, {"uint64", 8}, {"uint32", 4}, {"uint16", 2},
-                                                  {"uint8", 1}, {"bool", 1}, {"complex64", 8}, {"complex128", 16}}};
+constexpr std::array<DTypeTraits, 17> kTraits = {{{"float64", 8},
+                                                  {"float32", 4},
+                                                  {"float16", 2},
+                                                  {"bfloat16", 2},
+                                                  {"float8_e4m3", 1},
+                                                  {"float8_e5m2", 1},
+                                                  {"int64", 8},
+                                                  {"int32", 4},
+                                                  {"int16", 2},
+                                                  {"int8", 1},
+                                                  {"uint64", 8},
+                                                  {"uint32", 4},
+                                                  {"uint16", 2},
+                                                  {"uint8", 1},
+                                                  {"bool", 1},
+                                                  {"complex64", 8},
+                                                  {"complex128", 16}}};
 constexpr size_t kMaxDimensions = 32;
 constexpr int64_t kMaxRepeatedElements = int64_t{1} << 20;
 
@@ -133,7 +146,8 @@ std::vector<double> Tensor::to_doubles() const {
 }
 
 std::vector<int64_t> Tensor::to_integers() const {
-    if (is_complex(dtype) || is_floating(dtype)) fail(Status::format, "a tensor of ", dtype_name(dtype), " where whole numbers were expected");
+    if (is_complex(dtype) || is_floating(dtype))
+        fail(Status::format, "a tensor of ", dtype_name(dtype), " where whole numbers were expected");
     std::vector<int64_t> values;
     values.reserve(static_cast<size_t>(element_count()));
     for_each_element(*this, [&](const std::byte* at) { values.push_back(load_integer(dtype, at, is_big_endian)); });
@@ -143,7 +157,8 @@ std::vector<int64_t> Tensor::to_integers() const {
 }
 
 double Tensor::item() const {
-    if (element_count() != 1) fail(Status::format, "a tensor of shape ", shape_text(shape), " where one number was expected");
+    if (element_count() != 1)
+        fail(Status::format, "a tensor of shape ", shape_text(shape), " where one number was expected");
     return to_doubles()[0];
 }
 
@@ -183,7 +198,8 @@ Tensor make_tensor(DType dtype, std::vector<int64_t> shape, std::vector<int64_t>
     // Stride 0 repeats elements, which is fine, but could also make a huge tensor of one number.
     const bool is_bomb = count > stored && count > kMaxRepeatedElements;
     if (overflow || (!is_empty && (last >= stored || is_bomb)))
-        fail(Status::format, where, " of shape ", shape_text(shape), " reaches outside its storage of ", stored, " elements");
+        fail(Status::format, where, " of shape ", shape_text(shape), " reaches outside its storage of ", stored,
+             " elements");
     Tensor tensor;
     tensor.dtype = dtype;
     tensor.shape = std::move(shape);
@@ -198,7 +214,8 @@ std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape) {
     int64_t stride = 1;
     for (size_t axis = shape.size(); axis-- > 0;) {
         strides[axis] = stride;
-        if (__builtin_mul_overflow(stride, std::max<int64_t>(shape[axis], 1), &stride)) stride = 0;  // make_tensor refuses it
+        if (__builtin_mul_overflow(stride, std::max<int64_t>(shape[axis], 1), &stride))
+            stride = 0;  // make_tensor refuses it
     }
     return strides;
 }

@@ -12,9 +12,23 @@
 namespace mlff {
 
 enum class DType : uint8_t {
-    float64, float32, float16, bfloat16, float8_e4m3, float8_e5m2,
-    int64, int32, int16, int8, uint64, uint32, uint16, uint8, boolean,
-    complex64, complex128,
+    float64,
+    float32,
+    float16,
+    bfloat16,
+    float8_e4m3,
+    float8_e5m2,
+    int64,
+    int32,
+    int16,
+    int8,
+    uint64,
+    uint32,
+    uint16,
+    uint8,
+    boolean,
+    complex64,
+    complex128,
 };
 
 size_t dtype_size(DType dtype);
@@ -28,7 +42,7 @@ struct Tensor {
     Bytes storage;                 // all elements that offset and strides reach lie in here (see make_tensor)
     int64_t offset = 0;            // of the first element, in elements
     bool is_big_endian = false;
-    bool is_parameter = false;     // else a buffer
+    bool is_parameter = false;  // else a buffer
 
     int64_t element_count() const;
     bool is_contiguous() const;
@@ -41,7 +55,8 @@ struct Tensor {
     void copy_bytes_to(std::byte* destination) const;
 };
 
-// Checks that shape and strides are sane and stay inside the storage. Throws Error{format}; the message begins with `where`
+// Checks that shape and strides are sane and stay inside the storage. Throws Error{format}; the message begins with
+// `where`
 // ("water.model: tensor 'scale'").
 Tensor make_tensor(DType dtype, std::vector<int64_t> shape, std::vector<int64_t> strides, int64_t offset, Bytes storage,
                    const std::string& where);

@@ -73,16 +73,17 @@ struct Contents {
     if (root.is(PickleKind::dict)) {
         const bool is_checkpoint = root.has("model") || root.has("state_dict") || root.has("optimizer");
         fail(Status::unsupported, name, ": this is a ", is_checkpoint ? "training checkpoint" : "bare state dict",
-             ": it has weights but neither classes, irreps nor avg_num_neighbors, so the model cannot be rebuilt from it; "
+             ": it has weights but neither classes, irreps nor avg_num_neighbors, so the model cannot be rebuilt from "
+             "it; "
              "save the whole model instead: torch.save(model, 'X.model')");
     }
     const std::string_view class_name = root.class_name();
-    fail(Status::unsupported, name, ": the file holds ", class_name.empty() ? "plain data" : "an object of class ", class_name,
-         ", expected a saved torch.nn.Module");
+    fail(Status::unsupported, name, ": the file holds ", class_name.empty() ? "plain data" : "an object of class ",
+         class_name, ", expected a saved torch.nn.Module");
 }
 
-Contents read_contents(Bytes bytes, const std::string& name, std::vector<std::shared_ptr<const void>>& memory, ValueBudget& budget,
-                       int nesting) {
+Contents read_contents(Bytes bytes, const std::string& name, std::vector<std::shared_ptr<const void>>& memory,
+                       ValueBudget& budget, int nesting) {
     const ZipArchive archive(bytes, name);
     if (nesting > 0) {
         size_t size = 0;

@@ -10,8 +10,9 @@
 
 namespace mlff {
 
-// `bytes` must stay alive as long as the tensors of the tree are used; what is allocated beside it is added to `memory`.
-// Throws Error{format} if the file is damaged and Error{unsupported} if it holds no module (a bare state dict, say).
+// `bytes` must stay alive as long as the tensors of the tree are used; what is allocated beside it is added to
+// `memory`. Throws Error{format} if the file is damaged and Error{unsupported} if it holds no module (a bare state
+// dict, say).
 ModuleFile read_torch_archive(Bytes bytes, const std::string& path);
 
 }  // namespace mlff

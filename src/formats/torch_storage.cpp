@@ -110,13 +110,14 @@ TorchStorages::Storage TorchStorages::storage(PickleValue persistent, std::strin
     const std::string_view type = id[1].text();
     result.dtype = dtype_of(type, &NamedDType::storage);
     if (!result.dtype && type != "torch.UntypedStorage" && type != "torch.storage.UntypedStorage")
-        fail(Status::unsupported, name_, ": tensor '", tensor_name, "' is kept in a ", type, ", which mlff does not read");
+        fail(Status::unsupported, name_, ": tensor '", tensor_name, "' is kept in a ", type,
+             ", which mlff does not read");
     result.bytes = storage_bytes(id[2].text(), tensor_name);
     const size_t element_size = result.dtype ? dtype_size(*result.dtype) : 1;
     const size_t size = result.bytes.size();
     if (size % element_size != 0 || id[4].integer() != static_cast<int64_t>(size / element_size))
-        broken(tensor_name, "expects ", id[4].integer(), " elements of ", element_size, " bytes in storage '", id[2].text(), "', which has ",
-               size, " bytes");
+        broken(tensor_name, "expects ", id[4].integer(), " elements of ", element_size, " bytes in storage '",
+               id[2].text(), "', which has ", size, " bytes");
     return result;
 }
 
@@ -139,12 +140,13 @@ std::optional<Tensor> TorchStorages::tensor(PickleValue value, std::string_view 
     }
     if (arguments.size() < (has_dtype ? 7u : 4u)) broken(name, "is incomplete");
     Storage source = storage(arguments[0], name);
-    if (has_dtype && arguments[6].is(PickleKind::global)) source.dtype = dtype_of(arguments[6].text(), &NamedDType::dtype);
+    if (has_dtype && arguments[6].is(PickleKind::global))
+        source.dtype = dtype_of(arguments[6].text(), &NamedDType::dtype);
     if (!source.dtype) broken(name, "has a type that mlff does not know");
     auto shape = integers(arguments[2]), strides = integers(arguments[3]);
     if (!arguments[1].is(PickleKind::integer) || !shape || !strides) broken(name, "has a malformed shape");
-    Tensor result = make_tensor(*source.dtype, std::move(*shape), std::move(*strides), arguments[1].integer(), source.bytes,
-                                concat(name_, ": tensor '", name, "'"));
+    Tensor result = make_tensor(*source.dtype, std::move(*shape), std::move(*strides), arguments[1].integer(),
+                                source.bytes, concat(name_, ": tensor '", name, "'"));
     result.is_big_endian = is_big_endian_;
     return result;
 }

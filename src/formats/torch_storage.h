@@ -15,8 +15,8 @@ namespace mlff {
 
 class TorchStorages {
 public:
-    // `folder` is the archive's top folder; storages are entries "<folder>/data/<key>". Tensors are views of the archive;
-    // what had to be inflated is added to `memory`, which must live as long as they do.
+    // `folder` is the archive's top folder; storages are entries "<folder>/data/<key>". Tensors are views of the
+    // archive; what had to be inflated is added to `memory`, which must live as long as they do.
     TorchStorages(const ZipArchive& archive, std::string folder, std::string name_for_errors,
                   std::vector<std::shared_ptr<const void>>& memory);
 

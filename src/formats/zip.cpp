@@ -24,7 +24,8 @@ constexpr size_t kEnd64LocatorSize = 20;
 constexpr size_t kDirectoryHeaderSize = 46;
 constexpr size_t kLocalHeaderSize = 30;
 constexpr uint64_t kMaxEntries = 1'000'000;
-// Torch deflates only source text. All deflated members together may have this size plus so many times that of the file.
+// Torch deflates only source text. All deflated members together may have this size plus so many times that of the
+// file.
 constexpr uint64_t kMaxInflatedSize = uint64_t{1} << 24;
 constexpr uint64_t kMaxInflatedRatio = 32;
 
@@ -34,7 +35,8 @@ size_t find_end_record(Bytes bytes) {
     const size_t last = bytes.size() - kEndRecordSize;
     const size_t first = last > 0xffff ? last - 0xffff : 0;
     for (size_t at = last + 1; at-- > first;)
-        if (load_le<uint32_t>(bytes, at) == kEndRecord && at + kEndRecordSize + load_le<uint16_t>(bytes, at + 20) == bytes.size())
+        if (load_le<uint32_t>(bytes, at) == kEndRecord &&
+            at + kEndRecordSize + load_le<uint16_t>(bytes, at + 20) == bytes.size())
             return at;
     return std::string::npos;
 }
@@ -101,7 +103,8 @@ void ZipArchive::read_directory() {
         entry.compressed_size = load_le<uint32_t>(bytes_, at + 20);
         entry.size = load_le<uint32_t>(bytes_, at + 24);
         entry.header_offset = load_le<uint32_t>(bytes_, at + 42);
-        if (entry.name.empty() || entry.name.find('\0') != std::string::npos) broken("entry ", i, " has no proper name");
+        if (entry.name.empty() || entry.name.find('\0') != std::string::npos)
+            broken("entry ", i, " has no proper name");
         if (flags & 1) broken("entry '", entry.name, "' is encrypted");
         if (method != 0 && method != 8)
             broken("entry '", entry.name, "' uses compression method ", method, ", expected stored (0) or deflate (8)");

@@ -6,22 +6,23 @@
 #include "core/error.h"
 #include "gpu/runtime/gpu.h"
 #include "mace/cpu/evaluator.h"
-#include "mace/plan/layer_plan.h"
 #include "mace/gpu/evaluator.h"
-#include "mace/weights/description.h"
+#include "mace/plan/layer_plan.h"
 #include "mace/reference/evaluator.h"
+#include "mace/weights/description.h"
 #include "mace/weights/weights.h"
 
 namespace mlff {
 namespace {
 
 JsonValue layer_json(const mace::LayerDescription& layer) {
-    return JsonValue::Object{{"interaction", layer.interaction},
-                             {"message_irreps", layer.message_irreps},
-                             {"output_irreps", layer.output_irreps},
-                             {"correlation", layer.correlation},
-                             {"readout", layer.readout.empty() ? JsonValue() : JsonValue(layer.readout)},
-                             {"average_neighbors", layer.average_neighbor_count ? JsonValue(*layer.average_neighbor_count) : JsonValue()}};
+    return JsonValue::Object{
+        {"interaction", layer.interaction},
+        {"message_irreps", layer.message_irreps},
+        {"output_irreps", layer.output_irreps},
+        {"correlation", layer.correlation},
+        {"readout", layer.readout.empty() ? JsonValue() : JsonValue(layer.readout)},
+        {"average_neighbors", layer.average_neighbor_count ? JsonValue(*layer.average_neighbor_count) : JsonValue()}};
 }
 
 JsonValue description_json(const mace::Description& d) {
@@ -29,32 +30,33 @@ JsonValue description_json(const mace::Description& d) {
     for (const auto& layer : d.layers) layers.push_back(layer_json(layer));
     for (size_t head = 0; head < d.atomic_energies.size(); ++head)
         energies[head < d.heads.size() ? d.heads[head] : std::to_string(head)] = d.atomic_energies[head];
-    const JsonValue radial = JsonValue::Object{{"basis", d.radial.basis},
-                                               {"count", d.radial.basis_count},
-                                               {"transform", d.radial.transform.empty() ? JsonValue() : JsonValue(d.radial.transform)},
-                                               {"cutoff_exponent", d.radial.cutoff_exponent ? JsonValue(*d.radial.cutoff_exponent) : JsonValue()},
-                                               {"cutoff_applied_to", d.radial.applies_cutoff_to_basis ? "basis" : "messages"},
-                                               {"hidden_widths", d.radial.hidden_widths}};
+    const JsonValue radial = JsonValue::Object{
+        {"basis", d.radial.basis},
+        {"count", d.radial.basis_count},
+        {"transform", d.radial.transform.empty() ? JsonValue() : JsonValue(d.radial.transform)},
+        {"cutoff_exponent", d.radial.cutoff_exponent ? JsonValue(*d.radial.cutoff_exponent) : JsonValue()},
+        {"cutoff_applied_to", d.radial.applies_cutoff_to_basis ? "basis" : "messages"},
+        {"hidden_widths", d.radial.hidden_widths}};
     return JsonValue::Object{{"class", d.class_name},
-                         {"wrapper", d.wrapper.empty() ? JsonValue() : JsonValue(d.wrapper)},
-                         {"elements", d.elements},
-                         {"cutoff", d.cutoff},
-                         {"max_ell", d.max_degree},
-                         {"hidden_irreps", d.hidden_irreps},
-                         {"layers", layers},
-                         {"radial", radial},
-                         {"heads", d.heads},
-                         {"fixed_head", d.fixed_head ? JsonValue(*d.fixed_head) : JsonValue()},
-                         {"atomic_energies", energies},
-                         {"scale", d.scale},
-                         {"shift", d.shift},
-                         {"pair_repulsion", d.has_pair_repulsion},
-                         {"extra_inputs", d.extra_inputs},
-                         {"gate", d.gate.empty() ? JsonValue() : JsonValue(d.gate)},
-                         {"layout", d.tensor_layout},
-                         {"dtype", dtype_name(d.dtype)},
-                         {"parameters", d.parameter_count},
-                         {"units", units_json()}};
+                             {"wrapper", d.wrapper.empty() ? JsonValue() : JsonValue(d.wrapper)},
+                             {"elements", d.elements},
+                             {"cutoff", d.cutoff},
+                             {"max_ell", d.max_degree},
+                             {"hidden_irreps", d.hidden_irreps},
+                             {"layers", layers},
+                             {"radial", radial},
+                             {"heads", d.heads},
+                             {"fixed_head", d.fixed_head ? JsonValue(*d.fixed_head) : JsonValue()},
+                             {"atomic_energies", energies},
+                             {"scale", d.scale},
+                             {"shift", d.shift},
+                             {"pair_repulsion", d.has_pair_repulsion},
+                             {"extra_inputs", d.extra_inputs},
+                             {"gate", d.gate.empty() ? JsonValue() : JsonValue(d.gate)},
+                             {"layout", d.tensor_layout},
+                             {"dtype", dtype_name(d.dtype)},
+                             {"parameters", d.parameter_count},
+                             {"units", units_json()}};
 }
 
 class MaceModel : public Model {
@@ -86,32 +88,41 @@ public:
         json["container"] = file_.container;
         json["descriptors"] = summary_.descriptor_count;
         json["runnable"] = summary_.why_not_runnable.empty();
-        json["why_not_runnable"] = summary_.why_not_runnable.empty() ? JsonValue() : JsonValue(summary_.why_not_runnable);
+        json["why_not_runnable"] =
+            summary_.why_not_runnable.empty() ? JsonValue() : JsonValue(summary_.why_not_runnable);
         return json;
     }
 
-    // The fast backends have mixed and fp64, the GPU's also `fast`; models that the CPU's lacks run on the reference, in fp64.
+    // The fast backends have mixed and fp64, the GPU's also `fast`; models that the CPU's lacks run on the reference,
+    // in fp64.
     Precision choose_precision(const std::string& device, Precision wanted) const override {
         const bool is_fast = is_gpu(device) || (device == "cpu" && why_not_fast_.empty());
         if (wanted == Precision::automatic) return is_fast ? Precision::mixed : Precision::fp64;
-        if (wanted == Precision::fp64 || (wanted == Precision::mixed && is_fast) || (wanted == Precision::fast && is_gpu(device))) return wanted;
-        if (wanted == Precision::mixed && device == "cpu") fail(Status::unsupported, "this model runs in fp64 only: ", why_not_fast_);
-        fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device, "' for MACE; fp64 is",
-             is_fast ? ", and mixed" : "", is_gpu(device) ? ", and fast" : "");
+        if (wanted == Precision::fp64 || (wanted == Precision::mixed && is_fast) ||
+            (wanted == Precision::fast && is_gpu(device)))
+            return wanted;
+        if (wanted == Precision::mixed && device == "cpu")
+            fail(Status::unsupported, "this model runs in fp64 only: ", why_not_fast_);
+        fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device,
+             "' for MACE; fp64 is", is_fast ? ", and mixed" : "", is_gpu(device) ? ", and fast" : "");
     }
     bool runs_on_cuda() const override { return weights_ && why_not_cuda_.empty(); }
 
     std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
         if (!weights_) fail(Status::unsupported, file_.path, ": ", summary_.why_not_runnable);
         if (is_gpu(choice.device)) {
-            if (choice.exact_radial) fail(Status::unsupported, "exact radial functions are not available on device '", choice.device, "'");
-            mace::gpu::CudaOptions options = {gpu_ordinal(choice.device), choice.head, choice.precision != Precision::fp64, choice.neighbor_skin, choice.gpu_memory_limit_bytes};
+            if (choice.exact_radial)
+                fail(Status::unsupported, "exact radial functions are not available on device '", choice.device, "'");
+            mace::gpu::CudaOptions options = {gpu_ordinal(choice.device), choice.head,
+                                              choice.precision != Precision::fp64, choice.neighbor_skin,
+                                              choice.gpu_memory_limit_bytes};
             options.is_fast = choice.precision == Precision::fast;
             if (options.neighbor_skin == 0) options.neighbor_skin = mace::gpu::kDefaultSkin;
             return mace::gpu::make_gpu_evaluator(weights_, options);
         }
         if (choice.device == "cpu" && why_not_fast_.empty())
-            return mace::cpu::make_cpu_evaluator(weights_, {choice.head, choice.precision == Precision::mixed, choice.exact_radial});
+            return mace::cpu::make_cpu_evaluator(
+                weights_, {choice.head, choice.precision == Precision::mixed, choice.exact_radial});
         return std::make_unique<mace::reference::ReferenceEvaluator>(weights_, choice.head);
     }
 

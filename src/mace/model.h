@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "potential/model.h"
 #include "formats/module_tree.h"
+#include "potential/model.h"
 
 namespace mlff {
 

@@ -37,7 +37,8 @@ void place_grid(const AtomSurvey& survey, int64_t atom_count, CellGrid& grid) {
     }
     for (size_t axis = 0; axis < 3; ++axis) {
         grid.middle[axis] = 0;
-        for (size_t k = 0; k < 3; ++k) grid.middle[axis] += (grid.origin[k] + grid.length[k] / 2) * grid.lattice.vectors[k][axis];
+        for (size_t k = 0; k < 3; ++k)
+            grid.middle[axis] += (grid.origin[k] + grid.length[k] / 2) * grid.lattice.vectors[k][axis];
     }
 }
 
@@ -85,7 +86,8 @@ void choose_bins(int64_t atom_count, CellGrid& grid) {
     const double most = std::clamp(kBinsPerAtom * static_cast<double>(atom_count), 1.0, kMostBins);
     Vec3 bins;
     for (size_t k = 0; k < 3; ++k)
-        bins[k] = std::clamp(std::floor(grid.length[k] * grid.lattice.height[k] * kBinsPerReach[k] / grid.reach), 1.0, most);
+        bins[k] =
+            std::clamp(std::floor(grid.length[k] * grid.lattice.height[k] * kBinsPerReach[k] / grid.reach), 1.0, most);
     while (bins[0] * bins[1] * bins[2] > most) {
         double& largest = *std::max_element(bins.begin(), bins.end());
         largest = std::ceil(largest / 2);
@@ -110,14 +112,15 @@ float CellGrid::surely_beyond() const {
 void check_atom_count(int64_t atom_count) {
     if (atom_count < 0) fail(Status::argument, "the system has ", atom_count, " atoms");
     if (atom_count > std::numeric_limits<int32_t>::max())
-        fail(Status::system, "the system has ", atom_count, " atoms, the limit is ", std::numeric_limits<int32_t>::max());
+        fail(Status::system, "the system has ", atom_count, " atoms, the limit is ",
+             std::numeric_limits<int32_t>::max());
 }
 
 void refuse_atom(int64_t atom, const double* at) {
     if (!std::isfinite(at[0]) || !std::isfinite(at[1]) || !std::isfinite(at[2]))
         fail(Status::system, "the position of atom ", atom, " is not finite");
-    fail(Status::system, "atom ", atom, " at (", at[0], ", ", at[1], ", ", at[2], ") angstrom is too far away: the limits are ",
-         kFarthestAtom, " angstrom and ", kMostWraps, " cells");
+    fail(Status::system, "atom ", atom, " at (", at[0], ", ", at[1], ", ", at[2],
+         ") angstrom is too far away: the limits are ", kFarthestAtom, " angstrom and ", kMostWraps, " cells");
 }
 
 CellGrid choose_grid(const Lattice& lattice, const AtomSurvey& survey, int64_t atom_count, double search_reach) {

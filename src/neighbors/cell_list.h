@@ -13,10 +13,10 @@ namespace mlff {
 
 struct CellList {
     CellGrid grid;
-    Buffer<int32_t> first_in_bin;     // [bins + 1], into the sorted atoms
-    Buffer<Site> sites;               // [atom], sorted by bin, then by original index
-    Buffer<int32_t> bin;              // [atom] of the sorted atom
-    Buffer<float> x, y, z;            // [atom] wrapped, relative to the middle of the grid
+    Buffer<int32_t> first_in_bin;  // [bins + 1], into the sorted atoms
+    Buffer<Site> sites;            // [atom], sorted by bin, then by original index
+    Buffer<int32_t> bin;           // [atom] of the sorted atom
+    Buffer<float> x, y, z;         // [atom] wrapped, relative to the middle of the grid
 
     // Throws Error{system} for atoms, cells and reaches that cannot be searched.
     void build(const SystemView& system, double search_reach, ThreadTeam& team);

@@ -9,7 +9,8 @@
 
 namespace mlff {
 
-// The two largest displacements, squared, in whatever order they are added. One that is not a number counts as infinite.
+// The two largest displacements, squared, in whatever order they are added. One that is not a number counts as
+// infinite.
 struct LargestDisplacements {
     double largest = 0;
     double second = 0;

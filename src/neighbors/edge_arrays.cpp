@@ -54,8 +54,8 @@ void fill_chunk(const CellList& cells, const PairList& pairs, int64_t chunk, con
 
 }  // namespace
 
-Edges EdgeArrays::fill(const CellList& cells, const PairList& pairs, const Mat3& cell,
-                       const NeighborOptions& options, ThreadTeam& team) {
+Edges EdgeArrays::fill(const CellList& cells, const PairList& pairs, const Mat3& cell, const NeighborOptions& options,
+                       ThreadTeam& team) {
     count_edges(pairs);
     const auto edge_count = static_cast<size_t>(first_[static_cast<size_t>(pairs.atom_count)]);
     const bool fill_shifts = options.want_shifts || options.want_reverse;
@@ -66,9 +66,7 @@ Edges EdgeArrays::fill(const CellList& cells, const PairList& pairs, const Mat3&
     const Targets targets = {sender_.data(), fill_shifts ? shift_.data() : nullptr,
                              options.want_vectors ? vector_.data() : nullptr,
                              options.want_distances ? distance_.data() : nullptr};
-    const auto work = [&](int64_t chunk, int) {
-        fill_chunk(cells, pairs, chunk, cell, first_.data(), targets);
-    };
+    const auto work = [&](int64_t chunk, int) { fill_chunk(cells, pairs, chunk, cell, first_.data(), targets); };
     team.run(pairs.chunk_count, std::ref(work));  // by reference: std::function need not allocate
     if (options.want_reverse) find_reverse(pairs.atom_count, team);
 
@@ -97,8 +95,8 @@ void EdgeArrays::find_reverse(int64_t atom_count, ThreadTeam& team) {
     const auto find = [&](int64_t chunk, int) {
         const int64_t end = std::min(atom_count, (chunk + 1) * kAtomsPerChunk);
         for (int64_t receiver = chunk * kAtomsPerChunk; receiver < end; ++receiver)
-            for (int64_t edge = first_[static_cast<size_t>(receiver)];
-                 edge < first_[static_cast<size_t>(receiver) + 1]; ++edge) {
+            for (int64_t edge = first_[static_cast<size_t>(receiver)]; edge < first_[static_cast<size_t>(receiver) + 1];
+                 ++edge) {
                 const int64_t sender = sender_[static_cast<size_t>(edge)];
                 if (sender < receiver) continue;
                 const int64_t reverse = reverse_of(receiver, edge);

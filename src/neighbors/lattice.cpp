@@ -58,8 +58,7 @@ Mat3 complete_rows(Mat3 rows, const std::array<bool, 3>& given) {
         }
         if (count == 2 && !given[k]) {
             const Vec3 normal = cross(unit(next), unit(last));
-            if (length(normal) < kFlattest)
-                fail(Status::system, "two lattice vectors of the cell are nearly parallel");
+            if (length(normal) < kFlattest) fail(Status::system, "two lattice vectors of the cell are nearly parallel");
             rows[k] = unit(normal);
         }
     }
@@ -92,7 +91,8 @@ Lattice make_lattice(const SystemView& system) {
 }
 
 bool stress_volume_needs_positions(const SystemView& system) {
-    return std::any_of(system.cell.begin(), system.cell.end(), [](const Vec3& row) { return length(row) < kShortestRow; });
+    return std::any_of(system.cell.begin(), system.cell.end(),
+                       [](const Vec3& row) { return length(row) < kShortestRow; });
 }
 
 double stress_volume(const SystemView& system, double cutoff) {

@@ -11,10 +11,10 @@ namespace mlff {
 // A complete, invertible set of lattice vectors: rows that are not periodic are replaced by unit vectors
 // perpendicular to the periodic ones (and to each other).
 struct Lattice {
-    Mat3 vectors;               // rows
-    Mat3 inverse;               // fractional = position . inverse
-    Vec3 height;                // distance between opposite faces, angstrom
-    double volume;              // of the parallelepiped of `vectors`
+    Mat3 vectors;   // rows
+    Mat3 inverse;   // fractional = position . inverse
+    Vec3 height;    // distance between opposite faces, angstrom
+    double volume;  // of the parallelepiped of `vectors`
     std::array<bool, 3> periodic;
 };
 

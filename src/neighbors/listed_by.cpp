@@ -20,7 +20,9 @@ void ListedBy::find(int64_t atom_count, const ListedNeighbors& list) {
     // Each beginning moves to the next one's while its list is filled.
     for (int64_t atom = 0; atom < own; ++atom)
         for (int64_t place = list.first[atom]; place < list.first[atom + 1]; ++place)
-            if (list.neighbors[place] >= own) neighbors_[static_cast<size_t>(first_[static_cast<size_t>(list.neighbors[place] - own)]++)] = static_cast<int32_t>(atom);
+            if (list.neighbors[place] >= own)
+                neighbors_[static_cast<size_t>(first_[static_cast<size_t>(list.neighbors[place] - own)]++)] =
+                    static_cast<int32_t>(atom);
     for (size_t atom = rest; atom > 0; --atom) first_[atom] = first_[atom - 1];
     first_[0] = 0;
 }

@@ -16,13 +16,15 @@ void check_places(int64_t atom_count, const ListedNeighbors& list) {
     if (!list.first) fail(Status::argument, "the list of neighbours is NULL");
     if (list.first[0] != 0) fail(Status::argument, "the neighbours of atom 0 begin at ", list.first[0], ", expected 0");
     for (int64_t atom = 0; atom < list.receiver_count; ++atom)
-        if (list.first[atom + 1] < list.first[atom]) fail(Status::argument, "the neighbours of atom ", atom, " end before they begin");
+        if (list.first[atom + 1] < list.first[atom])
+            fail(Status::argument, "the neighbours of atom ", atom, " end before they begin");
     if (list.first[list.receiver_count] > 0 && !list.neighbors) fail(Status::argument, "the neighbours are NULL");
 }
 
 void check_neighbor(int64_t atom_count, int64_t atom, int32_t neighbor) {
     if (neighbor < 0 || neighbor >= atom_count || neighbor == atom)
-        fail(Status::argument, "atom ", atom, " has neighbour ", neighbor, ", expected another of the ", atom_count, " atoms");
+        fail(Status::argument, "atom ", atom, " has neighbour ", neighbor, ", expected another of the ", atom_count,
+             " atoms");
 }
 
 // A number that says as good as nothing of the two.
@@ -38,7 +40,8 @@ uint64_t scrambled(int64_t a, int64_t b) {
 void check_listed_neighbors(int64_t atom_count, const ListedNeighbors& list) {
     check_places(atom_count, list);
     for (int64_t atom = 0; atom < list.receiver_count; ++atom)
-        for (int64_t place = list.first[atom]; place < list.first[atom + 1]; ++place) check_neighbor(atom_count, atom, list.neighbors[place]);
+        for (int64_t place = list.first[atom]; place < list.first[atom + 1]; ++place)
+            check_neighbor(atom_count, atom, list.neighbors[place]);
 }
 
 // Sums over all pairs in both directions are the same if the pairs are, and else, but for one chance in 2^64, are not.
@@ -52,20 +55,26 @@ void check_both_ways(const ListedNeighbors& list) {
             back += scrambled(other, atom);
         }
     if (there == back) return;
-    const auto times_listed = [&](int64_t atom, int64_t other) { return std::count(list.neighbors + list.first[atom], list.neighbors + list.first[atom + 1], other); };
+    const auto times_listed = [&](int64_t atom, int64_t other) {
+        return std::count(list.neighbors + list.first[atom], list.neighbors + list.first[atom + 1], other);
+    };
     for (int64_t atom = 0; atom < list.receiver_count; ++atom)
         for (int64_t place = list.first[atom]; place < list.first[atom + 1]; ++place) {
             const int64_t other = list.neighbors[place];
             if (other < list.receiver_count && times_listed(atom, other) != times_listed(other, atom))
-                fail(Status::argument, "atom ", atom, " lists atom ", other, " as its neighbour, but not the other way round");
+                fail(Status::argument, "atom ", atom, " lists atom ", other,
+                     " as its neighbour, but not the other way round");
         }
 }
 
-const Edges& ListedEdges::select(int64_t atom_count, const double* positions, const ListedNeighbors& list, double cutoff, ThreadTeam& team) {
+const Edges& ListedEdges::select(int64_t atom_count, const double* positions, const ListedNeighbors& list,
+                                 double cutoff, ThreadTeam& team) {
     edges_ = {};
     check_places(atom_count, list);
     const double most = cutoff * cutoff;
-    const auto vector_of = [&](int64_t atom, int64_t place) { return edge_vector(positions + 3 * atom, positions + 3 * int64_t{list.neighbors[place]}, {0, 0, 0}); };
+    const auto vector_of = [&](int64_t atom, int64_t place) {
+        return edge_vector(positions + 3 * atom, positions + 3 * int64_t{list.neighbors[place]}, {0, 0, 0});
+    };
     first_.resize_discard(static_cast<size_t>(atom_count) + 1);
     first_[0] = 0;
     for_each_atom(team, list.receiver_count, [&](int64_t atom) {

@@ -21,9 +21,10 @@ void check_both_ways(const ListedNeighbors& list);
 
 class ListedEdges {
 public:
-    // The candidates within the cutoff, in their order. Makes the checks above; throws Error{system} for two atoms at the same place. The edges live until the
-    // next call.
-    const Edges& select(int64_t atom_count, const double* positions, const ListedNeighbors& list, double cutoff, ThreadTeam& team);
+    // The candidates within the cutoff, in their order. Makes the checks above; throws Error{system} for two atoms at
+    // the same place. The edges live until the next call.
+    const Edges& select(int64_t atom_count, const double* positions, const ListedNeighbors& list, double cutoff,
+                        ThreadTeam& team);
 
 private:
     Edges edges_;

@@ -40,8 +40,7 @@ void check_options(const NeighborOptions& options) {
         fail(Status::argument, "the cutoff must be positive and finite, not ", options.cutoff);
     if (!(options.skin >= 0) || !std::isfinite(options.skin))
         fail(Status::argument, "the skin must be zero or positive and finite, not ", options.skin);
-    if (options.half && options.want_reverse)
-        fail(Status::argument, "a half list has no reverse edges");
+    if (options.half && options.want_reverse) fail(Status::argument, "a half list has no reverse edges");
 }
 
 NeighborList::NeighborList(const NeighborOptions& options) : state_(std::make_unique<State>()) {
@@ -67,12 +66,10 @@ void NeighborList::update(const SystemView& system, ThreadTeam& team) {
         state.find_pairs(system, team);
     const PairList* pairs = &state.found;
     if (options.skin > 0) {
-        select_pairs(state.cells, state.found, system.cell,
-                     options.cutoff * options.cutoff, team, state.selected);
+        select_pairs(state.cells, state.found, system.cell, options.cutoff * options.cutoff, team, state.selected);
         pairs = &state.selected;
     }
-    state.edges =
-        state.arrays.fill(state.cells, *pairs, system.cell, options, team);
+    state.edges = state.arrays.fill(state.cells, *pairs, system.cell, options, team);
 }
 
 // Positions that are not numbers are searched, and refused there.

@@ -39,8 +39,8 @@ constexpr int kGroupBins = 4;  // along direction 0
 // The search for one chunk of receivers.
 class ChunkSearch {
 public:
-    ChunkSearch(const CellList& cells, const Mat3& cell, const PairRule& rule,
-                const std::vector<StencilRow>& stencil, PairSearch::Scratch& scratch)
+    ChunkSearch(const CellList& cells, const Mat3& cell, const PairRule& rule, const std::vector<StencilRow>& stencil,
+                PairSearch::Scratch& scratch)
         : cells_(cells), cell_(cell), rule_(rule), stencil_(stencil), scratch_(scratch) {
         surely_in_ = cells.grid.surely_within();
         surely_out_ = cells.grid.surely_beyond();
@@ -198,8 +198,8 @@ private:
         if (rule_.half && !is_in_half_list(from.atom, to.atom, image)) return false;
         if (!rule_.exact) return true;
         const auto shift = pair_shift(from, to, image);
-        const Vec3 vector = edge_vector(from.position.data(), to.position.data(),
-                                        shift_vector(cell_, shift[0], shift[1], shift[2]));
+        const Vec3 vector =
+            edge_vector(from.position.data(), to.position.data(), shift_vector(cell_, shift[0], shift[1], shift[2]));
         return squared_length(vector) < rule_.cutoff_squared;
     }
 
@@ -215,8 +215,8 @@ private:
 
 }  // namespace
 
-void PairSearch::find(const CellList& cells, const Mat3& cell, const PairRule& rule,
-                      ThreadTeam& team, PairList& pairs) {
+void PairSearch::find(const CellList& cells, const Mat3& cell, const PairRule& rule, ThreadTeam& team,
+                      PairList& pairs) {
     const auto workers = static_cast<size_t>(team.size());
     if (scratch_.size() < workers) scratch_.resize(workers);
     pairs.resize(static_cast<int64_t>(cells.sites.size()));

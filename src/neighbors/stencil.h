@@ -14,7 +14,8 @@ namespace mlff {
 
 // Three image numbers, each within +-kMostImages and a little more, in 30 bits.
 MLFF_HOST_DEVICE inline uint32_t pack_image(int q0, int q1, int q2) {
-    return static_cast<uint32_t>(q0 + 512) | static_cast<uint32_t>(q1 + 512) << 10 | static_cast<uint32_t>(q2 + 512) << 20;
+    return static_cast<uint32_t>(q0 + 512) | static_cast<uint32_t>(q1 + 512) << 10 |
+           static_cast<uint32_t>(q2 + 512) << 20;
 }
 MLFF_HOST_DEVICE inline std::array<int32_t, 3> unpack_image(uint32_t image) {
     return {static_cast<int32_t>(image & 1023) - 512, static_cast<int32_t>(image >> 10 & 1023) - 512,
@@ -28,7 +29,8 @@ MLFF_HOST_DEVICE inline std::array<int32_t, 3> pair_shift(const Site& receiver, 
             image[2] + receiver.wrap[2] - sender.wrap[2]};
 }
 
-// Of the two ends of a pair a half list keeps one: sender > receiver, or a self-image with its first non-zero number > 0.
+// Of the two ends of a pair a half list keeps one: sender > receiver, or a self-image with its first non-zero number >
+// 0.
 MLFF_HOST_DEVICE inline bool is_in_half_list(int32_t receiver, int32_t sender, const std::array<int32_t, 3>& image) {
     if (receiver != sender) return sender > receiver;
     return image[0] != 0 ? image[0] > 0 : image[1] != 0 ? image[1] > 0 : image[2] > 0;

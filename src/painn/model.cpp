@@ -26,39 +26,44 @@ public:
 
     const ModelSummary& summary() const override { return summary_; }
     JsonValue description() const override {
-        return JsonValue::Object{{"class", summary_.class_name},
-                                 {"container", "mlff-painn safetensors"},
-                                 {"elements", summary_.elements},
-                                 {"cutoff", summary_.cutoff},
-                                 {"hidden", weights_->hidden},
-                                 {"blocks", weights_->blocks.size()},
-                                 {"radial_functions", weights_->radial_count},
-                                 {"heads", summary_.heads},
-                                 {"atomic_energies", JsonValue::Object{{summary_.heads.front(), weights_->atomic_energies}}},
-                                 {"pair_repulsion", !weights_->repulsion_radii.empty()},
-                                 {"near_field", !weights_->closest.empty()},
-                                 {"dtype", dtype_name(summary_.dtype)},
-                                 {"parameters", summary_.parameter_count},
-                                 {"descriptors", summary_.descriptor_count},
-                                 {"card", weights_->card},
-                                 {"runnable", true},
-                                 {"why_not_runnable", nullptr},
-                                 {"units", units_json()}};
+        return JsonValue::Object{
+            {"class", summary_.class_name},
+            {"container", "mlff-painn safetensors"},
+            {"elements", summary_.elements},
+            {"cutoff", summary_.cutoff},
+            {"hidden", weights_->hidden},
+            {"blocks", weights_->blocks.size()},
+            {"radial_functions", weights_->radial_count},
+            {"heads", summary_.heads},
+            {"atomic_energies", JsonValue::Object{{summary_.heads.front(), weights_->atomic_energies}}},
+            {"pair_repulsion", !weights_->repulsion_radii.empty()},
+            {"near_field", !weights_->closest.empty()},
+            {"dtype", dtype_name(summary_.dtype)},
+            {"parameters", summary_.parameter_count},
+            {"descriptors", summary_.descriptor_count},
+            {"card", weights_->card},
+            {"runnable", true},
+            {"why_not_runnable", nullptr},
+            {"units", units_json()}};
     }
 
     Precision choose_precision(const std::string& device, Precision wanted) const override {
         const bool has_mixed = device != "reference";
         if (wanted == Precision::automatic) return has_mixed ? Precision::mixed : Precision::fp64;
         if (wanted == Precision::fp64 || (wanted == Precision::mixed && has_mixed)) return wanted;
-        fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device, "' for PaiNN; fp64 is", has_mixed ? ", and mixed" : "");
+        fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device,
+             "' for PaiNN; fp64 is", has_mixed ? ", and mixed" : "");
     }
     bool runs_on_cuda() const override { return painn::gpu::why_not_on_gpu(*weights_).empty(); }
 
     std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
         if (is_gpu(choice.device)) {
-            if (choice.exact_radial) fail(Status::unsupported, "exact radial functions are not available on device '", choice.device, "'");
+            if (choice.exact_radial)
+                fail(Status::unsupported, "exact radial functions are not available on device '", choice.device, "'");
             const double skin = choice.neighbor_skin > 0 ? choice.neighbor_skin : painn::gpu::kDefaultSkin;
-            return painn::gpu::make_gpu_evaluator(weights_, {gpu_ordinal(choice.device), choice.precision == Precision::mixed, false, skin, choice.gpu_memory_limit_bytes});
+            return painn::gpu::make_gpu_evaluator(
+                weights_, {gpu_ordinal(choice.device), choice.precision == Precision::mixed, false, skin,
+                           choice.gpu_memory_limit_bytes});
         }
         if (choice.device == "reference") return std::make_unique<painn::reference::ReferenceEvaluator>(weights_);
         return painn::cpu::make_cpu_evaluator(weights_, {choice.precision == Precision::mixed, choice.exact_radial});

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "potential/model.h"
 #include "formats/safetensors.h"
+#include "potential/model.h"
 
 namespace mlff {
 

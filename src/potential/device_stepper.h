@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Dynamics that stay on the GPU: an evaluator computes forces, a motion moves the atoms, and a step of both is one graph launch that nobody waits for.
+// Dynamics that stay on the GPU: an evaluator computes forces, a motion moves the atoms, and a step of both is one
+// graph launch that nobody waits for.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +13,27 @@ namespace mlff {
 
 // Where the results of a step are, on the device.
 struct DeviceStepResults {
-    const double* forces = nullptr;          // [atom][3]
-    const double* totals = nullptr;          // energy, virial[3][3]; the virial if it was wanted
-    const int64_t* search_needed = nullptr;  // not 0: atoms have moved too far for the neighbours that are known, and the results are void
-    const int32_t* short_edge = nullptr;     // not 0: two atoms are nearer than the model can take, and the results are void
+    const double* forces = nullptr;  // [atom][3]
+    const double* totals = nullptr;  // energy, virial[3][3]; the virial if it was wanted
+    const int64_t* search_needed =
+        nullptr;  // not 0: atoms have moved too far for the neighbours that are known, and the results are void
+    const int32_t* short_edge =
+        nullptr;  // not 0: two atoms are nearer than the model can take, and the results are void
 };
 
-// What moves atoms. All that it enqueues may be captured in a graph: the same kernels with the same arguments in every step.
+// What moves atoms. All that it enqueues may be captured in a graph: the same kernels with the same arguments in every
+// step.
 class DeviceMotion {
 public:
     virtual ~DeviceMotion() = default;
-    virtual int64_t id() const = 0;  // no two motions of a program have the same
+    virtual int64_t id() const = 0;               // no two motions of a program have the same
     virtual const double* positions() const = 0;  // [atom][3], on the device; always the same address
-    virtual void enqueue_move(void* stream) = 0;                                             // before the forces
+    virtual void enqueue_move(void* stream) = 0;  // before the forces
     virtual void enqueue_finish(const DeviceStepResults& results, void* stream) = 0;  // after them
 };
 
-// Made by an evaluator. `system.positions` is not read: positions are those of the motion. Nothing waits for the GPU but searches.
+// Made by an evaluator. `system.positions` is not read: positions are those of the motion. Nothing waits for the GPU
+// but searches.
 class DeviceStepper {
 public:
     virtual ~DeviceStepper() = default;
@@ -40,7 +45,8 @@ public:
     // Move, neighbours, forces, finish.
     virtual void enqueue_step(const SystemView& system, DeviceMotion& motion, bool wants_virial, ThreadTeam& team) = 0;
     // Searches neighbours where the atoms are now; forces, finish.
-    virtual void enqueue_searched_step(const SystemView& system, DeviceMotion& motion, bool wants_virial, ThreadTeam& team) = 0;
+    virtual void enqueue_searched_step(const SystemView& system, DeviceMotion& motion, bool wants_virial,
+                                       ThreadTeam& team) = 0;
 
     // Where atoms were, and their cell, when neighbours were last searched. Waits for the stream.
     virtual void read_searched(std::vector<double>& positions, Mat3& cell) const = 0;

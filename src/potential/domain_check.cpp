@@ -17,29 +17,46 @@ void DomainCheck::check(const Domain& domain) {
     const Halo& halo = domain.halo;
     const auto is_own = [&](int64_t atom) { return atom >= 0 && atom < domain.owned_count; };
     const int64_t ghost_count = domain.atoms.atom_count - domain.owned_count;
-    const auto sent_count = static_cast<int64_t>(halo.sent.size()), source_count = static_cast<int64_t>(halo.source.size());
-    const std::array<int64_t, 6> given = {domain.list_version, domain.owned_count, ghost_count, sent_count, source_count, halo.received_count};
+    const auto sent_count = static_cast<int64_t>(halo.sent.size()),
+               source_count = static_cast<int64_t>(halo.source.size());
+    const std::array<int64_t, 6> given = {domain.list_version, domain.owned_count, ghost_count,
+                                          sent_count,          source_count,       halo.received_count};
     if (domain.list_version != 0 && domain.list_version == passed_[0] && given != passed_)
-        fail(Status::argument, "list_version ", domain.list_version, " was that of the last domain, but numbers of atoms or rows are others now");
+        fail(Status::argument, "list_version ", domain.list_version,
+             " was that of the last domain, but numbers of atoms or rows are others now");
     const bool has_passed = domain.list_version != 0 && given == passed_;
     passed_ = {};
-    if (!halo.exchange) fail(Status::argument, "the domain cannot hear from others: its function for exchanging rows is NULL");
-    if (domain.owned_count < 0 || ghost_count < 0) fail(Status::argument, "the domain has ", domain.owned_count, " own atoms, but ", domain.atoms.atom_count, " atoms in all");
-    if (halo.received_count < 0 || halo.received_count > kMostRows) fail(Status::argument, "the domain receives ", halo.received_count, " rows, expected 0 to ", kMostRows);
-    if (source_count != ghost_count) fail(Status::argument, "the domain has ", ghost_count, " ghosts, but says of ", source_count, " where their rows come from");
-    if (sent_count > 0 && !halo.sent.data()) fail(Status::argument, "the domain sends ", sent_count, " rows, but the list of their atoms is NULL");
-    if (source_count > 0 && !halo.source.data()) fail(Status::argument, "the domain has ", ghost_count, " ghosts, but the list of where their rows come from is NULL");
+    if (!halo.exchange)
+        fail(Status::argument, "the domain cannot hear from others: its function for exchanging rows is NULL");
+    if (domain.owned_count < 0 || ghost_count < 0)
+        fail(Status::argument, "the domain has ", domain.owned_count, " own atoms, but ", domain.atoms.atom_count,
+             " atoms in all");
+    if (halo.received_count < 0 || halo.received_count > kMostRows)
+        fail(Status::argument, "the domain receives ", halo.received_count, " rows, expected 0 to ", kMostRows);
+    if (source_count != ghost_count)
+        fail(Status::argument, "the domain has ", ghost_count, " ghosts, but says of ", source_count,
+             " where their rows come from");
+    if (sent_count > 0 && !halo.sent.data())
+        fail(Status::argument, "the domain sends ", sent_count, " rows, but the list of their atoms is NULL");
+    if (source_count > 0 && !halo.source.data())
+        fail(Status::argument, "the domain has ", ghost_count,
+             " ghosts, but the list of where their rows come from is NULL");
     if (!has_passed) {
         const ListedNeighbors list = {domain.owned_count, domain.first, domain.neighbors};
         check_listed_neighbors(domain.atoms.atom_count, list);
         check_both_ways(list);
         for (size_t row = 0; row < halo.sent.size(); ++row)
             if (!is_own(halo.sent[row]))
-                fail(Status::argument, "row ", row, " of those that are sent is of atom ", halo.sent[row], ", expected one of the ", domain.owned_count, " own atoms");
+                fail(Status::argument, "row ", row, " of those that are sent is of atom ", halo.sent[row],
+                     ", expected one of the ", domain.owned_count, " own atoms");
         for (size_t ghost = 0; ghost < halo.source.size(); ++ghost) {
             const int64_t source = halo.source[ghost];
-            if (source >= halo.received_count) fail(Status::argument, "ghost ", ghost, " has row ", source, " of those that are received, which are ", halo.received_count);
-            if (source < 0 && !is_own(-1 - source)) fail(Status::argument, "ghost ", ghost, " is an image of atom ", -1 - source, ", expected one of the ", domain.owned_count, " own atoms");
+            if (source >= halo.received_count)
+                fail(Status::argument, "ghost ", ghost, " has row ", source, " of those that are received, which are ",
+                     halo.received_count);
+            if (source < 0 && !is_own(-1 - source))
+                fail(Status::argument, "ghost ", ghost, " is an image of atom ", -1 - source, ", expected one of the ",
+                     domain.owned_count, " own atoms");
         }
     }
     passed_ = given;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whether the caller's list of neighbours and halo name only atoms and rows that exist, and pairs from both ends: what computes, packs and unpacks relies on it.
+// Whether the caller's list of neighbours and halo name only atoms and rows that exist, and pairs from both ends: what
+// computes, packs and unpacks relies on it.
 #pragma once
 
 #include <array>
@@ -10,7 +11,8 @@ namespace mlff {
 
 class DomainCheck {
 public:
-    // Throws Error{argument}. What has passed is not gone through again while Domain::list_version says that it is the same.
+    // Throws Error{argument}. What has passed is not gone through again while Domain::list_version says that it is the
+    // same.
     void check(const Domain& domain);
 
 private:

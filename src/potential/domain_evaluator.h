@@ -9,8 +9,11 @@ namespace mlff {
 
 class DomainEvaluator : public Evaluator {
 public:
-    void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) final { evaluate_joined({&system, 1}, edges, {&outputs, 1}, team); }
-    void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) final {
+    void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) final {
+        evaluate_joined({&system, 1}, edges, {&outputs, 1}, team);
+    }
+    void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs,
+                         ThreadTeam& team) final {
         domain_ = nullptr;
         evaluate_atoms(systems, edges, outputs, edges.atom_count, team);
     }
@@ -21,9 +24,11 @@ public:
 
 protected:
     // Atoms from `owned_count` on are ghosts, whose rows fill_ghosts() fills.
-    virtual void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, int64_t owned_count, ThreadTeam& team) = 0;
+    virtual void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges,
+                                std::span<const Outputs> outputs, int64_t owned_count, ThreadTeam& team) = 0;
 
-    // Brings what other atoms read of an atom from own atoms to ghosts, of this domain and of others. Does nothing for whole systems.
+    // Brings what other atoms read of an atom from own atoms to ghosts, of this domain and of others. Does nothing for
+    // whole systems.
     void fill_ghosts(std::span<const DomainRows> rows) {
         if (domain_) ghost_rows_.fill(domain_->halo, domain_->owned_count, rows);
     }

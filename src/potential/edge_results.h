@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Forces and virials from the gradients of the energy by edge vectors: the last step of every backend that works on edges.
+// Forces and virials from the gradients of the energy by edge vectors: the last step of every backend that works on
+// edges.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include "potential/evaluator.h"
 #include "neighbors/neighbor_list.h"
+#include "potential/evaluator.h"
 
 namespace mlff {
 
-// An edge vector is x[sender] - x[receiver] + shift, so its gradient pulls the two ends in opposite directions. `gradient`: [edge][3].
-// The system has the atoms `begin` to `end` of the list.
-inline void write_forces(const Edges& edges, const double* gradient, int64_t begin, int64_t end, const Outputs& outputs) {
+// An edge vector is x[sender] - x[receiver] + shift, so its gradient pulls the two ends in opposite directions.
+// `gradient`: [edge][3]. The system has the atoms `begin` to `end` of the list.
+inline void write_forces(const Edges& edges, const double* gradient, int64_t begin, int64_t end,
+                         const Outputs& outputs) {
     double* forces = outputs.forces;
     if (!forces) return;
     std::fill_n(forces, 3 * (end - begin), 0.0);
@@ -24,8 +26,10 @@ inline void write_forces(const Edges& edges, const double* gradient, int64_t beg
             }
 }
 
-// virial = -dE/dstrain = -sum over edges of the symmetric part of vector x gradient; half of an edge's share goes to each of its atoms.
-inline void write_virials(const Edges& edges, const double* gradient, int64_t begin, int64_t end, const Outputs& outputs) {
+// virial = -dE/dstrain = -sum over edges of the symmetric part of vector x gradient; half of an edge's share goes to
+// each of its atoms.
+inline void write_virials(const Edges& edges, const double* gradient, int64_t begin, int64_t end,
+                          const Outputs& outputs) {
     double *virial = outputs.virial, *atom_virials = outputs.atom_virials;
     if (!virial && !atom_virials) return;
     if (virial) std::fill_n(virial, 9, 0.0);

@@ -6,7 +6,9 @@
 namespace mlff {
 namespace {
 
-char* row_of(const DomainRows& rows, int64_t atom) { return static_cast<char*>(rows.first) + static_cast<size_t>(atom) * rows.row_bytes; }
+char* row_of(const DomainRows& rows, int64_t atom) {
+    return static_cast<char*>(rows.first) + static_cast<size_t>(atom) * rows.row_bytes;
+}
 
 }  // namespace
 
@@ -27,7 +29,8 @@ void GhostRows::fill(const Halo& halo, int64_t owned_count, std::span<const Doma
         const int64_t source = halo.source[ghost];
         size_t array_begin = 0;  // in a packed row
         for (const DomainRows& array : rows) {
-            const char* found = source < 0 ? row_of(array, -1 - source) : received_.data() + static_cast<size_t>(source) * row_bytes + array_begin;
+            const char* found = source < 0 ? row_of(array, -1 - source)
+                                           : received_.data() + static_cast<size_t>(source) * row_bytes + array_begin;
             std::memcpy(row_of(array, owned_count + static_cast<int64_t>(ghost)), found, array.row_bytes);
             array_begin += array.row_bytes;
         }

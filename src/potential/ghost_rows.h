@@ -18,7 +18,8 @@ struct DomainRows {
 // Packed rows are kept from call to call, so that a step takes no memory.
 class GhostRows {
 public:
-    // Overwrites the rows of ghosts, which come after those of `owned_count` own atoms, with those that their owners have: all arrays in one exchange.
+    // Overwrites the rows of ghosts, which come after those of `owned_count` own atoms, with those that their owners
+    // have: all arrays in one exchange.
     void fill(const Halo& halo, int64_t owned_count, std::span<const DomainRows> rows);
 
 private:

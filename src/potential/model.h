@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "potential/evaluator.h"
 #include "formats/json_value.h"
 #include "formats/tensor.h"
+#include "potential/evaluator.h"
 
 namespace mlff {
 
@@ -26,7 +26,7 @@ struct ModelSummary {
     int fixed_head = -1;             // >= 0: the file works with this head only
     DType dtype = DType::float64;
     int64_t parameter_count = 0;
-    int descriptor_count = 0;  // numbers for each atom in Outputs::descriptors; 0: the model has none
+    int descriptor_count = 0;      // numbers for each atom in Outputs::descriptors; 0: the model has none
     std::string why_not_runnable;  // "" if it can be run
 };
 
@@ -34,8 +34,8 @@ struct EvaluatorChoice {
     std::string device;  // "cpu", "reference", "cuda:0"
     Precision precision = Precision::automatic;
     int head = 0;
-    bool exact_radial = false;  // no tables where the backend would use them
-    double neighbor_skin = 0;   // angstrom; for backends that find neighbours themselves; 0 = their choice
+    bool exact_radial = false;           // no tables where the backend would use them
+    double neighbor_skin = 0;            // angstrom; for backends that find neighbours themselves; 0 = their choice
     int64_t gpu_memory_limit_bytes = 0;  // 0 = what is free
 };
 
@@ -50,7 +50,8 @@ public:
     virtual const ModelSummary& summary() const = 0;
     // All that is known, for people and programs: the object that `mlff model info --json -` prints.
     virtual JsonValue description() const = 0;
-    // The precision that `automatic` stands for. Throws Error{unsupported} if `wanted` is one that the model lacks on that device.
+    // The precision that `automatic` stands for. Throws Error{unsupported} if `wanted` is one that the model lacks on
+    // that device.
     virtual Precision choose_precision(const std::string& device, Precision wanted) const = 0;
     virtual bool runs_on_cuda() const = 0;
     // The GPUs that the model could run on: for native models those that this library can use.
@@ -68,7 +69,8 @@ public:
 // What every description says of units.
 inline JsonValue units_json() { return JsonValue::Object{{"energy", "eV"}, {"length", "angstrom"}}; }
 
-// "builtin" (the embedded student), "analytic", "self-test" (a small MACE model with seeded weights), "python:..." (python/model_name.h), a path, or the name of a model in the model cache. Throws Error.
+// "builtin" (the embedded student), "analytic", "self-test" (a small MACE model with seeded weights), "python:..."
+// (python/model_name.h), a path, or the name of a model in the model cache. Throws Error.
 std::shared_ptr<const Model> load_model(const std::string& name);
 
 }  // namespace mlff

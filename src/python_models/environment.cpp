@@ -25,8 +25,10 @@ fs::path folder_of_library() {
     std::error_code ignored;
     if (!dladdr(reinterpret_cast<void*>(&folder_of_library), &where) || !where.dli_fname) return ".";
     // A program's own name may be relative to where it was started.
-    const bool is_program = !std::string(where.dli_fname).ends_with(".so") && std::string(where.dli_fname).find(".so.") == std::string::npos;
-    const fs::path file = is_program ? fs::read_symlink("/proc/self/exe", ignored) : fs::canonical(where.dli_fname, ignored);
+    const bool is_program = !std::string(where.dli_fname).ends_with(".so") &&
+                            std::string(where.dli_fname).find(".so.") == std::string::npos;
+    const fs::path file =
+        is_program ? fs::read_symlink("/proc/self/exe", ignored) : fs::canonical(where.dli_fname, ignored);
     return file.parent_path();
 }
 
@@ -55,7 +57,8 @@ fs::path installed_environments() {
     std::error_code ignored;
     // libmlff.so and bin/mlff are at different depths below the prefix.
     for (const char* up : {MLFF_PREFIX_FROM_LIBRARY, MLFF_PREFIX_FROM_PROGRAM})
-        if (const fs::path folder = here / up / MLFF_ENVIRONMENTS_DIR; fs::is_directory(folder, ignored)) return fs::canonical(folder, ignored);
+        if (const fs::path folder = here / up / MLFF_ENVIRONMENTS_DIR; fs::is_directory(folder, ignored))
+            return fs::canonical(folder, ignored);
     return (here / MLFF_PREFIX_FROM_LIBRARY / MLFF_ENVIRONMENTS_DIR).lexically_normal();
 }
 
@@ -66,11 +69,14 @@ fs::path find_environment(const ModelName& model) {
     } else if (const std::string wanted = variable("MLFF_PYTHON_ENV"); !wanted.empty()) {
         search.look("MLFF_PYTHON_ENV", by_name_or_path(wanted));
     } else {
-        if (!model.default_environment.empty()) search.look("the environment '" + model.default_environment + "' of scripts/install", installed_environments() / model.default_environment);
+        if (!model.default_environment.empty())
+            search.look("the environment '" + model.default_environment + "' of scripts/install",
+                        installed_environments() / model.default_environment);
         if (const std::string active = variable("VIRTUAL_ENV"); !active.empty()) search.look("VIRTUAL_ENV", active);
     }
     if (search.found.empty())
-        fail(Status::unsupported, "model '", model.text, "': no Python environment was found; looked at ", search.looked_at.empty() ? "nothing" : search.looked_at,
+        fail(Status::unsupported, "model '", model.text, "': no Python environment was found; looked at ",
+             search.looked_at.empty() ? "nothing" : search.looked_at,
              "; make one with scripts/install --python, or name one with env= or MLFF_PYTHON_ENV");
     std::error_code ignored;
     return fs::absolute(search.found, ignored);
@@ -81,12 +87,16 @@ std::vector<fs::path> known_environments() {
     const auto add = [&](const fs::path& folder) {
         std::error_code ignored;
         if (!is_environment(folder)) return;
-        if (const fs::path whole = fs::absolute(folder, ignored); std::find(folders.begin(), folders.end(), whole) == folders.end()) folders.push_back(whole);
+        if (const fs::path whole = fs::absolute(folder, ignored);
+            std::find(folders.begin(), folders.end(), whole) == folders.end())
+            folders.push_back(whole);
     };
     if (const std::string wanted = variable("MLFF_PYTHON_ENV"); !wanted.empty()) add(by_name_or_path(wanted));
     std::error_code none;
     std::vector<fs::path> installed;
-    for (fs::directory_iterator entry(installed_environments(), none), end; !none && entry != end; entry.increment(none)) installed.push_back(entry->path());
+    for (fs::directory_iterator entry(installed_environments(), none), end; !none && entry != end;
+         entry.increment(none))
+        installed.push_back(entry->path());
     std::sort(installed.begin(), installed.end());
     for (const fs::path& folder : installed) add(folder);
     if (const std::string active = variable("VIRTUAL_ENV"); !active.empty()) add(active);
@@ -96,18 +106,22 @@ std::vector<fs::path> known_environments() {
 fs::path find_python_library() {
     if (const std::string given = variable("MLFF_PYTHON_LIBRARY"); !given.empty()) {
         std::error_code ignored;
-        if (!fs::exists(given, ignored)) fail(Status::unsupported, "MLFF_PYTHON_LIBRARY is ", given, ", which is not there");
+        if (!fs::exists(given, ignored))
+            fail(Status::unsupported, "MLFF_PYTHON_LIBRARY is ", given, ", which is not there");
         return fs::absolute(given, ignored);
     }
     const fs::path here = folder_of_library();
     std::string looked_at;
     for (const fs::path& place : {here, here / "mlff", here / MLFF_MODULES_FROM_PROGRAM}) {
         std::error_code ignored;
-        if (const fs::path file = place / "libmlff_python.so"; fs::exists(file, ignored)) return fs::canonical(file, ignored);
+        if (const fs::path file = place / "libmlff_python.so"; fs::exists(file, ignored))
+            return fs::canonical(file, ignored);
         looked_at += (looked_at.empty() ? "" : ", ") + place.lexically_normal().string();
     }
-    fail(Status::unsupported, "Python models need libmlff_python.so, which this mlff was built without or which is not where it was installed; looked in ", looked_at,
-         " (python3-dev and pybind11-dev are needed to build it)");
+    fail(Status::unsupported,
+         "Python models need libmlff_python.so, which this mlff was built without or which is not where it was "
+         "installed; looked in ",
+         looked_at, " (python3-dev and pybind11-dev are needed to build it)");
 }
 
 fs::path find_host_program() {
@@ -116,7 +130,8 @@ fs::path find_host_program() {
         const fs::path file = place / "mlff-python-host";
         if (access(file.c_str(), X_OK) == 0) return file.lexically_normal();
     }
-    fail(Status::unsupported, "the program mlff-python-host, which hosts Python models, is not beside libmlff_python.so in ", here.string());
+    fail(Status::unsupported,
+         "the program mlff-python-host, which hosts Python models, is not beside libmlff_python.so in ", here.string());
 }
 
 }  // namespace mlff::python

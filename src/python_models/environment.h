@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where things are that Python models need: the environment (a folder as `python3 -m venv` makes it), libmlff_python.so and the program that hosts it.
+// Where things are that Python models need: the environment (a folder as `python3 -m venv` makes it), libmlff_python.so
+// and the program that hosts it.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +11,13 @@
 
 namespace mlff::python {
 
-// The environment of a model: env= of its name, else $MLFF_PYTHON_ENV, else the one that scripts/install made for it, else $VIRTUAL_ENV. env= and
-// $MLFF_PYTHON_ENV are paths, or names of installed ones. Throws Error{unsupported} that says where it looked.
+// The environment of a model: env= of its name, else $MLFF_PYTHON_ENV, else the one that scripts/install made for it,
+// else $VIRTUAL_ENV. env= and $MLFF_PYTHON_ENV are paths, or names of installed ones. Throws Error{unsupported} that
+// says where it looked.
 std::filesystem::path find_environment(const ModelName& model);
 
-// All that find_environment() would take without being given a name, in that order and each once: what `mlff doctor` tries.
+// All that find_environment() would take without being given a name, in that order and each once: what `mlff doctor`
+// tries.
 std::vector<std::filesystem::path> known_environments();
 
 // $MLFF_PYTHON_LIBRARY, or from where libmlff is. Throws Error{unsupported} if this mlff has none.

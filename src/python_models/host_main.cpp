@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// mlff-python-host: a process of its own for one Python model. Started by libmlff with a socket, a memory file and the path of libmlff_python.so; ends
-// when the socket is closed, which the system does too when the other process dies.
+// mlff-python-host: a process of its own for one Python model. Started by libmlff with a socket, a memory file and the
+// path of libmlff_python.so; ends when the socket is closed, which the system does too when the other process dies.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -70,8 +70,10 @@ public:
     SharedArrays at(int64_t capacity) {
         if (capacity != capacity_) {
             if (memory_) munmap(memory_, SharedArrays::byte_count(capacity_));
-            memory_ = mmap(nullptr, SharedArrays::byte_count(capacity), PROT_READ | PROT_WRITE, MAP_SHARED, kMemoryDescriptor, kArraysOffset);
-            if (memory_ == MAP_FAILED) give_up(concat("cannot map the memory of ", capacity, " atoms: ", std::strerror(errno)));
+            memory_ = mmap(nullptr, SharedArrays::byte_count(capacity), PROT_READ | PROT_WRITE, MAP_SHARED,
+                           kMemoryDescriptor, kArraysOffset);
+            if (memory_ == MAP_FAILED)
+                give_up(concat("cannot map the memory of ", capacity, " atoms: ", std::strerror(errno)));
             capacity_ = capacity;
         }
         return {memory_, capacity};
@@ -89,7 +91,8 @@ public:
     // One request, one answer.
     void serve(const Message& request, const std::string& text) {
         std::string reply;
-        const TextSink sink = {[](void* to, const char* part, size_t size) { static_cast<std::string*>(to)->append(part, size); }, &reply};
+        const TextSink sink = {
+            [](void* to, const char* part, size_t size) { static_cast<std::string*>(to)->append(part, size); }, &reply};
         Message result;
         int status = 0;
         try {
@@ -101,7 +104,8 @@ public:
                 case MessageKind::load: status = interface_->load(text.c_str(), &teacher_, sink); break;
                 case MessageKind::prepare: status = interface_->prepare(teacher_, text.c_str(), sink); break;
                 case MessageKind::evaluate: status = evaluate(request, result, sink); break;
-                default: fail(Status::internal, "a message of kind ", static_cast<uint32_t>(request.kind), " from libmlff");
+                default:
+                    fail(Status::internal, "a message of kind ", static_cast<uint32_t>(request.kind), " from libmlff");
             }
         } catch (const Error& error) {
             status = static_cast<int>(error.status());
@@ -121,8 +125,10 @@ private:
         std::copy_n(request.periodic, 3, system.periodic);
         system.total_charge = request.total_charge;
         system.spin_multiplicity = request.spin_multiplicity;
-        const ResultArrays results = {request.wants_energy ? &result.energy : nullptr, request.wants_forces ? shared.forces : nullptr,
-                                      request.wants_virial ? result.virial : nullptr, request.wants_atom_energies ? shared.atom_energies : nullptr};
+        const ResultArrays results = {request.wants_energy ? &result.energy : nullptr,
+                                      request.wants_forces ? shared.forces : nullptr,
+                                      request.wants_virial ? result.virial : nullptr,
+                                      request.wants_atom_energies ? shared.atom_energies : nullptr};
         return interface_->evaluate(teacher_, &system, &results, sink);
     }
 
@@ -133,8 +139,10 @@ private:
 };
 
 int run(int argc, char** argv) {
-    if (argc != 3 || std::atoi(argv[1]) != static_cast<int>(kProtocolVersion)) give_up("it is started by libmlff of the same version, not by hand");
-    for (const int descriptor : {kSocketDescriptor, kMemoryDescriptor}) fcntl(descriptor, F_SETFD, FD_CLOEXEC);  // programs that Python starts get neither
+    if (argc != 3 || std::atoi(argv[1]) != static_cast<int>(kProtocolVersion))
+        give_up("it is started by libmlff of the same version, not by hand");
+    for (const int descriptor : {kSocketDescriptor, kMemoryDescriptor})
+        fcntl(descriptor, F_SETFD, FD_CLOEXEC);  // programs that Python starts get neither
     void* page = mmap(nullptr, sizeof(Heartbeat), PROT_READ | PROT_WRITE, MAP_SHARED, kMemoryDescriptor, 0);
     if (page == MAP_FAILED) give_up(concat("cannot map the memory file: ", std::strerror(errno)));
     std::thread(keep_beating, static_cast<Heartbeat*>(page), getppid()).detach();

@@ -21,7 +21,8 @@ void log_from_python(void*, int level, const char* line) { log(static_cast<LogLe
 class Answer {
 public:
     TextSink sink() {
-        return {[](void* to, const char* text, size_t size) { static_cast<std::string*>(to)->append(text, size); }, &text_};
+        return {[](void* to, const char* text, size_t size) { static_cast<std::string*>(to)->append(text, size); },
+                &text_};
     }
     // Throws what a call failed with.
     const std::string& of(int status, const std::string& model) const {
@@ -33,7 +34,8 @@ private:
     std::string text_;
 };
 
-// A host program that is a Python itself has these functions; loading ours beside those of another version would mix the two.
+// A host program that is a Python itself has these functions; loading ours beside those of another version would mix
+// the two.
 void check_interpreter_of_host(const std::string& version, const std::string& model) {
     using IsInitialized = int (*)();
     using GetVersion = const char* (*)();
@@ -42,7 +44,8 @@ void check_interpreter_of_host(const std::string& version, const std::string& mo
     if (!is_initialized || !get_version || !is_initialized()) return;
     const std::string running = get_version();
     if (!version.empty() && !running.starts_with(version + "."))
-        fail(Status::unsupported, "model '", model, "': this program runs Python ", running.substr(0, running.find(' ')), " already, but this mlff was built for Python ", version,
+        fail(Status::unsupported, "model '", model, "': this program runs Python ",
+             running.substr(0, running.find(' ')), " already, but this mlff was built for Python ", version,
              "; let the model have a process of its own (host=process)");
 }
 
@@ -52,9 +55,13 @@ public:
         check_interpreter_of_host(MLFF_PYTHON_VERSION, name_);
         interface_ = load_interface(find_python_library());
         Answer started;
-        started.of(interface_->start(nlohmann::json{{"environment", environment.string()}}.dump().c_str(), &log_from_python, nullptr, started.sink()), name_);
+        started.of(interface_->start(nlohmann::json{{"environment", environment.string()}}.dump().c_str(),
+                                     &log_from_python, nullptr, started.sink()),
+                   name_);
         Answer loaded;
-        description_ = parse_json(loaded.of(interface_->load(model.request().dump().c_str(), &handle_, loaded.sink()), name_), concat("model '", name_, "': what Python says of it"));
+        description_ =
+            parse_json(loaded.of(interface_->load(model.request().dump().c_str(), &handle_, loaded.sink()), name_),
+                       concat("model '", name_, "': what Python says of it"));
     }
     ~InProcessTeacher() override {
         if (handle_) interface_->unload(handle_);

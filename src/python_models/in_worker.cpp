@@ -14,14 +14,19 @@ namespace {
 
 class WorkerTeacher : public Teacher {
 public:
-    WorkerTeacher(const ModelName& model, const std::filesystem::path& environment) : model_(model), environment_(environment) { start(); }
+    WorkerTeacher(const ModelName& model, const std::filesystem::path& environment)
+        : model_(model), environment_(environment) {
+        start();
+    }
 
     const JsonValue& description() const override { return description_; }
 
     void prepare(const nlohmann::json& choice) override {
         choice_ = choice;
-        if (is_alive()) worker_->ask(MessageKind::prepare, choice.dump());
-        else start();
+        if (is_alive())
+            worker_->ask(MessageKind::prepare, choice.dump());
+        else
+            start();
     }
 
     void evaluate(const SystemView& system, const Outputs& outputs) override {
@@ -35,9 +40,11 @@ private:
     // Everything up to the first evaluation; a worker that fails on the way is not kept.
     void start() {
         worker_.reset();
-        auto worker = std::make_unique<Worker>(find_host_program(), find_python_library(), model_.text, model_.time_limit);
+        auto worker =
+            std::make_unique<Worker>(find_host_program(), find_python_library(), model_.text, model_.time_limit);
         worker->ask(MessageKind::start, nlohmann::json{{"environment", environment_.string()}}.dump());
-        description_ = parse_json(worker->ask(MessageKind::load, model_.request().dump()), concat("model '", model_.text, "': what Python says of it"));
+        description_ = parse_json(worker->ask(MessageKind::load, model_.request().dump()),
+                                  concat("model '", model_.text, "': what Python says of it"));
         if (choice_) worker->ask(MessageKind::prepare, choice_->dump());
         worker_ = std::move(worker);
     }

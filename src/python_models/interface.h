@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What libmlff_python.so gives to those that load it: libmlff in the host's own process, or the program mlff-python-host in one of its own. Plain C
-// types only, and a version that both sides compare: libmlff itself never links Python.
+// What libmlff_python.so gives to those that load it: libmlff in the host's own process, or the program
+// mlff-python-host in one of its own. Plain C types only, and a version that both sides compare: libmlff itself never
+// links Python.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,8 @@ struct TextSink {
     void* to;
 };
 
-// Lines of Python's standard output, standard error, warnings and logging; levels as in mlff.h. May be called from any thread.
+// Lines of Python's standard output, standard error, warnings and logging; levels as in mlff.h. May be called from any
+// thread.
 typedef void (*LogLine)(void* to, int level, const char* line);
 
 struct SystemArrays {
@@ -32,7 +34,7 @@ struct SystemArrays {
     double spin_multiplicity;
 };
 
-struct ResultArrays {  // nullptr = not wanted
+struct ResultArrays {       // nullptr = not wanted
     double* energy;         // [1], eV
     double* forces;         // [atom_count][3], eV/angstrom
     double* virial;         // [9] = -dE/dstrain, eV
@@ -43,13 +45,15 @@ struct ResultArrays {  // nullptr = not wanted
 struct Interface {
     uint32_t version;            // kInterfaceVersion
     const char* python_version;  // "3.11"
-    // Makes the interpreter of this process that of the environment (a folder with bin/python3), or finds it so. `options`: {"environment": path}
+    // Makes the interpreter of this process that of the environment (a folder with bin/python3), or finds it so.
+    // `options`: {"environment": path}
     int (*start)(const char* options, LogLine log, void* log_to, TextSink text);
     // Loads the model of a request (see teachers.py) and describes it.
     int (*load)(const char* request, void** teacher, TextSink text);
     // Chooses device, precision and head. Needed before evaluate().
     int (*prepare)(void* teacher, const char* request, TextSink text);
-    int (*evaluate)(void* teacher, const struct SystemArrays* system, const struct ResultArrays* results, TextSink text);
+    int (*evaluate)(void* teacher, const struct SystemArrays* system, const struct ResultArrays* results,
+                    TextSink text);
     void (*unload)(void* teacher);
 };
 

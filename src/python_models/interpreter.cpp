@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// libmlff_python.so: CPython in this process, with the packages of one environment. The models themselves are run by teachers.py, which is part of
-// this library.
+// libmlff_python.so: CPython in this process, with the packages of one environment. The models themselves are run by
+// teachers.py, which is part of this library.
 #include <dlfcn.h>
 #include <signal.h>
 
@@ -44,7 +44,8 @@ std::string started_environment;  // "" until the interpreter runs
 bool is_interpreter_ours = false;
 LogLine log_line = nullptr;
 void* log_to = nullptr;
-py::object* teachers = nullptr;  // the module; never freed, as the interpreter is never ended: torch cannot be loaded twice
+py::object* teachers =
+    nullptr;  // the module; never freed, as the interpreter is never ended: torch cannot be loaded twice
 
 extern "C" {
 __attribute__((visibility("hidden"))) extern const char mlff_teachers_begin[], mlff_teachers_end[];
@@ -53,7 +54,8 @@ asm(".pushsection .rodata\n"
     ".hidden mlff_teachers_begin\n"
     ".globl mlff_teachers_begin\n"
     "mlff_teachers_begin:\n"
-    ".incbin \"" MLFF_TEACHERS_FILE "\"\n"
+    ".incbin \"" MLFF_TEACHERS_FILE
+    "\"\n"
     ".hidden mlff_teachers_end\n"
     ".globl mlff_teachers_end\n"
     "mlff_teachers_end:\n"
@@ -82,18 +84,22 @@ std::string version_of(const fs::path& environment) {
     return "";
 }
 
-// Modules compiled for Python (numpy) find its functions among the global symbols only, and this library was loaded without making them so.
+// Modules compiled for Python (numpy) find its functions among the global symbols only, and this library was loaded
+// without making them so.
 void make_python_symbols_global() {
     Dl_info where{};
-    if (dladdr(reinterpret_cast<void*>(&Py_IsInitialized), &where) && where.dli_fname) dlopen(where.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+    if (dladdr(reinterpret_cast<void*>(&Py_IsInitialized), &where) && where.dli_fname)
+        dlopen(where.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
 }
 
 void check(const PyStatus& status, const fs::path& environment) {
     if (PyStatus_Exception(status))
-        fail(Status::unsupported, "Python ", kPythonVersion, " cannot start in ", environment.string(), ": ", status.err_msg ? status.err_msg : "it does not say why");
+        fail(Status::unsupported, "Python ", kPythonVersion, " cannot start in ", environment.string(), ": ",
+             status.err_msg ? status.err_msg : "it does not say why");
 }
 
-// Python's module for signals takes over SIGINT when it is first imported, where the host has left it alone: Ctrl-C is the host's.
+// Python's module for signals takes over SIGINT when it is first imported, where the host has left it alone: Ctrl-C is
+// the host's.
 void keep_signals_of_host() {
     struct sigaction before {};
     sigaction(SIGINT, nullptr, &before);
@@ -102,12 +108,14 @@ void keep_signals_of_host() {
     sigaction(SIGINT, &before, nullptr);
 }
 
-// Nothing from PYTHONHOME, PYTHONPATH or the user's own packages, no signal handlers, no change of the locale or of the standard streams.
+// Nothing from PYTHONHOME, PYTHONPATH or the user's own packages, no signal handlers, no change of the locale or of the
+// standard streams.
 void initialize(const fs::path& environment) {
     const std::string version = version_of(environment);
     if (!version.empty() && version != kPythonVersion)
-        fail(Status::unsupported, "the environment ", environment.string(), " is of Python ", version, ", but this mlff was built for Python ", kPythonVersion,
-             "; make it with python", kPythonVersion, ", or build mlff with -DMLFF_PYTHON_EXECUTABLE=python", version);
+        fail(Status::unsupported, "the environment ", environment.string(), " is of Python ", version,
+             ", but this mlff was built for Python ", kPythonVersion, "; make it with python", kPythonVersion,
+             ", or build mlff with -DMLFF_PYTHON_EXECUTABLE=python", version);
     make_python_symbols_global();
     PyPreConfig before;
     PyPreConfig_InitIsolatedConfig(&before);
@@ -120,9 +128,11 @@ void initialize(const fs::path& environment) {
     const std::string program = (environment / "bin" / "python3").string();
     PyStatus status = PyConfig_SetBytesString(&config, &config.executable, program.c_str());
     if (!PyStatus_Exception(status)) status = PyConfig_SetBytesString(&config, &config.program_name, program.c_str());
-    // The standard library is that of the Python we are linked to: the environment may be of another patch release, whose compiled modules do not fit.
+    // The standard library is that of the Python we are linked to: the environment may be of another patch release,
+    // whose compiled modules do not fit.
     std::error_code ignored;
-    if (!PyStatus_Exception(status) && fs::exists(fs::path(MLFF_PYTHON_PREFIX) / "lib" / (std::string("python") + kPythonVersion) / "os.py", ignored))
+    if (!PyStatus_Exception(status) &&
+        fs::exists(fs::path(MLFF_PYTHON_PREFIX) / "lib" / (std::string("python") + kPythonVersion) / "os.py", ignored))
         status = PyConfig_SetBytesString(&config, &config.home, MLFF_PYTHON_PREFIX);
     if (!PyStatus_Exception(status)) status = Py_InitializeFromConfig(&config);
     PyConfig_Clear(&config);
@@ -133,11 +143,13 @@ void import_teachers() {
     py::module_ module = py::reinterpret_borrow<py::module_>(PyImport_AddModule("_mlff_teachers"));
     module.attr("__file__") = "<mlff>/teachers.py";
     const std::string source(mlff_teachers_begin, mlff_teachers_end);
-    const py::object code = py::reinterpret_steal<py::object>(Py_CompileString(source.c_str(), "<mlff>/teachers.py", Py_file_input));
+    const py::object code =
+        py::reinterpret_steal<py::object>(Py_CompileString(source.c_str(), "<mlff>/teachers.py", Py_file_input));
     if (!code) throw py::error_already_set();
     const py::dict names = module.attr("__dict__");
     names["__builtins__"] = py::module_::import("builtins");
-    if (!py::reinterpret_steal<py::object>(PyEval_EvalCode(code.ptr(), names.ptr(), names.ptr()))) throw py::error_already_set();
+    if (!py::reinterpret_steal<py::object>(PyEval_EvalCode(code.ptr(), names.ptr(), names.ptr())))
+        throw py::error_already_set();
     module.attr("log") = py::cpp_function(&write_log);
     if (is_interpreter_ours) module.attr("redirect_output")(module.attr("log"));
     teachers = new py::object(module);
@@ -167,8 +179,7 @@ int guarded(const TextSink& sink, const Work& work) noexcept {
             } else {
                 message = error.what();
             }
-        } catch (...) {
-        }
+        } catch (...) {}
         error.restore();  // drops its references while this thread holds the lock
         PyErr_Clear();
         write_text(sink, message);
@@ -189,14 +200,15 @@ int guarded(const TextSink& sink, const Work& work) noexcept {
 void adopt(const fs::path& environment) {
     const std::string running = Py_GetVersion();
     if (!running.starts_with(std::string(kPythonVersion) + "."))
-        fail(Status::unsupported, "this program runs Python ", running.substr(0, running.find(' ')), " already, but this mlff was built for Python ", kPythonVersion,
+        fail(Status::unsupported, "this program runs Python ", running.substr(0, running.find(' ')),
+             " already, but this mlff was built for Python ", kPythonVersion,
              "; let the model have a process of its own (host=process)");
     const PythonLock lock;
     const auto prefix = py::module_::import("sys").attr("prefix").cast<std::string>();
     std::error_code ignored;
     if (!fs::equivalent(prefix, environment, ignored))
-        fail(Status::unsupported, "this program runs Python in ", prefix, " already, and the model wants ", environment.string(),
-             "; let it have a process of its own (host=process)");
+        fail(Status::unsupported, "this program runs Python in ", prefix, " already, and the model wants ",
+             environment.string(), "; let it have a process of its own (host=process)");
     import_teachers();
 }
 
@@ -207,7 +219,8 @@ int start(const char* options, LogLine log, void* to, TextSink text) {
         if (!started_environment.empty()) {
             std::error_code ignored;
             if (fs::equivalent(started_environment, environment, ignored)) return;
-            fail(Status::unsupported, "Python runs in this process with the environment ", started_environment, " already, and the model wants ", environment.string(),
+            fail(Status::unsupported, "Python runs in this process with the environment ", started_environment,
+                 " already, and the model wants ", environment.string(),
                  "; let it have a process of its own (host=process)");
         }
         log_line = log;
@@ -240,7 +253,8 @@ int load(const char* request, void** teacher, TextSink text) {
 int prepare(void* teacher, const char* request, TextSink text) {
     return guarded(text, [&] {
         const PythonLock lock;
-        write_text(text, teachers->attr("prepare")(py::handle(static_cast<PyObject*>(teacher)), request).cast<std::string>());
+        write_text(text,
+                   teachers->attr("prepare")(py::handle(static_cast<PyObject*>(teacher)), request).cast<std::string>());
     });
 }
 
@@ -248,8 +262,10 @@ template <class Number>
 py::object view_of(Number* numbers, int64_t count) {
     if (!numbers) return py::none();
     const auto bytes = static_cast<py::ssize_t>(static_cast<size_t>(count) * sizeof(Number));
-    if constexpr (std::is_const_v<Number>) return py::memoryview::from_memory(static_cast<const void*>(numbers), bytes);
-    else return py::memoryview::from_memory(static_cast<void*>(numbers), bytes);
+    if constexpr (std::is_const_v<Number>)
+        return py::memoryview::from_memory(static_cast<const void*>(numbers), bytes);
+    else
+        return py::memoryview::from_memory(static_cast<void*>(numbers), bytes);
 }
 
 int evaluate(void* teacher, const SystemArrays* system, const ResultArrays* results, TextSink text) {
@@ -258,10 +274,12 @@ int evaluate(void* teacher, const SystemArrays* system, const ResultArrays* resu
         const int64_t count = system->atom_count;
         py::tuple cell(9);
         for (size_t k = 0; k < 9; ++k) cell[k] = system->cell[k];
-        const py::tuple periodic = py::make_tuple(system->periodic[0] != 0, system->periodic[1] != 0, system->periodic[2] != 0);
+        const py::tuple periodic =
+            py::make_tuple(system->periodic[0] != 0, system->periodic[1] != 0, system->periodic[2] != 0);
         py::handle(static_cast<PyObject*>(teacher))
-            .attr("evaluate")(view_of(system->atomic_numbers, count), view_of(system->positions, 3 * count), cell, periodic, system->total_charge,
-                              system->spin_multiplicity, view_of(results->energy, 1), view_of(results->forces, 3 * count), view_of(results->virial, 9),
+            .attr("evaluate")(view_of(system->atomic_numbers, count), view_of(system->positions, 3 * count), cell,
+                              periodic, system->total_charge, system->spin_multiplicity, view_of(results->energy, 1),
+                              view_of(results->forces, 3 * count), view_of(results->virial, 9),
                               view_of(results->atom_energies, count));
     });
 }

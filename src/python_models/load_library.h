@@ -16,13 +16,15 @@ inline const Interface* load_interface(const std::filesystem::path& library) {
     void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         const char* reason = dlerror();
-        fail(Status::unsupported, "the Python library of mlff cannot be loaded: ", reason ? reason : library.string(), " (where a libpython is missing, install that package)");
+        fail(Status::unsupported, "the Python library of mlff cannot be loaded: ", reason ? reason : library.string(),
+             " (where a libpython is missing, install that package)");
     }
     auto* function = reinterpret_cast<InterfaceFunction*>(dlsym(handle, kInterfaceSymbol));
     if (!function) fail(Status::unsupported, library.string(), " is not the Python library of mlff");
     const Interface* interface = function();
     if (interface->version != kInterfaceVersion)
-        fail(Status::unsupported, library.string(), " is of another version of mlff: it has interface ", interface->version, ", expected ", kInterfaceVersion);
+        fail(Status::unsupported, library.string(), " is of another version of mlff: it has interface ",
+             interface->version, ", expected ", kInterfaceVersion);
     return interface;
 }
 

@@ -21,7 +21,8 @@ public:
     explicit PythonEvaluator(std::unique_ptr<python::Teacher> teacher) : teacher_(std::move(teacher)) {}
 
     void evaluate(const SystemView& system, const Edges&, const Outputs& outputs, ThreadTeam&) override {
-        if (outputs.atom_virials) fail(Status::unsupported, "virials of atoms were asked for, which Python models do not give");
+        if (outputs.atom_virials)
+            fail(Status::unsupported, "virials of atoms were asked for, which Python models do not give");
         if (system.atom_count == 0) {  // which calculators do not expect
             if (outputs.energy) *outputs.energy = 0;
             if (outputs.virial) std::fill_n(outputs.virial, 9, 0.0);
@@ -37,7 +38,8 @@ private:
 
 class PythonModel : public Model {
 public:
-    explicit PythonModel(const std::string& name) : name_(python::parse_model_name(name)), environment_(python::find_environment(name_)), spare_(open()) {
+    explicit PythonModel(const std::string& name)
+        : name_(python::parse_model_name(name)), environment_(python::find_environment(name_)), spare_(open()) {
         description_ = spare_->description();
         summary_.class_name = text("class");
         summary_.cutoff = number("cutoff");
@@ -54,7 +56,9 @@ public:
         description_["elements"] = summary_.elements;
         if (!name_.head.empty()) {
             const auto found = std::find(summary_.heads.begin(), summary_.heads.end(), name_.head);
-            if (found == summary_.heads.end()) fail(Status::argument, "model '", name, "': there is no head '", name_.head, "', only ", JsonValue(summary_.heads).dump());
+            if (found == summary_.heads.end())
+                fail(Status::argument, "model '", name, "': there is no head '", name_.head, "', only ",
+                     JsonValue(summary_.heads).dump());
             summary_.fixed_head = static_cast<int>(found - summary_.heads.begin());
         }
     }
@@ -65,7 +69,8 @@ public:
         JsonValue::Object members = description_.object();
         members.erase("layers");  // a number here, a list where layers are described
         JsonValue json = std::move(members);
-        json["note"] = concat("Python ", text("python"), " in ", environment_.string(), name_.is_in_process ? ", in this process" : ", in a process of its own");
+        json["note"] = concat("Python ", text("python"), " in ", environment_.string(),
+                              name_.is_in_process ? ", in this process" : ", in a process of its own");
         json["container"] = "python";
         json["runnable"] = true;
         json["units"] = units_json();
@@ -77,14 +82,18 @@ public:
     Precision choose_precision(const std::string& device, Precision wanted) const override {
         if (!has_precisions_) {
             if (wanted != Precision::automatic && wanted != Precision::fp64)
-                fail(Status::unsupported, "model '", name_.text, "': precision ", precision_name(wanted), " cannot be chosen: a calculator has its own, perhaps as an argument of its factory");
+                fail(Status::unsupported, "model '", name_.text, "': precision ", precision_name(wanted),
+                     " cannot be chosen: a calculator has its own, perhaps as an argument of its factory");
             return Precision::fp64;
         }
         if (wanted != Precision::automatic && wanted != Precision::fp64 && wanted != Precision::fp32)
-            fail(Status::unsupported, "model '", name_.text, "': precision ", precision_name(wanted), " is not available in mace-torch; fp64 and fp32 are");
+            fail(Status::unsupported, "model '", name_.text, "': precision ", precision_name(wanted),
+                 " is not available in mace-torch; fp64 and fp32 are");
         if (device == "reference" && wanted == Precision::automatic) return Precision::fp64;
-        if (wanted != Precision::automatic && device != "reference" && !name_.dtype.empty() && dtype_of(wanted) != name_.dtype)
-            fail(Status::argument, "model '", name_.text, "': dtype=", name_.dtype, " and precision ", precision_name(wanted), " contradict each other");
+        if (wanted != Precision::automatic && device != "reference" && !name_.dtype.empty() &&
+            dtype_of(wanted) != name_.dtype)
+            fail(Status::argument, "model '", name_.text, "': dtype=", name_.dtype, " and precision ",
+                 precision_name(wanted), " contradict each other");
         if (wanted != Precision::automatic) return wanted;
         const bool is_single = name_.dtype.empty() ? summary_.dtype == DType::float32 : name_.dtype == "float32";
         return is_single ? Precision::fp32 : Precision::fp64;
@@ -93,23 +102,31 @@ public:
     bool runs_on_cuda() const override { return true; }
     UsableGpus usable_gpus() const override { return gpus_; }
     bool gives_atom_energies() const override { return gives("energies"); }
-    bool gives_virial(const SystemView& system) const override { return gives("stress") && system.periodic == std::array<bool, 3>{true, true, true}; }
+    bool gives_virial(const SystemView& system) const override {
+        return gives("stress") && system.periodic == std::array<bool, 3>{true, true, true};
+    }
 
     std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
-        if (choice.exact_radial) fail(Status::unsupported, "model '", name_.text, "': exact radial functions are a choice of native models");
+        if (choice.exact_radial)
+            fail(Status::unsupported, "model '", name_.text, "': exact radial functions are a choice of native models");
         std::unique_ptr<python::Teacher> teacher = take_spare();
         if (!teacher) teacher = open();
-        teacher->prepare({{"device", is_gpu(choice.device) ? choice.device : "cpu"}, {"dtype", dtype_of(choice.precision)}, {"head", choice.head}});
+        teacher->prepare({{"device", is_gpu(choice.device) ? choice.device : "cpu"},
+                          {"dtype", dtype_of(choice.precision)},
+                          {"head", choice.head}});
         return std::make_unique<PythonEvaluator>(std::move(teacher));
     }
 
 private:
     static const char* dtype_of(Precision precision) { return precision == Precision::fp32 ? "float32" : "float64"; }
-    bool gives(const char* property) const { return std::find(properties_.begin(), properties_.end(), property) != properties_.end(); }
+    bool gives(const char* property) const {
+        return std::find(properties_.begin(), properties_.end(), property) != properties_.end();
+    }
 
     // What Python says comes from another process, in which any program may run: nothing of it is taken for granted.
     [[noreturn]] void refuse(const char* key) const {
-        fail(Status::device, "model '", name_.text, "': Python describes it without a proper '", key, "', but says ", description_.dump());
+        fail(Status::device, "model '", name_.text, "': Python describes it without a proper '", key, "', but says ",
+             description_.dump());
     }
     const JsonValue& member(const char* key) const {
         const JsonValue* found = description_.find(key);
@@ -125,7 +142,8 @@ private:
         return member(key).number();
     }
     int64_t whole_number(const char* key, int64_t largest) const {
-        if (!member(key).is_number_unsigned() || member(key).unsigned_integer() > static_cast<uint64_t>(largest)) refuse(key);
+        if (!member(key).is_number_unsigned() || member(key).unsigned_integer() > static_cast<uint64_t>(largest))
+            refuse(key);
         return member(key).integer();
     }
     std::vector<std::string> texts(const char* key) const {
@@ -146,13 +164,15 @@ private:
             refuse("elements");
         }
         for (const JsonValue& one : member("elements")) {
-            if (!one.is_number_unsigned() || one.unsigned_integer() < 1 || one.unsigned_integer() > kMaxAtomicNumber) refuse("elements");
+            if (!one.is_number_unsigned() || one.unsigned_integer() < 1 || one.unsigned_integer() > kMaxAtomicNumber)
+                refuse("elements");
             result.push_back(static_cast<int>(one.integer()));
         }
         return result;
     }
     std::unique_ptr<python::Teacher> open() const {
-        return name_.is_in_process ? python::open_in_process(name_, environment_) : python::open_in_worker(name_, environment_);
+        return name_.is_in_process ? python::open_in_process(name_, environment_)
+                                   : python::open_in_worker(name_, environment_);
     }
     std::unique_ptr<python::Teacher> take_spare() const {
         const std::lock_guard lock(spare_mutex_);

@@ -22,7 +22,9 @@ std::string percent_decoded(const std::string& text, const std::string& name) {
         const char* begin = text.data() + i + 1;
         const char* end = text.data() + std::min(text.size(), i + 3);
         const auto parsed = std::from_chars(begin, end, code, 16);
-        if (parsed.ec != std::errc() || parsed.ptr != begin + 2 || code == 0) fail(Status::argument, "model '", name, "': '%' must be followed by two hexadecimal digits, %25 is the sign itself");
+        if (parsed.ec != std::errc() || parsed.ptr != begin + 2 || code == 0)
+            fail(Status::argument, "model '", name,
+                 "': '%' must be followed by two hexadecimal digits, %25 is the sign itself");
         decoded += static_cast<char>(code);
         i += 2;
     }
@@ -45,31 +47,38 @@ void read_options(ModelName& model, const std::string& options) {
         const std::string item = options.substr(begin, end - begin);
         begin = end + 1;
         const size_t equals = item.find('=');
-        if (equals == std::string::npos || equals == 0) fail(Status::argument, "model '", model.text, "': '", item, "' is not of the form key=value");
+        if (equals == std::string::npos || equals == 0)
+            fail(Status::argument, "model '", model.text, "': '", item, "' is not of the form key=value");
         const std::string key = item.substr(0, equals), value = percent_decoded(item.substr(equals + 1), model.text);
         const bool is_mace = model.kind == "mace";
         if (key == "env") {
-            if (value.empty()) fail(Status::argument, "model '", model.text, "': env= needs the name or the path of an environment");
+            if (value.empty())
+                fail(Status::argument, "model '", model.text, "': env= needs the name or the path of an environment");
             model.environment = value;
         } else if (key == "host") {
-            if (value != "inprocess" && value != "process") fail(Status::argument, "model '", model.text, "': host=", value, " is none of inprocess, process");
+            if (value != "inprocess" && value != "process")
+                fail(Status::argument, "model '", model.text, "': host=", value, " is none of inprocess, process");
             model.is_in_process = value == "inprocess";
         } else if (key == "timeout") {
             const auto number = typed(value);
             if (!number.is_number() || !(number.get<double>() >= 0) || !(number.get<double>() <= 1e6))
-                fail(Status::argument, "model '", model.text, "': timeout=", value, " is not a number of seconds (0 = no limit)");
+                fail(Status::argument, "model '", model.text, "': timeout=", value,
+                     " is not a number of seconds (0 = no limit)");
             model.time_limit = number.get<double>();
         } else if (is_mace && key == "dtype") {
-            if (value != "float32" && value != "float64") fail(Status::argument, "model '", model.text, "': dtype=", value, " is none of float32, float64");
+            if (value != "float32" && value != "float64")
+                fail(Status::argument, "model '", model.text, "': dtype=", value, " is none of float32, float64");
             model.dtype = value;
         } else if (is_mace && key == "cueq") {
-            if (value != "0" && value != "1") fail(Status::argument, "model '", model.text, "': cueq=", value, ", expected 0 or 1");
+            if (value != "0" && value != "1")
+                fail(Status::argument, "model '", model.text, "': cueq=", value, ", expected 0 or 1");
             model.arguments["cueq"] = value == "1";
             if (value == "1") model.default_environment = "mace-cueq";
         } else if (is_mace && key == "head") {
             model.head = value;
         } else if (is_mace) {
-            fail(Status::argument, "model '", model.text, "': there is no key '", key, "', only dtype, cueq, head, env, host and timeout");
+            fail(Status::argument, "model '", model.text, "': there is no key '", key,
+                 "', only dtype, cueq, head, env, host and timeout");
         } else {
             model.arguments[key] = typed(value);
         }
@@ -88,7 +97,8 @@ ModelName parse_model_name(const std::string& name) {
         options = rest.substr(mark + 1);
         rest.resize(mark);
     }
-    if (rest == "mace" || rest == "mace:") fail(Status::argument, "model '", name, "': mace-torch needs the path of a model: python:mace:PATH");
+    if (rest == "mace" || rest == "mace:")
+        fail(Status::argument, "model '", name, "': mace-torch needs the path of a model: python:mace:PATH");
     if (rest.starts_with("mace:")) {
         model.kind = "mace";
         model.path = rest.substr(5);
@@ -99,7 +109,8 @@ ModelName parse_model_name(const std::string& name) {
         model.module = rest.substr(0, colon);
         if (colon != std::string::npos) model.factory = rest.substr(colon + 1);
         if (model.module.empty() || (colon != std::string::npos && model.factory.empty()))
-            fail(Status::argument, "model '", name, "' is none of python:mace:PATH, python:MODULE:FACTORY and python:NAME");
+            fail(Status::argument, "model '", name,
+                 "' is none of python:mace:PATH, python:MODULE:FACTORY and python:NAME");
         if (!model.module.ends_with(".py")) model.default_environment = model.module.substr(0, model.module.find('.'));
     }
     read_options(model, options);

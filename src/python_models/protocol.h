@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How libmlff and mlff-python-host talk: messages over a socket that keeps their borders, and a memory file that both have mapped. Both are of the same
-// build on the same machine; the number of the protocol is checked all the same.
+// How libmlff and mlff-python-host talk: messages over a socket that keeps their borders, and a memory file that both
+// have mapped. Both are of the same build on the same machine; the number of the protocol is checked all the same.
 #pragma once
 
 #include <atomic>
@@ -46,8 +46,13 @@ struct SharedArrays {
     int32_t* atomic_numbers;
 
     SharedArrays(void* memory, int64_t capacity)
-        : positions(static_cast<double*>(memory)), forces(positions + 3 * capacity), atom_energies(forces + 3 * capacity), atomic_numbers(reinterpret_cast<int32_t*>(atom_energies + capacity)) {}
-    static size_t byte_count(int64_t capacity) { return static_cast<size_t>(capacity) * (7 * sizeof(double) + sizeof(int32_t)); }
+        : positions(static_cast<double*>(memory)),
+          forces(positions + 3 * capacity),
+          atom_energies(forces + 3 * capacity),
+          atomic_numbers(reinterpret_cast<int32_t*>(atom_energies + capacity)) {}
+    static size_t byte_count(int64_t capacity) {
+        return static_cast<size_t>(capacity) * (7 * sizeof(double) + sizeof(int32_t));
+    }
 };
 
 }  // namespace mlff::python

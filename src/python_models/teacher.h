@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/system_view.h"
-#include "potential/evaluator.h"
 #include "formats/json_value.h"
+#include "potential/evaluator.h"
 #include "python_models/model_name.h"
 
 namespace mlff::python {

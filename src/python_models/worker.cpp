@@ -32,8 +32,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMilliseconds = 50;
-constexpr int kMostSilentPolls = 60;  // 3 s without a heartbeat; counted in polls, so that a host program that was stopped itself does not blame the other
-constexpr size_t kMostOutput = 4000;  // bytes of output that are kept
+constexpr int kMostSilentPolls = 60;     // 3 s without a heartbeat; counted in polls, so that a host program that was
+                                         // stopped itself does not blame the other
+constexpr size_t kMostOutput = 4000;     // bytes of output that are kept
 constexpr int64_t kLeastCapacity = 256;  // atoms
 
 void close_descriptor(int& descriptor) {
@@ -62,7 +63,8 @@ struct SpawnSetup {
         sigfillset(&all);
         posix_spawnattr_setsigmask(&attributes, &none);
         posix_spawnattr_setsigdefault(&attributes, &all);
-        posix_spawnattr_setpgroup(&attributes, 0);  // Ctrl-C is for the host program, which may want to end in an orderly way
+        posix_spawnattr_setpgroup(&attributes,
+                                  0);  // Ctrl-C is for the host program, which may want to end in an orderly way
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     }
     ~SpawnSetup() {
@@ -73,26 +75,32 @@ struct SpawnSetup {
 
 }  // namespace
 
-Worker::Worker(const std::filesystem::path& program, const std::filesystem::path& library, std::string name, double time_limit)
+Worker::Worker(const std::filesystem::path& program, const std::filesystem::path& library, std::string name,
+               double time_limit)
     : name_(std::move(name)), time_limit_(time_limit), buffer_(sizeof(Message) + kMostText, '\0') {
     int sockets[2] = {-1, -1}, output[2] = {-1, -1};
     int error = 0;
-    // All descriptors are closed on exec; those for the child are put in their places by posix_spawn, and it gets no others.
+    // All descriptors are closed on exec; those for the child are put in their places by posix_spawn, and it gets no
+    // others.
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0 || pipe2(output, O_CLOEXEC) != 0 ||
-        (memory_file_ = memfd_create("mlff-python", MFD_CLOEXEC)) < 0 || ftruncate(memory_file_, static_cast<off_t>(kArraysOffset)) != 0)
+        (memory_file_ = memfd_create("mlff-python", MFD_CLOEXEC)) < 0 ||
+        ftruncate(memory_file_, static_cast<off_t>(kArraysOffset)) != 0)
         error = errno;
     socket_ = sockets[0];
     output_ = output[0];
     if (error == 0) {
         fcntl(output_, F_SETFL, O_NONBLOCK);
         void* page = mmap(nullptr, sizeof(Heartbeat), PROT_READ | PROT_WRITE, MAP_SHARED, memory_file_, 0);
-        if (page == MAP_FAILED) error = errno;
-        else heartbeat_ = static_cast<Heartbeat*>(page);
+        if (page == MAP_FAILED)
+            error = errno;
+        else
+            heartbeat_ = static_cast<Heartbeat*>(page);
     }
     if (error == 0) {
         SpawnSetup setup;
         // First out of the way of 0 ... 4, then to their places.
-        std::array<int, 3> high = {fcntl(sockets[1], F_DUPFD_CLOEXEC, 16), fcntl(memory_file_, F_DUPFD_CLOEXEC, 16), fcntl(output[1], F_DUPFD_CLOEXEC, 16)};
+        std::array<int, 3> high = {fcntl(sockets[1], F_DUPFD_CLOEXEC, 16), fcntl(memory_file_, F_DUPFD_CLOEXEC, 16),
+                                   fcntl(output[1], F_DUPFD_CLOEXEC, 16)};
         posix_spawn_file_actions_addopen(&setup.actions, 0, "/dev/null", O_RDONLY, 0);
         posix_spawn_file_actions_adddup2(&setup.actions, high[2], 1);
         posix_spawn_file_actions_adddup2(&setup.actions, high[2], 2);
@@ -100,8 +108,12 @@ Worker::Worker(const std::filesystem::path& program, const std::filesystem::path
         posix_spawn_file_actions_adddup2(&setup.actions, high[1], kMemoryDescriptor);
         posix_spawn_file_actions_addclosefrom_np(&setup.actions, kMemoryDescriptor + 1);
         const std::string version = std::to_string(kProtocolVersion);
-        std::array<char*, 4> arguments = {const_cast<char*>(program.c_str()), const_cast<char*>(version.c_str()), const_cast<char*>(library.c_str()), nullptr};
-        error = high[0] < 0 || high[1] < 0 || high[2] < 0 ? EMFILE : posix_spawn(&pid_, program.c_str(), &setup.actions, &setup.attributes, arguments.data(), environment_of_child().data());
+        std::array<char*, 4> arguments = {const_cast<char*>(program.c_str()), const_cast<char*>(version.c_str()),
+                                          const_cast<char*>(library.c_str()), nullptr};
+        error = high[0] < 0 || high[1] < 0 || high[2] < 0
+                    ? EMFILE
+                    : posix_spawn(&pid_, program.c_str(), &setup.actions, &setup.attributes, arguments.data(),
+                                  environment_of_child().data());
         for (int& descriptor : high) close_descriptor(descriptor);
         if (error != 0) pid_ = -1;
     }
@@ -126,15 +138,21 @@ std::string Worker::end() {
         const auto is_over = [&](int options) {
             siginfo_t info{};
             const bool has_descriptor = pid_descriptor_ >= 0;
-            const int result = waitid(has_descriptor ? static_cast<idtype_t>(P_PIDFD) : P_PID, static_cast<id_t>(has_descriptor ? pid_descriptor_ : pid_), &info, WEXITED | options);
+            const int result =
+                waitid(has_descriptor ? static_cast<idtype_t>(P_PIDFD) : P_PID,
+                       static_cast<id_t>(has_descriptor ? pid_descriptor_ : pid_), &info, WEXITED | options);
             if (result != 0) return errno != EINTR;  // the host program has collected it, or lets the system do so
             if (info.si_pid == 0) return false;
-            if (info.si_code == CLD_EXITED) how = concat("it ended with exit code ", info.si_status);
-            else how = concat("it was killed by signal ", info.si_status, " (", strsignal(info.si_status), info.si_status == SIGKILL ? ", perhaps by the system for want of memory)" : ")");
+            if (info.si_code == CLD_EXITED)
+                how = concat("it ended with exit code ", info.si_status);
+            else
+                how = concat("it was killed by signal ", info.si_status, " (", strsignal(info.si_status),
+                             info.si_status == SIGKILL ? ", perhaps by the system for want of memory)" : ")");
             return true;
         };
         if (!is_over(WNOHANG)) {
-            if (pid_descriptor_ < 0 || syscall(SYS_pidfd_send_signal, pid_descriptor_, SIGKILL, nullptr, 0) != 0) kill(pid_, SIGKILL);
+            if (pid_descriptor_ < 0 || syscall(SYS_pidfd_send_signal, pid_descriptor_, SIGKILL, nullptr, 0) != 0)
+                kill(pid_, SIGKILL);
             while (!is_over(0)) continue;
         }
         pid_ = -1;
@@ -176,19 +194,23 @@ std::string Worker::last_words() const {
     for (std::string line; std::getline(text, line);)
         if (!line.empty()) lines.push_back(line);
     std::string words;
-    for (size_t i = lines.size() - std::min<size_t>(lines.size(), 3); i < lines.size(); ++i) words += (words.empty() ? "" : " | ") + lines[i];
+    for (size_t i = lines.size() - std::min<size_t>(lines.size(), 3); i < lines.size(); ++i)
+        words += (words.empty() ? "" : " | ") + lines[i];
     return words.substr(words.size() - std::min<size_t>(words.size(), 600));
 }
 
 void Worker::fail_as_dead(const std::string& what) {
     const std::string how = end();
     const std::string words = last_words();
-    const std::string reason = !what.empty() ? what : concat("the Python process ended unexpectedly", how.empty() ? "" : ": ", how);
-    fail(Status::device, "model '", name_, "': ", reason, words.empty() ? "" : "; its last words: ", words, "; the next call starts a new process");
+    const std::string reason =
+        !what.empty() ? what : concat("the Python process ended unexpectedly", how.empty() ? "" : ": ", how);
+    fail(Status::device, "model '", name_, "': ", reason, words.empty() ? "" : "; its last words: ", words,
+         "; the next call starts a new process");
 }
 
 void Worker::send(Message& request, const std::string& text) {
-    if (text.size() > kMostText) fail(Status::argument, "model '", name_, "': a request of ", text.size(), " characters is too long");
+    if (text.size() > kMostText)
+        fail(Status::argument, "model '", name_, "': a request of ", text.size(), " characters is too long");
     request.text_size = static_cast<uint32_t>(text.size());
     iovec parts[2] = {{&request, sizeof request}, {const_cast<char*>(text.data()), text.size()}};
     msghdr header{};
@@ -202,21 +224,25 @@ void Worker::send(Message& request, const std::string& text) {
 
 bool Worker::read_message(Message& message, std::string& text) {
     const ssize_t size = recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
-    if (size < static_cast<ssize_t>(sizeof message)) return false;  // nothing yet, or closed, which the process descriptor tells too
+    if (size < static_cast<ssize_t>(sizeof message))
+        return false;  // nothing yet, or closed, which the process descriptor tells too
     std::memcpy(&message, buffer_.data(), sizeof message);
     text.assign(buffer_.data() + sizeof message, static_cast<size_t>(size) - sizeof message);
     return true;
 }
 
 Message Worker::exchange(Message request, const std::string& text, std::string& answer) {
-    if (!owner_.is_here()) fail(Status::argument, "model '", name_, "': its Python process was started before this one was forked: make a session in each process");
+    if (!owner_.is_here())
+        fail(Status::argument, "model '", name_,
+             "': its Python process was started before this one was forked: make a session in each process");
     send(request, text);
     const auto begin = Clock::now();
     uint64_t last_beat = heartbeat_->count.load(std::memory_order_relaxed);
     int silent_polls = 0;
     for (;;) {
         // The process descriptor tells its end even if a process that it has left behind keeps the socket open.
-        std::array<pollfd, 3> events = {pollfd{socket_, POLLIN, 0}, pollfd{output_, POLLIN, 0}, pollfd{pid_descriptor_, POLLIN, 0}};
+        std::array<pollfd, 3> events = {pollfd{socket_, POLLIN, 0}, pollfd{output_, POLLIN, 0},
+                                        pollfd{pid_descriptor_, POLLIN, 0}};
         const int ready = poll(events.data(), events.size(), kPollMilliseconds);
         if (events[1].revents & POLLIN) read_output();
         Message message;
@@ -232,7 +258,10 @@ Message Worker::exchange(Message request, const std::string& text, std::string& 
             const uint64_t beat = heartbeat_->count.load(std::memory_order_relaxed);
             silent_polls = beat == last_beat ? silent_polls + 1 : 0;
             last_beat = beat;
-            if (silent_polls > kMostSilentPolls) fail_as_dead("the Python process does not run any more (it was stopped, or the machine is out of memory), and was ended");
+            if (silent_polls > kMostSilentPolls)
+                fail_as_dead(
+                    "the Python process does not run any more (it was stopped, or the machine is out of memory), and "
+                    "was ended");
         }
         if (time_limit_ > 0 && std::chrono::duration<double>(Clock::now() - begin).count() > time_limit_)
             fail_as_dead(concat("Python gave no answer within ", time_limit_, " s (timeout=), and was ended"));
@@ -258,7 +287,8 @@ void Worker::reserve(int64_t atom_count) {
     if (const int error = posix_fallocate(memory_file_, 0, static_cast<off_t>(kArraysOffset + bytes)); error != 0)
         fail(Status::memory, "model '", name_, "': no shared memory for ", capacity, " atoms: ", std::strerror(error));
     void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory_file_, kArraysOffset);
-    if (mapped == MAP_FAILED) fail(Status::memory, "model '", name_, "': no shared memory for ", capacity, " atoms: ", std::strerror(errno));
+    if (mapped == MAP_FAILED)
+        fail(Status::memory, "model '", name_, "': no shared memory for ", capacity, " atoms: ", std::strerror(errno));
     arrays_ = mapped;
     capacity_ = capacity;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A process mlff-python-host and the ways to talk to it. A process that has died, does not answer in time or does not run becomes an Error, after which
-// the worker is of no more use: make a new one.
+// A process mlff-python-host and the ways to talk to it. A process that has died, does not answer in time or does not
+// run becomes an Error, after which the worker is of no more use: make a new one.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,8 @@ namespace mlff::python {
 class Worker {
 public:
     // `name` is for messages; `time_limit` in seconds for each call, 0 = none.
-    Worker(const std::filesystem::path& program, const std::filesystem::path& library, std::string name, double time_limit);  // throws Error
+    Worker(const std::filesystem::path& program, const std::filesystem::path& library, std::string name,
+           double time_limit);  // throws Error
     ~Worker();
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;

@@ -30,7 +30,8 @@ class Gathering {
 public:
     explicit Gathering(const BatchSize& limit) : limit_(limit) {}
     bool fits(int64_t atoms, int64_t edges) const {
-        return size_.frames + 1 <= limit_.frames && size_.atoms + atoms <= limit_.atoms && size_.edges + edges <= limit_.edges;
+        return size_.frames + 1 <= limit_.frames && size_.atoms + atoms <= limit_.atoms &&
+               size_.edges + edges <= limit_.edges;
     }
     void add(int64_t atoms, int64_t edges) { size_ = {size_.frames + 1, size_.atoms + atoms, size_.edges + edges}; }
 
@@ -73,13 +74,15 @@ std::vector<int64_t> FrameOrder::next(const BatchSize& limit) {
 }
 
 void FrameOrder::restore(int64_t epoch, int64_t position) {
-    if (epoch < 0 || position < 0 || position >= set_.frame_count) fail(Status::format, "the checkpoint belongs to other data");
+    if (epoch < 0 || position < 0 || position >= set_.frame_count)
+        fail(Status::format, "the checkpoint belongs to other data");
     epoch_ = epoch;
     position_ = position;
     shuffle();
 }
 
-std::vector<std::vector<int64_t>> batches_in_order(const TrainingSet& set, std::span<const int64_t> frames, const BatchSize& limit) {
+std::vector<std::vector<int64_t>> batches_in_order(const TrainingSet& set, std::span<const int64_t> frames,
+                                                   const BatchSize& limit) {
     std::vector<std::vector<int64_t>> batches;
     Gathering gathering(limit);
     for (const int64_t frame : frames) {
@@ -95,7 +98,8 @@ std::vector<std::vector<int64_t>> batches_in_order(const TrainingSet& set, std::
 
 BatchSize size_of(const TrainingSet& set, std::span<const int64_t> frames) {
     BatchSize size;
-    for (const int64_t frame : frames) size = {size.frames + 1, size.atoms + set.atoms_of(frame), size.edges + set.edges_of(frame)};
+    for (const int64_t frame : frames)
+        size = {size.frames + 1, size.atoms + set.atoms_of(frame), size.edges + set.edges_of(frame)};
     return size;
 }
 
@@ -128,7 +132,8 @@ void write_indices(const TrainingSet& set, std::span<const int64_t> frames, cons
     std::fill(frame_row + frames.size(), frame_row + size.frames + 1, set.frame_count);
     std::fill(first_of_atom, first_of_atom + size.atoms + 1, edges);
     for (int64_t edge = edges; edge-- > 0;) first_of_atom[receiver[edge]] = edge;
-    for (int64_t atom = atoms; atom-- > 0;) first_of_atom[atom] = std::min(first_of_atom[atom], first_of_atom[atom + 1]);  // atoms alone
+    for (int64_t atom = atoms; atom-- > 0;)
+        first_of_atom[atom] = std::min(first_of_atom[atom], first_of_atom[atom + 1]);  // atoms alone
     for (; atoms < size.atoms; ++atoms) {
         atom_row[atoms] = set.first_atom.back();
         frame_of_atom[atoms] = size.frames;
@@ -154,7 +159,8 @@ BatchMaker::BatchMaker(const TrainingSet& set, const ModelShape& shape, const El
 
 Batch BatchMaker::make(const at::Tensor& indices, const BatchSize& size) const {
     const at::NoGradGuard no_grad;
-    const auto parts = indices.split_with_sizes({size.frames + 1, size.atoms, size.atoms, size.edges, size.edges, size.edges, size.edges, size.atoms + 1});
+    const auto parts = indices.split_with_sizes(
+        {size.frames + 1, size.atoms, size.atoms, size.edges, size.edges, size.edges, size.edges, size.atoms + 1});
     Batch batch;
     batch.energy = set_.frame_energy.index_select(0, parts[0]);
     batch.per_atom = set_.frame_per_atom.index_select(0, parts[0]);

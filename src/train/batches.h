@@ -16,11 +16,12 @@ struct BatchSize {
     int64_t frames = 0, atoms = 0, edges = 0;
 };
 
-// Limits that nearly every batch of `frames` drawn at random fits (mean + 3 standard deviations), and the largest frame in any case.
+// Limits that nearly every batch of `frames` drawn at random fits (mean + 3 standard deviations), and the largest frame
+// in any case.
 BatchSize fitting_size(const TrainingSet& set, int64_t frames);
 
-// Frames in random order, epoch after epoch; a batch takes frames until one does not fit, which is the first of the next batch: every
-// frame is used once in each epoch. The whole state is two numbers.
+// Frames in random order, epoch after epoch; a batch takes frames until one does not fit, which is the first of the
+// next batch: every frame is used once in each epoch. The whole state is two numbers.
 class FrameOrder {
 public:
     FrameOrder(const TrainingSet& set, uint64_t seed);
@@ -39,7 +40,8 @@ private:
 };
 
 // All frames in their own order, in batches within the limit.
-std::vector<std::vector<int64_t>> batches_in_order(const TrainingSet& set, std::span<const int64_t> frames, const BatchSize& limit);
+std::vector<std::vector<int64_t>> batches_in_order(const TrainingSet& set, std::span<const int64_t> frames,
+                                                   const BatchSize& limit);
 
 // Where the lists of a batch lie in one array of int64, so that one copy brings them to the device.
 struct BatchLayout {
@@ -47,17 +49,17 @@ struct BatchLayout {
     int64_t total() const { return size.frames + 1 + 3 * size.atoms + 1 + 4 * size.edges; }
 };
 BatchSize size_of(const TrainingSet& set, std::span<const int64_t> frames);
-// `size` must hold the frames. Padding: atoms past the last belong to the frame slot `size.frames`; edges past the last carry nothing
-// and go round over all atoms, so that none of them is hit by many.
+// `size` must hold the frames. Padding: atoms past the last belong to the frame slot `size.frames`; edges past the last
+// carry nothing and go round over all atoms, so that none of them is hit by many.
 void write_indices(const TrainingSet& set, std::span<const int64_t> frames, const BatchSize& size, int64_t* indices);
 
 struct Batch {
     AtomGraph graph;
-    at::Tensor frame_of_atom;               // int64 [atoms]
-    at::Tensor edge_vector;                 // [edges][3]
-    at::Tensor energy, per_atom;            // [frames + 1][1]
-    at::Tensor force;                       // [atoms][3]
-    at::Tensor stress, per_volume;          // or undefined
+    at::Tensor frame_of_atom;       // int64 [atoms]
+    at::Tensor edge_vector;         // [edges][3]
+    at::Tensor energy, per_atom;    // [frames + 1][1]
+    at::Tensor force;               // [atoms][3]
+    at::Tensor stress, per_volume;  // or undefined
 };
 
 // Gathers batches on the device; only launches work there, and waits for nothing.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A run on disk: parameters, moments and averages as they are, bit for bit. The file is replaced only when it is complete.
+// A run on disk: parameters, moments and averages as they are, bit for bit. The file is replaced only when it is
+// complete.
 #pragma once
 
 #include <string>
@@ -9,9 +10,10 @@
 
 namespace mlff::train {
 
-void write_checkpoint(const std::string& path, const TrainerOptions& options, const ElementTable& elements, const TrainerState& state,
-                      const Optimizer& optimizer, const at::Tensor& best);
+void write_checkpoint(const std::string& path, const TrainerOptions& options, const ElementTable& elements,
+                      const TrainerState& state, const Optimizer& optimizer, const at::Tensor& best);
 // Throws Error{file | format}, also if the run was started with another shape, seed, batch size or data.
-TrainerState read_checkpoint(const std::string& path, const TrainerOptions& options, const ElementTable& elements, Optimizer& optimizer, at::Tensor& best);
+TrainerState read_checkpoint(const std::string& path, const TrainerOptions& options, const ElementTable& elements,
+                             Optimizer& optimizer, at::Tensor& best);
 
 }  // namespace mlff::train

@@ -24,7 +24,8 @@ int run_evaluate(const EvaluateOptions& options) {
     FrameSet frames = read_labelled_frames(options.data, {});
     if (options.split == "all")
         for (LabelledFrame& frame : frames.frames) frame.split = Split::test;
-    for (const auto& [reason, count] : frames.skipped) std::cerr << "skipped " << count << " frames: " << reason << "\n";
+    for (const auto& [reason, count] : frames.skipped)
+        std::cerr << "skipped " << count << " frames: " << reason << "\n";
     int64_t unknown = 0;
     const Split split = options.split == "all" ? Split::test : split_of_text(options.split);
     const TrainingSet set = make_training_set(frames, split, model.shape, model.elements, device, unknown);
@@ -32,8 +33,9 @@ int run_evaluate(const EvaluateOptions& options) {
     if (set.frame_count == 0) fail(Status::format, "no frame of split '", options.split, "' in the data");
     const ParameterLayout layout = parameter_layout(model.shape, model.elements.size());
     const Parameters parameters(model.shape, layout, model.parameters.to(device, at::kFloat), false);
-    const ModelErrors errors = model_errors(parameters, set, BatchMaker(set, model.shape, model.elements, false), {}, all_frames(set),
-                                            fitting_size(set, options.batch_frames), frames.kinds.size(), model.elements);
+    const ModelErrors errors =
+        model_errors(parameters, set, BatchMaker(set, model.shape, model.elements, false), {}, all_frames(set),
+                     fitting_size(set, options.batch_frames), frames.kinds.size(), model.elements);
     const std::string text = errors.json(model.elements, frames.kinds).dump(1) + "\n";
     std::cout << text;
     if (!options.json.empty()) {
@@ -53,7 +55,9 @@ void add_evaluate(CLI::App& app, Work& work) {
     command->add_option("DATA", options->data, "extended XYZ or packed frames")->required();
     command->add_option("--split", options->split, "train, valid, test or all")->capture_default_str();
     command->add_option("--device", options->device, "auto, cpu, cuda[:i]")->capture_default_str();
-    command->add_option("--batch", options->batch_frames, "frames at a time")->capture_default_str()->check(CLI::PositiveNumber);
+    command->add_option("--batch", options->batch_frames, "frames at a time")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
     command->add_option("--json", options->json, "write the result to this file too");
     command->callback([options, &work] { work = [options] { return run_evaluate(*options); }; });
 }

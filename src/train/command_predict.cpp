@@ -25,8 +25,12 @@ struct PredictOptions {
 class Predictor {
 public:
     Predictor(const StoredModel& model, const at::TensorOptions& options)
-        : model_(model), options_(options), parameters_(model.shape, parameter_layout(model.shape, model.elements.size()), model.parameters.to(options), false),
-          functions_(model.shape, model.elements, options), maker_(model.shape.cutoff) {}
+        : model_(model),
+          options_(options),
+          parameters_(model.shape, parameter_layout(model.shape, model.elements.size()), model.parameters.to(options),
+                      false),
+          functions_(model.shape, model.elements, options),
+          maker_(model.shape.cutoff) {}
 
     Json operator()(const Frame& frame) {
         const SystemView system = frame.view();
@@ -34,11 +38,14 @@ public:
         AtomGraph graph;
         graph.lists.sender = index_tensor(edges.sender);
         graph.lists.receiver = index_tensor(edges.receiver);
-        at::Tensor one_hot = at::zeros({system.atom_count, model_.elements.size()}, at::kDouble), scale = at::zeros({system.atom_count, 1}, at::kDouble);
+        at::Tensor one_hot = at::zeros({system.atom_count, model_.elements.size()}, at::kDouble),
+                   scale = at::zeros({system.atom_count, 1}, at::kDouble);
         std::vector<double> atom_energies;
         for (int64_t atom = 0; atom < system.atom_count; ++atom) {
             const int element = model_.elements.index_of(system.atomic_numbers[atom]);
-            if (element < 0) fail(Status::unsupported, "the model does not know the element ", element_symbol(system.atomic_numbers[atom]));
+            if (element < 0)
+                fail(Status::unsupported, "the model does not know the element ",
+                     element_symbol(system.atomic_numbers[atom]));
             one_hot[atom][element] = 1;
             scale[atom][0] = model_.elements.scales[static_cast<size_t>(element)];
             atom_energies.push_back(model_.elements.atomic_energies[static_cast<size_t>(element)]);
@@ -53,7 +60,8 @@ public:
         const at::Tensor network_energies = found.atom_energy.detach().to(at::kCPU, at::kDouble).contiguous();
         const at::Tensor virial = at::mm(vectors.t(), gradient).contiguous();
 
-        const FrameRepulsion repulsion = frame_repulsion(system, edges, radii_of_atoms(model_.elements, frame.atomic_numbers));
+        const FrameRepulsion repulsion =
+            frame_repulsion(system, edges, radii_of_atoms(model_.elements, frame.atomic_numbers));
         double energy = 0;
         Json force_rows = Json::array();
         for (int64_t atom = 0; atom < system.atom_count; ++atom) {
@@ -61,7 +69,8 @@ public:
             atom_energies[a] += network_energies.data_ptr<double>()[atom] + repulsion.atom_energies[a];
             energy += atom_energies[a];
             const double* f = forces.data_ptr<double>() + 3 * atom;
-            force_rows.push_back({f[0] + repulsion.forces[3 * a], f[1] + repulsion.forces[3 * a + 1], f[2] + repulsion.forces[3 * a + 2]});
+            force_rows.push_back({f[0] + repulsion.forces[3 * a], f[1] + repulsion.forces[3 * a + 1],
+                                  f[2] + repulsion.forces[3 * a + 2]});
         }
         Json stress;
         const double volume = volume_of(system.cell);
@@ -72,7 +81,11 @@ public:
             };
             stress = {at(0, 0), at(1, 1), at(2, 2), at(1, 2), at(0, 2), at(0, 1)};
         }
-        return {{"atoms", system.atom_count}, {"energy", energy}, {"forces", force_rows}, {"stress", stress}, {"atom_energies", atom_energies}};
+        return {{"atoms", system.atom_count},
+                {"energy", energy},
+                {"forces", force_rows},
+                {"stress", stress},
+                {"atom_energies", atom_energies}};
     }
 
 private:
@@ -90,7 +103,10 @@ int run_predict(const PredictOptions& options) {
     const StoredModel model = read_model(options.model);
     const at::Device device = device_of_text(options.device);
     Predictor predictor(model, at::TensorOptions().device(device).dtype(options.fp64 ? at::kDouble : at::kFloat));
-    Json result = {{"model", options.model}, {"device", device.str()}, {"precision", options.fp64 ? "fp64" : "fp32"}, {"frames", Json::array()}};
+    Json result = {{"model", options.model},
+                   {"device", device.str()},
+                   {"precision", options.fp64 ? "fp64" : "fp32"},
+                   {"frames", Json::array()}};
     for (const Frame& frame : read_extxyz(options.frames)) result["frames"].push_back(predictor(frame));
     const std::string text = result.dump() + "\n";
     if (options.json == "-") {
@@ -107,7 +123,8 @@ int run_predict(const PredictOptions& options) {
 
 void add_predict(CLI::App& app, Work& work) {
     auto options = std::make_shared<PredictOptions>();
-    CLI::App* command = app.add_subcommand("predict", "energies, forces and stresses as JSON, as mlff eval --json writes them");
+    CLI::App* command =
+        app.add_subcommand("predict", "energies, forces and stresses as JSON, as mlff eval --json writes them");
     command->add_option("MODEL", options->model)->required();
     command->add_option("FRAMES", options->frames, "extended XYZ")->required();
     command->add_option("--json", options->json, "'-' = standard output")->capture_default_str();

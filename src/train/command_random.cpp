@@ -43,7 +43,8 @@ int run_random(const RandomOptions& options) {
     const ParameterLayout layout = parameter_layout(model.shape, model.elements.size());
     model.parameters = initial_parameters(model.shape, layout, options.seed);
     // Biases too, that an engine which forgets one is found out.
-    const at::Tensor noise = initial_parameters({256, 8, 64, 5.0}, parameter_layout({256, 8, 64, 5.0}, 1), options.seed + 1);
+    const at::Tensor noise =
+        initial_parameters({256, 8, 64, 5.0}, parameter_layout({256, 8, 64, 5.0}, 1), options.seed + 1);
     int64_t next = 256;
     const auto fill = [&](at::Tensor values) {
         at::Tensor source = noise.narrow(0, next, values.numel());
@@ -72,7 +73,10 @@ void add_random(CLI::App& app, Work& work) {
     command->add_option("--cutoff", options->shape.cutoff)->capture_default_str();
     command->add_option("--elements", options->elements, "atomic numbers")->delimiter(',')->capture_default_str();
     command->add_option("--seed", options->seed)->capture_default_str();
-    command->add_option("--closest", options->closest, "times the sum of covalent radii, for the tensor `closest`; 0 = none")->capture_default_str();
+    command
+        ->add_option("--closest", options->closest,
+                     "times the sum of covalent radii, for the tensor `closest`; 0 = none")
+        ->capture_default_str();
     command->add_flag("!--no-repulsion", options->has_repulsion);
     command->callback([options, &work] { work = [options] { return run_random(*options); }; });
 }

@@ -49,14 +49,17 @@ void write_text(const std::string& path, const std::string& text) {
 }
 
 void describe(const char* name, const TrainingSet& set) {
-    std::cerr << name << ": " << set.frame_count << " frames, " << set.first_atom.back() << " atoms, " << set.first_edge.back() << " edges\n";
+    std::cerr << name << ": " << set.frame_count << " frames, " << set.first_atom.back() << " atoms, "
+              << set.first_edge.back() << " edges\n";
 }
 
-ModelErrors errors_of(const at::Tensor& flat, const TrainOptions& options, const TrainingSet& set, const ElementTable& elements, size_t kind_count) {
+ModelErrors errors_of(const at::Tensor& flat, const TrainOptions& options, const TrainingSet& set,
+                      const ElementTable& elements, size_t kind_count) {
     const ParameterLayout layout = parameter_layout(options.trainer.shape, elements.size());
     const Parameters parameters(options.trainer.shape, layout, flat.to(set.edge_vector.device()), false);
-    return model_errors(parameters, set, BatchMaker(set, options.trainer.shape, elements, false), options.trainer.loss, all_frames(set),
-                        fitting_size(set, std::max<int64_t>(256, options.trainer.batch_frames)), kind_count, elements);
+    return model_errors(parameters, set, BatchMaker(set, options.trainer.shape, elements, false), options.trainer.loss,
+                        all_frames(set), fitting_size(set, std::max<int64_t>(256, options.trainer.batch_frames)),
+                        kind_count, elements);
 }
 
 int run_train(TrainOptions options) {
@@ -64,8 +67,10 @@ int run_train(TrainOptions options) {
     trainer.shape.check();
     trainer.loss.energy = measure_of_text(options.energy_loss);
     trainer.loss.force = measure_of_text(options.force_loss);
-    if (trainer.loss.energy == Measure::length) fail(Status::argument, "--energy-loss norm: an energy has no direction");
-    if (trainer.schedule.steps <= 0 && trainer.schedule.minutes <= 0) fail(Status::argument, "one of --steps and --minutes must say how long to train");
+    if (trainer.loss.energy == Measure::length)
+        fail(Status::argument, "--energy-loss norm: an energy has no direction");
+    if (trainer.schedule.steps <= 0 && trainer.schedule.minutes <= 0)
+        fail(Status::argument, "one of --steps and --minutes must say how long to train");
     const Json card_base = read_card(options.card);
     const at::Device device = device_of_text(options.device);
     if (options.threads > 0) at::set_num_threads(options.threads);
@@ -77,20 +82,25 @@ int run_train(TrainOptions options) {
         fail(Status::argument, "--messages is auto, tensors or kernels, not '", options.messages, "'");
     if (options.messages == "kernels" && device.is_cuda() && !has_message_kernels_cuda())
         fail(Status::argument, "--messages kernels: this build has none for the GPU (it needs nvcc)");
-    trainer.uses_kernels = options.messages == "auto" ? device.is_cuda() && has_message_kernels_cuda() : options.messages == "kernels";
+    trainer.uses_kernels =
+        options.messages == "auto" ? device.is_cuda() && has_message_kernels_cuda() : options.messages == "kernels";
     std::filesystem::create_directories(options.output);
     trainer.checkpoint_path = options.output + "/checkpoint.safetensors";
 
     FrameSet frames = read_labelled_frames(options.data, options.rules);
-    for (const auto& [reason, count] : frames.skipped) std::cerr << "skipped " << count << " frames: " << reason << "\n";
-    if (frames.is_dealt_by_frame) std::cerr << "few molecules: validation and test are other frames of those that are trained on\n";
+    for (const auto& [reason, count] : frames.skipped)
+        std::cerr << "skipped " << count << " frames: " << reason << "\n";
+    if (frames.is_dealt_by_frame)
+        std::cerr << "few molecules: validation and test are other frames of those that are trained on\n";
     const ElementTable elements = fit_elements(frames, trainer.shape.cutoff, options.repulsion_factor);
     int64_t unknown = 0;
     const TrainingSet training = make_training_set(frames, Split::train, trainer.shape, elements, device, unknown);
     const TrainingSet validation = make_training_set(frames, Split::valid, trainer.shape, elements, device, unknown);
     const TrainingSet test = make_training_set(frames, Split::test, trainer.shape, elements, device, unknown);
-    if (unknown > 0) std::cerr << "skipped " << unknown << " validation and test frames: an element that no training frame has\n";
-    // The identity on the training data, so that training goes without it; it is part of the model that is written and of its errors.
+    if (unknown > 0)
+        std::cerr << "skipped " << unknown << " validation and test frames: an element that no training frame has\n";
+    // The identity on the training data, so that training goes without it; it is part of the model that is written and
+    // of its errors.
     ElementTable stored_elements = elements;
     stored_elements.closest = shortest_distances(frames, trainer.shape.cutoff, elements);
     frames.frames = {};
@@ -98,13 +108,15 @@ int run_train(TrainOptions options) {
     describe("valid", validation);
     describe("test", test);
     const ParameterLayout layout = parameter_layout(trainer.shape, elements.size());
-    std::cerr << "elements " << symbols_text(elements.atomic_numbers) << ", " << layout.total << " parameters, device " << device.str() << "\n";
+    std::cerr << "elements " << symbols_text(elements.atomic_numbers) << ", " << layout.total << " parameters, device "
+              << device.str() << "\n";
 
     const bool resume = options.resume && std::filesystem::exists(trainer.checkpoint_path);
     RunLog log(options.output + "/log.csv", resume);
-    const TrainerResult result = run_training(trainer, elements, training, validation, frames.kinds.size(), resume, log);
-    std::cerr << "speed: " << result.steps_per_second << " steps/s, " << result.frames_per_second << " frames/s, CUDA graph "
-              << (result.used_graph ? "yes" : "no") << "\n";
+    const TrainerResult result =
+        run_training(trainer, elements, training, validation, frames.kinds.size(), resume, log);
+    std::cerr << "speed: " << result.steps_per_second << " steps/s, " << result.frames_per_second
+              << " frames/s, CUDA graph " << (result.used_graph ? "yes" : "no") << "\n";
     write_learning_curve(options.output + "/learning_curve.svg", log.rows(), result.state.history);
     if (!result.is_complete) {
         std::cerr << "stopped at step " << result.state.step << "; go on with --resume\n";
@@ -114,18 +126,30 @@ int run_train(TrainOptions options) {
     StoredModel model{trainer.shape, stored_elements, result.parameters, card_base};
     if (frames.is_dealt_by_frame) model.card["split"] = "by frame: the test has molecules of the training set";
     const size_t kinds = frames.kinds.size();
-    Json errors = {{"validation", errors_of(result.parameters, options, validation, stored_elements, kinds).json(elements, frames.kinds)}};
-    if (test.frame_count > 0) errors["test"] = errors_of(result.parameters, options, test, stored_elements, kinds).json(elements, frames.kinds);
+    Json errors = {
+        {"validation",
+         errors_of(result.parameters, options, validation, stored_elements, kinds).json(elements, frames.kinds)}};
+    if (test.frame_count > 0)
+        errors["test"] =
+            errors_of(result.parameters, options, test, stored_elements, kinds).json(elements, frames.kinds);
     std::vector<std::string> symbols;
     for (const int number : elements.atomic_numbers) symbols.emplace_back(element_symbol(number));
     model.card["elements"] = symbols;
     model.card["errors"] = errors;
-    model.card["training"] = {{"frames", training.frame_count}, {"steps", result.state.step}, {"epochs", result.state.epoch},
-                              {"best_step", result.state.best_step}, {"seconds", result.state.seconds}, {"seed", trainer.seed}};
+    model.card["training"] = {{"frames", training.frame_count},  {"steps", result.state.step},
+                              {"epochs", result.state.epoch},    {"best_step", result.state.best_step},
+                              {"seconds", result.state.seconds}, {"seed", trainer.seed}};
     write_model(options.output + "/model.safetensors", model);
-    const Json summary = {{"errors", errors}, {"training", model.card["training"]}, {"elements", symbols}, {"parameters", layout.total},
-                          {"device", device.str()}, {"cuda_graph", result.used_graph}, {"steps_per_second", result.steps_per_second},
-                          {"frames_per_second", result.frames_per_second}, {"skipped", frames.skipped}, {"unknown_elements", unknown},
+    const Json summary = {{"errors", errors},
+                          {"training", model.card["training"]},
+                          {"elements", symbols},
+                          {"parameters", layout.total},
+                          {"device", device.str()},
+                          {"cuda_graph", result.used_graph},
+                          {"steps_per_second", result.steps_per_second},
+                          {"frames_per_second", result.frames_per_second},
+                          {"skipped", frames.skipped},
+                          {"unknown_elements", unknown},
                           {"model", "model.safetensors"}};
     write_text(options.output + "/summary.json", summary.dump(1) + "\n");
     std::cerr << errors.dump(1) << "\n";
@@ -136,7 +160,8 @@ int run_train(TrainOptions options) {
 
 void add_train(CLI::App& app, Work& work) {
     auto options = std::make_shared<TrainOptions>();
-    CLI::App* command = app.add_subcommand("train", "train a model; writes model, log, learning curve and checkpoint into a folder");
+    CLI::App* command =
+        app.add_subcommand("train", "train a model; writes model, log, learning curve and checkpoint into a folder");
     TrainerOptions& trainer = options->trainer;
     command->add_option("DATA", options->data, "extended XYZ or packed frames (src/train/packed_frames.h)")->required();
     command->add_option("--output", options->output, "folder for everything that is written")->capture_default_str();
@@ -144,8 +169,12 @@ void add_train(CLI::App& app, Work& work) {
     command->add_option("--device", options->device, "auto, cpu, cuda[:i]")->capture_default_str();
     command->add_option("--threads", options->threads, "CPU threads of LibTorch; 0 = its own choice");
     command->add_flag("--tf32", options->tf32, "TF32 matrix products on the GPU");
-    command->add_flag("--cuda-graph", trainer.uses_graph, "record a step once and replay it; falls back to plain launches");
-    command->add_option("--messages", options->messages, "auto, tensors (LibTorch operations) or kernels (written for this)")->capture_default_str();
+    command->add_flag("--cuda-graph", trainer.uses_graph,
+                      "record a step once and replay it; falls back to plain launches");
+    command
+        ->add_option("--messages", options->messages,
+                     "auto, tensors (LibTorch operations) or kernels (written for this)")
+        ->capture_default_str();
     command->add_flag("--pad", trainer.pads_batches, "pad batches to one size as --cuda-graph does");
     command->add_flag("--deterministic", options->is_deterministic, "deterministic kernels on the GPU too (slow)");
     command->add_flag("--resume", options->resume, "go on from the checkpoint in the output folder, if there is one");
@@ -154,35 +183,52 @@ void add_train(CLI::App& app, Work& work) {
     command->add_option("--blocks", trainer.shape.blocks)->capture_default_str();
     command->add_option("--radial", trainer.shape.radial)->capture_default_str();
     command->add_option("--cutoff", trainer.shape.cutoff, "angstrom")->capture_default_str();
-    command->add_option("--repulsion", options->repulsion_factor, "times the covalent radii; 0 = no repulsion")->capture_default_str();
+    command->add_option("--repulsion", options->repulsion_factor, "times the covalent radii; 0 = no repulsion")
+        ->capture_default_str();
 
     command->add_option("--steps", trainer.schedule.steps, "planned length of the run");
-    command->add_option("--minutes", trainer.schedule.minutes, "planned length as wall time; the schedule follows the clock");
-    command->add_option("--batch", trainer.batch_frames, "frames in a batch")->capture_default_str()->check(CLI::PositiveNumber);
+    command->add_option("--minutes", trainer.schedule.minutes,
+                        "planned length as wall time; the schedule follows the clock");
+    command->add_option("--batch", trainer.batch_frames, "frames in a batch")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
     command->add_option("--learning-rate", trainer.schedule.peak_rate)->capture_default_str();
-    command->add_option("--final-rate", trainer.schedule.final_rate_fraction, "of the learning rate")->capture_default_str();
+    command->add_option("--final-rate", trainer.schedule.final_rate_fraction, "of the learning rate")
+        ->capture_default_str();
     command->add_option("--warmup-steps", trainer.schedule.warmup_steps)->capture_default_str();
     command->add_option("--ema", trainer.schedule.ema_decay, "decay of the average of weights")->capture_default_str();
     command->add_option("--weight-decay", trainer.optimizer.weight_decay)->capture_default_str();
-    command->add_option("--clip", trainer.optimizer.largest_norm, "largest norm of the gradient; 0 = any")->capture_default_str();
+    command->add_option("--clip", trainer.optimizer.largest_norm, "largest norm of the gradient; 0 = any")
+        ->capture_default_str();
     command->add_option("--energy-loss", options->energy_loss, "mse, l1, huber")->capture_default_str();
     command->add_option("--force-loss", options->force_loss, "mse, l1, huber, norm")->capture_default_str();
     command->add_option("--energy-delta", trainer.loss.energy_delta, "Huber, eV/atom")->capture_default_str();
     command->add_option("--force-delta", trainer.loss.force_delta, "Huber, eV/angstrom")->capture_default_str();
     command->add_option("--energy-weight", trainer.schedule.energy_weight)->capture_default_str();
     command->add_option("--energy-weight-final", trainer.schedule.energy_weight_final)->capture_default_str();
-    command->add_option("--energy-ramp-start", trainer.schedule.energy_ramp_start, "share of the run after which the weight moves")->capture_default_str();
+    command
+        ->add_option("--energy-ramp-start", trainer.schedule.energy_ramp_start,
+                     "share of the run after which the weight moves")
+        ->capture_default_str();
     command->add_option("--force-weight", trainer.force_weight)->capture_default_str();
     command->add_option("--stress-weight", trainer.stress_weight)->capture_default_str();
     command->add_option("--seed", trainer.seed)->capture_default_str();
-    command->add_option("--validations", trainer.validations, "how many, spread over the run")->capture_default_str()->check(CLI::PositiveNumber);
+    command->add_option("--validations", trainer.validations, "how many, spread over the run")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
     command->add_option("--validation-frames", trainer.validation_frames, "at most; 0 = all")->capture_default_str();
-    command->add_option("--patience", trainer.patience, "end after so many validations without improvement; 0 = never")->capture_default_str();
+    command->add_option("--patience", trainer.patience, "end after so many validations without improvement; 0 = never")
+        ->capture_default_str();
     command->add_option("--log-every", trainer.log_every, "steps")->capture_default_str()->check(CLI::PositiveNumber);
     command->add_option("--stop-after", trainer.stop_after, "steps of this process; then a checkpoint and the end");
     command->add_flag("--count-operations", trainer.counts_operations, "print the operations of one step");
-    command->add_option("--shortest-distance", options->rules.shortest_distance, "angstrom; frames with closer atoms are skipped")->capture_default_str();
-    command->add_option("--largest-force", options->rules.largest_force, "eV/angstrom; frames above are skipped; 0 = any")->capture_default_str();
+    command
+        ->add_option("--shortest-distance", options->rules.shortest_distance,
+                     "angstrom; frames with closer atoms are skipped")
+        ->capture_default_str();
+    command
+        ->add_option("--largest-force", options->rules.largest_force, "eV/angstrom; frames above are skipped; 0 = any")
+        ->capture_default_str();
     command->callback([options, &work] { work = [options] { return run_train(*options); }; });
 }
 

@@ -20,8 +20,8 @@ struct ErrorSums {
 };
 
 struct EnergyAndForceErrors {
-    ErrorSums energy;  // eV/atom
-    ErrorSums force;   // eV/angstrom, components
+    ErrorSums energy;             // eV/atom
+    ErrorSums force;              // eV/angstrom, components
     nlohmann::json json() const;  // meV/atom, meV/angstrom
 };
 
@@ -36,8 +36,9 @@ struct ModelErrors {
 };
 
 // `frames`: which, of the set. Batches of at most `limit`.
-ModelErrors model_errors(const Parameters& parameters, const TrainingSet& set, const BatchMaker& maker, const LossRule& rule,
-                         std::span<const int64_t> frames, const BatchSize& limit, size_t kind_count, const ElementTable& elements);
+ModelErrors model_errors(const Parameters& parameters, const TrainingSet& set, const BatchMaker& maker,
+                         const LossRule& rule, std::span<const int64_t> frames, const BatchSize& limit,
+                         size_t kind_count, const ElementTable& elements);
 
 std::vector<int64_t> all_frames(const TrainingSet& set);
 // A share of the frames, spread evenly; all if there are no more.

@@ -30,11 +30,13 @@ FrameGraph GraphMaker::make(const SystemView& system) {
     graph.reverse.assign(edges.reverse, edges.reverse + edges.edge_count);
     graph.receiver.reserve(static_cast<size_t>(edges.edge_count));
     for (int64_t atom = 0; atom < edges.atom_count; ++atom)
-        graph.receiver.insert(graph.receiver.end(), static_cast<size_t>(edges.first[atom + 1] - edges.first[atom]), static_cast<int32_t>(atom));
+        graph.receiver.insert(graph.receiver.end(), static_cast<size_t>(edges.first[atom + 1] - edges.first[atom]),
+                              static_cast<int32_t>(atom));
     return graph;
 }
 
-FrameRepulsion frame_repulsion(const SystemView& system, const FrameGraph& graph, const std::vector<double>& radius_of) {
+FrameRepulsion frame_repulsion(const SystemView& system, const FrameGraph& graph,
+                               const std::vector<double>& radius_of) {
     FrameRepulsion result;
     result.atom_energies.assign(static_cast<size_t>(system.atom_count), 0.0);
     result.forces.assign(static_cast<size_t>(3 * system.atom_count), 0.0);
@@ -43,7 +45,8 @@ FrameRepulsion frame_repulsion(const SystemView& system, const FrameGraph& graph
         const auto i = static_cast<size_t>(graph.receiver[edge]), j = static_cast<size_t>(graph.sender[edge]);
         const double* r = &graph.vectors[3 * edge];
         const double distance = std::sqrt(r[0] * r[0] + r[1] * r[1] + r[2] * r[2]);
-        const PairTerm pair = repulsion(system.atomic_numbers[i], system.atomic_numbers[j], radius_of[i] + radius_of[j], distance);
+        const PairTerm pair =
+            repulsion(system.atomic_numbers[i], system.atomic_numbers[j], radius_of[i] + radius_of[j], distance);
         if (pair.energy == 0 && pair.slope == 0) continue;
         // A pair is two edges: half of it for each.
         result.energy += 0.5 * pair.energy;
@@ -60,7 +63,8 @@ FrameRepulsion frame_repulsion(const SystemView& system, const FrameGraph& graph
 
 double volume_of(const Mat3& cell) {
     const auto& [a, b, c] = cell;
-    return std::abs(a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0]));
+    return std::abs(a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) +
+                    a[2] * (b[0] * c[1] - b[1] * c[0]));
 }
 
 }  // namespace mlff::train

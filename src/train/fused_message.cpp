@@ -25,9 +25,12 @@ void run(MessageStage stage, const MessageEdges& edges, const MessageArrays& arr
 
 const float* data_of(const Tensor& tensor) { return tensor.numel() > 0 ? tensor.const_data_ptr<float>() : nullptr; }
 float* room_of(const Tensor& tensor) { return tensor.numel() > 0 ? tensor.mutable_data_ptr<float>() : nullptr; }
-Tensor or_zeros(const Tensor& tensor, const Tensor& like) { return tensor.defined() ? tensor.contiguous() : at::zeros_like(like); }
+Tensor or_zeros(const Tensor& tensor, const Tensor& like) {
+    return tensor.defined() ? tensor.contiguous() : at::zeros_like(like);
+}
 
-MessageEdges edges_of(const Tensor& phi, const Tensor& u, const Tensor& sender, const Tensor& first, const Tensor& reverse) {
+MessageEdges edges_of(const Tensor& phi, const Tensor& u, const Tensor& sender, const Tensor& first,
+                      const Tensor& reverse) {
     MessageEdges edges;
     edges.atoms = phi.size(0);
     edges.edges = u.size(0);
@@ -40,8 +43,9 @@ MessageEdges edges_of(const Tensor& phi, const Tensor& u, const Tensor& sender, 
 }
 
 struct FusedGradient : Function<FusedGradient> {
-    static variable_list forward(AutogradContext* context, const Tensor& phi, const Tensor& filter, const Tensor& v, const Tensor& u, const Tensor& given_gs,
-                                 const Tensor& given_gv, const Tensor& sender, const Tensor& first, const Tensor& reverse, bool wants_direction) {
+    static variable_list forward(AutogradContext* context, const Tensor& phi, const Tensor& filter, const Tensor& v,
+                                 const Tensor& u, const Tensor& given_gs, const Tensor& given_gv, const Tensor& sender,
+                                 const Tensor& first, const Tensor& reverse, bool wants_direction) {
         context->set_materialize_grads(false);
         const MessageEdges edges = edges_of(phi, u, sender, first, reverse);
         const Tensor gs = given_gs.contiguous(), gv = given_gv.contiguous();
@@ -67,7 +71,8 @@ struct FusedGradient : Function<FusedGradient> {
         const auto saved = context->get_saved_variables();
         const Tensor &phi = saved[0], &filter = saved[1], &v = saved[2], &u = saved[3], &gs = saved[4], &gv = saved[5];
         const MessageEdges edges = edges_of(phi, u, saved[6], saved[7], saved[8]);
-        const Tensor of_phi = or_zeros(outer[0], phi), cw = or_zeros(outer[1], filter), of_v = or_zeros(outer[2], v), cu = or_zeros(outer[3], u);
+        const Tensor of_phi = or_zeros(outer[0], phi), cw = or_zeros(outer[1], filter), of_v = or_zeros(outer[2], v),
+                     cu = or_zeros(outer[3], u);
         const Tensor grad_phi = at::empty_like(phi), grad_filter = at::empty_like(filter), grad_v = at::empty_like(v);
         const Tensor grad_gs = at::empty_like(gs), grad_gv = at::empty_like(gv);
         MessageArrays arrays;
@@ -88,16 +93,20 @@ struct FusedGradient : Function<FusedGradient> {
         by_receiver.vectors = room_of(grad_gv);
         run(MessageStage::second_by_sender, edges, arrays, phi.is_cuda());
         run(MessageStage::second_by_receiver, edges, by_receiver, phi.is_cuda());
-        return {grad_phi, grad_filter, v.numel() > 0 ? grad_v : Tensor(), Tensor(), grad_gs, grad_gv, Tensor(), Tensor(), Tensor(), Tensor()};
+        return {
+            grad_phi, grad_filter, v.numel() > 0 ? grad_v : Tensor(), Tensor(), grad_gs, grad_gv, Tensor(), Tensor(),
+            Tensor(), Tensor()};
     }
 };
 
 struct FusedMessage : Function<FusedMessage> {
-    static variable_list forward(AutogradContext* context, const Tensor& given_phi, const Tensor& given_filter, const Tensor& given_v, const Tensor& u,
-                                 const Tensor& sender, const Tensor& first, const Tensor& reverse) {
+    static variable_list forward(AutogradContext* context, const Tensor& given_phi, const Tensor& given_filter,
+                                 const Tensor& given_v, const Tensor& u, const Tensor& sender, const Tensor& first,
+                                 const Tensor& reverse) {
         const Tensor phi = given_phi.contiguous(), filter = given_filter.contiguous(), v = given_v.contiguous();
         const MessageEdges edges = edges_of(phi, u, sender, first, reverse);
-        const Tensor scalars = at::empty({edges.atoms, edges.channels}, phi.options()), vectors = at::empty({edges.atoms, 3, edges.channels}, phi.options());
+        const Tensor scalars = at::empty({edges.atoms, edges.channels}, phi.options()),
+                     vectors = at::empty({edges.atoms, 3, edges.channels}, phi.options());
         MessageArrays arrays;
         arrays.phi = data_of(phi);
         arrays.filter = data_of(filter);
@@ -111,17 +120,25 @@ struct FusedMessage : Function<FusedMessage> {
     static variable_list backward(AutogradContext* context, variable_list outer) {
         const auto saved = context->get_saved_variables();
         const bool wants_direction = context->needs_input_grad(3);
-        const variable_list found = FusedGradient::apply(saved[0].contiguous(), saved[1].contiguous(), saved[2].contiguous(), saved[3], outer[0], outer[1],
-                                                         saved[4], saved[5], saved[6], wants_direction);
-        return {found[0], found[1], saved[2].numel() > 0 ? found[2] : Tensor(), wants_direction ? found[3] : Tensor(), Tensor(), Tensor(), Tensor()};
+        const variable_list found =
+            FusedGradient::apply(saved[0].contiguous(), saved[1].contiguous(), saved[2].contiguous(), saved[3],
+                                 outer[0], outer[1], saved[4], saved[5], saved[6], wants_direction);
+        return {found[0],
+                found[1],
+                saved[2].numel() > 0 ? found[2] : Tensor(),
+                wants_direction ? found[3] : Tensor(),
+                Tensor(),
+                Tensor(),
+                Tensor()};
     }
 };
 
 }  // namespace
 
-NodeSums fused_sum_messages(const Tensor& phi, const Tensor& filter, const Tensor& v, const Tensor& u, const EdgeLists& lists) {
-    const variable_list sums =
-            FusedMessage::apply(phi, filter, v.defined() ? v : at::empty({0}, phi.options()), u, lists.sender, lists.first, lists.reverse);
+NodeSums fused_sum_messages(const Tensor& phi, const Tensor& filter, const Tensor& v, const Tensor& u,
+                            const EdgeLists& lists) {
+    const variable_list sums = FusedMessage::apply(phi, filter, v.defined() ? v : at::empty({0}, phi.options()), u,
+                                                   lists.sender, lists.first, lists.reverse);
     return {sums[0], sums[1]};
 }
 

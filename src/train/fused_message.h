@@ -7,6 +7,7 @@
 namespace mlff::train {
 
 // float32, lists with `first` and `reverse`; on a CPU for tests only.
-NodeSums fused_sum_messages(const at::Tensor& phi, const at::Tensor& filter, const at::Tensor& v, const at::Tensor& u, const EdgeLists& lists);
+NodeSums fused_sum_messages(const at::Tensor& phi, const at::Tensor& filter, const at::Tensor& v, const at::Tensor& u,
+                            const EdgeLists& lists);
 
 }  // namespace mlff::train

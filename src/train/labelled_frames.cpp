@@ -49,29 +49,35 @@ void deal(FrameSet& set) {
     std::vector<std::pair<uint64_t, std::vector<LabelledFrame*>>> groups;
     set.is_dealt_by_frame = molecules.size() < kFewMolecules;
     if (set.is_dealt_by_frame)
-        for (size_t i = 0; i < dealt.size(); ++i) groups.push_back({text_hash(dealt[i]->molecule + "#" + std::to_string(i)), {dealt[i]}});
+        for (size_t i = 0; i < dealt.size(); ++i)
+            groups.push_back({text_hash(dealt[i]->molecule + "#" + std::to_string(i)), {dealt[i]}});
     else
         for (const auto& [name, frames] : molecules) groups.emplace_back(text_hash(name), frames);
     std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     const size_t share = (groups.size() + 19) / 20;
     for (size_t i = 0; i < groups.size(); ++i)
-        for (LabelledFrame* frame : groups[i].second) frame->split = i < share ? Split::valid : i < 2 * share ? Split::test : Split::train;
+        for (LabelledFrame* frame : groups[i].second)
+            frame->split = i < share ? Split::valid : i < 2 * share ? Split::test : Split::train;
 }
 
 // "" if the frame may be used.
 std::string fault_of(const LabelledFrame& frame, const FrameRules& rules) {
     const auto atoms = static_cast<size_t>(frame.atom_count());
     if (atoms == 0) return "no atoms";
-    if (frame.positions.size() != 3 * atoms || frame.forces.size() != 3 * atoms) return "not three positions and forces for each atom";
-    if (!all_finite(frame.positions) || !all_finite(frame.forces) || !std::isfinite(frame.energy)) return "numbers that are not finite";
+    if (frame.positions.size() != 3 * atoms || frame.forces.size() != 3 * atoms)
+        return "not three positions and forces for each atom";
+    if (!all_finite(frame.positions) || !all_finite(frame.forces) || !std::isfinite(frame.energy))
+        return "numbers that are not finite";
     for (const int32_t number : frame.atomic_numbers)
         if (number < 1 || number > 96) return "an element without a covalent radius";
-    if (frame.stress && !std::all_of(frame.stress->begin(), frame.stress->end(), [](double value) { return std::isfinite(value); }))
+    if (frame.stress &&
+        !std::all_of(frame.stress->begin(), frame.stress->end(), [](double value) { return std::isfinite(value); }))
         return "numbers that are not finite";
     const double limit = rules.shortest_distance * rules.shortest_distance;
     for (size_t i = 0; i < atoms; ++i) {
         const double* f = &frame.forces[3 * i];
-        if (rules.largest_force > 0 && std::hypot(f[0], f[1], f[2]) > rules.largest_force) return "a force above the limit";
+        if (rules.largest_force > 0 && std::hypot(f[0], f[1], f[2]) > rules.largest_force)
+            return "a force above the limit";
         for (size_t j = i + 1; j < atoms; ++j) {
             const double *a = &frame.positions[3 * i], *b = &frame.positions[3 * j];
             const double x = a[0] - b[0], y = a[1] - b[1], z = a[2] - b[2];
@@ -84,7 +90,8 @@ std::string fault_of(const LabelledFrame& frame, const FrameRules& rules) {
 std::vector<double> real_numbers(const InfoValue& value) {
     std::vector<double> numbers;
     if (const auto* reals = std::get_if<std::vector<double>>(&value.values)) numbers = *reals;
-    if (const auto* whole = std::get_if<std::vector<int64_t>>(&value.values)) numbers.assign(whole->begin(), whole->end());
+    if (const auto* whole = std::get_if<std::vector<int64_t>>(&value.values))
+        numbers.assign(whole->begin(), whole->end());
     return numbers;
 }
 
@@ -98,8 +105,10 @@ int kind_index(FrameSet& set, const std::string& name) {
 std::string text_or(const Frame& frame, const char* key, const std::string& otherwise) {
     const InfoValue* value = frame.find_info(key);
     if (!value) return otherwise;
-    if (const auto* texts = std::get_if<std::vector<std::string>>(&value->values); texts && texts->size() == 1) return texts->front();
-    if (const auto* whole = std::get_if<std::vector<int64_t>>(&value->values); whole && whole->size() == 1) return std::to_string(whole->front());
+    if (const auto* texts = std::get_if<std::vector<std::string>>(&value->values); texts && texts->size() == 1)
+        return texts->front();
+    if (const auto* whole = std::get_if<std::vector<int64_t>>(&value->values); whole && whole->size() == 1)
+        return std::to_string(whole->front());
     return otherwise;
 }
 
@@ -157,7 +166,9 @@ Split split_of_text(const std::string& text) {
     if (text == "test") return Split::test;
     fail(Status::format, "a split is train, valid or test, not '", text, "'");
 }
-const char* split_name(Split split) { return split == Split::train ? "train" : split == Split::valid ? "valid" : "test"; }
+const char* split_name(Split split) {
+    return split == Split::train ? "train" : split == Split::valid ? "valid" : "test";
+}
 
 SystemView LabelledFrame::view() const {
     SystemView system;
@@ -173,8 +184,10 @@ FrameSet read_labelled_frames(const std::vector<std::string>& paths, const Frame
     FrameSet all;
     for (const std::string& path : paths) {
         FrameSet part;
-        if (is_packed_frames(path)) part = read_packed_frames(path);
-        else read_extxyz_frames(path, part);
+        if (is_packed_frames(path))
+            part = read_packed_frames(path);
+        else
+            read_extxyz_frames(path, part);
         for (const auto& [reason, count] : part.skipped) all.skipped[reason] += count;
         for (size_t index = 0; index < part.frames.size(); ++index) {
             LabelledFrame& frame = part.frames[index];

@@ -27,7 +27,7 @@ struct LabelledFrame {
     std::optional<std::array<double, 9>> stress;  // eV/angstrom^3, row-major
     std::optional<Split> split;
     std::string molecule;  // frames with the same name are on one side of the split
-    int kind = 0;  // index into FrameSet::kinds
+    int kind = 0;          // index into FrameSet::kinds
 
     int64_t atom_count() const { return static_cast<int64_t>(atomic_numbers.size()); }
     SystemView view() const;
@@ -37,7 +37,8 @@ struct FrameSet {
     std::vector<LabelledFrame> frames;
     std::vector<std::string> kinds;
     std::map<std::string, int64_t> skipped;  // reason -> frames that were not used
-    bool is_dealt_by_frame = false;          // there were too few molecules to keep some apart: errors are of molecules that were seen
+    bool is_dealt_by_frame =
+        false;  // there were too few molecules to keep some apart: errors are of molecules that were seen
 };
 
 struct FrameRules {
@@ -45,9 +46,11 @@ struct FrameRules {
     double largest_force = 0;        // eV/angstrom; 0 = any
 };
 
-// Reads all files. Frames that break a rule (not finite, lengths that do not match, atoms too close) are counted under a reason and
-// left out. Frames without a `split` get one: 90 % train, 5 % valid, 5 % test, by their `molecule` or else their number, so that all
-// frames of a molecule are on one side. Where chance leaves a side empty, each gets a molecule, or with fewer than 20 of them some frames. Throws Error{file | format} for files that cannot be read at all.
+// Reads all files. Frames that break a rule (not finite, lengths that do not match, atoms too close) are counted under
+// a reason and left out. Frames without a `split` get one: 90 % train, 5 % valid, 5 % test, by their `molecule` or else
+// their number, so that all frames of a molecule are on one side. Where chance leaves a side empty, each gets a
+// molecule, or with fewer than 20 of them some frames. Throws Error{file | format} for files that cannot be read at
+// all.
 FrameSet read_labelled_frames(const std::vector<std::string>& paths, const FrameRules& rules);
 
 }  // namespace mlff::train

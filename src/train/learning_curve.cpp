@@ -32,10 +32,12 @@ std::string picture(const std::vector<Curve>& curves) {
             highest = std::max(highest, point.y);
         }
     if (highest <= 0) lowest = highest = 1;
-    const int first_decade = static_cast<int>(std::floor(std::log10(lowest))), end_decade = static_cast<int>(std::floor(std::log10(highest))) + 1;
+    const int first_decade = static_cast<int>(std::floor(std::log10(lowest))),
+              end_decade = static_cast<int>(std::floor(std::log10(highest))) + 1;
     const auto x_of = [&](double x) { return kLeft + x / last * (kWidth - kLeft - kRight); };
     const auto y_of = [&](double y) {
-        return kHeight - kBottom - (std::log10(y) - first_decade) / (end_decade - first_decade) * (kHeight - kTop - kBottom);
+        return kHeight - kBottom -
+               (std::log10(y) - first_decade) / (end_decade - first_decade) * (kHeight - kTop - kBottom);
     };
     std::ostringstream svg;
     svg << std::fixed << std::setprecision(1);
@@ -43,14 +45,17 @@ std::string picture(const std::vector<Curve>& curves) {
         << "\" font-family=\"sans-serif\" font-size=\"12\"><rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
     for (int decade = first_decade; decade <= end_decade; ++decade) {
         const double y = y_of(std::pow(10.0, decade));
-        svg << "<line x1=\"" << kLeft << "\" x2=\"" << kWidth - kRight << "\" y1=\"" << y << "\" y2=\"" << y << "\" stroke=\"#ddd\"/><text x=\"" << kLeft - 8
-            << "\" y=\"" << y + 4 << "\" text-anchor=\"end\">1e" << decade << "</text>\n";
+        svg << "<line x1=\"" << kLeft << "\" x2=\"" << kWidth - kRight << "\" y1=\"" << y << "\" y2=\"" << y
+            << "\" stroke=\"#ddd\"/><text x=\"" << kLeft - 8 << "\" y=\"" << y + 4 << "\" text-anchor=\"end\">1e"
+            << decade << "</text>\n";
     }
     for (int tick = 0; tick <= 4; ++tick) {
         const double step = last * tick / 4;
-        svg << "<text x=\"" << x_of(step) << "\" y=\"" << kHeight - kBottom + 18 << "\" text-anchor=\"middle\">" << static_cast<int64_t>(step) << "</text>\n";
+        svg << "<text x=\"" << x_of(step) << "\" y=\"" << kHeight - kBottom + 18 << "\" text-anchor=\"middle\">"
+            << static_cast<int64_t>(step) << "</text>\n";
     }
-    svg << "<text x=\"" << (kLeft + kWidth - kRight) / 2 << "\" y=\"" << kHeight - 8 << "\" text-anchor=\"middle\">step</text>\n";
+    svg << "<text x=\"" << (kLeft + kWidth - kRight) / 2 << "\" y=\"" << kHeight - 8
+        << "\" text-anchor=\"middle\">step</text>\n";
     double legend = kTop + 12;
     for (const Curve& curve : curves) {
         svg << "<polyline fill=\"none\" stroke=\"" << curve.color << "\" stroke-width=\"1.5\" points=\"";
@@ -58,9 +63,11 @@ std::string picture(const std::vector<Curve>& curves) {
         svg << "\"/>\n";
         if (curve.has_marks)
             for (const Point& point : curve.points)
-                svg << "<circle cx=\"" << x_of(point.x) << "\" cy=\"" << y_of(point.y) << "\" r=\"2.5\" fill=\"" << curve.color << "\"/>\n";
-        svg << "<rect x=\"" << kWidth - kRight + 12 << "\" y=\"" << legend - 9 << "\" width=\"10\" height=\"10\" fill=\"" << curve.color << "\"/><text x=\""
-            << kWidth - kRight + 28 << "\" y=\"" << legend << "\">" << curve.name << "</text>\n";
+                svg << "<circle cx=\"" << x_of(point.x) << "\" cy=\"" << y_of(point.y) << "\" r=\"2.5\" fill=\""
+                    << curve.color << "\"/>\n";
+        svg << "<rect x=\"" << kWidth - kRight + 12 << "\" y=\"" << legend - 9
+            << "\" width=\"10\" height=\"10\" fill=\"" << curve.color << "\"/><text x=\"" << kWidth - kRight + 28
+            << "\" y=\"" << legend << "\">" << curve.name << "</text>\n";
         legend += 20;
     }
     svg << "</svg>\n";
@@ -69,7 +76,8 @@ std::string picture(const std::vector<Curve>& curves) {
 
 }  // namespace
 
-void write_learning_curve(const std::string& path, const std::vector<TrainingRow>& training, const std::vector<ValidationRow>& validation) {
+void write_learning_curve(const std::string& path, const std::vector<TrainingRow>& training,
+                          const std::vector<ValidationRow>& validation) {
     std::vector<Curve> curves = {{"training loss", "#999999", {}, false},
                                  {"valid energy MAE, meV/atom", "#1f77b4", {}, true},
                                  {"valid force MAE, meV/A", "#d62728", {}, true}};

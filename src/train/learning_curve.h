@@ -9,6 +9,7 @@
 
 namespace mlff::train {
 
-void write_learning_curve(const std::string& path, const std::vector<TrainingRow>& training, const std::vector<ValidationRow>& validation);
+void write_learning_curve(const std::string& path, const std::vector<TrainingRow>& training,
+                          const std::vector<ValidationRow>& validation);
 
 }  // namespace mlff::train

@@ -43,7 +43,8 @@ Prediction predict(const Parameters& parameters, const Batch& batch, bool differ
 
 LossSums loss_sums(const LossRule& rule, const Batch& batch, const Prediction& prediction) {
     LossSums sums;
-    sums.energy = sum_of(rule.energy, prediction.energy * batch.per_atom, batch.energy * batch.per_atom, rule.energy_delta);
+    sums.energy =
+        sum_of(rule.energy, prediction.energy * batch.per_atom, batch.energy * batch.per_atom, rule.energy_delta);
     sums.force = sum_of(rule.force, prediction.force, batch.force, rule.force_delta);
     if (prediction.stress.defined()) sums.stress = at::mse_loss(prediction.stress, batch.stress, at::Reduction::Sum);
     return sums;

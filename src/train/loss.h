@@ -9,7 +9,7 @@
 namespace mlff::train {
 
 enum class Measure { squared, absolute, huber, length };  // length: |F - F_label| of each atom; forces only
-Measure measure_of_text(const std::string& text);        // "mse", "l1", "huber", "norm"; throws Error{argument}
+Measure measure_of_text(const std::string& text);         // "mse", "l1", "huber", "norm"; throws Error{argument}
 
 struct LossRule {
     Measure energy = Measure::huber, force = Measure::huber;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// mlff-train: trains the PaiNN student of docs/painn.md. Exit codes are those of mlff: 0 good, 2 usage, 3 bad input, 4 device trouble.
+// mlff-train: trains the PaiNN student of docs/painn.md. Exit codes are those of mlff: 0 good, 2 usage, 3 bad input, 4
+// device trouble.
 #include <iostream>
 #include <new>
 

@@ -25,12 +25,15 @@ Tensor scatter(const Tensor& edges, const Tensor& index, int64_t atoms) {
     return at::zeros(shape, edges.options()).index_add_(0, index, edges);
 }
 
-// Below: a = phi[sender], y = v[sender], x = a filter; gs, gv = dL/d(scalars), dL/d(vectors); bs, bv = these at the receiver.
+// Below: a = phi[sender], y = v[sender], x = a filter; gs, gv = dL/d(scalars), dL/d(vectors); bs, bv = these at the
+// receiver.
 //   gx_s = bs,  gx_v = sum over xyz of bv y,  gx_u = sum over xyz of bv u
-//   dL/dphi = sum over edges of gx filter,  dL/dfilter = gx a,  dL/dv = sum over edges of bv x_v,  dL/du = sum over channels of bv x_u
+//   dL/dphi = sum over edges of gx filter,  dL/dfilter = gx a,  dL/dv = sum over edges of bv x_v,  dL/du = sum over
+//   channels of bv x_u
 struct MessageGradient : Function<MessageGradient> {
-    static variable_list forward(AutogradContext* context, const Tensor& phi, const Tensor& filter, const Tensor& v, const Tensor& u, const Tensor& gs,
-                                 const Tensor& gv, const Tensor& sender, const Tensor& receiver, const Tensor& a, const Tensor& x, const Tensor& y,
+    static variable_list forward(AutogradContext* context, const Tensor& phi, const Tensor& filter, const Tensor& v,
+                                 const Tensor& u, const Tensor& gs, const Tensor& gv, const Tensor& sender,
+                                 const Tensor& receiver, const Tensor& a, const Tensor& x, const Tensor& y,
                                  bool wants_direction) {
         context->set_materialize_grads(false);
         const bool has_vectors = v.numel() > 0;
@@ -47,8 +50,10 @@ struct MessageGradient : Function<MessageGradient> {
         Tensor gx_u = part(gx, 2);
         at::sum_out(gx_u, bv * along_channels(u), at::IntArrayRef{1});
         const Tensor gradient_of_phi = scatter(gx * filter, sender, atoms);
-        const Tensor gradient_of_v = has_vectors ? scatter(bv * along_xyz(part(x, 1)), sender, atoms) : at::empty({0}, v.options());
-        const Tensor gradient_of_u = wants_direction ? (bv * along_xyz(part(x, 2))).sum(2) : at::empty({0}, u.options());
+        const Tensor gradient_of_v =
+            has_vectors ? scatter(bv * along_xyz(part(x, 1)), sender, atoms) : at::empty({0}, v.options());
+        const Tensor gradient_of_u =
+            wants_direction ? (bv * along_xyz(part(x, 2))).sum(2) : at::empty({0}, u.options());
         context->save_for_backward({filter, u, sender, receiver, a, x, y, bv, gx});
         context->saved_data["atoms"] = atoms;
         return {gradient_of_phi, gx * a, gradient_of_v, gradient_of_u};
@@ -59,8 +64,8 @@ struct MessageGradient : Function<MessageGradient> {
     static variable_list backward(AutogradContext* context, variable_list outer) {
         const at::NoGradGuard no_grad;
         const auto saved = context->get_saved_variables();
-        const Tensor &filter = saved[0], &u = saved[1], &sender = saved[2], &receiver = saved[3], &a = saved[4], &x = saved[5], &y = saved[6],
-                     &bv = saved[7], &gx = saved[8];
+        const Tensor &filter = saved[0], &u = saved[1], &sender = saved[2], &receiver = saved[3], &a = saved[4],
+                     &x = saved[5], &y = saved[6], &bv = saved[7], &gx = saved[8];
         const int64_t atoms = context->saved_data["atoms"].toInt();
         const bool has_vectors = y.numel() > 0;
         const Tensor &of_phi = outer[0], &cw = outer[1], &of_v = outer[2], &cu = outer[3];
@@ -82,14 +87,24 @@ struct MessageGradient : Function<MessageGradient> {
         if (cy.defined()) add_of_x(1, (bv * cy).sum(1));
         if (cu.defined()) add_of_x(2, (bv * along_channels(cu)).sum(1));
         const Tensor gradient_of_v = has_vectors ? scatter(bv * along_xyz(part(p, 1)), sender, atoms) : Tensor();
-        return {scatter(of_a, sender, atoms), of_filter, gradient_of_v, Tensor(), scatter(part(p, 0), receiver, atoms), scatter(of_bv, receiver, atoms),
-                Tensor(), Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
+        return {scatter(of_a, sender, atoms),
+                of_filter,
+                gradient_of_v,
+                Tensor(),
+                scatter(part(p, 0), receiver, atoms),
+                scatter(of_bv, receiver, atoms),
+                Tensor(),
+                Tensor(),
+                Tensor(),
+                Tensor(),
+                Tensor(),
+                Tensor()};
     }
 };
 
 struct Message : Function<Message> {
-    static variable_list forward(AutogradContext* context, const Tensor& phi, const Tensor& filter, const Tensor& v, const Tensor& u,
-                                 const Tensor& sender, const Tensor& receiver) {
+    static variable_list forward(AutogradContext* context, const Tensor& phi, const Tensor& filter, const Tensor& v,
+                                 const Tensor& u, const Tensor& sender, const Tensor& receiver) {
         const bool has_vectors = v.numel() > 0;
         const Tensor a = gather(phi, sender);
         const Tensor x = a * filter;
@@ -102,17 +117,20 @@ struct Message : Function<Message> {
     static variable_list backward(AutogradContext* context, variable_list outer) {
         const auto saved = context->get_saved_variables();
         const bool wants_direction = context->needs_input_grad(3);
-        variable_list found = MessageGradient::apply(saved[0], saved[1], saved[2], saved[3], outer[0], outer[1], saved[4], saved[5], saved[6],
-                                                     saved[7], saved[8], wants_direction);
-        return {found[0], found[1], saved[2].numel() > 0 ? found[2] : Tensor(), wants_direction ? found[3] : Tensor(), Tensor(), Tensor()};
+        variable_list found = MessageGradient::apply(saved[0], saved[1], saved[2], saved[3], outer[0], outer[1],
+                                                     saved[4], saved[5], saved[6], saved[7], saved[8], wants_direction);
+        return {found[0], found[1], saved[2].numel() > 0 ? found[2] : Tensor(), wants_direction ? found[3] : Tensor(),
+                Tensor(), Tensor()};
     }
 };
 
 }  // namespace
 
-NodeSums sum_messages(const Tensor& phi, const Tensor& filter, const Tensor& v, const Tensor& u, const EdgeLists& lists) {
+NodeSums sum_messages(const Tensor& phi, const Tensor& filter, const Tensor& v, const Tensor& u,
+                      const EdgeLists& lists) {
     if (lists.uses_kernels) return fused_sum_messages(phi, filter, v, u, lists);
-    const variable_list sums = Message::apply(phi, filter, v.defined() ? v : at::empty({0}, phi.options()), u, lists.sender, lists.receiver);
+    const variable_list sums =
+        Message::apply(phi, filter, v.defined() ? v : at::empty({0}, phi.options()), u, lists.sender, lists.receiver);
     return {sums[0], sums[1]};
 }
 

@@ -18,10 +18,12 @@ void run(MessageStage stage, const MessageEdges& edges, const MessageArrays& arr
     switch (stage) {
         case MessageStage::sums: return message_sums<HasVectors>(edges, arrays, atom, channel);
         case MessageStage::gradient:
-            if (arrays.grad_direction) return message_gradient<HasVectors, true>(edges, arrays, atom, channel, sum_channels);
+            if (arrays.grad_direction)
+                return message_gradient<HasVectors, true>(edges, arrays, atom, channel, sum_channels);
             return message_gradient<HasVectors, false>(edges, arrays, atom, channel, sum_channels);
         case MessageStage::second_by_sender: return message_second_by_sender<HasVectors>(edges, arrays, atom, channel);
-        case MessageStage::second_by_receiver: return message_second_by_receiver<HasVectors>(edges, arrays, atom, channel);
+        case MessageStage::second_by_receiver:
+            return message_second_by_receiver<HasVectors>(edges, arrays, atom, channel);
     }
 }
 
@@ -31,7 +33,8 @@ void run_message_stage_cpu(MessageStage stage, const MessageEdges& edges, const 
     if (arrays.grad_direction) std::fill_n(arrays.grad_direction, edges.channels / 32 * edges.edges * 3, 0.0f);
     if (arrays.grad_filter) {
         const int64_t padding = edges.first[edges.atoms];
-        std::fill(arrays.grad_filter + padding * 3 * edges.channels, arrays.grad_filter + edges.edges * 3 * edges.channels, 0.0f);
+        std::fill(arrays.grad_filter + padding * 3 * edges.channels,
+                  arrays.grad_filter + edges.edges * 3 * edges.channels, 0.0f);
     }
     for (int64_t atom = 0; atom < edges.atoms; ++atom)
         for (int64_t channel = 0; channel < edges.channels; ++channel)

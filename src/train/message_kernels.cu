@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The kernels of message_kernels.h on the GPU. Launch: block = the channels of an atom; further blocks clear the rows of padding edges.
-// Threads of a warp read neighbouring channels; what an atom's neighbours hold comes from the second-level cache.
+// The kernels of message_kernels.h on the GPU. Launch: block = the channels of an atom; further blocks clear the rows
+// of padding edges. Threads of a warp read neighbouring channels; what an atom's neighbours hold comes from the
+// second-level cache.
 #include <cuda_runtime_api.h>
 
 #include "core/error.h"
@@ -33,7 +34,8 @@ struct WarpSums {
 __device__ void clear_padding(const MessageEdges& edges, const MessageArrays& arrays, int64_t block) {
     for (int64_t edge = edges.first[edges.atoms] + block; edge < edges.edges; edge += kPaddingBlocks) {
         if (arrays.grad_filter) store_parts(arrays.grad_filter, edge, edges.channels, threadIdx.x, {});
-        if (arrays.grad_direction && threadIdx.x % 32 < 3) arrays.grad_direction[3 * (threadIdx.x / 32 * edges.edges + edge) + threadIdx.x % 32] = 0;
+        if (arrays.grad_direction && threadIdx.x % 32 < 3)
+            arrays.grad_direction[3 * (threadIdx.x / 32 * edges.edges + edge) + threadIdx.x % 32] = 0;
     }
 }
 
@@ -43,16 +45,22 @@ __global__ void message_kernel(MessageEdges edges, MessageArrays arrays) {
     if (atom >= edges.atoms) return clear_padding(edges, arrays, atom - edges.atoms);
     if constexpr (Stage == MessageStage::sums) message_sums<HasVectors>(edges, arrays, atom, threadIdx.x);
     if constexpr (Stage == MessageStage::gradient)
-        message_gradient<HasVectors, WantsDirection>(edges, arrays, atom, threadIdx.x, WarpSums{arrays.grad_direction, edges.edges});
-    if constexpr (Stage == MessageStage::second_by_sender) message_second_by_sender<HasVectors>(edges, arrays, atom, threadIdx.x);
-    if constexpr (Stage == MessageStage::second_by_receiver) message_second_by_receiver<HasVectors>(edges, arrays, atom, threadIdx.x);
+        message_gradient<HasVectors, WantsDirection>(edges, arrays, atom, threadIdx.x,
+                                                     WarpSums{arrays.grad_direction, edges.edges});
+    if constexpr (Stage == MessageStage::second_by_sender)
+        message_second_by_sender<HasVectors>(edges, arrays, atom, threadIdx.x);
+    if constexpr (Stage == MessageStage::second_by_receiver)
+        message_second_by_receiver<HasVectors>(edges, arrays, atom, threadIdx.x);
 }
 
 template <MessageStage Stage, bool WantsDirection = false>
 void launch(const MessageEdges& edges, const MessageArrays& arrays, cudaStream_t stream) {
-    const auto blocks = static_cast<unsigned>(edges.atoms) + kPaddingBlocks, threads = static_cast<unsigned>(edges.channels);
-    if (arrays.v) message_kernel<Stage, true, WantsDirection><<<blocks, threads, 0, stream>>>(edges, arrays);
-    else message_kernel<Stage, false, WantsDirection><<<blocks, threads, 0, stream>>>(edges, arrays);
+    const auto blocks = static_cast<unsigned>(edges.atoms) + kPaddingBlocks,
+               threads = static_cast<unsigned>(edges.channels);
+    if (arrays.v)
+        message_kernel<Stage, true, WantsDirection><<<blocks, threads, 0, stream>>>(edges, arrays);
+    else
+        message_kernel<Stage, false, WantsDirection><<<blocks, threads, 0, stream>>>(edges, arrays);
     const cudaError_t status = cudaGetLastError();
     if (status != cudaSuccess) fail(Status::device, "message kernel: ", cudaGetErrorString(status));
 }
@@ -67,7 +75,8 @@ void run_message_stage_cuda(MessageStage stage, const MessageEdges& edges, const
             if (arrays.grad_direction) return launch<MessageStage::gradient, true>(edges, arrays, cuda_stream);
             return launch<MessageStage::gradient>(edges, arrays, cuda_stream);
         case MessageStage::second_by_sender: return launch<MessageStage::second_by_sender>(edges, arrays, cuda_stream);
-        case MessageStage::second_by_receiver: return launch<MessageStage::second_by_receiver>(edges, arrays, cuda_stream);
+        case MessageStage::second_by_receiver:
+            return launch<MessageStage::second_by_receiver>(edges, arrays, cuda_stream);
     }
 }
 bool has_message_kernels_cuda() { return true; }

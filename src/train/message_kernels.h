@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The sums of message.h and their derivatives, a thread for each atom and channel, without arrays of edges x channels in between. The same
-// source is compiled for the GPU (message_kernels.cu) and, to test it, for the CPU (message_kernels.cpp).
+// The sums of message.h and their derivatives, a thread for each atom and channel, without arrays of edges x channels
+// in between. The same source is compiled for the GPU (message_kernels.cu) and, to test it, for the CPU
+// (message_kernels.cpp).
 //
-// Edges are grouped by receiver, and every edge has its reverse in the list: the edges that atom j sends are the reverses of those it
-// receives. Each result is summed in list order by one thread, so that runs repeat bit for bit.
+// Edges are grouped by receiver, and every edge has its reverse in the list: the edges that atom j sends are the
+// reverses of those it receives. Each result is summed in list order by one thread, so that runs repeat bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,13 @@ struct MessageEdges {
     const float* direction = nullptr;  // [edges][3]
 };
 
-// Inputs and results of the three stages, as in message.cpp; [atoms][3 F], [edges][3 F], [atoms][3][F]. v, cv and what belongs to them are
-// null in the first block.
+// Inputs and results of the three stages, as in message.cpp; [atoms][3 F], [edges][3 F], [atoms][3][F]. v, cv and what
+// belongs to them are null in the first block.
 struct MessageArrays {
     const float *phi = nullptr, *filter = nullptr, *v = nullptr;
-    const float *gs = nullptr, *gv = nullptr;                                     // gradient and second stage
+    const float *gs = nullptr, *gv = nullptr;                                      // gradient and second stage
     const float *of_phi = nullptr, *cw = nullptr, *of_v = nullptr, *cu = nullptr;  // second stage: cotangents
-    float *scalars = nullptr, *vectors = nullptr;                                 // sums; in the second stage of gs and gv
+    float *scalars = nullptr, *vectors = nullptr;  // sums; in the second stage of gs and gv
     float *grad_phi = nullptr, *grad_filter = nullptr, *grad_v = nullptr;
     float* grad_direction = nullptr;  // [parts][edges][3]: a part for every 32 channels; null: not wanted
 };
@@ -41,7 +42,8 @@ MLFF_HOST_DEVICE inline ThreeParts three_parts(const float* rows, int64_t row, i
     const float* at = rows + row * 3 * channels + channel;
     return {at[0], at[channels], at[2 * channels]};
 }
-MLFF_HOST_DEVICE inline void store_parts(float* rows, int64_t row, int64_t channels, int64_t channel, const ThreeParts& value) {
+MLFF_HOST_DEVICE inline void store_parts(float* rows, int64_t row, int64_t channels, int64_t channel,
+                                         const ThreeParts& value) {
     float* at = rows + row * 3 * channels + channel;
     at[0] = value.s;
     at[channels] = value.v;
@@ -50,13 +52,15 @@ MLFF_HOST_DEVICE inline void store_parts(float* rows, int64_t row, int64_t chann
 
 // scalars_i = sum of x_s,  vectors_i = sum of (x_v v_j + x_u u)
 template <bool HasVectors>
-MLFF_HOST_DEVICE void message_sums(const MessageEdges& edges, const MessageArrays& arrays, int64_t atom, int64_t channel) {
+MLFF_HOST_DEVICE void message_sums(const MessageEdges& edges, const MessageArrays& arrays, int64_t atom,
+                                   int64_t channel) {
     const int64_t width = edges.channels;
     float scalar = 0, x = 0, y = 0, z = 0;
     for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge) {
         const int64_t sender = edges.sender[edge];
         const float* u = edges.direction + 3 * edge;
-        const ThreeParts w = three_parts(arrays.filter, edge, width, channel), a = three_parts(arrays.phi, sender, width, channel);
+        const ThreeParts w = three_parts(arrays.filter, edge, width, channel),
+                         a = three_parts(arrays.phi, sender, width, channel);
         const float along = a.u * w.u;
         scalar += a.s * w.s;
         x += along * u[0];
@@ -76,8 +80,8 @@ MLFF_HOST_DEVICE void message_sums(const MessageEdges& edges, const MessageArray
 
 // Of the edges that `atom` sends. `sum_channels(edge, x, y, z)` adds up over the channels.
 template <bool HasVectors, bool WantsDirection, class SumChannels>
-MLFF_HOST_DEVICE void message_gradient(const MessageEdges& edges, const MessageArrays& arrays, int64_t atom, int64_t channel,
-                                       const SumChannels& sum_channels) {
+MLFF_HOST_DEVICE void message_gradient(const MessageEdges& edges, const MessageArrays& arrays, int64_t atom,
+                                       int64_t channel, const SumChannels& sum_channels) {
     const int64_t width = edges.channels;
     const ThreeParts a = three_parts(arrays.phi, atom, width, channel);
     ThreeParts v{}, of_phi{}, of_v{};
@@ -85,7 +89,8 @@ MLFF_HOST_DEVICE void message_gradient(const MessageEdges& edges, const MessageA
     for (int64_t back = edges.first[atom]; back < edges.first[atom + 1]; ++back) {
         const int64_t receiver = edges.sender[back], edge = edges.reverse[back];
         const float* u = edges.direction + 3 * edge;
-        const ThreeParts w = three_parts(arrays.filter, edge, width, channel), bv = three_parts(arrays.gv, receiver, width, channel);
+        const ThreeParts w = three_parts(arrays.filter, edge, width, channel),
+                         bv = three_parts(arrays.gv, receiver, width, channel);
         ThreeParts gx{arrays.gs[receiver * width + channel], 0, bv.s * u[0] + bv.v * u[1] + bv.u * u[2]};
         if constexpr (HasVectors) {
             gx.v = bv.s * v.s + bv.v * v.v + bv.u * v.u;
@@ -109,9 +114,11 @@ MLFF_HOST_DEVICE void message_gradient(const MessageEdges& edges, const MessageA
 
 // Second derivatives with respect to phi, filter and v: over the edges that `atom` sends.
 template <bool HasVectors>
-MLFF_HOST_DEVICE void message_second_by_sender(const MessageEdges& edges, const MessageArrays& arrays, int64_t atom, int64_t channel) {
+MLFF_HOST_DEVICE void message_second_by_sender(const MessageEdges& edges, const MessageArrays& arrays, int64_t atom,
+                                               int64_t channel) {
     const int64_t width = edges.channels;
-    const ThreeParts a = three_parts(arrays.phi, atom, width, channel), ca = three_parts(arrays.of_phi, atom, width, channel);
+    const ThreeParts a = three_parts(arrays.phi, atom, width, channel),
+                     ca = three_parts(arrays.of_phi, atom, width, channel);
     ThreeParts v{}, cy{}, of_phi{}, of_v{};
     if constexpr (HasVectors) {
         v = three_parts(arrays.v, atom, width, channel);
@@ -120,7 +127,8 @@ MLFF_HOST_DEVICE void message_second_by_sender(const MessageEdges& edges, const 
     for (int64_t back = edges.first[atom]; back < edges.first[atom + 1]; ++back) {
         const int64_t receiver = edges.sender[back], edge = edges.reverse[back];
         const float *u = edges.direction + 3 * edge, *cu = arrays.cu + 3 * edge;
-        const ThreeParts w = three_parts(arrays.filter, edge, width, channel), cw = three_parts(arrays.cw, edge, width, channel),
+        const ThreeParts w = three_parts(arrays.filter, edge, width, channel),
+                         cw = three_parts(arrays.cw, edge, width, channel),
                          bv = three_parts(arrays.gv, receiver, width, channel);
         const float gx_s = arrays.gs[receiver * width + channel], gx_u = bv.s * u[0] + bv.v * u[1] + bv.u * u[2];
         const float of_x_u = bv.s * cu[0] + bv.v * cu[1] + bv.u * cu[2];
@@ -144,21 +152,25 @@ MLFF_HOST_DEVICE void message_second_by_sender(const MessageEdges& edges, const 
 
 // Second derivatives with respect to gs and gv: over the edges that `atom` receives.
 template <bool HasVectors>
-MLFF_HOST_DEVICE void message_second_by_receiver(const MessageEdges& edges, const MessageArrays& arrays, int64_t atom, int64_t channel) {
+MLFF_HOST_DEVICE void message_second_by_receiver(const MessageEdges& edges, const MessageArrays& arrays, int64_t atom,
+                                                 int64_t channel) {
     const int64_t width = edges.channels;
     float scalar = 0, x = 0, y = 0, z = 0;
     for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge) {
         const int64_t sender = edges.sender[edge];
         const float *u = edges.direction + 3 * edge, *cu = arrays.cu + 3 * edge;
-        const ThreeParts w = three_parts(arrays.filter, edge, width, channel), cw = three_parts(arrays.cw, edge, width, channel),
-                         a = three_parts(arrays.phi, sender, width, channel), ca = three_parts(arrays.of_phi, sender, width, channel);
+        const ThreeParts w = three_parts(arrays.filter, edge, width, channel),
+                         cw = three_parts(arrays.cw, edge, width, channel),
+                         a = three_parts(arrays.phi, sender, width, channel),
+                         ca = three_parts(arrays.of_phi, sender, width, channel);
         const float p_u = ca.u * w.u + cw.u * a.u, along = a.u * w.u;
         scalar += ca.s * w.s + cw.s * a.s;
         x += p_u * u[0] + along * cu[0];
         y += p_u * u[1] + along * cu[1];
         z += p_u * u[2] + along * cu[2];
         if constexpr (HasVectors) {
-            const ThreeParts v = three_parts(arrays.v, sender, width, channel), cy = three_parts(arrays.of_v, sender, width, channel);
+            const ThreeParts v = three_parts(arrays.v, sender, width, channel),
+                             cy = three_parts(arrays.of_v, sender, width, channel);
             const float p_v = ca.v * w.v + cw.v * a.v, carried = a.v * w.v;
             x += p_v * v.s + carried * cy.s;
             y += p_v * v.v + carried * cy.v;
@@ -171,7 +183,8 @@ MLFF_HOST_DEVICE void message_second_by_receiver(const MessageEdges& edges, cons
 
 // `stream`: a cudaStream_t. Rows of padding edges are set to zero.
 void run_message_stage_cpu(MessageStage stage, const MessageEdges& edges, const MessageArrays& arrays);
-void run_message_stage_cuda(MessageStage stage, const MessageEdges& edges, const MessageArrays& arrays, void* stream);  // throws Error{device}
+void run_message_stage_cuda(MessageStage stage, const MessageEdges& edges, const MessageArrays& arrays,
+                            void* stream);  // throws Error{device}
 bool has_message_kernels_cuda();
 
 }  // namespace mlff::train

@@ -13,7 +13,9 @@ namespace {
 
 constexpr double kNormFloor = 1e-8;  // under the square root of the norms of V v
 
-at::Tensor apply(const Parameters::Linear& linear, const at::Tensor& x) { return at::addmm(linear.bias, x, linear.weight); }
+at::Tensor apply(const Parameters::Linear& linear, const at::Tensor& x) {
+    return at::addmm(linear.bias, x, linear.weight);
+}
 
 at::Tensor two_layers(const Parameters::Linear& hidden, const Parameters::Linear& output, const at::Tensor& x) {
     return apply(output, train::silu(apply(hidden, x)));
@@ -27,7 +29,8 @@ struct NodeState {
 // s_i += sum of x_s,  v_i += sum of (x_v v_j + x_u u)
 NodeState add_messages(const Parameters::Block& block, const AtomGraph& graph, const NodeState& node) {
     const at::Tensor phi = two_layers(block.message_hidden, block.message_output, node.scalars);
-    const NodeSums sums = sum_messages(phi, at::mm(graph.features, block.filter), node.vectors, graph.direction, graph.lists);
+    const NodeSums sums =
+        sum_messages(phi, at::mm(graph.features, block.filter), node.vectors, graph.direction, graph.lists);
     return {node.scalars + sums.scalars, node.vectors.defined() ? node.vectors + sums.vectors : sums.vectors};
 }
 
@@ -38,7 +41,8 @@ NodeState update(const Parameters::Block& block, const NodeState& node, bool is_
     const auto u_and_v = mixed.unbind(2);
     const auto products = (mixed * u_and_v[1].unsqueeze(2)).sum(1).unbind(1);  // (U v . V v), |V v|^2
     const at::Tensor norm = (products[1] + kNormFloor).sqrt();
-    const auto a = two_layers(block.update_hidden, block.update_output, at::cat({node.scalars, norm}, 1)).split(hidden, 1);
+    const auto a =
+        two_layers(block.update_hidden, block.update_output, at::cat({node.scalars, norm}, 1)).split(hidden, 1);
     NodeState next;
     next.scalars = multiply_add(node.scalars + a[0], a[1], products[0]);
     if (!is_last) next.vectors = multiply_add(node.vectors, a[2].unsqueeze(1), u_and_v[0]);
@@ -48,10 +52,12 @@ NodeState update(const Parameters::Block& block, const NodeState& node, bool is_
 }  // namespace
 
 void ModelShape::check() const {
-    if (hidden < 32 || hidden > 256 || hidden % 32 != 0) fail(Status::argument, "hidden must be a multiple of 32 from 32 to 256, not ", hidden);
+    if (hidden < 32 || hidden > 256 || hidden % 32 != 0)
+        fail(Status::argument, "hidden must be a multiple of 32 from 32 to 256, not ", hidden);
     if (blocks < 1 || blocks > 8) fail(Status::argument, "blocks must be 1 to 8, not ", blocks);
     if (radial < 1 || radial > 64) fail(Status::argument, "radial must be 1 to 64, not ", radial);
-    if (!(cutoff > 0.5 && cutoff < 20)) fail(Status::argument, "the cutoff must be between 0.5 and 20 angstrom, not ", cutoff);
+    if (!(cutoff > 0.5 && cutoff < 20))
+        fail(Status::argument, "the cutoff must be between 0.5 and 20 angstrom, not ", cutoff);
 }
 
 int ElementTable::index_of(int atomic_number) const {
@@ -88,7 +94,8 @@ ParameterLayout parameter_layout(const ModelShape& shape, int64_t element_count)
     return layout;
 }
 
-Parameters::Parameters(const ModelShape& shape, const ParameterLayout& layout, const at::Tensor& buffer, bool trainable) {
+Parameters::Parameters(const ModelShape& shape, const ParameterLayout& layout, const at::Tensor& buffer,
+                       bool trainable) {
     for (const ParameterSlot& slot : layout.slots) {
         at::Tensor view = buffer.narrow(0, slot.offset, slot.size).view(slot.shape).detach();
         all.push_back(view.requires_grad_(trainable));
@@ -117,7 +124,9 @@ at::Tensor initial_parameters(const ModelShape& shape, const ParameterLayout& la
     // Our own numbers, so that a seed means the same on every machine and version of torch.
     std::mt19937_64 bits(seed);
     const auto uniform = [&] { return (static_cast<double>(bits() >> 11) + 0.5) * 0x1p-53; };
-    const auto normal = [&] { return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform()); };
+    const auto normal = [&] {
+        return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform());
+    };
     at::Tensor buffer = at::zeros({layout.total}, at::kFloat);
     auto* values = buffer.data_ptr<float>();
     for (const ParameterSlot& slot : layout.slots) {
@@ -134,7 +143,8 @@ at::Tensor initial_parameters(const ModelShape& shape, const ParameterLayout& la
     return buffer;
 }
 
-EdgeFunctions::EdgeFunctions(const ModelShape& shape, const ElementTable& elements, const at::TensorOptions& options) : cutoff_(shape.cutoff) {
+EdgeFunctions::EdgeFunctions(const ModelShape& shape, const ElementTable& elements, const at::TensorOptions& options)
+    : cutoff_(shape.cutoff) {
     // Column n: sin(frequency d + phase) (over_distance / d + constant) fade
     const int64_t columns = shape.feature_count();
     const auto row = [&] { return at::zeros({1, columns}, at::kDouble); };
@@ -149,16 +159,20 @@ EdgeFunctions::EdgeFunctions(const ModelShape& shape, const ElementTable& elemen
     phase_ = phase.to(options);
     over_distance_ = over_distance.to(options);
     constant_ = constant.to(options);
-    if (!elements.closest.empty()) closest_ = at::tensor(elements.closest, at::kDouble).view({elements.size(), elements.size()}).to(options);
+    if (!elements.closest.empty())
+        closest_ = at::tensor(elements.closest, at::kDouble).view({elements.size(), elements.size()}).to(options);
 }
 
-// See painn/near_field.h. Padding has no element, any will do: its edges are longer than the cutoff and seen as they are.
+// See painn/near_field.h. Padding has no element, any will do: its edges are longer than the cutoff and seen as they
+// are.
 EdgeFunctions::Seen EdgeFunctions::see(const at::Tensor& distance, const AtomGraph& graph) const {
     const at::Tensor element = graph.element_one_hot.argmax(1);
-    const at::Tensor pair = element.index_select(0, graph.lists.receiver) * closest_.size(1) + element.index_select(0, graph.lists.sender);
+    const at::Tensor pair =
+        element.index_select(0, graph.lists.receiver) * closest_.size(1) + element.index_select(0, graph.lists.sender);
     const at::Tensor closest = closest_.view({-1, 1}).index_select(0, pair), width = 0.3 * closest;
     const at::Tensor x = ((closest - distance) / width).clamp(0, 1), square = x.square();
-    return {at::where(distance.lt(closest), closest - width * x * (1 + square * (0.5 * x - 1)), distance), 1 + square * (2 * x - 3)};
+    return {at::where(distance.lt(closest), closest - width * x * (1 + square * (0.5 * x - 1)), distance),
+            1 + square * (2 * x - 3)};
 }
 
 void EdgeFunctions::compute(const at::Tensor& vectors, AtomGraph& graph) const {
@@ -178,7 +192,8 @@ void EdgeFunctions::compute(const at::Tensor& vectors, AtomGraph& graph) const {
     const at::Tensor envelope = at::addcmul(constant_, inverse_seen, over_distance_);
     const at::Tensor bare = sine * envelope;
     // d(bare)/dd = frequency cos(angle) envelope - sine over_distance / d^2
-    const at::Tensor slope = at::cos(angle).mul_(frequency_).mul_(envelope).sub_(sine * over_distance_ * inverse_seen.square());
+    const at::Tensor slope =
+        at::cos(angle).mul_(frequency_).mul_(envelope).sub_(sine * over_distance_ * inverse_seen.square());
     graph.features = bare * fade;
     graph.feature_slopes = at::addcmul(bare * fade_slope, slope, fade);
     if (seen.slope.defined()) graph.feature_slopes.mul_(seen.slope);
@@ -186,8 +201,8 @@ void EdgeFunctions::compute(const at::Tensor& vectors, AtomGraph& graph) const {
 
 EnergyAndGradient energy_and_gradient(const Parameters& parameters, const AtomGraph& inputs, bool differentiable) {
     const at::AutoGradMode with_gradients(true);
-    // Energies depend on edge vectors through features(d) and u alone; the rest of the chain rule is written out below, with
-    // constants of the batch, so that it need not be differentiated again.
+    // Energies depend on edge vectors through features(d) and u alone; the rest of the chain rule is written out below,
+    // with constants of the batch, so that it need not be differentiated again.
     AtomGraph graph = inputs;
     graph.features = inputs.features.detach().requires_grad_();
     graph.direction = inputs.direction.detach().requires_grad_();
@@ -201,19 +216,21 @@ EnergyAndGradient energy_and_gradient(const Parameters& parameters, const AtomGr
     EnergyAndGradient result;
     result.atom_energy = two_layers(parameters.readout_hidden, parameters.readout_output, node.scalars) * graph.scale;
 
-    const auto gradients = torch::autograd::grad({result.atom_energy}, {graph.features, graph.direction}, {at::ones_like(result.atom_energy)},
+    const auto gradients = torch::autograd::grad({result.atom_energy}, {graph.features, graph.direction},
+                                                 {at::ones_like(result.atom_energy)},
                                                  /*retain_graph=*/differentiable, /*create_graph=*/differentiable);
     // dE/dr = u (dE/dfeatures . slopes) + (1 - u u^T) dE/du / d
     const at::Tensor across = gradients[1] * graph.inverse_distance;
-    const at::Tensor along = (gradients[0] * graph.feature_slopes).sum(1, true) - (across * inputs.direction).sum(1, true);
+    const at::Tensor along =
+        (gradients[0] * graph.feature_slopes).sum(1, true) - (across * inputs.direction).sum(1, true);
     result.edge_gradient = at::addcmul(across, along, inputs.direction);
     return result;
 }
 
 at::Tensor forces_of(const at::Tensor& edge_gradient, const AtomGraph& graph) {
     return at::zeros({graph.scale.size(0), 3}, edge_gradient.options())
-            .index_add(0, graph.lists.receiver, edge_gradient)
-            .index_add(0, graph.lists.sender, edge_gradient, -1);
+        .index_add(0, graph.lists.receiver, edge_gradient)
+        .index_add(0, graph.lists.sender, edge_gradient, -1);
 }
 
 }  // namespace mlff::train

@@ -18,8 +18,8 @@ struct ModelShape {
     double cutoff = 5.0;  // angstrom
 
     void check() const;  // throws Error{argument} outside the limits of docs/painn.md
-    // Columns of the input of the filters: R radial functions, the fade (in place of a bias), zeros up to a multiple of 4 so that
-    // rows are aligned for tensor cores.
+    // Columns of the input of the filters: R radial functions, the fade (in place of a bias), zeros up to a multiple of
+    // 4 so that rows are aligned for tensor cores.
     int64_t feature_count() const { return (radial + 1 + 3) / 4 * 4; }
 };
 
@@ -35,8 +35,8 @@ struct ElementTable {
     int64_t size() const { return static_cast<int64_t>(atomic_numbers.size()); }
 };
 
-// Trained numbers, one after the other in one buffer: the optimizer works on the whole at once. Matrices are [in][out] here
-// (the file has [out][in]), so that their gradients come out of the products in this order too.
+// Trained numbers, one after the other in one buffer: the optimizer works on the whole at once. Matrices are [in][out]
+// here (the file has [out][in]), so that their gradients come out of the products in this order too.
 struct ParameterSlot {
     std::string name;  // "blocks.0.message.hidden.weight"
     std::vector<int64_t> shape;
@@ -71,19 +71,19 @@ public:
 // Xavier uniform for matrices, standard normal for the embedding, zero for biases.
 at::Tensor initial_parameters(const ModelShape& shape, const ParameterLayout& layout, uint64_t seed);
 
-// Atoms and edges of any number of frames, numbered through. An atom of element -1 is padding: it has no energy; an edge at or
-// beyond the cutoff carries nothing.
+// Atoms and edges of any number of frames, numbered through. An atom of element -1 is padding: it has no energy; an
+// edge at or beyond the cutoff carries nothing.
 struct AtomGraph {
-    at::Tensor element_one_hot;         // [atoms][elements]
-    at::Tensor scale;                   // [atoms][1]
+    at::Tensor element_one_hot;  // [atoms][elements]
+    at::Tensor scale;            // [atoms][1]
     EdgeLists lists;
-    at::Tensor direction;               // [edges][3], unit vectors
-    at::Tensor inverse_distance;        // [edges][1]
+    at::Tensor direction;                 // [edges][3], unit vectors
+    at::Tensor inverse_distance;          // [edges][1]
     at::Tensor features, feature_slopes;  // [edges][feature_count], and d/d(distance) of it
 };
 
-// sin(n pi d / c) / d * fade(d) for n = 1..R, then fade(d), then zeros; fade = 0 from the cutoff on. d is the distance as the network
-// sees it where the elements have a `closest`.
+// sin(n pi d / c) / d * fade(d) for n = 1..R, then fade(d), then zeros; fade = 0 from the cutoff on. d is the distance
+// as the network sees it where the elements have a `closest`.
 class EdgeFunctions {
 public:
     EdgeFunctions(const ModelShape& shape, const ElementTable& elements, const at::TensorOptions& options);

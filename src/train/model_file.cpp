@@ -27,7 +27,8 @@ public:
     }
     void add(const std::string& name, const at::Tensor& values) {  // as float32
         const at::Tensor flat = values.to(at::kFloat).contiguous();
-        add(name, DType::float32, std::vector<float>(flat.data_ptr<float>(), flat.data_ptr<float>() + flat.numel()), flat.sizes().vec());
+        add(name, DType::float32, std::vector<float>(flat.data_ptr<float>(), flat.data_ptr<float>() + flat.numel()),
+            flat.sizes().vec());
     }
     Safetensors file;
 
@@ -42,7 +43,8 @@ public:
         const Tensor* tensor = file_.find(name);
         if (!tensor) fail(Status::format, path_, ": no tensor '", name, "'");
         if (tensor->shape != shape)
-            fail(Status::format, path_, ": tensor '", name, "' has shape ", shape_text(tensor->shape), ", expected ", shape_text(shape));
+            fail(Status::format, path_, ": tensor '", name, "' has shape ", shape_text(tensor->shape), ", expected ",
+                 shape_text(shape));
         used_.insert(name);
         return *tensor;
     }
@@ -67,14 +69,17 @@ private:
 };
 
 ModelShape read_shape(const Safetensors& file, const std::string& path) {
-    const auto format = file.metadata.find("format"), layout = file.metadata.find("painn_layout"), config = file.metadata.find("config");
-    if (format == file.metadata.end() || format->second != "mlff-painn") fail(Status::format, path, ": not a PaiNN file of mlff");
+    const auto format = file.metadata.find("format"), layout = file.metadata.find("painn_layout"),
+               config = file.metadata.find("config");
+    if (format == file.metadata.end() || format->second != "mlff-painn")
+        fail(Status::format, path, ": not a PaiNN file of mlff");
     if (layout == file.metadata.end() || layout->second != "1") fail(Status::format, path, ": painn_layout is not 1");
     if (config == file.metadata.end()) fail(Status::format, path, ": no metadata 'config'");
     const Json json = parse_untrusted_json(config->second, path);
     ModelShape shape;
     try {
-        shape = {json.at("hidden").get<int64_t>(), json.at("blocks").get<int64_t>(), json.at("radial").get<int64_t>(), json.at("cutoff").get<double>()};
+        shape = {json.at("hidden").get<int64_t>(), json.at("blocks").get<int64_t>(), json.at("radial").get<int64_t>(),
+                 json.at("cutoff").get<double>()};
     } catch (const Json::exception& error) {
         fail(Status::format, path, ": metadata 'config': ", error.what());
     }
@@ -87,24 +92,34 @@ ModelShape read_shape(const Safetensors& file, const std::string& path) {
 void write_model(const std::string& path, const StoredModel& model) {
     FileBuilder builder;
     const ElementTable& table = model.elements;
-    builder.add("atomic_numbers", DType::int64, std::vector<int64_t>(table.atomic_numbers.begin(), table.atomic_numbers.end()), {table.size()});
+    builder.add("atomic_numbers", DType::int64,
+                std::vector<int64_t>(table.atomic_numbers.begin(), table.atomic_numbers.end()), {table.size()});
     builder.add("atomic_energies", DType::float64, table.atomic_energies, {table.size()});
     builder.add("scales", DType::float64, table.scales, {table.size()});
-    if (!table.repulsion_radii.empty()) builder.add("repulsion_radii", DType::float64, table.repulsion_radii, {table.size()});
+    if (!table.repulsion_radii.empty())
+        builder.add("repulsion_radii", DType::float64, table.repulsion_radii, {table.size()});
     if (!table.closest.empty()) builder.add("closest", DType::float64, table.closest, {table.size(), table.size()});
     const ParameterLayout layout = parameter_layout(model.shape, table.size());
     for (const ParameterSlot& slot : layout.slots) {
         const at::Tensor values = model.parameters.narrow(0, slot.offset, slot.size).view(slot.shape);
-        if (!values.isfinite().all().item<bool>()) fail(Status::internal, path, ": ", slot.name, " has numbers that are not finite");
-        if (slot.name == "embedding") builder.add(slot.name, values);
+        if (!values.isfinite().all().item<bool>())
+            fail(Status::internal, path, ": ", slot.name, " has numbers that are not finite");
+        if (slot.name == "embedding")
+            builder.add(slot.name, values);
         else if (slot.name.ends_with("filter")) {
             builder.add(slot.name + ".weight", values.narrow(0, 0, model.shape.radial).t());
             builder.add(slot.name + ".bias", values[model.shape.radial]);
-        } else if (slot.shape.size() == 2) builder.add(slot.name, values.t());
-        else builder.add(slot.name, values);
+        } else if (slot.shape.size() == 2)
+            builder.add(slot.name, values.t());
+        else
+            builder.add(slot.name, values);
     }
-    const Json config = {{"hidden", model.shape.hidden}, {"blocks", model.shape.blocks}, {"radial", model.shape.radial}, {"cutoff", model.shape.cutoff}};
-    builder.file.metadata = {{"format", "mlff-painn"}, {"painn_layout", "1"}, {"config", config.dump()}, {"card", model.card.dump()}};
+    const Json config = {{"hidden", model.shape.hidden},
+                         {"blocks", model.shape.blocks},
+                         {"radial", model.shape.radial},
+                         {"cutoff", model.shape.cutoff}};
+    builder.file.metadata = {
+        {"format", "mlff-painn"}, {"painn_layout", "1"}, {"config", config.dump()}, {"card", model.card.dump()}};
     write_safetensors(path, builder.file);
 }
 
@@ -113,14 +128,17 @@ StoredModel read_model(const std::string& path) {
     const Safetensors file = read_safetensors(mapped->bytes(), path);
     StoredModel model;
     model.shape = read_shape(file, path);
-    if (const auto card = file.metadata.find("card"); card != file.metadata.end()) model.card = parse_untrusted_json(card->second, path);
+    if (const auto card = file.metadata.find("card"); card != file.metadata.end())
+        model.card = parse_untrusted_json(card->second, path);
 
     FileReader reader(file, path);
     const Tensor* numbers = file.find("atomic_numbers");
-    if (!numbers || numbers->shape.size() != 1 || numbers->shape[0] < 1) fail(Status::format, path, ": no tensor 'atomic_numbers' of shape [elements]");
+    if (!numbers || numbers->shape.size() != 1 || numbers->shape[0] < 1)
+        fail(Status::format, path, ": no tensor 'atomic_numbers' of shape [elements]");
     const int64_t n = numbers->shape[0];
     for (const int64_t number : reader.get("atomic_numbers", {n}).to_integers()) {
-        if (number < 1 || number > 118 || (!model.elements.atomic_numbers.empty() && number <= model.elements.atomic_numbers.back()))
+        if (number < 1 || number > 118 ||
+            (!model.elements.atomic_numbers.empty() && number <= model.elements.atomic_numbers.back()))
             fail(Status::format, path, ": atomic_numbers must ascend from 1 to 118 at most");
         model.elements.atomic_numbers.push_back(static_cast<int>(number));
     }
@@ -134,7 +152,8 @@ StoredModel read_model(const std::string& path) {
     for (const ParameterSlot& slot : layout.slots) {
         at::Tensor target = model.parameters.narrow(0, slot.offset, slot.size).view(slot.shape);
         if (slot.name.ends_with("filter")) {
-            target.narrow(0, 0, model.shape.radial).copy_(reader.tensor(slot.name + ".weight", {slot.shape[1], model.shape.radial}).t());
+            target.narrow(0, 0, model.shape.radial)
+                .copy_(reader.tensor(slot.name + ".weight", {slot.shape[1], model.shape.radial}).t());
             target[model.shape.radial].copy_(reader.tensor(slot.name + ".bias", {slot.shape[1]}));
         } else if (slot.shape.size() == 2 && slot.name != "embedding") {
             target.copy_(reader.tensor(slot.name, {slot.shape[1], slot.shape[0]}).t());

@@ -13,7 +13,8 @@ namespace mlff::train {
 struct StoredModel {
     ModelShape shape;
     ElementTable elements;
-    at::Tensor parameters;  // flat, on the CPU, in the order of parameter_layout; double so that files of either width keep their bits
+    at::Tensor parameters;  // flat, on the CPU, in the order of parameter_layout; double so that files of either width
+                            // keep their bits
     nlohmann::json card;
 };
 

@@ -4,17 +4,26 @@
 namespace mlff::train {
 
 void StepControls::write(float* values) const {
-    const double all[kCount] = {learning_rate, inverse_bias1, inverse_bias2, ema_weight, energy_factor, force_factor, stress_factor};
+    const double all[kCount] = {learning_rate, inverse_bias1, inverse_bias2, ema_weight,
+                                energy_factor, force_factor,  stress_factor};
     for (int64_t i = 0; i < kCount; ++i) values[i] = static_cast<float>(all[i]);
 }
 
 DeviceControls::DeviceControls(const at::Tensor& buffer)
-    : learning_rate(buffer[0]), inverse_bias1(buffer[1]), inverse_bias2(buffer[2]), ema_weight(buffer[3]), energy_factor(buffer[4]),
-      force_factor(buffer[5]), stress_factor(buffer[6]) {}
+    : learning_rate(buffer[0]),
+      inverse_bias1(buffer[1]),
+      inverse_bias2(buffer[2]),
+      ema_weight(buffer[3]),
+      energy_factor(buffer[4]),
+      force_factor(buffer[5]),
+      stress_factor(buffer[6]) {}
 
 Optimizer::Optimizer(const OptimizerRule& rule, const ParameterLayout& layout, at::Tensor initial)
-    : parameters(std::move(initial)), average(parameters.clone()), first_moment(at::zeros_like(parameters)),
-      second_moment(at::zeros_like(parameters)), rule_(rule) {
+    : parameters(std::move(initial)),
+      average(parameters.clone()),
+      first_moment(at::zeros_like(parameters)),
+      second_moment(at::zeros_like(parameters)),
+      rule_(rule) {
     at::Tensor decay = at::zeros({layout.total}, at::kFloat);
     for (const ParameterSlot& slot : layout.slots)
         if (slot.decays) decay.narrow(0, slot.offset, slot.size).fill_(rule.weight_decay);

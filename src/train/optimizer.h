@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AdamW, clipping by norm and the moving average of the weights, on all parameters as one vector: a dozen kernels in all.
+// AdamW, clipping by norm and the moving average of the weights, on all parameters as one vector: a dozen kernels in
+// all.
 #pragma once
 
 #include "train/model.h"
@@ -21,7 +22,8 @@ struct StepControls {
 };
 struct DeviceControls {
     explicit DeviceControls(const at::Tensor& buffer);  // float [kCount]
-    at::Tensor learning_rate, inverse_bias1, inverse_bias2, ema_weight, energy_factor, force_factor, stress_factor;  // scalars
+    at::Tensor learning_rate, inverse_bias1, inverse_bias2, ema_weight, energy_factor, force_factor,
+        stress_factor;  // scalars
 };
 
 class Optimizer {

@@ -19,7 +19,8 @@ public:
     const Tensor* find(const char* name, const std::vector<int64_t>& shape) const {
         const Tensor* tensor = file_.find(name);
         if (tensor && tensor->shape != shape)
-            fail(Status::format, path_, ": tensor '", name, "' has shape ", shape_text(tensor->shape), ", expected ", shape_text(shape));
+            fail(Status::format, path_, ": tensor '", name, "' has shape ", shape_text(tensor->shape), ", expected ",
+                 shape_text(shape));
         return tensor;
     }
     const Tensor& get(const char* name, const std::vector<int64_t>& shape) const {
@@ -33,14 +34,16 @@ public:
         if (!tensor) fail(Status::format, path_, ": no tensor '", name, "'");
         if (is_floating(tensor->dtype)) return get(name, {atoms, 3}).to_doubles();
         get(name, {3, atoms, 3});
-        if (tensor->dtype != DType::uint8) fail(Status::format, path_, ": tensor '", name, "' must be uint8 or floating point");
+        if (tensor->dtype != DType::uint8)
+            fail(Status::format, path_, ": tensor '", name, "' must be uint8 or floating point");
         const double step = metadata_number(step_name);
         const auto plane = static_cast<size_t>(3 * atoms);
         std::vector<std::byte> bytes(3 * plane);
         tensor->copy_bytes_to(bytes.data());
         std::vector<double> values(plane);
         for (size_t i = 0; i < plane; ++i) {
-            const int count = std::to_integer<int>(bytes[i]) | std::to_integer<int>(bytes[plane + i]) << 8 | std::to_integer<int>(bytes[2 * plane + i]) << 16;
+            const int count = std::to_integer<int>(bytes[i]) | std::to_integer<int>(bytes[plane + i]) << 8 |
+                              std::to_integer<int>(bytes[2 * plane + i]) << 16;
             values[i] = (count - (1 << 23)) * step;
         }
         return values;
@@ -51,7 +54,9 @@ private:
         const auto found = file_.metadata.find(name);
         double value = 0;
         if (found == file_.metadata.end() ||
-            std::from_chars(found->second.data(), found->second.data() + found->second.size(), value).ec != std::errc() || !(value > 0))
+            std::from_chars(found->second.data(), found->second.data() + found->second.size(), value).ec !=
+                std::errc() ||
+            !(value > 0))
             fail(Status::format, path_, ": metadata '", name, "' must be a number above zero");
         return value;
     }
@@ -83,11 +88,13 @@ FrameSet read_packed_frames(const std::string& path) {
     const auto mapped = MappedFile::open(path);
     const Safetensors file = read_safetensors(mapped->bytes(), path);
     const auto format = file.metadata.find("format"), layout = file.metadata.find("layout");
-    if (format == file.metadata.end() || format->second != "mlff-frames" || layout == file.metadata.end() || layout->second != "1")
+    if (format == file.metadata.end() || format->second != "mlff-frames" || layout == file.metadata.end() ||
+        layout->second != "1")
         fail(Status::format, path, ": not a file of frames (metadata format=mlff-frames, layout=1)");
     const Reader reader(file, path);
     const Tensor* counts_tensor = file.find("atom_counts");
-    if (!counts_tensor || counts_tensor->shape.size() != 1) fail(Status::format, path, ": no tensor 'atom_counts' of shape [frames]");
+    if (!counts_tensor || counts_tensor->shape.size() != 1)
+        fail(Status::format, path, ": no tensor 'atom_counts' of shape [frames]");
     const std::vector<int64_t> counts = counts_tensor->to_integers();
     const auto frame_count = static_cast<int64_t>(counts.size());
     int64_t atoms = 0;
@@ -96,7 +103,8 @@ FrameSet read_packed_frames(const std::string& path) {
         atoms += count;
     }
     const auto numbers = reader.get("numbers", {atoms}).to_integers();
-    const auto positions = reader.vectors("positions", "position_step", atoms), forces = reader.vectors("forces", "force_step", atoms);
+    const auto positions = reader.vectors("positions", "position_step", atoms),
+               forces = reader.vectors("forces", "force_step", atoms);
     const auto energies = reader.get("energies", {frame_count}).to_doubles();
     const Tensor* split_tensor = reader.find("split", {frame_count});
     const Tensor* kind_tensor = reader.find("kind", {frame_count});
@@ -119,7 +127,8 @@ FrameSet read_packed_frames(const std::string& path) {
         frame.forces.assign(forces.begin() + 3 * atom, forces.begin() + 3 * end);
         frame.energy = energies[index];
         if (!split.empty()) {
-            if (split[index] < 0 || split[index] > 2) fail(Status::format, path, ": frame ", index, " has split ", split[index]);
+            if (split[index] < 0 || split[index] > 2)
+                fail(Status::format, path, ": frame ", index, " has split ", split[index]);
             frame.split = static_cast<Split>(split[index]);
         }
         if (!kind.empty()) {

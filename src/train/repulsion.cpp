@@ -10,7 +10,8 @@ PairTerm repulsion(int atomic_number_a, int atomic_number_b, double radius_sum, 
     const double t = distance / radius_sum;
     if (!(t < 1)) return {};
     constexpr double kCoulomb = 14.3996454784255;  // eV angstrom
-    constexpr std::array<double, 4> kWeight = {0.18175, 0.50986, 0.28022, 0.02817}, kRate = {3.19980, 0.94229, 0.40290, 0.20162};
+    constexpr std::array<double, 4> kWeight = {0.18175, 0.50986, 0.28022, 0.02817},
+                                    kRate = {3.19980, 0.94229, 0.40290, 0.20162};
     const double length = 0.8854 * 0.529177210903 / (std::pow(atomic_number_a, 0.23) + std::pow(atomic_number_b, 0.23));
     const double charge = kCoulomb * atomic_number_a * atomic_number_b;
     double screening = 0, screening_slope = 0;

@@ -8,12 +8,14 @@
 namespace mlff::train {
 
 double Schedule::progress(int64_t step, double seconds) const {
-    const double done = minutes > 0 ? seconds / (60 * minutes) : static_cast<double>(step) / static_cast<double>(std::max<int64_t>(1, steps));
+    const double done = minutes > 0 ? seconds / (60 * minutes)
+                                    : static_cast<double>(step) / static_cast<double>(std::max<int64_t>(1, steps));
     return std::clamp(done, 0.0, 1.0);
 }
 
 double Schedule::learning_rate(int64_t step, double progress) const {
-    const double warm = warmup_steps > 0 ? std::min(1.0, static_cast<double>(step + 1) / static_cast<double>(warmup_steps)) : 1.0;
+    const double warm =
+        warmup_steps > 0 ? std::min(1.0, static_cast<double>(step + 1) / static_cast<double>(warmup_steps)) : 1.0;
     const double wave = 0.5 * (1 + std::cos(std::numbers::pi * progress));
     return peak_rate * warm * (final_rate_fraction + (1 - final_rate_fraction) * wave);
 }

@@ -7,8 +7,8 @@
 namespace mlff::train {
 
 struct Schedule {
-    int64_t steps = 0;      // planned, or
-    double minutes = 0;     // planned wall time, if above zero
+    int64_t steps = 0;   // planned, or
+    double minutes = 0;  // planned wall time, if above zero
     double peak_rate = 1e-3, final_rate_fraction = 1e-3;
     int64_t warmup_steps = 500;
     double energy_weight = 1, energy_weight_final = 1, energy_ramp_start = 0.5;

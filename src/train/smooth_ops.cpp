@@ -42,7 +42,8 @@ struct Silu : Function<Silu> {
 };
 
 struct MultiplyAdd : Function<MultiplyAdd> {
-    static at::Tensor forward(AutogradContext* context, const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
+    static at::Tensor forward(AutogradContext* context, const at::Tensor& sum, const at::Tensor& a,
+                              const at::Tensor& b) {
         context->save_for_backward({a, b});
         return at::addcmul(sum, a, b);
     }
@@ -57,6 +58,8 @@ struct MultiplyAdd : Function<MultiplyAdd> {
 }  // namespace
 
 at::Tensor silu(const at::Tensor& x) { return Silu::apply(x); }
-at::Tensor multiply_add(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) { return MultiplyAdd::apply(sum, a, b); }
+at::Tensor multiply_add(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
+    return MultiplyAdd::apply(sum, a, b);
+}
 
 }  // namespace mlff::train

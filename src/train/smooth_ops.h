@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Operations whose first and second derivatives are written out. Forces are a derivative of the energy and the loss is a function
-// of forces, so everything is differentiated twice; left to itself LibTorch would make several times as many kernels of it.
+// Operations whose first and second derivatives are written out. Forces are a derivative of the energy and the loss is
+// a function of forces, so everything is differentiated twice; left to itself LibTorch would make several times as many
+// kernels of it.
 #pragma once
 
 #include "train/torch_headers.h"

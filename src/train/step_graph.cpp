@@ -12,7 +12,8 @@ namespace mlff::train {
 #if MLFF_TRAIN_CUDA_GRAPHS
 
 struct SideStream::State {
-    explicit State(const at::Device& device) : guard(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index())) {}
+    explicit State(const at::Device& device)
+        : guard(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index())) {}
     c10::cuda::CUDAStreamGuard guard;
 };
 SideStream::SideStream(const at::Device& device) {
@@ -55,8 +56,7 @@ bool StepGraph::record(const std::function<void()>& step, std::string& reason) {
     try {
         state.reset();
         torch::cuda::synchronize();
-    } catch (const std::exception&) {
-    }
+    } catch (const std::exception&) {}
     return false;
 }
 void StepGraph::replay() { state_->graph.replay(); }

@@ -10,7 +10,8 @@
 
 namespace mlff::train {
 
-// While it lives, work of this thread goes to a stream of its own (recording is not possible on the default stream). Nothing on a CPU.
+// While it lives, work of this thread goes to a stream of its own (recording is not possible on the default stream).
+// Nothing on a CPU.
 class SideStream {
 public:
     explicit SideStream(const at::Device& device);
@@ -28,8 +29,8 @@ public:
 
     static bool is_compiled_in();
 
-    // Records what `step` launches, which must have run a few times before, on this stream. Nothing is executed. On failure returns false,
-    // says why, and leaves things so that `step` can be run as before.
+    // Records what `step` launches, which must have run a few times before, on this stream. Nothing is executed. On
+    // failure returns false, says why, and leaves things so that `step` can be run as before.
     bool record(const std::function<void()>& step, std::string& reason);
     void replay();
 

@@ -33,7 +33,9 @@ void request_stop(int) { stop_requested = true; }
 // Ctrl-C and SIGTERM end the run in good order: after this step, with a checkpoint.
 class StopSignals {
 public:
-    StopSignals() : interrupt_(std::signal(SIGINT, request_stop)), terminate_(std::signal(SIGTERM, request_stop)) { stop_requested = false; }
+    StopSignals() : interrupt_(std::signal(SIGINT, request_stop)), terminate_(std::signal(SIGTERM, request_stop)) {
+        stop_requested = false;
+    }
     ~StopSignals() {
         std::signal(SIGINT, interrupt_);
         std::signal(SIGTERM, terminate_);
@@ -60,7 +62,8 @@ public:
         controls = at::zeros({StepControls::kCount}, at::TensorOptions().dtype(at::kFloat).device(device));
     }
 
-    void send(const TrainingSet& set, const std::vector<int64_t>& frames, const BatchSize& size, const StepControls& numbers) {
+    void send(const TrainingSet& set, const std::vector<int64_t>& frames, const BatchSize& size,
+              const StepControls& numbers) {
         Slot& slot = slots_[next_];
         next_ = (next_ + 1) % slots_.size();
         if (slot.copied) slot.copied->synchronize();  // the device has taken what was here before
@@ -87,14 +90,15 @@ private:
     size_t next_ = 0;
 };
 
-// Counts calls of operators and the numbers they read. Views read nothing; a call within a call counts too, so that the figures are for
-// comparing one version of the step with another.
+// Counts calls of operators and the numbers they read. Views read nothing; a call within a call counts too, so that the
+// figures are for comparing one version of the step with another.
 class OperationCount {
 public:
     OperationCount() {
         const std::lock_guard lock(mutex());
         counts().clear();
-        handle_ = at::addGlobalCallback(at::RecordFunctionCallback(&on_call).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+        handle_ = at::addGlobalCallback(
+            at::RecordFunctionCallback(&on_call).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
     }
     ~OperationCount() { at::removeCallback(handle_); }
     static std::string text() {
@@ -104,7 +108,8 @@ public:
         double millions = 0;
         for (const auto& [name, count] : counts()) {
             std::ostringstream row;
-            row << std::fixed << std::setprecision(2) << count.calls << " x " << name << ", " << count.read / 1e6 << " million";
+            row << std::fixed << std::setprecision(2) << count.calls << " x " << name << ", " << count.read / 1e6
+                << " million";
             rows.emplace_back(count.read, row.str());
             calls += count.calls;
             millions += count.read / 1e6;
@@ -131,9 +136,13 @@ private:
     }
     static std::unique_ptr<at::ObserverContext> on_call(const at::RecordFunction& function) {
         static const std::set<std::string> kLaunchNothing = {
-                "view", "reshape", "detach", "t", "transpose", "narrow", "slice", "split", "split_with_sizes", "unbind", "select", "expand", "expand_as", "unsqueeze",
-                "squeeze", "as_strided", "empty", "empty_like", "empty_strided", "new_empty", "resize_", "zeros", "zeros_like", "ones_like", "new_zeros", "to",
-                "_to_copy", "contiguous", "clone", "zero_", "lift_fresh", "sum_to_size", "_unsafe_view", "permute", "flatten", "result_type", "requires_grad_"};
+            "view",          "reshape",     "detach",           "t",          "transpose",  "narrow",
+            "slice",         "split",       "split_with_sizes", "unbind",     "select",     "expand",
+            "expand_as",     "unsqueeze",   "squeeze",          "as_strided", "empty",      "empty_like",
+            "empty_strided", "new_empty",   "resize_",          "zeros",      "zeros_like", "ones_like",
+            "new_zeros",     "to",          "_to_copy",         "contiguous", "clone",      "zero_",
+            "lift_fresh",    "sum_to_size", "_unsafe_view",     "permute",    "flatten",    "result_type",
+            "requires_grad_"};
         const std::string name = function.name();
         if (name.rfind("aten::", 0) != 0 || kLaunchNothing.contains(name.substr(6))) return nullptr;
         double read = 0;
@@ -156,16 +165,29 @@ private:
 
 class Trainer {
 public:
-    Trainer(const TrainerOptions& options, const ElementTable& elements, const TrainingSet& training, const TrainingSet& validation, size_t kind_count,
-            RunLog& log)
-        : options_(options), elements_(elements), training_(training), validation_(validation), kind_count_(kind_count), log_(log),
-          device_(training.edge_vector.device()), layout_(parameter_layout(options.shape, elements.size())),
+    Trainer(const TrainerOptions& options, const ElementTable& elements, const TrainingSet& training,
+            const TrainingSet& validation, size_t kind_count, RunLog& log)
+        : options_(options),
+          elements_(elements),
+          training_(training),
+          validation_(validation),
+          kind_count_(kind_count),
+          log_(log),
+          device_(training.edge_vector.device()),
+          layout_(parameter_layout(options.shape, elements.size())),
           optimizer_(options.optimizer, layout_, initial_parameters(options.shape, layout_, options.seed).to(device_)),
-          parameters_(options.shape, layout_, optimizer_.parameters, true), averaged_(options.shape, layout_, optimizer_.average, false),
-          best_(optimizer_.average.clone()), maker_(training, options.shape, elements, options.uses_kernels),
-          plain_maker_(training, options.shape, elements, false), validation_maker_(validation, options.shape, elements, false),
-          order_(training, options.seed), limit_(fitting_size(training, options.batch_frames)), staging_(device_, BatchLayout{limit_}.total()),
-          controls_(staging_.controls), sums_(at::zeros({5}, optimizer_.parameters.options())), uses_kernels_(options.uses_kernels) {}
+          parameters_(options.shape, layout_, optimizer_.parameters, true),
+          averaged_(options.shape, layout_, optimizer_.average, false),
+          best_(optimizer_.average.clone()),
+          maker_(training, options.shape, elements, options.uses_kernels),
+          plain_maker_(training, options.shape, elements, false),
+          validation_maker_(validation, options.shape, elements, false),
+          order_(training, options.seed),
+          limit_(fitting_size(training, options.batch_frames)),
+          staging_(device_, BatchLayout{limit_}.total()),
+          controls_(staging_.controls),
+          sums_(at::zeros({5}, optimizer_.parameters.options())),
+          uses_kernels_(options.uses_kernels) {}
 
     TrainerResult run(bool resume) {
         if (resume) {
@@ -263,12 +285,14 @@ private:
     struct Trial {
         double loss = 0, norm = 0;
         bool agrees_with(const Trial& other) const {
-            return std::abs(loss - other.loss) <= 1e-3 * std::abs(other.loss) && std::abs(norm - other.norm) <= 1e-2 * other.norm;
+            return std::abs(loss - other.loss) <= 1e-3 * std::abs(other.loss) &&
+                   std::abs(norm - other.norm) <= 1e-2 * other.norm;
         }
     };
     Trial tried(const std::function<void()>& step) {
         const at::NoGradGuard no_grad;
-        const std::vector<at::Tensor> state = {optimizer_.parameters, optimizer_.average, optimizer_.first_moment, optimizer_.second_moment, sums_};
+        const std::vector<at::Tensor> state = {optimizer_.parameters, optimizer_.average, optimizer_.first_moment,
+                                               optimizer_.second_moment, sums_};
         std::vector<at::Tensor> copies;
         for (const at::Tensor& tensor : state) copies.push_back(tensor.clone());
         sums_.zero_();
@@ -292,8 +316,9 @@ private:
         uses_kernels_ = false;
         const Trial plain = tried([&] { launch_step(size); });
         uses_kernels_ = with_kernels.agrees_with(plain);
-        log_.note(concat("message kernels ", uses_kernels_ ? "used" : "NOT used, they give other numbers", ": loss ", with_kernels.loss, ", with tensors ", plain.loss,
-                         "; gradient ", with_kernels.norm, ", ", plain.norm));
+        log_.note(concat("message kernels ", uses_kernels_ ? "used" : "NOT used, they give other numbers", ": loss ",
+                         with_kernels.loss, ", with tensors ", plain.loss, "; gradient ", with_kernels.norm, ", ",
+                         plain.norm));
     }
 
     // A recording is used only if it gives what plain launches give for the same batch.
@@ -306,8 +331,9 @@ private:
         }
         const Trial replayed = tried([&] { graph_.replay(); }), launched = tried([&] { launch_step(size); });
         graph_is_recorded_ = replayed.agrees_with(launched);
-        log_.note(concat("CUDA graph ", graph_is_recorded_ ? "recorded" : "NOT used, it gives other numbers", ": loss ", replayed.loss, ", launched ", launched.loss,
-                         "; gradient ", replayed.norm, ", ", launched.norm, "; ", seconds_since(begin), " s"));
+        log_.note(concat("CUDA graph ", graph_is_recorded_ ? "recorded" : "NOT used, it gives other numbers", ": loss ",
+                         replayed.loss, ", launched ", launched.loss, "; gradient ", replayed.norm, ", ", launched.norm,
+                         "; ", seconds_since(begin), " s"));
     }
 
     // Waits for the device.
@@ -328,7 +354,9 @@ private:
         row.steps_per_second = steps / seconds;
         row.frames_per_second = static_cast<double>(interval_frames_) / seconds;
         log_.training(row, progress);
-        if (values[4] > 0) log_.note(std::to_string(static_cast<int64_t>(values[4])) + " steps had a gradient that is not finite and were skipped");
+        if (values[4] > 0)
+            log_.note(std::to_string(static_cast<int64_t>(values[4])) +
+                      " steps had a gradient that is not finite and were skipped");
         timed_seconds_ += seconds;
         timed_steps_ += interval_steps_;
         timed_frames_ += interval_frames_;
@@ -344,8 +372,9 @@ private:
     bool validate(double progress) {
         if (interval_steps_ > 0) report(progress);
         const std::vector<int64_t> frames = some_frames(validation_, options_.validation_frames);
-        const ModelErrors errors = model_errors(averaged_, validation_, validation_maker_, options_.loss, frames,
-                                                fitting_size(validation_, std::max<int64_t>(256, options_.batch_frames)), kind_count_, elements_);
+        const ModelErrors errors = model_errors(
+            averaged_, validation_, validation_maker_, options_.loss, frames,
+            fitting_size(validation_, std::max<int64_t>(256, options_.batch_frames)), kind_count_, elements_);
         ValidationRow row;
         row.step = state_.step;
         row.seconds = state_.seconds;
@@ -353,7 +382,8 @@ private:
         row.energy_rmse = errors.all.energy.root_mean_square();
         row.force_mae = errors.all.force.mean_absolute();
         row.force_rmse = errors.all.force.root_mean_square();
-        row.score = options_.schedule.energy_weight_final * errors.energy_loss + options_.force_weight * errors.force_loss;
+        row.score =
+            options_.schedule.energy_weight_final * errors.energy_loss + options_.force_weight * errors.force_loss;
         const bool is_best = std::isfinite(row.score) && (state_.best_step < 0 || row.score < state_.best_score);
         if (is_best) {
             state_.best_score = row.score;
@@ -378,7 +408,8 @@ private:
     }
 
     void save() {
-        if (!options_.checkpoint_path.empty()) write_checkpoint(options_.checkpoint_path, options_, elements_, state_, optimizer_, best_);
+        if (!options_.checkpoint_path.empty())
+            write_checkpoint(options_.checkpoint_path, options_, elements_, state_, optimizer_, best_);
     }
 
     const TrainerOptions& options_;
@@ -396,7 +427,8 @@ private:
     BatchSize limit_;
     Staging staging_;
     DeviceControls controls_;
-    at::Tensor sums_;  // over the steps since the last report: loss, energy part, force part, gradient norm, steps skipped
+    at::Tensor
+        sums_;  // over the steps since the last report: loss, energy part, force part, gradient norm, steps skipped
     StepGraph graph_;
     bool graph_is_recorded_ = false, uses_kernels_;
 
@@ -409,11 +441,12 @@ private:
 
 }  // namespace
 
-TrainerResult run_training(const TrainerOptions& options, const ElementTable& elements, const TrainingSet& training, const TrainingSet& validation,
-                           size_t kind_count, bool resume, RunLog& log) {
+TrainerResult run_training(const TrainerOptions& options, const ElementTable& elements, const TrainingSet& training,
+                           const TrainingSet& validation, size_t kind_count, bool resume, RunLog& log) {
     if (training.frame_count == 0) fail(Status::format, "no training frame in the data");
     if (validation.frame_count == 0) fail(Status::format, "no validation frame in the data");
-    if (options.uses_graph && !StepGraph::is_compiled_in()) log.note("CUDA graphs: this build has none, steps are launched one by one");
+    if (options.uses_graph && !StepGraph::is_compiled_in())
+        log.note("CUDA graphs: this build has none, steps are launched one by one");
     return Trainer(options, elements, training, validation, kind_count, log).run(resume);
 }
 

@@ -23,14 +23,14 @@ struct TrainerOptions {
     double force_weight = 100, stress_weight = 0;
     int64_t batch_frames = 32;
     uint64_t seed = 1;
-    int64_t validations = 20;         // spread over the run
+    int64_t validations = 20;          // spread over the run
     int64_t validation_frames = 2000;  // at most; 0 = all
-    int64_t patience = 0;             // validations without improvement before the end; 0 = never
-    int64_t log_every = 100;          // steps
-    int64_t stop_after = 0;           // steps in this process, then a checkpoint and the end; 0 = no stop
+    int64_t patience = 0;              // validations without improvement before the end; 0 = never
+    int64_t log_every = 100;           // steps
+    int64_t stop_after = 0;            // steps in this process, then a checkpoint and the end; 0 = no stop
     bool pads_batches = false, uses_graph = false;
-    bool uses_kernels = false;        // message_kernels.h
-    bool counts_operations = false;   // of one step, printed
+    bool uses_kernels = false;       // message_kernels.h
+    bool counts_operations = false;  // of one step, printed
     std::string checkpoint_path;
 };
 
@@ -52,7 +52,7 @@ struct TrainerResult {
     double steps_per_second = 0, frames_per_second = 0;  // without validation
 };
 
-TrainerResult run_training(const TrainerOptions& options, const ElementTable& elements, const TrainingSet& training, const TrainingSet& validation,
-                           size_t kind_count, bool resume, RunLog& log);
+TrainerResult run_training(const TrainerOptions& options, const ElementTable& elements, const TrainingSet& training,
+                           const TrainingSet& validation, size_t kind_count, bool resume, RunLog& log);
 
 }  // namespace mlff::train

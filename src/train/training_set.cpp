@@ -47,9 +47,10 @@ std::vector<double> solve(std::vector<double> matrix, std::vector<double> right,
     return right;
 }
 
-// Least squares of sum over atoms of E0[element] = energy. A very small pull towards the mean energy per atom decides what data of few
-// compositions leaves open.
-std::vector<double> fit_atomic_energies(const std::vector<std::vector<int64_t>>& counts, const std::vector<double>& energies, size_t n) {
+// Least squares of sum over atoms of E0[element] = energy. A very small pull towards the mean energy per atom decides
+// what data of few compositions leaves open.
+std::vector<double> fit_atomic_energies(const std::vector<std::vector<int64_t>>& counts,
+                                        const std::vector<double>& energies, size_t n) {
     double per_atom = 0, atoms = 0;
     for (size_t f = 0; f < counts.size(); ++f) {
         per_atom += energies[f];
@@ -82,7 +83,8 @@ at::Tensor float_tensor(const std::vector<float>& values, std::vector<int64_t> s
 std::vector<double> radii_of_atoms(const ElementTable& elements, const std::vector<int32_t>& atomic_numbers) {
     std::vector<double> radii;
     if (elements.repulsion_radii.empty()) return radii;
-    for (const int32_t number : atomic_numbers) radii.push_back(elements.repulsion_radii[static_cast<size_t>(elements.index_of(number))]);
+    for (const int32_t number : atomic_numbers)
+        radii.push_back(elements.repulsion_radii[static_cast<size_t>(elements.index_of(number))]);
     return radii;
 }
 
@@ -106,12 +108,14 @@ ElementTable fit_elements(const FrameSet& set, double cutoff, double repulsion_f
     for_each_frame(static_cast<int64_t>(frames.size()), cutoff, [&](int64_t index, GraphMaker& maker) {
         const auto f = static_cast<size_t>(index);
         const LabelledFrame& frame = *frames[f];
-        const FrameRepulsion repulsion = frame_repulsion(frame.view(), maker.make(frame.view()), radii_of_atoms(table, frame.atomic_numbers));
+        const FrameRepulsion repulsion =
+            frame_repulsion(frame.view(), maker.make(frame.view()), radii_of_atoms(table, frame.atomic_numbers));
         energies[f] = frame.energy - repulsion.energy;
         for (size_t atom = 0; atom < frame.atomic_numbers.size(); ++atom) {
             const auto element = static_cast<size_t>(table.index_of(frame.atomic_numbers[atom]));
             ++counts[f][element];
-            for (size_t k = 3 * atom; k < 3 * atom + 3; ++k) square_sums[n * f + element] += std::pow(frame.forces[k] - repulsion.forces[k], 2);
+            for (size_t k = 3 * atom; k < 3 * atom + 3; ++k)
+                square_sums[n * f + element] += std::pow(frame.forces[k] - repulsion.forces[k], 2);
         }
     });
     table.atomic_energies = fit_atomic_energies(counts, energies, n);
@@ -133,7 +137,9 @@ std::vector<double> shortest_distances(const FrameSet& set, double cutoff, const
     for (const LabelledFrame& frame : set.frames) {
         if (frame.split != Split::train) continue;
         const FrameGraph graph = maker.make(frame.view());
-        const auto element_of = [&](int32_t atom) { return static_cast<size_t>(elements.index_of(frame.atomic_numbers[static_cast<size_t>(atom)])); };
+        const auto element_of = [&](int32_t atom) {
+            return static_cast<size_t>(elements.index_of(frame.atomic_numbers[static_cast<size_t>(atom)]));
+        };
         for (size_t edge = 0; edge < graph.sender.size(); ++edge) {
             double& shortest = closest[element_of(graph.receiver[edge]) * n + element_of(graph.sender[edge])];
             const double* r = &graph.vectors[3 * edge];
@@ -142,9 +148,11 @@ std::vector<double> shortest_distances(const FrameSet& set, double cutoff, const
     }
     for (size_t i = 0; i < n; ++i)
         for (size_t j = 0; j <= i; ++j) {
-            double shortest = std::min(closest[i * n + j], closest[j * n + i]);  // the last bits of the two ways may differ
+            double shortest =
+                std::min(closest[i * n + j], closest[j * n + i]);  // the last bits of the two ways may differ
             if (!std::isfinite(shortest)) {
-                const double radii = covalent_radius(elements.atomic_numbers[i]) + covalent_radius(elements.atomic_numbers[j]);  // 0: unknown
+                const double radii = covalent_radius(elements.atomic_numbers[i]) +
+                                     covalent_radius(elements.atomic_numbers[j]);  // 0: unknown
                 shortest = radii > 0 ? std::min(radii, 0.5 * cutoff) : 0.5 * cutoff;
             }
             closest[i * n + j] = closest[j * n + i] = shortest;
@@ -174,7 +182,8 @@ TrainingSet make_training_set(const FrameSet& set, Split split, const ModelShape
     for_each_frame(result.frame_count, shape.cutoff, [&](int64_t index, GraphMaker& maker) {
         const auto f = static_cast<size_t>(index);
         graphs[f] = maker.make(frames[f]->view());
-        repulsions[f] = frame_repulsion(frames[f]->view(), graphs[f], radii_of_atoms(elements, frames[f]->atomic_numbers));
+        repulsions[f] =
+            frame_repulsion(frames[f]->view(), graphs[f], radii_of_atoms(elements, frames[f]->atomic_numbers));
     });
 
     std::vector<int64_t> atom_element;
@@ -190,7 +199,8 @@ TrainingSet make_training_set(const FrameSet& set, Split split, const ModelShape
             rest -= elements.atomic_energies[static_cast<size_t>(element)];
             atom_element.push_back(element);
             result.element.push_back(static_cast<uint8_t>(element));
-            for (size_t k = 3 * atom; k < 3 * atom + 3; ++k) force.push_back(static_cast<float>(frame.forces[k] - repulsion.forces[k]));
+            for (size_t k = 3 * atom; k < 3 * atom + 3; ++k)
+                force.push_back(static_cast<float>(frame.forces[k] - repulsion.forces[k]));
         }
         energy.push_back(static_cast<float>(rest));
         per_atom.push_back(static_cast<float>(1.0 / static_cast<double>(frame.atom_count())));
@@ -198,7 +208,9 @@ TrainingSet make_training_set(const FrameSet& set, Split split, const ModelShape
             const double volume = volume_of(frame.cell);
             const bool is_known = frame.stress && volume > 0;
             per_volume.push_back(is_known ? static_cast<float>(1 / volume) : 0.0f);
-            for (size_t k = 0; k < 9; ++k) stress.push_back(is_known ? static_cast<float>((*frame.stress)[k] - repulsion.virial[k] / volume) : 0.0f);
+            for (size_t k = 0; k < 9; ++k)
+                stress.push_back(is_known ? static_cast<float>((*frame.stress)[k] - repulsion.virial[k] / volume)
+                                          : 0.0f);
         }
         FrameGraph& graph = graphs[f];
         result.edge_receiver.insert(result.edge_receiver.end(), graph.receiver.begin(), graph.receiver.end());

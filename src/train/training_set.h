@@ -14,7 +14,7 @@ namespace mlff::train {
 // Row `n` past the last of each tensor is padding: no element, zero labels, an edge beyond the cutoff.
 struct TrainingSet {
     int64_t frame_count = 0;
-    std::vector<int64_t> first_atom, first_edge;     // [frames + 1]
+    std::vector<int64_t> first_atom, first_edge;      // [frames + 1]
     std::vector<int32_t> edge_receiver, edge_sender;  // [edge], atom within its frame; on the host
     std::vector<int32_t> edge_reverse;                // [edge], edge within its frame
     std::vector<int> kind;                            // [frame]
@@ -26,24 +26,29 @@ struct TrainingSet {
     at::Tensor frame_energy;    // float [frames + 1][1], less atomic energies and repulsion
     at::Tensor frame_per_atom;  // float [frames + 1][1], 1 / atoms; 1 for the padding
     // Only where some frame has a stress, else undefined.
-    at::Tensor frame_stress;  // float [frames + 1][9], less repulsion; 0 where unknown
+    at::Tensor frame_stress;      // float [frames + 1][9], less repulsion; 0 where unknown
     at::Tensor frame_per_volume;  // float [frames + 1][1], 0 where the stress is unknown
 
-    int64_t atoms_of(int64_t frame) const { return first_atom[static_cast<size_t>(frame) + 1] - first_atom[static_cast<size_t>(frame)]; }
-    int64_t edges_of(int64_t frame) const { return first_edge[static_cast<size_t>(frame) + 1] - first_edge[static_cast<size_t>(frame)]; }
+    int64_t atoms_of(int64_t frame) const {
+        return first_atom[static_cast<size_t>(frame) + 1] - first_atom[static_cast<size_t>(frame)];
+    }
+    int64_t edges_of(int64_t frame) const {
+        return first_edge[static_cast<size_t>(frame) + 1] - first_edge[static_cast<size_t>(frame)];
+    }
 };
 
-// Elements of the training frames with atomic energies by least squares of energies less repulsion, and scales by the rms force on
-// atoms of an element. `repulsion_factor` times the covalent radii are the radii of the repulsion; 0: none.
+// Elements of the training frames with atomic energies by least squares of energies less repulsion, and scales by the
+// rms force on atoms of an element. `repulsion_factor` times the covalent radii are the radii of the repulsion; 0:
+// none.
 ElementTable fit_elements(const FrameSet& frames, double cutoff, double repulsion_factor);
 
-// The shortest distance of each pair of elements in the training frames, [element][element]. For elements that never meet it is where
-// their repulsion would begin: the sum of their covalent radii, or half the cutoff if that is less.
+// The shortest distance of each pair of elements in the training frames, [element][element]. For elements that never
+// meet it is where their repulsion would begin: the sum of their covalent radii, or half the cutoff if that is less.
 std::vector<double> shortest_distances(const FrameSet& frames, double cutoff, const ElementTable& elements);
 
 // Frames of this split whose elements are all known; others are counted in `unknown_elements`.
-TrainingSet make_training_set(const FrameSet& frames, Split split, const ModelShape& shape, const ElementTable& elements,
-                              const at::Device& device, int64_t& unknown_elements);
+TrainingSet make_training_set(const FrameSet& frames, Split split, const ModelShape& shape,
+                              const ElementTable& elements, const at::Device& device, int64_t& unknown_elements);
 
 // Per atom, by its element.
 std::vector<double> radii_of_atoms(const ElementTable& elements, const std::vector<int32_t>& atomic_numbers);

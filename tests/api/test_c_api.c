@@ -10,13 +10,13 @@
 static int failures = 0;
 static int checks = 0;
 
-#define CHECK(condition)                                                      \
-    do {                                                                      \
-        ++checks;                                                             \
-        if (!(condition)) {                                                   \
-            ++failures;                                                       \
+#define CHECK(condition)                                                                                       \
+    do {                                                                                                       \
+        ++checks;                                                                                              \
+        if (!(condition)) {                                                                                    \
+            ++failures;                                                                                        \
             printf("%s:%d: failed: %s (last error: %s)\n", __FILE__, __LINE__, #condition, mlff_last_error()); \
-        }                                                                     \
+        }                                                                                                      \
     } while (0)
 /* Written so that NaN fails. */
 #define CHECK_CLOSE(found, expected, tolerance) CHECK(fabs((found) - (expected)) <= (tolerance))
@@ -52,8 +52,8 @@ static void test_version(void) {
     CHECK(mlff_last_error() != NULL);
 }
 
-static void test_model(const char *golden_dir) {
-    mlff_model *model = (mlff_model *)&failures;
+static void test_model(const char* golden_dir) {
+    mlff_model* model = (mlff_model*)&failures;
     mlff_model_info info;
     int32_t elements[200];
     int64_t count = 0;
@@ -102,7 +102,8 @@ static void test_model(const char *golden_dir) {
     CHECK(strcmp(mlff_model_head_name(model, 1), "omol") == 0);
     mlff_model_free(model);
 
-    CHECK(mlff_model_cache_path(NULL, path, sizeof path) == MLFF_ERROR_ARGUMENT && mlff_model_cache_path("x", NULL, 9) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_model_cache_path(NULL, path, sizeof path) == MLFF_ERROR_ARGUMENT &&
+          mlff_model_cache_path("x", NULL, 9) == MLFF_ERROR_ARGUMENT);
     CHECK(mlff_model_cache_path("no-such-model-anywhere", path, sizeof path) == MLFF_ERROR_FILE);
     CHECK(strstr(mlff_last_error(), "mlff model add FILE --name no-such-model-anywhere") != NULL);
     CHECK(mlff_model_cache_path("../x", path, sizeof path) == MLFF_ERROR_ARGUMENT);
@@ -113,8 +114,8 @@ static void test_model(const char *golden_dir) {
 }
 
 static void test_session(void) {
-    mlff_model *model = NULL;
-    mlff_session *session = NULL;
+    mlff_model* model = NULL;
+    mlff_session* session = NULL;
     mlff_session_options options;
     mlff_session_info info;
     mlff_system system = water();
@@ -203,41 +204,46 @@ static void test_session(void) {
 }
 
 /* The domain hears from itself: `user_data` is how many rows it has sent, which come back in reverse order. */
-static int32_t return_rows(const void *sent, void *received, size_t row_bytes, void *user_data) {
-    const int count = *(const int *)user_data;
+static int32_t return_rows(const void* sent, void* received, size_t row_bytes, void* user_data) {
+    const int count = *(const int*)user_data;
     int i;
     if (count < 0) return 5;
-    for (i = 0; i < count; ++i) memcpy((char *)received + (size_t)i * row_bytes, (const char *)sent + (size_t)(count - 1 - i) * row_bytes, row_bytes);
+    for (i = 0; i < count; ++i)
+        memcpy((char*)received + (size_t)i * row_bytes, (const char*)sent + (size_t)(count - 1 - i) * row_bytes,
+               row_bytes);
     return 0;
 }
 
 /* Calls the session that is calling it, which must be refused. */
-static mlff_session *session_that_asks;
+static mlff_session* session_that_asks;
 static int refusals;
-static int32_t ask_again(const void *sent, void *received, size_t row_bytes, void *user_data) {
+static int32_t ask_again(const void* sent, void* received, size_t row_bytes, void* user_data) {
     mlff_system nothing;
     mlff_result result;
     memset(&nothing, 0, sizeof nothing);
     nothing.struct_size = sizeof nothing;
     memset(&result, 0, sizeof result);
     result.struct_size = sizeof result;
-    if (mlff_session_evaluate(session_that_asks, &nothing, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "in use") != NULL) ++refusals;
+    if (mlff_session_evaluate(session_that_asks, &nothing, &result) == MLFF_ERROR_ARGUMENT &&
+        strstr(mlff_last_error(), "in use") != NULL)
+        ++refusals;
     return return_rows(sent, received, row_bytes, user_data);
 }
 
-/* A periodic system as one domain. Ghosts are images of three atoms, in their order: atom 3 + 3 * i + k copies atom k. Every other ghost is copied by the library, the
- * rest by the exchange. */
+/* A periodic system as one domain. Ghosts are images of three atoms, in their order: atom 3 + 3 * i + k copies atom k.
+ * Every other ghost is copied by the library, the rest by the exchange. */
 static void test_domain(void) {
     enum { ATOMS = 81 };
-    mlff_model *model = NULL;
-    mlff_session *session = NULL;
+    mlff_model* model = NULL;
+    mlff_session* session = NULL;
     mlff_session_options options;
     mlff_domain domain;
     mlff_gpu_address address;
     mlff_system system = water();
     mlff_result result = no_result();
     int32_t all_numbers[ATOMS], neighbors[3 * ATOMS];
-    double all_positions[3 * ATOMS], forces[3 * ATOMS], expected_forces[9], virial[9], expected_virial[9], stress[6], energy = 0, expected = 0;
+    double all_positions[3 * ATOMS], forces[3 * ATOMS], expected_forces[9], virial[9], expected_virial[9], stress[6],
+        energy = 0, expected = 0;
     int64_t first[4] = {0, ATOMS - 1, 2 * (ATOMS - 1), 3 * (ATOMS - 1)};
     const int32_t sent[4] = {2, 0, 0, 1}; /* comes back as 1, 0, 0, 2 */
     int32_t ghost_source[ATOMS - 3];
@@ -299,32 +305,40 @@ static void test_domain(void) {
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT);
     result.stress = NULL;
     domain.sent_count = -1;
-    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "sent_count is -1") != NULL);
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
+          strstr(mlff_last_error(), "sent_count is -1") != NULL);
     domain.sent_count = 4;
     domain.sent = NULL;
-    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "sent is NULL") != NULL);
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
+          strstr(mlff_last_error(), "sent is NULL") != NULL);
     domain.sent = &outside;
     domain.sent_count = 1;
-    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "is of atom 3") != NULL);
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
+          strstr(mlff_last_error(), "is of atom 3") != NULL);
     domain.sent = sent;
     domain.sent_count = 4;
     domain.ghost_source = NULL;
-    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "ghost_source is NULL") != NULL);
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
+          strstr(mlff_last_error(), "ghost_source is NULL") != NULL);
     domain.ghost_source = ghost_source;
     domain.received_count = 3;
-    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "has row 3 of those that are received") != NULL);
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
+          strstr(mlff_last_error(), "has row 3 of those that are received") != NULL);
     domain.received_count = 4;
     domain.row_transport = 7;
-    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "row_transport is 7") != NULL);
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
+          strstr(mlff_last_error(), "row_transport is 7") != NULL);
     domain.row_transport = MLFF_ROWS_SHARED;
-    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "the session is on 'cpu'") != NULL);
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
+          strstr(mlff_last_error(), "the session is on 'cpu'") != NULL);
     domain.row_transport = MLFF_ROWS_THROUGH_HOST;
     memset(&address, 0, sizeof address);
     CHECK(mlff_session_get_gpu_address(session, &address) == MLFF_ERROR_UNSUPPORTED);
     CHECK(mlff_session_get_gpu_address(session, NULL) == MLFF_ERROR_ARGUMENT);
     CHECK(mlff_session_reach_gpu(session, &address) == MLFF_ERROR_UNSUPPORTED);
     returned = -1; /* the function fails */
-    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT && strstr(mlff_last_error(), "returned 5") != NULL);
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
+          strstr(mlff_last_error(), "returned 5") != NULL);
     returned = 4;
     session_that_asks = session;
     domain.exchange = ask_again;
@@ -344,9 +358,9 @@ static void test_domain(void) {
 }
 
 /* Descriptors and exact radial functions of a MACE model. */
-static void test_descriptors(const char *golden_dir) {
-    mlff_model *model = NULL;
-    mlff_session *session = NULL;
+static void test_descriptors(const char* golden_dir) {
+    mlff_model* model = NULL;
+    mlff_session* session = NULL;
     mlff_session_options options;
     mlff_model_info info;
     mlff_system system = water();
@@ -396,11 +410,11 @@ static void test_batch_of_larger_structs(void) {
     } systems[2];
     struct {
         mlff_result result;
-        double *later_field;
+        double* later_field;
     } results[2];
     double energies[2] = {0, 0}, single = 0;
-    mlff_model *model = NULL;
-    mlff_session *session = NULL;
+    mlff_model* model = NULL;
+    mlff_session* session = NULL;
     mlff_system one = water();
     mlff_result one_result = no_result();
     int i;
@@ -434,7 +448,7 @@ static void test_batch_of_larger_structs(void) {
 }
 
 static void test_neighbors(void) {
-    mlff_neighbors *neighbors = NULL;
+    mlff_neighbors* neighbors = NULL;
     mlff_neighbor_options options;
     mlff_neighbor_view view;
     mlff_system system = water();
@@ -451,13 +465,13 @@ static void test_neighbors(void) {
     options.want_distances = options.want_vectors = options.want_reverse = 1;
     CHECK(mlff_neighbors_create(&options, &neighbors) == MLFF_OK);
     CHECK(mlff_neighbors_get_view(neighbors, &view) == MLFF_ERROR_ARGUMENT); /* update comes first */
-    system.atomic_numbers = NULL;                                             /* not needed here */
+    system.atomic_numbers = NULL;                                            /* not needed here */
     CHECK(mlff_neighbors_update(neighbors, &system) == MLFF_OK);
     CHECK(mlff_neighbors_get_view(neighbors, &view) == MLFF_OK);
     CHECK(view.atom_count == 3 && view.edge_count == 4 && view.first[1] == 2 && view.first[3] == 4);
     CHECK(view.shifts == NULL && view.distances != NULL);
     for (edge = 0; edge < view.edge_count; ++edge) {
-        const double *v = view.vectors + 3 * edge;
+        const double* v = view.vectors + 3 * edge;
         CHECK_CLOSE(sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]), view.distances[edge], 1e-14);
         CHECK(view.reverse[view.reverse[edge]] == edge);
     }
@@ -473,12 +487,12 @@ static void test_neighbors(void) {
 }
 
 static int messages_seen = 0;
-static void count_message(mlff_log_level level, const char *message, void *user_data) {
+static void count_message(mlff_log_level level, const char* message, void* user_data) {
     if (level <= MLFF_LOG_INFO && message[0] != '\0' && user_data == &messages_seen) ++messages_seen;
 }
 
 static void test_log(void) {
-    mlff_model *model = NULL;
+    mlff_model* model = NULL;
     int before;
     CHECK(mlff_set_log_callback(count_message, 99, &messages_seen) == MLFF_ERROR_ARGUMENT);
     CHECK(mlff_set_log_callback(count_message, MLFF_LOG_INFO, &messages_seen) == MLFF_OK);
@@ -505,7 +519,7 @@ static void test_devices(void) {
     if (count > 0) CHECK(mlff_device_get_info(0, &info) == MLFF_OK && info.name[0] != '\0' && info.memory_bytes > 0);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     if (argc != 2) {
         fprintf(stderr, "usage: %s GOLDEN_DIR\n", argv[0]);
         return 2;

@@ -31,7 +31,8 @@ void test_evaluate() {
     check(std::isfinite(found.energy) && found.forces.size() == 9 && !found.stress, "a molecule");
 
     const double step = 1e-4;
-    const double slope = (session.evaluate(water(1 + step)).energy - session.evaluate(water(1 - step)).energy) / (2 * step * 0.96);
+    const double slope =
+        (session.evaluate(water(1 + step)).energy - session.evaluate(water(1 - step)).energy) / (2 * step * 0.96);
     check(std::abs(found.forces[3] + slope) <= 1e-6, "the force is the slope of the energy");
 
     mlff::Atoms crystal = water(1);
@@ -50,7 +51,8 @@ void test_errors() {
         mlff::Model model("/no/such/file");
         check(false, "a missing file throws");
     } catch (const mlff::StatusError& error) {
-        check(error.status() == MLFF_ERROR_FILE && std::string(error.what()).find("/no/such/file") != std::string::npos, "its message");
+        check(error.status() == MLFF_ERROR_FILE && std::string(error.what()).find("/no/such/file") != std::string::npos,
+              "its message");
     }
     mlff::Session session(mlff::Model("analytic"));
     mlff::Atoms atoms = water(1);
@@ -58,8 +60,7 @@ void test_errors() {
     try {
         session.evaluate(atoms);
         check(false, "missing coordinates throw");
-    } catch (const std::invalid_argument&) {
-    }
+    } catch (const std::invalid_argument&) {}
 }
 
 // One model, a session for each thread, and an error message for each thread.
@@ -83,7 +84,8 @@ void test_threads() {
     for (auto& thread : threads) thread.join();
     for (size_t t = 0; t < 8; ++t) {
         check(found[t] == expected, "threads agree");
-        check(messages[t].find("/no/such/file/" + std::to_string(t)) != std::string::npos, "each thread has its own last error");
+        check(messages[t].find("/no/such/file/" + std::to_string(t)) != std::string::npos,
+              "each thread has its own last error");
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// libmace_wrapper: the numbers of mace-torch, hostile arguments, threads, memory, the log. Compiled against the original declarations
-// (tests/api/original) with the layout that old programs have. Usage: test_mace_wrapper GOLDEN_DIR
+// libmace_wrapper: the numbers of mace-torch, hostile arguments, threads, memory, the log. Compiled against the
+// original declarations (tests/api/original) with the layout that old programs have. Usage: test_mace_wrapper
+// GOLDEN_DIR
 #include <mace_wrapper.h>
 #include <mlff/mlff.h>
 
@@ -30,16 +31,17 @@ namespace {
 using Json = nlohmann::json;
 
 static_assert(sizeof(MACEResult) == 536 && offsetof(MACEResult, energy) == 0 && offsetof(MACEResult, forces) == 8);
-static_assert(offsetof(MACEResult, num_atoms) == 16 && offsetof(MACEResult, success) == 20 && offsetof(MACEResult, error_msg) == 24);
+static_assert(offsetof(MACEResult, num_atoms) == 16 && offsetof(MACEResult, success) == 20 &&
+              offsetof(MACEResult, error_msg) == 24);
 
 std::atomic<int> checks{0}, failures{0};
 
-#define CHECK(condition)                                                                                   \
-    do {                                                                                                   \
-        ++checks;                                                                                          \
-        if (!(condition)) {                                                                                \
-            if (++failures <= 20) std::printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);      \
-        }                                                                                                  \
+#define CHECK(condition)                                                                              \
+    do {                                                                                              \
+        ++checks;                                                                                     \
+        if (!(condition)) {                                                                           \
+            if (++failures <= 20) std::printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
+        }                                                                                             \
     } while (0)
 #define CHECK_CLOSE(found, expected, tolerance) CHECK(std::abs((found) - (expected)) <= (tolerance))  // NaN fails
 
@@ -63,10 +65,12 @@ MACEResult rubbish() {
 
 bool is_refused(const MACEResult& result, const char* words) {
     const bool is_terminated = std::memchr(result.error_msg, 0, sizeof result.error_msg) != nullptr;
-    return result.success == 0 && result.forces == nullptr && result.num_atoms == 0 && std::isnan(result.energy) && is_terminated && has(result.error_msg, words);
+    return result.success == 0 && result.forces == nullptr && result.num_atoms == 0 && std::isnan(result.energy) &&
+           is_terminated && has(result.error_msg, words);
 }
 
-void test_goldens(const std::string& folder, const char* name, const char* precision, double energy_tolerance, double force_tolerance) {
+void test_goldens(const std::string& folder, const char* name, const char* precision, double energy_tolerance,
+                  double force_tolerance) {
     setenv("MACE_PRECISION", precision, 1);
     Json golden;
     std::ifstream(folder + "/" + name + ".json") >> golden;
@@ -84,13 +88,16 @@ void test_goldens(const std::string& folder, const char* name, const char* preci
         const int count = static_cast<int>(numbers.size());
         MACEResult result = rubbish();
         const bool is_molecule = pbc == std::vector<int>{0, 0, 0};
-        if (is_molecule) mace_calculate(mace, positions.data(), numbers.data(), count, &result);
-        else mace_calculate_periodic(mace, positions.data(), numbers.data(), count, cell.data(), pbc.data(), &result);
+        if (is_molecule)
+            mace_calculate(mace, positions.data(), numbers.data(), count, &result);
+        else
+            mace_calculate_periodic(mace, positions.data(), numbers.data(), count, cell.data(), pbc.data(), &result);
         CHECK(result.success == 1 && result.num_atoms == count && result.error_msg[0] == '\0');
         if (result.success != 1) continue;
         CHECK_CLOSE(result.energy, expected["energy"].get<double>(), energy_tolerance * count);
         for (int i = 0; i < 3 * count; ++i) {
-            const double wanted = expected["forces"][static_cast<size_t>(i / 3)][static_cast<size_t>(i % 3)].get<double>();
+            const double wanted =
+                expected["forces"][static_cast<size_t>(i / 3)][static_cast<size_t>(i % 3)].get<double>();
             CHECK_CLOSE(result.forces[i], wanted, force_tolerance);
             worst = std::max(worst, std::abs(result.forces[i] - wanted));
         }
@@ -98,7 +105,8 @@ void test_goldens(const std::string& folder, const char* name, const char* preci
         CHECK(result.forces == nullptr && result.num_atoms == 0);
         mace_free_result(&result);  // again: nothing happens
     }
-    std::printf("%s, %s: %zu systems, largest difference of a force %.1e eV/A\n", name, *precision ? precision : "default", golden["systems"].size(), worst);
+    std::printf("%s, %s: %zu systems, largest difference of a force %.1e eV/A\n", name,
+                *precision ? precision : "default", golden["systems"].size(), worst);
     CHECK(golden["systems"].size() > 5);
     mace_destroy(mace);
     unsetenv("MACE_PRECISION");
@@ -108,14 +116,18 @@ void test_refused_models(const std::string& folder) {
     CHECK(mace_init(nullptr, nullptr, "cpu", 0) == nullptr && has(mace_get_error(nullptr), "both NULL"));
     CHECK(mace_init("", "", "cpu", 0) == nullptr && has(mace_get_error(nullptr), "both NULL"));
     CHECK(mace_init("/no/such.model", "small", "cpu", 0) == nullptr && has(mace_get_error(nullptr), "/no/such.model"));
-    CHECK(mace_init((folder + "/p02_mp0like_l1_c3_f32.json").c_str(), nullptr, "cpu", 0) == nullptr && has(mace_get_error(nullptr), "p02_mp0like_l1_c3_f32.json"));
-    CHECK(mace_init((folder + "/p20_state_dict.pt").c_str(), nullptr, "cpu", 0) == nullptr && has(mace_get_error(nullptr), "state dict"));
+    CHECK(mace_init((folder + "/p02_mp0like_l1_c3_f32.json").c_str(), nullptr, "cpu", 0) == nullptr &&
+          has(mace_get_error(nullptr), "p02_mp0like_l1_c3_f32.json"));
+    CHECK(mace_init((folder + "/p20_state_dict.pt").c_str(), nullptr, "cpu", 0) == nullptr &&
+          has(mace_get_error(nullptr), "state dict"));
     CHECK(mace_init((folder + "/p24_energy_dipoles.model").c_str(), nullptr, "toaster", 0) == nullptr);
     setenv("MLFF_MODELS", "/no/such/folder", 1);
     for (const char* type : {"small", "medium", "large"})
-        CHECK(mace_init(nullptr, type, "cpu", 0) == nullptr && has(mace_get_error(nullptr), (std::string("mlff model add FILE --name ") + type).c_str()));
+        CHECK(mace_init(nullptr, type, "cpu", 0) == nullptr &&
+              has(mace_get_error(nullptr), (std::string("mlff model add FILE --name ") + type).c_str()));
     CHECK(has(mace_get_error(nullptr), "/no/such/folder"));
-    CHECK(mace_init(nullptr, "../../etc/passwd", "cpu", 0) == nullptr && has(mace_get_error(nullptr), "no name of a model"));
+    CHECK(mace_init(nullptr, "../../etc/passwd", "cpu", 0) == nullptr &&
+          has(mace_get_error(nullptr), "no name of a model"));
     unsetenv("MLFF_MODELS");
     const std::string model = folder + "/p03_mace_plain_l1.model";
     const auto refused = [&](const char* variable, const char* value) {
@@ -129,7 +141,9 @@ void test_refused_models(const std::string& folder) {
     refused("MACE_THREADS", "-3");
     refused("MACE_THREADS", "two");
     refused("MACE_HEAD", "nobody");
-    if (mlff_device_count() == 0) CHECK(mace_init(model.c_str(), nullptr, "cuda", 1) == nullptr && has(mace_get_error(nullptr), mlff_device_why_none()));
+    if (mlff_device_count() == 0)
+        CHECK(mace_init(model.c_str(), nullptr, "cuda", 1) == nullptr &&
+              has(mace_get_error(nullptr), mlff_device_why_none()));
     setenv("MACE_BACKEND", "python", 1);
     CHECK(mace_init("/no/such.model", nullptr, "cpu", 1) == nullptr && has(mace_get_error(nullptr), "/no/such.model"));
     unsetenv("MACE_BACKEND");
@@ -146,7 +160,8 @@ void test_hostile_arguments(const std::string& model) {
     MACEHandle mace = mace_init(model.c_str(), nullptr, "cpu", 0);
     CHECK(mace != nullptr);
     MACEResult result = rubbish();
-    const auto molecule = [&](MACEHandle handle, const double* positions, const int* numbers, int count, const char* words) {
+    const auto molecule = [&](MACEHandle handle, const double* positions, const int* numbers, int count,
+                              const char* words) {
         result = rubbish();
         mace_calculate(handle, positions, numbers, count, &result);
         CHECK(is_refused(result, words));
@@ -231,8 +246,12 @@ void test_threads(const std::string& model) {
                 MACEResult result = rubbish();
                 const bool is_wrong = round % 5 == 4;
                 mace_calculate(handle, kPositions, kNumbers, is_wrong ? -number : 3, &result);
-                if (is_wrong) CHECK(is_refused(result, ("num_atoms is " + std::to_string(-number)).c_str()) && has(mace_get_error(handle), "num_atoms"));
-                else CHECK(result.success == 1 && result.energy == expected.energy && std::memcmp(result.forces, expected.forces, 9 * sizeof(double)) == 0);
+                if (is_wrong)
+                    CHECK(is_refused(result, ("num_atoms is " + std::to_string(-number)).c_str()) &&
+                          has(mace_get_error(handle), "num_atoms"));
+                else
+                    CHECK(result.success == 1 && result.energy == expected.energy &&
+                          std::memcmp(result.forces, expected.forces, 9 * sizeof(double)) == 0);
                 mace_free_result(&result);
             }
         mace_destroy(own);
@@ -247,7 +266,8 @@ void test_threads(const std::string& model) {
     std::vector<std::thread> threads;
     for (int number = 1; number <= 4; ++number) threads.emplace_back(work, number);
     std::thread([&] {
-        CHECK(mace_init("/no/such.model", nullptr, "cpu", 0) == nullptr && has(mace_get_error(nullptr), "/no/such.model"));
+        CHECK(mace_init("/no/such.model", nullptr, "cpu", 0) == nullptr &&
+              has(mace_get_error(nullptr), "/no/such.model"));
     }).join();
     CHECK(*mace_get_error(nullptr) == '\0');  // the error of another thread is not ours
     while (at_the_end < 4) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -285,7 +305,8 @@ std::vector<std::string> log_lines;
 void keep_line(mlff_log_level, const char* message, void*) { log_lines.emplace_back(message); }
 
 void test_log(const std::string& model) {
-    CHECK(mlff_log_write(MLFF_LOG_INFO, nullptr) == MLFF_ERROR_ARGUMENT && mlff_log_write(77, "x") == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_log_write(MLFF_LOG_INFO, nullptr) == MLFF_ERROR_ARGUMENT &&
+          mlff_log_write(77, "x") == MLFF_ERROR_ARGUMENT);
     mlff_set_log_callback(keep_line, MLFF_LOG_INFO, nullptr);
     const auto count = [](const char* words) {
         int found = 0;
@@ -318,7 +339,8 @@ int main(int argc, char** argv) {
     test_hostile_arguments(model);
     test_threads(model);
     test_log(model);
-    if (!mlff::test::kIsSanitized) test_memory(model, 1000);  // there freed memory is kept for a while, and leaks are found anyway
+    if (!mlff::test::kIsSanitized)
+        test_memory(model, 1000);  // there freed memory is kept for a while, and leaks are found anyway
     std::printf("%d checks, %d failed\n", checks.load(), failures.load());
     return failures == 0 && checks > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

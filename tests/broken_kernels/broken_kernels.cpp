@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// In the place of cpu_kernels/available_kernels.cpp, in a command that is made for tests: the kernels of this processor, but those that the environment variable
-// MLFF_TEST_BROKEN names, "avx512" or "avx512,avx2", have lost the upper lanes of what their contraction computes.
+// In the place of cpu_kernels/available_kernels.cpp, in a command that is made for tests: the kernels of this
+// processor, but those that the environment variable MLFF_TEST_BROKEN names, "avx512" or "avx512,avx2", have lost the
+// upper lanes of what their contraction computes.
 #define available_kernels detected_kernels
 #include "cpu_kernels/available_kernels.cpp"
 #undef available_kernels
@@ -37,9 +38,11 @@ std::vector<KernelTable<Real>> available_kernels() {
     std::vector<KernelTable<Real>> tables = originals<Real>();
     const char* broken = std::getenv("MLFF_TEST_BROKEN");
     const std::string names = "," + std::string(broken ? broken : "") + ",";
-    constexpr decltype(KernelTable<Real>::evaluate_polynomial) kBroken[] = {broken_polynomial<Real, 0>, broken_polynomial<Real, 1>, broken_polynomial<Real, 2>};
+    constexpr decltype(KernelTable<Real>::evaluate_polynomial) kBroken[] = {
+        broken_polynomial<Real, 0>, broken_polynomial<Real, 1>, broken_polynomial<Real, 2>};
     for (size_t i = 0; i < tables.size(); ++i)
-        if (names.find("," + std::string(tables[i].name) + ",") != std::string::npos) tables[i].evaluate_polynomial = kBroken[i];
+        if (names.find("," + std::string(tables[i].name) + ",") != std::string::npos)
+            tables[i].evaluate_polynomial = kBroken[i];
     return tables;
 }
 

@@ -12,7 +12,9 @@ struct __half {
 };
 inline float __half2float(__half x) {
     const int exponent = x.bits >> 10 & 31, fraction = x.bits & 1023;
-    const double size = exponent == 31 ? (fraction ? NAN : HUGE_VAL) : exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, exponent - 25);
+    const double size = exponent == 31  ? (fraction ? NAN : HUGE_VAL)
+                        : exponent == 0 ? ldexp(fraction, -24)
+                                        : ldexp(1024 + fraction, exponent - 25);
     return static_cast<float>(x.bits & 0x8000 ? -size : size);
 }
 inline __half __float2half_rn(float x) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A CUDA runtime that runs kernels on the host, one block of threads after the other, each thread a fiber that is switched at barriers. Only what the
-// engine and the kernels of src/gpu/engine and src/painn use; instructions without a function are in gpu/engine/instructions.h beside this.
+// A CUDA runtime that runs kernels on the host, one block of threads after the other, each thread a fiber that is
+// switched at barriers. Only what the engine and the kernels of src/gpu/engine and src/painn use; instructions without
+// a function are in gpu/engine/instructions.h beside this.
 #pragma once
 
 #include <math.h>
@@ -54,12 +55,20 @@ using cudaGraph_t = EmulatedGraph*;
 using cudaGraphExec_t = EmulatedGraph*;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaStreamCaptureModeThreadLocal = 1 };
-enum { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97, cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaMemoryTypeDevice = 2, cudaMemoryTypeManaged = 3 };
+enum {
+    cudaDevAttrMultiProcessorCount = 16,
+    cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
+    cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+    cudaMemoryTypeDevice = 2,
+    cudaMemoryTypeManaged = 3
+};
 struct cudaIpcMemHandle_t {
     char reserved[64];
 };
 enum { cudaIpcMemLazyEnablePeerAccess = 1 };
-inline cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) { return cudaErrorNotSupported; }  // one process is all there is
+inline cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) {
+    return cudaErrorNotSupported;
+}  // one process is all there is
 inline cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned) { return cudaErrorNotSupported; }
 inline cudaError_t cudaIpcCloseMemHandle(void*) { return cudaErrorNotSupported; }
 struct cudaPointerAttributes {
@@ -102,31 +111,47 @@ cudaError_t cudaMallocHost(T** to, size_t bytes) {
     return cudaMalloc(to, bytes);
 }
 inline cudaError_t cudaFreeHost(void* at) { return cudaFree(at); }
-inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) { return std::memcpy(to, from, bytes), cudaSuccess; }
-inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) { return std::memcpy(to, from, bytes), cudaSuccess; }
-inline cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t) { return std::memset(at, value, bytes), cudaSuccess; }
-inline cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) { return *free_bytes = *total_bytes = size_t{8} << 30, cudaSuccess; }
+inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+    return std::memcpy(to, from, bytes), cudaSuccess;
+}
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
+    return std::memcpy(to, from, bytes), cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t) {
+    return std::memset(at, value, bytes), cudaSuccess;
+}
+inline cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
+    return *free_bytes = *total_bytes = size_t{8} << 30, cudaSuccess;
+}
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return *stream = nullptr, cudaSuccess; }
 inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return *event = nullptr, cudaSuccess; }
 inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
-inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) { return *milliseconds = 0, cudaSuccess; }
+inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
+    return *milliseconds = 0, cudaSuccess;
+}
 inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
 inline cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamBeginCapture(cudaStream_t, int) { return cudaErrorNotSupported; }
 inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) { return cudaErrorNotSupported; }
-inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, unsigned long long) { return cudaErrorNotSupported; }
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, unsigned long long) {
+    return cudaErrorNotSupported;
+}
 inline cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return cudaErrorNotSupported; }
 inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
 inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }
-inline cudaError_t cudaDeviceGetAttribute(int* value, int attribute, int) { return *value = attribute == cudaDevAttrMultiProcessorCount ? 3 : 227 << 10, cudaSuccess; }
+inline cudaError_t cudaDeviceGetAttribute(int* value, int attribute, int) {
+    return *value = attribute == cudaDevAttrMultiProcessorCount ? 3 : 227 << 10, cudaSuccess;
+}
 template <class Kernel>
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel, int, size_t) {
     return *blocks = 2, cudaSuccess;
 }
-inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void*) { return *attributes = {cudaMemoryTypeDevice, 0}, cudaSuccess; }
+inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void*) {
+    return *attributes = {cudaMemoryTypeDevice, 0}, cudaSuccess;
+}
 template <class Kernel>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel) {
     return *attributes = {}, cudaSuccess;
@@ -212,9 +237,11 @@ inline void run_cluster(unsigned first_block) {
         }
         if (has_run) continue;
         bool released = false;
-        for (int warp = 0; warp < count; warp += 32) released |= release(warp, warp + 32 < count ? warp + 32 : count, State::at_warp_barrier);
+        for (int warp = 0; warp < count; warp += 32)
+            released |= release(warp, warp + 32 < count ? warp + 32 : count, State::at_warp_barrier);
         if (released) continue;
-        for (int block = 0; block < count; block += block_size) released |= release(block, block + block_size, State::at_block_barrier);
+        for (int block = 0; block < count; block += block_size)
+            released |= release(block, block + block_size, State::at_block_barrier);
         if (!released && !release(0, count, State::at_cluster_barrier)) break;
     }
     for (int i = 0; i < count; ++i)
@@ -244,14 +271,16 @@ auto exchange_in_warp(const T& own, const Use& use) {
 }  // namespace emulated
 
 template <class... Parameters, class... Arguments>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
     using namespace emulated;
     if (config->gridDim.x == 0 || config->dynamicSmemBytes > kSharedBytes || config->blockDim.x > 1024) return 1;
     gridDim = config->gridDim;
     blockDim = config->blockDim;
     unsigned cluster_size = 1;
     for (unsigned i = 0; i < config->numAttrs; ++i)
-        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension) cluster_size = config->attrs[i].val.clusterDim.x;
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
+            cluster_size = config->attrs[i].val.clusterDim.x;
     if (cluster_size > kMostBlocksOfCluster || gridDim.x % cluster_size != 0) return 1;
     block_size = static_cast<int>(config->blockDim.x);
     count = block_size * static_cast<int>(cluster_size);

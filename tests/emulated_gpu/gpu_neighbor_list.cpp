@@ -37,15 +37,18 @@ struct GpuNeighborList<Real>::State {
         reverse.assign(static_cast<size_t>(capacity), -1);
         vector.assign(static_cast<size_t>(3 * capacity), NAN);
         distance.assign(static_cast<size_t>(capacity), NAN);
-        edges = {atom_count, capacity, &report, first.data(), sender.data(), nullptr, vector.data(), distance.data(), reverse.data()};
+        edges = {atom_count, capacity,      &report,         first.data(),  sender.data(),
+                 nullptr,    vector.data(), distance.data(), reverse.data()};
     }
 
     void select(const double* positions) {
         size_t edge = 0;
         first[0] = 0;
         for (size_t atom = 0; atom + 1 < first.size(); ++atom) {
-            for (auto c = static_cast<size_t>(candidate_first[atom]); c < static_cast<size_t>(candidate_first[atom + 1]); ++c) {
-                const Vec3 between = edge_vector(positions + 3 * atom, positions + 3 * static_cast<size_t>(candidates[c]), {0, 0, 0});
+            for (auto c = static_cast<size_t>(candidate_first[atom]);
+                 c < static_cast<size_t>(candidate_first[atom + 1]); ++c) {
+                const Vec3 between =
+                    edge_vector(positions + 3 * atom, positions + 3 * static_cast<size_t>(candidates[c]), {0, 0, 0});
                 if (!(squared_length(between) < options.cutoff * options.cutoff)) continue;
                 sender[edge] = candidates[c];
                 for (size_t k = 0; k < 3; ++k) vector[3 * edge + k] = static_cast<Real>(between[k]);
@@ -56,7 +59,10 @@ struct GpuNeighborList<Real>::State {
         for (size_t atom = 0; atom + 1 < first.size(); ++atom)
             for (int64_t e = first[atom]; e < first[atom + 1]; ++e) {
                 const auto other = static_cast<size_t>(sender[static_cast<size_t>(e)]);
-                reverse[static_cast<size_t>(e)] = std::find(sender.begin() + first[other], sender.begin() + first[other + 1], static_cast<int32_t>(atom)) - sender.begin();
+                reverse[static_cast<size_t>(e)] =
+                    std::find(sender.begin() + first[other], sender.begin() + first[other + 1],
+                              static_cast<int32_t>(atom)) -
+                    sender.begin();
             }
         report = {static_cast<int64_t>(edge), 0};
     }
@@ -83,7 +89,8 @@ void GpuNeighborList<Real>::update(const SystemView& system, void* stream) {
 }
 template <class Real>
 bool GpuNeighborList<Real>::can_reuse(const SystemView& system) const {
-    return state_->options.skin > 0 && state_->build_count > 0 && !state_->is_listed && system.atom_count == state_->last.atom_count && system.cell == state_->last.cell &&
+    return state_->options.skin > 0 && state_->build_count > 0 && !state_->is_listed &&
+           system.atom_count == state_->last.atom_count && system.cell == state_->last.cell &&
            system.periodic == state_->last.periodic;
 }
 template <class Real>

@@ -27,13 +27,15 @@ private:
 };
 
 inline Linear random_linear(Random& random, int in, int out, bool has_bias) {
-    Linear linear = {in, out, Numbers(static_cast<size_t>(in) * static_cast<size_t>(out)), Numbers(has_bias ? static_cast<size_t>(out) : 0)};
+    Linear linear = {in, out, Numbers(static_cast<size_t>(in) * static_cast<size_t>(out)),
+                     Numbers(has_bias ? static_cast<size_t>(out) : 0)};
     for (double& w : linear.weight) w = random(-1, 1) * std::sqrt(3.0 / in);
     for (double& b : linear.bias) b = random(-0.3, 0.3);
     return linear;
 }
 
-inline std::shared_ptr<const Weights> random_weights(unsigned seed, int width, int block_count, int radial_count, bool has_repulsion) {
+inline std::shared_ptr<const Weights> random_weights(unsigned seed, int width, int block_count, int radial_count,
+                                                     bool has_repulsion) {
     Random random(seed);
     auto weights = std::make_shared<Weights>();
     weights->hidden = width;

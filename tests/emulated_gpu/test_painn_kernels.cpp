@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The GPU backend of PaiNN, run on the host by the emulated GPU: full results against the formulas of docs/painn.md written out below, derivatives against
-// finite differences of these. What a GPU alone can show (races, graphs, speed) is not tested here.
+// The GPU backend of PaiNN, run on the host by the emulated GPU: full results against the formulas of docs/painn.md
+// written out below, derivatives against finite differences of these. What a GPU alone can show (races, graphs, speed)
+// is not tested here.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
@@ -43,7 +44,8 @@ double seen(const Weights& weights, size_t a, size_t b, double d) {
     return d >= closest ? d : closest - 0.3 * closest * (x - std::pow(x, 3) + std::pow(x, 4) / 2);
 }
 double repulsion(const Weights& weights, size_t a, size_t b, double d) {
-    const double za = weights.atomic_numbers[a], zb = weights.atomic_numbers[b], t = d / (weights.repulsion_radii[a] + weights.repulsion_radii[b]);
+    const double za = weights.atomic_numbers[a], zb = weights.atomic_numbers[b],
+                 t = d / (weights.repulsion_radii[a] + weights.repulsion_radii[b]);
     if (t >= 1) return 0;
     const double l = 0.8854 * 0.529177210903 / (std::pow(za, 0.23) + std::pow(zb, 0.23));
     const double share[] = {0.18175, 0.50986, 0.28022, 0.02817}, decay[] = {3.19980, 0.94229, 0.40290, 0.20162};
@@ -65,8 +67,11 @@ Expected evaluate_plainly(const Weights& weights, const System& system) {
     std::vector<Numbers> s;
     std::vector<std::array<Numbers, 3>> v(atoms, {Numbers(F), Numbers(F), Numbers(F)});
     for (size_t i = 0; i < atoms; ++i) {
-        element.push_back(static_cast<size_t>(std::find(weights.atomic_numbers.begin(), weights.atomic_numbers.end(), system.numbers[i]) - weights.atomic_numbers.begin()));
-        s.emplace_back(weights.embedding.begin() + static_cast<long>(element[i] * F), weights.embedding.begin() + static_cast<long>((element[i] + 1) * F));
+        element.push_back(static_cast<size_t>(
+            std::find(weights.atomic_numbers.begin(), weights.atomic_numbers.end(), system.numbers[i]) -
+            weights.atomic_numbers.begin()));
+        s.emplace_back(weights.embedding.begin() + static_cast<long>(element[i] * F),
+                       weights.embedding.begin() + static_cast<long>((element[i] + 1) * F));
     }
     for (const painn::Block& block : weights.blocks) {
         std::vector<Numbers> phi;
@@ -74,7 +79,8 @@ Expected evaluate_plainly(const Weights& weights, const System& system) {
         const auto old_v = v;
         for (size_t i = 0; i < atoms; ++i)
             for (auto e = static_cast<size_t>(edges.first[i]); e < static_cast<size_t>(edges.first[i + 1]); ++e) {
-                const double true_d = edges.distance[e], c = weights.cutoff, d = seen(weights, element[i], element[static_cast<size_t>(edges.sender[e])], true_d);
+                const double true_d = edges.distance[e], c = weights.cutoff,
+                             d = seen(weights, element[i], element[static_cast<size_t>(edges.sender[e])], true_d);
                 Numbers basis;
                 for (int n = 1; n <= weights.radial_count; ++n) basis.push_back(std::sin(n * M_PI * d / c) / d);
                 Numbers filter = apply_plainly(block.filter, basis);
@@ -83,7 +89,8 @@ Expected evaluate_plainly(const Weights& weights, const System& system) {
                 for (size_t f = 0; f < F; ++f) {
                     s[i][f] += phi[j][f] * filter[f];
                     for (size_t k = 0; k < 3; ++k)
-                        v[i][k][f] += phi[j][F + f] * filter[F + f] * old_v[j][k][f] + phi[j][2 * F + f] * filter[2 * F + f] * edges.vector[3 * e + k] / true_d;
+                        v[i][k][f] += phi[j][F + f] * filter[F + f] * old_v[j][k][f] +
+                                      phi[j][2 * F + f] * filter[2 * F + f] * edges.vector[3 * e + k] / true_d;
                 }
             }
         for (size_t i = 0; i < atoms; ++i) {
@@ -105,10 +112,12 @@ Expected evaluate_plainly(const Weights& weights, const System& system) {
     }
     Expected expected;
     for (size_t i = 0; i < atoms; ++i) {
-        double energy = weights.atomic_energies[element[i]] + weights.scales[element[i]] * network(weights.readout_hidden, weights.readout_output, s[i])[0];
+        double energy = weights.atomic_energies[element[i]] +
+                        weights.scales[element[i]] * network(weights.readout_hidden, weights.readout_output, s[i])[0];
         if (!weights.repulsion_radii.empty())
             for (auto e = static_cast<size_t>(edges.first[i]); e < static_cast<size_t>(edges.first[i + 1]); ++e)
-                energy += 0.5 * repulsion(weights, element[i], element[static_cast<size_t>(edges.sender[e])], edges.distance[e]);
+                energy += 0.5 * repulsion(weights, element[i], element[static_cast<size_t>(edges.sender[e])],
+                                          edges.distance[e]);
         expected.energies.push_back(energy);
         expected.energy += energy;
         expected.descriptors.insert(expected.descriptors.end(), s[i].begin(), s[i].end());
@@ -123,8 +132,14 @@ struct Found {
     Numbers forces, virial, energies, virials, descriptors;
 
     Found(size_t atoms, size_t width)
-        : forces(3 * atoms, NAN), virial(9, NAN), energies(atoms, NAN), virials(9 * atoms, NAN), descriptors(width * atoms, NAN) {}
-    Outputs outputs() { return {&energy, forces.data(), virial.data(), energies.data(), virials.data(), descriptors.data()}; }
+        : forces(3 * atoms, NAN),
+          virial(9, NAN),
+          energies(atoms, NAN),
+          virials(9 * atoms, NAN),
+          descriptors(width * atoms, NAN) {}
+    Outputs outputs() {
+        return {&energy, forces.data(), virial.data(), energies.data(), virials.data(), descriptors.data()};
+    }
     bool operator==(const Found&) const = default;
 };
 Found evaluate(Evaluator& evaluator, const Weights& weights, const System& system) {
@@ -142,7 +157,9 @@ Numbers forces_by_differences(const Weights& weights, System system, const std::
             system.positions[i] = x;
             return evaluate_plainly(weights, system).energy;
         };
-        forces.push_back(-(8 * (at(before + step) - at(before - step)) - (at(before + 2 * step) - at(before - 2 * step))) / (12 * step));
+        forces.push_back(
+            -(8 * (at(before + step) - at(before - step)) - (at(before + 2 * step) - at(before - 2 * step))) /
+            (12 * step));
         system.positions[i] = before;
     }
     return forces;
@@ -150,7 +167,8 @@ Numbers forces_by_differences(const Weights& weights, System system, const std::
 double virial_by_differences(const Weights& weights, const System& system, size_t row, size_t column) {
     const auto at = [&](double strain) {
         System strained = system;
-        for (size_t i = 0; i < system.numbers.size(); ++i) strained.positions[3 * i + row] += strain * system.positions[3 * i + column];
+        for (size_t i = 0; i < system.numbers.size(); ++i)
+            strained.positions[3 * i + row] += strain * system.positions[3 * i + column];
         for (size_t k = 0; k < 3; ++k) strained.cell[k][row] += strain * system.cell[k][column];
         return evaluate_plainly(weights, strained).energy;
     };
@@ -185,7 +203,8 @@ void check_case(const Case& each, bool is_mixed, bool checks_derivatives) {
     CHECK(evaluate(*evaluator, *weights, system) == found);
     if (!checks_derivatives) return;
     std::vector<size_t> coordinates;
-    for (size_t i = 0; i < found.forces.size(); i += std::max<size_t>(1, found.forces.size() / 3)) coordinates.push_back(i);
+    for (size_t i = 0; i < found.forces.size(); i += std::max<size_t>(1, found.forces.size() / 3))
+        coordinates.push_back(i);
     Numbers some;
     for (const size_t i : coordinates) some.push_back(found.forces[i]);
     CHECK_ALL_CLOSE(some, forces_by_differences(*weights, system, coordinates), is_mixed ? 1e-4 : 1e-7);
@@ -220,7 +239,8 @@ TEST_CASE("the shapes of kernels for many atoms") {
     painn::gpu::chosen_few_atoms = 0;
     for (const int64_t some : {int64_t{512}, int64_t{0}}) {
         painn::gpu::chosen_some_atoms = some;
-        check_case({32, 2, 7, true, 70, some == 0 ? 9.0 : 6.0, true}, true, true);  // thinner: these shapes differ by atoms, not by edges
+        check_case({32, 2, 7, true, 70, some == 0 ? 9.0 : 6.0, true}, true,
+                   true);  // thinner: these shapes differ by atoms, not by edges
         check_case({64, 2, 8, true, 6, 2.8, false}, true, true);
         check_case({128, 2, 20, true, 5, 2.8, false}, true, false);
     }
@@ -266,9 +286,13 @@ TEST_CASE("a step that is profiled gives the same bits, and names its stages") {
         evaluator->evaluate(system.view(), {}, outputs, team);
         CHECK(forces == plain.forces);
         const std::vector<StageLog::Sum>& sums = profile.device().sums();
-        for (const Stage& stage : {Stage{"neighbour search"}, Stage{"edges", Direction::forward}, Stage{"messages", Direction::forward, 1}, Stage{"update of atoms", Direction::reverse, 0},
-                                   Stage{"forces", Direction::reverse}, Stage{"sums and results"}})
-            CHECK(std::count_if(sums.begin(), sums.end(), [&](const StageLog::Sum& sum) { return sum.stage == stage && sum.calls == calls; }) == 1);
+        for (const Stage& stage :
+             {Stage{"neighbour search"}, Stage{"edges", Direction::forward}, Stage{"messages", Direction::forward, 1},
+              Stage{"update of atoms", Direction::reverse, 0}, Stage{"forces", Direction::reverse},
+              Stage{"sums and results"}})
+            CHECK(std::count_if(sums.begin(), sums.end(), [&](const StageLog::Sum& sum) {
+                      return sum.stage == stage && sum.calls == calls;
+                  }) == 1);
     }
     team.set_profile(nullptr);
     evaluator->evaluate(system.view(), {}, outputs, team);
@@ -333,11 +357,18 @@ TEST_CASE("a domain whose ghosts are images of its own atoms gives what the peri
             part.energies.resize(own);
             part.descriptors.resize(own * static_cast<size_t>(weights->hidden));
             ThreadTeam team(1);
-            domain.halo.transport = repeat < 2 ? RowTransport::host : repeat == 2 ? RowTransport::device : RowTransport::shared;
+            domain.halo.transport = repeat < 2    ? RowTransport::host
+                                    : repeat == 2 ? RowTransport::device
+                                                  : RowTransport::shared;
             evaluator->evaluate_domain(domain, {}, part.outputs(), team);
-            CHECK(loop.count == static_cast<size_t>(4 * (repeat + 1) + (repeat < 3 ? 0 : 1)));  // twice for each block but the first, and for addresses once
+            CHECK(loop.count ==
+                  static_cast<size_t>(
+                      4 * (repeat + 1) +
+                      (repeat < 3 ? 0 : 1)));  // twice for each block but the first, and for addresses once
             for (size_t ghost = own; ghost < numbers.size(); ++ghost) {
-                const auto owner = static_cast<size_t>(source[ghost - own] < 0 ? -1 - source[ghost - own] : sent[static_cast<size_t>(source[ghost - own])]);
+                const auto owner =
+                    static_cast<size_t>(source[ghost - own] < 0 ? -1 - source[ghost - own]
+                                                                : sent[static_cast<size_t>(source[ghost - own])]);
                 for (size_t k = 0; k < 3; ++k) part.forces[3 * owner + k] += part.forces[3 * ghost + k];
                 for (size_t k = 0; k < 9; ++k) part.virials[9 * owner + k] += part.virials[9 * ghost + k];
             }
@@ -350,7 +381,8 @@ TEST_CASE("a domain whose ghosts are images of its own atoms gives what the peri
             CHECK_ALL_CLOSE(part.virial, whole.virial, tolerance);
             CHECK_ALL_CLOSE(part.virials, whole.virials, tolerance);
             CHECK_ALL_CLOSE(part.descriptors, whole.descriptors, tolerance);
-            if (repeat == 1) CHECK(evaluate(*evaluator, *weights, system) == whole);  // the domain's candidates are forgotten
+            if (repeat == 1)
+                CHECK(evaluate(*evaluator, *weights, system) == whole);  // the domain's candidates are forgotten
         }
     }
 }
@@ -371,10 +403,12 @@ TEST_CASE("memory is forecast: with it a system runs, with a hundredth less it i
     const System system = random_system(11, 24, 4.0, true);
     painn::gpu::CudaOptions options;
     options.neighbor_skin = 0.5;
-    CHECK(painn::gpu::make_gpu_evaluator(weights, options)->forecast_radius() == weights->cutoff + options.neighbor_skin);
+    CHECK(painn::gpu::make_gpu_evaluator(weights, options)->forecast_radius() ==
+          weights->cutoff + options.neighbor_skin);
     NeighborOptions within;
     within.cutoff = weights->cutoff;  // the emulated list has room for twice the edges, and takes no memory of its own
-    const int64_t atoms = static_cast<int64_t>(system.numbers.size()), edges = 2 * static_cast<int64_t>(brute_force_neighbors(system.view(), within).sender.size()) + 64;
+    const int64_t atoms = static_cast<int64_t>(system.numbers.size()),
+                  edges = 2 * static_cast<int64_t>(brute_force_neighbors(system.view(), within).sender.size()) + 64;
     const MemoryForecast forecast = painn::gpu::make_gpu_evaluator(weights, options)->forecast_memory(atoms, edges);
     CHECK(forecast.least > 0);
     CHECK(forecast.usual > forecast.least);
@@ -409,7 +443,8 @@ TEST_CASE("no atoms, one atom, no edges, atoms at one place, and what is wanted"
             CHECK(one.forces == Numbers(3, 0.0));
         }
         system = {{8, 1, 1}, {0, 0, 0, 50, 0, 0, 51, 0.2, 0}};  // an atom without edges beside two with
-        CHECK_ALL_CLOSE(evaluate(*evaluator, *weights, system).energies, evaluate_plainly(*weights, system).energies, tolerance);
+        CHECK_ALL_CLOSE(evaluate(*evaluator, *weights, system).energies, evaluate_plainly(*weights, system).energies,
+                        tolerance);
         system.positions = {0, 0, 0, 50, 0, 0, 50, 0, 0};
         CHECK_THROWS(evaluate(*evaluator, *weights, system));
         system.positions = {0, 0, 0, 50, 0, 0, 51, 0.2, 0};
@@ -426,10 +461,12 @@ TEST_CASE("no atoms, one atom, no edges, atoms at one place, and what is wanted"
 
 TEST_CASE("systems evaluated together give what they give alone") {
     const auto weights = random_weights(15, 32, 2, 6, true);
-    std::vector<System> systems = {random_system(1, 5, 3.0, false), System{}, random_system(2, 9, 4.5, true), random_system(3, 1, 3.0, false)};
+    std::vector<System> systems = {random_system(1, 5, 3.0, false), System{}, random_system(2, 9, 4.5, true),
+                                   random_system(3, 1, 3.0, false)};
     painn::gpu::CudaOptions options;
     options.is_mixed = false;
-    const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options), alone = painn::gpu::make_gpu_evaluator(weights, options);
+    const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options),
+               alone = painn::gpu::make_gpu_evaluator(weights, options);
     // The edges of all, numbered through.
     std::vector<int64_t> first = {0}, reverse;
     std::vector<int32_t> sender;
@@ -459,7 +496,8 @@ TEST_CASE("systems evaluated together give what they give alone") {
     }
     std::vector<Outputs> outputs;
     for (Found& each : found) outputs.push_back(each.outputs());
-    const Edges joined = {atoms, first.back(), first.data(), sender.data(), nullptr, vector.data(), distance.data(), reverse.data()};
+    const Edges joined = {atoms,   first.back(),  first.data(),    sender.data(),
+                          nullptr, vector.data(), distance.data(), reverse.data()};
     for (int repeat = 0; repeat < 2; ++repeat) evaluator->evaluate_joined(views, joined, outputs, team);
     for (size_t i = 0; i < systems.size(); ++i) {
         const Found expected = evaluate(*alone, *weights, systems[i]);
@@ -472,11 +510,13 @@ TEST_CASE("systems evaluated together give what they give alone") {
 
 TEST_CASE("molecules evaluated together find their own neighbours") {
     const auto weights = random_weights(15, 32, 2, 6, true);
-    std::vector<System> systems = {random_system(1, 5, 3.0, false), System{}, random_system(2, 9, 4.5, false), random_system(3, 1, 3.0, false)};
+    std::vector<System> systems = {random_system(1, 5, 3.0, false), System{}, random_system(2, 9, 4.5, false),
+                                   random_system(3, 1, 3.0, false)};
     painn::gpu::CudaOptions options;
     options.is_mixed = false;
     options.neighbor_skin = 0.5;
-    const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options), alone = painn::gpu::make_gpu_evaluator(weights, options);
+    const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options),
+               alone = painn::gpu::make_gpu_evaluator(weights, options);
     ThreadTeam team(1);
     for (int step = 0; step < 3; ++step) {
         std::vector<SystemView> views;

@@ -68,12 +68,16 @@ TEST_CASE("dynamics that stay on the GPU are those that the host drives, in all 
     }
     for (const Kind kind : {Kind::langevin, Kind::nose_hoover, Kind::rescaling}) {
         options.thermostat = {kind, 900, 20, 5};
-        SUBCASE(concat("thermostat ", static_cast<int>(kind)).c_str()) { test::check_resident_follows_host(make_bed, hot_atoms(true, options), options, 16, kTolerance); }
+        SUBCASE(concat("thermostat ", static_cast<int>(kind)).c_str()) {
+            test::check_resident_follows_host(make_bed, hot_atoms(true, options), options, 16, kTolerance);
+        }
     }
     for (const bool full_cell : {false, true}) {
         options.thermostat = {full_cell ? Kind::langevin : Kind::rescaling, 900, 20, 5};
         options.barostat = BarostatOptions{1000, 2000, 1e-6, full_cell, 3};
-        SUBCASE(full_cell ? "constant pressure, full cell" : "constant pressure") { test::check_resident_follows_host(make_bed, hot_atoms(true, options), options, 16, kTolerance); }
+        SUBCASE(full_cell ? "constant pressure, full cell" : "constant pressure") {
+            test::check_resident_follows_host(make_bed, hot_atoms(true, options), options, 16, kTolerance);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Steps of dynamics take no memory, nor do parts of a system that hear from each other. A program of its own: it counts every use of operator new.
+// Steps of dynamics take no memory, nor do parts of a system that hear from each other. A program of its own: it counts
+// every use of operator new.
 #include <atomic>
 #include <cmath>
 #include <cstdio>
@@ -41,7 +42,8 @@ bool is_free_of_allocations(const char* name, const char* model, const DynamicsO
     session_options.thread_count = 1;
     Session session(load_model(model), session_options);
     SessionForces forces(session);
-    Particles particles = test::argon_atoms({0, 0, 0, 2.1, 0, 0, 0, 2.1, 0, 2.1, 2.1, 0, 0, 0, 2.1, 2.1, 0, 2.1, 0, 2.1, 2.1, 2.1, 2.1, 2.1}, 6);
+    Particles particles = test::argon_atoms(
+        {0, 0, 0, 2.1, 0, 0, 0, 2.1, 0, 2.1, 2.1, 0, 0, 0, 2.1, 2.1, 0, 2.1, 0, 2.1, 2.1, 2.1, 2.1, 2.1}, 6);
     if (std::string(model) == "builtin") {
         particles.atomic_numbers.assign(8, 6);
         particles.masses.assign(8, 12);
@@ -57,13 +59,16 @@ bool is_free_of_allocations(const char* name, const char* model, const DynamicsO
 // A water molecule and two ghosts: what the first atom sends comes back, the other is an image.
 bool is_domain_free_of_allocations() {
     struct Mirror : HaloExchange {
-        void exchange(const void* sent, void* received, size_t row_bytes) override { std::memcpy(received, sent, row_bytes); }
+        void exchange(const void* sent, void* received, size_t row_bytes) override {
+            std::memcpy(received, sent, row_bytes);
+        }
     } mirror;
     SessionOptions options;
     options.device = "cpu";
     options.thread_count = 1;
     Session session(load_model("builtin"), options);
-    const int32_t numbers[] = {8, 1, 1, 8, 1}, neighbors[] = {1, 2, 3, 0, 2, 4, 0, 1, 3}, sent[] = {0}, source[] = {0, -2};
+    const int32_t numbers[] = {8, 1, 1, 8, 1}, neighbors[] = {1, 2, 3, 0, 2, 4, 0, 1, 3}, sent[] = {0},
+                  source[] = {0, -2};
     const double positions[] = {0, 0, 0, 0.96, 0, 0, -0.24, 0.93, 0, 0, 2.8, 0, 0.96, -2.8, 0};
     const int64_t first[] = {0, 3, 6, 9};
     Domain domain;
@@ -94,7 +99,9 @@ int main() {
         DynamicsOptions options;
         options.time_step = 0.02;
         is_good &= is_free_of_allocations("constant energy", model, options);
-        for (const auto& [kind, name] : {std::pair{Kind::langevin, "Langevin"}, {Kind::nose_hoover, "Nose-Hoover"}, {Kind::rescaling, "rescaling, constant pressure"}}) {
+        for (const auto& [kind, name] : {std::pair{Kind::langevin, "Langevin"},
+                                         {Kind::nose_hoover, "Nose-Hoover"},
+                                         {Kind::rescaling, "rescaling, constant pressure"}}) {
             options.thermostat = {kind, 100, 50, 1};
             if (kind == Kind::rescaling) options.barostat = BarostatOptions{1, 1000, 1e-6, true, 2};
             is_good &= is_free_of_allocations(name, model, options);

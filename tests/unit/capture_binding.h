@@ -4,6 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#define CAPTURE_BINDING(name)             \
-    const auto& captured_##name = name;   \
+#define CAPTURE_BINDING(name)           \
+    const auto& captured_##name = name; \
     CAPTURE(captured_##name)

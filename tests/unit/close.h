@@ -9,7 +9,9 @@
 
 namespace mlff::test {
 
-inline bool is_close(double found, double expected, double tolerance) { return std::abs(found - expected) <= tolerance; }
+inline bool is_close(double found, double expected, double tolerance) {
+    return std::abs(found - expected) <= tolerance;
+}
 
 // "" if all entries are close, else a sentence about the worst one.
 inline std::string difference(std::span<const double> found, std::span<const double> expected, double tolerance) {
@@ -29,8 +31,8 @@ inline std::string difference(std::span<const double> found, std::span<const dou
         if (rank > worst_error) worst_error = rank, worst = i;
     }
     if (bad > 0)
-        text << bad << " of " << found.size() << " numbers differ by more than " << tolerance << "; number " << worst << " is " << found[worst]
-             << ", expected " << expected[worst];
+        text << bad << " of " << found.size() << " numbers differ by more than " << tolerance << "; number " << worst
+             << " is " << found[worst] << ", expected " << expected[worst];
     return text.str();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The n-th allocation fails, for n = 1, 2, 3, ...: once, or from then on. Whatever was called then returns MLFF_ERROR_MEMORY and has written nothing, or it
-// works; and the same objects give the right numbers afterwards. A program of its own: it takes the place of malloc.
+// The n-th allocation fails, for n = 1, 2, 3, ...: once, or from then on. Whatever was called then returns
+// MLFF_ERROR_MEMORY and has written nothing, or it works; and the same objects give the right numbers afterwards. A
+// program of its own: it takes the place of malloc.
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,11 +73,12 @@ bool is_wanted(const char* name) { return std::string(name).find(wanted) != std:
 void expect(bool condition, const char* scenario, long n, const char* what) {
     if (condition) return;
     ++fault_count;
-    std::printf("%s, allocation %ld %s: %s (%s)\n", scenario, n, failure_kind == Failure::once ? "fails" : "and all after it fail", what, mlff_last_error());
+    std::printf("%s, allocation %ld %s: %s (%s)\n", scenario, n,
+                failure_kind == Failure::once ? "fails" : "and all after it fail", what, mlff_last_error());
 }
 
-// Runs `action` with a failing n-th allocation, for growing n until nothing fails. `good` is the status without failures. `before` and `after` are
-// not disturbed; `after` is told the status.
+// Runs `action` with a failing n-th allocation, for growing n until nothing fails. `good` is the status without
+// failures. `before` and `after` are not disturbed; `after` is told the status.
 struct Scenario {
     const char* name;
     std::function<mlff_status()> action;
@@ -97,10 +99,12 @@ void run(const Scenario& scenario) {
             const mlff_status status = scenario.action();
             allocations_left = kNever;
             is_through = !has_failed;
-            expect(status == scenario.good || (status == MLFF_ERROR_MEMORY && has_failed), scenario.name, n, mlff_status_name(status));
+            expect(status == scenario.good || (status == MLFF_ERROR_MEMORY && has_failed), scenario.name, n,
+                   mlff_status_name(status));
             scenario.after(n, status);
         }
-        std::printf("%s: %ld failures %s, the last at %ld\n", scenario.name, runs, kind == Failure::once ? "once" : "from then on", n);
+        std::printf("%s: %ld failures %s, the last at %ld\n", scenario.name, runs,
+                    kind == Failure::once ? "once" : "from then on", n);
         std::fflush(stdout);
     }
 }
@@ -113,7 +117,9 @@ void load(const char* name, const std::string& path) {
         mlff_model_info info = {};
         info.struct_size = sizeof info;
         expect((status == MLFF_OK) == (model != nullptr), name, n, "a model and a failure");
-        if (model) expect(mlff_model_get_info(model, &info) == MLFF_OK && info.is_runnable == 1, name, n, "the model cannot be run");
+        if (model)
+            expect(mlff_model_get_info(model, &info) == MLFF_OK && info.is_runnable == 1, name, n,
+                   "the model cannot be run");
         mlff_model_free(model);
     };
     run(scenario);
@@ -130,7 +136,8 @@ void load_hostile(const char* name, const std::string& path, mlff_status good) {
 // Eight atoms of a crystal, and what is asked for.
 struct Crystal {
     std::vector<int32_t> numbers;
-    std::vector<double> positions = {0, 0, 0, 2.1, 0.1, 0, 0, 2.2, 0, 2.1, 2.1, 0.2, 0, 0.1, 2.1, 2.3, 0, 2.1, 0, 2.1, 2.1, 2.1, 2.2, 2.1};
+    std::vector<double> positions = {0, 0,   0,   2.1, 0.1, 0,   0, 2.2, 0,   2.1, 2.1, 0.2,
+                                     0, 0.1, 2.1, 2.3, 0,   2.1, 0, 2.1, 2.1, 2.1, 2.2, 2.1};
     double cell[9] = {4.4, 0, 0, 0.3, 4.4, 0, 0, 0, 4.4};
     double energy, stress[6], virial[9];
     std::vector<double> forces, atom_energies, atom_virials, descriptors;
@@ -147,13 +154,23 @@ struct Crystal {
         for (double& number : forces) number = 77;
     }
     bool is_untouched() const { return energy == 77 && forces == std::vector<double>(24, 77.0); }
-    mlff_system system() const { return {sizeof(mlff_system), 8, numbers.data(), positions.data(), cell, {1, 1, 1}, 0, 0}; }
+    mlff_system system() const {
+        return {sizeof(mlff_system), 8, numbers.data(), positions.data(), cell, {1, 1, 1}, 0, 0};
+    }
     mlff_result result() {
-        return {sizeof(mlff_result), &energy, forces.data(), stress, virial, atom_energies.data(), atom_virials.data(), descriptors.empty() ? nullptr : descriptors.data()};
+        return {sizeof(mlff_result),
+                &energy,
+                forces.data(),
+                stress,
+                virial,
+                atom_energies.data(),
+                atom_virials.data(),
+                descriptors.empty() ? nullptr : descriptors.data()};
     }
     std::vector<double> numbers_found() const {
         std::vector<double> all = {energy};
-        for (const auto* part : {&forces, &atom_energies, &atom_virials, &descriptors}) all.insert(all.end(), part->begin(), part->end());
+        for (const auto* part : {&forces, &atom_energies, &atom_virials, &descriptors})
+            all.insert(all.end(), part->begin(), part->end());
         all.insert(all.end(), stress, stress + 6);
         all.insert(all.end(), virial, virial + 9);
         return all;
@@ -177,7 +194,8 @@ struct Evaluations {
     }
     void make_session() {
         mlff_session_free(session);
-        if (mlff_session_create(model, &options, &session) != MLFF_OK) std::printf("%s\n", mlff_last_error()), std::exit(1);
+        if (mlff_session_create(model, &options, &session) != MLFF_OK)
+            std::printf("%s\n", mlff_last_error()), std::exit(1);
     }
     size_t descriptor_count() const {
         mlff_model_info info = {};
@@ -203,7 +221,9 @@ void create_session(const char* name, const std::string& path) {
     Scenario scenario = {name, [&] { return mlff_session_create(made.model, &made.options, &made.session); }};
     scenario.after = [&](long n, mlff_status status) {
         expect((status == MLFF_OK) == (made.session != nullptr), name, n, "a session and a failure");
-        if (made.session) expect(mlff_session_evaluate(made.session, &system, &result) == MLFF_OK, name, n, "the session does not work");
+        if (made.session)
+            expect(mlff_session_evaluate(made.session, &system, &result) == MLFF_OK, name, n,
+                   "the session does not work");
         mlff_session_free(made.session);
         made.session = nullptr;
     };
@@ -237,7 +257,9 @@ void evaluate(const EvaluationCase& tried) {
         systems.push_back(crystal.system());
         results.push_back(crystal.result());
     }
-    const auto evaluate_all = [&] { return mlff_session_evaluate_batch(made.session, count, systems.data(), results.data()); };
+    const auto evaluate_all = [&] {
+        return mlff_session_evaluate_batch(made.session, count, systems.data(), results.data());
+    };
     const auto found = [&] {
         std::vector<double> all;
         for (const Crystal& crystal : crystals) {
@@ -257,8 +279,10 @@ void evaluate(const EvaluationCase& tried) {
         for (Crystal& crystal : crystals) crystal.forget();
     };
     scenario.after = [&](long n, mlff_status status) {
-        if (status == MLFF_OK) expect(found() == right, name, n, "wrong numbers from a call that did not fail");
-        else if (count == 1) expect(crystals[0].is_untouched(), name, n, "results were written");
+        if (status == MLFF_OK)
+            expect(found() == right, name, n, "wrong numbers from a call that did not fail");
+        else if (count == 1)
+            expect(crystals[0].is_untouched(), name, n, "results were written");
         for (int again = 0; again < 2; ++again) {
             for (Crystal& crystal : crystals) crystal.forget();
             expect(evaluate_all() == MLFF_OK, name, n, "the next call fails");
@@ -283,7 +307,9 @@ void find_neighbors(const char* name, double skin) {
     view.struct_size = sizeof view;
     std::vector<double> right;
     const auto update = [&] {
-        if (const mlff_status status = neighbors ? MLFF_OK : mlff_neighbors_create(&options, &neighbors); status != MLFF_OK) return status;
+        if (const mlff_status status = neighbors ? MLFF_OK : mlff_neighbors_create(&options, &neighbors);
+            status != MLFF_OK)
+            return status;
         return mlff_neighbors_update(neighbors, &system);
     };
     const auto found = [&] {
@@ -310,8 +336,10 @@ void find_neighbors(const char* name, double skin) {
 // The folder of goldens and, to run some only, a part of their names.
 int main(int argument_count, char** arguments) {
     if (argument_count > 2) wanted = arguments[2];
-    const std::string golden = arguments[1], folder = std::filesystem::temp_directory_path() / ("mlff_failing_allocations_" + std::to_string(getpid()));
-    const std::string mace = golden + "/mace/p03_mace_plain_l1.model", gated = golden + "/mace/p08_omol_like_f32.model", painn = golden + "/painn/two_blocks_f32.safetensors";
+    const std::string golden = arguments[1], folder = std::filesystem::temp_directory_path() /
+                                                      ("mlff_failing_allocations_" + std::to_string(getpid()));
+    const std::string mace = golden + "/mace/p03_mace_plain_l1.model", gated = golden + "/mace/p08_omol_like_f32.model",
+                      painn = golden + "/painn/two_blocks_f32.safetensors";
     const std::string container = folder + "/mace.safetensors", cut = folder + "/cut.model";
     std::filesystem::create_directories(folder);
     mlff::write_safetensors(container, mlff::pack_module(mlff::open_module_file(mace).root));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pickles and torch archives put together from instructions. Every function of namespace pickle gives the bytes that leave one
-// value on the stack, so they nest: tuple({integer(1), text("a")}).
+// Pickles and torch archives put together from instructions. Every function of namespace pickle gives the bytes that
+// leave one value on the stack, so they nest: tuple({integer(1), text("a")}).
 #pragma once
 
 #include <bit>
@@ -35,7 +35,9 @@ inline std::string real(double value) {
     return "G" + std::string(bytes.rbegin(), bytes.rend());
 }
 inline std::string text(std::string_view value) { return "X" + little_endian(value.size(), 4) + std::string(value); }
-inline std::string global(const std::string& module, const std::string& name) { return "c" + module + "\n" + name + "\n"; }
+inline std::string global(const std::string& module, const std::string& name) {
+    return "c" + module + "\n" + name + "\n";
+}
 // "torch.nn.Module" -> module torch.nn, name Module
 inline std::string global(const std::string& path) {
     return global(path.substr(0, path.rfind('.')), path.substr(path.rfind('.') + 1));
@@ -47,7 +49,9 @@ inline std::string dict(const Entries& entries) {
     for (const auto& [key, value] : entries) bytes += text(key) + value;
     return bytes + "u";
 }
-inline std::string put(int slot) { return "q" + little_endian(static_cast<uint64_t>(slot), 1); }  // names the value before it
+inline std::string put(int slot) {
+    return "q" + little_endian(static_cast<uint64_t>(slot), 1);
+}  // names the value before it
 inline std::string get(int slot) { return "h" + little_endian(static_cast<uint64_t>(slot), 1); }
 inline std::string call(const std::string& function, const Values& arguments) {
     return global(function) + tuple(arguments) + "R";
@@ -77,7 +81,8 @@ inline std::string integers(const std::vector<int64_t>& values) {
     for (int64_t value : values) items.push_back(integer(value));
     return tuple(items);
 }
-inline std::string storage(const std::string& type, const std::string& key, int64_t count, const std::string& location = "cpu") {
+inline std::string storage(const std::string& type, const std::string& key, int64_t count,
+                           const std::string& location = "cpu") {
     return tuple({text("storage"), global("torch." + type), text(key), text(location), integer(count)}) + "Q";
 }
 inline std::string tensor(const std::string& storage_bytes, const std::vector<int64_t>& shape,

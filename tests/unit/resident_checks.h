@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Dynamics that stay on the GPU against dynamics that the host drives with the same evaluator. For a GPU and for the emulated one.
+// Dynamics that stay on the GPU against dynamics that the host drives with the same evaluator. For a GPU and for the
+// emulated one.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -35,13 +36,16 @@ inline void check_same(const MolecularDynamics& found, const MolecularDynamics& 
     CHECK_ALL_CLOSE(found.forces(), expected.forces(), 10 * tolerance);
     CHECK_ALL_CLOSE(flat(found.cell()), flat(expected.cell()), tolerance);
     CHECK_ALL_CLOSE(flat(found.virial()), flat(expected.virial()), 100 * tolerance);
-    const double energies[] = {found.potential_energy(), found.kinetic_energy(), found.heat(), found.temperature() * kBoltzmann};
-    const double expected_energies[] = {expected.potential_energy(), expected.kinetic_energy(), expected.heat(), expected.temperature() * kBoltzmann};
+    const double energies[] = {found.potential_energy(), found.kinetic_energy(), found.heat(),
+                               found.temperature() * kBoltzmann};
+    const double expected_energies[] = {expected.potential_energy(), expected.kinetic_energy(), expected.heat(),
+                                        expected.temperature() * kBoltzmann};
     CHECK_ALL_CLOSE(energies, expected_energies, 10 * tolerance);
     CHECK(found.kinetic_energy() == doctest::Approx(found.particles().kinetic_energy()).epsilon(1e-12));
 }
 
-inline void check_resident_follows_host(const MakeBed& make_bed, const Particles& start, const DynamicsOptions& options, int64_t step_count, double tolerance) {
+inline void check_resident_follows_host(const MakeBed& make_bed, const Particles& start, const DynamicsOptions& options,
+                                        int64_t step_count, double tolerance) {
     const std::unique_ptr<ResidentBed> host_bed = make_bed(), bed = make_bed();
     MolecularDynamics host(host_bed->forces(), start, options), resident(bed->forces(), start, options);
     const int64_t searches = bed->forces().search_count();
@@ -56,7 +60,8 @@ inline void check_resident_follows_host(const MakeBed& make_bed, const Particles
 }
 
 // Bit for bit: a run of 2n steps is one of n steps, its state, and n steps of another process.
-inline void check_resident_restarts(const MakeBed& make_bed, const Particles& start, const DynamicsOptions& options, int64_t step_count) {
+inline void check_resident_restarts(const MakeBed& make_bed, const Particles& start, const DynamicsOptions& options,
+                                    int64_t step_count) {
     const std::unique_ptr<ResidentBed> bed = make_bed(), other_bed = make_bed();
     MolecularDynamics whole(bed->forces(), start, options);
     whole.move_to_device(bed->stepper(), bed->team());
@@ -77,7 +82,8 @@ inline void check_resident_restarts(const MakeBed& make_bed, const Particles& st
 }
 
 // A run that breaks: the same words and the same last frames.
-inline void check_resident_stops(const MakeBed& make_bed, Particles start, const StabilityLimits& limits, double tolerance, const DynamicsOptions& options = {}) {
+inline void check_resident_stops(const MakeBed& make_bed, Particles start, const StabilityLimits& limits,
+                                 double tolerance, const DynamicsOptions& options = {}) {
     std::vector<std::string> messages;
     std::vector<RecentSnapshots> recents;
     std::vector<int64_t> steps;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The built-in model, through a session: derivatives against finite differences, and the symmetries that every model has.
+// The built-in model, through a session: derivatives against finite differences, and the symmetries that every model
+// has.
 #include "close.h"
 
 #include <doctest/doctest.h>
@@ -47,7 +48,8 @@ Found evaluate(Session& session, const Atoms& atoms) {
     found.atom_energies.resize(atoms.numbers.size());
     found.atom_virials.resize(9 * atoms.numbers.size());
     const SystemView system = atoms.view();
-    Results results{{&found.energy, found.forces.data(), found.virial.data(), found.atom_energies.data(), found.atom_virials.data()},
+    Results results{{&found.energy, found.forces.data(), found.virial.data(), found.atom_energies.data(),
+                     found.atom_virials.data()},
                     system.is_periodic() ? found.stress.data() : nullptr};
     session.evaluate({&system, 1}, {&results, 1});
     return found;
@@ -69,7 +71,8 @@ Atoms random_crystal(unsigned seed, int count) {
         }
         bool is_free = true;
         for (size_t i = 0; i < atoms.numbers.size(); ++i)
-            is_free &= std::hypot(candidate[0] - atoms.positions[3 * i], candidate[1] - atoms.positions[3 * i + 1], candidate[2] - atoms.positions[3 * i + 2]) > 0.7;
+            is_free &= std::hypot(candidate[0] - atoms.positions[3 * i], candidate[1] - atoms.positions[3 * i + 1],
+                                  candidate[2] - atoms.positions[3 * i + 2]) > 0.7;
         if (!is_free) continue;
         atoms.positions.insert(atoms.positions.end(), candidate.begin(), candidate.end());
         atoms.numbers.push_back(elements[random() % 4]);
@@ -126,13 +129,15 @@ TEST_CASE("virial and stress are the slope under strain") {
     CHECK_ALL_CLOSE(found.virial, expected, 1e-5);
     const double volume = stress_volume(atoms.view(), 5.0);
     const int voigt[6] = {0, 4, 8, 5, 2, 1};
-    for (size_t k = 0; k < 6; ++k) CHECK(test::is_close(found.stress[k], -found.virial[static_cast<size_t>(voigt[k])] / volume, 1e-15));
+    for (size_t k = 0; k < 6; ++k)
+        CHECK(test::is_close(found.stress[k], -found.virial[static_cast<size_t>(voigt[k])] / volume, 1e-15));
 }
 
 TEST_CASE("per-atom parts add up") {
     Session session(load_model("analytic"), {});
     const Found found = evaluate(session, random_crystal(6, 20));
-    CHECK(test::is_close(std::accumulate(found.atom_energies.begin(), found.atom_energies.end(), 0.0), found.energy, 1e-11));
+    CHECK(test::is_close(std::accumulate(found.atom_energies.begin(), found.atom_energies.end(), 0.0), found.energy,
+                         1e-11));
     std::array<double, 9> sum{};
     for (size_t i = 0; i < found.atom_virials.size(); ++i) sum[i % 9] += found.atom_virials[i];
     CHECK_ALL_CLOSE(sum, found.virial, 1e-10);
@@ -155,7 +160,9 @@ TEST_CASE("translation, permutation and replication") {
     Atoms reversed = atoms;
     std::reverse(reversed.numbers.begin(), reversed.numbers.end());
     const size_t count = atoms.numbers.size();
-    for (size_t i = 0; i < count; ++i) std::copy_n(atoms.positions.begin() + static_cast<long>(3 * (count - 1 - i)), 3, reversed.positions.begin() + static_cast<long>(3 * i));
+    for (size_t i = 0; i < count; ++i)
+        std::copy_n(atoms.positions.begin() + static_cast<long>(3 * (count - 1 - i)), 3,
+                    reversed.positions.begin() + static_cast<long>(3 * i));
     std::vector<double> energies = evaluate(session, reversed).atom_energies;
     std::reverse(energies.begin(), energies.end());
     CHECK_ALL_CLOSE(energies, found.atom_energies, 1e-12);

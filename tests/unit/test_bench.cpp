@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// mlff bench without a clock: statistics with known answers, a clock that is told what to say, and results compared with results.
+// mlff bench without a clock: statistics with known answers, a clock that is told what to say, and results compared
+// with results.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -10,6 +11,9 @@
 #include <limits>
 
 #include "../sanitized.h"
+#include "core/error.h"
+#include "dynamics/counter_random.h"
+#include "neighbors/neighbor_list.h"
 #include "tools/bench/baseline.h"
 #include "tools/bench/calibrate.h"
 #include "tools/bench/disturbance.h"
@@ -18,9 +22,6 @@
 #include "tools/bench/report_html.h"
 #include "tools/bench/side_by_side.h"
 #include "tools/bench/suites.h"
-#include "core/error.h"
-#include "dynamics/counter_random.h"
-#include "neighbors/neighbor_list.h"
 
 #include <nlohmann/json.hpp>
 
@@ -29,7 +30,9 @@ using namespace mlff::bench;
 
 namespace {
 
-bool is_near(double found, double expected) { return std::abs(found - expected) <= 1e-12 * std::max(1.0, std::abs(expected)); }
+bool is_near(double found, double expected) {
+    return std::abs(found - expected) <= 1e-12 * std::max(1.0, std::abs(expected));
+}
 
 // Like times of a quiet machine: `centre` and 1 % of noise.
 std::vector<double> noisy_times(double centre, size_t count, uint64_t seed) {
@@ -77,12 +80,17 @@ Report report_of(const std::vector<double>& times, double force_error) {
     report.precision = "mixed";
     report.machine.processor = "some processor";
     report.rows.emplace_back("latency", "21 atoms", 21, "s", times);
-    report.rows.back().checks.push_back(validate::at_most("forces against the fp64 reference", force_error, 1e-4, "eV/A"));
+    report.rows.back().checks.push_back(
+        validate::at_most("forces against the fp64 reference", force_error, 1e-4, "eV/A"));
     return report;
 }
-nlohmann::json document(const std::vector<double>& times, double force_error = 1e-6) { return report_json(report_of(times, force_error)); }
+nlohmann::json document(const std::vector<double>& times, double force_error = 1e-6) {
+    return report_json(report_of(times, force_error));
+}
 
-Comparison compare(const nlohmann::json& now, const nlohmann::json& before) { return compare_with_baseline(now, before, "old.json"); }
+Comparison compare(const nlohmann::json& now, const nlohmann::json& before) {
+    return compare_with_baseline(now, before, "old.json");
+}
 
 std::string refusal(const nlohmann::json& now, const nlohmann::json& before) {
     try {
@@ -100,10 +108,18 @@ Bench quick_bench(Clock& clock, MemoryMeter& memory, int64_t steps = 20) {
     SessionOptions options;
     options.device = "cpu";
     options.thread_count = 1;
-    return {.model = model, .model_name = "analytic", .options = options, .material = choose_material(model->summary().elements), .is_quick = true, .sizes = {10, 40}, .step_count = steps,
-            .clock = clock, .process_memory = memory};
+    return {.model = model,
+            .model_name = "analytic",
+            .options = options,
+            .material = choose_material(model->summary().elements),
+            .is_quick = true,
+            .sizes = {10, 40},
+            .step_count = steps,
+            .clock = clock,
+            .process_memory = memory};
 }
-Report run_suite(void (*suite)(Bench&, Report&), std::function<int64_t(int64_t)> memory, int64_t steps = 20, double stretch = 1) {
+Report run_suite(void (*suite)(Bench&, Report&), std::function<int64_t(int64_t)> memory, int64_t steps = 20,
+                 double stretch = 1) {
     TickingClock clock;
     ToldMemory told(std::move(memory));
     Bench bench = quick_bench(clock, told, steps);
@@ -159,7 +175,8 @@ TEST_CASE("the interval of the median holds the true one as often as it should, 
         const Interval interval = median_interval(noisy_times(1, 31, seed));
         if (interval.low <= 1 && 1 <= interval.high) ++inside;
     }
-    // The same method with numpy and 1,500 sets: 93.1 % for 31 samples. 200 sets are within 3.5 standard deviations of that.
+    // The same method with numpy and 1,500 sets: 93.1 % for 31 samples. 200 sets are within 3.5 standard deviations of
+    // that.
     CHECK(inside >= 174);
     CHECK(inside <= 198);
     const Interval first = median_interval(noisy_times(1, 31, 5)), again = median_interval(noisy_times(1, 31, 5));
@@ -194,17 +211,19 @@ TEST_CASE("calls that warm up are not counted, and sampling ends by number or by
     const auto call = [&] { clock.now += ++calls <= 2 ? 100 : 0.25; };  // the first two are slow
     CHECK(sample_times(clock, {2, 0, 3, 10, 0}, call) == std::vector<double>(3, 0.25));
     CHECK(calls == 5);
-    CHECK(sample_times(clock, {0, 0, 3, 10, 1.0}, call).size() == 4);   // until the time is over
-    CHECK(sample_times(clock, {0, 0, 3, 6, 1000}, call).size() == 6);   // or the most
+    CHECK(sample_times(clock, {0, 0, 3, 10, 1.0}, call).size() == 4);  // until the time is over
+    CHECK(sample_times(clock, {0, 0, 3, 6, 1000}, call).size() == 6);  // or the most
     calls = 10;
     CHECK(sample_times(clock, {1, 1.0, 1, 1, 0}, call).size() == 1);
     CHECK(calls == 15);  // four calls of 0.25 s to warm up, then one
     const auto standing = [] {};
-    CHECK(sample_times(clock, {1, 1.0, 2, 5, 0}, standing) == std::vector<double>(2, 0.0));  // a clock that stands still does not hang
+    CHECK(sample_times(clock, {1, 1.0, 2, 5, 0}, standing) ==
+          std::vector<double>(2, 0.0));  // a clock that stands still does not hang
 }
 
 TEST_CASE("the ratio of medians: samples taken side by side are drawn together") {
-    // A machine that is three times as slow in every other round: for both alike, so that the ratio is known as well as on a quiet one.
+    // A machine that is three times as slow in every other round: for both alike, so that the ratio is known as well as
+    // on a quiet one.
     std::vector<double> first = noisy_times(2, 41, 1), second = noisy_times(1, 41, 2);
     const Interval quiet = median_ratio_interval(first, second);
     CHECK((quiet.low < 2 && 2 < quiet.high && quiet.high - quiet.low < 0.05));
@@ -228,8 +247,13 @@ TEST_CASE("calls take turns, there and back, and short ones come once more befor
             clock.now += seconds;
         };
     };
-    const auto times = sample_times_in_turns(clock, {1, 0, 3, 9, 0}, {call('a', 0.25), call('b', 0.001), call('c', 0.5)});
-    CHECK(order == "abc" "abbc" "cbba" "abbc");
+    const auto times =
+        sample_times_in_turns(clock, {1, 0, 3, 9, 0}, {call('a', 0.25), call('b', 0.001), call('c', 0.5)});
+    CHECK(order ==
+          "abc"
+          "abbc"
+          "cbba"
+          "abbc");
     REQUIRE(times.size() == 3);
     for (size_t i = 0; i < 3; ++i) {
         REQUIRE(times[i].size() == 3);
@@ -303,7 +327,8 @@ TEST_CASE("clusters are whole molecules, boxes whole cells, and atoms stay apart
     CHECK(make_cluster(silicon, 10).atom_count() == 10);
     const Material odd = choose_material({79});
     CHECK(make_box(odd, 100).atom_count() >= 100);
-    for (const Frame& frame : {make_cluster(water, 50), make_box(water, 384), make_cluster(silicon, 30), make_box(odd, 100)}) {
+    for (const Frame& frame :
+         {make_cluster(water, 50), make_box(water, 384), make_cluster(silicon, 30), make_box(odd, 100)}) {
         NeighborOptions options;
         options.cutoff = 0.7;
         NeighborList list(options);
@@ -317,7 +342,8 @@ TEST_CASE("clusters are whole molecules, boxes whole cells, and atoms stay apart
     for (size_t i = 0; i < cluster.atomic_numbers.size(); ++i) {
         CHECK(cluster.atomic_numbers[i] == (i % 3 == 0 ? 8 : 1));
         double squared = 0;
-        for (size_t k = 0; k < 3; ++k) squared += std::pow(cluster.positions[3 * i + k] - cluster.positions[3 * (i - i % 3) + k], 2);
+        for (size_t k = 0; k < 3; ++k)
+            squared += std::pow(cluster.positions[3 * i + k] - cluster.positions[3 * (i - i % 3) + k], 2);
         CHECK(squared < 1.2 * 1.2);
     }
 }
@@ -345,16 +371,20 @@ TEST_CASE("suites give the rows they promise, with the clock's numbers") {
 }
 
 TEST_CASE("dynamics counts steps, and a leak fails") {
-    const Report good = run_suite(run_dynamics, [](int64_t) { return 50'000'000; }, 40);
+    const Report good = run_suite(
+        run_dynamics, [](int64_t) { return 50'000'000; }, 40);
     REQUIRE(good.rows.size() == 1);
     CHECK(good.is_passed());
     CHECK(is_near(good.rows[0].summary.median, 0.5e-3));  // two steps between two readings of the clock
     CHECK(is_near(good.rows[0].figures[0].second, 2000));
     CHECK(is_near(good.rows[0].figures[1].second, 2000 * 0.5e-6 * 86400));
     CHECK(std::isfinite(good.rows[0].figures[2].second));
-    CHECK(!run_suite(run_dynamics, [](int64_t call) { return 50'000'000 + 100'000 * call; }).is_passed());   // a trend
-    CHECK(!run_suite(run_dynamics, [](int64_t call) { return call > 9 ? 70'000'000 : 50'000'000; }).is_passed());  // 20 MB at once
-    const Report broken = run_suite(run_dynamics, [](int64_t) { return 50'000'000; }, 20, std::nan(""));  // atoms nowhere
+    CHECK(!run_suite(run_dynamics, [](int64_t call) { return 50'000'000 + 100'000 * call; }).is_passed());  // a trend
+    CHECK(!run_suite(run_dynamics, [](int64_t call) {
+               return call > 9 ? 70'000'000 : 50'000'000;
+           }).is_passed());  // 20 MB at once
+    const Report broken = run_suite(
+        run_dynamics, [](int64_t) { return 50'000'000; }, 20, std::nan(""));  // atoms nowhere
     CHECK(!broken.is_passed());
     REQUIRE(broken.failures.size() == 1);
     CHECK(has(broken.failures[0], "dynamics broke"));
@@ -367,7 +397,9 @@ TEST_CASE("memory is fitted by a line") {
     const std::vector<int64_t> sizes = {192, 768, 1536};
     const Report report = run_suite(run_memory, [&](int64_t call) {
         atoms = sizes[static_cast<size_t>(call / 9)];  // nine readings for three phases
-        return call % 9 == 0 ? 1'000'000 : call % 9 < 3 ? 3'000'000 : 1'000'000 + 5'000'000 + 700 * atoms;  // before, with a session, after its calls
+        return call % 9 == 0  ? 1'000'000
+               : call % 9 < 3 ? 3'000'000
+                              : 1'000'000 + 5'000'000 + 700 * atoms;  // before, with a session, after its calls
     });
     REQUIRE(report.rows.size() == 3);
     const Row& last = report.rows.back();
@@ -402,13 +434,19 @@ TEST_CASE("leaks of repeated calls and of repeated sessions fail") {
     REQUIRE(good.rows.size() == 2);
     CHECK(good.is_passed());
     for (const Row& row : good.rows) CHECK(row.checks.size() == 1);
-    const Report calls = run_suite(run_leaks, [](int64_t reading) { return 50'000'000 + 20'000 * std::min<int64_t>(reading, 80); });
+    const Report calls =
+        run_suite(run_leaks, [](int64_t reading) { return 50'000'000 + 20'000 * std::min<int64_t>(reading, 80); });
     REQUIRE(calls.rows.size() == 2);
     CHECK(!calls.rows[0].checks[0].is_passed());
     CHECK(calls.rows[1].checks[0].is_passed());
     // What has stopped to grow after a while is no leak.
-    CHECK(run_suite(run_leaks, [](int64_t reading) { return 50'000'000 + 20'000 * std::min<int64_t>(reading, 60); }).is_passed());
-    CHECK(!run_suite(run_leaks, [](int64_t reading) { return reading > 30 ? 61'000'000 : 50'000'000; }).rows[1].checks[0].is_passed());
+    CHECK(run_suite(run_leaks, [](int64_t reading) {
+              return 50'000'000 + 20'000 * std::min<int64_t>(reading, 60);
+          }).is_passed());
+    CHECK(!run_suite(run_leaks, [](int64_t reading) { return reading > 30 ? 61'000'000 : 50'000'000; })
+               .rows[1]
+               .checks[0]
+               .is_passed());
 }
 
 TEST_CASE("a calibration is made of what the clock and the memory say, and predictions are judged by it") {
@@ -427,7 +465,8 @@ TEST_CASE("a calibration is made of what the clock and the memory say, and predi
     for (const plan::Sample& sample : calibration.evaluation_samples) CHECK(is_near(sample.value, 1e-3));
     for (const plan::Sample& sample : calibration.memory_samples) CHECK(is_near(sample.value, 8e6));
     CHECK(calibration.memory_samples.back().load.edges > 0);
-    CHECK(static_cast<double>(calibration.memory_samples[3].load.edges) < 0.75 * static_cast<double>(calibration.memory_samples[2].load.edges));  // another density
+    CHECK(static_cast<double>(calibration.memory_samples[3].load.edges) <
+          0.75 * static_cast<double>(calibration.memory_samples[2].load.edges));  // another density
     CHECK(std::abs(calibration.memory.of({500, 30'000}) - 8e6) < 1);
     CHECK(std::abs(calibration.evaluation.of({500, 30'000}) - 1e-3) < 1e-9);
     CHECK(calibration.memory_error < 1e-6);
@@ -449,7 +488,8 @@ TEST_CASE("a calibration is made of what the clock and the memory say, and predi
     REQUIRE(good.rows.size() == 3);  // memory, an evaluation, a step
     CHECK(good.rows[0].checks[0].is_passed());
     CHECK(good.rows[1].checks[0].is_passed());
-    CHECK(is_near(figure_of(good.rows[0], "predicted B"), calibration.memory.of({384, std::llround(384 * figure_of(good.rows[0], "edges/atom"))})));
+    CHECK(is_near(figure_of(good.rows[0], "predicted B"),
+                  calibration.memory.of({384, std::llround(384 * figure_of(good.rows[0], "edges/atom"))})));
     CHECK(!judged(16'000'000).rows[0].checks[0].is_passed());
 }
 
@@ -459,29 +499,34 @@ TEST_CASE("a baseline: noise is no regression, a slowed run is") {
     CHECK(equal.compared == 1);
     CHECK(equal.regressions.empty());
     CHECK(equal.improvements.empty());
-    CHECK(compare(document(noisy_times(1.03e-3, 40, 2)), before).regressions.empty());  // surely slower, but by 3 % only
+    CHECK(
+        compare(document(noisy_times(1.03e-3, 40, 2)), before).regressions.empty());  // surely slower, but by 3 % only
     const Comparison slowed = compare(document(noisy_times(1.1e-3, 40, 2)), before);
     REQUIRE(slowed.regressions.size() == 1);
     CHECK(has(slowed.regressions[0], "latency, 21 atoms"));
     CHECK(has(slowed.regressions[0], "more"));
     CHECK(compare(document(noisy_times(0.9e-3, 40, 2)), before).improvements.size() == 1);
     // A median 20 % higher among samples that scatter by more says nothing.
-    const Comparison wild = compare(document({1.2e-3, 0.5e-3, 2.5e-3, 0.9e-3, 1.9e-3}), document({1e-3, 0.6e-3, 2.2e-3, 0.8e-3, 1.7e-3}));
+    const Comparison wild =
+        compare(document({1.2e-3, 0.5e-3, 2.5e-3, 0.9e-3, 1.9e-3}), document({1e-3, 0.6e-3, 2.2e-3, 0.8e-3, 1.7e-3}));
     CHECK(wild.regressions.empty());
 }
 
 namespace {
 
-// Times of one row as a real machine gives them: in five blocks, each with its own drift, samples that are a little or, one in ten, much too long, and a run that is as
-// a whole a little faster or slower than others, which nothing in it shows. On a busy machine other programs take a part of the processors, and for a while a
-// neighbour slows the processor down.
+// Times of one row as a real machine gives them: in five blocks, each with its own drift, samples that are a little or,
+// one in ten, much too long, and a run that is as a whole a little faster or slower than others, which nothing in it
+// shows. On a busy machine other programs take a part of the processors, and for a while a neighbour slows the
+// processor down.
 struct Noise {
     uint64_t seed;
     bool is_busy;
     double drift;  // of runs and of blocks, relative; what samples and probes scatter by goes with it
 
     mutable uint64_t drawn = 0;
-    double uniform(double low, double high) const { return low + (high - low) * random_bits(seed, 1, drawn++)[0] / 4294967296.0; }
+    double uniform(double low, double high) const {
+        return low + (high - low) * random_bits(seed, 1, drawn++)[0] / 4294967296.0;
+    }
     double normal() const { return random_normals(seed, 2, drawn++)[0]; }
 };
 std::vector<MeasuredTimes> noisy_run(const Noise& noise, double factor, size_t row_count) {
@@ -490,9 +535,12 @@ std::vector<MeasuredTimes> noisy_run(const Noise& noise, double factor, size_t r
     std::vector<double> slowed(kBlocks, 1.0), probes(kBlocks, 1.0);
     double contention = 1, taken = 1;
     if (noise.is_busy) {
-        const auto begin = static_cast<size_t>(noise.uniform(0, kBlocks)), end = begin + static_cast<size_t>(noise.uniform(0, kBlocks + 1));
-        const double neighbor = noise.uniform(1, 2), felt = std::pow(neighbor, noise.uniform(0.7, 1.3));  // not alike by all that runs
-        for (size_t block = begin; block < std::min(end, kBlocks); ++block) slowed[block] = neighbor, probes[block] = felt;
+        const auto begin = static_cast<size_t>(noise.uniform(0, kBlocks)),
+                   end = begin + static_cast<size_t>(noise.uniform(0, kBlocks + 1));
+        const double neighbor = noise.uniform(1, 2),
+                     felt = std::pow(neighbor, noise.uniform(0.7, 1.3));  // not alike by all that runs
+        for (size_t block = begin; block < std::min(end, kBlocks); ++block)
+            slowed[block] = neighbor, probes[block] = felt;
         contention = 1 / (1 - noise.uniform(0, 0.6));
         taken = noise.uniform(1, contention);
     }
@@ -501,10 +549,15 @@ std::vector<MeasuredTimes> noisy_run(const Noise& noise, double factor, size_t r
         row.contention = contention;
         const double row_drift = run_drift * std::exp(0.5 * noise.drift * noise.normal());
         for (size_t block = 0; block < kBlocks; ++block) {
-            const double block_time = 1e-3 * factor * row_drift * taken * slowed[block] * std::exp(noise.drift * noise.normal());
+            const double block_time =
+                1e-3 * factor * row_drift * taken * slowed[block] * std::exp(noise.drift * noise.normal());
             row.blocks.emplace_back();
-            for (size_t i = 0; i < kSamples; ++i) row.blocks.back().push_back(block_time * (noise.uniform(0, 1) < 0.1 ? noise.uniform(1.5, 5) : 1 + 1.5 * noise.drift * std::abs(noise.normal())));
-            for (int side = 0; side < 2; ++side) row.probes.push_back(1e-4 * probes[block] * (1 + noise.drift * std::abs(noise.normal())));
+            for (size_t i = 0; i < kSamples; ++i)
+                row.blocks.back().push_back(block_time * (noise.uniform(0, 1) < 0.1
+                                                              ? noise.uniform(1.5, 5)
+                                                              : 1 + 1.5 * noise.drift * std::abs(noise.normal())));
+            for (int side = 0; side < 2; ++side)
+                row.probes.push_back(1e-4 * probes[block] * (1 + noise.drift * std::abs(noise.normal())));
         }
     }
     return rows;
@@ -517,7 +570,8 @@ Tally compare_noisy_runs(bool is_busy, double drift, double factor, double allow
     constexpr size_t kPairs = mlff::test::kIsSanitized ? 50 : 1000, kRows = 12;
     Tally tally;
     for (uint64_t pair = 0; pair < kPairs; ++pair) {
-        const auto now = noisy_run({2 * pair + 1, is_busy, drift}, factor, kRows), before = noisy_run({2 * pair + 2, is_busy, drift}, 1, kRows);
+        const auto now = noisy_run({2 * pair + 1, is_busy, drift}, factor, kRows),
+                   before = noisy_run({2 * pair + 2, is_busy, drift}, 1, kRows);
         size_t failed = 0, passed = 0;
         for (size_t i = 0; i < kRows; ++i) {
             const validate::Verdict verdict = compare_times(now[i], before[i], allowed).verdict;
@@ -535,27 +589,33 @@ Tally compare_noisy_runs(bool is_busy, double drift, double factor, double allow
 
 TEST_CASE("a baseline: a quick run cries no wolf, and sees a slow-down of 30 %") {
     constexpr double kDrift = 0.02;
-    const Tally same = compare_noisy_runs(false, kDrift, 1, kQuickSlowdown), slower = compare_noisy_runs(false, kDrift, 1.3, kQuickSlowdown);
+    const Tally same = compare_noisy_runs(false, kDrift, 1, kQuickSlowdown),
+                slower = compare_noisy_runs(false, kDrift, 1.3, kQuickSlowdown);
     CHECK(same.alarmed_runs < 0.01);
     CHECK(same.passed > 0.7);
     CHECK(slower.failed > 0.95);
     CHECK(slower.passed == 0);
     // On a busy machine most is undecided, and still nothing is made up.
-    const Tally busy = compare_noisy_runs(true, kDrift, 1, kQuickSlowdown), far_slower = compare_noisy_runs(true, kDrift, 10, kQuickSlowdown);
+    const Tally busy = compare_noisy_runs(true, kDrift, 1, kQuickSlowdown),
+                far_slower = compare_noisy_runs(true, kDrift, 10, kQuickSlowdown);
     CHECK(busy.alarmed_runs < 0.01);
     CHECK(far_slower.failed > 0.95);
 }
 
 TEST_CASE("a baseline: a full run on a quiet machine sees a slow-down of 10 %") {
     constexpr double kDrift = 0.005;
-    const Tally same = compare_noisy_runs(false, kDrift, 1, kSlowdown), slower = compare_noisy_runs(false, kDrift, 1.1, kSlowdown);
+    const Tally same = compare_noisy_runs(false, kDrift, 1, kSlowdown),
+                slower = compare_noisy_runs(false, kDrift, 1.1, kSlowdown);
     CHECK(same.alarmed_runs < 0.01);
     CHECK(same.passed > 0.95);
     CHECK(slower.failed > 0.95);
 }
 
 TEST_CASE("a baseline: what may have slowed a run down widens what is known of it") {
-    const auto run = [](double time, double contention, double probe) { return MeasuredTimes{{{time, 2 * time}, {1.01 * time}, {1.02 * time, 9 * time}}, contention, {probe, probe, 5 * probe}}; };
+    const auto run = [](double time, double contention, double probe) {
+        return MeasuredTimes{
+            {{time, 2 * time}, {1.01 * time}, {1.02 * time, 9 * time}}, contention, {probe, probe, 5 * probe}};
+    };
     const Change plain = compare_times(run(1.2, 1, 1), run(1, 1, 1), 0.1);
     CHECK(is_near(plain.ratio, 1.2));
     CHECK(is_near(plain.low, 1.2 / 1.02));
@@ -564,7 +624,8 @@ TEST_CASE("a baseline: what may have slowed a run down widens what is known of i
     CHECK(is_near(compare_times(run(1.2, 1.5, 1), run(1, 1, 1), 0.1).low, 1.2 / 1.02 / 1.5));
     CHECK(compare_times(run(1.2, 1.5, 1), run(1, 1, 1), 0.1).verdict == validate::Verdict::undecided);
     CHECK(compare_times(run(1.2, 1, 1.5), run(1, 1, 1), 0.1).verdict == validate::Verdict::undecided);
-    CHECK(compare_times(run(1.2, 1, 1.5), run(1, 1, 1.5), 0.1).verdict == validate::Verdict::failed);  // both alike, as far as anyone knows
+    CHECK(compare_times(run(1.2, 1, 1.5), run(1, 1, 1.5), 0.1).verdict ==
+          validate::Verdict::failed);  // both alike, as far as anyone knows
     CHECK(is_near(compare_times(run(1, 1, 1), run(1, 1, 1.5), 0.1).high, 1.02 * 1.5));
     CHECK(compare_times(run(1, 1, 1), run(1, 1, 1), 0.1).verdict == validate::Verdict::passed);
     // One block does not know how much the next would differ.
@@ -621,7 +682,8 @@ TEST_CASE("a quick run goes through its short suites several times") {
     Bench bench = quick_bench(clock, memory);
     Report report;
     std::vector<size_t> firsts;
-    run_suites(bench, {{"latency", run_latency, true}, {"memory", run_memory}, {"load", run_load, true}}, report, [&](size_t first) { firsts.push_back(first); });
+    run_suites(bench, {{"latency", run_latency, true}, {"memory", run_memory}, {"load", run_load, true}}, report,
+               [&](size_t first) { firsts.push_back(first); });
     CHECK(firsts == std::vector<size_t>{0, 2, 5});
     REQUIRE(report.rows.size() == 7);
     for (const Row& row : report.rows) {
@@ -634,7 +696,8 @@ TEST_CASE("a quick run goes through its short suites several times") {
 TEST_CASE("a baseline: wrong numbers are regressions however fast they are") {
     const nlohmann::json before = document(noisy_times(1e-3, 40, 1));
     CHECK(compare(document(noisy_times(1e-3, 40, 2), 5e-6), before).regressions.empty());
-    for (double error : {2e-4, 3e-5, std::nan("")}) {  // beyond the bound; within it, but thirty times what it was; not a number
+    for (double error :
+         {2e-4, 3e-5, std::nan("")}) {  // beyond the bound; within it, but thirty times what it was; not a number
         CAPTURE(error);
         const Comparison wrong = compare(document(noisy_times(0.5e-3, 40, 2), error), before);
         REQUIRE(wrong.regressions.size() == 1);
@@ -648,7 +711,8 @@ TEST_CASE("a baseline: wrong numbers are regressions however fast they are") {
 TEST_CASE("a baseline of something else is refused by name") {
     const nlohmann::json now = document(noisy_times(1e-3, 10, 1));
     CHECK(refusal(now, now) == "");
-    for (const char* field : {"/machine/processor", "/sha256", "/device", "/precision", "/threads", "/quick", "/version"}) {
+    for (const char* field :
+         {"/machine/processor", "/sha256", "/device", "/precision", "/threads", "/quick", "/version"}) {
         CAPTURE(field);
         nlohmann::json other = now;
         other[nlohmann::json::json_pointer(field)] = "other";
@@ -700,7 +764,8 @@ TEST_CASE("a page has a section for each suite, and what is quoted is escaped") 
     report.rows.emplace_back("load", "the model", 0, "s", std::vector<double>{0.1});
     report.left_out = {"something & all"};
     const std::string good = report_html(report);
-    for (const char* part : {"Benchmark of &lt;b&gt;.model", "PASS: 4 lines measured, 1 check passed", "id=\"latency\"", "id=\"memory\"", "id=\"load\"", "id=\"checks\"", "something &amp; all", ">P99</text>"})
+    for (const char* part : {"Benchmark of &lt;b&gt;.model", "PASS: 4 lines measured, 1 check passed", "id=\"latency\"",
+                             "id=\"memory\"", "id=\"load\"", "id=\"checks\"", "something &amp; all", ">P99</text>"})
         CHECK_MESSAGE(has(good, part), part);
     CHECK(!has(good, "<b>"));
     CHECK(!has(good, "nan"));
@@ -708,7 +773,8 @@ TEST_CASE("a page has a section for each suite, and what is quoted is escaped") 
     worse.file = "old.json";
     worse.compared = 4;
     worse.regressions = {"latency, 21 atoms: much more"};
-    CHECK(has(report_html(report, worse), "FAIL: 4 lines measured, 1 check passed; beside old.json: 1 regression in 4 lines"));
+    CHECK(has(report_html(report, worse),
+              "FAIL: 4 lines measured, 1 check passed; beside old.json: 1 regression in 4 lines"));
     CHECK(has(report_html(report, worse), "latency, 21 atoms: much more"));
     // Samples that are all the same, or none at all above zero, have no histogram.
     CHECK(!has(report_html(report_of({1e-3, 1e-3, 1e-3}, 2e-6)), "rect"));
@@ -725,7 +791,8 @@ TEST_CASE("frames that are evaluated again are never the same twice, and nearly 
             CHECK(moved.positions[0] != last);
             last = moved.positions[0];
             REQUIRE(moved.positions.size() == frame.positions.size());
-            for (size_t i = 0; i < frame.positions.size(); ++i) CHECK(std::abs(moved.positions[i] - frame.positions[i]) <= (i == 0 ? 1e-6 : 0));
+            for (size_t i = 0; i < frame.positions.size(); ++i)
+                CHECK(std::abs(moved.positions[i] - frame.positions[i]) <= (i == 0 ? 1e-6 : 0));
         }
 }
 
@@ -733,7 +800,9 @@ TEST_CASE("mace-torch is held against the native reference of its file, other ca
     SessionOptions options;
     options.device = "cpu";
     options.thread_count = 1;
-    const Reference found = make_reference(std::string("python:mace:") + MLFF_GOLDEN_DIR + "/p10_mace_1layer_c1_ell1.model?env=/nowhere", nullptr, options);
+    const Reference found =
+        make_reference(std::string("python:mace:") + MLFF_GOLDEN_DIR + "/p10_mace_1layer_c1_ell1.model?env=/nowhere",
+                       nullptr, options);
     REQUIRE(found.session);
     CHECK(found.session->device() == "reference");
     CHECK(found.session->precision() == Precision::fp64);
@@ -748,8 +817,10 @@ TEST_CASE("mace-torch is held against the native reference of its file, other ca
     Session mixed(model, options);
     const Reference reference = make_reference("builtin", model, options);
     REQUIRE(reference.session);
-    const Accuracy rounded = accuracy_of(mixed, *reference.session, frame), exact = accuracy_of(*reference.session, *reference.session, frame);
-    CHECK((rounded.forces.is_passed() && rounded.forces.value > 1e-9 && rounded.meV_per_atom > 0 && rounded.meV_per_atom < 0.1));
+    const Accuracy rounded = accuracy_of(mixed, *reference.session, frame),
+                   exact = accuracy_of(*reference.session, *reference.session, frame);
+    CHECK((rounded.forces.is_passed() && rounded.forces.value > 1e-9 && rounded.meV_per_atom > 0 &&
+           rounded.meV_per_atom < 0.1));
     CHECK((exact.forces.value == 0 && exact.meV_per_atom == 0));
     CHECK(exact.forces.upper < rounded.forces.upper);
 }
@@ -760,7 +831,8 @@ TEST_CASE("implementations side by side: speed-ups, accuracy, labels") {
     fast.thread_count = plain.thread_count = 2;
     single.thread_count = 1;
     plain.device = "reference";
-    SideBySideRun run({{"analytic", "", fast}, {"analytic", "", plain}, {"analytic", "", single}, {"analytic", "", single}}, true);
+    SideBySideRun run(
+        {{"analytic", "", fast}, {"analytic", "", plain}, {"analytic", "", single}, {"analytic", "", single}}, true);
     const std::vector<Implementation>& ones = run.result.implementations;
     CHECK(ones[1].device == "reference");
     CHECK(ones[0].label == "analytic, cpu, " + ones[0].precision + ", 2 threads");
@@ -801,5 +873,6 @@ TEST_CASE("implementations side by side: speed-ups, accuracy, labels") {
 }
 
 TEST_CASE("implementations side by side: what cannot be compared is refused by name") {
-    CHECK_THROWS_WITH_AS(SideBySideRun({{"analytic", "", {}}, {"nowhere.model", "", {}}}, true), doctest::Contains("--compare nowhere.model: "), Error);
+    CHECK_THROWS_WITH_AS(SideBySideRun({{"analytic", "", {}}, {"nowhere.model", "", {}}}, true),
+                         doctest::Contains("--compare nowhere.model: "), Error);
 }

@@ -27,7 +27,8 @@ TEST_CASE("differences of arrays are found and described") {
     const std::vector<double> expected = {1, 2, 3};
     CHECK(difference(std::vector<double>{1, 2, 3}, expected, 0) == "");
     CHECK(difference(std::vector<double>{1, 2}, expected, 1) == "2 numbers, expected 3");
-    CHECK(difference(std::vector<double>{1, 2, 4}, expected, 0.5).find("number 2 is 4, expected 3") != std::string::npos);
+    CHECK(difference(std::vector<double>{1, 2, 4}, expected, 0.5).find("number 2 is 4, expected 3") !=
+          std::string::npos);
     CHECK(difference(std::vector<double>{1, nan, 3}, expected, 1e9).find("number 1 is nan") != std::string::npos);
     CHECK(difference(std::vector<double>{9, nan, 30}, expected, 1).find("number 1 is nan") != std::string::npos);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The kernels of every instruction set that this processor has, against plain scalar code; and whether a wrong one would be found.
+// The kernels of every instruction set that this processor has, against plain scalar code; and whether a wrong one
+// would be found.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -37,7 +38,8 @@ KernelTable<Real>& right() {
     return table;
 }
 
-// Tables in which one kernel each is wrong, by its name: one number of its result is off by a little, or is not a number.
+// Tables in which one kernel each is wrong, by its name: one number of its result is off by a little, or is not a
+// number.
 template <class Real>
 std::vector<std::pair<std::string, KernelTable<Real>>> wrong_tables() {
     std::vector<std::pair<std::string, KernelTable<Real>>> tables;
@@ -48,7 +50,8 @@ std::vector<std::pair<std::string, KernelTable<Real>>> wrong_tables() {
     };
     constexpr Real kLittle = sizeof(Real) == 4 ? Real(1.001) : Real(1.000000001);
     add("multiply_rows", [](KernelTable<Real>& t) {
-        t.multiply_rows = [](const Real* const* in, Real* const* out, int rows, const Real* weight, int depth, int width, bool accumulate) {
+        t.multiply_rows = [](const Real* const* in, Real* const* out, int rows, const Real* weight, int depth,
+                             int width, bool accumulate) {
             right<Real>().multiply_rows(in, out, rows, weight, depth, width, accumulate);
             out[rows - 1][width - 1] = std::numeric_limits<Real>::quiet_NaN();
         };
@@ -78,13 +81,16 @@ std::vector<std::pair<std::string, KernelTable<Real>>> wrong_tables() {
         };
     });
     add("reverse_harmonics", [](KernelTable<Real>& t) {
-        t.reverse_harmonics = [](int max_degree, const double* directions, const double* lengths, const Real* gradient, double* by_vector) {
+        t.reverse_harmonics = [](int max_degree, const double* directions, const double* lengths, const Real* gradient,
+                                 double* by_vector) {
             right<Real>().reverse_harmonics(max_degree, directions, lengths, gradient, by_vector);
             for (int i = 0; i < 3 * kEdgesPerBatch; ++i) by_vector[i] *= static_cast<double>(kLittle);
         };
     });
     add("add_scaled_rows", [](KernelTable<Real>& t) {
-        t.add_scaled_rows = [](const RowShare<Real>* shares, int count, const Real* from, Real* to) { right<Real>().add_scaled_rows(shares, count - 1, from, to); };
+        t.add_scaled_rows = [](const RowShare<Real>* shares, int count, const Real* from, Real* to) {
+            right<Real>().add_scaled_rows(shares, count - 1, from, to);
+        };
     });
     // What g++ 12 did: the upper lanes of registers are lost.
     add("sum_messages", [](KernelTable<Real>& t) {
@@ -106,7 +112,8 @@ std::vector<std::pair<std::string, KernelTable<Real>>> wrong_tables() {
         };
     });
     add("reverse_polynomial", [](KernelTable<Real>& t) {
-        t.reverse_polynomial = [](const Polynomial& polynomial, const PolynomialRows<Real>& rows, const Real* out_gradient, Real* in_gradient) {
+        t.reverse_polynomial = [](const Polynomial& polynomial, const PolynomialRows<Real>& rows,
+                                  const Real* out_gradient, Real* in_gradient) {
             right<Real>().reverse_polynomial(polynomial, rows, out_gradient, in_gradient);
             right<Real>().reverse_polynomial(polynomial, rows, out_gradient, in_gradient);
         };
@@ -143,16 +150,20 @@ std::vector<std::pair<std::string, KernelTable<Real>>> wrong_tables() {
         };
     });
     add("add_to_painn_scalars", [](KernelTable<Real>& t) {
-        t.add_to_painn_scalars = [](int hidden, PainnMixed<Real> mixed, const Real* gates, Real* scalars) { right<Real>().add_to_painn_scalars(hidden - kRowPadding, mixed, gates, scalars); };
+        t.add_to_painn_scalars = [](int hidden, PainnMixed<Real> mixed, const Real* gates, Real* scalars) {
+            right<Real>().add_to_painn_scalars(hidden - kRowPadding, mixed, gates, scalars);
+        };
     });
     add("update_painn_vectors", [](KernelTable<Real>& t) {
-        t.update_painn_vectors = [](int hidden, PainnMixed<Real> mixed, const Real* gates, PainnComponents<const Real> vectors, Real* updated) {
+        t.update_painn_vectors = [](int hidden, PainnMixed<Real> mixed, const Real* gates,
+                                    PainnComponents<const Real> vectors, Real* updated) {
             right<Real>().update_painn_vectors(hidden, mixed, gates, vectors, updated);
             updated[2 * hidden] = 0;
         };
     });
     add("reverse_painn_gates", [](KernelTable<Real>& t) {
-        t.reverse_painn_gates = [](int hidden, PainnMixed<Real> mixed, const Real* scalars_gradient, const Real*, Real* gates_gradient) {
+        t.reverse_painn_gates = [](int hidden, PainnMixed<Real> mixed, const Real* scalars_gradient, const Real*,
+                                   Real* gates_gradient) {
             right<Real>().reverse_painn_gates(hidden, mixed, scalars_gradient, nullptr, gates_gradient);
         };
     });
@@ -169,7 +180,8 @@ std::vector<std::pair<std::string, KernelTable<Real>>> wrong_tables() {
         };
     });
     add("reverse_painn_weighing", [](KernelTable<Real>& t) {
-        t.reverse_painn_weighing = [](int hidden, const Real* phi, const Real* vectors, const Real* sent_gradient, Real* phi_gradient, Real* vectors_gradient) {
+        t.reverse_painn_weighing = [](int hidden, const Real* phi, const Real* vectors, const Real* sent_gradient,
+                                      Real* phi_gradient, Real* vectors_gradient) {
             right<Real>().reverse_painn_weighing(hidden, phi, vectors, sent_gradient, phi_gradient, vectors_gradient);
             std::fill_n(vectors_gradient, hidden, Real(0));
         };

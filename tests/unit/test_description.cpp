@@ -28,7 +28,8 @@ void check_architecture(const Golden& golden, const Description& found) {
     CHECK(is_close(found.cutoff, expected["r_max"].get<double>(), 1e-6));
     CHECK(found.max_degree == expected["max_ell"].get<int>());
     CHECK(found.heads.size() == expected["heads"].size());
-    if (golden.facts["reference"].dump().find("0.3.6") == std::string::npos) CHECK(Json(found.heads) == expected["heads"]);
+    if (golden.facts["reference"].dump().find("0.3.6") == std::string::npos)
+        CHECK(Json(found.heads) == expected["heads"]);
     CHECK(dtype_name(found.dtype) == text("dtype"));
     CHECK(found.has_pair_repulsion == expected["pair_repulsion"].get<bool>());
     const std::string readout = found.layers.empty() ? "" : found.layers.back().readout;
@@ -53,7 +54,9 @@ void check_architecture(const Golden& golden, const Description& found) {
         CHECK(found.layers.back().output_irreps == scalars_of(text("hidden")));
 
     const std::string radial = text("radial_type");
-    CHECK(found.radial.basis == (radial == "bessel" ? "BesselBasis" : radial == "gaussian" ? "GaussianBasis" : "ChebychevBasis"));
+    CHECK(found.radial.basis == (radial == "bessel"     ? "BesselBasis"
+                                 : radial == "gaussian" ? "GaussianBasis"
+                                                        : "ChebychevBasis"));
     CHECK(found.radial.basis_count == expected["num_bessel"].get<int>());
     const std::string transform = text("distance_transform");
     CHECK(found.radial.transform == (transform == "None" ? "" : transform + "Transform"));
@@ -101,8 +104,10 @@ TEST_CASE("description: modules that are no MACE, or not quite") {
 
     Module odd;
     odd.class_path = "mace.modules.models.MACE";
-    odd.attributes = JsonValue::Object{
-        {"atomic_numbers", JsonValue::Array{1, INT64_MIN, UINT64_MAX, 1.5, "H", nullptr, 8}}, {"r_max", "five"}, {"heads", JsonValue::Array{1, nullptr, "a"}}};
+    odd.attributes =
+        JsonValue::Object{{"atomic_numbers", JsonValue::Array{1, INT64_MIN, UINT64_MAX, 1.5, "H", nullptr, 8}},
+                          {"r_max", "five"},
+                          {"heads", JsonValue::Array{1, nullptr, "a"}}};
     Module embedding;
     embedding.attributes = JsonValue::Object{{"out_dim", 1e300}, {"apply_cutoff", 3}};
     odd.children.emplace_back("radial_embedding", embedding);

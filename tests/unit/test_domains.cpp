@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A system cut into domains, each on a thread of its own, gives what it gives whole: as an engine with several processes sees it.
+// A system cut into domains, each on a thread of its own, gives what it gives whole: as an engine with several
+// processes sees it.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -100,14 +101,16 @@ std::vector<Part> cut(const System& system, const std::vector<size_t>& domain_of
         Part& part = parts[domain];
         std::map<std::array<int32_t, 4>, int32_t> ghost_of;
         for (const int64_t atom : part.atoms) {
-            for (auto edge = static_cast<size_t>(edges.first[static_cast<size_t>(atom)]); edge < static_cast<size_t>(edges.first[static_cast<size_t>(atom) + 1]); ++edge) {
+            for (auto edge = static_cast<size_t>(edges.first[static_cast<size_t>(atom)]);
+                 edge < static_cast<size_t>(edges.first[static_cast<size_t>(atom) + 1]); ++edge) {
                 const auto sender = static_cast<size_t>(edges.sender[edge]);
                 const int32_t* s = &edges.shift[3 * edge];
                 if (domain_of[sender] == domain && s[0] == 0 && s[1] == 0 && s[2] == 0) {
                     part.neighbors.push_back(static_cast<int32_t>(place[sender]));
                     continue;
                 }
-                const auto [found, is_new] = ghost_of.insert({{static_cast<int32_t>(sender), s[0], s[1], s[2]}, static_cast<int32_t>(part.whole.size())});
+                const auto [found, is_new] = ghost_of.insert(
+                    {{static_cast<int32_t>(sender), s[0], s[1], s[2]}, static_cast<int32_t>(part.whole.size())});
                 if (is_new) {
                     part.ghosts.emplace_back(domain_of[sender], place[sender]);
                     part.whole.push_back(static_cast<int64_t>(sender));
@@ -126,7 +129,8 @@ std::vector<Part> cut(const System& system, const std::vector<size_t>& domain_of
 // Brings rows from domain to domain, as MPI does: all domains meet before and after rows are copied.
 class Meeting {
 public:
-    explicit Meeting(const std::vector<Part>& parts) : parts_(parts), offers_(parts.size()), barrier_(static_cast<std::ptrdiff_t>(parts.size())) {}
+    explicit Meeting(const std::vector<Part>& parts)
+        : parts_(parts), offers_(parts.size()), barrier_(static_cast<std::ptrdiff_t>(parts.size())) {}
 
     void exchange(size_t domain, const void* sent, void* received, size_t row_bytes) {
         offers_[domain] = {static_cast<const char*>(sent), row_bytes};
@@ -137,7 +141,9 @@ public:
             if (offers_[owner].row_bytes != row_bytes) fail(Status::internal, "rows of two domains differ in size");
             const size_t end = owner == 0 ? part.received_count : part.received_begins[owner - 1];
             const size_t count = end - part.received_begins[owner];
-            if (count > 0) copy(static_cast<char*>(received) + part.received_begins[owner] * row_bytes, offers_[owner].rows + parts_[owner].sent_begins[domain] * row_bytes, count * row_bytes);
+            if (count > 0)
+                copy(static_cast<char*>(received) + part.received_begins[owner] * row_bytes,
+                     offers_[owner].rows + parts_[owner].sent_begins[domain] * row_bytes, count * row_bytes);
         }
         barrier_.arrive_and_wait();
     }
@@ -152,7 +158,8 @@ private:
     void copy(char* to, const char* from, size_t bytes) const {
 #ifdef MLFF_HAS_CUDA
         if (transport == RowTransport::device) {
-            REQUIRE(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice) == cudaSuccess);  // fails where one of them is memory of the host
+            REQUIRE(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice) ==
+                    cudaSuccess);  // fails where one of them is memory of the host
             REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
             return;
         }
@@ -183,7 +190,10 @@ private:
     size_t domain_;
 };
 
-Outputs outputs_of(Result& result) { return {&result.energy, result.forces.data(), result.virial.data(), result.atom_energies.data(), result.atom_virials.data()}; }
+Outputs outputs_of(Result& result) {
+    return {&result.energy, result.forces.data(), result.virial.data(), result.atom_energies.data(),
+            result.atom_virials.data()};
+}
 
 Result empty_result(size_t owned, size_t all) {
     Result result;
@@ -204,7 +214,8 @@ Result evaluate_whole(Session& session, const System& system) {
 }
 
 // The sum of the domains, what ghosts have added to the atoms they copy. One session for each domain.
-Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const System& system, const std::vector<Part>& parts, int64_t list_version = 0,
+Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const System& system,
+                      const std::vector<Part>& parts, int64_t list_version = 0,
                       RowTransport transport = RowTransport::host) {
     const size_t domain_count = parts.size();
     Meeting meeting(parts);
@@ -262,8 +273,9 @@ Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const Sys
     return sum;
 }
 
-std::vector<std::unique_ptr<Session>> make_sessions(const std::shared_ptr<const mlff::Model>& model, size_t count, Precision precision, const std::string& head, int threads = 1,
-                                                   bool exact_radial = false, const std::string& device = "cpu") {
+std::vector<std::unique_ptr<Session>> make_sessions(const std::shared_ptr<const mlff::Model>& model, size_t count,
+                                                    Precision precision, const std::string& head, int threads = 1,
+                                                    bool exact_radial = false, const std::string& device = "cpu") {
     SessionOptions options;
     options.device = device;
     options.precision = precision;
@@ -276,7 +288,9 @@ std::vector<std::unique_ptr<Session>> make_sessions(const std::shared_ptr<const 
 }
 
 // With 3 domains the second has no atoms, and with 8 most of a small system's have none.
-size_t domain_of_atom(size_t atom, size_t domain_count) { return domain_count == 3 ? 2 * (atom % 2) : (atom * 5) % domain_count; }
+size_t domain_of_atom(size_t atom, size_t domain_count) {
+    return domain_count == 3 ? 2 * (atom % 2) : (atom * 5) % domain_count;
+}
 
 std::vector<Part> cut(const Session& session, const System& system, size_t domain_count) {
     std::vector<size_t> domain_of;
@@ -292,23 +306,28 @@ void check_same(const Result& sum, const Result& whole, double tolerance) {
     mace_test::check_close(sum.atom_virials, whole.atom_virials, tolerance);
 }
 
-void compare_cuts(std::vector<std::unique_ptr<Session>>& sessions, const System& system, const std::vector<size_t>& domain_counts, double tolerance,
+void compare_cuts(std::vector<std::unique_ptr<Session>>& sessions, const System& system,
+                  const std::vector<size_t>& domain_counts, double tolerance,
                   RowTransport transport = RowTransport::host) {
     const Result whole = evaluate_whole(*sessions[0], system);
     for (const size_t domain_count : domain_counts) {
         CAPTURE(domain_count);
-        check_same(evaluate_parts(sessions, system, cut(*sessions[0], system, domain_count), 0, transport), whole, tolerance);
+        check_same(evaluate_parts(sessions, system, cut(*sessions[0], system, domain_count), 0, transport), whole,
+                   tolerance);
     }
 }
 
 // Positions and elements change while lists and halos stay, as between two lists of an engine.
-void compare_steps(std::vector<std::unique_ptr<Session>>& sessions, System system, size_t domain_count, double tolerance, RowTransport transport = RowTransport::host) {
+void compare_steps(std::vector<std::unique_ptr<Session>>& sessions, System system, size_t domain_count,
+                   double tolerance, RowTransport transport = RowTransport::host) {
     std::vector<Part> parts = cut(*sessions[0], system, domain_count);
     for (int step = 0; step < 3; ++step) {
         CAPTURE(step);
         for (Part& part : parts) place_atoms(part, system);
-        check_same(evaluate_parts(sessions, system, parts, 4711, transport), evaluate_whole(*sessions[0], system), tolerance);
-        for (size_t i = 0; i < system.positions.size(); ++i) system.positions[i] += 0.03 * std::sin(static_cast<double>(17 * i));
+        check_same(evaluate_parts(sessions, system, parts, 4711, transport), evaluate_whole(*sessions[0], system),
+                   tolerance);
+        for (size_t i = 0; i < system.positions.size(); ++i)
+            system.positions[i] += 0.03 * std::sin(static_cast<double>(17 * i));
         std::swap(system.numbers.front(), system.numbers.back());
     }
 }
@@ -320,7 +339,8 @@ System student_crystal(size_t atom_count = 60, double length = 9.0) {
     return mace_test::random_crystal(elements, 5, atom_count, length);
 }
 
-constexpr double kDomainsDouble = 1e-10, kDomainsMixed = 2e-5;  // relative to the largest number of an array, at least 1
+constexpr double kDomainsDouble = 1e-10,
+                 kDomainsMixed = 2e-5;  // relative to the largest number of an array, at least 1
 
 // visit(model, its name, a periodic system of its goldens, the head)
 template <class Visit>
@@ -340,7 +360,8 @@ void for_each_periodic_golden(const Visit& visit) {
                 CAPTURE(record["name"].get<std::string>());
                 const auto& heads = model->summary().heads;
                 const int fixed = model->summary().fixed_head;
-                visit(model, path.stem().string(), system, heads[static_cast<size_t>(fixed >= 0 ? fixed : record.value("head_index", 0))]);
+                visit(model, path.stem().string(), system,
+                      heads[static_cast<size_t>(fixed >= 0 ? fixed : record.value("head_index", 0))]);
             }
         }
 }
@@ -349,7 +370,8 @@ void for_each_periodic_golden(const Visit& visit) {
 class KeptSessions {
 public:
     template <class Make>
-    std::vector<std::unique_ptr<Session>>& of(const std::shared_ptr<const mlff::Model>& model, const std::string& head, const Make& make) {
+    std::vector<std::unique_ptr<Session>>& of(const std::shared_ptr<const mlff::Model>& model, const std::string& head,
+                                              const Make& make) {
         if (model != model_) by_head_.clear();
         model_ = model;
         auto& sessions = by_head_[head];
@@ -367,13 +389,20 @@ private:
 TEST_CASE("periodic goldens cut into domains") {
     int compared = 0;
     KeptSessions exact, mixed;
-    for_each_periodic_golden([&](const auto& model, const std::string& name, const System& system, const std::string& head) {
-        // Making tables takes longer than evaluating small systems: those in fp64 are left to the student. Many domains for one model of each kind.
-        const bool is_cut_finely = name == "p04_density_agnesi_zbl" || name == "p07_nonlinear_mh" || name == "two_blocks_f32";
-        auto& sessions = exact.of(model, head, [&] { return make_sessions(model, is_cut_finely ? 8 : 3, Precision::fp64, head, 1, true); });
-        compare_cuts(sessions, system, is_cut_finely ? std::vector<size_t>{1, 2, 3, 8} : std::vector<size_t>{2, 3}, kDomainsDouble);
+    for_each_periodic_golden([&](const auto& model, const std::string& name, const System& system,
+                                 const std::string& head) {
+        // Making tables takes longer than evaluating small systems: those in fp64 are left to the student. Many domains
+        // for one model of each kind.
+        const bool is_cut_finely =
+            name == "p04_density_agnesi_zbl" || name == "p07_nonlinear_mh" || name == "two_blocks_f32";
+        auto& sessions = exact.of(
+            model, head, [&] { return make_sessions(model, is_cut_finely ? 8 : 3, Precision::fp64, head, 1, true); });
+        compare_cuts(sessions, system, is_cut_finely ? std::vector<size_t>{1, 2, 3, 8} : std::vector<size_t>{2, 3},
+                     kDomainsDouble);
         ++compared;
-        if (is_cut_finely) compare_cuts(mixed.of(model, head, [&] { return make_sessions(model, 2, Precision::mixed, head); }), system, {2}, kDomainsMixed);
+        if (is_cut_finely)
+            compare_cuts(mixed.of(model, head, [&] { return make_sessions(model, 2, Precision::mixed, head); }), system,
+                         {2}, kDomainsMixed);
     });
     CHECK(compared >= 20);
 }
@@ -384,8 +413,11 @@ TEST_CASE("on a GPU: periodic goldens cut into domains") {
     KeptSessions exact, mixed;
     for_each_periodic_golden([&](const auto& model, const std::string&, const System& system, const std::string& head) {
         if (!model->runs_on_cuda()) return;
-        compare_cuts(exact.of(model, head, [&] { return make_sessions(model, 3, Precision::fp64, head, 1, false, "cuda"); }), system, {1, 2, 3}, kDomainsDouble);
-        auto& sessions = mixed.of(model, head, [&] { return make_sessions(model, 3, Precision::mixed, head, 1, false, "cuda"); });
+        compare_cuts(
+            exact.of(model, head, [&] { return make_sessions(model, 3, Precision::fp64, head, 1, false, "cuda"); }),
+            system, {1, 2, 3}, kDomainsDouble);
+        auto& sessions =
+            mixed.of(model, head, [&] { return make_sessions(model, 3, Precision::mixed, head, 1, false, "cuda"); });
         compare_cuts(sessions, system, {1, 2, 3}, kDomainsMixed);
         compare_cuts(sessions, system, {2}, kDomainsMixed, RowTransport::shared);
         ++compared;
@@ -412,10 +444,13 @@ TEST_CASE("on a GPU: a random crystal of the embedded student cut into domains, 
     CHECK(address == exact[0]->gpu_address());
     CHECK_NOTHROW(exact[1]->reach_gpu(address));
     ++address.token;
-    CHECK_THROWS_WITH_AS(exact[1]->reach_gpu(address), "memory of another process's GPU cannot be read: it is not in the 2 MiB that were found there", Error);
+    CHECK_THROWS_WITH_AS(exact[1]->reach_gpu(address),
+                         "memory of another process's GPU cannot be read: it is not in the 2 MiB that were found there",
+                         Error);
     --address.token;
     ++address.machine;
-    CHECK_THROWS_WITH_AS(exact[1]->reach_gpu(address), "memory of another process's GPU cannot be read: it is on another machine", Error);
+    CHECK_THROWS_WITH_AS(exact[1]->reach_gpu(address),
+                         "memory of another process's GPU cannot be read: it is on another machine", Error);
 }
 
 TEST_CASE("a random crystal of the embedded student cut into domains, on several threads") {
@@ -428,7 +463,8 @@ TEST_CASE("a random crystal of the embedded student cut into domains, on several
 }
 
 TEST_CASE("several domains want the same atom") {
-    // Otherwise the comparisons above would not try it: rows that are sent twice, rows that several ghosts share, and images of own atoms.
+    // Otherwise the comparisons above would not try it: rows that are sent twice, rows that several ghosts share, and
+    // images of own atoms.
     const auto sessions = make_sessions(load_model("builtin"), 1, Precision::fp64, "");
     const std::vector<Part> parts = cut(*sessions[0], student_crystal(), 8);
     const auto has_repeats = [](std::vector<int32_t> numbers) {
@@ -437,7 +473,8 @@ TEST_CASE("several domains want the same atom") {
     };
     for (const Part& part : parts) {
         std::vector<int32_t> rows;
-        std::copy_if(part.source.begin(), part.source.end(), std::back_inserter(rows), [](int32_t source) { return source >= 0; });
+        std::copy_if(part.source.begin(), part.source.end(), std::back_inserter(rows),
+                     [](int32_t source) { return source >= 0; });
         CHECK(has_repeats(part.sent));
         CHECK(has_repeats(rows));
         CHECK(rows.size() < part.source.size());
@@ -451,13 +488,16 @@ TEST_CASE("atoms move and change their elements while lists and halos stay") {
 
 TEST_CASE("bad domains are refused") {
     struct Nobody : HaloExchange {
-        void exchange(const void*, void* received, size_t row_bytes) override { std::memset(received, 0, 2 * row_bytes); }
+        void exchange(const void*, void* received, size_t row_bytes) override {
+            std::memset(received, 0, 2 * row_bytes);
+        }
     } nobody;
     const int32_t numbers[] = {8, 1, 1};
     const double positions[] = {0, 0, 0, 0.96, 0, 0, -0.24, 0.93, 0}, same_place[] = {0, 0, 0, 0, 0, 0, 1, 0, 0};
     const int64_t first[] = {0, 2, 3}, backwards[] = {0, 2, 1};
     const int32_t neighbors[] = {1, 2, 0}, too_high[] = {1, 3, 0}, itself[] = {1, 0, 0}, one_way[] = {2, 2, 0};
-    const int32_t sent[] = {1, 0, 1}, ghost_sent[] = {1, 0, 2}, below_zero[] = {1, 0, -1}, received[] = {1}, not_received[] = {2}, image[] = {-2}, image_of_ghost[] = {-3};
+    const int32_t sent[] = {1, 0, 1}, ghost_sent[] = {1, 0, 2}, below_zero[] = {1, 0, -1}, received[] = {1},
+                  not_received[] = {2}, image[] = {-2}, image_of_ghost[] = {-3};
     const auto status_of = [&](const Session& made, const auto& change) {
         Session& session = const_cast<Session&>(made);
         Domain domain;
@@ -488,9 +528,13 @@ TEST_CASE("bad domains are refused") {
         CHECK(status_of(session, [](Domain& d) { d.halo.exchange = nullptr; }) == Status::argument);
         CHECK(status_of(session, [&](Domain& d) { d.halo.sent = ghost_sent; }) == Status::argument);
         CHECK(status_of(session, [&](Domain& d) { d.halo.sent = below_zero; }) == Status::argument);
-        CHECK(status_of(session, [&](Domain& d) { d.halo.sent = {static_cast<const int32_t*>(nullptr), 2}; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) {
+                  d.halo.sent = {static_cast<const int32_t*>(nullptr), 2};
+              }) == Status::argument);
         CHECK(status_of(session, [&](Domain& d) { d.halo.source = {}; }) == Status::argument);
-        CHECK(status_of(session, [&](Domain& d) { d.halo.source = {static_cast<const int32_t*>(nullptr), 1}; }) == Status::argument);
+        CHECK(status_of(session, [&](Domain& d) {
+                  d.halo.source = {static_cast<const int32_t*>(nullptr), 1};
+              }) == Status::argument);
         CHECK(status_of(session, [&](Domain& d) { d.halo.source = sent; }) == Status::argument);
         CHECK(status_of(session, [&](Domain& d) { d.halo.source = not_received; }) == Status::argument);
         CHECK(status_of(session, [&](Domain& d) { d.halo.source = image; }) == Status::ok);
@@ -499,7 +543,9 @@ TEST_CASE("bad domains are refused") {
         CHECK(status_of(session, [](Domain& d) { d.halo.received_count = int64_t{1} << 62; }) == Status::argument);
         // What is promised to be the same is not checked again, what is not or has other counts is.
         const auto with_version = [](int64_t version, std::span<const int32_t> source, int64_t received_count = 2) {
-            return [=](Domain& d) { d.list_version = version, d.halo.source = source, d.halo.received_count = received_count; };
+            return [=](Domain& d) {
+                d.list_version = version, d.halo.source = source, d.halo.received_count = received_count;
+            };
         };
         CHECK(status_of(session, with_version(1, not_received)) == Status::argument);
         CHECK(status_of(session, with_version(1, received)) == Status::ok);
@@ -507,7 +553,8 @@ TEST_CASE("bad domains are refused") {
         CHECK(status_of(session, with_version(2, not_received)) == Status::argument);
         CHECK(status_of(session, with_version(2, received)) == Status::ok);
         CHECK(status_of(session, with_version(2, received, 1)) == Status::argument);
-        CHECK(status_of(session, with_version(2, received, 3)) == Status::argument);  // a list that is the same has the same numbers
+        CHECK(status_of(session, with_version(2, received, 3)) ==
+              Status::argument);  // a list that is the same has the same numbers
         CHECK(status_of(session, with_version(0, not_received)) == Status::argument);
         CHECK(status_of(session, [](Domain& d) { d.first = nullptr; }) == Status::argument);
         CHECK(status_of(session, [](Domain& d) { d.neighbors = nullptr; }) == Status::argument);
@@ -519,7 +566,8 @@ TEST_CASE("bad domains are refused") {
         CHECK(status_of(session, [](Domain& d) { d.atoms.periodic[0] = true; }) == Status::argument);
         CHECK(status_of(session, [](Domain&) {}) == Status::ok);
         CHECK(status_of(session, [&](Domain& d) { d.neighbors = one_way; }) == Status::argument);
-        if (device == "cpu") CHECK(status_of(session, [](Domain& d) { d.halo.transport = RowTransport::shared; }) == Status::argument);
+        if (device == "cpu")
+            CHECK(status_of(session, [](Domain& d) { d.halo.transport = RowTransport::shared; }) == Status::argument);
     }
     // The check of lists alone, as GPUs need it.
     const auto list_status = [&](int64_t receiver_count, const int64_t* starts, const int32_t* listed) {

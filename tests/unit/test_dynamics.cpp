@@ -5,12 +5,12 @@
 #include <cmath>
 #include <set>
 
+#include "analytic/model.h"
 #include "core/elements.h"
 #include "core/error.h"
 #include "dynamics/counter_random.h"
 #include "dynamics/molecular_dynamics.h"
 #include "dynamics/units.h"
-#include "analytic/model.h"
 #include "test_dynamics_support.h"
 
 using namespace mlff;
@@ -20,7 +20,8 @@ namespace {
 // A small loose cluster of argon-like atoms, relaxed enough not to fly apart.
 Particles cluster() {
     static const std::vector<int32_t> numbers(8, 18);
-    static const std::vector<double> positions = {0, 0, 0, 2.1, 0.1, 0, 0, 2.2, 0.1, 2.1, 2.1, 0, 0.1, 0, 2.1, 2.2, 0, 2.1, 0, 2.1, 2.2, 2.1, 2.2, 2.1};
+    static const std::vector<double> positions = {0,   0, 0,   2.1, 0.1, 0,   0, 2.2, 0.1, 2.1, 2.1, 0,
+                                                  0.1, 0, 2.1, 2.2, 0,   2.1, 0, 2.1, 2.2, 2.1, 2.2, 2.1};
     SystemView system;
     system.atom_count = 8;
     system.atomic_numbers = numbers.data();
@@ -62,7 +63,8 @@ EnergyRecord record_energy(double time_step, double length) {
 
 TEST_CASE("random bits are those of the published test vectors, and normals are normal") {
     CHECK(random_bits(0, 0, 0) == std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
-    CHECK(random_bits(~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}) == std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+    CHECK(random_bits(~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}) ==
+          std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
     double sum = 0, squares = 0, fourth = 0;
     constexpr int kDraws = 100'000;
     for (uint64_t i = 0; i < kDraws; ++i)
@@ -96,13 +98,15 @@ TEST_CASE("velocities have the temperature that was asked for, no momentum and n
     for (double p : particles.momentum()) CHECK(std::abs(p) < 1e-12);
     Particles again = particles;
     remove_rotation(again);
-    for (size_t i = 0; i < again.velocities.size(); ++i) CHECK(std::abs(again.velocities[i] - particles.velocities[i]) < 1e-14);
+    for (size_t i = 0; i < again.velocities.size(); ++i)
+        CHECK(std::abs(again.velocities[i] - particles.velocities[i]) < 1e-14);
     CHECK_THROWS_AS(set_temperature(particles, -1, 1), Error);
     CHECK_THROWS_AS(set_temperature(particles, INFINITY, 1), Error);
 }
 
 TEST_CASE("without a bath the total energy fluctuates as the square of the time step, and does not drift") {
-    const double coarse = record_energy(1, 500).spread, fine = record_energy(0.5, 500).spread, finest = record_energy(0.25, 500).spread;
+    const double coarse = record_energy(1, 500).spread, fine = record_energy(0.5, 500).spread,
+                 finest = record_energy(0.25, 500).spread;
     CHECK(coarse > 1e-6);
     CHECK(coarse / fine == doctest::Approx(4).epsilon(0.05));
     CHECK(fine / finest == doctest::Approx(4).epsilon(0.05));
@@ -111,7 +115,8 @@ TEST_CASE("without a bath the total energy fluctuates as the square of the time 
 }
 
 TEST_CASE("velocity Verlet keeps what it keeps exactly to rounding: the modified energy of springs") {
-    // For frequency w and step h the energy with k replaced by k (1 - (w h)^2 / 4) is a constant of the algorithm itself.
+    // For frequency w and step h the energy with k replaced by k (1 - (w h)^2 / 4) is a constant of the algorithm
+    // itself.
     constexpr double kStiffness = 5;
     const std::vector<double> centers = {0, 0, 0, 5, 0, 0};
     test::Springs springs(centers, kStiffness);
@@ -122,7 +127,9 @@ TEST_CASE("velocity Verlet keeps what it keeps exactly to rounding: the modified
     options.time_step = 5;
     MolecularDynamics dynamics(springs, particles, options);
     const double wh_squared = kStiffness / particles.masses[0] * kAccelerationUnit * 25;
-    const auto constant = [&] { return dynamics.particles().kinetic_energy() + dynamics.potential_energy() * (1 - wh_squared / 4); };
+    const auto constant = [&] {
+        return dynamics.particles().kinetic_energy() + dynamics.potential_energy() * (1 - wh_squared / 4);
+    };
     const double start = constant();
     double worst = 0, ordinary = 0;
     for (int i = 0; i < 100'000; ++i) {
@@ -146,7 +153,8 @@ TEST_CASE("without a bath the momentum is kept, and the way back is the way ther
     for (double& v : back.velocities) v = -v;
     MolecularDynamics reversed(session, back, 2);
     for (int i = 0; i < 200; ++i) reversed.step();
-    for (size_t i = 0; i < particles.positions.size(); ++i) CHECK(std::abs(reversed.particles().positions[i] - particles.positions[i]) < 1e-8);
+    for (size_t i = 0; i < particles.positions.size(); ++i)
+        CHECK(std::abs(reversed.particles().positions[i] - particles.positions[i]) < 1e-8);
 }
 
 TEST_CASE("a bath gives its temperature, and the same seed the same run") {
@@ -160,7 +168,8 @@ TEST_CASE("a bath gives its temperature, and the same seed the same run") {
         if (i < 50) same.step();
         if (i == 49) CHECK(same.particles().positions == dynamics.particles().positions);
         if (i < 2000) continue;
-        sum += 2 * dynamics.particles().kinetic_energy() / (3 * 8 * kBoltzmann);  // the bath moves the centre of mass as well
+        sum += 2 * dynamics.particles().kinetic_energy() /
+               (3 * 8 * kBoltzmann);  // the bath moves the centre of mass as well
         ++count;
     }
     CHECK(sum / count == doctest::Approx(200).epsilon(0.03));

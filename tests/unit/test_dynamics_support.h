@@ -52,8 +52,8 @@ private:
     double stiffness_;
 };
 
-// A ring of atoms with springs that harden, so that energy spreads over all motions: V = sum over neighbours of d^2/2 + d^4 for each component,
-// d the change of the difference of their positions (eV, angstrom).
+// A ring of atoms with springs that harden, so that energy spreads over all motions: V = sum over neighbours of d^2/2 +
+// d^4 for each component, d the change of the difference of their positions (eV, angstrom).
 class HardeningRing : public ForceProvider {
 public:
     explicit HardeningRing(std::vector<double> start) : start_(std::move(start)) {}
@@ -64,7 +64,8 @@ public:
         for (size_t atom = 0; atom < count; ++atom)
             for (size_t k = 0; k < 3; ++k) {
                 const size_t i = 3 * atom + k, j = 3 * ((atom + 1) % count) + k;
-                const double d = (system.positions[j] - start_[j]) - (system.positions[i] - start_[i]), slope = d + 4 * d * d * d;
+                const double d = (system.positions[j] - start_[j]) - (system.positions[i] - start_[i]),
+                             slope = d + 4 * d * d * d;
                 energy += 0.5 * d * d + d * d * d * d;
                 forces[i] += slope;
                 forces[j] -= slope;

@@ -19,7 +19,8 @@ namespace {
 
 using Kind = ThermostatOptions::Kind;
 
-// The probability that a chi-square number of an even number of degrees is below x: 1 - exp(-x/2) sum over j < degrees/2 of (x/2)^j / j!
+// The probability that a chi-square number of an even number of degrees is below x: 1 - exp(-x/2) sum over j <
+// degrees/2 of (x/2)^j / j!
 double chi_square_below(double x, int64_t degrees) {
     double term = std::exp(-0.5 * x), above = 0;
     for (int64_t j = 0; 2 * j < degrees; ++j) {
@@ -29,7 +30,8 @@ double chi_square_below(double x, int64_t degrees) {
     return 1 - above;
 }
 
-// Counts of numbers in ten intervals that are equally likely, against that likelihood: chi-square of nine degrees, above 27.9 once in a thousand.
+// Counts of numbers in ten intervals that are equally likely, against that likelihood: chi-square of nine degrees,
+// above 27.9 once in a thousand.
 double distance_from_chi_square(const std::vector<double>& numbers, int64_t degrees) {
     std::array<double, 10> counts{};
     for (double x : numbers) counts[std::min<size_t>(static_cast<size_t>(10 * chi_square_below(x, degrees)), 9)] += 1;
@@ -50,7 +52,8 @@ struct Statistics {
 };
 
 // Of the kinetic energy, which in the canonical ensemble is kT/2 times a chi-square number.
-Statistics run(ForceProvider& provider, Particles particles, const DynamicsOptions& options, int samples, int steps_between) {
+Statistics run(ForceProvider& provider, Particles particles, const DynamicsOptions& options, int samples,
+               int steps_between) {
     MolecularDynamics dynamics(provider, std::move(particles), options);
     for (int i = 0; i < 20 * steps_between; ++i) dynamics.step();
     const double kT = kBoltzmann * options.thermostat.temperature;
@@ -64,7 +67,8 @@ Statistics run(ForceProvider& provider, Particles particles, const DynamicsOptio
         squares += numbers.back() * numbers.back();
     }
     const double mean = sum / samples, variance = squares / samples - mean * mean;
-    return {mean / static_cast<double>(degrees) * options.thermostat.temperature, variance / (2 * static_cast<double>(degrees)), distance_from_chi_square(numbers, degrees)};
+    return {mean / static_cast<double>(degrees) * options.thermostat.temperature,
+            variance / (2 * static_cast<double>(degrees)), distance_from_chi_square(numbers, degrees)};
 }
 
 Particles warm(Particles particles, double temperature) {
@@ -94,8 +98,14 @@ TEST_CASE("each thermostat gives the canonical distribution of the kinetic energ
     options.time_step = 2;
     options.thermostat = {Kind::rescaling, 500, 20, 11};
     SUBCASE("stochastic velocity rescaling") {}
-    SUBCASE("Nose-Hoover chains") { options.thermostat.kind = Kind::nose_hoover; options.thermostat.relaxation_time = 30; }
-    SUBCASE("Langevin") { options.thermostat.kind = Kind::langevin; options.thermostat.relaxation_time = 40; }
+    SUBCASE("Nose-Hoover chains") {
+        options.thermostat.kind = Kind::nose_hoover;
+        options.thermostat.relaxation_time = 30;
+    }
+    SUBCASE("Langevin") {
+        options.thermostat.kind = Kind::langevin;
+        options.thermostat.relaxation_time = 40;
+    }
     HardeningRing ring(start);
     Particles particles = warm(argon_atoms(start), 500);
     if (options.thermostat.kind == Kind::langevin) {  // an even number of degrees for the sum above: one atom less
@@ -220,7 +230,8 @@ TEST_CASE("momentum and rotation are removed when asked for, and the degrees of 
     const std::vector<double> start = places(5);
     HardeningRing ring(start);
     Particles particles = argon_atoms(start);
-    for (size_t i = 0; i < particles.velocities.size(); ++i) particles.velocities[i] = 1e-3 * std::sin(static_cast<double>(i * i));
+    for (size_t i = 0; i < particles.velocities.size(); ++i)
+        particles.velocities[i] = 1e-3 * std::sin(static_cast<double>(i * i));
     DynamicsOptions options;
     options.remove_momentum_every = 10;
     MolecularDynamics dynamics(ring, particles, options);
@@ -230,7 +241,8 @@ TEST_CASE("momentum and rotation are removed when asked for, and the degrees of 
     for (double p : dynamics.particles().momentum()) CHECK(std::abs(p) < 1e-14);
     Particles again = dynamics.particles();
     remove_rotation(again);
-    for (size_t i = 0; i < again.velocities.size(); ++i) CHECK(std::abs(again.velocities[i] - dynamics.particles().velocities[i]) < 1e-16);
+    for (size_t i = 0; i < again.velocities.size(); ++i)
+        CHECK(std::abs(again.velocities[i] - dynamics.particles().velocities[i]) < 1e-16);
 }
 
 TEST_CASE("options that make no sense are refused with the reason") {

@@ -28,14 +28,17 @@ TEST_CASE("mace irreps: text, offsets, layout") {
     CHECK_FALSE(irreps.same_layout(Irreps::parse("8x0e+4x1e+3x2e")));
     CHECK(Irreps::parse("").dimension() == 0);
     CHECK(Irreps::parse("0e").dimension() == 1);
-    for (const char* bad : {"8x0", "x0e", "8x0e+", "8y0e", "8x-1e", "8x99e", "999999999999x0e", "-8x0e", "8x0e++8x1o", "e"})
+    for (const char* bad :
+         {"8x0", "x0e", "8x0e+", "8y0e", "8x-1e", "8x99e", "999999999999x0e", "-8x0e", "8x0e++8x1o", "e"})
         CHECK_THROWS_AS(Irreps::parse(bad), mlff::Error);
 }
 
 TEST_CASE("mace wigner: invariant under rotations, normalised, symmetric up to the sign") {
     std::vector<std::vector<double>> d;
     for (int degree = 0; degree <= 6; ++degree) d.push_back(rotation_matrix(degree, kRotation));
-    const auto at = [&](int l, size_t a, size_t b) { return d[static_cast<size_t>(l)][a * static_cast<size_t>(2 * l + 1) + b]; };
+    const auto at = [&](int l, size_t a, size_t b) {
+        return d[static_cast<size_t>(l)][a * static_cast<size_t>(2 * l + 1) + b];
+    };
     for (const std::array<int, 3>& degrees : {std::array{1, 1, 0},
                                               {1, 1, 1},
                                               {1, 1, 2},
@@ -61,23 +64,27 @@ TEST_CASE("mace wigner: invariant under rotations, normalised, symmetric up to t
         for (size_t i = 0; i < n1; ++i)
             for (size_t j = 0; j < n2; ++j)
                 for (size_t k = 0; k < n3; ++k) {
-                    for (size_t a = 0; a < n1; ++a) first[(a * n2 + j) * n3 + k] += at(l1, a, i) * c[(i * n2 + j) * n3 + k];
+                    for (size_t a = 0; a < n1; ++a)
+                        first[(a * n2 + j) * n3 + k] += at(l1, a, i) * c[(i * n2 + j) * n3 + k];
                 }
         for (size_t i = 0; i < n1; ++i)
             for (size_t j = 0; j < n2; ++j)
                 for (size_t k = 0; k < n3; ++k)
-                    for (size_t b = 0; b < n2; ++b) second[(i * n2 + b) * n3 + k] += at(l2, b, j) * first[(i * n2 + j) * n3 + k];
+                    for (size_t b = 0; b < n2; ++b)
+                        second[(i * n2 + b) * n3 + k] += at(l2, b, j) * first[(i * n2 + j) * n3 + k];
         for (size_t i = 0; i < n1; ++i)
             for (size_t j = 0; j < n2; ++j)
                 for (size_t k = 0; k < n3; ++k)
-                    for (size_t e = 0; e < n3; ++e) third[(i * n2 + j) * n3 + e] += at(l3, e, k) * second[(i * n2 + j) * n3 + k];
+                    for (size_t e = 0; e < n3; ++e)
+                        third[(i * n2 + j) * n3 + e] += at(l3, e, k) * second[(i * n2 + j) * n3 + k];
         CHECK(largest_difference(third, c) <= 1e-12);
         const std::vector<double> swapped = wigner_3j(l2, l1, l3);
         const double sign = (l1 + l2 + l3) % 2 == 0 || l1 == l2 ? 1 : -1;
         if (l1 != l2)
             for (size_t i = 0; i < n1; ++i)
                 for (size_t j = 0; j < n2; ++j)
-                    for (size_t k = 0; k < n3; ++k) CHECK(swapped[(j * n1 + i) * n3 + k] == sign * c[(i * n2 + j) * n3 + k]);
+                    for (size_t k = 0; k < n3; ++k)
+                        CHECK(swapped[(j * n1 + i) * n3 + k] == sign * c[(i * n2 + j) * n3 + k]);
     }
     CHECK_THROWS_AS(wigner_3j(1, 1, 3), mlff::Error);
     CHECK_THROWS_AS(wigner_3j(12, 12, 0), mlff::Error);
@@ -113,7 +120,8 @@ TEST_CASE("mace harmonics: explicit formulas, sum rule, gradients") {
     for (int sample = 0; sample < 20; ++sample) {
         const std::vector<double> v = random.numbers(3);
         const double r = std::sqrt(dot(v, v));
-        const double x = v[0] / r, y = v[1] / r, z = v[2] / r, s3 = std::sqrt(3.0), s5 = std::sqrt(5.0), s7 = std::sqrt(7.0);
+        const double x = v[0] / r, y = v[1] / r, z = v[2] / r, s3 = std::sqrt(3.0), s5 = std::sqrt(5.0),
+                     s7 = std::sqrt(7.0);
         const double a = std::sqrt(5.0 / 8), b = std::sqrt(15.0), c = std::sqrt(3.0 / 8);
         const std::vector<double> expected = {1,
                                               s3 * x,

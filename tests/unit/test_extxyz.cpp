@@ -22,9 +22,7 @@ using Integers = std::vector<int64_t>;
 using Reals = std::vector<double>;
 using Texts = std::vector<std::string>;
 
-std::string data_path(const std::string& name) {
-    return std::string(MLFF_TEST_DATA_DIR) + "/extxyz/" + name;
-}
+std::string data_path(const std::string& name) { return std::string(MLFF_TEST_DATA_DIR) + "/extxyz/" + name; }
 
 Frame only_frame(const std::string& name) {
     std::vector<Frame> frames = read_extxyz(data_path(name));

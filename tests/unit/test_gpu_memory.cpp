@@ -86,9 +86,11 @@ TEST_CASE("a list that could not be reserved can be tried again") {
 
 TEST_CASE("a system that does not fit is told how much it needs and what would fit") {
     CHECK(refusal({500'000, 42'000'000, 31'200'000'000}, {20'100'000'000, false}) ==
-          "needs 31.2 GB for 500,000 atoms with 42 M edges; the GPU has 20.1 GB free; about 320,000 atoms of this density would fit");
+          "needs 31.2 GB for 500,000 atoms with 42 M edges; the GPU has 20.1 GB free; about 320,000 atoms of this "
+          "density would fit");
     CHECK(refusal({1000, 64'000, 5'000'000}, {1'000'000, true}) ==
-          "needs 5.0 MB for 1,000 atoms with 64,000 edges; the limit of the session is 1.0 MB; about 200 atoms of this density would fit");
+          "needs 5.0 MB for 1,000 atoms with 64,000 edges; the limit of the session is 1.0 MB; about 200 atoms of this "
+          "density would fit");
     CHECK(refusal({70, 0, 5'000'000}, {1'000'000, true}) ==
           "needs more than 5.0 MB for 70 atoms; the limit of the session is 1.0 MB; less than 14 atoms would fit");
     CHECK(refusal({70, 10, 5'000'000}, {-3, false}).find("0 atoms") != std::string::npos);

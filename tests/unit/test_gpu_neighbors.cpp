@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "core/error.h"
+#include "gpu/neighbors/gpu_neighbor_list.h"
 #include "gpu/runtime/gpu.h"
 #include "neighbor_systems.h"
-#include "gpu/neighbors/gpu_neighbor_list.h"
 #ifdef MLFF_HAS_CUDA
 #include <cuda_runtime.h>
 
-#include "gpu/runtime/device_buffer.h"
 #include "gpu/neighbors/exclusive_scan.h"
+#include "gpu/runtime/device_buffer.h"
 #include "test_gpu_support.h"
 #endif
 
@@ -68,7 +68,8 @@ public:
             size_ = positions.size();
             if (size_ > 0) require_success(cudaMalloc(&data_, size_ * sizeof(double)));
         }
-        if (size_ > 0) require_success(cudaMemcpy(data_, positions.data(), size_ * sizeof(double), cudaMemcpyHostToDevice));
+        if (size_ > 0)
+            require_success(cudaMemcpy(data_, positions.data(), size_ * sizeof(double), cudaMemcpyHostToDevice));
     }
     const double* data() const { return data_; }
 
@@ -108,8 +109,9 @@ template <class Real>
 Arrays<Real> arrays_of(const GpuEdges<Real>& edges) {
     const int64_t count = download(edges.report, 1).at(0).edge_count;
     REQUIRE(count <= edges.edge_capacity);
-    return {download(edges.first, edges.atom_count + 1), download(edges.sender, count),   download(edges.shift, 3 * count),
-            download(edges.vector, 3 * count),           download(edges.distance, count), download(edges.reverse, count)};
+    return {
+        download(edges.first, edges.atom_count + 1), download(edges.sender, count),   download(edges.shift, 3 * count),
+        download(edges.vector, 3 * count),           download(edges.distance, count), download(edges.reverse, count)};
 }
 
 template <class Real, class T>
@@ -141,7 +143,8 @@ bool matches_cpu(const GpuNeighborList<Real>& list, const Atoms& atoms) {
     const Arrays<Real> found = arrays_of(list.edges());
     const Arrays<Real> expected = arrays_of<Real>(cpu.edges());
     return list.edges().atom_count == atoms.view().atom_count && list.edge_count() == cpu.edges().edge_count &&
-           found == expected && same_bits(found.vector, expected.vector) && same_bits(found.distance, expected.distance);
+           found == expected && same_bits(found.vector, expected.vector) &&
+           same_bits(found.distance, expected.distance);
 }
 
 bool matches_oracle(const GpuNeighborList<double>& list, const Atoms& atoms) {
@@ -216,7 +219,8 @@ TEST_CASE("GPU: an exclusive scan of few and many counts") {
         input.resize_discard(count, "a test");
         sums.resize_discard(count, "a test");
         short_sums.resize_discard(count, "a test");
-        require_success(cudaMemcpy(input.data(), counts.data(), counts.size() * sizeof(int32_t), cudaMemcpyHostToDevice));
+        require_success(
+            cudaMemcpy(input.data(), counts.data(), counts.size() * sizeof(int32_t), cudaMemcpyHostToDevice));
         scan.run(input.data(), count, sums.data(), nullptr);
         CAPTURE(count);
         CHECK(download<int64_t>(sums.data(), count) == expected);
@@ -395,13 +399,15 @@ TEST_CASE("GPU: the reverse edge comes from the other end with the opposite shif
         const Arrays<double> edges = arrays_of(list.edges());
         bool right = edges.reverse.size() == edges.sender.size();
         for (size_t atom = 0; right && atom + 1 < edges.first.size(); ++atom)
-            for (auto edge = static_cast<size_t>(edges.first[atom]); edge < static_cast<size_t>(edges.first[atom + 1]); ++edge) {
+            for (auto edge = static_cast<size_t>(edges.first[atom]); edge < static_cast<size_t>(edges.first[atom + 1]);
+                 ++edge) {
                 const auto other = static_cast<size_t>(edges.reverse[edge]);
                 const auto from = static_cast<size_t>(edges.sender[edge]);
                 REQUIRE(other < edges.sender.size());
-                right = right && edges.reverse[edge] >= edges.first[from] && edges.reverse[edge] < edges.first[from + 1] &&
-                        static_cast<size_t>(edges.sender[other]) == atom && edges.reverse[other] == static_cast<int64_t>(edge) &&
-                        edges.distance[other] == edges.distance[edge];
+                right =
+                    right && edges.reverse[edge] >= edges.first[from] && edges.reverse[edge] < edges.first[from + 1] &&
+                    static_cast<size_t>(edges.sender[other]) == atom &&
+                    edges.reverse[other] == static_cast<int64_t>(edge) && edges.distance[other] == edges.distance[edge];
                 for (size_t k = 0; k < 3; ++k)
                     right = right && edges.shift[3 * other + k] == -edges.shift[3 * edge + k] &&
                             edges.vector[3 * other + k] == -edges.vector[3 * edge + k];
@@ -543,7 +549,8 @@ TEST_CASE("GPU: steps without the host, captured once in a graph and replayed") 
     positions.upload(atoms.positions);
     steps.replay();
     CHECK(download(list.edges().report, 1).at(0).search_needed == 0);
-    CHECK(sorted(list_edges(arrays_of(list.edges()), system.atom_count)) == sorted(expected_edges(atoms.view(), options)));
+    CHECK(sorted(list_edges(arrays_of(list.edges()), system.atom_count)) ==
+          sorted(expected_edges(atoms.view(), options)));
 
     // Much too far: what is in the arrays is still safe to read.
     for (double& coordinate : atoms.positions) coordinate += random.uniform(-3, 3);

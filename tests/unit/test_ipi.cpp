@@ -18,7 +18,8 @@ using namespace mlff;
 
 namespace {
 
-constexpr double kBohrHere = 0.529177210903, kHartreeHere = 27.211386245988;  // written out once more: an error in units.h must show
+constexpr double kBohrHere = 0.529177210903,
+                 kHartreeHere = 27.211386245988;  // written out once more: an error in units.h must show
 
 // The other end of a client that runs on a thread of its own.
 class FakeServer {
@@ -30,10 +31,11 @@ public:
         client_ = std::thread([this, socket = pair[1], atom_count] {
             ipi::Connection connection(socket, [this] { return is_stopped.load(); });
             try {
-                end = ipi::answer_server(connection, atom_count, [this](const ipi::Positions& sent, ipi::Answer& answer) {
-                    received = sent;
-                    answer = given;
-                });
+                end =
+                    ipi::answer_server(connection, atom_count, [this](const ipi::Positions& sent, ipi::Answer& answer) {
+                        received = sent;
+                        answer = given;
+                    });
             } catch (const Error& error) {
                 status = error.status();
                 message = error.what();
@@ -51,8 +53,12 @@ public:
         send_bytes(padded.data(), padded.size());
     }
     template <class Value>
-    void send_value(const Value& value) { send_bytes(&value, sizeof value); }
-    void send_bytes(const void* bytes, size_t count) { CHECK(::send(socket_, bytes, count, MSG_NOSIGNAL) == static_cast<ssize_t>(count)); }
+    void send_value(const Value& value) {
+        send_bytes(&value, sizeof value);
+    }
+    void send_bytes(const void* bytes, size_t count) {
+        CHECK(::send(socket_, bytes, count, MSG_NOSIGNAL) == static_cast<ssize_t>(count));
+    }
     void send_positions(const std::array<double, 9>& cell, const std::vector<double>& positions) {
         send("POSDATA");
         send_value(cell);
@@ -128,9 +134,11 @@ TEST_CASE("i-PI: a conversation with all its numbers") {
         CHECK(test::is_close(server.receive<double>(), -3.5 / kHartreeHere, 1e-15));
         CHECK(server.receive<int32_t>() == 2);
         std::vector<double> forces, expected_forces, virial, expected_virial;
-        for (const double force : server.given.forces) forces.push_back(server.receive<double>()), expected_forces.push_back(force * kBohrHere / kHartreeHere);
+        for (const double force : server.given.forces)
+            forces.push_back(server.receive<double>()), expected_forces.push_back(force * kBohrHere / kHartreeHere);
         CHECK_ALL_CLOSE(forces, expected_forces, 1e-15);
-        for (const double value : {1., 4., 7., 2., 5., 8., 3., 6., 9.}) virial.push_back(server.receive<double>()), expected_virial.push_back(value / kHartreeHere);
+        for (const double value : {1., 4., 7., 2., 5., 8., 3., 6., 9.})
+            virial.push_back(server.receive<double>()), expected_virial.push_back(value / kHartreeHere);
         CHECK_ALL_CLOSE(virial, expected_virial, 1e-15);
         CHECK(server.receive<int32_t>() == 0);
         CHECK(server.ask_status() == "READY       ");
@@ -210,9 +218,11 @@ TEST_CASE("i-PI: addresses") {
     CHECK(ipi::parse_tcp_address("[::1]:80").host == "::1");
     CHECK(ipi::unix_address("water").text() == "/tmp/ipi_water");
     CHECK(ipi::unix_address("./here").text() == "./here");
-    for (const char* text : {"", "localhost", "localhost:", ":80", "localhost:0", "localhost:65536", "localhost:http"}) CHECK_THROWS_AS(ipi::parse_tcp_address(text), Error);
+    for (const char* text : {"", "localhost", "localhost:", ":80", "localhost:0", "localhost:65536", "localhost:http"})
+        CHECK_THROWS_AS(ipi::parse_tcp_address(text), Error);
     CHECK_THROWS_AS(ipi::unix_address(""), Error);
     CHECK_THROWS_AS(ipi::unix_address(std::string(200, 'x')), Error);
     CHECK_THROWS_AS(ipi::connect(ipi::unix_address("/no/such/socket"), 0, {}), Error);
-    CHECK_THROWS_AS(ipi::connect(ipi::unix_address("/no/such/socket"), 5, [] { return true; }), ipi::Connection::Stopped);
+    CHECK_THROWS_AS(ipi::connect(ipi::unix_address("/no/such/socket"), 5, [] { return true; }),
+                    ipi::Connection::Stopped);
 }

@@ -47,7 +47,8 @@ TEST_CASE("JSON is written and read without loss") {
 
 TEST_CASE("what JSON cannot say becomes null or the replacement character") {
     for (const double value : {std::nan(""), HUGE_VAL, -HUGE_VAL}) CHECK(JsonValue(value).dump() == "null");
-    const std::string odd = "a\xff\xc3z\xed\xa0\x80\xf0\x9f\x98\x80";  // stray bytes, a surrogate, a character of four bytes
+    const std::string odd =
+        "a\xff\xc3z\xed\xa0\x80\xf0\x9f\x98\x80";  // stray bytes, a surrogate, a character of four bytes
     CHECK(!is_utf8(odd));
     CHECK(JsonValue(odd).dump() == nlohmann::json(odd).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
@@ -71,7 +72,8 @@ TEST_CASE("members and elements are found, and what is not there is said") {
 }
 
 TEST_CASE("control characters are not printed, and all else is") {
-    CHECK(printable("Gr\xc3\xb6\xc3\x9f\x65 \xe2\x88\x9e \xf0\x9f\x98\x80 \xff") == "Gr\xc3\xb6\xc3\x9f\x65 \xe2\x88\x9e \xf0\x9f\x98\x80 \xff");
+    CHECK(printable("Gr\xc3\xb6\xc3\x9f\x65 \xe2\x88\x9e \xf0\x9f\x98\x80 \xff") ==
+          "Gr\xc3\xb6\xc3\x9f\x65 \xe2\x88\x9e \xf0\x9f\x98\x80 \xff");
     CHECK(printable("a\x1b[2J\n\x7f\xc2\x9b\x9b\xc2\xa0") == "a?[2J????\xc2\xa0");
     CHECK(printable("") == "");
 }

@@ -36,7 +36,8 @@ Result evaluate(Evaluator& evaluator, const Weights& weights, const System& syst
     result.atom_energies.assign(atoms, NAN);
     result.atom_virials.assign(atoms * 9, NAN);
     result.edge_count = list.edges().edge_count;
-    const Outputs outputs = {&result.energy, result.forces.data(), result.virial.data(), result.atom_energies.data(), result.atom_virials.data()};
+    const Outputs outputs = {&result.energy, result.forces.data(), result.virial.data(), result.atom_energies.data(),
+                             result.atom_virials.data()};
     evaluator.evaluate(system.view(), list.edges(), outputs, team);
     return result;
 }
@@ -54,7 +55,8 @@ inline void compare_with_golden(const Result& found, const nlohmann::json& recor
     check_close(found.forces, flat(golden["forces"]), tolerance.forces);
     // A virial adds over all edges, so its rounding grows with their number.
     const double edges = static_cast<double>(std::max<int64_t>(1, found.edge_count));
-    CHECK(largest_difference(found.virial, flat(golden["virials"])) <= tolerance.virial * std::max({1.0, largest_size(found.virial), 0.01 * edges}));
+    CHECK(largest_difference(found.virial, flat(golden["virials"])) <=
+          tolerance.virial * std::max({1.0, largest_size(found.virial), 0.01 * edges}));
     std::vector<double> virial(9, 0.0);
     for (size_t i = 0; i < found.atom_virials.size(); ++i) virial[i % 9] += found.atom_virials[i];
     check_close(virial, found.virial, 1e-11);
@@ -76,7 +78,9 @@ void for_each_golden_model(const Visit& visit) {
         }
     }
 }
-inline int head_of(const mace::Weights& weights, const nlohmann::json& record) { return weights.fixed_head >= 0 ? weights.fixed_head : record.value("head_index", 0); }
+inline int head_of(const mace::Weights& weights, const nlohmann::json& record) {
+    return weights.fixed_head >= 0 ? weights.fixed_head : record.value("head_index", 0);
+}
 
 // A loose random crystal of the model's elements.
 template <class Weights>
@@ -94,7 +98,8 @@ System random_crystal(const Weights& weights, unsigned seed, size_t atom_count, 
         }
         bool is_free = true;
         for (size_t i = 0; i < system.positions.size(); i += 3)
-            is_free &= std::hypot(x[0] - system.positions[i], x[1] - system.positions[i + 1], x[2] - system.positions[i + 2]) > 0.9;
+            is_free &= std::hypot(x[0] - system.positions[i], x[1] - system.positions[i + 1],
+                                  x[2] - system.positions[i + 2]) > 0.9;
         if (!is_free) continue;
         system.positions.insert(system.positions.end(), x.begin(), x.end());
         system.numbers.push_back(weights.atomic_numbers[random() % weights.atomic_numbers.size()]);

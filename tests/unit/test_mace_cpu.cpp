@@ -10,14 +10,14 @@
 #include "../sanitized.h"
 #include "capture_binding.h"
 #include "core/error.h"
-#include "mace/plan/batched_network.h"
-#include "mace/cpu/evaluator.h"
-#include "mace/plan/layer_plan.h"
 #include "equivariant/edge_harmonics.h"
-#include "mace/reference/evaluator.h"
-#include "mace/functions/network.h"
 #include "equivariant/spherical_harmonics.h"
 #include "kernel_tables.h"
+#include "mace/cpu/evaluator.h"
+#include "mace/functions/network.h"
+#include "mace/plan/batched_network.h"
+#include "mace/plan/layer_plan.h"
+#include "mace/reference/evaluator.h"
 #include "neighbors/joined_edges.h"
 #include "test_mace_backends.h"
 
@@ -35,19 +35,22 @@ TEST_CASE("goldens in fp64 and mixed precision, with the kernels of every instru
         int case_count = 0;
         for_each_golden_model([&](const Model& model, const nlohmann::json& golden) {
             ++case_count;
-            std::map<std::tuple<int, bool, bool>, std::unique_ptr<Evaluator>> evaluators;  // by head and way: tables take time
+            std::map<std::tuple<int, bool, bool>, std::unique_ptr<Evaluator>>
+                evaluators;  // by head and way: tables take time
             for (const auto& record : golden["systems"]) {
                 CAPTURE(record["name"].dump());
                 const int head = head_of(*model.weights, record);
                 const System system = read_system(record);
                 if (test::kIsSanitized && system.numbers.size() > 8) continue;  // the code of the small ones again
-                for (const auto& [is_single, exact_radial, tolerance] : {Way{false, true, kExact}, Way{false, false, kDouble}, Way{true, false, kMixed}}) {
+                for (const auto& [is_single, exact_radial, tolerance] :
+                     {Way{false, true, kExact}, Way{false, false, kDouble}, Way{true, false, kMixed}}) {
                     if (test::kIsSanitized && !is_single && !exact_radial) continue;  // each half is in another way
                     if (!is_best && exact_radial) continue;                           // the same kernels
                     CAPTURE_BINDING(is_single);
                     CAPTURE_BINDING(exact_radial);
                     auto& evaluator = evaluators[{head, is_single, exact_radial}];
-                    if (!evaluator) evaluator = mace::cpu::make_cpu_evaluator(model.weights, {head, is_single, exact_radial});
+                    if (!evaluator)
+                        evaluator = mace::cpu::make_cpu_evaluator(model.weights, {head, is_single, exact_radial});
                     compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record, tolerance);
                 }
             }
@@ -113,7 +116,8 @@ TEST_CASE("systems joined give what they give alone, to rounding") {
     for (const char* name : {"p09_l2_ell3", "p08_omol_like_f32"}) {
         CAPTURE(name);
         const Model model(golden_model(name));
-        std::vector<System> systems = {random_crystal(*model.weights, 21, 12, 7.0), random_crystal(*model.weights, 22, 3, 5.0), System{},
+        std::vector<System> systems = {random_crystal(*model.weights, 21, 12, 7.0),
+                                       random_crystal(*model.weights, 22, 3, 5.0), System{},
                                        random_crystal(*model.weights, 23, 20, 8.0)};
         systems[1].periodic = {};
         for (const bool is_single : {false, true}) {
@@ -136,13 +140,16 @@ TEST_CASE("systems joined give what they give alone, to rounding") {
                 result.virial.assign(9, NAN);
                 result.atom_energies.assign(systems[i].numbers.size(), NAN);
                 result.atom_virials.assign(alone[i].atom_virials.size(), NAN);
-                outputs.push_back({&result.energy, result.forces.data(), result.virial.data(), result.atom_energies.data(), result.atom_virials.data()});
+                outputs.push_back({&result.energy, result.forces.data(), result.virial.data(),
+                                   result.atom_energies.data(), result.atom_virials.data()});
             }
             evaluator->evaluate_joined(views, joined.edges(), outputs, team);
             for (size_t i = 0; i < systems.size(); ++i) {
-                // Not to the bit on every machine: on x86-64 with g++ 13, dense products of another number of rows were seen to round otherwise.
+                // Not to the bit on every machine: on x86-64 with g++ 13, dense products of another number of rows were
+                // seen to round otherwise.
                 const double tolerance = is_single ? 1e-5 : 1e-11;
-                CHECK(std::abs(together[i].energy - alone[i].energy) <= tolerance * std::max(1.0, std::abs(alone[i].energy)));
+                CHECK(std::abs(together[i].energy - alone[i].energy) <=
+                      tolerance * std::max(1.0, std::abs(alone[i].energy)));
                 check_close(together[i].forces, alone[i].forces, tolerance);
                 check_close(together[i].virial, alone[i].virial, 10 * tolerance);
                 check_close(together[i].atom_energies, alone[i].atom_energies, tolerance);
@@ -175,13 +182,16 @@ TEST_CASE("forces are the slope of the energy it computes, tables included") {
         };
         for (size_t i = 0; i < expected.size(); ++i) {
             const double x = system.positions[i];
-            expected[i] = -(8 * (energy_at(i, x + kStep) - energy_at(i, x - kStep)) - (energy_at(i, x + 2 * kStep) - energy_at(i, x - 2 * kStep))) / (12 * kStep);
+            expected[i] = -(8 * (energy_at(i, x + kStep) - energy_at(i, x - kStep)) -
+                            (energy_at(i, x + 2 * kStep) - energy_at(i, x - 2 * kStep))) /
+                          (12 * kStep);
         }
         check_close(found.forces, expected, 1e-8);
     }
 }
 
-TEST_CASE("the virial is the slope of the energy by strain; a turned, shifted or repeated crystal is the same crystal") {
+TEST_CASE(
+    "the virial is the slope of the energy by strain; a turned, shifted or repeated crystal is the same crystal") {
     const Model model(golden_model("p04_density_agnesi_zbl"));
     const System system = random_crystal(*model.weights, 31, 9, 6.0);
     const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, {});
@@ -211,7 +221,8 @@ TEST_CASE("the virial is the slope of the energy by strain; a turned, shifted or
     check_close(turned.forces, expected, 1e-8);
 
     System doubled = system;
-    for (size_t i = 0; i < system.positions.size(); ++i) doubled.positions.push_back(system.positions[i] + system.cell[2][i % 3]);
+    for (size_t i = 0; i < system.positions.size(); ++i)
+        doubled.positions.push_back(system.positions[i] + system.cell[2][i % 3]);
     doubled.numbers.insert(doubled.numbers.end(), system.numbers.begin(), system.numbers.end());
     for (double& x : doubled.cell[2]) x *= 2;
     const Result twice = evaluate(*evaluator, *model.weights, doubled, 1);
@@ -232,7 +243,8 @@ TEST_CASE("networks on many rows: the reference's values, slopes and gradients")
         for (int i = 0; i < in * out; ++i) layer.weight.push_back(normal(random) / std::sqrt(in));
         for (int i = 0; i < out; ++i) layer.bias.push_back(normal(random));
         if (out == 17) {  // one layer with normalisation
-            for (int i = 0; i < out; ++i) layer.norm_scale.push_back(1 + 0.3 * normal(random)), layer.norm_offset.push_back(normal(random));
+            for (int i = 0; i < out; ++i)
+                layer.norm_scale.push_back(1 + 0.3 * normal(random)), layer.norm_offset.push_back(normal(random));
             layer.norm_epsilon = 1e-5;
         }
         if (out != 3) layer.activation = {mace::Activation::Kind::silu, 1.7};
@@ -246,8 +258,10 @@ TEST_CASE("networks on many rows: the reference's values, slopes and gradients")
     std::vector<double> output_gradient(static_cast<size_t>(kRows * batched.out_stride()), 0.0);
     for (int row = 0; row < kRows; ++row) {
         for (int i = 0; i < 5; ++i) pass.input[static_cast<size_t>(row * batched.in_stride() + i)] = normal(random);
-        for (int i = 0; i < 5; ++i) pass.input_slope[static_cast<size_t>(row * batched.in_stride() + i)] = normal(random);
-        for (int i = 0; i < 3; ++i) output_gradient[static_cast<size_t>(row * batched.out_stride() + i)] = normal(random);
+        for (int i = 0; i < 5; ++i)
+            pass.input_slope[static_cast<size_t>(row * batched.in_stride() + i)] = normal(random);
+        for (int i = 0; i < 3; ++i)
+            output_gradient[static_cast<size_t>(row * batched.out_stride() + i)] = normal(random);
     }
     batched.compute(kernels, pass, kRows, true);
     const double* gradient = batched.reverse(kernels, pass, kRows, output_gradient.data());
@@ -261,7 +275,8 @@ TEST_CASE("networks on many rows: the reference's values, slopes and gradients")
         reference.reverse(by_output, expected_gradient.data());
         const double* found = pass.layers.back().output.data() + row * batched.out_stride();
         check_close({found, found + 3}, expected, 1e-13);
-        check_close({gradient + row * batched.in_stride(), gradient + row * batched.in_stride() + 5}, expected_gradient, 1e-13);
+        check_close({gradient + row * batched.in_stride(), gradient + row * batched.in_stride() + 5}, expected_gradient,
+                    1e-13);
         // The slope along the input's direction, against central differences.
         constexpr double kStep = 1e-5;
         for (const double sign : {1.0, -1.0}) {
@@ -281,12 +296,14 @@ TEST_CASE("atoms too close for the tables get the reference's numbers") {
     REQUIRE(!path.empty());
     const Model model(path);
     System system;
-    system.numbers = {model.weights->atomic_numbers[0], model.weights->atomic_numbers[1], model.weights->atomic_numbers[0]};
+    system.numbers = {model.weights->atomic_numbers[0], model.weights->atomic_numbers[1],
+                      model.weights->atomic_numbers[0]};
     system.positions = {0, 0, 0, 0.12, 0.1, 0, 1.4, 0, 0.2};
     const Result expected = model.evaluate(system);
     for (const bool is_single : {false, true}) {
         const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, {0, is_single});
-        check_close(evaluate(*evaluator, *model.weights, system, 1).forces, expected.forces, is_single ? kMixed.forces : kDouble.forces);
+        check_close(evaluate(*evaluator, *model.weights, system, 1).forces, expected.forces,
+                    is_single ? kMixed.forces : kDouble.forces);
     }
 }
 
@@ -315,5 +332,6 @@ TEST_CASE("harmonics written out agree with the general ones, and their gradient
 TEST_CASE("kernels that the processor does not have are refused by name") {
     const Model model(golden_model("p09_l2_ell3"));
     const mlff::kernels::ForcedKernels forced("abacus");
-    CHECK_THROWS_WITH_AS(mace::cpu::make_cpu_evaluator(model.weights, {0, true}), doctest::Contains("MLFF_CPU is 'abacus'"), Error);
+    CHECK_THROWS_WITH_AS(mace::cpu::make_cpu_evaluator(model.weights, {0, true}),
+                         doctest::Contains("MLFF_CPU is 'abacus'"), Error);
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// The GPU backend against mace-torch's numbers and against the CPU. Tests that need a GPU pass without one, unless MLFF_REQUIRE_GPU is set
-// (scripts/test --gpu).
+// The GPU backend against mace-torch's numbers and against the CPU. Tests that need a GPU pass without one, unless
+// MLFF_REQUIRE_GPU is set (scripts/test --gpu).
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <map>
 
 #include "core/error.h"
-#include "gpu/runtime/gpu.h"
 #include "engine/session.h"
+#include "gpu/runtime/gpu.h"
 #include "mace/cpu/evaluator.h"
 #include "mace/gpu/evaluator.h"
 #include "mace/reference/evaluator.h"
-#include "test_mace_backends.h"
 #include "test_gpu_support.h"
+#include "test_mace_backends.h"
 
 using namespace mace_test;
 using namespace mlff;
@@ -41,7 +41,8 @@ TEST_CASE("goldens on the GPU in fp64 and mixed precision") {
                 CAPTURE(is_single);
                 auto& evaluator = evaluators[{head, is_single}];
                 if (!evaluator) evaluator = mace::gpu::make_gpu_evaluator(model.weights, {0, head, is_single});
-                compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record, is_single ? kMixed : kDouble);
+                compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record,
+                                    is_single ? kMixed : kDouble);
             }
         }
     });
@@ -54,15 +55,18 @@ TEST_CASE("the GPU repeats itself bit for bit, from system to system, and agrees
     for (const char* name : {"p09_l2_ell3", "p04_density_agnesi_zbl", "p07_nonlinear_mh", "p06_att_residual_f32"}) {
         CAPTURE(name);
         const mace_test::Model model(golden_model(name));
-        const System large = random_crystal(*model.weights, 3, 150, 13.0), small = random_crystal(*model.weights, 4, 5, 6.0);
+        const System large = random_crystal(*model.weights, 3, 150, 13.0),
+                     small = random_crystal(*model.weights, 4, 5, 6.0);
         for (const bool is_single : {false, true}) {
             const auto gpu = mace::gpu::make_gpu_evaluator(model.weights, {0, 0, is_single});
             const auto cpu = mace::cpu::make_cpu_evaluator(model.weights, {0, is_single});
-            const Result first_small = evaluate(*gpu, *model.weights, small, 1), first = evaluate(*gpu, *model.weights, large, 1);
+            const Result first_small = evaluate(*gpu, *model.weights, small, 1),
+                         first = evaluate(*gpu, *model.weights, large, 1);
             const Result expected = evaluate(*cpu, *model.weights, large, 2);
             const double tolerance = is_single ? kMixed.forces : kDouble.forces;
             check_close(first.forces, expected.forces, tolerance);
-            check_close(first.atom_energies, expected.atom_energies, is_single ? kMixed.energy_per_atom : kDouble.energy_per_atom);
+            check_close(first.atom_energies, expected.atom_energies,
+                        is_single ? kMixed.energy_per_atom : kDouble.energy_per_atom);
             check_close(first.atom_virials, expected.atom_virials, is_single ? kMixed.virial : kDouble.virial);
             for (int repeat = 0; repeat < 3; ++repeat) {
                 const Result again = evaluate(*gpu, *model.weights, large, 1);
@@ -84,7 +88,8 @@ TEST_CASE("messages made in many small chunks of edges are those made at once") 
         const System system = random_crystal(*model.weights, 5, 300, 16.0);
         mace::gpu::CudaOptions options;
         options.is_single = true;
-        const Result expected = evaluate(*mace::gpu::make_gpu_evaluator(model.weights, options), *model.weights, system, 1);
+        const Result expected =
+            evaluate(*mace::gpu::make_gpu_evaluator(model.weights, options), *model.weights, system, 1);
         const Result exact = evaluate(*mace::cpu::make_cpu_evaluator(model.weights, {}), *model.weights, system, 2);
         for (const int64_t bytes : {200'000, 1'000'000}) {
             CAPTURE(bytes);
@@ -92,7 +97,8 @@ TEST_CASE("messages made in many small chunks of edges are those made at once") 
             const auto chunked = mace::gpu::make_gpu_evaluator(model.weights, options);
             for (int repeat = 0; repeat < 3; ++repeat) {
                 const Result found = evaluate(*chunked, *model.weights, system, 1);
-                CHECK(found.edge_count * 512 > 2 * bytes);  // 64 functions of an edge, their slopes, in halves of two: there are several chunks
+                CHECK(found.edge_count * 512 >
+                      2 * bytes);  // 64 functions of an edge, their slopes, in halves of two: there are several chunks
                 check_close(found.forces, exact.forces, kMixed.forces);
                 check_close(found.forces, expected.forces, 2e-6);
                 check_close(found.atom_energies, expected.atom_energies, 2e-6);
@@ -112,7 +118,8 @@ TEST_CASE("precision fast on the GPU: plain half-precision products, with the er
         for (const auto& record : golden["systems"]) {
             CAPTURE(record["name"].dump());
             options.head = head_of(*model.weights, record);
-            const Result found = evaluate(*mace::gpu::make_gpu_evaluator(model.weights, options), *model.weights, read_system(record), 2);
+            const Result found = evaluate(*mace::gpu::make_gpu_evaluator(model.weights, options), *model.weights,
+                                          read_system(record), 2);
             const std::vector<double> expected = flat(record["outputs"]["float64"]["forces"]);
             const double error = largest_difference(found.forces, expected) / std::max(1.0, largest_size(expected));
             CHECK(error <= 2e-3);
@@ -129,7 +136,8 @@ TEST_CASE("no atoms, one atom and a tiny cell on the GPU") {
     const auto gpu = mace::gpu::make_gpu_evaluator(model.weights, {});
     System system;
     const mace_test::Model gated(golden_model("p07_nonlinear_mh")), attention(golden_model("p06_att_residual_f32"));
-    const auto gated_gpu = mace::gpu::make_gpu_evaluator(gated.weights, {}), attention_gpu = mace::gpu::make_gpu_evaluator(attention.weights, {});
+    const auto gated_gpu = mace::gpu::make_gpu_evaluator(gated.weights, {}),
+               attention_gpu = mace::gpu::make_gpu_evaluator(attention.weights, {});
     for (int repeat = 0; repeat < 3; ++repeat) {  // plain launches, capture, replay
         CHECK(evaluate(*gpu, *model.weights, system, 1).energy == 0);
         CHECK(evaluate(*gated_gpu, *gated.weights, system, 1).energy == 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Device pointers in the C interface, against the entry point for the host. Tests that need a GPU pass without one, unless MLFF_REQUIRE_GPU is set.
+// Device pointers in the C interface, against the entry point for the host. Tests that need a GPU pass without one,
+// unless MLFF_REQUIRE_GPU is set.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -7,8 +8,8 @@
 
 #include "gpu/runtime/gpu.h"
 #include "mlff/mlff.h"
-#include "test_mace_backends.h"
 #include "test_gpu_support.h"
+#include "test_mace_backends.h"
 
 #ifdef MLFF_HAS_CUDA
 #include <cuda_runtime.h>
@@ -114,21 +115,28 @@ TEST_CASE("device pointers give the bits of the host's entry point, ordered afte
             info.struct_size = sizeof info;
             REQUIRE(mlff_model_get_info(on_host.model, &info) == MLFF_OK);
             const size_t atoms = system.numbers.size(), width = static_cast<size_t>(info.descriptor_count);
-            const DeviceNumbers positions(3 * atoms), energy(1), forces(3 * atoms), stress(6), virial(9), energies(atoms), virials(9 * atoms), descriptors(width * atoms);
+            const DeviceNumbers positions(3 * atoms), energy(1), forces(3 * atoms), stress(6), virial(9),
+                energies(atoms), virials(9 * atoms), descriptors(width * atoms);
             cudaStream_t stream = nullptr;
             REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
             double* pinned = nullptr;
             REQUIRE(cudaMallocHost(&pinned, 3 * atoms * sizeof(double)) == cudaSuccess);
-            for (int step = 0; step < 5; ++step) {  // a search, plain launches, capture, replay, and far enough for another search
-                for (size_t i = 0; i < 3 * atoms; ++i) system.positions[i] += (step == 4 ? 0.6 : 0.01) * static_cast<double>(i % 3);
+            for (int step = 0; step < 5;
+                 ++step) {  // a search, plain launches, capture, replay, and far enough for another search
+                for (size_t i = 0; i < 3 * atoms; ++i)
+                    system.positions[i] += (step == 4 ? 0.6 : 0.01) * static_cast<double>(i % 3);
                 std::copy(system.positions.begin(), system.positions.end(), pinned);
-                REQUIRE(cudaMemcpyAsync(positions.data(), pinned, 3 * atoms * sizeof(double), cudaMemcpyHostToDevice, stream) == cudaSuccess);
-                const mlff_system device_system = system_of(system, positions.data()), host_system = system_of(system, system.positions.data());
+                REQUIRE(cudaMemcpyAsync(positions.data(), pinned, 3 * atoms * sizeof(double), cudaMemcpyHostToDevice,
+                                        stream) == cudaSuccess);
+                const mlff_system device_system = system_of(system, positions.data()),
+                                  host_system = system_of(system, system.positions.data());
                 mlff_result device_result = {sizeof device_result, energy.data(),   forces.data(),  stress.data(),
                                              virial.data(),        energies.data(), virials.data(), descriptors.data()};
-                REQUIRE(mlff_session_evaluate_device(on_device.session, &device_system, &device_result, stream) == MLFF_OK);
+                REQUIRE(mlff_session_evaluate_device(on_device.session, &device_system, &device_result, stream) ==
+                        MLFF_OK);
                 std::vector<double> e(1), f(3 * atoms), s(6), v(9), es(atoms), vs(9 * atoms), d(width * atoms);
-                mlff_result host_result = {sizeof host_result, e.data(), f.data(), s.data(), v.data(), es.data(), vs.data(), d.data()};
+                mlff_result host_result = {sizeof host_result, e.data(),  f.data(),  s.data(),
+                                           v.data(),           es.data(), vs.data(), d.data()};
                 REQUIRE(mlff_session_evaluate(on_host.session, &host_system, &host_result) == MLFF_OK);
                 CHECK(energy.download() == e);
                 CHECK(forces.download() == f);
@@ -143,7 +151,8 @@ TEST_CASE("device pointers give the bits of the host's entry point, ordered afte
         }
 }
 
-TEST_CASE("pointers of the host and bad atoms are refused on the device, nothing is written, and the session works on") {
+TEST_CASE(
+    "pointers of the host and bad atoms are refused on the device, nothing is written, and the session works on") {
     if (!has_gpu()) return;
     const auto path = golden_model("p09_l2_ell3");
     const System system = random_crystal(*mace_test::Model(path).weights, 6, 20, 8.0);
@@ -162,9 +171,11 @@ TEST_CASE("pointers of the host and bad atoms are refused on the device, nothing
     CHECK(mlff_session_evaluate_device(handles.session, &view, &result, nullptr) == MLFF_ERROR_ARGUMENT);
     CHECK(last_error_has("forces"));
     result.forces = forces.data();
-    CHECK(mlff_session_evaluate_device(handles.session, &view, &result, nullptr) == MLFF_ERROR_SYSTEM);  // positions are NaN
+    CHECK(mlff_session_evaluate_device(handles.session, &view, &result, nullptr) ==
+          MLFF_ERROR_SYSTEM);  // positions are NaN
     CHECK(std::isnan(energy.download()[0]));
-    REQUIRE(cudaMemcpy(positions.data(), system.positions.data(), 3 * atoms * sizeof(double), cudaMemcpyHostToDevice) == cudaSuccess);
+    REQUIRE(cudaMemcpy(positions.data(), system.positions.data(), 3 * atoms * sizeof(double), cudaMemcpyHostToDevice) ==
+            cudaSuccess);
     CHECK(mlff_session_evaluate_device(handles.session, &view, &result, nullptr) == MLFF_OK);
     check_close(forces.download(), mace_test::Model(path).evaluate(system).forces, kDouble.forces);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Steps on the GPU: graphs, memory, batches and threads. Tests that need a GPU pass without one, unless MLFF_REQUIRE_GPU is set.
+// Steps on the GPU: graphs, memory, batches and threads. Tests that need a GPU pass without one, unless
+// MLFF_REQUIRE_GPU is set.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -7,11 +8,11 @@
 #include <thread>
 
 #include "core/error.h"
-#include "gpu/runtime/gpu.h"
 #include "engine/session.h"
+#include "gpu/runtime/gpu.h"
 #include "mace/gpu/evaluator.h"
-#include "test_mace_backends.h"
 #include "test_gpu_support.h"
+#include "test_mace_backends.h"
 
 using namespace mace_test;
 
@@ -29,7 +30,8 @@ struct Found {
     double energy = NAN;
     std::vector<double> forces, virial, atom_energies, atom_virials;
 
-    explicit Found(size_t atoms) : forces(3 * atoms, NAN), virial(9, NAN), atom_energies(atoms, NAN), atom_virials(9 * atoms, NAN) {}
+    explicit Found(size_t atoms)
+        : forces(3 * atoms, NAN), virial(9, NAN), atom_energies(atoms, NAN), atom_virials(9 * atoms, NAN) {}
     Results results() {
         Results results;
         results.outputs = {&energy, forces.data(), virial.data(), atom_energies.data(), atom_virials.data()};
@@ -171,7 +173,7 @@ TEST_CASE("a ragged batch of molecules and boxes on the GPU gives what single ca
             systems.push_back(open_molecule(weights, 60 + i, 1 + 2 * i));
             systems.push_back(random_crystal(weights, 80 + i, 3 + 4 * i, 7.0 + 0.3 * i));
         }
-        systems.insert(systems.begin() + 3, System{});                      // no atoms
+        systems.insert(systems.begin() + 3, System{});                                 // no atoms
         systems.insert(systems.begin() + 9, random_crystal(weights, 99, 1100, 28.0));  // too large to be joined
         for (const Precision precision : {Precision::mixed, Precision::fp64}) {
             SessionOptions options = on_gpu(precision);
@@ -193,7 +195,9 @@ TEST_CASE("a ragged batch of molecules and boxes on the GPU gives what single ca
                     Found expected = evaluate(alone, systems[i]);
                     if (!results[i].outputs.forces) expected.forces = found[i].forces = {};
                     // Rounding only: the same sums over atoms in other places.
-                    check_same(found[i], expected, precision == Precision::fp64 ? Tolerance{1e-11, 1e-10, 1e-10} : Tolerance{2e-6, 2e-6, 1e-5});
+                    check_same(
+                        found[i], expected,
+                        precision == Precision::fp64 ? Tolerance{1e-11, 1e-10, 1e-10} : Tolerance{2e-6, 2e-6, 1e-5});
                 }
             }
         }
@@ -210,7 +214,8 @@ TEST_CASE("sessions on several threads at once give the bits they give alone") {
     constexpr int kSteps = 12;
     const auto walk = [&](size_t thread) {
         Session session(model, on_gpu(thread % 2 == 0 ? Precision::mixed : Precision::fp64));
-        System system = random_crystal(weights, 40 + static_cast<unsigned>(thread), 30 + 20 * thread, 9.0 + static_cast<double>(thread));
+        System system = random_crystal(weights, 40 + static_cast<unsigned>(thread), 30 + 20 * thread,
+                                       9.0 + static_cast<double>(thread));
         std::vector<Found> found;
         for (int step = 0; step < kSteps; ++step) {
             shake(system, static_cast<unsigned>(step), step % 5 == 4 ? 0.1 : 0.03);
@@ -221,7 +226,8 @@ TEST_CASE("sessions on several threads at once give the bits they give alone") {
     std::vector<std::vector<Found>> alone, together(kThreads);
     for (size_t thread = 0; thread < kThreads; ++thread) alone.push_back(walk(thread));
     std::vector<std::thread> threads;
-    for (size_t thread = 0; thread < kThreads; ++thread) threads.emplace_back([&, thread] { together[thread] = walk(thread); });
+    for (size_t thread = 0; thread < kThreads; ++thread)
+        threads.emplace_back([&, thread] { together[thread] = walk(thread); });
     for (std::thread& thread : threads) thread.join();
     for (size_t thread = 0; thread < kThreads; ++thread) CHECK(together[thread] == alone[thread]);
 }

@@ -29,15 +29,39 @@ void collect(Module& module, std::vector<Module*>& all) {
 
 // Wrong values of every kind that JSON has.
 JsonValue odd_value(Random& random) {
-    static const std::vector<JsonValue> values = {
-        JsonValue(), true, false, -1, 0, 1, 2, 7, 1e300, -1e300, 1u << 31, "", "abc", "8x0e", "8x0e+8x1o", "100000000x0e", "3x11o",
-        "1x0e+1x1o+1x2e", "4x0e+", JsonValue::Array(), JsonValue::Object(), JsonValue::Array{1, 2, 3}, JsonValue::Array(1, JsonValue::Array{8,
-        JsonValue::Array{0, 1}}), JsonValue::Array(1, JsonValue::Array{8, JsonValue::Array{0, 7}}), JsonValue::Object{{"real", "nan"}},
-        JsonValue::Object{{"function", "torch.nn.functional.relu"}}, JsonValue::Object{{"state", JsonValue::Object()}}};
+    static const std::vector<JsonValue> values = {JsonValue(),
+                                                  true,
+                                                  false,
+                                                  -1,
+                                                  0,
+                                                  1,
+                                                  2,
+                                                  7,
+                                                  1e300,
+                                                  -1e300,
+                                                  1u << 31,
+                                                  "",
+                                                  "abc",
+                                                  "8x0e",
+                                                  "8x0e+8x1o",
+                                                  "100000000x0e",
+                                                  "3x11o",
+                                                  "1x0e+1x1o+1x2e",
+                                                  "4x0e+",
+                                                  JsonValue::Array(),
+                                                  JsonValue::Object(),
+                                                  JsonValue::Array{1, 2, 3},
+                                                  JsonValue::Array(1, JsonValue::Array{8, JsonValue::Array{0, 1}}),
+                                                  JsonValue::Array(1, JsonValue::Array{8, JsonValue::Array{0, 7}}),
+                                                  JsonValue::Object{{"real", "nan"}},
+                                                  JsonValue::Object{{"function", "torch.nn.functional.relu"}},
+                                                  JsonValue::Object{{"state", JsonValue::Object()}}};
     return values[static_cast<size_t>((random.number() + 1) / 2 * static_cast<double>(values.size()))];
 }
 
-size_t pick(Random& random, size_t count) { return static_cast<size_t>((random.number() + 1) / 2 * static_cast<double>(count)); }
+size_t pick(Random& random, size_t count) {
+    return static_cast<size_t>((random.number() + 1) / 2 * static_cast<double>(count));
+}
 
 // Changes that keep the promise of Tensor: offset and strides stay inside of the storage.
 void spoil_tensor(Tensor& tensor, Random& random) {
@@ -103,7 +127,8 @@ void spoil(Module& root, Random& random) {
                 return;
             case 2:
                 if (module.tensors.empty()) continue;
-                module.tensors.erase(module.tensors.begin() + static_cast<std::ptrdiff_t>(pick(random, module.tensors.size())));
+                module.tensors.erase(module.tensors.begin() +
+                                     static_cast<std::ptrdiff_t>(pick(random, module.tensors.size())));
                 return;
             case 3:
                 if (module.tensors.empty()) continue;
@@ -153,7 +178,8 @@ TEST_CASE("mace loader: what is not implemented is refused by name") {
     CHECK(refusal(root).find("long_range") != std::string::npos);
 
     root = file.root;
-    find_mutable(root, "readouts.1.non_linearity.acts.0")->attributes["f"] = JsonValue::Object{{"function", "torch.nn.functional.relu"}};
+    find_mutable(root, "readouts.1.non_linearity.acts.0")->attributes["f"] =
+        JsonValue::Object{{"function", "torch.nn.functional.relu"}};
     CHECK(refusal(root).find("relu") != std::string::npos);
 
     root = file.root;
@@ -172,7 +198,8 @@ TEST_CASE("mace loader: a tensor that is not finite or too large is named") {
             if (name != "weight") continue;
             numbers = tensor.to_doubles();
             numbers[3] = wrong;
-            tensor = mlff::make_tensor(mlff::DType::float64, tensor.shape, tensor.strides, 0, std::as_bytes(std::span(numbers)), "test");
+            tensor = mlff::make_tensor(mlff::DType::float64, tensor.shape, tensor.strides, 0,
+                                       std::as_bytes(std::span(numbers)), "test");
         }
         const std::string message = refusal(root);
         CAPTURE(message);
@@ -193,16 +220,26 @@ TEST_CASE("mace loader: a model that unfolds to much more than its file is refus
     Module* contraction = find_mutable(root, "products.0.symmetric_contractions");
     const int channels = static_cast<int>(mlff::mace::load_weights(root).layers[0].contraction.channel_count);
     const std::string multiplicity = std::to_string(channels) + "x";
-    contraction->attributes["irreps_in"] = multiplicity + "0e+" + multiplicity + "1o+" + multiplicity + "2e+" + multiplicity + "3o";
-    contraction->attributes["irreps_out"] = multiplicity + "0e+" + multiplicity + "0e+" + multiplicity + "0e+" + multiplicity + "0e";
+    contraction->attributes["irreps_in"] =
+        multiplicity + "0e+" + multiplicity + "1o+" + multiplicity + "2e+" + multiplicity + "3o";
+    contraction->attributes["irreps_out"] =
+        multiplicity + "0e+" + multiplicity + "0e+" + multiplicity + "0e+" + multiplicity + "0e";
     Module part = *contraction->find("contractions.0");
     for (auto& [name, tensor] : part.tensors) {
-        if (name == "weights_max") tensor = mlff::make_tensor(mlff::DType::float64, {1, paths, channels}, {0, 0, 0}, 0, std::as_bytes(std::span(dense)), "test");
-        if (name == "U_matrix_1") tensor = mlff::make_tensor(mlff::DType::float64, {rows, 1}, {0, 0}, 0, std::as_bytes(std::span(dense)), "test");
-        if (name == "U_matrix_2") tensor = mlff::make_tensor(mlff::DType::float64, {rows, rows, paths}, {rows * paths, paths, 1}, 0, std::as_bytes(std::span(dense)), "test");
+        if (name == "weights_max")
+            tensor = mlff::make_tensor(mlff::DType::float64, {1, paths, channels}, {0, 0, 0}, 0,
+                                       std::as_bytes(std::span(dense)), "test");
+        if (name == "U_matrix_1")
+            tensor =
+                mlff::make_tensor(mlff::DType::float64, {rows, 1}, {0, 0}, 0, std::as_bytes(std::span(dense)), "test");
+        if (name == "U_matrix_2")
+            tensor = mlff::make_tensor(mlff::DType::float64, {rows, rows, paths}, {rows * paths, paths, 1}, 0,
+                                       std::as_bytes(std::span(dense)), "test");
     }
     for (auto& [name, child] : part.children)
-        for (auto& [key, tensor] : child.tensors) tensor = mlff::make_tensor(mlff::DType::float64, {1, 1, channels}, {0, 0, 0}, 0, std::as_bytes(std::span(dense)), "test");
+        for (auto& [key, tensor] : child.tensors)
+            tensor = mlff::make_tensor(mlff::DType::float64, {1, 1, channels}, {0, 0, 0}, 0,
+                                       std::as_bytes(std::span(dense)), "test");
     Module* parts = find_mutable(*contraction, "contractions");
     parts->children = {{"0", part}, {"1", part}, {"2", part}, {"3", part}};
     const std::string message = refusal(root);
@@ -220,11 +257,13 @@ TEST_CASE("mace loader: a model that unfolds to much more than its file is refus
     // Numbers that are decoded over and over.
     static const double one = 1;
     Module module;
-    module.tensors.emplace_back("t", mlff::make_tensor(mlff::DType::float64, {1 << 20}, {0}, 0, std::as_bytes(std::span(&one, 1)), "test"));
+    module.tensors.emplace_back(
+        "t", mlff::make_tensor(mlff::DType::float64, {1 << 20}, {0}, 0, std::as_bytes(std::span(&one, 1)), "test"));
     mlff::mace::LoadBudget budget(module);
     const mlff::mace::ModuleReader reader(module, "part", budget);
     for (int i = 0; i < 4; ++i) CHECK(reader.values("t").size() == 1 << 20);
-    CHECK_THROWS_WITH_AS(reader.values("t"), "part: the model unfolds to many more numbers than the file stores", mlff::Error);
+    CHECK_THROWS_WITH_AS(reader.values("t"), "part: the model unfolds to many more numbers than the file stores",
+                         mlff::Error);
     CHECK_THROWS_AS(reader.take_numbers(1), mlff::Error);
 }
 
@@ -237,15 +276,16 @@ TEST_CASE("mace loader: a wrapper for LAMMPS fixes the head") {
     wrapper.class_path = "mace.calculators.lammps_mace.LAMMPS_MACE";
     wrapper.children.emplace_back("model", file.root);
     static const int64_t head = 1;
-    wrapper.tensors.emplace_back("head",
-                                 mlff::make_tensor(mlff::DType::int64, {1}, {1}, 0, std::as_bytes(std::span(&head, 1)), "head"));
+    wrapper.tensors.emplace_back(
+        "head", mlff::make_tensor(mlff::DType::int64, {1}, {1}, 0, std::as_bytes(std::span(&head, 1)), "head"));
     CHECK(mlff::mace::load_weights(wrapper).fixed_head == 1);
     CHECK(mlff::mace::load_weights(wrapper).heads.size() == 2);
 }
 
 TEST_CASE("mace loader: terms of a contraction are sorted, unique and inside of their arrays") {
     for (const auto& directory : golden_directories())
-        for (const std::string name : {"p03_mace_plain_l1", "p07_nonlinear_mh", "p18_cueq_ir_mul", "p11_3layers_corrlist"}) {
+        for (const std::string name :
+             {"p03_mace_plain_l1", "p07_nonlinear_mh", "p18_cueq_ir_mul", "p11_3layers_corrlist"}) {
             const auto path = directory / (name + ".model");
             if (!std::filesystem::exists(path)) continue;
             const mlff::mace::Weights weights = mlff::mace::load_weights(mlff::open_module_file(path.string()).root);
@@ -274,8 +314,9 @@ TEST_CASE("mace loader: spoiled trees throw an Error or still evaluate") {
     int runnable = 0, refused = 0;
     const char* repeats = std::getenv("MLFF_SPOILED_TREES");
     const int count = repeats ? std::atoi(repeats) : 60;
-    for (const std::string name : {"p01_ss_l0_c3", "p04_density_agnesi_zbl", "p06_att_residual_f32", "p08_omol_like_f32",
-                                   "p18_cueq_ir_mul", "p19_lammps_torchscript", "p23_v0314_nonlinear"}) {
+    for (const std::string name :
+         {"p01_ss_l0_c3", "p04_density_agnesi_zbl", "p06_att_residual_f32", "p08_omol_like_f32", "p18_cueq_ir_mul",
+          "p19_lammps_torchscript", "p23_v0314_nonlinear"}) {
         if (golden_model(name).empty()) continue;
         CAPTURE(name);
         const mlff::ModuleFile file = mlff::open_module_file(golden_model(name).string());

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "close.h"
-#include "mace/plan/contraction.h"
 #include "mace/gpu/monomials.h"
+#include "mace/plan/contraction.h"
 #include "test_mace_numerics.h"
 
 using namespace mace_test;
@@ -19,7 +19,8 @@ using namespace mlff::mace::gpu;
 namespace {
 
 // Each out row has all kinds of terms: of every order, repeated rows, none at all.
-SymmetricContraction random_contraction(int correlation, int in_rows, int out_rows, int channels, int terms_per_row, Random& random) {
+SymmetricContraction random_contraction(int correlation, int in_rows, int out_rows, int channels, int terms_per_row,
+                                        Random& random) {
     SymmetricContraction contraction;
     contraction.channel_count = channels;
     contraction.in_row_count = in_rows;
@@ -50,14 +51,23 @@ struct Block {
     const MonomialList list{contraction.polynomial()};
     const std::vector<Monomial> monomials = list.of_element(contraction.coefficients(0), contraction.stride());
     const mlff::Buffer<Real> coefficients = list.pack(contraction.coefficients(0), contraction.stride());
-    const int in_rows = contraction.polynomial().in_row_count, out_rows = contraction.polynomial().out_row_count, stride = contraction.stride();
+    const int in_rows = contraction.polynomial().in_row_count, out_rows = contraction.polynomial().out_row_count,
+              stride = contraction.stride();
     const int groups = static_cast<int>(list.paths.size()) - 1;
     using Rows = LaneRows<Real, Atoms>;
 
-    static Rows lane_of(std::vector<Real>& memory, int first_row, int lane) { return Rows(memory.data() + first_row * Rows::kRowSize, lane); }
-    static std::vector<Real> memory(int rows) { return std::vector<Real>(static_cast<size_t>(rows * Rows::kRowSize), Real(0)); }
-    size_t at(int rows, int atom, int row, int channel) const { return static_cast<size_t>((atom * rows + row) * stride + channel); }
-    const Real* coefficients_at(int strip, int lane) const { return coefficients.data() + static_cast<ptrdiff_t>(strip * list.count) * kLanes + lane; }
+    static Rows lane_of(std::vector<Real>& memory, int first_row, int lane) {
+        return Rows(memory.data() + first_row * Rows::kRowSize, lane);
+    }
+    static std::vector<Real> memory(int rows) {
+        return std::vector<Real>(static_cast<size_t>(rows * Rows::kRowSize), Real(0));
+    }
+    size_t at(int rows, int atom, int row, int channel) const {
+        return static_cast<size_t>((atom * rows + row) * stride + channel);
+    }
+    const Real* coefficients_at(int strip, int lane) const {
+        return coefficients.data() + static_cast<ptrdiff_t>(strip * list.count) * kLanes + lane;
+    }
 
     AtomValues<Real, Atoms> load(const std::vector<Real>& from, int rows, int row, int channel) const {
         AtomValues<Real, Atoms> values;
@@ -75,16 +85,19 @@ struct Block {
             const int strip = channel / kLanes, lane = channel % kLanes;
             std::vector<Real> in_memory = memory(in_rows), sums = memory(out_rows + walkers - 1);
             std::fill(sums.begin(), sums.end(), std::nan(""));  // nothing is read that was not written
-            for (int row = 0; row < in_rows; ++row) lane_of(in_memory, 0, lane).store(row, load(in, in_rows, row, channel));
+            for (int row = 0; row < in_rows; ++row)
+                lane_of(in_memory, 0, lane).store(row, load(in, in_rows, row, channel));
             for (int walker = walkers - 1; walker >= 0; --walker) {
                 const MonomialStretch stretch = stretch_of(walker, walkers, groups);
                 using Walk = ForwardWalk<Real, Atoms, Depth>;
-                Walk walk(list.paths[static_cast<size_t>(stretch.begin / kMonomialsAtOnce)], lane_of(in_memory, 0, lane), lane_of(sums, 0, lane), walker);
+                Walk walk(list.paths[static_cast<size_t>(stretch.begin / kMonomialsAtOnce)],
+                          lane_of(in_memory, 0, lane), lane_of(sums, 0, lane), walker);
                 MonomialReader<AtOnce, Real, Walk>(monomials.data(), coefficients_at(strip, lane)).read(stretch, walk);
                 walk.finish();
             }
             for (int row = 0; row < out_rows; ++row)
-                store(joined_sum(list.paths.data(), groups, walkers, row, lane_of(sums, 0, lane)), out, out_rows, row, channel);
+                store(joined_sum(list.paths.data(), groups, walkers, row, lane_of(sums, 0, lane)), out, out_rows, row,
+                      channel);
         }
         return out;
     }
@@ -93,13 +106,17 @@ struct Block {
         std::vector<Real> in_gradient(in.size());
         for (int channel = 0; channel < padded_stride(); ++channel) {
             const int strip = channel / kLanes, lane = channel % kLanes;
-            std::vector<Real> in_memory = memory(in_rows), out_memory = memory(out_rows), gradients = memory(walkers * in_rows);
-            for (int row = 0; row < in_rows; ++row) lane_of(in_memory, 0, lane).store(row, load(in, in_rows, row, channel));
-            for (int row = 0; row < out_rows; ++row) lane_of(out_memory, 0, lane).store(row, load(out_gradient, out_rows, row, channel));
+            std::vector<Real> in_memory = memory(in_rows), out_memory = memory(out_rows),
+                              gradients = memory(walkers * in_rows);
+            for (int row = 0; row < in_rows; ++row)
+                lane_of(in_memory, 0, lane).store(row, load(in, in_rows, row, channel));
+            for (int row = 0; row < out_rows; ++row)
+                lane_of(out_memory, 0, lane).store(row, load(out_gradient, out_rows, row, channel));
             for (int walker = 0; walker < walkers; ++walker) {
                 const MonomialStretch stretch = stretch_of(walker, walkers, groups);
                 using Walk = ReverseWalk<Real, Atoms, Depth>;
-                Walk walk(list.paths[static_cast<size_t>(stretch.begin / kMonomialsAtOnce)], lane_of(in_memory, 0, lane), lane_of(out_memory, 0, lane),
+                Walk walk(list.paths[static_cast<size_t>(stretch.begin / kMonomialsAtOnce)],
+                          lane_of(in_memory, 0, lane), lane_of(out_memory, 0, lane),
                           lane_of(gradients, walker * in_rows, lane));
                 MonomialReader<AtOnce, Real, Walk>(monomials.data(), coefficients_at(strip, lane)).read(stretch, walk);
                 walk.finish();
@@ -107,7 +124,8 @@ struct Block {
             for (int row = 0; row < in_rows; ++row) {
                 AtomValues<Real, Atoms> sum;
                 sum.set(0);
-                for (int walker = 0; walker < walkers; ++walker) sum.add_product(lane_of(gradients, walker * in_rows, lane).load(row), Real(1));
+                for (int walker = 0; walker < walkers; ++walker)
+                    sum.add_product(lane_of(gradients, walker * in_rows, lane).load(row), Real(1));
                 store(sum, in_gradient, in_rows, row, channel);
             }
         }
@@ -121,7 +139,8 @@ template <class Real>
 void check_close(const std::vector<Real>& found, const std::vector<Real>& expected, double tolerance) {
     double size = 1;
     for (Real x : expected) size = std::max(size, std::abs(static_cast<double>(x)));
-    const std::vector<double> found_numbers(found.begin(), found.end()), expected_numbers(expected.begin(), expected.end());
+    const std::vector<double> found_numbers(found.begin(), found.end()),
+        expected_numbers(expected.begin(), expected.end());
     CHECK_ALL_CLOSE(found_numbers, expected_numbers, tolerance * size);
 }
 
@@ -140,15 +159,20 @@ void check_walks(const SymmetricContraction& contraction, Random& random) {
     host.prepare(0);
     const auto random_rows = [&](int rows) {
         std::vector<Real> values;
-        for (double x : random.numbers(static_cast<size_t>(Atoms * rows * host.stride()))) values.push_back(static_cast<Real>(x));
+        for (double x : random.numbers(static_cast<size_t>(Atoms * rows * host.stride())))
+            values.push_back(static_cast<Real>(x));
         return values;
     };
-    const std::vector<Real> in = random_rows(contraction.in_row_count), out_gradient = random_rows(contraction.out_row_count);
+    const std::vector<Real> in = random_rows(contraction.in_row_count),
+                            out_gradient = random_rows(contraction.out_row_count);
     // Kernels of the CPU want rows that are aligned, which those of a vector need not be.
-    mlff::Buffer<Real> host_in = aligned(in), host_out_gradient = aligned(out_gradient), host_out = aligned(out_gradient), host_in_gradient = aligned(in), work;
+    mlff::Buffer<Real> host_in = aligned(in), host_out_gradient = aligned(out_gradient),
+                       host_out = aligned(out_gradient), host_in_gradient = aligned(in), work;
     host.apply(plan::choose_kernels<Real>(), 0, host_in.data(), host_out.data(), Atoms, work);
-    host.reverse(plan::choose_kernels<Real>(), 0, host_in.data(), host_out_gradient.data(), host_in_gradient.data(), Atoms, work);
-    const std::vector<Real> out(host_out.begin(), host_out.end()), in_gradient(host_in_gradient.begin(), host_in_gradient.end());
+    host.reverse(plan::choose_kernels<Real>(), 0, host_in.data(), host_out_gradient.data(), host_in_gradient.data(),
+                 Atoms, work);
+    const std::vector<Real> out(host_out.begin(), host_out.end()),
+        in_gradient(host_in_gradient.begin(), host_in_gradient.end());
     const Block<Real, Atoms, Depth, AtOnce> block{host};
     for (int walkers : {1, 2, 3, 4, 8, 16}) {
         CAPTURE(walkers);
@@ -171,7 +195,8 @@ TEST_CASE("mace monomials: every factor and coefficient of the polynomial once, 
 
         std::set<std::vector<int>> expected, found;  // out row, then factors
         for (int out = 0; out < 4; ++out)
-            for (int t = contraction.first_term[static_cast<size_t>(out)]; t < contraction.first_term[static_cast<size_t>(out) + 1]; ++t) {
+            for (int t = contraction.first_term[static_cast<size_t>(out)];
+                 t < contraction.first_term[static_cast<size_t>(out) + 1]; ++t) {
                 const auto& term = contraction.terms[static_cast<size_t>(t)];
                 std::vector<int> key = {out};
                 key.insert(key.end(), term.rows.begin(), term.rows.begin() + term.order);
@@ -184,7 +209,8 @@ TEST_CASE("mace monomials: every factor and coefficient of the polynomial once, 
             if (i % kMonomialsAtOnce == 0) {
                 const MonomialPath& start = list.paths[static_cast<size_t>(i / kMonomialsAtOnce)];
                 CHECK(start.out_row == path[0]);
-                for (int level = 1; level < monomial.level(); ++level) CHECK(start.rows[level - 1] == path[static_cast<size_t>(level)]);
+                for (int level = 1; level < monomial.level(); ++level)
+                    CHECK(start.rows[level - 1] == path[static_cast<size_t>(level)]);
             }
             path.resize(static_cast<size_t>(std::max(monomial.level(), 1)));
             if (monomial.level() == 0)
@@ -195,7 +221,8 @@ TEST_CASE("mace monomials: every factor and coefficient of the polynomial once, 
         }
         CHECK(list.paths.back().out_row == 3);
         CHECK(found == expected);
-        for (size_t i = static_cast<size_t>(list.count); i < monomials.size(); ++i) CHECK_FALSE(monomials[i].has_coefficient());
+        for (size_t i = static_cast<size_t>(list.count); i < monomials.size(); ++i)
+            CHECK_FALSE(monomials[i].has_coefficient());
 
         const int groups = static_cast<int>(list.paths.size()) - 1;
         CHECK(groups * kMonomialsAtOnce >= list.count);
@@ -216,7 +243,8 @@ TEST_CASE("mace monomials: values and gradients of the CPU backend, however many
         CAPTURE(terms);
         for (int correlation = 1; correlation <= 3; ++correlation) {
             CAPTURE(correlation);
-            const SymmetricContraction contraction = random_contraction(correlation, 9, 5, 40, terms, random);  // the last lanes are idle
+            const SymmetricContraction contraction =
+                random_contraction(correlation, 9, 5, 40, terms, random);  // the last lanes are idle
             check_walks<float, 1, 3, 8>(contraction, random);
             check_walks<float, 8, 3, 4>(contraction, random);
             check_walks<double, 4, 3, 4>(contraction, random);

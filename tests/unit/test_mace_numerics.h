@@ -100,6 +100,7 @@ inline std::vector<double> rotation_matrix(int degree, const double rotation[3][
 }
 
 inline constexpr double kCos = 0.6, kSin = 0.8;
-inline constexpr double kRotation[3][3] = {{kCos, -kSin, 0}, {kSin * kCos, kCos* kCos, -kSin}, {kSin * kSin, kCos* kSin, kCos}};
+inline constexpr double kRotation[3][3] = {
+    {kCos, -kSin, 0}, {kSin * kCos, kCos* kCos, -kSin}, {kSin * kSin, kCos* kSin, kCos}};
 
 }  // namespace mace_test

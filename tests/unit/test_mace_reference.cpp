@@ -73,7 +73,8 @@ System crowded_cell(const Model& model, size_t atom_count) {
     for (size_t atom = 0; atom < atom_count; ++atom) {
         const auto& known = model.weights->atomic_numbers;
         system.numbers.push_back(known[atom % known.size()]);
-        for (size_t k = 0; k < 3; ++k) system.positions.push_back(2.3 * static_cast<double>((atom >> k) & 1u) + 0.6 * random());
+        for (size_t k = 0; k < 3; ++k)
+            system.positions.push_back(2.3 * static_cast<double>((atom >> k) & 1u) + 0.6 * random());
     }
     return system;
 }
@@ -177,8 +178,9 @@ TEST_CASE("mace reference: goldens of mace-torch") {
             const std::string model_path = (directory / golden["model_file"].get<std::string>()).string();
             const std::string name = golden["case"].get<std::string>();
             CAPTURE(name);
-            const bool can_run = golden["container"] != "state_dict" &&
-                                 (golden["architecture"]["cls"] == "MACE" || golden["architecture"]["cls"] == "ScaleShiftMACE");
+            const bool can_run =
+                golden["container"] != "state_dict" &&
+                (golden["architecture"]["cls"] == "MACE" || golden["architecture"]["cls"] == "ScaleShiftMACE");
             if (!can_run) {
                 std::string message;
                 try {
@@ -196,7 +198,8 @@ TEST_CASE("mace reference: goldens of mace-torch") {
             double worst = 0;
             for (const auto& record : golden["systems"]) worst = std::max(worst, run_system(model, record));
             const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-            MESSAGE(name, ": ", golden["systems"].size(), " systems, worst relative deviation ", worst, ", ", seconds, " s");
+            MESSAGE(name, ": ", golden["systems"].size(), " systems, worst relative deviation ", worst, ", ", seconds,
+                    " s");
             ++here;
         }
         MESSAGE(here, " cases in ", directory.string());

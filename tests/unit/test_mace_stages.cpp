@@ -4,13 +4,13 @@
 
 #include "core/error.h"
 #include "equivariant/irreps.h"
-#include "mace/reference/contraction.h"
-#include "mace/functions/embedding.h"
-#include "mace/reference/gate.h"
 #include "equivariant/linear.h"
-#include "mace/reference/messages.h"
+#include "mace/functions/embedding.h"
 #include "mace/functions/network.h"
 #include "mace/functions/radial.h"
+#include "mace/reference/contraction.h"
+#include "mace/reference/gate.h"
+#include "mace/reference/messages.h"
 #include "mace/reference/readout.h"
 #include "test_mace_numerics.h"
 #include "test_mace_support.h"
@@ -56,7 +56,8 @@ DenseLayer random_layer(int in, int out, bool norm, Activation::Kind kind, Rando
 
 TEST_CASE("mace radial: slopes of basis, transforms, cutoff and repulsion") {
     Random random;
-    for (const auto basis : {RadialEmbedding::Basis::bessel, RadialEmbedding::Basis::gaussian, RadialEmbedding::Basis::chebyshev})
+    for (const auto basis :
+         {RadialEmbedding::Basis::bessel, RadialEmbedding::Basis::gaussian, RadialEmbedding::Basis::chebyshev})
         for (const auto transform : {RadialEmbedding::Transform::none, RadialEmbedding::Transform::agnesi,
                                      RadialEmbedding::Transform::soft, RadialEmbedding::Transform::soft_2023})
             for (const bool cutoff_in_basis : {true, false}) {
@@ -127,7 +128,8 @@ TEST_CASE("mace network: gradients with and without normalisation") {
 TEST_CASE("mace linear and gate: gradients") {
     Random random;
     const Linear linear = random_linear("3x0e+2x1o+1x0e+2x2e", "2x0e+3x1o+1x1o+1x3e", 2, true, random);
-    const auto in_size = static_cast<size_t>(linear.in.dimension()), out_size = static_cast<size_t>(linear.out.dimension());
+    const auto in_size = static_cast<size_t>(linear.in.dimension()),
+               out_size = static_cast<size_t>(linear.out.dimension());
     for (int element : {0, 1}) {
         const std::vector<double> input = random.numbers(in_size), weights = random.numbers(out_size);
         std::vector<double> gradient(in_size, 0.0);
@@ -177,7 +179,8 @@ TEST_CASE("mace readout: gradients, and a head sees its own slice only") {
             check_gradient(f, input, {0.7}, gradient);
         }
         Readout changed = readout;
-        for (size_t in = 0; in < 4; ++in) changed.first.paths[0].weight[in * 6 + 0] += 1;  // a weight of the first slice
+        for (size_t in = 0; in < 4; ++in)
+            changed.first.paths[0].weight[in * 6 + 0] += 1;  // a weight of the first slice
         const std::vector<double> input = random.numbers(10);
         CHECK(compute_readout(changed, 0, input.data()) != compute_readout(readout, 0, input.data()));
         CHECK(compute_readout(changed, 1, input.data()) == compute_readout(readout, 1, input.data()));
@@ -186,12 +189,14 @@ TEST_CASE("mace readout: gradients, and a head sees its own slice only") {
 
 TEST_CASE("mace layers of real models: gradients of messages and contractions, rotation of contractions") {
     int tested = 0;
-    for (const std::string name : {"p09_l2_ell3", "p11_3layers_corrlist", "p18_cueq_ir_mul", "p25_odd_parity", "p01_ss_l0_c3"}) {
+    for (const std::string name :
+         {"p09_l2_ell3", "p11_3layers_corrlist", "p18_cueq_ir_mul", "p25_odd_parity", "p01_ss_l0_c3"}) {
         if (golden_model(name).empty()) continue;
         CAPTURE(name);
         Random random;
         const Model model(golden_model(name));
-        const Layer& layer = model.weights->layers[model.weights->layers.size() - 2 + (model.weights->layers.size() == 1)];
+        const Layer& layer =
+            model.weights->layers[model.weights->layers.size() - 2 + (model.weights->layers.size() == 1)];
         const SymmetricContraction& contraction = layer.contraction;
         const auto basis_size = static_cast<size_t>(contraction.in.dimension());
         const auto product_size = static_cast<size_t>(contraction.out.dimension());
@@ -224,14 +229,17 @@ TEST_CASE("mace layers of real models: gradients of messages and contractions, r
 
         const Convolution& convolution = layer.interaction.convolution;
         const std::vector<double> features = random.numbers(static_cast<size_t>(convolution.in.dimension()));
-        const std::vector<double> harmonics = random.numbers(static_cast<size_t>(harmonic_count(model.weights->max_degree)));
+        const std::vector<double> harmonics =
+            random.numbers(static_cast<size_t>(harmonic_count(model.weights->max_degree)));
         const std::vector<double> edge = random.numbers(static_cast<size_t>(convolution.weight_count));
         const std::vector<double> pull = random.numbers(static_cast<size_t>(convolution.out.dimension()));
-        std::vector<double> by_features(features.size(), 0.0), by_harmonics(harmonics.size(), 0.0), by_edge(edge.size());
-        reverse_message_of_edge(convolution, features.data(), harmonics.data(), edge.data(), pull.data(), by_harmonics.data(),
-                                by_edge.data());
+        std::vector<double> by_features(features.size(), 0.0), by_harmonics(harmonics.size(), 0.0),
+            by_edge(edge.size());
+        reverse_message_of_edge(convolution, features.data(), harmonics.data(), edge.data(), pull.data(),
+                                by_harmonics.data(), by_edge.data());
         reverse_message_of_sender(convolution, harmonics.data(), edge.data(), pull.data(), by_features.data());
-        const auto message = [&](const std::vector<double>& f, const std::vector<double>& y, const std::vector<double>& w) {
+        const auto message = [&](const std::vector<double>& f, const std::vector<double>& y,
+                                 const std::vector<double>& w) {
             std::vector<double> out(pull.size(), 0.0);
             compute_message(convolution, f.data(), y.data(), w.data(), out.data());
             return out;

@@ -102,7 +102,8 @@ inline System read_system(const nlohmann::json& record) {
     const std::vector<double> cell = flat(record["cell"]);
     for (size_t i = 0; i < 9 && cell.size() == 9; ++i) system.cell[i / 3][i % 3] = cell[i];
     for (size_t i = 0; i < 3; ++i)
-        system.periodic[i] = record["pbc"][i].is_boolean() ? record["pbc"][i].get<bool>() : record["pbc"][i].get<int>() != 0;
+        system.periodic[i] =
+            record["pbc"][i].is_boolean() ? record["pbc"][i].get<bool>() : record["pbc"][i].get<int>() != 0;
     if (record.contains("charge")) system.charge = record["charge"].get<double>();
     if (record.contains("spin")) system.spin = record["spin"].get<double>();
     return system;
@@ -129,17 +130,18 @@ struct Result {
 class Model {
 public:
     explicit Model(const std::filesystem::path& path)
-        : weights(
-              std::make_shared<const mlff::mace::Weights>(mlff::mace::load_weights(mlff::open_module_file(path.string()).root))) {
-    }
-    explicit Model(mlff::mace::Weights loaded) : weights(std::make_shared<const mlff::mace::Weights>(std::move(loaded))) {}
+        : weights(std::make_shared<const mlff::mace::Weights>(
+              mlff::mace::load_weights(mlff::open_module_file(path.string()).root))) {}
+    explicit Model(mlff::mace::Weights loaded)
+        : weights(std::make_shared<const mlff::mace::Weights>(std::move(loaded))) {}
 
     Result evaluate(const System& system, int head = 0, int threads = 1) const {
         mlff::NeighborOptions options;
         options.cutoff = weights->cutoff;
         const mlff::BruteForceEdges list = mlff::brute_force_neighbors(system.view(), options);
         mlff::ThreadTeam team(threads);
-        mlff::mace::reference::ReferenceEvaluator evaluator(weights, weights->fixed_head >= 0 ? weights->fixed_head : head);
+        mlff::mace::reference::ReferenceEvaluator evaluator(weights,
+                                                            weights->fixed_head >= 0 ? weights->fixed_head : head);
         Result result;
         const size_t atoms = system.numbers.size();
         result.forces.resize(atoms * 3);
@@ -147,8 +149,8 @@ public:
         result.atom_energies.resize(atoms);
         result.atom_virials.resize(atoms * 9);
         result.edge_count = static_cast<int64_t>(list.sender.size());
-        const mlff::Outputs outputs = {&result.energy, result.forces.data(), result.virial.data(), result.atom_energies.data(),
-                                       result.atom_virials.data()};
+        const mlff::Outputs outputs = {&result.energy, result.forces.data(), result.virial.data(),
+                                       result.atom_energies.data(), result.atom_virials.data()};
         evaluator.evaluate(system.view(), edges_of(list), outputs, team);
         return result;
     }

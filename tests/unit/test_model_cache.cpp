@@ -9,9 +9,9 @@
 #include "core/error.h"
 #include "core/mapped_file.h"
 #include "core/sha256.h"
-#include "potential/model.h"
 #include "engine/model_cache.h"
 #include "model_files.h"
+#include "potential/model.h"
 
 using namespace mlff;
 using namespace mlff::test;
@@ -128,7 +128,8 @@ TEST_CASE("an index of many models takes a time that grows with their number") {
     const std::string text = model_index_text(models);
     const auto begin = std::chrono::steady_clock::now();
     CHECK(parse_model_index(text, "index.json") == models);
-    CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < (test::kIsSanitized ? 60 : 10));  // minutes where it grows with the square
+    CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() <
+          (test::kIsSanitized ? 60 : 10));  // minutes where it grows with the square
 }
 
 TEST_CASE("a hostile index of the model cache is an error that names it") {
@@ -160,7 +161,8 @@ TEST_CASE("a hostile index of the model cache is an error that names it") {
     refuse_change("/models", 7, "'models'");
     refuse_change("/models/small", "text", "not an object");
     refuse_change("/models/..", nlohmann::json::object(), "no name of a model");
-    for (const char* file : {"../../etc/passwd", "/etc/passwd", "", ".lock", "a b"}) refuse_change("/models/small/file", file, "no name of a file");
+    for (const char* file : {"../../etc/passwd", "/etc/passwd", "", ".lock", "a b"})
+        refuse_change("/models/small/file", file, "no name of a file");
     refuse_change("/models/small/file", nullptr, "'file'");
     refuse_change("/models/small/sha256", "abc", "sha256");
     refuse_change("/models/small/sha256", std::string(64, 'X'), "sha256");
@@ -182,7 +184,8 @@ TEST_CASE("models are added to the cache by several threads at a time") {
     for (int number = 0; number < 4; ++number)
         threads.emplace_back([&, number] {
             const ModelCache cache(folder);
-            for (int round = 0; round < 3; ++round) cache.add(kSmallModel, "model-" + std::to_string(number) + "-" + std::to_string(round), {});
+            for (int round = 0; round < 3; ++round)
+                cache.add(kSmallModel, "model-" + std::to_string(number) + "-" + std::to_string(round), {});
             try {
                 cache.add(number % 2 ? kSmallModel : kOtherModel, "wanted-by-all", {});
                 ++added;

@@ -34,7 +34,8 @@ std::string difference(const Module& a, const Module& b, const std::string& path
     }
     for (size_t i = 0; i < a.children.size(); ++i) {
         if (a.children[i].first != b.children[i].first) return path + "." + a.children[i].first + " name";
-        const std::string below = difference(a.children[i].second, b.children[i].second, path + "." + a.children[i].first);
+        const std::string below =
+            difference(a.children[i].second, b.children[i].second, path + "." + a.children[i].first);
         if (!below.empty()) return below;
     }
     return {};
@@ -46,7 +47,11 @@ const std::string kStorage(32, '\1');
 Module sample() {
     Module root;
     root.class_path = "a.Root";
-    root.attributes = JsonValue::Object{{"number", 0.1}, {"whole", 5.0}, {"text", "\"\n"}, {"nothing", nullptr}, {"list", JsonValue::Array{1, JsonValue::Array{2, "x"}}}};
+    root.attributes = JsonValue::Object{{"number", 0.1},
+                                        {"whole", 5.0},
+                                        {"text", "\"\n"},
+                                        {"nothing", nullptr},
+                                        {"list", JsonValue::Array{1, JsonValue::Array{2, "x"}}}};
     root.tensors.emplace_back("z", make_tensor(DType::float32, {2, 2}, {1, 2}, 0, as_bytes(kStorage), "z"));
     root.tensors.emplace_back("a", make_tensor(DType::int64, {}, {}, 1, as_bytes(kStorage), "a"));
     root.tensors[0].second.is_parameter = true;
@@ -138,14 +143,15 @@ TEST_CASE("module container: other files are refused") {
     check("no metadata", changed([](auto& c) { c.metadata.clear(); }), "that mlff did not write", Status::unsupported);
     check("metadata of others", changed([](auto& c) { c.metadata["format"] = "pt"; }), "that mlff did not write",
           Status::unsupported);
-    check("a later layout", changed([](auto& c) { c.metadata["mlff_layout"] = "2"; }), "layout 2 of a later mlff, expected 1",
-          Status::unsupported);
+    check("a later layout", changed([](auto& c) { c.metadata["mlff_layout"] = "2"; }),
+          "layout 2 of a later mlff, expected 1", Status::unsupported);
     check("no layout", changed([](auto& c) { c.metadata.erase("mlff_layout"); }), "layout", Status::unsupported);
     check("no tree", changed([](auto& c) { c.metadata.erase("mlff_module"); }), "malformed JSON");
     check("tree that is no JSON", changed([](auto& c) { c.metadata["mlff_module"] = "{"; }),
           "x.mlff (mlff_module): malformed JSON");
     check("deep tree", changed([](auto& c) { c.metadata["mlff_module"] = std::string(100'000, '['); }), "levels deep");
-    check("key twice", changed([](auto& c) { c.metadata["mlff_module"] = "{\"class\":1,\"class\":2}"; }), "occurs twice");
+    check("key twice", changed([](auto& c) { c.metadata["mlff_module"] = "{\"class\":1,\"class\":2}"; }),
+          "occurs twice");
     check("tensor too few", changed([](auto& c) { c.tensors.pop_back(); }), "'2.a' is not among the tensors");
     check("tensor too many", changed([](auto& c) { c.tensors.emplace_back("extra", c.tensors[0].second); }),
           "'extra' belongs to no module");
@@ -155,9 +161,11 @@ TEST_CASE("module container: other files are refused") {
         check(key, with_tree([&](Json& t) { t[key] = 5; }), "is no proper module");
         check(key, with_tree([&](Json& t) { t["children"][1][1].erase(key); }), "'2' is no proper module");
     }
-    check("child that is no pair", with_tree([](Json& t) { t["children"][0] = Json::array({"10"}); }), "malformed child");
+    check("child that is no pair", with_tree([](Json& t) { t["children"][0] = Json::array({"10"}); }),
+          "malformed child");
     check("child without a name", with_tree([](Json& t) { t["children"][0][0] = 10; }), "malformed child");
-    check("tensor twice", with_tree([](Json& t) { t["tensors"].push_back(t["tensors"][0]); }), "'z' is not among the tensors");
+    check("tensor twice", with_tree([](Json& t) { t["tensors"].push_back(t["tensors"][0]); }),
+          "'z' is not among the tensors");
     check("tensor of another role", with_tree([](Json& t) { t["tensors"][0][1] = "other"; }), "malformed tensor");
     check("tensor without a name", with_tree([](Json& t) { t["tensors"][0][0] = nullptr; }), "malformed tensor");
     check("tensor that is text", with_tree([](Json& t) { t["tensors"][0] = "z"; }), "malformed tensor");

@@ -9,12 +9,12 @@
 
 #include "../sanitized.h"
 #include "core/error.h"
+#include "neighbor_systems.h"
 #include "neighbors/cell_grid.h"
 #include "neighbors/displacements.h"
 #include "neighbors/joined_edges.h"
 #include "neighbors/lattice.h"
 #include "neighbors/neighbor_list.h"
-#include "neighbor_systems.h"
 
 using namespace mlff;
 using namespace mlff::testing;
@@ -127,7 +127,8 @@ TEST_CASE("deformed liquids of many bins give the edges of the oracle") {
             for (size_t axis = 0; axis < 3; ++axis)
                 atoms.positions.push_back((cubic.positions[k] * deformed[0][axis] +
                                            cubic.positions[k + 1] * deformed[1][axis] +
-                                           cubic.positions[k + 2] * deformed[2][axis]) / cubic.cell[0][0]);
+                                           cubic.positions[k + 2] * deformed[2][axis]) /
+                                          cubic.cell[0][0]);
         const double spacing = std::cbrt(std::abs(determinant(deformed)) / 216);
         NeighborList list(with_cutoff(random.uniform(1, 2.5) * spacing));
         list.update(atoms.view(), team());
@@ -479,8 +480,7 @@ TEST_CASE("a lattice inverts its vectors and knows its heights") {
                 for (size_t axis = 0; axis < 3; ++axis) product += lattice.vectors[k][axis] * lattice.inverse[axis][l];
                 CHECK(product == doctest::Approx(k == l ? 1 : 0).epsilon(1e-12));
             }
-            const double column =
-                std::hypot(lattice.inverse[0][k], lattice.inverse[1][k], lattice.inverse[2][k]);
+            const double column = std::hypot(lattice.inverse[0][k], lattice.inverse[1][k], lattice.inverse[2][k]);
             CHECK(lattice.height[k] * column == doctest::Approx(1));
             if (lattice.periodic[k]) {
                 CHECK(lattice.vectors[k] == atoms.cell[k]);

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "cpu_kernels/kernel_table.h"
-#include "potential/model.h"
 #include "engine/session.h"
 #include "kernel_tables.h"
 #include "neighbors/joined_edges.h"
@@ -12,6 +11,7 @@
 #include "painn/cpu/filters.h"
 #include "painn/functions/dense.h"
 #include "painn/reference/message.h"
+#include "potential/model.h"
 #include "test_painn_support.h"
 
 using namespace mlff;
@@ -26,13 +26,19 @@ struct Way {
     painn::cpu::CpuOptions options;
     Tolerances tolerances;
 };
-const Way kWays[] = {{{false, true}, kExact}, {{false, false}, kDouble}, {{true, false}, kMixed}, {{true, true}, kMixed}};
+const Way kWays[] = {
+    {{false, true}, kExact}, {{false, false}, kDouble}, {{true, false}, kMixed}, {{true, true}, kMixed}};
 
-const Shape kShapes[] = {{}, {64, 3, 20, 5.0, {1, 7, 8, 16}, true, 5}, {96, 1, 5, 3.5, {6}, false, 6}, {128, 3, 20, 5.0, {1, 6, 8}, true, 7}, {32, 8, 64, 6.0, {1, 8}, true, 8, 0.03},
+const Shape kShapes[] = {{},
+                         {64, 3, 20, 5.0, {1, 7, 8, 16}, true, 5},
+                         {96, 1, 5, 3.5, {6}, false, 6},
+                         {128, 3, 20, 5.0, {1, 6, 8}, true, 7},
+                         {32, 8, 64, 6.0, {1, 8}, true, 8, 0.03},
                          {64, 2, 12, 5.0, {1, 6, 8}, true, 9, 0.15, 1.9}};
 const Shape& kNearField = kShapes[5];
 
-Result evaluate_cpu(const std::shared_ptr<const painn::Weights>& weights, const System& system, const painn::cpu::CpuOptions& options, int threads = 1) {
+Result evaluate_cpu(const std::shared_ptr<const painn::Weights>& weights, const System& system,
+                    const painn::cpu::CpuOptions& options, int threads = 1) {
     return mace_test::evaluate(*painn::cpu::make_cpu_evaluator(weights, options), *weights, system, threads);
 }
 
@@ -44,9 +50,11 @@ System without_cell(System system) {
 
 }  // namespace
 
-TEST_CASE("goldens of the independent PyTorch model, on the fast CPU backend with the kernels of every instruction set") {
+TEST_CASE(
+    "goldens of the independent PyTorch model, on the fast CPU backend with the kernels of every instruction set") {
     test::for_each_kernel_table([](const std::string&) {
-        for_each_painn_golden([&](const std::string&, const std::shared_ptr<const painn::Weights>& weights, const nlohmann::json& golden) {
+        for_each_painn_golden([&](const std::string&, const std::shared_ptr<const painn::Weights>& weights,
+                                  const nlohmann::json& golden) {
             for (const auto& record : golden["systems"]) {
                 CAPTURE(record["name"].dump());
                 for (const Way& way : kWays) {
@@ -105,7 +113,8 @@ TEST_CASE("bits do not depend on the number of threads, and an evaluator may go 
     const System large = random_crystal(*weights, 3, 150, 11.0), small = random_crystal(*weights, 4, 5, 6.0);
     for (const bool is_mixed : {false, true}) {
         const auto evaluator = painn::cpu::make_cpu_evaluator(weights, {is_mixed});
-        const Result expected = mace_test::evaluate(*evaluator, *weights, large, 1), small_expected = mace_test::evaluate(*evaluator, *weights, small, 1);
+        const Result expected = mace_test::evaluate(*evaluator, *weights, large, 1),
+                     small_expected = mace_test::evaluate(*evaluator, *weights, small, 1);
         for (const int threads : {1, 2, 3, 5}) {
             const Result found = mace_test::evaluate(*evaluator, *weights, large, threads);
             CHECK(found.energy == expected.energy);
@@ -127,7 +136,9 @@ TEST_CASE("forces and virial are the slopes of the energy it computes, tables in
         const Result found = mace_test::evaluate(*evaluator, *weights, system, 1);
         constexpr double kStep = 1e-4;
         const auto slope = [&](const std::function<System(double)>& moved) {
-            const auto energy = [&](double step) { return mace_test::evaluate(*evaluator, *weights, moved(step), 1).energy; };
+            const auto energy = [&](double step) {
+                return mace_test::evaluate(*evaluator, *weights, moved(step), 1).energy;
+            };
             return (8 * (energy(kStep) - energy(-kStep)) - (energy(2 * kStep) - energy(-2 * kStep))) / (12 * kStep);
         };
         std::vector<double> forces, virial;
@@ -146,7 +157,8 @@ TEST_CASE("forces and virial are the slopes of the energy it computes, tables in
                         to[a] += 0.5 * strain * from[b];
                         to[b] += 0.5 * strain * from[a];
                     };
-                    for (size_t i = 0; i < system.positions.size(); i += 3) stretch(&system.positions[i], &moved.positions[i]);
+                    for (size_t i = 0; i < system.positions.size(); i += 3)
+                        stretch(&system.positions[i], &moved.positions[i]);
                     for (size_t k = 0; k < 3; ++k) stretch(system.cell[k].data(), moved.cell[k].data());
                     return moved;
                 }));
@@ -156,7 +168,9 @@ TEST_CASE("forces and virial are the slopes of the energy it computes, tables in
 
 TEST_CASE("systems joined give what they give alone, to rounding") {
     const auto weights = shared_weights(kShapes[1]);
-    std::vector<System> systems = {random_crystal(*weights, 21, 12, 7.0), without_cell(random_crystal(*weights, 22, 3, 5.0)), System{}, random_crystal(*weights, 23, 20, 8.0)};
+    std::vector<System> systems = {random_crystal(*weights, 21, 12, 7.0),
+                                   without_cell(random_crystal(*weights, 22, 3, 5.0)), System{},
+                                   random_crystal(*weights, 23, 20, 8.0)};
     for (const bool is_mixed : {false, true}) {
         const auto evaluator = painn::cpu::make_cpu_evaluator(weights, {is_mixed});
         ThreadTeam team(2);
@@ -173,8 +187,11 @@ TEST_CASE("systems joined give what they give alone, to rounding") {
             list.update(views.back(), team);
             joined.append(list.edges());
             together[i] = alone[i];
-            for (auto* values : {&together[i].forces, &together[i].virial, &together[i].atom_energies, &together[i].atom_virials}) std::fill(values->begin(), values->end(), NAN);
-            outputs.push_back({&together[i].energy, together[i].forces.data(), together[i].virial.data(), together[i].atom_energies.data(), together[i].atom_virials.data()});
+            for (auto* values :
+                 {&together[i].forces, &together[i].virial, &together[i].atom_energies, &together[i].atom_virials})
+                std::fill(values->begin(), values->end(), NAN);
+            outputs.push_back({&together[i].energy, together[i].forces.data(), together[i].virial.data(),
+                               together[i].atom_energies.data(), together[i].atom_virials.data()});
         }
         CHECK(evaluator->can_join(views[0], views[1]));
         evaluator->evaluate_joined(views, joined.edges(), outputs, team);
@@ -223,7 +240,8 @@ TEST_CASE("filters: table and exact functions agree, values and slopes") {
                 const Real* table = filters.strip(last, static_cast<int>(channel / 16), 0, count, scratch);
                 for (size_t i = 0; i < distances.size(); ++i) {
                     const kernels::SplineShares<Real>& shares = filters.shares()[i];
-                    const Real* row = table + shares.interval * kernels::kSplineRows * 48 + static_cast<int64_t>(part * 16 + channel % 16);
+                    const Real* row = table + shares.interval * kernels::kSplineRows * 48 +
+                                      static_cast<int64_t>(part * 16 + channel % 16);
                     double value = static_cast<double>(row[0]), slope = 0;
                     for (int t = 0; t < kernels::kSplineOrder; ++t) {
                         value += static_cast<double>(shares.value[t] * row[kernels::spline_row(t) * 48]);
@@ -242,7 +260,8 @@ TEST_CASE("filters: table and exact functions agree, values and slopes") {
             expected.insert(expected.end(), filter.begin(), filter.end());
             for (size_t k = 0; k < 3 * width; ++k) {
                 by_filter[k] = 1;
-                expected.push_back(painn::reference::reverse_filter(weights, weights.blocks[last], d, by_filter.data()));
+                expected.push_back(
+                    painn::reference::reverse_filter(weights, weights.blocks[last], d, by_filter.data()));
                 by_filter[k] = 0;
             }
         }
@@ -260,7 +279,8 @@ TEST_CASE("the activation of every instruction set, far out too") {
         slopes.resize_discard(64);
         std::vector<double> expected, found;
         for (size_t i = 0; i < 64; ++i) {
-            const double x = i < 58 ? -9 + 0.31 * static_cast<double>(i) : std::vector<double>{-1e4, -100, -87.5, 88.2, 100, 1e4}[i - 58];
+            const double x = i < 58 ? -9 + 0.31 * static_cast<double>(i)
+                                    : std::vector<double>{-1e4, -100, -87.5, 88.2, 100, 1e4}[i - 58];
             values[i] = static_cast<Real>(x);
             expected.push_back(painn::silu(static_cast<double>(values[i])));
             expected.push_back(painn::silu_slope(static_cast<double>(values[i])));

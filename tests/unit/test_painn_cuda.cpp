@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// PaiNN on the GPU against the reference backend, through model files and sessions. Tests that need a GPU pass without one, unless MLFF_REQUIRE_GPU is set.
-// The emulated GPU (tests/emulated_gpu) runs the same kernels everywhere.
+// PaiNN on the GPU against the reference backend, through model files and sessions. Tests that need a GPU pass without
+// one, unless MLFF_REQUIRE_GPU is set. The emulated GPU (tests/emulated_gpu) runs the same kernels everywhere.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -33,13 +33,17 @@ class RandomModel {
 public:
     RandomModel(int width, int block_count, int radial_count, bool has_repulsion)
         : path_(std::filesystem::temp_directory_path() /
-                ("mlff_painn_cuda_" + std::to_string(width) + "_" + std::to_string(block_count) + "_" + std::to_string(radial_count) + ".safetensors")),
+                ("mlff_painn_cuda_" + std::to_string(width) + "_" + std::to_string(block_count) + "_" +
+                 std::to_string(radial_count) + ".safetensors")),
           random_(static_cast<unsigned>(width + 7 * block_count + 31 * radial_count)) {
         const int64_t F = width, R = radial_count;
-        header_["__metadata__"] = {{"format", "mlff-painn"},
-                                   {"painn_layout", "1"},
-                                   {"config", nlohmann::json{{"hidden", width}, {"blocks", block_count}, {"radial", radial_count}, {"cutoff", 4.5}}.dump()},
-                                   {"card", nlohmann::json{{"name", "random"}, {"teacher", "none"}, {"elements", {"H", "C", "O"}}}.dump()}};
+        header_["__metadata__"] = {
+            {"format", "mlff-painn"},
+            {"painn_layout", "1"},
+            {"config",
+             nlohmann::json{{"hidden", width}, {"blocks", block_count}, {"radial", radial_count}, {"cutoff", 4.5}}
+                 .dump()},
+            {"card", nlohmann::json{{"name", "random"}, {"teacher", "none"}, {"elements", {"H", "C", "O"}}}.dump()}};
         const int64_t numbers[] = {1, 6, 8};
         add("atomic_numbers", "I64", {3}, numbers, sizeof numbers);
         add("atomic_energies", {3}, {-13.5, -1029.25, -2042.0});
@@ -70,11 +74,14 @@ public:
     std::string path() const { return path_.string(); }
 
 private:
-    void add(const std::string& name, const char* type, const std::vector<int64_t>& shape, const void* data, size_t bytes) {
+    void add(const std::string& name, const char* type, const std::vector<int64_t>& shape, const void* data,
+             size_t bytes) {
         header_[name] = {{"dtype", type}, {"shape", shape}, {"data_offsets", {data_.size(), data_.size() + bytes}}};
         data_.append(static_cast<const char*>(data), bytes);
     }
-    void add(const std::string& name, const std::vector<int64_t>& shape, const Numbers& numbers) { add(name, "F64", shape, numbers.data(), numbers.size() * sizeof(double)); }
+    void add(const std::string& name, const std::vector<int64_t>& shape, const Numbers& numbers) {
+        add(name, "F64", shape, numbers.data(), numbers.size() * sizeof(double));
+    }
     void add_random(const std::string& name, const std::vector<int64_t>& shape, double size) {
         size_t count = 1;
         for (const int64_t n : shape) count *= static_cast<size_t>(n);
@@ -150,7 +157,11 @@ struct Found {
     Numbers forces, virial, energies, virials, descriptors;
 
     Found(size_t atoms, size_t width)
-        : forces(3 * atoms, NAN), virial(9, NAN), energies(atoms, NAN), virials(9 * atoms, NAN), descriptors(width * atoms, NAN) {}
+        : forces(3 * atoms, NAN),
+          virial(9, NAN),
+          energies(atoms, NAN),
+          virials(9 * atoms, NAN),
+          descriptors(width * atoms, NAN) {}
     Results results() {
         Results results;
         results.outputs = {&energy, forces.data(), virial.data(), energies.data(), virials.data(), descriptors.data()};
@@ -210,20 +221,23 @@ TEST_CASE("PaiNN of all widths on the GPU agrees with the reference, alone and i
         int width, blocks, radial;
         bool has_repulsion;
     };
-    for (const Case& each : {Case{32, 1, 3, false}, Case{32, 3, 20, true}, Case{64, 2, 40, true}, Case{128, 3, 20, true}, Case{256, 2, 63, false}}) {
+    for (const Case& each : {Case{32, 1, 3, false}, Case{32, 3, 20, true}, Case{64, 2, 40, true},
+                             Case{128, 3, 20, true}, Case{256, 2, 63, false}}) {
         CAPTURE(each.width);
         CAPTURE(each.blocks);
         const RandomModel file(each.width, each.blocks, each.radial, each.has_repulsion);
         const auto model = load_model(file.path());
         Session reference = session_on(model, "reference", Precision::fp64);
-        for (const System& system : {random_system(1, 11, false), random_system(2, 37, true), random_system(3, 64, true)}) {
+        for (const System& system :
+             {random_system(1, 11, false), random_system(2, 37, true), random_system(3, 64, true)}) {
             const Found expected = evaluate(reference, system);
             for (const Precision precision : {Precision::fp64, Precision::mixed}) {
                 CAPTURE(static_cast<int>(precision));
                 Session gpu = session_on(model, "cuda", precision);
                 const Found found = evaluate(gpu, system);
                 check_same(found, expected, tolerance_of(precision));
-                for (int repeat = 0; repeat < 3; ++repeat) CHECK(evaluate(gpu, system) == found);  // plain launches, capture, replay
+                for (int repeat = 0; repeat < 3; ++repeat)
+                    CHECK(evaluate(gpu, system) == found);  // plain launches, capture, replay
             }
         }
     }
@@ -234,7 +248,8 @@ TEST_CASE("PaiNN on the GPU has the same numbers in the shapes of kernels for ma
     struct Case {
         int width, atoms;
     };
-    for (const Case& each : {Case{32, 700}, Case{32, 2500}, Case{32, 8600}, Case{128, 2500}}) {  // above one, two, all thresholds of sizes.h
+    for (const Case& each : {Case{32, 700}, Case{32, 2500}, Case{32, 8600},
+                             Case{128, 2500}}) {  // above one, two, all thresholds of sizes.h
         CAPTURE(each.width);
         CAPTURE(each.atoms);
         const RandomModel file(each.width, 2, 8, true);
@@ -255,7 +270,8 @@ TEST_CASE("a walk of PaiNN on the GPU, by graphs and searches, stays with the re
     if (!has_gpu()) return;
     const RandomModel file(32, 2, 8, true);
     const auto model = load_model(file.path());
-    Session reference = session_on(model, "reference", Precision::fp64), gpu = session_on(model, "cuda", Precision::fp64);
+    Session reference = session_on(model, "reference", Precision::fp64),
+            gpu = session_on(model, "cuda", Precision::fp64);
     System system = random_system(6, 50, true);
     constexpr int kSteps = 16;
     for (int step = 0; step < kSteps; ++step) {
@@ -273,7 +289,8 @@ TEST_CASE("sessions of PaiNN that alternate between systems and outputs repeat t
     const auto model = load_model(file.path());
     for (const Precision precision : {Precision::mixed, Precision::fp64}) {
         Session session = session_on(model, "cuda", precision);
-        const std::vector<System> systems = {random_system(1, 5, false), random_system(2, 40, true), random_system(3, 1, false), random_system(4, 90, false), System{}};
+        const std::vector<System> systems = {random_system(1, 5, false), random_system(2, 40, true),
+                                             random_system(3, 1, false), random_system(4, 90, false), System{}};
         std::vector<Found> first;
         for (const System& system : systems) first.push_back(evaluate(session, system));
         CHECK(first.back().energy == 0);
@@ -299,7 +316,8 @@ TEST_CASE("a ragged batch of PaiNN on the GPU gives what single calls give, to r
     for (const bool has_crystals : {true, false}) {  // without, the GPU finds the neighbours of all
         CAPTURE(has_crystals);
         std::vector<System> systems;
-        for (unsigned i = 0; i < 20; ++i) systems.push_back(random_system(20 + i, 1 + static_cast<int>(3 * i), has_crystals && i % 3 == 0));
+        for (unsigned i = 0; i < 20; ++i)
+            systems.push_back(random_system(20 + i, 1 + static_cast<int>(3 * i), has_crystals && i % 3 == 0));
         systems.insert(systems.begin() + 3, System{});
         for (const Precision precision : {Precision::mixed, Precision::fp64}) {
             Session session = session_on(model, "cuda", precision), alone = session_on(model, "cuda", precision);
@@ -318,7 +336,8 @@ TEST_CASE("a ragged batch of PaiNN on the GPU gives what single calls give, to r
                 session.evaluate(views, results);
                 for (size_t i = 0; i < systems.size(); ++i) {
                     CAPTURE(i);
-                    check_same(found[i], evaluate(alone, systems[i]), precision == Precision::fp64 ? Tolerance{1e-10, 1e-10, 1e-9, 1e-10} : kMixed);
+                    check_same(found[i], evaluate(alone, systems[i]),
+                               precision == Precision::fp64 ? Tolerance{1e-10, 1e-10, 1e-9, 1e-10} : kMixed);
                 }
             }
             if (!has_crystals) CHECK(session.neighbor_build_count() <= 3);
@@ -342,7 +361,8 @@ TEST_CASE("device pointers of PaiNN give the bits of the host's entry point") {
     const RandomModel file(64, 2, 20, true);
     const auto model = load_model(file.path());
     System system = random_system(8, 60, true);
-    const size_t atoms = system.numbers.size(), width = 64, total = 3 * atoms + 1 + 3 * atoms + 9 + atoms + 9 * atoms + width * atoms;
+    const size_t atoms = system.numbers.size(), width = 64,
+                 total = 3 * atoms + 1 + 3 * atoms + 9 + atoms + 9 * atoms + width * atoms;
     for (const Precision precision : {Precision::mixed, Precision::fp64}) {
         Session on_host = session_on(model, "cuda", precision), on_device = session_on(model, "cuda", precision);
         double* memory = nullptr;
@@ -351,18 +371,22 @@ TEST_CASE("device pointers of PaiNN give the bits of the host's entry point") {
         for (int step = 0; step < 4; ++step) {
             shake(system, static_cast<unsigned>(step), 0.02);
             const Found expected = evaluate(on_host, system);
-            REQUIRE(cudaMemcpy(memory, system.positions.data(), 3 * atoms * sizeof(double), cudaMemcpyHostToDevice) == cudaSuccess);
-            double *energy = memory + 3 * atoms, *forces = energy + 1, *virial = forces + 3 * atoms, *energies = virial + 9, *virials = energies + atoms,
-                   *descriptors = virials + 9 * atoms;
+            REQUIRE(cudaMemcpy(memory, system.positions.data(), 3 * atoms * sizeof(double), cudaMemcpyHostToDevice) ==
+                    cudaSuccess);
+            double *energy = memory + 3 * atoms, *forces = energy + 1, *virial = forces + 3 * atoms,
+                   *energies = virial + 9, *virials = energies + atoms, *descriptors = virials + 9 * atoms;
             SystemView view = system.view();
             view.positions = memory;
             Results results;
             results.outputs = {energy, forces, virial, energies, virials, descriptors};
             on_device.evaluate_on_device(view, results, nullptr);
             Found found(atoms, width);
-            const auto download = [](Numbers& to, const double* from) { return cudaMemcpy(to.data(), from, to.size() * sizeof(double), cudaMemcpyDeviceToHost) == cudaSuccess; };
+            const auto download = [](Numbers& to, const double* from) {
+                return cudaMemcpy(to.data(), from, to.size() * sizeof(double), cudaMemcpyDeviceToHost) == cudaSuccess;
+            };
             REQUIRE(cudaMemcpy(&found.energy, energy, sizeof(double), cudaMemcpyDeviceToHost) == cudaSuccess);
-            REQUIRE((download(found.forces, forces) && download(found.virial, virial) && download(found.energies, energies)));
+            REQUIRE((download(found.forces, forces) && download(found.virial, virial) &&
+                     download(found.energies, energies)));
             REQUIRE((download(found.virials, virials) && download(found.descriptors, descriptors)));
             CHECK(found == expected);
         }

@@ -7,10 +7,10 @@
 #include "capture_binding.h"
 #include "core/error.h"
 #include "core/output_file.h"
-#include "potential/model.h"
-#include "painn/model.h"
 #include "engine/session.h"
+#include "painn/model.h"
 #include "painn/weights/weights.h"
+#include "potential/model.h"
 #include "test_painn_support.h"
 
 using namespace mlff;
@@ -55,7 +55,8 @@ TEST_CASE("a file gives the weights that were written") {
         CHECK(found.blocks[0].update_output.bias == written.blocks[0].update_output.bias);
         CHECK(found.readout_output.weight == written.readout_output.weight);
         CHECK(found.card == written.card);
-        CHECK(found.parameter_count == 3 * 32 + 2 * (96 * 9 + 32 * 33 + 96 * 33 + 64 * 32 + 32 * 65 + 96 * 33) + 16 * 33 + 17);
+        CHECK(found.parameter_count ==
+              3 * 32 + 2 * (96 * 9 + 32 * 33 + 96 * 33 + 64 * 32 + 32 * 65 + 96 * 33) + 16 * 33 + 17);
         CHECK(found.element_of(8) == 2);
         CHECK(found.element_of(7) == -1);
         CHECK(found.element_of(92) == -1);
@@ -74,24 +75,29 @@ TEST_CASE("metadata that make no sense") {
     struct Case {
         const char *config, *words;
     };
-    for (const auto& [config, words] : {Case{"", "config"}, Case{"[]", "not a JSON object"}, Case{"{\"hidden\": 32", "config"},
-                                        Case{R"({"hidden":33,"blocks":2,"radial":8,"cutoff":4.5})", "'hidden' is 33, expected a multiple of 32 from 32 to 256"},
-                                        Case{R"({"hidden":0,"blocks":2,"radial":8,"cutoff":4.5})", "'hidden' is 0"},
-                                        Case{R"({"hidden":288,"blocks":2,"radial":8,"cutoff":4.5})", "'hidden' is 288"},
-                                        Case{R"({"hidden":18446744073709551584,"blocks":2,"radial":8,"cutoff":4.5})", "'hidden' is 18446744073709551584"},
-                                        Case{R"({"hidden":32.0,"blocks":2,"radial":8,"cutoff":4.5})", "'hidden' is 32.0"},
-                                        Case{R"({"hidden":"32","blocks":2,"radial":8,"cutoff":4.5})", "'hidden'"},
-                                        Case{R"({"hidden":32,"blocks":0,"radial":8,"cutoff":4.5})", "'blocks' is 0, expected from 1 to 8"},
-                                        Case{R"({"hidden":32,"blocks":9,"radial":8,"cutoff":4.5})", "'blocks' is 9"},
-                                        Case{R"({"hidden":32,"blocks":2,"radial":65,"cutoff":4.5})", "'radial' is 65, expected from 1 to 64"},
-                                        Case{R"({"hidden":32,"blocks":2,"radial":-1,"cutoff":4.5})", "'radial' is -1"},
-                                        Case{R"({"hidden":32,"blocks":2,"radial":8})", "no number 'cutoff'"},
-                                        Case{R"({"hidden":32,"blocks":2,"radial":8,"cutoff":0})", "'cutoff' is 0"},
-                                        Case{R"({"hidden":32,"blocks":2,"radial":8,"cutoff":-5})", "'cutoff' is -5"},
-                                        Case{R"({"hidden":32,"blocks":2,"radial":8,"cutoff":1e300})", "'cutoff' is 1e+300"},
-                                        Case{R"({"blocks":2,"radial":8,"cutoff":4.5})", "no 'hidden'"},
-                                        Case{R"({"hidden":32,"blocks":2,"radial":8,"cutoff":4.5,"twist":1})", "'twist' is unknown"},
-                                        Case{R"({"hidden":32,"hidden":64,"blocks":2,"radial":8,"cutoff":4.5})", "config"}}) {
+    for (const auto& [config, words] :
+         {Case{"", "config"},
+          Case{"[]", "not a JSON object"},
+          Case{"{\"hidden\": 32", "config"},
+          Case{R"({"hidden":33,"blocks":2,"radial":8,"cutoff":4.5})",
+               "'hidden' is 33, expected a multiple of 32 from 32 to 256"},
+          Case{R"({"hidden":0,"blocks":2,"radial":8,"cutoff":4.5})", "'hidden' is 0"},
+          Case{R"({"hidden":288,"blocks":2,"radial":8,"cutoff":4.5})", "'hidden' is 288"},
+          Case{R"({"hidden":18446744073709551584,"blocks":2,"radial":8,"cutoff":4.5})",
+               "'hidden' is 18446744073709551584"},
+          Case{R"({"hidden":32.0,"blocks":2,"radial":8,"cutoff":4.5})", "'hidden' is 32.0"},
+          Case{R"({"hidden":"32","blocks":2,"radial":8,"cutoff":4.5})", "'hidden'"},
+          Case{R"({"hidden":32,"blocks":0,"radial":8,"cutoff":4.5})", "'blocks' is 0, expected from 1 to 8"},
+          Case{R"({"hidden":32,"blocks":9,"radial":8,"cutoff":4.5})", "'blocks' is 9"},
+          Case{R"({"hidden":32,"blocks":2,"radial":65,"cutoff":4.5})", "'radial' is 65, expected from 1 to 64"},
+          Case{R"({"hidden":32,"blocks":2,"radial":-1,"cutoff":4.5})", "'radial' is -1"},
+          Case{R"({"hidden":32,"blocks":2,"radial":8})", "no number 'cutoff'"},
+          Case{R"({"hidden":32,"blocks":2,"radial":8,"cutoff":0})", "'cutoff' is 0"},
+          Case{R"({"hidden":32,"blocks":2,"radial":8,"cutoff":-5})", "'cutoff' is -5"},
+          Case{R"({"hidden":32,"blocks":2,"radial":8,"cutoff":1e300})", "'cutoff' is 1e+300"},
+          Case{R"({"blocks":2,"radial":8,"cutoff":4.5})", "no 'hidden'"},
+          Case{R"({"hidden":32,"blocks":2,"radial":8,"cutoff":4.5,"twist":1})", "'twist' is unknown"},
+          Case{R"({"hidden":32,"hidden":64,"blocks":2,"radial":8,"cutoff":4.5})", "config"}}) {
         CAPTURE_BINDING(config);
         const std::string error = error_of(with("config", config), Status::format);
         CHECK_MESSAGE(contains(error, words), error);
@@ -121,7 +127,8 @@ TEST_CASE("every tensor that is missing, misshapen, of the wrong type or not fin
         file = good;
         file.tensors[name].shape.back() *= 2;
         file.tensors[name].bytes += entry.bytes;
-        CHECK(contains(error_of(file.bytes(), Status::format), name == "atomic_numbers" ? "does not ascend" : "has shape"));
+        CHECK(contains(error_of(file.bytes(), Status::format),
+                       name == "atomic_numbers" ? "does not ascend" : "has shape"));
         file = good;
         file.tensors[name].dtype = name == "atomic_numbers" ? "F64" : "I64";
         CHECK(contains(error_of(file.bytes(), Status::format), "tensor '" + name + "' is of type"));
@@ -140,8 +147,13 @@ TEST_CASE("every tensor that is missing, misshapen, of the wrong type or not fin
 
 TEST_CASE("atomic numbers and radii that make no sense") {
     const FileParts good = file_of(random_weights({}));
-    for (const auto& [numbers, words] : std::vector<std::pair<std::vector<int64_t>, std::string>>{
-             {{1, 8, 6}, "does not ascend"}, {{1, 6, 6}, "does not ascend"}, {{0, 6, 8}, "holds 0"}, {{1, 6, 119}, "holds 119"}, {{-1, 6, 8}, "holds -1"}, {{1, 6, int64_t{1} << 40}, "no element"}}) {
+    for (const auto& [numbers, words] :
+         std::vector<std::pair<std::vector<int64_t>, std::string>>{{{1, 8, 6}, "does not ascend"},
+                                                                   {{1, 6, 6}, "does not ascend"},
+                                                                   {{0, 6, 8}, "holds 0"},
+                                                                   {{1, 6, 119}, "holds 119"},
+                                                                   {{-1, 6, 8}, "holds -1"},
+                                                                   {{1, 6, int64_t{1} << 40}, "no element"}}) {
         FileParts file = good;
         file.tensors["atomic_numbers"].bytes = raw_bytes(numbers);
         CHECK(contains(error_of(file.bytes(), Status::format), words));
@@ -166,7 +178,9 @@ TEST_CASE("shortest distances that make no sense") {
     CHECK(error_with({0.6, 0.7, 0.7, 0.7, 1.0, 1.1, 0.7, 1.1, 1.2}) == "no error");
     for (const double bad : {0.0, -0.7, 4.5, 7.0}) {  // the cutoff is 4.5
         const std::string error = error_with({0.6, 0.7, bad, 0.7, 1.0, 1.1, bad, 1.1, 1.2});
-        CHECK_MESSAGE(contains(error, "'closest' holds " + concat(bad) + ", expected more than 0 and less than the cutoff"), error);
+        CHECK_MESSAGE(
+            contains(error, "'closest' holds " + concat(bad) + ", expected more than 0 and less than the cutoff"),
+            error);
     }
     const std::string error = error_with({0.6, 0.7, 0.7, 0.7, 1.0, 1.1, 0.7, 1.11, 1.2});
     CHECK_MESSAGE(contains(error, "'closest' is not symmetric: 1.1 and 1.11 for atomic numbers 6 and 8"), error);
@@ -177,14 +191,16 @@ TEST_CASE("float32 and float64 files of the same numbers are the same model") {
     painn::Weights weights = random_weights(shape);
     for (double& value : weights.embedding) value = static_cast<float>(value);
     FileParts file = file_of(weights);
-    file.tensors["embedding"] = {"F32", {3, 32}, raw_bytes(std::vector<float>(weights.embedding.begin(), weights.embedding.end()))};
+    file.tensors["embedding"] = {
+        "F32", {3, 32}, raw_bytes(std::vector<float>(weights.embedding.begin(), weights.embedding.end()))};
     const painn::Weights found = load_bytes(file.bytes());
     CHECK(found.embedding == weights.embedding);
     CHECK(found.dtype == DType::float32);
 }
 
 TEST_CASE("a PaiNN file is a model like any other") {
-    for_each_painn_golden([&](const std::string& path, const std::shared_ptr<const painn::Weights>& weights, const nlohmann::json& golden) {
+    for_each_painn_golden([&](const std::string& path, const std::shared_ptr<const painn::Weights>& weights,
+                              const nlohmann::json& golden) {
         const auto model = load_model(path);
         CHECK(model->summary().class_name == "PaiNN");
         CHECK(model->summary().descriptor_count == 32);
@@ -203,7 +219,8 @@ TEST_CASE("a PaiNN file is a model like any other") {
             Results results;
             results.outputs.energy = &energy;
             session.evaluate({&view, 1}, {&results, 1});
-            CHECK_ALL_CLOSE(std::vector<double>{energy}, std::vector<double>{record["outputs"]["energy"].get<double>()}, 1e-9);
+            CHECK_ALL_CLOSE(std::vector<double>{energy}, std::vector<double>{record["outputs"]["energy"].get<double>()},
+                            1e-9);
         }
     });
     CHECK_THROWS_AS(load_model(std::string(MLFF_PAINN_GOLDEN_DIR) + "/two_blocks_f32.json"), Error);

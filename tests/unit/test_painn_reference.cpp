@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The reference backend of PaiNN against PyTorch, against finite differences stage by stage, and against what must hold for any model.
+// The reference backend of PaiNN against PyTorch, against finite differences stage by stage, and against what must hold
+// for any model.
 #include <doctest/doctest.h>
 
 #include "core/error.h"
+#include "painn/functions/dense.h"
 #include "painn/functions/near_field.h"
 #include "painn/functions/radial.h"
-#include "painn/functions/dense.h"
+#include "painn/functions/repulsion_pairs.h"
 #include "painn/reference/message.h"
 #include "painn/reference/update.h"
-#include "painn/functions/repulsion_pairs.h"
 #include "test_mace_numerics.h"
 #include "test_painn_support.h"
 
@@ -30,29 +31,30 @@ const Shape kWithNearField = {32, 2, 8, 4.5, {1, 6, 8}, true, 3, 0.15, 2.0};
 }  // namespace
 
 TEST_CASE("goldens of the independent PyTorch model") {
-    for_each_painn_golden([&](const std::string&, const std::shared_ptr<const Weights>& weights, const nlohmann::json& golden) {
-        for (const auto& record : golden["systems"]) {
-            CAPTURE(record["name"].dump());
-            const System system = mace_test::read_system(record);
-            Result found = evaluate_reference(weights, system), expected = golden_result(record);
-            CHECK(found.edge_count == expected.edge_count);
-            std::vector<double> virial(9, 0.0);
-            for (size_t i = 0; i < found.atom_virials.size(); ++i) virial[i % 9] += found.atom_virials[i];
-            check_all(virial, expected.virial, 1e-11);
-            expected.atom_virials = found.atom_virials;
-            check_results(found, expected, {1e-11, 1e-11});
-            if (!record["outputs"].contains("descriptors")) continue;
-            std::vector<double> descriptors(system.numbers.size() * 32, NAN);
-            Outputs outputs;
-            outputs.descriptors = descriptors.data();
-            NeighborOptions options;
-            options.cutoff = weights->cutoff;
-            const BruteForceEdges list = brute_force_neighbors(system.view(), options);
-            ThreadTeam team(1);
-            ReferenceEvaluator(weights).evaluate(system.view(), mace_test::edges_of(list), outputs, team);
-            check_all(descriptors, mace_test::flat(record["outputs"]["descriptors"]), 1e-12);
-        }
-    });
+    for_each_painn_golden(
+        [&](const std::string&, const std::shared_ptr<const Weights>& weights, const nlohmann::json& golden) {
+            for (const auto& record : golden["systems"]) {
+                CAPTURE(record["name"].dump());
+                const System system = mace_test::read_system(record);
+                Result found = evaluate_reference(weights, system), expected = golden_result(record);
+                CHECK(found.edge_count == expected.edge_count);
+                std::vector<double> virial(9, 0.0);
+                for (size_t i = 0; i < found.atom_virials.size(); ++i) virial[i % 9] += found.atom_virials[i];
+                check_all(virial, expected.virial, 1e-11);
+                expected.atom_virials = found.atom_virials;
+                check_results(found, expected, {1e-11, 1e-11});
+                if (!record["outputs"].contains("descriptors")) continue;
+                std::vector<double> descriptors(system.numbers.size() * 32, NAN);
+                Outputs outputs;
+                outputs.descriptors = descriptors.data();
+                NeighborOptions options;
+                options.cutoff = weights->cutoff;
+                const BruteForceEdges list = brute_force_neighbors(system.view(), options);
+                ThreadTeam team(1);
+                ReferenceEvaluator(weights).evaluate(system.view(), mace_test::edges_of(list), outputs, team);
+                check_all(descriptors, mace_test::flat(record["outputs"]["descriptors"]), 1e-12);
+            }
+        });
 }
 
 // ---- stages ----
@@ -62,7 +64,8 @@ TEST_CASE("radial functions: slopes, and smooth at the cutoff") {
     for (const double d : {0.3, 1.1, 2.7, 4.3}) {
         std::vector<double> values(9), slopes(9);
         radial_functions(8, 4.5, d, values.data(), slopes.data());
-        CHECK(std::abs(values[3] - std::sin(3 * std::numbers::pi * d / 4.5) / d * 0.5 * (1 + std::cos(std::numbers::pi * d / 4.5))) <= 1e-14);
+        CHECK(std::abs(values[3] - std::sin(3 * std::numbers::pi * d / 4.5) / d * 0.5 *
+                                       (1 + std::cos(std::numbers::pi * d / 4.5))) <= 1e-14);
         const std::vector<double> weights = random.numbers(9);
         const Function f = [&](const std::vector<double>& x) {
             std::vector<double> at(9);
@@ -84,10 +87,13 @@ TEST_CASE("repulsion: slope, size, and nothing beyond the radii") {
     for (int i = 0; i < 3; ++i)
         for (int j = 0; j < 3; ++j) {
             const RepulsionPair pair = repulsion_pair(weights, i, j);
-            const double reach = weights.repulsion_radii[static_cast<size_t>(i)] + weights.repulsion_radii[static_cast<size_t>(j)];
+            const double reach =
+                weights.repulsion_radii[static_cast<size_t>(i)] + weights.repulsion_radii[static_cast<size_t>(j)];
             CHECK(pair.reach == reach);
             for (const double share : {0.1, 0.4, 0.8, 0.99}) {
-                const Function f = [&](const std::vector<double>& x) { return std::vector<double>{pair_repulsion(pair, x[0]).energy}; };
+                const Function f = [&](const std::vector<double>& x) {
+                    return std::vector<double>{pair_repulsion(pair, x[0]).energy};
+                };
                 check_gradient(f, {share * reach}, {1.0}, {pair_repulsion(pair, share * reach).slope});
                 CHECK(pair_repulsion(pair, share * reach).energy > 0);
             }
@@ -123,7 +129,8 @@ TEST_CASE("what is seen of a distance: slope, two continuous derivatives, the tr
     for (const double end : {kClosest, 0.7 * kClosest})
         for (const double side : {-kStep, kStep}) {
             CHECK(std::abs(seen(end + side).value - seen(end).value) <= 1.1 * kStep);
-            CHECK(std::abs(seen(end + side).slope - seen(end).slope) <= 1e-10);  // of second order: the second derivative is 0 on both sides
+            CHECK(std::abs(seen(end + side).slope - seen(end).slope) <=
+                  1e-10);  // of second order: the second derivative is 0 on both sides
         }
     double last = seen(0.7 * kClosest).value;
     for (double d = 0.7 * kClosest + 0.01; d < 1.5; d += 0.01) {
@@ -138,7 +145,9 @@ TEST_CASE("dense layers in reverse") {
     Random random;
     const Weights weights = random_weights(kSmall);
     const Block& block = weights.blocks[0];
-    for (const double x : {-3.0, -0.4, 0.0, 1.7, 30.0}) check_gradient([](const std::vector<double>& at) { return std::vector<double>{silu(at[0])}; }, {x}, {1.0}, {silu_slope(x)});
+    for (const double x : {-3.0, -0.4, 0.0, 1.7, 30.0})
+        check_gradient([](const std::vector<double>& at) { return std::vector<double>{silu(at[0])}; }, {x}, {1.0},
+                       {silu_slope(x)});
     const std::vector<double> in = random.numbers(32), by_out = random.numbers(96);
     std::vector<double> gradient(32, 0.0);
     reverse_two_layers(block.message_hidden, block.message_output, in.data(), by_out.data(), gradient.data());
@@ -167,12 +176,17 @@ TEST_CASE("filters in reverse") {
 TEST_CASE("messages in reverse, by all they depend on") {
     Random random;
     constexpr size_t kWidth = 32;
-    const std::vector<double> filter = random.numbers(3 * kWidth), phi = random.numbers(3 * kWidth), vectors = random.numbers(3 * kWidth), direction = random.numbers(3);
+    const std::vector<double> filter = random.numbers(3 * kWidth), phi = random.numbers(3 * kWidth),
+                              vectors = random.numbers(3 * kWidth), direction = random.numbers(3);
     const std::vector<double> by_result = random.numbers(4 * kWidth);  // scalars, vectors
     std::vector<double> x = filter;
     for (const auto* part : {&phi, &vectors, &direction}) x.insert(x.end(), part->begin(), part->end());
     const auto message_at = [](const std::vector<double>& at) {
-        return Message{static_cast<int>(kWidth), at.data(), at.data() + 3 * kWidth, at.data() + 6 * kWidth, {at[9 * kWidth], at[9 * kWidth + 1], at[9 * kWidth + 2]}};
+        return Message{static_cast<int>(kWidth),
+                       at.data(),
+                       at.data() + 3 * kWidth,
+                       at.data() + 6 * kWidth,
+                       {at[9 * kWidth], at[9 * kWidth + 1], at[9 * kWidth + 2]}};
     };
     const Function f = [&](const std::vector<double>& at) {
         std::vector<double> result(4 * kWidth, 0.0);
@@ -212,7 +226,8 @@ TEST_CASE("forces are the slope of the energy, the virial that by strain") {
     for (const Shape& shape : {kSmall, kLarger, kWithNearField}) {
         CAPTURE(shape.closest);
         const auto weights = shared_weights(shape);
-        const System system = random_crystal(*weights, 5, 6, 4.2);  // smaller than the cutoff: atoms are neighbours of themselves
+        const System system =
+            random_crystal(*weights, 5, 6, 4.2);  // smaller than the cutoff: atoms are neighbours of themselves
         const Result found = evaluate_reference(weights, system);
         constexpr double kStep = 1e-4;
         std::vector<double> slopes(found.forces.size());
@@ -222,7 +237,8 @@ TEST_CASE("forces are the slope of the energy, the virial that by strain") {
                 moved.positions[i] += step;
                 return evaluate_reference(weights, moved).energy;
             };
-            slopes[i] = -(8 * (energy_at(kStep) - energy_at(-kStep)) - (energy_at(2 * kStep) - energy_at(-2 * kStep))) / (12 * kStep);
+            slopes[i] = -(8 * (energy_at(kStep) - energy_at(-kStep)) - (energy_at(2 * kStep) - energy_at(-2 * kStep))) /
+                        (12 * kStep);
         }
         check_all(found.forces, slopes, 1e-8);
         std::vector<double> by_strain(9);
@@ -234,7 +250,9 @@ TEST_CASE("forces are the slope of the energy, the virial that by strain") {
                     matrix[b][a] += 0.5 * strain;
                     return evaluate_reference(weights, transformed(system, matrix, 0)).energy;
                 };
-                by_strain[3 * a + b] = -(8 * (energy_at(kStep) - energy_at(-kStep)) - (energy_at(2 * kStep) - energy_at(-2 * kStep))) / (12 * kStep);
+                by_strain[3 * a + b] =
+                    -(8 * (energy_at(kStep) - energy_at(-kStep)) - (energy_at(2 * kStep) - energy_at(-2 * kStep))) /
+                    (12 * kStep);
             }
         check_all(found.virial, by_strain, 1e-8);
     }
@@ -253,13 +271,20 @@ TEST_CASE("the network does not see that atoms are nearer than the data, the rep
     };
     const double closest = weights->closest_of(0, 1);
     CHECK(closest == 2.1);
-    const auto repulsion = [&](double distance) { return pair_repulsion(repulsion_pair(*weights, 0, 1), distance).energy; };
+    const auto repulsion = [&](double distance) {
+        return pair_repulsion(repulsion_pair(*weights, 0, 1), distance).energy;
+    };
     const double still = evaluate_reference(without, pair_at(0.85 * closest)).energy;
-    for (const double d : {0.05, 0.4, 0.69 * closest}) CHECK(std::abs(evaluate_reference(weights, pair_at(d)).energy - repulsion(d) - still) <= 1e-11 * std::max(1.0, repulsion(d)));
+    for (const double d : {0.05, 0.4, 0.69 * closest})
+        CHECK(std::abs(evaluate_reference(weights, pair_at(d)).energy - repulsion(d) - still) <=
+              1e-11 * std::max(1.0, repulsion(d)));
     const double middle = 0.9 * closest;
-    CHECK(std::abs(evaluate_reference(weights, pair_at(middle)).energy - evaluate_reference(without, pair_at(seen_distance(closest, middle).value)).energy) <= 1e-11);
-    CHECK(std::abs(evaluate_reference(weights, pair_at(middle)).energy - evaluate_reference(without, pair_at(middle)).energy) > 1e-6);
-    CHECK(evaluate_reference(weights, pair_at(closest + 0.01)).forces == evaluate_reference(without, pair_at(closest + 0.01)).forces);
+    CHECK(std::abs(evaluate_reference(weights, pair_at(middle)).energy -
+                   evaluate_reference(without, pair_at(seen_distance(closest, middle).value)).energy) <= 1e-11);
+    CHECK(std::abs(evaluate_reference(weights, pair_at(middle)).energy -
+                   evaluate_reference(without, pair_at(middle)).energy) > 1e-6);
+    CHECK(evaluate_reference(weights, pair_at(closest + 0.01)).forces ==
+          evaluate_reference(without, pair_at(closest + 0.01)).forces);
 }
 
 TEST_CASE("turned, shifted, renumbered and repeated crystals") {
@@ -288,7 +313,8 @@ TEST_CASE("turned, shifted, renumbered and repeated crystals") {
     check_all(other.forces, expected, 1e-11);
 
     System doubled = system;
-    for (size_t i = 0; i < system.positions.size(); ++i) doubled.positions.push_back(system.positions[i] + system.cell[2][i % 3]);
+    for (size_t i = 0; i < system.positions.size(); ++i)
+        doubled.positions.push_back(system.positions[i] + system.cell[2][i % 3]);
     doubled.numbers.insert(doubled.numbers.end(), system.numbers.begin(), system.numbers.end());
     for (double& x : doubled.cell[2]) x *= 2;
     const Result twice = evaluate_reference(weights, doubled);
@@ -344,6 +370,7 @@ TEST_CASE("an element that the model does not know is named") {
         FAIL("no error");
     } catch (const Error& error) {
         CHECK(error.status() == Status::system);
-        CHECK(std::string(error.what()) == "atom 1 has atomic number 92, which the model does not know; it knows H C O");
+        CHECK(std::string(error.what()) ==
+              "atom 1 has atomic number 92, which the model does not know; it knows H C O");
     }
 }

@@ -56,21 +56,27 @@ inline painn::Weights random_weights(const Shape& shape) {
     const size_t elements = shape.atomic_numbers.size();
     weights.atomic_energies = numbers(elements, 10);
     weights.scales = numbers(elements, 0.7);
-    for (size_t i = 0; shape.has_repulsion && i < elements; ++i) weights.repulsion_radii.push_back(0.35 + 0.2 * static_cast<double>(i));
-    for (size_t i = 0; shape.closest > 0 && i < elements * elements; ++i) weights.closest.push_back(shape.closest + 0.1 * static_cast<double>(i / elements + i % elements));
+    for (size_t i = 0; shape.has_repulsion && i < elements; ++i)
+        weights.repulsion_radii.push_back(0.35 + 0.2 * static_cast<double>(i));
+    for (size_t i = 0; shape.closest > 0 && i < elements * elements; ++i)
+        weights.closest.push_back(shape.closest + 0.1 * static_cast<double>(i / elements + i % elements));
     weights.embedding = numbers(elements * static_cast<size_t>(shape.hidden), 1);
     const int width = shape.hidden;
     for (int b = 0; b < shape.blocks; ++b)
-        weights.blocks.push_back({linear(shape.radial, 3 * width, true, shape.filter_gain), linear(width, width), linear(width, 3 * width), linear(width, 2 * width, false),
-                                  linear(2 * width, width), linear(width, 3 * width)});
+        weights.blocks.push_back({linear(shape.radial, 3 * width, true, shape.filter_gain), linear(width, width),
+                                  linear(width, 3 * width), linear(width, 2 * width, false), linear(2 * width, width),
+                                  linear(width, 3 * width)});
     weights.readout_hidden = linear(width, width / 2);
     weights.readout_output = linear(width / 2, 1);
     weights.card = JsonValue::Object{{"name", "random"}};
     return weights;
 }
-inline std::shared_ptr<const painn::Weights> shared_weights(const Shape& shape) { return std::make_shared<const painn::Weights>(random_weights(shape)); }
+inline std::shared_ptr<const painn::Weights> shared_weights(const Shape& shape) {
+    return std::make_shared<const painn::Weights>(random_weights(shape));
+}
 
-inline Result evaluate_reference(const std::shared_ptr<const painn::Weights>& weights, const System& system, int threads = 1) {
+inline Result evaluate_reference(const std::shared_ptr<const painn::Weights>& weights, const System& system,
+                                 int threads = 1) {
     painn::reference::ReferenceEvaluator evaluator(weights);
     return mace_test::evaluate(evaluator, *weights, system, threads);
 }
@@ -89,7 +95,9 @@ struct FileParts {
         nlohmann::json header = {{"__metadata__", metadata}};
         std::string data;
         for (const auto& [name, entry] : tensors) {
-            header[name] = {{"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {data.size(), data.size() + entry.bytes.size()}}};
+            header[name] = {{"dtype", entry.dtype},
+                            {"shape", entry.shape},
+                            {"data_offsets", {data.size(), data.size() + entry.bytes.size()}}};
             data += entry.bytes;
         }
         const std::string text = header.dump();
@@ -104,15 +112,24 @@ std::string raw_bytes(const std::vector<T>& values) {
 
 inline FileParts file_of(const painn::Weights& weights) {
     FileParts file;
-    const nlohmann::json config = {{"hidden", weights.hidden}, {"blocks", weights.blocks.size()}, {"radial", weights.radial_count}, {"cutoff", weights.cutoff}};
-    file.metadata = {{"format", "mlff-painn"}, {"painn_layout", "1"}, {"config", config.dump()}, {"card", weights.card.dump()}};
-    const auto add = [&](const std::string& name, std::vector<int64_t> shape, const std::vector<double>& values) { file.tensors[name] = {"F64", std::move(shape), raw_bytes(values)}; };
+    const nlohmann::json config = {{"hidden", weights.hidden},
+                                   {"blocks", weights.blocks.size()},
+                                   {"radial", weights.radial_count},
+                                   {"cutoff", weights.cutoff}};
+    file.metadata = {
+        {"format", "mlff-painn"}, {"painn_layout", "1"}, {"config", config.dump()}, {"card", weights.card.dump()}};
+    const auto add = [&](const std::string& name, std::vector<int64_t> shape, const std::vector<double>& values) {
+        file.tensors[name] = {"F64", std::move(shape), raw_bytes(values)};
+    };
     const auto add_linear = [&](const std::string& name, const painn::Linear& linear) {
         add(name + ".weight", {linear.out_width, linear.in_width}, linear.weight);
         if (!linear.bias.empty()) add(name + ".bias", {linear.out_width}, linear.bias);
     };
     const auto elements = static_cast<int64_t>(weights.atomic_numbers.size());
-    file.tensors["atomic_numbers"] = {"I64", {elements}, raw_bytes(std::vector<int64_t>(weights.atomic_numbers.begin(), weights.atomic_numbers.end()))};
+    file.tensors["atomic_numbers"] = {
+        "I64",
+        {elements},
+        raw_bytes(std::vector<int64_t>(weights.atomic_numbers.begin(), weights.atomic_numbers.end()))};
     add("atomic_energies", {elements}, weights.atomic_energies);
     add("scales", {elements}, weights.scales);
     if (!weights.repulsion_radii.empty()) add("repulsion_radii", {elements}, weights.repulsion_radii);
@@ -133,7 +150,9 @@ inline FileParts file_of(const painn::Weights& weights) {
     return file;
 }
 
-inline painn::Weights load_bytes(const std::string& bytes) { return painn::load_weights(read_safetensors(test::as_bytes(bytes), "student"), "student"); }
+inline painn::Weights load_bytes(const std::string& bytes) {
+    return painn::load_weights(read_safetensors(test::as_bytes(bytes), "student"), "student");
+}
 
 // visit(model file, weights, golden JSON)
 template <class Visit>
@@ -142,9 +161,13 @@ void for_each_painn_golden(const Visit& visit) {
         CAPTURE(name);
         std::ifstream file(std::filesystem::path(MLFF_PAINN_GOLDEN_DIR) / (std::string(name) + ".json"));
         const nlohmann::json golden = nlohmann::json::parse(file);
-        const std::string path = (std::filesystem::path(MLFF_PAINN_GOLDEN_DIR) / golden["model_file"].get<std::string>()).string();
+        const std::string path =
+            (std::filesystem::path(MLFF_PAINN_GOLDEN_DIR) / golden["model_file"].get<std::string>()).string();
         const auto mapped = MappedFile::open(path);
-        visit(path, std::make_shared<const painn::Weights>(painn::load_weights(read_safetensors(mapped->bytes(), path), path)), golden);
+        visit(
+            path,
+            std::make_shared<const painn::Weights>(painn::load_weights(read_safetensors(mapped->bytes(), path), path)),
+            golden);
     }
 }
 
@@ -158,10 +181,12 @@ struct Tolerances {
 };
 inline void check_results(const Result& found, const Result& expected, const Tolerances& tolerances) {
     const double atoms = static_cast<double>(std::max<size_t>(1, expected.atom_energies.size()));
-    CHECK_ALL_CLOSE(std::vector<double>{found.energy}, std::vector<double>{expected.energy}, tolerances.energy_per_atom * atoms);
+    CHECK_ALL_CLOSE(std::vector<double>{found.energy}, std::vector<double>{expected.energy},
+                    tolerances.energy_per_atom * atoms);
     check_all(found.atom_energies, expected.atom_energies, tolerances.energy_per_atom);
     check_all(found.forces, expected.forces, tolerances.forces);
-    check_all(found.virial, expected.virial, tolerances.forces * std::max(1.0, 0.01 * static_cast<double>(expected.edge_count)));
+    check_all(found.virial, expected.virial,
+              tolerances.forces * std::max(1.0, 0.01 * static_cast<double>(expected.edge_count)));
     check_all(found.atom_virials, expected.atom_virials, tolerances.forces);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
-#include <ctime>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <limits>
 
@@ -94,7 +94,8 @@ TEST_CASE("pickle: whole numbers and their signs") {
     CHECK(integer_of("\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80"s) == INT64_MIN);
     CHECK(integer_of("\x8b\x01\x00\x00\x00\xfe"s) == -2);
     CHECK(Read("\x8a\x09" + std::string(9, 'x') + ".").root().is(Kind::bytes));  // wider than any number we use
-    for (const int64_t value : {int64_t{0}, int64_t{255}, int64_t{256}, int64_t{-1}, int64_t{1} << 40, INT64_MIN, INT64_MAX}) {
+    for (const int64_t value :
+         {int64_t{0}, int64_t{255}, int64_t{256}, int64_t{-1}, int64_t{1} << 40, INT64_MIN, INT64_MAX}) {
         CAPTURE(value);
         CHECK(integer_of(pk::integer(value)) == value);
     }
@@ -220,7 +221,8 @@ TEST_CASE("pickle: protocols 2 to 5") {
 }
 
 TEST_CASE("pickle: globals, objects and persistent ids are records") {
-    const Read object(pk::document(pk::build(pk::object("a.b.C", {pk::integer(1)}), pk::dict({{"k", pk::integer(2)}}))));
+    const Read object(
+        pk::document(pk::build(pk::object("a.b.C", {pk::integer(1)}), pk::dict({{"k", pk::integer(2)}}))));
     REQUIRE((*object).is(Kind::object));
     CHECK((*object).class_name() == "a.b.C");
     CHECK((*object).callable().is_global("a.b.C"));
@@ -247,7 +249,8 @@ TEST_CASE("pickle: nothing that a pickle calls is run") {
     const TemporaryDirectory directory;
     const std::string victim = directory.file("victim");
     const std::string command = "touch " + victim;
-    const std::string stack_global = pk::text("posix") + pk::text("system") + "\x93" + pk::tuple({pk::text(command)}) + "R";
+    const std::string stack_global =
+        pk::text("posix") + pk::text("system") + "\x93" + pk::tuple({pk::text(command)}) + "R";
     for (const std::string& bytes :
          {pk::call("os.system", {pk::text(command)}), stack_global, pk::call("builtins.eval", {pk::text(command)}),
           pk::build(pk::object("os.system", {pk::text(command)}), pk::text(command))}) {
@@ -360,8 +363,9 @@ TEST_CASE("pickle: instructions that torch does not write are named, with their 
 
 TEST_CASE("pickle: cut off at any byte") {
     const std::string module = pk::module(
-        "a.M", {.parameters = {{"w", pk::parameter(pk::tensor(pk::storage("FloatStorage", "0", 6), {2, 3}, {3, 1}))}},
-                .attributes = {{"blob", pk::bytes("\x80\xff")}, {"x", pk::real(1.5)}, {"l", pk::integer(int64_t{1} << 40)}}});
+        "a.M",
+        {.parameters = {{"w", pk::parameter(pk::tensor(pk::storage("FloatStorage", "0", 6), {2, 3}, {3, 1}))}},
+         .attributes = {{"blob", pk::bytes("\x80\xff")}, {"x", pk::real(1.5)}, {"l", pk::integer(int64_t{1} << 40)}}});
     const std::string whole = pk::document(module);
     REQUIRE(error_of(whole) == "");
     for (size_t size = 0; size < whole.size(); ++size) {

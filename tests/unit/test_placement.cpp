@@ -22,7 +22,9 @@ std::vector<SystemView> views_of(const std::vector<Numbers>& positions) {
     }
     return views;
 }
-double distance(const double* a, const double* b) { return std::sqrt(std::pow(a[0] - b[0], 2) + std::pow(a[1] - b[1], 2) + std::pow(a[2] - b[2], 2)); }
+double distance(const double* a, const double* b) {
+    return std::sqrt(std::pow(a[0] - b[0], 2) + std::pow(a[1] - b[1], 2) + std::pow(a[2] - b[2], 2));
+}
 
 }  // namespace
 
@@ -30,7 +32,8 @@ TEST_CASE("systems that are placed side by side keep their distances, and are no
     std::mt19937 random(1);
     std::vector<Numbers> positions;
     for (size_t i = 0; i < 30; ++i) {
-        std::uniform_real_distribution<double> place(-50.0 * static_cast<double>(i % 3), 3.0 + static_cast<double>(i % 7));
+        std::uniform_real_distribution<double> place(-50.0 * static_cast<double>(i % 3),
+                                                     3.0 + static_cast<double>(i % 7));
         positions.emplace_back(3 * (i % 5));  // some are empty
         for (double& x : positions.back()) x = place(random);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cost models that are known are found again from their samples; calibrations of something else are refused; plans follow from both.
+// Cost models that are known are found again from their samples; calibrations of something else are refused; plans
+// follow from both.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -23,16 +24,20 @@ namespace {
 std::vector<plan::Load> plan_loads() {
     std::vector<plan::Load> loads;
     for (const int64_t atoms : {12, 48, 150, 192, 768, 1536, 6912})
-        for (const int64_t edges_per_atom : {26, 51}) loads.push_back({atoms, atoms * edges_per_atom * (atoms < 192 ? 2 : 3) / 3});
+        for (const int64_t edges_per_atom : {26, 51})
+            loads.push_back({atoms, atoms * edges_per_atom * (atoms < 192 ? 2 : 3) / 3});
     return loads;
 }
 template <class Cost>
 std::vector<plan::Sample> samples_of(const Cost& cost, double noise = 0) {
     std::vector<plan::Sample> samples;
-    for (const plan::Load& load : plan_loads()) samples.push_back({load, cost(load) * (1 + noise * random_normals(7, 0, samples.size())[0])});
+    for (const plan::Load& load : plan_loads())
+        samples.push_back({load, cost(load) * (1 + noise * random_normals(7, 0, samples.size())[0])});
     return samples;
 }
-bool is_within(double found, double expected, double relative) { return std::abs(found - expected) <= relative * std::abs(expected); }
+bool is_within(double found, double expected, double relative) {
+    return std::abs(found - expected) <= relative * std::abs(expected);
+}
 
 double squared_errors(const plan::LinearCost& cost, const std::vector<plan::Sample>& samples) {
     double sum = 0;
@@ -48,9 +53,15 @@ plan::Calibration some_calibration() {
     calibration.model_name = "x.model";
     calibration.material = "water";
     calibration.process_bytes = 4e7;
-    calibration.memory_samples = samples_of([](const plan::Load& load) { return plan::LinearCost{2e7, 3e4, 500}.of(load); });
-    calibration.evaluation_samples = samples_of([](const plan::Load& load) { return plan::LinearCost{1e-4, 2e-5, 1e-6}.of(load); });
-    calibration.step_samples = samples_of([](const plan::Load& load) { return plan::LinearCost{2e-4, 3e-5, 1e-6}.of(load); });
+    calibration.memory_samples = samples_of([](const plan::Load& load) {
+        return plan::LinearCost{2e7, 3e4, 500}.of(load);
+    });
+    calibration.evaluation_samples = samples_of([](const plan::Load& load) {
+        return plan::LinearCost{1e-4, 2e-5, 1e-6}.of(load);
+    });
+    calibration.step_samples = samples_of([](const plan::Load& load) {
+        return plan::LinearCost{2e-4, 3e-5, 1e-6}.of(load);
+    });
     fit(calibration);
     return calibration;
 }
@@ -69,8 +80,10 @@ bool says(const std::string& text, const std::string& part) { return text.find(p
 }  // namespace
 
 TEST_CASE("a linear cost is found again from its samples, each coefficient") {
-    for (const plan::LinearCost& known : {plan::LinearCost{3e6, 6e4, 120}, {1e-4, 2e-6, 3e-8}, {0, 5, 0.25}, {7, 0, 0}, {0, 0, 2}}) {
-        const plan::LinearCost found = plan::fit_linear_cost(samples_of([&](const plan::Load& load) { return known.of(load); }));
+    for (const plan::LinearCost& known :
+         {plan::LinearCost{3e6, 6e4, 120}, {1e-4, 2e-6, 3e-8}, {0, 5, 0.25}, {7, 0, 0}, {0, 0, 2}}) {
+        const plan::LinearCost found =
+            plan::fit_linear_cost(samples_of([&](const plan::Load& load) { return known.of(load); }));
         const double unit = known.of({100, 4000});
         CHECK(std::abs(found.fixed - known.fixed) <= 1e-9 * unit);
         CHECK(std::abs(found.per_atom - known.per_atom) <= 1e-11 * unit);
@@ -82,8 +95,12 @@ TEST_CASE("no coefficient is negative, and no other cost without negative ones i
     // Costs that want a negative coefficient: less than in proportion for few atoms, or fewer the more edges there are.
     const std::vector<std::function<double(const plan::Load&)>> wishes = {
         [](const plan::Load& load) { return 3e4 * static_cast<double>(load.atoms) - 2e5; },
-        [](const plan::Load& load) { return 1e6 + 3e4 * static_cast<double>(load.atoms) - 150 * static_cast<double>(load.edges); },
-        [](const plan::Load& load) { return 900 * static_cast<double>(load.edges) - 2e3 * static_cast<double>(load.atoms); }};
+        [](const plan::Load& load) {
+            return 1e6 + 3e4 * static_cast<double>(load.atoms) - 150 * static_cast<double>(load.edges);
+        },
+        [](const plan::Load& load) {
+            return 900 * static_cast<double>(load.edges) - 2e3 * static_cast<double>(load.atoms);
+        }};
     for (const auto& wish : wishes) {
         const auto samples = samples_of(wish);
         for (const plan::Sample& sample : samples) REQUIRE(sample.value > 0);
@@ -95,7 +112,9 @@ TEST_CASE("no coefficient is negative, and no other cost without negative ones i
         for (uint64_t i = 0; i < 200; ++i) {
             const auto random = random_normals(3, 1, i);
             const double reach = std::pow(10, -4 + static_cast<double>(i % 4));
-            const plan::LinearCost other = {std::abs(found.fixed + reach * 1e6 * random[0]), std::abs(found.per_atom + reach * 3e4 * random[1]), std::abs(found.per_edge + reach * 500 * random_normals(4, 1, i)[0])};
+            const plan::LinearCost other = {std::abs(found.fixed + reach * 1e6 * random[0]),
+                                            std::abs(found.per_atom + reach * 3e4 * random[1]),
+                                            std::abs(found.per_edge + reach * 500 * random_normals(4, 1, i)[0])};
             CHECK(squared_errors(other, samples) >= least * (1 - 1e-9));
         }
     }
@@ -103,7 +122,8 @@ TEST_CASE("no coefficient is negative, and no other cost without negative ones i
 
 TEST_CASE("samples of one density serve for that density, and small values count by what can be measured") {
     std::vector<plan::Sample> samples;
-    for (const int64_t atoms : {10, 100, 1000}) samples.push_back({{atoms, 40 * atoms}, 5.0 + 3.0 * static_cast<double>(atoms)});
+    for (const int64_t atoms : {10, 100, 1000})
+        samples.push_back({{atoms, 40 * atoms}, 5.0 + 3.0 * static_cast<double>(atoms)});
     const plan::LinearCost one = plan::fit_linear_cost(samples);
     CHECK(is_within(one.of({500, 20'000}), 1505, 1e-9));
     // Of memory the first samples are wrong by 400 kB, which decides little beside a resolution of 4 MB.
@@ -122,7 +142,8 @@ TEST_CASE("a floor is found where there is one, and none where there is not") {
     CHECK(is_within(found.linear.per_atom, 3e-7, 1e-6));
     CHECK(is_within(found.linear.per_edge, 1e-9, 1e-6));
     CHECK(plan::largest_error(found, exact) < 1e-9);
-    const plan::FlooredCost noisy = plan::fit_floored_cost(samples_of([&](const plan::Load& load) { return known.of(load); }, 0.02));
+    const plan::FlooredCost noisy =
+        plan::fit_floored_cost(samples_of([&](const plan::Load& load) { return known.of(load); }, 0.02));
     CHECK(plan::largest_error(noisy, exact) < 0.06);
     const auto line = samples_of([](const plan::Load& load) { return plan::LinearCost{1e-4, 2e-5, 1e-6}.of(load); });
     CHECK(plan::largest_error(plan::fit_floored_cost(line), line) < 1e-9);
@@ -238,7 +259,8 @@ TEST_CASE("edges are counted as the full neighbour list has them") {
         std::vector<double> positions;
         std::vector<int32_t> numbers(40, 6);
         for (size_t i = 0; i < numbers.size(); ++i)
-            for (int k = 0; k < 3; ++k) positions.push_back(box * std::abs(std::fmod(random_normals(5, static_cast<uint64_t>(k), i)[0], 1.0)));
+            for (int k = 0; k < 3; ++k)
+                positions.push_back(box * std::abs(std::fmod(random_normals(5, static_cast<uint64_t>(k), i)[0], 1.0)));
         SystemView system;
         system.atom_count = 40;
         system.atomic_numbers = numbers.data();

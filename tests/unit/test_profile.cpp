@@ -10,9 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/bench/profile.h"
 #include "core/stage_profile.h"
 #include "cpu_kernels/kernel_table.h"
+#include "tools/bench/profile.h"
 #include "tools/verify/evaluation.h"
 
 using namespace mlff;
@@ -45,7 +45,8 @@ double total_flops(const StageProfile& profile) {
     return sum;
 }
 
-// Intervals come by their ends: each begins after the end of the one before, or before the beginning of all that it holds.
+// Intervals come by their ends: each begins after the end of the one before, or before the beginning of all that it
+// holds.
 bool is_nested(const std::vector<StageLog::Interval>& intervals) {
     for (size_t i = 0; i < intervals.size(); ++i) {
         if (intervals[i].begin > intervals[i].end) return false;
@@ -134,7 +135,8 @@ TEST_CASE("stages: workers of a team that are in none are in the caller's") {
 TEST_CASE("profiles: stages add up to the whole, nest and change no bit; student and MACE") {
     for (const std::string name : {"builtin", kProfiledMace}) {
         const auto model = load_model(name);
-        const Frame frame = bench::make_box(bench::choose_material(model->summary().elements), name == "builtin" ? 192 : 96);
+        const Frame frame =
+            bench::make_box(bench::choose_material(model->summary().elements), name == "builtin" ? 192 : 96);
         for (const Precision precision : {Precision::mixed, Precision::fp64}) {
             double flops_of_one_thread = 0;
             for (const int threads : {1, 3}) {
@@ -160,7 +162,8 @@ TEST_CASE("profiles: stages add up to the whole, nest and change no bit; student
                 double named = 0, forward = 0, reverse = 0;
                 for (const StageLog::Sum& stage : profile.stages()) {
                     named += static_cast<double>(stage.nanoseconds);
-                    (stage.stage.direction == Direction::forward ? forward : reverse) += stage.stage.direction == Direction::neither ? 0.0 : static_cast<double>(stage.nanoseconds);
+                    (stage.stage.direction == Direction::forward ? forward : reverse) +=
+                        stage.stage.direction == Direction::neither ? 0.0 : static_cast<double>(stage.nanoseconds);
                     CHECK(stage.calls % 3 == 0);
                     CHECK(!(stage.flops < 0));
                     CHECK(!(stage.bytes < 0));
@@ -168,7 +171,9 @@ TEST_CASE("profiles: stages add up to the whole, nest and change no bit; student
                 CHECK(forward > 0);
                 CHECK(reverse > 0);
                 const double share = named / (static_cast<double>(whole) * session.thread_count());
-                if (threads == 1) MESSAGE(name.substr(name.rfind('/') + 1) << ": " << 100 * share << " % of the time is in named stages");
+                if (threads == 1)
+                    MESSAGE(name.substr(name.rfind('/') + 1)
+                            << ": " << 100 * share << " % of the time is in named stages");
                 if (threads == 1) CHECK(share >= kNamedShare);
                 CHECK(share <= 1);
                 if (threads == 1) flops_of_one_thread = total_flops(profile);
@@ -185,8 +190,15 @@ TEST_CASE("profiles: text, JSON and trace of the command") {
     const auto model = load_model("builtin");
     bench::SteadyClock clock;
     bench::ProcessMemory memory;
-    bench::Bench bench{.model = model, .model_name = "builtin", .options = profiled_options(Precision::mixed, 2), .material = bench::choose_material(model->summary().elements), .is_quick = true,
-                       .sizes = {}, .step_count = 0, .clock = clock, .process_memory = memory};
+    bench::Bench bench{.model = model,
+                       .model_name = "builtin",
+                       .options = profiled_options(Precision::mixed, 2),
+                       .material = bench::choose_material(model->summary().elements),
+                       .is_quick = true,
+                       .sizes = {},
+                       .step_count = 0,
+                       .clock = clock,
+                       .process_memory = memory};
     Session session(model, bench.options);
     const bench::Peaks peaks = bench::measure_peaks(clock, session.team(), 3 << 20);
     for (double peak : {peaks.flops_single, peaks.flops_double, peaks.bytes}) CHECK((peak > 1e6 && peak < 1e15));
@@ -197,7 +209,8 @@ TEST_CASE("profiles: text, JSON and trace of the command") {
     for (const bench::ProfileRow& row : profile.rows) shares += row.share;
     CHECK(std::abs(shares - 1) <= 1e-9);
     const std::string text = profile_text(profile);
-    for (const char* part : {"neighbours", "layer 2: messages", "forward", "reverse", "GFLOP/s", "bit for bit"}) CHECK(text.find(part) != std::string::npos);
+    for (const char* part : {"neighbours", "layer 2: messages", "forward", "reverse", "GFLOP/s", "bit for bit"})
+        CHECK(text.find(part) != std::string::npos);
 
     const nlohmann::json json = profile_json(profile);
     CHECK(json.at("identical") == true);
@@ -232,7 +245,8 @@ TEST_CASE("profiles: text, JSON and trace of the command") {
 TEST_CASE("the kernel that measures the peak does its work in both precisions") {
     float single = 0;
     double exact = 0;
-    CHECK(kernels::choose_kernels<float>().multiply_add(5, &single) == 2 * kernels::choose_kernels<double>().multiply_add(5, &exact));
+    CHECK(kernels::choose_kernels<float>().multiply_add(5, &single) ==
+          2 * kernels::choose_kernels<double>().multiply_add(5, &exact));
     CHECK(single == 78);  // 1 + 2 + ... + 12
     CHECK(exact == 78);
 }

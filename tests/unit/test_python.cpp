@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Python models in this process and in processes of their own: numbers against the native model, errors, crashes, hangs, isolation. The calculators are
-// in tests/python/calculators.py and need numpy alone.
+// Python models in this process and in processes of their own: numbers against the native model, errors, crashes,
+// hangs, isolation. The calculators are in tests/python/calculators.py and need numpy alone.
 #include "capture_binding.h"
 #include "close.h"
 
@@ -58,7 +58,8 @@ Structure make_structure(bool is_periodic, unsigned seed = 1) {
     Structure structure;
     for (int i = 0; i < 12; ++i) {
         structure.numbers.push_back(kElements[i % 4]);
-        for (const int coordinate : {i % 3, (i / 3) % 2, i / 6}) structure.positions.push_back(1.7 * coordinate + jitter(random));
+        for (const int coordinate : {i % 3, (i / 3) % 2, i / 6})
+            structure.positions.push_back(1.7 * coordinate + jitter(random));
     }
     if (is_periodic) {
         structure.cell = {{{5.3, 0.2, -0.4}, {0.7, 4.1, 0.3}, {-0.2, 0.9, 4.4}}};
@@ -90,7 +91,8 @@ Numbers compute(Session& session, const Structure& structure, bool is_all = true
     results.outputs.energy = &found.energy;
     results.outputs.forces = found.forces.data();
     if (is_all) results.outputs.atom_energies = found.atom_energies.data();
-    if (is_all && system.is_periodic()) results.outputs.virial = found.virial.data(), results.stress = found.stress.data();
+    if (is_all && system.is_periodic())
+        results.outputs.virial = found.virial.data(), results.stress = found.stress.data();
     session.evaluate({&system, 1}, {&results, 1});
     return found;
 }
@@ -114,11 +116,13 @@ public:
 
 private:
     void make(const std::string& name, const std::string& version, int number) {
-        const fs::path program = MLFF_TEST_PYTHON_EXECUTABLE, folder = root_ / name, packages = folder / "lib" / "python" MLFF_TEST_PYTHON_VERSION / "site-packages";
+        const fs::path program = MLFF_TEST_PYTHON_EXECUTABLE, folder = root_ / name,
+                       packages = folder / "lib" / "python" MLFF_TEST_PYTHON_VERSION / "site-packages";
         fs::create_directories(folder / "bin");
         fs::create_directories(packages);
         fs::create_symlink(program, folder / "bin" / "python3");
-        std::ofstream(folder / "pyvenv.cfg") << "home = " << program.parent_path().string() << "\ninclude-system-site-packages = true\nversion = " << version << "\n";
+        std::ofstream(folder / "pyvenv.cfg") << "home = " << program.parent_path().string()
+                                             << "\ninclude-system-site-packages = true\nversion = " << version << "\n";
         std::ofstream(packages / "pin.py") << "NUMBER = " << number << "\n";
     }
     fs::path root_;
@@ -130,8 +134,10 @@ const Environments& environments() {
 }
 
 // The name of a model of tests/python/calculators.py; `options` begin with '&'.
-std::string model_name(const std::string& factory, const std::string& host, const std::string& options = "", const std::string& environment = "first") {
-    return "python:" MLFF_TEST_PYTHON_DIR "/calculators.py:" + factory + "?host=" + host + "&env=" + environments().path(environment) + options;
+std::string model_name(const std::string& factory, const std::string& host, const std::string& options = "",
+                       const std::string& environment = "first") {
+    return "python:" MLFF_TEST_PYTHON_DIR "/calculators.py:" + factory + "?host=" + host +
+           "&env=" + environments().path(environment) + options;
 }
 
 Session open_session(const std::string& name) {
@@ -175,7 +181,9 @@ int64_t resident_kilobytes() {
     return resident * sysconf(_SC_PAGESIZE) / 1024;
 }
 
-int64_t count_entries(const char* folder) { return std::distance(fs::directory_iterator(folder), fs::directory_iterator()); }
+int64_t count_entries(const char* folder) {
+    return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
+}
 
 // What the library says, for as long as this lives.
 class Listener {
@@ -226,7 +234,9 @@ TEST_CASE("a Python calculator gives the numbers of the native model in both hos
         for (int64_t copy = 0; copy < 40; ++copy)
             for (size_t i = 0; i < small.numbers.size(); ++i) {
                 large.numbers.push_back(small.numbers[i]);
-                for (size_t k = 0; k < 3; ++k) large.positions.push_back(small.positions[3 * i + k] + (k == 0 ? 20.0 * static_cast<double>(copy) : 0));
+                for (size_t k = 0; k < 3; ++k)
+                    large.positions.push_back(small.positions[3 * i + k] +
+                                              (k == 0 ? 20.0 * static_cast<double>(copy) : 0));
             }
         Session roomy = open_session(model_name("Pairs", host));
         compute(roomy, small);
@@ -259,7 +269,10 @@ TEST_CASE("what a Python calculator does not give is refused by name, and only w
         Results wanted;
         wanted.outputs.atom_virials = virials;
         const SystemView view = crystal.view();
-        check_text(error_of([&] { pairs.evaluate({&view, 1}, {&wanted, 1}); }), Status::unsupported, {"virials of atoms"});
+        check_text(error_of([&] {
+                       pairs.evaluate({&view, 1}, {&wanted, 1});
+                   }),
+                   Status::unsupported, {"virials of atoms"});
     }
 }
 
@@ -269,7 +282,10 @@ TEST_CASE("the same atoms with another charge or spin are evaluated anew") {
     Session session(load_model(model_name("Charged", "inprocess")), {});
     const double plain = compute(session, structure, false).energy;  // charge 0, spin 1
     double before = 0;
-    for (const auto& [charge, spin, expected] : {std::array{0., 1., 0.}, {2., 1., 2 * (100 + 1e4)}, {2., 3., 2 * (100 + 1e4) + 2 * (1000 + 1e5)}, {0., 1., 0.}}) {
+    for (const auto& [charge, spin, expected] : {std::array{0., 1., 0.},
+                                                 {2., 1., 2 * (100 + 1e4)},
+                                                 {2., 3., 2 * (100 + 1e4) + 2 * (1000 + 1e5)},
+                                                 {0., 1., 0.}}) {
         double energy = 0;
         SystemView system = structure.view();
         system.total_charge = charge;
@@ -288,15 +304,19 @@ TEST_CASE("an exception becomes a message with its traceback, and the next call 
     for (const char* host : {"inprocess", "process"}) {
         CAPTURE(host);
         Session session = open_session(model_name("Misbehaves", host, "&what=raises"));
-        check_text(error_of([&] { compute(session, make_trigger()); }), Status::unsupported,
-                   {"ValueError: the orbitals did not converge", "traceback: calculators.py:", "in raises", "in calculate"});
+        check_text(
+            error_of([&] { compute(session, make_trigger()); }), Status::unsupported,
+            {"ValueError: the orbitals did not converge", "traceback: calculators.py:", "in raises", "in calculate"});
         CHECK(std::isfinite(compute(session, make_structure(false)).energy));
         Session odd_text = open_session(model_name("Misbehaves", host, "&what=raises_odd_text"));
-        check_text(error_of([&] { compute(odd_text, make_trigger()); }), Status::unsupported, {"ValueError: half ? a character"});
+        check_text(error_of([&] { compute(odd_text, make_trigger()); }), Status::unsupported,
+                   {"ValueError: half ? a character"});
         Session not_finite = open_session(model_name("NotFinite", host));
-        check_text(error_of([&] { compute(not_finite, make_structure(false)); }), Status::system, {"'forces'", "not finite"});
+        check_text(error_of([&] { compute(not_finite, make_structure(false)); }), Status::system,
+                   {"'forces'", "not finite"});
         Session wrong_shape = open_session(model_name("WrongShape", host));
-        check_text(error_of([&] { compute(wrong_shape, make_structure(false)); }), Status::unsupported, {"'forces' of shape (12, 2), expected (12, 3)"});
+        check_text(error_of([&] { compute(wrong_shape, make_structure(false)); }), Status::unsupported,
+                   {"'forces' of shape (12, 2), expected (12, 3)"});
     }
 }
 
@@ -314,15 +334,18 @@ TEST_CASE("each way in which a Python model cannot be loaded has its own message
 
     // No environment, no Python in it, a Python of another version.
     environments();
-    check_text(load_error("python:a_package.module:Calculator"), Status::unsupported, {"no Python environment was found", "the environment 'a_package' of scripts/install"});
-    check_text(load_error("python:a:b?env=" + environments().path("empty")), Status::unsupported, {"no Python environment was found", "env=", "empty"});
+    check_text(load_error("python:a_package.module:Calculator"), Status::unsupported,
+               {"no Python environment was found", "the environment 'a_package' of scripts/install"});
+    check_text(load_error("python:a:b?env=" + environments().path("empty")), Status::unsupported,
+               {"no Python environment was found", "env=", "empty"});
     setenv("MLFF_PYTHON_ENV", "/there/is/none", 1);
     check_text(load_error("python:a:b"), Status::unsupported, {"MLFF_PYTHON_ENV (/there/is/none)"});
     unsetenv("MLFF_PYTHON_ENV");
     setenv("VIRTUAL_ENV", environments().path("empty").c_str(), 1);
     check_text(load_error("python:a:b"), Status::unsupported, {"VIRTUAL_ENV ("});
     unsetenv("VIRTUAL_ENV");
-    check_text(load_error(model_name("Pairs", host, "", "future")), Status::unsupported, {"is of Python 3.99", "built for Python " MLFF_TEST_PYTHON_VERSION});
+    check_text(load_error(model_name("Pairs", host, "", "future")), Status::unsupported,
+               {"is of Python 3.99", "built for Python " MLFF_TEST_PYTHON_VERSION});
 
     // All that there are, each once, in the order in which they are looked at.
     setenv("MLFF_PYTHON_ENV", environments().path("second").c_str(), 1);
@@ -337,33 +360,48 @@ TEST_CASE("each way in which a Python model cannot be loaded has its own message
 
     // No library.
     setenv("MLFF_PYTHON_LIBRARY", "/there/is/no/library.so", 1);
-    check_text(load_error(model_name("Pairs", host)), Status::unsupported, {"MLFF_PYTHON_LIBRARY", "/there/is/no/library.so"});
+    check_text(load_error(model_name("Pairs", host)), Status::unsupported,
+               {"MLFF_PYTHON_LIBRARY", "/there/is/no/library.so"});
     setenv("MLFF_PYTHON_LIBRARY", MLFF_TEST_PYTHON_LIBRARY, 1);
 
     const std::string first = "env=" + environments().path("first");
-    check_text(load_error("python:not.there:Calculator?" + first), Status::unsupported, {"needs the Python module 'not'", "first"});
+    check_text(load_error("python:not.there:Calculator?" + first), Status::unsupported,
+               {"needs the Python module 'not'", "first"});
     check_text(load_error("python:json:Calculator?" + first), Status::unsupported, {"module json has no 'Calculator'"});
     check_text(load_error("python:nowhere.py:Calculator?" + first), Status::file, {"there is no file nowhere.py"});
     check_text(load_error("python:elsewhere?" + first), Status::unsupported, {"python:elsewhere", "python:tblite"});
-    for (const auto& [name, module] : {std::pair{"tblite", "module 'tblite'"}, {"orb", "module 'orb_models'"}, {"sevennet", "module 'sevenn'"}, {"chgnet", "module 'chgnet'"}})
-        check_text(load_error(std::string("python:") + name + "?" + first), Status::unsupported, {"needs the Python", module});
-    check_text(load_error("python:fennol?" + first), Status::unsupported, {"needs a model file, which FeNNol does not bring", "?model=PATH"});
-    check_text(load_error("python:fennol?model=/no/such.fnx&" + first), Status::file, {"/no/such.fnx: there is no such file"});
-    check_text(load_error("python:mace:nowhere.model?" + first), Status::file, {"nowhere.model: there is no such file"});
-    check_text(load_error("python:mace:" MLFF_TEST_PYTHON_DIR "/calculators.py?" + first), Status::unsupported, {"needs the Python module 'torch'"});
+    for (const auto& [name, module] : {std::pair{"tblite", "module 'tblite'"},
+                                       {"orb", "module 'orb_models'"},
+                                       {"sevennet", "module 'sevenn'"},
+                                       {"chgnet", "module 'chgnet'"}})
+        check_text(load_error(std::string("python:") + name + "?" + first), Status::unsupported,
+                   {"needs the Python", module});
+    check_text(load_error("python:fennol?" + first), Status::unsupported,
+               {"needs a model file, which FeNNol does not bring", "?model=PATH"});
+    check_text(load_error("python:fennol?model=/no/such.fnx&" + first), Status::file,
+               {"/no/such.fnx: there is no such file"});
+    check_text(load_error("python:mace:nowhere.model?" + first), Status::file,
+               {"nowhere.model: there is no such file"});
+    check_text(load_error("python:mace:" MLFF_TEST_PYTHON_DIR "/calculators.py?" + first), Status::unsupported,
+               {"needs the Python module 'torch'"});
     if (!has_numpy()) return;
-    check_text(load_error(model_name("fails_to_start", host)), Status::unsupported, {"LinAlgError: Singular matrix", "in fails_to_start"});
-    check_text(load_error(model_name("needs_absent_module", host)), Status::unsupported, {"needs the Python module 'a_module_that_is_not_there'"});
-    check_text(load_error(model_name("no_calculator", host)), Status::unsupported, {"made a str, which is no ASE calculator"});
+    check_text(load_error(model_name("fails_to_start", host)), Status::unsupported,
+               {"LinAlgError: Singular matrix", "in fails_to_start"});
+    check_text(load_error(model_name("needs_absent_module", host)), Status::unsupported,
+               {"needs the Python module 'a_module_that_is_not_there'"});
+    check_text(load_error(model_name("no_calculator", host)), Status::unsupported,
+               {"made a str, which is no ASE calculator"});
     check_text(load_error(model_name("Pairs", host, "&colour=red")), Status::unsupported, {"TypeError", "colour"});
     check_text(load_error(model_name("Nobody", host)), Status::unsupported, {"has no 'Nobody'"});
 
     SessionOptions options;
     options.device = "cuda";
-    check_text(error_of([&] { Session(load_model(model_name("Pairs", host)), options); }), Status::device, {"device 'cuda'", "chooses its own device"});
+    check_text(error_of([&] { Session(load_model(model_name("Pairs", host)), options); }), Status::device,
+               {"device 'cuda'", "chooses its own device"});
     options.device = "auto";
     options.precision = Precision::fp32;
-    check_text(error_of([&] { Session(load_model(model_name("Pairs", host)), options); }), Status::unsupported, {"precision fp32", "a calculator has its own"});
+    check_text(error_of([&] { Session(load_model(model_name("Pairs", host)), options); }), Status::unsupported,
+               {"precision fp32", "a calculator has its own"});
 }
 
 TEST_CASE("a crash, a hang and a lack of memory of Python are errors within a second, and the next call works") {
@@ -389,7 +427,8 @@ TEST_CASE("a crash, a hang and a lack of memory of Python are errors within a se
     const int64_t files_before = count_entries("/proc/self/fd");
     for (const Trouble& trouble : troubles) {
         CAPTURE(trouble.what);
-        Session session = open_session(model_name("Misbehaves", "process", std::string("&what=") + trouble.what + trouble.options));
+        Session session =
+            open_session(model_name("Misbehaves", "process", std::string("&what=") + trouble.what + trouble.options));
         for (int round = 0; round < 2; ++round) {
             CHECK(mlff::test::is_close(compute(session, good).energy, expected, 1e-10));
             const auto begin = Clock::now();
@@ -417,7 +456,8 @@ TEST_CASE("a worker that is killed from outside in the middle of a call is an er
             std::string text((std::istreambuf_iterator<char>(file)), {});
             const size_t end = text.rfind(") ");
             if (end == std::string::npos) continue;
-            if (std::atoi(text.c_str() + end + 4) == getpid() && text.find("mlff-python") != std::string::npos) return std::atoi(text.c_str());
+            if (std::atoi(text.c_str() + end + 4) == getpid() && text.find("mlff-python") != std::string::npos)
+                return std::atoi(text.c_str());
         }
         return -1;
     };
@@ -446,26 +486,31 @@ TEST_CASE("several threads use Python models at once, and a session outlives the
         std::vector<std::unique_ptr<Session>> sessions(3);
         std::vector<std::thread> threads;
         std::vector<double> expected;
-        for (unsigned seed = 1; seed <= 3; ++seed) expected.push_back(compute(native, make_structure(true, seed)).energy);
+        for (unsigned seed = 1; seed <= 3; ++seed)
+            expected.push_back(compute(native, make_structure(true, seed)).energy);
         SessionOptions options;
         options.thread_count = 1;
         for (size_t i = 0; i < 3; ++i)
             threads.emplace_back([&, i] {
                 sessions[i] = std::make_unique<Session>(model, options);
                 for (int step = 0; step < 5; ++step)
-                    good += mlff::test::is_close(compute(*sessions[i], make_structure(true, static_cast<unsigned>(i) + 1)).energy, expected[i], 1e-10);
+                    good += mlff::test::is_close(
+                        compute(*sessions[i], make_structure(true, static_cast<unsigned>(i) + 1)).energy, expected[i],
+                        1e-10);
             });
         for (std::thread& thread : threads) thread.join();
         CHECK_EQ(good.load(), 15);
         for (size_t i = 0; i < 3; ++i)
-            CHECK(mlff::test::is_close(compute(*sessions[i], make_structure(true, static_cast<unsigned>(i) + 1)).energy, expected[i], 1e-10));
+            CHECK(mlff::test::is_close(compute(*sessions[i], make_structure(true, static_cast<unsigned>(i) + 1)).energy,
+                                       expected[i], 1e-10));
     }
 }
 
 TEST_CASE("two environments with different packages work at once; in one process the second is refused") {
     if (!has_numpy()) return;
     const Structure structure = make_structure(false);
-    Session first = open_session(model_name("Reports", "process")), second = open_session(model_name("Reports", "process", "", "second"));
+    Session first = open_session(model_name("Reports", "process")),
+            second = open_session(model_name("Reports", "process", "", "second"));
     Session inside = open_session(model_name("Reports", "inprocess"));
     for (int round = 0; round < 2; ++round) {
         CHECK_EQ(compute(first, structure).energy, 11);
@@ -500,7 +545,8 @@ TEST_CASE("what Python says goes to the log") {
         CAPTURE(host);
         const Listener listener;
         load_model(model_name("Talks", host));
-        for (const char* words : {"hello from print", "hello from stderr", "hello from logging", "hello from warnings"}) CHECK_MESSAGE(listener.heard(words), words);
+        for (const char* words : {"hello from print", "hello from stderr", "hello from logging", "hello from warnings"})
+            CHECK_MESSAGE(listener.heard(words), words);
     }
 }
 
@@ -514,7 +560,8 @@ TEST_CASE("a thousand Python models one after the other take no memory, processe
     for (const auto& [host, count] : {std::pair{"inprocess", 1000}, {"process", 20}}) {
         CAPTURE_BINDING(host);
         for (int warm = 0; warm < count / 10; ++warm) cycle(host);
-        const int64_t before = resident_kilobytes(), files = count_entries("/proc/self/fd"), threads = count_entries("/proc/self/task");
+        const int64_t before = resident_kilobytes(), files = count_entries("/proc/self/fd"),
+                      threads = count_entries("/proc/self/task");
         for (int i = 0; i < count; ++i) cycle(host);
         CHECK_LT(resident_kilobytes() - before, 2048);
         CHECK_EQ(count_entries("/proc/self/fd"), files);
@@ -526,12 +573,15 @@ TEST_CASE("what a Python process says of its model is not believed unseen") {
     if (!has_numpy()) return;
     for (const char* claim : {"huge", "beyond", "zero", "text"}) {
         CAPTURE(claim);
-        check_text(error_of([&] { load_model(model_name("claims", "process", std::string("&what=") + claim)); }), Status::device, {"without a proper 'elements'"});
+        check_text(error_of([&] { load_model(model_name("claims", "process", std::string("&what=") + claim)); }),
+                   Status::device, {"without a proper 'elements'"});
     }
-    check_text(error_of([&] { load_model(model_name("claims", "process", "&what=heads")); }), Status::device, {"without a proper 'heads'"});
+    check_text(error_of([&] { load_model(model_name("claims", "process", "&what=heads")); }), Status::device,
+               {"without a proper 'heads'"});
     for (const char* claim : {"cutoff", "class"}) {
         CAPTURE(claim);
-        check_text(error_of([&] { load_model(model_name("claims", "process", std::string("&what=") + claim)); }), Status::format, {"what Python says of it", "malformed JSON"});
+        check_text(error_of([&] { load_model(model_name("claims", "process", std::string("&what=") + claim)); }),
+                   Status::format, {"what Python says of it", "malformed JSON"});
     }
 }
 
@@ -548,7 +598,8 @@ TEST_CASE("a forked process leaves the Python process of its parent alone") {
         alarm(20);
         const Error error = error_of([&] { compute(*session, structure, false); });
         session.reset();
-        _exit(error.status() == Status::argument && std::string(error.what()).find("forked") != std::string::npos ? 0 : 1);
+        _exit(error.status() == Status::argument && std::string(error.what()).find("forked") != std::string::npos ? 0
+                                                                                                                  : 1);
     }
     int status = -1;
     waitpid(child, &status, 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Native MACE against real mace-torch on the same files, through the same call. Needs an environment with mace-torch: its path in MLFF_TEST_PYTHON_MACE.
+// Native MACE against real mace-torch on the same files, through the same call. Needs an environment with mace-torch:
+// its path in MLFF_TEST_PYTHON_MACE.
 #include "close.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +28,9 @@ std::string mace_environment() {
     return path;
 }
 
-std::string mace_name(const std::string& path, const std::string& options = "&host=inprocess") { return "python:mace:" + path + "?env=" + mace_environment() + options; }
+std::string mace_name(const std::string& path, const std::string& options = "&host=inprocess") {
+    return "python:mace:" + path + "?env=" + mace_environment() + options;
+}
 
 struct MaceNumbers {
     double energy = 0;
@@ -58,7 +61,8 @@ std::string load_error_of(const std::string& name, const SessionOptions& options
     return "no error at all";
 }
 
-#define CHECK_HAS(text, word) CHECK_MESSAGE(std::string(text).find(word) != std::string::npos, "'", std::string(word), "' expected in: ", text)
+#define CHECK_HAS(text, word) \
+    CHECK_MESSAGE(std::string(text).find(word) != std::string::npos, "'", std::string(word), "' expected in: ", text)
 
 }  // namespace
 
@@ -68,7 +72,8 @@ TEST_CASE("native MACE gives the forces of mace-torch to 1e-8 eV/angstrom") {
     for (const auto& file : mace_test::golden_cases(MLFF_GOLDEN_DIR)) {
         std::ifstream stream(file);
         const nlohmann::json golden = nlohmann::json::parse(stream);
-        const std::filesystem::path model = std::filesystem::path(MLFF_GOLDEN_DIR) / golden["model_file"].get<std::string>();
+        const std::filesystem::path model =
+            std::filesystem::path(MLFF_GOLDEN_DIR) / golden["model_file"].get<std::string>();
         if (model.extension() != ".model" || golden["container"] != "module") continue;
         CAPTURE(model.filename().string());
         const auto native_model = load_model(model.string());
@@ -77,7 +82,8 @@ TEST_CASE("native MACE gives the forces of mace-torch to 1e-8 eV/angstrom") {
         CHECK_EQ(python_model->summary().elements, native_model->summary().elements);
         CHECK_EQ(python_model->summary().heads, native_model->summary().heads);
         CHECK(mlff::test::is_close(python_model->summary().cutoff, native_model->summary().cutoff, 1e-6));
-        // torch has no derivative of Chebyshev polynomials and leaves it out, so that forces of mace-torch are not those of its energy there.
+        // torch has no derivative of Chebyshev polynomials and leaves it out, so that forces of mace-torch are not
+        // those of its energy there.
         const bool has_gradient = golden["case"] != "p13_chebyshev_agnesi";
         SessionOptions options;
         options.device = "reference";
@@ -106,7 +112,8 @@ TEST_CASE("mace-torch in a process of its own, in fp32 and with its errors") {
     mace_test::System water;
     water.numbers = {8, 1, 1};
     water.positions = {0, 0, 0, 0.9572, 0, 0, -0.239987, 0.926627, 0};
-    Session inside(load_model(mace_name(model)), {}), outside(load_model(mace_name(model, "&host=process&dtype=float64")), {});
+    Session inside(load_model(mace_name(model)), {}),
+        outside(load_model(mace_name(model, "&host=process&dtype=float64")), {});
     CHECK_EQ(static_cast<int>(outside.precision()), static_cast<int>(Precision::fp64));
     const MaceNumbers expected = numbers_of(inside, water), found = numbers_of(outside, water);
     CHECK(mlff::test::is_close(found.energy, expected.energy, 1e-12));
@@ -122,7 +129,8 @@ TEST_CASE("mace-torch in a process of its own, in fp32 and with its errors") {
     CHECK_HAS(load_error_of(mace_name(MLFF_GOLDEN_DIR "/README.md")), "torch cannot read it as a model");
     CHECK_HAS(load_error_of(mace_name("/there/is/no.model")), "/there/is/no.model: there is no such file");
     CHECK_HAS(load_error_of(mace_name(model, "&host=inprocess&head=Moon")), "no head 'Moon'");
-    CHECK_HAS(load_error_of(mace_name(model, "&host=inprocess&cueq=1")), "needs the Python module 'cuequivariance_torch'");
+    CHECK_HAS(load_error_of(mace_name(model, "&host=inprocess&cueq=1")),
+              "needs the Python module 'cuequivariance_torch'");
     SessionOptions options;
     options.precision = Precision::mixed;
     CHECK_HAS(load_error_of(mace_name(model), options), "precision mixed is not available in mace-torch");

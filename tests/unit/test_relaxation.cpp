@@ -4,12 +4,12 @@
 
 #include <cmath>
 
+#include "analytic/model.h"
 #include "core/elements.h"
 #include "core/error.h"
 #include "dynamics/matrix3.h"
 #include "dynamics/relaxation.h"
 #include "dynamics/units.h"
-#include "analytic/model.h"
 #include "test_dynamics_support.h"
 
 using namespace mlff;
@@ -40,7 +40,8 @@ double energy_of(Session& session, const Particles& particles) {
     return energy;
 }
 
-// One atom of a face-centred cubic crystal whose atoms are `distance` apart: lattice vectors of that length, 60 degrees between them.
+// One atom of a face-centred cubic crystal whose atoms are `distance` apart: lattice vectors of that length, 60 degrees
+// between them.
 Particles close_packed(double distance) {
     Particles crystal = argon_atoms({0.3, 0.1, 0}, 1);
     const double half = distance / std::sqrt(2.0);
@@ -71,7 +72,8 @@ TEST_CASE("FIRE and L-BFGS bring several molecules to their minima together") {
         relax_together(session, relaxations);
         const double bond = 2 * covalent_radius(18);
         CHECK(bond == doctest::Approx(distance(relaxations[0].particles(), 0, 1)).epsilon(1e-4));
-        for (const auto& [a, b] : {std::pair<size_t, size_t>{0, 1}, {0, 2}, {1, 2}}) CHECK(bond == doctest::Approx(distance(relaxations[1].particles(), a, b)).epsilon(1e-4));
+        for (const auto& [a, b] : {std::pair<size_t, size_t>{0, 1}, {0, 2}, {1, 2}})
+            CHECK(bond == doctest::Approx(distance(relaxations[1].particles(), a, b)).epsilon(1e-4));
         CHECK(relaxations[1].energy() == doctest::Approx(-3).epsilon(1e-6));
         CHECK(distance(relaxations[2].particles(), 0, 1) == doctest::Approx(2.6));  // held apart
         CHECK(distance(relaxations[2].particles(), 0, 2) == doctest::Approx(bond).epsilon(1e-3));
@@ -112,7 +114,8 @@ TEST_CASE("with the cell a strained crystal becomes regular again, and smaller u
         // At the minimum the slope of the energy by volume is the pressure, found here by finite differences.
         for (size_t i = 0; i < 2; ++i) {
             const double h = 1e-3, s = side[i];
-            const double slope = (energy_of(session, close_packed(s + h)) - energy_of(session, close_packed(s - h))) / ((std::pow(s + h, 3) - std::pow(s - h, 3)) / std::sqrt(2.0));
+            const double slope = (energy_of(session, close_packed(s + h)) - energy_of(session, close_packed(s - h))) /
+                                 ((std::pow(s + h, 3) - std::pow(s - h, 3)) / std::sqrt(2.0));
             CHECK(std::abs(slope + (i == 1 ? 50'000 * kBar : 0)) < 1e-4);
         }
     }

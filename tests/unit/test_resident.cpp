@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Dynamics that stay on a GPU: water with the embedded student and with MACE. Tests that need a GPU pass without one, unless MLFF_REQUIRE_GPU is set.
+// Dynamics that stay on a GPU: water with the embedded student and with MACE. Tests that need a GPU pass without one,
+// unless MLFF_REQUIRE_GPU is set.
 #include <doctest/doctest.h>
 
 #include "dynamics/session_forces.h"
@@ -16,7 +17,8 @@ namespace {
 
 class SessionBed : public test::ResidentBed {
 public:
-    SessionBed(const std::string& model, const SessionOptions& options) : session_(load_model(model), options), forces_(session_) {}
+    SessionBed(const std::string& model, const SessionOptions& options)
+        : session_(load_model(model), options), forces_(session_) {}
     ForceProvider& forces() override { return forces_; }
     DeviceStepper& stepper() override { return *session_.device_stepper(); }
     ThreadTeam& team() override { return session_.team(); }
@@ -57,7 +59,8 @@ TEST_CASE("dynamics that stay on a GPU are those that the host drives, in all en
         CAPTURE(static_cast<int>(kind));
         options.thermostat = {kind, 500, 50, 5};
         test::check_resident_follows_host(student, warm("water-box", options), options, 100, kTolerance);
-        for (const int64_t steps : {20, 37, 60}) test::check_resident_restarts(student, warm("water-box", options), options, steps);
+        for (const int64_t steps : {20, 37, 60})
+            test::check_resident_restarts(student, warm("water-box", options), options, steps);
     }
     for (const bool full_cell : {false, true}) {
         options.barostat = BarostatOptions{1000, 500, 4.57e-5, full_cell, 5};
@@ -119,6 +122,7 @@ TEST_CASE("a session on a GPU may be used between two steps of dynamics") {
         undisturbed.advance(4);
         forces.compute(ethanol.view(), other.data(), nullptr);
     }
-    CHECK_ALL_CLOSE(dynamics.particles().positions, undisturbed.particles().positions, 1e-6);  // neighbours were searched elsewhere, so sums round otherwise
+    CHECK_ALL_CLOSE(dynamics.particles().positions, undisturbed.particles().positions,
+                    1e-6);  // neighbours were searched elsewhere, so sums round otherwise
     CHECK_ALL_CLOSE(dynamics.forces(), undisturbed.forces(), 1e-4);
 }

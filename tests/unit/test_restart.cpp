@@ -9,11 +9,11 @@
 
 #include <unistd.h>
 
+#include "analytic/model.h"
 #include "core/error.h"
 #include "dynamics/restart.h"
 #include "dynamics/session_forces.h"
 #include "dynamics/stability.h"
-#include "analytic/model.h"
 #include "formats/safetensors.h"
 #include "test_dynamics_support.h"
 
@@ -25,7 +25,8 @@ namespace {
 using Kind = ThermostatOptions::Kind;
 
 struct TemporaryFile {
-    std::string path = (std::filesystem::temp_directory_path() / ("mlff-restart-" + std::to_string(::getpid()))).string();
+    std::string path =
+        (std::filesystem::temp_directory_path() / ("mlff-restart-" + std::to_string(::getpid()))).string();
     ~TemporaryFile() { std::filesystem::remove(path); }
 };
 
@@ -42,7 +43,8 @@ Session fresh_session() {
 Particles crystal() {
     std::vector<double> positions;
     for (int i = 0; i < 27; ++i)
-        for (const int step : {i % 3, i / 3 % 3, i / 9}) positions.push_back(2.3 * step + 0.05 * std::sin(static_cast<double>(positions.size() * 3)));
+        for (const int step : {i % 3, i / 3 % 3, i / 9})
+            positions.push_back(2.3 * step + 0.05 * std::sin(static_cast<double>(positions.size() * 3)));
     Particles particles = argon_atoms(positions, 6.9);
     set_temperature(particles, 900, 2);
     return particles;
@@ -147,8 +149,11 @@ TEST_CASE("restart files that are cut, changed or hold nonsense are refused with
         write_restart(file.path, restart);
         return message_of(file.path);
     };
-    CHECK(broken([](DynamicsState& s) { s.particles.positions[4] = std::nan(""); }).find("'positions' holds a number that is not finite") != std::string::npos);
-    CHECK(broken([](DynamicsState& s) { s.particles.velocities[4] = HUGE_VAL; }).find("'velocities'") != std::string::npos);
+    CHECK(broken([](DynamicsState& s) {
+              s.particles.positions[4] = std::nan("");
+          }).find("'positions' holds a number that is not finite") != std::string::npos);
+    CHECK(broken([](DynamicsState& s) { s.particles.velocities[4] = HUGE_VAL; }).find("'velocities'") !=
+          std::string::npos);
     CHECK(broken([](DynamicsState& s) { s.particles.masses[0] = -1; }).find("mass") != std::string::npos);
     CHECK(broken([](DynamicsState& s) { s.particles.atomic_numbers[0] = 999; }).find("999") != std::string::npos);
     CHECK(broken([](DynamicsState& s) { s.step_count = -1; }).find("step") != std::string::npos);
@@ -167,7 +172,9 @@ TEST_CASE("restart files that are cut, changed or hold nonsense are refused with
     CHECK(rewrite([](Safetensors& s) { s.metadata["format"] = "mlff-painn"; }).find("mlff-painn") != std::string::npos);
     CHECK(rewrite([](Safetensors& s) { s.metadata.clear(); }).find("not a restart file") != std::string::npos);
     CHECK(rewrite([](Safetensors& s) { s.tensors[0].first = "stranger"; }) != "accepted");
-    CHECK(rewrite([](Safetensors& s) { s.tensors.emplace_back("stranger", s.tensors[0].second); }).find("do not belong") != std::string::npos);
+    CHECK(rewrite([](Safetensors& s) {
+              s.tensors.emplace_back("stranger", s.tensors[0].second);
+          }).find("do not belong") != std::string::npos);
 }
 
 TEST_CASE("a run that breaks says which atom and what was closest to what") {
@@ -183,7 +190,8 @@ TEST_CASE("a run that breaks says which atom and what was closest to what") {
         return std::string("accepted");
     };
     particles.velocities[4] = 1;
-    CHECK(message().find("fastest atom is 1 (Ar); the closest atoms are 1 (Ar) and 2 (Ar), 0.7 A apart") != std::string::npos);
+    CHECK(message().find("fastest atom is 1 (Ar); the closest atoms are 1 (Ar) and 2 (Ar), 0.7 A apart") !=
+          std::string::npos);
     particles.velocities[4] = std::nan("");
     CHECK(message().find("temperature") != std::string::npos);
     particles.velocities[4] = 0;

@@ -40,7 +40,8 @@ std::string row_major_bytes(const Tensor& tensor) {
     return bytes;
 }
 
-void check_refused(const std::string& what, const std::string& bytes, const std::string& words, Status status = Status::format) {
+void check_refused(const std::string& what, const std::string& bytes, const std::string& words,
+                   Status status = Status::format) {
     CAPTURE(what);
     std::string message = "no error";
     try {
@@ -66,7 +67,8 @@ TEST_CASE("safetensors: all types and strides survive writing and reading") {
     for (const DType dtype : kWritable) {
         const std::string name(dtype_name(dtype));
         const auto add = [&](const std::string& kind, Integers shape, Integers strides, int64_t offset) {
-            contents.tensors.emplace_back(name + "." + kind, make_tensor(dtype, shape, strides, offset, as_bytes(storage), name));
+            contents.tensors.emplace_back(name + "." + kind,
+                                          make_tensor(dtype, shape, strides, offset, as_bytes(storage), name));
         };
         add("plain", {2, 3}, {3, 1}, 1);
         add("transposed", {3, 2}, {1, 3}, 0);
@@ -161,13 +163,15 @@ TEST_CASE("safetensors: what cannot be written leaves nothing behind") {
     write_safetensors(path, {{{"a", good}}, {}});
     CHECK(read_bytes(path).size() > 16);
     int files = 0;
-    for ([[maybe_unused]] const auto& file : std::filesystem::directory_iterator(std::filesystem::path(path).parent_path()))
+    for ([[maybe_unused]] const auto& file :
+         std::filesystem::directory_iterator(std::filesystem::path(path).parent_path()))
         ++files;
     CHECK(files == 1);
 }
 
 TEST_CASE("safetensors: broken files are refused") {
-    const auto entry = [](const std::string& offsets, const std::string& shape = "[2]", const std::string& dtype = "\"F32\"") {
+    const auto entry = [](const std::string& offsets, const std::string& shape = "[2]",
+                          const std::string& dtype = "\"F32\"") {
         return "{\"a\":{\"dtype\":" + dtype + ",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}}";
     };
     const std::string data(8, 'x');
@@ -176,7 +180,8 @@ TEST_CASE("safetensors: broken files are refused") {
     check_refused("empty", "", "too short");
     check_refused("seven bytes", "1234567", "too short");
     check_refused("header longer than the file", little_endian(100, 8) + "{}", "claims 100 bytes");
-    check_refused("header longer than anything", little_endian(~uint64_t{0}, 8) + "{}", "claims 18446744073709551615 bytes");
+    check_refused("header longer than anything", little_endian(~uint64_t{0}, 8) + "{}",
+                  "claims 18446744073709551615 bytes");
     check_refused("no JSON", file_of("{\"a\"", ""), "malformed JSON");
     check_refused("two JSON values", file_of("{}{}", ""), "malformed JSON");
     check_refused("zero bytes after the header", file_of(std::string("{}\0", 3), ""), "malformed JSON");
@@ -235,13 +240,16 @@ TEST_CASE("safetensors: broken files are refused") {
 TEST_CASE("safetensors: a header of many tensors takes a time that grows with their number") {
     const auto file_with = [](int count) {
         std::string header = "{";
-        for (int i = 0; i < count; ++i) header += (i ? ",\"" : "\"") + std::to_string(i) + "\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}";
+        for (int i = 0; i < count; ++i)
+            header +=
+                (i ? ",\"" : "\"") + std::to_string(i) + "\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}";
         return file_of(header + "}", "");
     };
     const std::string file = file_with(40'000);
     const auto begin = std::chrono::steady_clock::now();
     CHECK(read_safetensors(as_bytes(file), "x").tensors.size() == 40'000);
-    CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < (test::kIsSanitized ? 60 : 10));  // two minutes without sanitizers where it grows with the square
+    CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() <
+          (test::kIsSanitized ? 60 : 10));  // two minutes without sanitizers where it grows with the square
     check_refused("too many tensors", file_with(100'002), "the limit is 100000");
     check_refused("too many values", file_of("[0" + repeated(",0", 4'000'000) + "]", ""), "more than 4000000 values");
 }

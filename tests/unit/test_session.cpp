@@ -66,18 +66,26 @@ public:
     explicit SpoiledModel(Spoil spoil) : spoil_(std::move(spoil)) {}
     const ModelSummary& summary() const override { return right_->summary(); }
     JsonValue description() const override { return right_->description(); }
-    Precision choose_precision(const std::string& device, Precision wanted) const override { return right_->choose_precision(device, wanted); }
+    Precision choose_precision(const std::string& device, Precision wanted) const override {
+        return right_->choose_precision(device, wanted);
+    }
     bool runs_on_cuda() const override { return false; }
-    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override { return std::make_unique<Spoiled>(right_->make_evaluator(choice), spoil_); }
+    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
+        return std::make_unique<Spoiled>(right_->make_evaluator(choice), spoil_);
+    }
 
 private:
     struct Spoiled : Evaluator {
-        Spoiled(std::unique_ptr<Evaluator> right_in, Spoil spoil_in) : right(std::move(right_in)), spoil(std::move(spoil_in)) {}
+        Spoiled(std::unique_ptr<Evaluator> right_in, Spoil spoil_in)
+            : right(std::move(right_in)), spoil(std::move(spoil_in)) {}
         void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override {
             right->evaluate(system, edges, outputs, team);
             if (system.atom_count == 3) spoil(outputs);
         }
-        void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override { evaluate(domain.atoms, edges, outputs, team); }
+        void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs,
+                             ThreadTeam& team) override {
+            evaluate(domain.atoms, edges, outputs, team);
+        }
         std::unique_ptr<Evaluator> right;
         Spoil spoil;
     };
@@ -105,7 +113,8 @@ struct ArgonBox {
 }  // namespace
 
 TEST_CASE("results that are not finite are an error that names the first") {
-    constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
+    constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
+                     kInfinity = std::numeric_limits<double>::infinity();
     double energy = 0, forces[9], virial[9], stress[6], atom_energies[3], atom_virials[27];
     SystemView system = water();
     system.cell = {{{9, 0, 0}, {0, 9, 0}, {0, 0, 9}}};
@@ -194,7 +203,9 @@ TEST_CASE("a session with threads is refused in a forked process, and freed ther
         try {
             energy_of(*session);
         } catch (const Error& error) {
-            code = error.status() == Status::argument && std::string(error.what()).find("forked") != std::string::npos ? 0 : 2;
+            code = error.status() == Status::argument && std::string(error.what()).find("forked") != std::string::npos
+                       ? 0
+                       : 2;
         }
         session.reset();
         Session own(load_model("analytic"), options);
@@ -308,7 +319,8 @@ TEST_CASE("a batch of MACE systems gives what single calls give, whatever the mo
     SessionOptions mixed;
     mixed.thread_count = 2;
     Session session(load_model(MLFF_GOLDEN_DIR "/p03_mace_plain_l1.model"), mixed);
-    const int32_t oxygen = session.model().summary().elements.back(), hydrogen = session.model().summary().elements.front();
+    const int32_t oxygen = session.model().summary().elements.back(),
+                  hydrogen = session.model().summary().elements.front();
     const int32_t numbers[] = {oxygen, hydrogen, hydrogen};
     std::mt19937 random(17);
     std::normal_distribution<double> noise(0.0, 0.05);
@@ -352,7 +364,8 @@ TEST_CASE("descriptors are refused where the model has none") {
     double descriptors[3] = {5, 5, 5};
     Results results;
     results.outputs.descriptors = descriptors;
-    CHECK_THROWS_WITH_AS(session.evaluate({&system, 1}, {&results, 1}), "descriptors were asked for, but this model has none", Error);
+    CHECK_THROWS_WITH_AS(session.evaluate({&system, 1}, {&results, 1}),
+                         "descriptors were asked for, but this model has none", Error);
     CHECK(descriptors[0] == 5);
 }
 

@@ -67,12 +67,13 @@ Found evaluate_pair(Session& session, int32_t first, int32_t second, double dist
     return evaluate(session, Molecule{{first, second}, {0, 0, 0, distance, 0, 0}}.view());
 }
 
-const Molecule kWaterDimer = {{8, 1, 1, 8, 1, 1}, {0, 0, 0, 0.969, 0, 0, -0.2341, 0.9403, 0, 2.85, 0, 0, 3.2, 0.6, 0.68, 3.2, 0.6, -0.68}};
+const Molecule kWaterDimer = {{8, 1, 1, 8, 1, 1},
+                              {0, 0, 0, 0.969, 0, 0, -0.2341, 0.9403, 0, 2.85, 0, 0, 3.2, 0.6, 0.68, 3.2, 0.6, -0.68}};
 
-const Molecule kEthanol = {{6, 6, 8, 1, 1, 1, 1, 1, 1},
-                           {-0.854, 0.224, 0.242, 0.387, -0.359, -0.401, 1.532, 0.384, -0.007,
-                            -1.748, -0.328, -0.065, -0.975, 1.276, -0.036, -0.777, 0.189, 1.333,
-                            0.528, -1.403, -0.108, 0.310, -0.314, -1.492, 1.597, 0.331, 0.961}};
+const Molecule kEthanol = {
+    {6, 6, 8, 1, 1, 1, 1, 1, 1},
+    {-0.854, 0.224,  0.242, 0.387, -0.359, -0.401, 1.532,  0.384, -0.007, -1.748, -0.328, -0.065, -0.975, 1.276,
+     -0.036, -0.777, 0.189, 1.333, 0.528,  -1.403, -0.108, 0.310, -0.314, -1.492, 1.597,  0.331,  0.961}};
 
 }  // namespace
 
@@ -82,7 +83,8 @@ TEST_CASE("models of the trainer give the trainer's numbers on every device") {
         Precision precision;
         double tolerance;  // of energies per atom and, relative to the largest or 1, of forces and stresses
     };
-    std::vector<Engine> engines = {{"reference", Precision::fp64, 1e-11}, {"cpu", Precision::fp64, 1e-7}, {"cpu", Precision::mixed, 1e-5}};
+    std::vector<Engine> engines = {
+        {"reference", Precision::fp64, 1e-11}, {"cpu", Precision::fp64, 1e-7}, {"cpu", Precision::mixed, 1e-5}};
     if (has_gpu()) engines.insert(engines.end(), {{"cuda", Precision::fp64, 1e-7}, {"cuda", Precision::mixed, 1e-5}});
     const std::filesystem::path folder = MLFF_TRAINER_GOLDEN_DIR;
     for (const std::string name : {"f32_b2_r8", "f32_b3_r20_no_repulsion"})
@@ -100,11 +102,15 @@ TEST_CASE("models of the trainer give the trainer's numbers on every device") {
                 for (size_t f = 0; f < frames.size(); ++f) {
                     const nlohmann::json& expected = golden["frames"][f];
                     const Found found = evaluate(session, frames[f].view());
-                    const std::vector<double> forces = mace_test::flat(expected["forces"]), energies = expected["atom_energies"].get<std::vector<double>>();
-                    CHECK(std::abs(found.energy - expected["energy"].get<double>()) <= engine.tolerance * static_cast<double>(energies.size()) * 10);
+                    const std::vector<double> forces = mace_test::flat(expected["forces"]),
+                                              energies = expected["atom_energies"].get<std::vector<double>>();
+                    CHECK(std::abs(found.energy - expected["energy"].get<double>()) <=
+                          engine.tolerance * static_cast<double>(energies.size()) * 10);
                     CHECK_ALL_CLOSE(found.atom_energies, energies, engine.tolerance * 10);
-                    CHECK_ALL_CLOSE(found.forces, forces, engine.tolerance * std::max(1.0, mace_test::largest_size(forces)));
-                    if (!expected["stress"].is_null()) CHECK_ALL_CLOSE(found.stress, expected["stress"].get<std::vector<double>>(), engine.tolerance);
+                    CHECK_ALL_CLOSE(found.forces, forces,
+                                    engine.tolerance * std::max(1.0, mace_test::largest_size(forces)));
+                    if (!expected["stress"].is_null())
+                        CHECK_ALL_CLOSE(found.stress, expected["stress"].get<std::vector<double>>(), engine.tolerance);
                 }
             }
         }
@@ -128,9 +134,11 @@ TEST_CASE("the embedded student has the errors that its card states, on frames t
         REQUIRE(expected.size() == found.forces.size());
         for (size_t i = 0; i < expected.size(); ++i) force_sum += std::abs(found.forces[i] - expected[i]);
         component_count += expected.size();
-        energy_sum += std::abs(found.energy - frame.info_number("energy").value()) / static_cast<double>(frame.atom_count());
+        energy_sum +=
+            std::abs(found.energy - frame.info_number("energy").value()) / static_cast<double>(frame.atom_count());
     }
-    const double force_error = 1e3 * force_sum / static_cast<double>(component_count), energy_error = 1e3 * energy_sum / 200;
+    const double force_error = 1e3 * force_sum / static_cast<double>(component_count),
+                 energy_error = 1e3 * energy_sum / 200;
     MESSAGE("forces " << force_error << " meV/A, energies " << energy_error << " meV/atom");
     // The sample has as many strained frames as any other kind, which the whole test set has not.
     CHECK(force_error < 1.6 * errors["force_meV_per_A"]["mae"].get<double>());
@@ -155,7 +163,8 @@ TEST_CASE("two atoms of the embedded student have a bond or none, and repel each
             }
             CHECK(where > 0.65);  // the bond of H2 is the shortest
             double last = lowest + 1.5;
-            for (double distance = 0.65 * (covalent_radius(first) + covalent_radius(second)); distance > 0.05; distance *= 0.95) {
+            for (double distance = 0.65 * (covalent_radius(first) + covalent_radius(second)); distance > 0.05;
+                 distance *= 0.95) {
                 CAPTURE(distance);
                 const Found found = evaluate_pair(session, first, second, distance);
                 CHECK(found.energy > last);
@@ -189,12 +198,14 @@ TEST_CASE("an atom of a molecule that is moved onto another is pushed back") {
                     CAPTURE(distance);
                     Molecule squeezed = rest;
                     double push = 0;
-                    for (size_t c = 0; c < 3; ++c) squeezed.positions[3 * i + c] = rest.positions[3 * j + c] + distance * u[c];
+                    for (size_t c = 0; c < 3; ++c)
+                        squeezed.positions[3 * i + c] = rest.positions[3 * j + c] + distance * u[c];
                     const Found found = evaluate(session, squeezed.view());
                     for (size_t c = 0; c < 3; ++c) push += u[c] * (found.forces[3 * i + c] - found.forces[3 * j + c]);
                     CHECK(found.energy > start - (step > 14 ? 0.1 : 0));  // some are bonds at 1 A
                     CHECK(found.energy < start + 1e4);
-                    // Two hydrogens come as near as 0.56 A in the data, in H2: what they do there between other atoms was not in it.
+                    // Two hydrogens come as near as 0.56 A in the data, in H2: what they do there between other atoms
+                    // was not in it.
                     if (step <= (are_hydrogens ? 8 : 9)) CHECK(push > 0);
                 }
             }

@@ -155,7 +155,7 @@ TEST_CASE("tensor: strides and offsets") {
     CHECK(view({2, 2}, {4, 1}, 5).to_integers() == Integers{5, 6, 9, 10});
     CHECK(view({2, 3, 2}, {6, 1, 3}).to_integers() == Integers{0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11});
     CHECK(view({2, 3}, {0, 1}, 3).to_integers() == Integers{3, 4, 5, 3, 4, 5});  // expanded
-    CHECK(view({2, 1, 2}, {2, 77, 1}).is_contiguous());                          // the stride of a single row does not matter
+    CHECK(view({2, 1, 2}, {2, 77, 1}).is_contiguous());  // the stride of a single row does not matter
     CHECK(view({2, 1, 2}, {2, 77, 1}).to_integers() == Integers{0, 1, 2, 3});
     CHECK(view({}, {}, 7).to_integers() == Integers{7});
     CHECK(view({}, {}, 7).item() == 7);
@@ -168,7 +168,8 @@ TEST_CASE("tensor: strides and offsets") {
     for (const Tensor& tensor :
          {view({3, 4}, {4, 1}), view({4, 3}, {1, 4}), view({2, 3}, {0, 1}), view({}, {}, 3), view({0}, {1})}) {
         const std::string bytes = row_major_bytes(tensor);
-        const Tensor again = make_tensor(DType::int32, tensor.shape, row_major_strides(tensor.shape), 0, as_bytes(bytes), "t");
+        const Tensor again =
+            make_tensor(DType::int32, tensor.shape, row_major_strides(tensor.shape), 0, as_bytes(bytes), "t");
         CHECK(again.to_integers() == tensor.to_integers());
     }
 }
@@ -187,7 +188,8 @@ TEST_CASE("tensor: big-endian data") {
     CHECK(big(DType::bfloat16, "\x3f\x80"s).to_doubles() == Reals{1});
     CHECK(big(DType::uint8, "\x07"s).to_integers() == Integers{7});
     CHECK(row_major_bytes(big(DType::int16, "\x01\x02\x03\x04"s)) == "\x02\x01\x04\x03");
-    CHECK(row_major_bytes(big(DType::complex64, "\x01\x02\x03\x04\x05\x06\x07\x08"s)) == "\x04\x03\x02\x01\x08\x07\x06\x05");
+    CHECK(row_major_bytes(big(DType::complex64, "\x01\x02\x03\x04\x05\x06\x07\x08"s)) ==
+          "\x04\x03\x02\x01\x08\x07\x06\x05");
 }
 
 TEST_CASE("tensor: views that leave their storage are refused") {

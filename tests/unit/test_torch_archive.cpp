@@ -41,7 +41,8 @@ std::string error_of(const std::string& bytes, Status expected = Status::format)
     return "no error";
 }
 
-void check_refused(const std::string& what, const std::string& bytes, const std::string& words, Status status = Status::format) {
+void check_refused(const std::string& what, const std::string& bytes, const std::string& words,
+                   Status status = Status::format) {
     CAPTURE(what);
     const std::string message = error_of(bytes, status);
     CAPTURE(message);
@@ -54,12 +55,15 @@ const std::string kSixStorage = pk::storage("FloatStorage", "0", 6);
 // A module with one buffer `t`.
 std::string with_tensor(const std::string& tensor) { return pk::module("a.M", {.buffers = {{"t", tensor}}}); }
 std::string with_attribute(const std::string& value) { return pk::module("a.M", {.attributes = {{"x", value}}}); }
-Json attribute_of(const std::string& value) { return Archive(torch_archive(with_attribute(value))).root().attribute("x"); }
+Json attribute_of(const std::string& value) {
+    return Archive(torch_archive(with_attribute(value))).root().attribute("x");
+}
 
 void for_each_module(const Module& module, const std::string& path,
                      const std::function<void(const Module&, const std::string&)>& visit) {
     visit(module, path);
-    for (const auto& [name, child] : module.children) for_each_module(child, path.empty() ? name : path + "." + name, visit);
+    for (const auto& [name, child] : module.children)
+        for_each_module(child, path.empty() ? name : path + "." + name, visit);
 }
 
 }  // namespace
@@ -70,7 +74,8 @@ TEST_CASE("torch archive: a module with parameters, buffers, children and attrib
             "package.models.Net",
             {.parameters = {{"weight", pk::parameter(pk::tensor(kSixStorage, {2, 3}, {3, 1}))}, {"bias", pk::none()}},
              .buffers = {{"scale", pk::tensor(pk::storage("DoubleStorage", "1", 1), {}, {})}},
-             .children = {{"inner", pk::module("package.Inner", {.buffers = {{"same", pk::tensor(kSixStorage, {3}, {2}, 1)}}})}},
+             .children = {{"inner",
+                           pk::module("package.Inner", {.buffers = {{"same", pk::tensor(kSixStorage, {3}, {2}, 1)}}})}},
              .attributes = {{"depth", pk::integer(3)}, {"_forward_hooks", pk::dict({})}}}),
         {{"0", kSix}, {"1", doubles({0.5})}}));
     CHECK(archive.file.container == "torch module");
@@ -109,12 +114,13 @@ TEST_CASE("torch archive: every storage type") {
     };
     for (const auto& [type, dtype, bytes, values] : cases) {
         CAPTURE_BINDING(type);
-        const Archive archive(torch_archive(with_tensor(pk::tensor(pk::storage(type, "k", 2), {2}, {1})), {{"k", bytes}}));
+        const Archive archive(
+            torch_archive(with_tensor(pk::tensor(pk::storage(type, "k", 2), {2}, {1})), {{"k", bytes}}));
         CHECK(archive.root().tensor("t").dtype == dtype);
         CHECK(archive.root().tensor("t").to_doubles() == values);
     }
-    const Archive complex(
-        torch_archive(with_tensor(pk::tensor(pk::storage("ComplexFloatStorage", "k", 1), {1}, {1})), {{"k", floats({1, 2})}}));
+    const Archive complex(torch_archive(with_tensor(pk::tensor(pk::storage("ComplexFloatStorage", "k", 1), {1}, {1})),
+                                        {{"k", floats({1, 2})}}));
     CHECK(complex.root().tensor("t").dtype == DType::complex64);
 }
 
@@ -125,25 +131,27 @@ TEST_CASE("torch archive: untyped storages carry their type in the call") {
                          pk::call("collections.OrderedDict", {}), pk::global(dtype)});
     };
     for (const char* type : {"UntypedStorage", "storage.UntypedStorage"}) {
-        const Archive archive(
-            torch_archive(with_tensor(rebuilt("torch.uint16", pk::storage(type, "k", 4))), {{"k", "\x01\x02\x03\x04"}}));
+        const Archive archive(torch_archive(with_tensor(rebuilt("torch.uint16", pk::storage(type, "k", 4))),
+                                            {{"k", "\x01\x02\x03\x04"}}));
         CHECK(archive.root().tensor("t").to_integers() == Integers{0x201, 0x403});
     }
-    const Archive eight(
-        torch_archive(with_tensor(rebuilt("torch.float8_e4m3fn", pk::storage("UntypedStorage", "k", 2))), {{"k", "\x38\xc0"}}));
+    const Archive eight(torch_archive(
+        with_tensor(rebuilt("torch.float8_e4m3fn", pk::storage("UntypedStorage", "k", 2))), {{"k", "\x38\xc0"}}));
     CHECK(eight.root().tensor("t").to_doubles() == Reals{1, -2});
-    check_refused("unknown dtype",
-                  torch_archive(with_tensor(rebuilt("torch.quint8", pk::storage("UntypedStorage", "k", 2))), {{"k", "ab"}}),
-                  "a type that mlff does not know");
-    check_refused("no dtype",
-                  torch_archive(with_tensor(pk::tensor(pk::storage("UntypedStorage", "k", 2), {2}, {1})), {{"k", "ab"}}),
-                  "a type that mlff does not know");
+    check_refused(
+        "unknown dtype",
+        torch_archive(with_tensor(rebuilt("torch.quint8", pk::storage("UntypedStorage", "k", 2))), {{"k", "ab"}}),
+        "a type that mlff does not know");
+    check_refused(
+        "no dtype",
+        torch_archive(with_tensor(pk::tensor(pk::storage("UntypedStorage", "k", 2), {2}, {1})), {{"k", "ab"}}),
+        "a type that mlff does not know");
 }
 
 TEST_CASE("torch archive: the device a tensor was saved from does not matter") {
     for (const char* location : {"cpu", "cuda:0", "cuda:7", "mps", "meta", ""}) {
-        const Archive archive(
-            torch_archive(with_tensor(pk::tensor(pk::storage("FloatStorage", "0", 6, location), {6}, {1})), {{"0", kSix}}));
+        const Archive archive(torch_archive(
+            with_tensor(pk::tensor(pk::storage("FloatStorage", "0", 6, location), {6}, {1})), {{"0", kSix}}));
         CHECK(archive.root().tensor("t").to_doubles() == Reals{0, 1, 2, 3, 4, 5});
     }
 }
@@ -173,7 +181,8 @@ TEST_CASE("torch archive: big-endian") {
 }
 
 TEST_CASE("torch archive: tensors that cannot be are refused") {
-    const auto check = [](const char* what, const std::string& tensor, const std::string& words, Status status = Status::format) {
+    const auto check = [](const char* what, const std::string& tensor, const std::string& words,
+                          Status status = Status::format) {
         check_refused(what, torch_archive(with_tensor(tensor), {{"0", kSix}}), words, status);
     };
     const auto rebuild = [](const std::string& storage) { return pk::tensor(storage, {6}, {1}); };
@@ -181,15 +190,15 @@ TEST_CASE("torch archive: tensors that cannot be are refused") {
     check("storage of another size", rebuild(pk::storage("FloatStorage", "0", 7)), "expects 7 elements");
     check("storage of another type", rebuild(pk::storage("DoubleStorage", "0", 6)),
           "expects 6 elements of 8 bytes in storage '0', which has 24");
-    check("quantised storage", rebuild(pk::storage("QInt8Storage", "0", 24)), "torch.QInt8Storage, which mlff does not read",
-          Status::unsupported);
+    check("quantised storage", rebuild(pk::storage("QInt8Storage", "0", 24)),
+          "torch.QInt8Storage, which mlff does not read", Status::unsupported);
     check("beyond its storage", pk::tensor(kSixStorage, {7}, {1}), "reaches outside its storage");
     check("negative stride", pk::tensor(kSixStorage, {2}, {-1}, 5), "reaches outside its storage");
     check("overflowing shape", pk::tensor(kSixStorage, {INT64_MAX, INT64_MAX}, {0, 0}), "reaches outside its storage");
-    check(
-        "shape of text",
-        pk::call("torch._utils._rebuild_tensor_v2", {kSixStorage, pk::integer(0), pk::tuple({pk::text("6")}), pk::integers({1})}),
-        "malformed shape");
+    check("shape of text",
+          pk::call("torch._utils._rebuild_tensor_v2",
+                   {kSixStorage, pk::integer(0), pk::tuple({pk::text("6")}), pk::integers({1})}),
+          "malformed shape");
     check("shape that is none",
           pk::call("torch._utils._rebuild_tensor_v2", {kSixStorage, pk::integer(0), pk::none(), pk::integers({1})}),
           "malformed shape");
@@ -197,7 +206,8 @@ TEST_CASE("torch archive: tensors that cannot be are refused") {
     check("no storage",
           pk::call("torch._utils._rebuild_tensor_v2", {pk::none(), pk::integer(0), pk::integers({}), pk::integers({})}),
           "no proper storage");
-    check("persistent id of another kind", rebuild(pk::tuple({pk::text("module"), pk::none()}) + "Q"), "no proper storage");
+    check("persistent id of another kind", rebuild(pk::tuple({pk::text("module"), pk::none()}) + "Q"),
+          "no proper storage");
     check("parameter without a tensor", pk::parameter(pk::integer(1)), "a parameter without a tensor");
     check("parameter of nothing", pk::call("torch._utils._rebuild_parameter", {}), "a parameter without a tensor");
     check("parameter of a parameter", pk::parameter(pk::parameter(rebuild(kSixStorage))), "a parameter of a parameter");
@@ -224,25 +234,28 @@ TEST_CASE("torch archive: plain attributes") {
     CHECK(attribute_of(pk::real(HUGE_VAL)) == Json{{"real", "inf"}});
     CHECK(attribute_of(pk::real(-HUGE_VAL)) == Json{{"real", "-inf"}});
     CHECK(attribute_of(pk::global("torch.nn.functional.silu")) == Json{{"function", "torch.nn.functional.silu"}});
-    CHECK(attribute_of(pk::call("__builtin__.getattr", {pk::global("torch._C._VariableFunctionsClass"), pk::text("tanh")})) ==
-          Json{{"function", "torch.tanh"}});
+    CHECK(attribute_of(pk::call("__builtin__.getattr", {pk::global("torch._C._VariableFunctionsClass"),
+                                                        pk::text("tanh")})) == Json{{"function", "torch.tanh"}});
     CHECK(attribute_of(pk::bytes("\x80\x81")) == Json{{"bytes", 2}});
     CHECK(attribute_of(pk::object("a.C", {pk::integer(1)})) == Json::parse(R"({"class": "a.C", "arguments": [1]})"));
     CHECK(attribute_of(pk::build(pk::object("a.C"), pk::dict({{"k", pk::integer(2)}}))) ==
           Json::parse(R"({"class": "a.C", "state": {"k": 2}})"));
     const auto irrep = [](int64_t mul, int64_t l, int64_t p) {
-        return pk::object(
-            "e3nn.o3._irreps._MulIr",
-            {pk::tuple({pk::integer(mul), pk::object("e3nn.o3._irreps.Irrep", {pk::tuple({pk::integer(l), pk::integer(p)})})})});
+        return pk::object("e3nn.o3._irreps._MulIr",
+                          {pk::tuple({pk::integer(mul), pk::object("e3nn.o3._irreps.Irrep",
+                                                                   {pk::tuple({pk::integer(l), pk::integer(p)})})})});
     };
-    CHECK(attribute_of(pk::object("e3nn.o3._irreps.Irreps", {pk::tuple({irrep(8, 0, 1), irrep(16, 1, -1)})})) == "8x0e+16x1o");
+    CHECK(attribute_of(pk::object("e3nn.o3._irreps.Irreps", {pk::tuple({irrep(8, 0, 1), irrep(16, 1, -1)})})) ==
+          "8x0e+16x1o");
     CHECK(attribute_of(pk::object("e3nn.o3._irreps.Irreps", {pk::tuple({})})) == "");
     check_refused("broken irreps",
                   torch_archive(with_attribute(pk::object("e3nn.o3._irreps.Irreps", {pk::tuple({pk::integer(1)})}))),
                   "malformed irreps");
     // What is shared is the same each time.
-    const std::string shared_irreps = pk::object("e3nn.o3._irreps.Irreps", {pk::tuple({irrep(8, 0, 1), irrep(16, 1, -1)})});
-    CHECK(attribute_of("](" + shared_irreps + pk::put(1) + pk::get(1) + "e") == Json::parse(R"(["8x0e+16x1o", "8x0e+16x1o"])"));
+    const std::string shared_irreps =
+        pk::object("e3nn.o3._irreps.Irreps", {pk::tuple({irrep(8, 0, 1), irrep(16, 1, -1)})});
+    CHECK(attribute_of("](" + shared_irreps + pk::put(1) + pk::get(1) + "e") ==
+          Json::parse(R"(["8x0e+16x1o", "8x0e+16x1o"])"));
     CHECK(attribute_of("](" + pk::list({pk::integer(1)}) + pk::put(1) + pk::get(1) + "e") == Json::parse("[[1], [1]]"));
     const auto dtype = pk::call("numpy.dtype", {pk::text("i8"), pk::boolean(false), pk::boolean(true)});
     CHECK(attribute_of(pk::call("numpy.core.multiarray.scalar", {dtype, pk::bytes(little_endian(42, 8))})) == 42);
@@ -251,10 +264,10 @@ TEST_CASE("torch archive: plain attributes") {
                   torch_archive(with_attribute(pk::call("numpy.core.multiarray.scalar", {dtype, pk::bytes("1234")}))),
                   "reaches outside");
     const auto array = [&](bool fortran) {
-        return pk::build(
-            pk::call("numpy.core.multiarray._reconstruct", {}),
-            pk::tuple({pk::integer(1), pk::integers({2, 2}), dtype, pk::boolean(fortran),
-                       pk::bytes(little_endian(1, 8) + little_endian(2, 8) + little_endian(3, 8) + little_endian(4, 8))}));
+        return pk::build(pk::call("numpy.core.multiarray._reconstruct", {}),
+                         pk::tuple({pk::integer(1), pk::integers({2, 2}), dtype, pk::boolean(fortran),
+                                    pk::bytes(little_endian(1, 8) + little_endian(2, 8) + little_endian(3, 8) +
+                                              little_endian(4, 8))}));
     };
     CHECK(attribute_of(array(false)) == Json::parse(R"({"array": [1, 2, 3, 4], "shape": [2, 2]})"));
     CHECK(attribute_of(array(true)) == Json::parse(R"({"array": [1, 3, 2, 4], "shape": [2, 2]})"));
@@ -275,10 +288,12 @@ TEST_CASE("torch archive: trees that cannot be are refused") {
     check("class that is not UTF-8", with_attribute(pk::object("a.\xff")), "not text");
     check("function that is not UTF-8", with_attribute(pk::global("a.\xff")), "not text");
     check("key that is a number",
-          pk::build(pk::object("a.M"), "}(" + pk::text("_modules") + "}" + pk::text("_parameters") + "}K\1K\2u"), "not text");
+          pk::build(pk::object("a.M"), "}(" + pk::text("_modules") + "}" + pk::text("_parameters") + "}K\1K\2u"),
+          "not text");
     check("list in itself", with_attribute("]q\1h\1a"), "nested more than 100 levels");
     check("module in itself",
-          pk::object("a.M") + "q\1" + pk::dict({{"_parameters", "}"}, {"_modules", pk::dict({{"me", pk::get(1)}})}}) + "b",
+          pk::object("a.M") + "q\1" + pk::dict({{"_parameters", "}"}, {"_modules", pk::dict({{"me", pk::get(1)}})}}) +
+              "b",
           "nested more than 100 levels");
     std::string deep = pk::integer(1);
     for (int i = 0; i < 200; ++i) deep = pk::list({deep});
@@ -293,8 +308,8 @@ TEST_CASE("torch archive: what holds no module says what to save instead") {
     const std::string message = error_of(torch_archive(weights, {{"0", kSix}}), Status::unsupported);
     CHECK(message.find("bare state dict") != std::string::npos);
     CHECK(message.find("torch.save(model, 'X.model')") != std::string::npos);
-    check_refused("checkpoint", torch_archive(pk::dict({{"model", weights}, {"optimizer", pk::dict({})}})), "training checkpoint",
-                  Status::unsupported);
+    check_refused("checkpoint", torch_archive(pk::dict({{"model", weights}, {"optimizer", pk::dict({})}})),
+                  "training checkpoint", Status::unsupported);
     check_refused("tensor", torch_archive(pk::tensor(kSixStorage, {6}, {1}), {{"0", kSix}}),
                   "object of class torch._utils._rebuild_tensor_v2", Status::unsupported);
     check_refused("number", torch_archive(pk::integer(1)), "holds plain data", Status::unsupported);
@@ -308,22 +323,23 @@ TEST_CASE("torch archive: what holds no module says what to save instead") {
 TEST_CASE("torch archive: TorchScript tells parameters and activations in its source") {
     const std::string type = "__torch__.e3nn.math._normalize_activation.___torch_mangle_7.normalize2mom";
     const std::string tensor = pk::tensor(kSixStorage, {6}, {1});
-    const std::string irreps =
-        pk::tuple({pk::tuple({pk::integer(8), pk::integers({0, 1})}), pk::tuple({pk::integer(4), pk::integers({1, -1})})});
+    const std::string irreps = pk::tuple(
+        {pk::tuple({pk::integer(8), pk::integers({0, 1})}), pk::tuple({pk::integer(4), pk::integers({1, -1})})});
     auto members = torch_members(
-        pk::document(pk::build(pk::object(type),
-                               pk::dict({{"cst", pk::real(1.5)},
-                                         {"w", tensor},
-                                         {"b", tensor},
-                                         {"none", pk::none()},
-                                         {"irreps_in", irreps},
-                                         {"sizes", pk::call("torch.jit._pickle.build_intlist", {pk::list({pk::integer(3)})})}}))),
+        pk::document(pk::build(pk::object(type), pk::dict({{"cst", pk::real(1.5)},
+                                                           {"w", tensor},
+                                                           {"b", tensor},
+                                                           {"none", pk::none()},
+                                                           {"irreps_in", irreps},
+                                                           {"sizes", pk::call("torch.jit._pickle.build_intlist",
+                                                                              {pk::list({pk::integer(3)})})}}))),
         {{"0", kSix}});
     members.push_back({.name = "archive/code/__torch__/e3nn/math/_normalize_activation/___torch_mangle_7.py",
-                       .contents = "class other(Module):\n  __parameters__ = [\"b\", ]\n  torch.tanh(x)\n"
-                                   "class normalize2mom(Module):\n  __parameters__ = [\"w\", ]\n  __buffers__ = [\"b\", ]\n"
-                                   "  def forward(self):\n    return torch.silu(x)\n"
-                                   "class last(Module):\n  __parameters__ = [\"b\", ]\n",
+                       .contents =
+                           "class other(Module):\n  __parameters__ = [\"b\", ]\n  torch.tanh(x)\n"
+                           "class normalize2mom(Module):\n  __parameters__ = [\"w\", ]\n  __buffers__ = [\"b\", ]\n"
+                           "  def forward(self):\n    return torch.silu(x)\n"
+                           "class last(Module):\n  __parameters__ = [\"b\", ]\n",
                        .is_deflated = true});
     const Archive archive(make_zip(members));
     CHECK(archive.file.container == "TorchScript archive");
@@ -343,8 +359,9 @@ TEST_CASE("torch archive: archives inside the archive give their buffers") {
                                pk::dict({{"_w3j_1_1_0", pk::tensor(pk::storage("FloatStorage", "0", 2), {2}, {1})}}))),
         {{"0", floats({3, 4})}}));
     const auto outer = [](const std::string& blob) {
-        return torch_archive(pk::module(
-            "e3nn.TensorProduct", {.attributes = {{"__codegen__", pk::dict({{"_compiled_main_left_right", pk::bytes(blob)}})}}}));
+        return torch_archive(
+            pk::module("e3nn.TensorProduct",
+                       {.attributes = {{"__codegen__", pk::dict({{"_compiled_main_left_right", pk::bytes(blob)}})}}}));
     };
     const Archive archive(outer(inner));
     CHECK(archive.root().tensor("_compiled_main_left_right._w3j_1_1_0").to_doubles() == Reals{3, 4});
@@ -377,19 +394,21 @@ TEST_CASE("torch archive: every golden") {
             for (const auto& [tensor_name, tensor] : module.tensors) {
                 parameters += tensor.is_parameter ? tensor.element_count() : 0;
                 for (double value : tensor.to_doubles()) all_finite &= std::abs(value) < 1e30;
-                has_w3j |= tensor_name.substr(0, 5) == "_w3j_" && path.find("_compiled_main_left_right") != std::string::npos;
+                has_w3j |=
+                    tensor_name.substr(0, 5) == "_w3j_" && path.find("_compiled_main_left_right") != std::string::npos;
             }
             for (const auto& [key, value] : module.attributes.object())
                 if (key == "irreps_in" || key == "irreps_out") all_irreps_are_text &= value.is_string();
-            if (module.class_name() == "normalize2mom")
-                activations.insert(module.attribute("f")["function"].text());
+            if (module.class_name() == "normalize2mom") activations.insert(module.attribute("f")["function"].text());
         });
         CHECK(parameters > 100);
         CHECK(all_finite);
         CHECK(all_irreps_are_text);
         CHECK(activations.count("torch.nn.functional.silu") == 1);
-        const bool needs_w3j = golden.facts["architecture"]["hidden"].get<std::string>().find("x1") != std::string::npos;
-        if (golden.container() == "module" && needs_w3j && golden.facts["architecture"]["num_interactions"] > 1) CHECK(has_w3j);
+        const bool needs_w3j =
+            golden.facts["architecture"]["hidden"].get<std::string>().find("x1") != std::string::npos;
+        if (golden.container() == "module" && needs_w3j && golden.facts["architecture"]["num_interactions"] > 1)
+            CHECK(has_w3j);
     }
 }
 

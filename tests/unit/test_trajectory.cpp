@@ -21,7 +21,8 @@ using namespace mlff::app;
 #ifdef MLFF_HAS_HDF5
 extern "C" H5mdOpener mlff_open_h5md;
 #endif
-std::unique_ptr<TrajectoryFile> mlff::app::open_h5md(const std::string& path, const Particles& atoms, std::optional<uint64_t> go_on_at) {
+std::unique_ptr<TrajectoryFile> mlff::app::open_h5md(const std::string& path, const Particles& atoms,
+                                                     std::optional<uint64_t> go_on_at) {
 #ifdef MLFF_HAS_HDF5
     return std::unique_ptr<TrajectoryFile>(mlff_open_h5md(path, atoms, go_on_at));
 #else
@@ -35,7 +36,8 @@ using namespace mlff::test;
 namespace {
 
 struct Folder {
-    std::filesystem::path path = std::filesystem::temp_directory_path() / ("mlff-trajectory-" + std::to_string(::getpid()));
+    std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("mlff-trajectory-" + std::to_string(::getpid()));
     Folder() { std::filesystem::create_directories(path); }
     ~Folder() { std::filesystem::remove_all(path); }
     std::string file(const char* name) const { return (path / name).string(); }
@@ -81,7 +83,8 @@ TEST_CASE("frames of extended XYZ hold the numbers of the run, and a run goes on
     CHECK(frames[2].positions == third);
     CHECK(frames[39].info_number("step") == 39);
     CHECK(frames[39].find_column("velocities")->width == 3);
-    CHECK(std::get<std::vector<bool>>(frames[0].find_column("move_mask")->values) == std::vector<bool>{true, false, true, false});
+    CHECK(std::get<std::vector<bool>>(frames[0].find_column("move_mask")->values) ==
+          std::vector<bool>{true, false, true, false});
     CHECK(frames[0].periodic == std::array<bool, 3>{true, true, true});
     TrajectoryWriter(open_trajectory(path, motion.dynamics().particles(), place)).put(motion.dynamics());
     const std::vector<Frame> again = read_extxyz(path);

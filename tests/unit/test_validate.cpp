@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "../sanitized.h"
+#include "analytic/model.h"
 #include "close.h"
 #include "core/error.h"
 #include "dynamics/counter_random.h"
 #include "dynamics/units.h"
-#include "analytic/model.h"
 #include "tools/report/svg_plot.h"
 #include "tools/validate/report.h"
 #include "tools/validate/statistics.h"
@@ -31,7 +31,8 @@ std::vector<double> canonical_kinetic_energies(int degrees, double temperature, 
     std::vector<double> energies(count, 0.0);
     for (size_t i = 0; i < count; ++i)
         for (int k = 0; k < degrees; k += 3)
-            for (double x : random_normals(seed, i, static_cast<uint64_t>(k))) energies[i] += 0.5 * kBoltzmann * temperature * x * x;
+            for (double x : random_normals(seed, i, static_cast<uint64_t>(k)))
+                energies[i] += 0.5 * kBoltzmann * temperature * x * x;
     return energies;
 }
 
@@ -81,7 +82,8 @@ TEST_CASE("the mean of a correlated series knows how few samples it has") {
     constexpr double kKept = 0.8;  // x' = kKept x + noise: inefficiency (1 + kKept) / (1 - kKept) = 9
     std::vector<double> values;
     double x = 0;
-    for (uint64_t i = 0; i < 40'000; ++i) values.push_back(5 + (x = kKept * x + std::sqrt(1 - kKept * kKept) * normal(4, i)));
+    for (uint64_t i = 0; i < 40'000; ++i)
+        values.push_back(5 + (x = kKept * x + std::sqrt(1 - kKept * kKept) * normal(4, i)));
     const CorrelatedMean found = correlated_mean(values);
     CHECK(found.inefficiency == doctest::Approx(9).epsilon(0.2));
     CHECK(found.error == doctest::Approx(std::sqrt(9.0 / 40'000)).epsilon(0.2));
@@ -92,7 +94,8 @@ TEST_CASE("the chi-square distribution is that of the tables") {
     CHECK(chi_square_cdf(3.841458820694124, 1) == doctest::Approx(0.95).epsilon(1e-10));
     CHECK(chi_square_cdf(18.307038053275146, 10) == doctest::Approx(0.95).epsilon(1e-10));
     CHECK(chi_square_cdf(2.7, 2) == doctest::Approx(1 - std::exp(-1.35)).epsilon(1e-12));
-    CHECK(chi_square_cdf(576 * std::pow(1 - 2.0 / (9 * 576), 3), 576) == doctest::Approx(0.5).epsilon(1e-3));  // Wilson and Hilferty's median
+    CHECK(chi_square_cdf(576 * std::pow(1 - 2.0 / (9 * 576), 3), 576) ==
+          doctest::Approx(0.5).epsilon(1e-3));  // Wilson and Hilferty's median
     CHECK(chi_square_cdf(0, 5) == 0);
     CHECK(chi_square_cdf(1e5, 5) == doctest::Approx(1));
     CHECK(std::isnan(chi_square_cdf(NAN, 5)));
@@ -126,7 +129,9 @@ TEST_CASE("a check takes NaN for a failure and a limit within its uncertainty fo
     CHECK(at_most("x", 1, 1, "").verdict() == Verdict::passed);
     CHECK(at_most("x", 1.01, 1, "").verdict() == Verdict::failed);
     CHECK(at_most("x", NAN, 1, "").verdict() == Verdict::failed);
-    const auto verdict = [](double value, double uncertainty) { return Check{"drift", value, "", -50, 50, uncertainty, ""}.verdict(); };
+    const auto verdict = [](double value, double uncertainty) {
+        return Check{"drift", value, "", -50, 50, uncertainty, ""}.verdict();
+    };
     CHECK(verdict(-60, 0) == Verdict::failed);
     CHECK(verdict(-60, 9) == Verdict::failed);
     CHECK(verdict(-60, 11) == Verdict::undecided);
@@ -151,13 +156,16 @@ TEST_CASE("thresholds come from a file, key by key, and nothing else is in it") 
     CHECK(thresholds.momentum == 0.5);
     CHECK(thresholds.closest_contact == 1);
     CHECK(thresholds.bond_mean_percent == Thresholds{}.bond_mean_percent);
-    CHECK_THROWS_WITH_AS(parse_thresholds(R"({"momentun": 0.5})", "limits.json"), doctest::Contains("limits.json: 'momentun' is no threshold"), Error);
-    for (const char* bad : {R"({"momentum": -1})", R"({"momentum": 0})", R"({"momentum": "1"})", R"({"momentum": null})", R"([1])", R"({"momentum": 1e999})", "{"})
+    CHECK_THROWS_WITH_AS(parse_thresholds(R"({"momentun": 0.5})", "limits.json"),
+                         doctest::Contains("limits.json: 'momentun' is no threshold"), Error);
+    for (const char* bad : {R"({"momentum": -1})", R"({"momentum": 0})", R"({"momentum": "1"})",
+                            R"({"momentum": null})", R"([1])", R"({"momentum": 1e999})", "{"})
         CHECK_THROWS_AS(parse_thresholds(bad, "limits.json"), Error);
     CHECK(thresholds_json(thresholds).size() == threshold_entries().size());
 }
 
-TEST_CASE("drift is the slope of the energy, and a fluctuation that goes with the square of the time step has order 2") {
+TEST_CASE(
+    "drift is the slope of the energy, and a fluctuation that goes with the square of the time step has order 2") {
     const auto run_with = [](double time_step, double drift, double power) {
         Run run = run_of_water();
         run.time_step = time_step;
@@ -171,7 +179,8 @@ TEST_CASE("drift is the slope of the energy, and a fluctuation that goes with th
     const Run drifting = run_with(0.5, 3e-7, 2);
     const EnergyDrift drift = energy_drift(drifting, 300);
     CHECK(drift.meV_per_atom_per_ns == doctest::Approx(100).epsilon(0.01));  // 3e-7 eV/fs of 3 atoms
-    CHECK(drift.percent_of_kinetic_energy == doctest::Approx(100 * 3e-7 * 2000 / (1.5 * 3 * kBoltzmann * 300)).epsilon(0.01));
+    CHECK(drift.percent_of_kinetic_energy ==
+          doctest::Approx(100 * 3e-7 * 2000 / (1.5 * 3 * kBoltzmann * 300)).epsilon(0.01));
     CHECK(drift.fluctuation_meV_per_atom == doctest::Approx(1e3 * 1e-4 * 0.25 / std::numbers::sqrt2 / 3).epsilon(0.02));
     Thresholds strict;
     strict.drift_meV_per_atom_per_ns = 50;
@@ -187,9 +196,11 @@ TEST_CASE("a bath's temperature is found, and an element that is too hot is name
     Run run = run_of_water();
     run.friction = 2;  // one independent sample a step
     const auto fill = [&](double oxygen_temperature) {
-        run.element_kinetic_energy = {canonical_kinetic_energies(6, 300, 4000, 6), canonical_kinetic_energies(3, oxygen_temperature, 4000, 7)};
+        run.element_kinetic_energy = {canonical_kinetic_energies(6, 300, 4000, 6),
+                                      canonical_kinetic_energies(3, oxygen_temperature, 4000, 7)};
         run.kinetic_energy.clear();
-        for (size_t i = 0; i < 4000; ++i) run.kinetic_energy.push_back(run.element_kinetic_energy[0][i] + run.element_kinetic_energy[1][i]);
+        for (size_t i = 0; i < 4000; ++i)
+            run.kinetic_energy.push_back(run.element_kinetic_energy[0][i] + run.element_kinetic_energy[1][i]);
     };
     fill(300);
     for (const Check& check : check_temperature(run, 300, {})) CHECK_MESSAGE(check.is_passed(), check.name);
@@ -213,7 +224,8 @@ TEST_CASE("steps that would decide follow from the uncertainty and how it shrink
     CHECK(steps(-12.7, 40.8, 0.5) == round_steps(1000 * std::pow(40.8 / 1.8, 2)));
     CHECK(steps(-12.7, 40.8, 1.5) == round_steps(1000 * std::pow(40.8 / 1.8, 2.0 / 3)));
     CHECK(steps(2.5, 1, 0.5) == round_steps(1000 * std::pow(1 / 0.3, 2)));
-    CHECK(steps(3, 1, 0.5) == 25'000);  // on the limit: the true value is one standard error off, as far as anyone knows
+    CHECK(steps(3, 1, 0.5) ==
+          25'000);  // on the limit: the true value is one standard error off, as far as anyone knows
     CHECK(steps(0, INFINITY, 0.5) == 1'000'000'000'000'000);
     CHECK(round_steps(617'284) == 620'000);
     CHECK(round_steps(101) == 110);
@@ -221,7 +233,8 @@ TEST_CASE("steps that would decide follow from the uncertainty and how it shrink
 }
 
 TEST_CASE("a run in a bath that is too short is undecided, and the steps that it asks for decide") {
-    // Velocities that forget themselves with the friction, as those of free atoms do: kinetic energies of known mean, variance and correlation.
+    // Velocities that forget themselves with the friction, as those of free atoms do: kinetic energies of known mean,
+    // variance and correlation.
     constexpr double kFriction = 0.5, kTimeStep = 0.5;
     const auto check_run = [&](double temperature, int64_t steps, uint64_t seed, const std::string& name) {
         Run run = run_of_water();
@@ -234,7 +247,8 @@ TEST_CASE("a run in a bath that is too short is undecided, and the steps that it
         for (int64_t step = 0; step < steps / 2; ++step) {  // half of the steps are in the bath
             std::array<double, 2> energies{};
             for (size_t k = 0; k < 9; ++k) {
-                velocities[k] = kept * velocities[k] + added * random_normals(seed, static_cast<uint64_t>(step), k / 3)[k % 3];
+                velocities[k] =
+                    kept * velocities[k] + added * random_normals(seed, static_cast<uint64_t>(step), k / 3)[k % 3];
                 energies[k < 6 ? 0 : 1] += 0.5 * kBoltzmann * temperature * velocities[k] * velocities[k];
             }
             for (size_t i : {0, 1}) run.element_kinetic_energy[i].push_back(energies[i]);
@@ -262,7 +276,8 @@ TEST_CASE("a run in a bath that is too short is undecided, and the steps that it
     // A bath of 300 K that keeps 330 K.
     CHECK(check_run(330, 400, 1, "mean temperature").verdict() == Verdict::undecided);
     const int64_t enough = check_run(330, 400, 1, "mean temperature").deciding_steps;
-    for (uint64_t seed = 2; seed <= 5; ++seed) CHECK(check_run(330, enough, seed, "mean temperature").verdict() == Verdict::failed);
+    for (uint64_t seed = 2; seed <= 5; ++seed)
+        CHECK(check_run(330, enough, seed, "mean temperature").verdict() == Verdict::failed);
 }
 
 TEST_CASE("a drift that a short run cannot know is undecided, and the steps that it asks for decide") {
@@ -305,7 +320,8 @@ TEST_CASE("the error of a slope knows of blocks that are correlated") {
     for (uint64_t seed = 1; seed <= 100; ++seed) {
         std::vector<double> values;
         double x = normal(seed + 1000, 0);
-        for (uint64_t i = 0; i < 2000; ++i) values.push_back(x = kept * x + std::sqrt(1 - kept * kept) * normal(seed, i));
+        for (uint64_t i = 0; i < 2000; ++i)
+            values.push_back(x = kept * x + std::sqrt(1 - kept * kept) * normal(seed, i));
         const LineFit fit = fit_line(values, 1);
         missed += !(std::abs(fit.slope) <= kStandardErrors * fit.slope_error);
     }
@@ -328,7 +344,9 @@ TEST_CASE("bonds, contacts and pair distances of structures that are known") {
     const std::vector<Check> checks = check_structure(water(), snapshots, distances, distances, {});
     CHECK(named(checks, "length of a bond").value == doctest::Approx(100));
     CHECK_FALSE(named(checks, "length of a bond").is_passed());
-    CHECK(named(checks, "length of a bond").note.find("atoms 0 (O) and 1 (H): 0.96 A at the start, 1.92 A in step 20") == 0);
+    CHECK(
+        named(checks, "length of a bond").note.find("atoms 0 (O) and 1 (H): 0.96 A at the start, 1.92 A in step 20") ==
+        0);
     CHECK(named(checks, "mean length").value == doctest::Approx(50));
     CHECK(named(checks, "closest contact").value == doctest::Approx(0.96 / (0.66 + 0.31)).epsilon(0.02));
 
@@ -385,7 +403,8 @@ TEST_CASE("differences: the largest, means, and a NaN that stays in all of them"
     CHECK(differences.rms() == doctest::Approx(std::sqrt(26.0 / 3)));
     differences.add(NAN);
     differences.add(100);
-    for (double figure : {differences.largest(), differences.mean(), differences.offset(), differences.rms()}) CHECK(std::isnan(figure));
+    for (double figure : {differences.largest(), differences.mean(), differences.offset(), differences.rms()})
+        CHECK(std::isnan(figure));
 
     ForceDifferences forces;
     const std::vector<int32_t> numbers = {8, 1};
@@ -441,12 +460,14 @@ TEST_CASE("built-in systems are chosen by what the model knows") {
         return list;
     };
     const std::vector<int> organic = {1, 6, 7, 8};
-    CHECK(names(default_systems(organic)) == std::vector<std::string>{"water", "water-box", "ethanol", "benzene", "alanine-dipeptide", "diamond"});
+    CHECK(names(default_systems(organic)) ==
+          std::vector<std::string>{"water", "water-box", "ethanol", "benzene", "alanine-dipeptide", "diamond"});
     CHECK(names(default_systems({14})) == std::vector<std::string>{"silicon"});
     CHECK(names(default_systems({1, 8})) == std::vector<std::string>{"water", "water-box"});
     CHECK_THROWS_WITH_AS(default_systems({79}), doctest::Contains("--systems"), Error);
     CHECK_THROWS_WITH_AS(chosen_systems({"silicon"}, organic), doctest::Contains("silicon has Si"), Error);
-    CHECK_THROWS_WITH_AS(chosen_systems({"watr"}, organic), doctest::Contains("'watr' is neither a file nor one of water, "), Error);
+    CHECK_THROWS_WITH_AS(chosen_systems({"watr"}, organic),
+                         doctest::Contains("'watr' is neither a file nor one of water, "), Error);
     const TestSystem box = chosen_systems({"water-box"}, organic)[0];
     CHECK(box.frame.atom_count() == 192);
     CHECK(find_bonds(box.frame.view()).size() == 128);
@@ -475,7 +496,9 @@ TEST_CASE("a report escapes what it quotes, and plots have round ticks") {
     const std::string html = report_html(report), markdown = report_markdown(report);
     CHECK(html.find("<script") == std::string::npos);
     CHECK(html.find("&lt;script&gt;") != std::string::npos);
-    CHECK(html.find("NVT broke at step 17: the temperature rose to 9000 K; closest: atoms 0 (O) and 1 (H), 0.300 A apart") != std::string::npos);
+    CHECK(html.find(
+              "NVT broke at step 17: the temperature rose to 9000 K; closest: atoms 0 (O) and 1 (H), 0.300 A apart") !=
+          std::string::npos);
     CHECK(markdown.find("\\<script\\>") != std::string::npos);
     CHECK(markdown.find("a\\|b \\<b\\>") != std::string::npos);
     CHECK(verdict_sentence(report).find("FAIL: 1 of 1 system; ") == 0);
@@ -492,7 +515,9 @@ TEST_CASE("reports count what is undecided apart from what passes and what fails
     suggest_steps(system.checks[1], 1000, 0.5);
     report.systems = {system};
     CHECK(report.is_passed());
-    CHECK(verdict_sentence(report) == "PASS: 1 checks of 1 system; 1 undecided, for which this run is too short: about --steps 520000 would decide");
+    CHECK(
+        verdict_sentence(report) ==
+        "PASS: 1 checks of 1 system; 1 undecided, for which this run is too short: about --steps 520000 would decide");
     CHECK(verdict_text(system) == "pass, 1 undecided");
     const nlohmann::json json = report_json(report);
     CHECK(json["verdict"] == "pass");
@@ -509,10 +534,14 @@ TEST_CASE("reports count what is undecided apart from what passes and what fails
     CHECK(checks[1]["deciding_steps"] == 520'000);
     CHECK(report_markdown(report).find("| undecided | O; about 520000 steps would decide |") != std::string::npos);
     CHECK(report_markdown(report).find("## water: pass, 1 undecided") != std::string::npos);
-    CHECK(report_html(report).find("<td class=\"undecided\">undecided</td><td class=\"note\">O; about 520000 steps would decide</td>") != std::string::npos);
+    CHECK(report_html(report).find(
+              "<td class=\"undecided\">undecided</td><td class=\"note\">O; about 520000 steps would decide</td>") !=
+          std::string::npos);
 
     report.systems[0].checks.push_back(at_most("drift", 3, 2, "eV"));
     CHECK_FALSE(report.is_passed());
-    CHECK(verdict_sentence(report) == "FAIL: 1 of 1 system; water: drift is 3 eV, allowed at most 2; 1 undecided, for which this run is too short: about --steps 520000 would decide");
+    CHECK(verdict_sentence(report) ==
+          "FAIL: 1 of 1 system; water: drift is 3 eV, allowed at most 2; 1 undecided, for which this run is too short: "
+          "about --steps 520000 would decide");
     CHECK(report_json(report)["failed"] == 1);
 }

@@ -37,7 +37,8 @@ using Fault = std::function<void(const SystemView&, const Edges&, const Outputs&
 // A backend with a fault.
 class FaultyEvaluator : public Evaluator {
 public:
-    FaultyEvaluator(std::unique_ptr<Evaluator> right, Fault fault) : right_(std::move(right)), fault_(std::move(fault)) {}
+    FaultyEvaluator(std::unique_ptr<Evaluator> right, Fault fault)
+        : right_(std::move(right)), fault_(std::move(fault)) {}
     void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override {
         right_->evaluate(system, edges, outputs, team);
         fault_(system, edges, outputs, team);
@@ -54,11 +55,14 @@ public:
     explicit FaultyModel(Fault fault) : fault_(std::move(fault)) {}
     const ModelSummary& summary() const override { return right_->summary(); }
     JsonValue description() const override { return right_->description(); }
-    Precision choose_precision(const std::string& device, Precision wanted) const override { return right_->choose_precision(device, wanted); }
+    Precision choose_precision(const std::string& device, Precision wanted) const override {
+        return right_->choose_precision(device, wanted);
+    }
     bool runs_on_cuda() const override { return false; }
     std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
         auto evaluator = right_->make_evaluator(choice);
-        return choice.device == "reference" ? std::move(evaluator) : std::make_unique<FaultyEvaluator>(std::move(evaluator), fault_);
+        return choice.device == "reference" ? std::move(evaluator)
+                                            : std::make_unique<FaultyEvaluator>(std::move(evaluator), fault_);
     }
 
 private:
@@ -68,10 +72,12 @@ private:
 
 void check_caught(const char* by, const Fault& fault) {
     CAPTURE(by);
-    const verify::Verification found = verify::verify_model(std::make_shared<FaultyModel>(fault), cpu_session(Precision::fp64), "");
+    const verify::Verification found =
+        verify::verify_model(std::make_shared<FaultyModel>(fault), cpu_session(Precision::fp64), "");
     CHECK(!found.is_passed());
     bool is_caught = false;
-    for (const verify::Check& check : found.checks) is_caught |= !check.is_passed() && check.name.find(by) != std::string::npos;
+    for (const verify::Check& check : found.checks)
+        is_caught |= !check.is_passed() && check.name.find(by) != std::string::npos;
     CAPTURE(failures(found));
     CHECK(is_caught);
 }
@@ -89,7 +95,8 @@ TEST_CASE("right models are verified: the embedded student and MACE") {
         CAPTURE(name);
         const test::Golden* golden = test::find_golden(name);
         REQUIRE(golden);
-        CHECK(failures(verify::verify_model(load_model(golden->model_path), cpu_session(Precision::fp64), golden->facts.at("model_sha256").get<std::string>())) == "");
+        CHECK(failures(verify::verify_model(load_model(golden->model_path), cpu_session(Precision::fp64),
+                                            golden->facts.at("model_sha256").get<std::string>())) == "");
     }
 }
 
@@ -98,38 +105,59 @@ TEST_CASE("every kind of wrong number is caught by the check that is made for it
         if (to.forces)
             for (int64_t i = 0; i < 3 * system.atom_count; ++i) change(i, to.forces[i]);
     };
-    check_caught("forces against the fp64 reference", [](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {
-        if (to.forces && system.atom_count > 3) to.forces[7] *= 1.0001;
-    });
-    check_caught("forces against finite differences", [&](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) { each_force(system, to, [](int64_t, double& f) { f *= 0.99; }); });
+    check_caught("forces against the fp64 reference",
+                 [](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {
+                     if (to.forces && system.atom_count > 3) to.forces[7] *= 1.0001;
+                 });
+    check_caught("forces against finite differences",
+                 [&](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {
+                     each_force(system, to, [](int64_t, double& f) { f *= 0.99; });
+                 });
     check_caught("virial against strained cells", [](const SystemView&, const Edges&, const Outputs& to, ThreadTeam&) {
         for (int k = 0; k < 9 && to.virial; ++k) to.virial[k] = -to.virial[k];
     });
-    check_caught("energies against the fp64 reference", [](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) { *to.energy += 1e-6 * static_cast<double>(system.atom_count); });
-    check_caught("forces under a rotation", [&](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) { each_force(system, to, [](int64_t i, double& f) { f += i % 3 == 0 ? 1e-4 : 0; }); });
-    check_caught("forces under a translation", [&](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {
-        each_force(system, to, [&](int64_t i, double& f) { f += 1e-6 * system.positions[i]; });
+    check_caught("energies against the fp64 reference",
+                 [](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {
+                     *to.energy += 1e-6 * static_cast<double>(system.atom_count);
+                 });
+    check_caught("forces under a rotation",
+                 [&](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {
+                     each_force(system, to, [](int64_t i, double& f) { f += i % 3 == 0 ? 1e-4 : 0; });
+                 });
+    check_caught("forces under a translation",
+                 [&](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {
+                     each_force(system, to, [&](int64_t i, double& f) { f += 1e-6 * system.positions[i]; });
+                 });
+    check_caught("forces under inversion", [&](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {
+        each_force(system, to, [](int64_t, double& f) { f += 1e-5; });
     });
-    check_caught("forces under inversion", [&](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) { each_force(system, to, [](int64_t, double& f) { f += 1e-5; }); });
-    check_caught("another order of the atoms", [&](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {
-        each_force(system, to, [](int64_t i, double& f) { f *= 1 + 1e-6 * static_cast<double>(i); });
+    check_caught("another order of the atoms",
+                 [&](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {
+                     each_force(system, to, [](int64_t i, double& f) { f *= 1 + 1e-6 * static_cast<double>(i); });
+                 });
+    check_caught("doubled cell", [](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {
+        *to.energy += system.atom_count > 10 ? 1e-3 : 0;
     });
-    check_caught("doubled cell", [](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) { *to.energy += system.atom_count > 10 ? 1e-3 : 0; });
-    check_caught("one thread against 2", [&](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam& team) {
-        each_force(system, to, [&](int64_t, double& f) { f *= team.size() == 1 ? 1 + 3e-16 : 1; });
-    });
+    check_caught("one thread against 2",
+                 [&](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam& team) {
+                     each_force(system, to, [&](int64_t, double& f) { f *= team.size() == 1 ? 1 + 3e-16 : 1; });
+                 });
     int calls = 0;
     check_caught("the same call again", [&](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {
         each_force(system, to, [&](int64_t, double& f) { f *= 1 + 1e-15 * (calls % 7); });
         ++calls;
     });
-    check_caught("crosses the cutoff", [](const SystemView& system, const Edges& edges, const Outputs& to, ThreadTeam&) { *to.energy += system.atom_count == 2 && edges.edge_count > 0 ? 1e-3 : 0; });
+    check_caught("crosses the cutoff",
+                 [](const SystemView& system, const Edges& edges, const Outputs& to, ThreadTeam&) {
+                     *to.energy += system.atom_count == 2 && edges.edge_count > 0 ? 1e-3 : 0;
+                 });
     check_caught("isolated atom", [](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {
         if (to.forces && system.atom_count == 1) to.forces[0] = 1e-12;
     });
-    check_caught("forces against the fp64 reference", [](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {  // NaN is never good
-        if (to.forces && system.atom_count > 3) to.forces[4] = NAN;
-    });
+    check_caught("forces against the fp64 reference",
+                 [](const SystemView& system, const Edges&, const Outputs& to, ThreadTeam&) {  // NaN is never good
+                     if (to.forces && system.atom_count > 3) to.forces[4] = NAN;
+                 });
 }
 
 TEST_CASE("published figures are found by the file's SHA-256, and another model does not have them") {
@@ -149,7 +177,8 @@ TEST_CASE("published figures are found by the file's SHA-256, and another model 
         }
     }
     CHECK(!verify::find_known_model(std::string(64, '0')));
-    const verify::Verification found = verify::verify_model(load_model("builtin"), cpu_session(Precision::fp64), models.front().sha256);
+    const verify::Verification found =
+        verify::verify_model(load_model("builtin"), cpu_session(Precision::fp64), models.front().sha256);
     CHECK(found.published == models.front().name);
     CHECK(failures(found).find("published forces of water_cluster") != std::string::npos);
     const nlohmann::json json = verify::verification_json(found);
@@ -166,7 +195,9 @@ TEST_CASE("probes are of elements that the model knows, and no atoms are on top 
             for (int32_t z : probe.atomic_numbers) CHECK(std::find(known.begin(), known.end(), z) != known.end());
             const std::optional<AtomPair> closest = closest_pair(probe.view());
             REQUIRE(closest);
-            const auto radius = [&](int64_t atom) { return covalent_radius(probe.atomic_numbers[static_cast<size_t>(atom)]); };
+            const auto radius = [&](int64_t atom) {
+                return covalent_radius(probe.atomic_numbers[static_cast<size_t>(atom)]);
+            };
             CHECK(closest->distance > 0.75 * (radius(closest->first) + radius(closest->second)));
         }
         CHECK(verify::probe_crystal(known).periodic == std::array{true, true, true});

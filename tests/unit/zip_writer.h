@@ -93,11 +93,24 @@ inline std::string make_zip(const std::vector<ZipMember>& members, const ZipEnd&
     file.text(directory.bytes());
     const uint64_t end64 = end.zip64_offset.value_or(file.size());
     if (end.is_zip64) {
-        file.u32(0x06064b50).u64(44).u16(45).u16(45).u32(end.disk).u32(end.disk).u64(count).u64(count).u64(size).u64(offset);
+        file.u32(0x06064b50)
+            .u64(44)
+            .u16(45)
+            .u16(45)
+            .u32(end.disk)
+            .u32(end.disk)
+            .u64(count)
+            .u64(count)
+            .u64(size)
+            .u64(offset);
         file.u32(0x07064b50).u32(0).u64(end64).u32(1);
     }
     const bool wide = end.is_zip64;
-    file.u32(0x06054b50).u16(wide ? 0 : end.disk).u16(wide ? 0 : end.disk).u16(wide ? 0xffff : count).u16(wide ? 0xffff : count);
+    file.u32(0x06054b50)
+        .u16(wide ? 0 : end.disk)
+        .u16(wide ? 0 : end.disk)
+        .u16(wide ? 0xffff : count)
+        .u16(wide ? 0xffff : count);
     file.u32(wide ? 0xffffffff : size).u32(wide ? 0xffffffff : offset).u16(end.comment.size()).text(end.comment);
     return file.bytes();
 }

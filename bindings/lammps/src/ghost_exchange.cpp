@@ -23,7 +23,8 @@ void GhostExchange::plan(const std::vector<Owner>& owner_of_ghost) {
     std::vector<std::vector<int32_t>> wanted(static_cast<size_t>(rank_count_));
     for (const Owner& owner : owner_of_ghost)
         if (owner.rank != rank_) wanted[static_cast<size_t>(owner.rank)].push_back(owner.atom);
-    std::vector<int> wanted_counts(wanted.size()), wanted_starts(wanted.size()), asked_counts(wanted.size()), asked_starts(wanted.size());
+    std::vector<int> wanted_counts(wanted.size()), wanted_starts(wanted.size()), asked_counts(wanted.size()),
+        asked_starts(wanted.size());
     std::vector<int32_t> wanted_atoms;
     for (size_t rank = 0; rank < wanted.size(); ++rank) {
         std::vector<int32_t>& atoms = wanted[rank];
@@ -38,7 +39,9 @@ void GhostExchange::plan(const std::vector<Owner>& owner_of_ghost) {
     for (const Owner& owner : owner_of_ghost) {
         const std::vector<int32_t>& atoms = wanted[static_cast<size_t>(owner.rank)];
         const auto place = std::lower_bound(atoms.begin(), atoms.end(), owner.atom) - atoms.begin();
-        ghost_source_.push_back(owner.rank == rank_ ? -1 - owner.atom : wanted_starts[static_cast<size_t>(owner.rank)] + static_cast<int32_t>(place));
+        ghost_source_.push_back(owner.rank == rank_
+                                    ? -1 - owner.atom
+                                    : wanted_starts[static_cast<size_t>(owner.rank)] + static_cast<int32_t>(place));
     }
 
     // What others want of this one.
@@ -47,13 +50,15 @@ void GhostExchange::plan(const std::vector<Owner>& owner_of_ghost) {
     for (size_t rank = 0; rank < wanted.size(); ++rank) {
         asked_starts[rank] = static_cast<int>(sent_count);
         if (wanted_counts[rank] + asked_counts[rank] > 0) {
-            receives_.push_back({static_cast<int>(rank), static_cast<size_t>(wanted_starts[rank]), wanted_counts[rank]});
+            receives_.push_back(
+                {static_cast<int>(rank), static_cast<size_t>(wanted_starts[rank]), wanted_counts[rank]});
             sends_.push_back({static_cast<int>(rank), sent_count, asked_counts[rank]});
         }
         sent_count += static_cast<size_t>(asked_counts[rank]);
     }
     sent_.resize(sent_count);
-    MPI_Alltoallv(wanted_atoms.data(), wanted_counts.data(), wanted_starts.data(), MPI_INT32_T, sent_.data(), asked_counts.data(), asked_starts.data(), MPI_INT32_T, world_);
+    MPI_Alltoallv(wanted_atoms.data(), wanted_counts.data(), wanted_starts.data(), MPI_INT32_T, sent_.data(),
+                  asked_counts.data(), asked_starts.data(), MPI_INT32_T, world_);
 }
 
 void GhostExchange::exchange(const void* sent, void* received, size_t row_bytes) {
@@ -63,11 +68,13 @@ void GhostExchange::exchange(const void* sent, void* received, size_t row_bytes)
     MPI_Type_commit(&row_type);
     for (const Message& message : receives_) {
         requests_.emplace_back();
-        MPI_Irecv(static_cast<char*>(received) + message.first * row_bytes, message.count, row_type, message.rank, kTag, world_, &requests_.back());
+        MPI_Irecv(static_cast<char*>(received) + message.first * row_bytes, message.count, row_type, message.rank, kTag,
+                  world_, &requests_.back());
     }
     for (const Message& message : sends_) {
         requests_.emplace_back();
-        MPI_Isend(static_cast<const char*>(sent) + message.first * row_bytes, message.count, row_type, message.rank, kTag, world_, &requests_.back());
+        MPI_Isend(static_cast<const char*>(sent) + message.first * row_bytes, message.count, row_type, message.rank,
+                  kTag, world_, &requests_.back());
     }
     MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
     MPI_Type_free(&row_type);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Brings rows of numbers from the ranks that own atoms to those that have ghosts of them, straight from one to the other. An atom that a rank has several
-// ghosts of is sent to it once; images of a rank's own atoms are sent to none.
+// Brings rows of numbers from the ranks that own atoms to those that have ghosts of them, straight from one to the
+// other. An atom that a rank has several ghosts of is sent to it once; images of a rank's own atoms are sent to none.
 #pragma once
 
 #include <mpi.h>
@@ -28,8 +28,8 @@ public:
     int64_t received_count() const { return received_count_; }
     const std::vector<int32_t>& ghost_source() const { return ghost_source_; }
 
-    // Sends a row for each of sent() and receives received_count(). Every rank calls it, with rows of the same size. Returns when all have called it that rows
-    // go to or come from.
+    // Sends a row for each of sent() and receives received_count(). Every rank calls it, with rows of the same size.
+    // Returns when all have called it that rows go to or come from.
     void exchange(const void* sent, void* received, size_t row_bytes);
 
 private:

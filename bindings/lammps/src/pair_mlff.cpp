@@ -97,7 +97,8 @@ struct PairMLFF::Impl {
         mlff_model_info info = {};
         info.struct_size = sizeof info;
         if (mlff_model_get_info(opened, &info) != MLFF_OK) return mlff_last_error();
-        if (!(info.cutoff_angstrom > 0)) return model_name + ": the cutoff of the model is not known, and LAMMPS needs one";
+        if (!(info.cutoff_angstrom > 0))
+            return model_name + ": the cutoff of the model is not known, and LAMMPS needs one";
         cutoff = info.cutoff_angstrom;
         return "";
     }
@@ -109,7 +110,8 @@ struct PairMLFF::Impl {
         std::vector<int32_t> known(static_cast<size_t>(count));
         mlff_model_get_elements(model.get(), known.data(), count, &count);
         std::string known_text;
-        for (const int32_t number : known) known_text += (known_text.empty() ? "" : " ") + mlff_lammps::symbol_of(number);
+        for (const int32_t number : known)
+            known_text += (known_text.empty() ? "" : " ") + mlff_lammps::symbol_of(number);
         for (size_t type = 1; type < number_of_type.size(); ++type) {
             const int32_t number = number_of_type[type];
             if (number != 0 && std::find(known.begin(), known.end(), number) == known.end())
@@ -129,7 +131,8 @@ struct PairMLFF::Impl {
     std::string choose_transport() {
         if (settings.rows == "device") transport = MLFF_ROWS_ON_DEVICE;
         if (settings.rows != "shared") return "";
-        const std::string why_not = mlff_lammps::is_one_node(world) ? why_gpus_do_not_reach_each_other() : "ranks are on several machines";
+        const std::string why_not =
+            mlff_lammps::is_one_node(world) ? why_gpus_do_not_reach_each_other() : "ranks are on several machines";
         if (!why_not.empty()) return model_name + ": rows shared, but " + why_not;
         transport = MLFF_ROWS_SHARED;
         return "";
@@ -141,7 +144,8 @@ struct PairMLFF::Impl {
         std::vector<mlff_gpu_address> all(static_cast<size_t>(rank_count));
         MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, world);
         for (const mlff_gpu_address& address : all)
-            if (message.empty() && mlff_session_reach_gpu(session.get(), &address) != MLFF_OK) message = mlff_last_error();
+            if (message.empty() && mlff_session_reach_gpu(session.get(), &address) != MLFF_OK)
+                message = mlff_last_error();
         return mlff_lammps::first_message(world, message);
     }
     std::string choose_device(int lammps_thread_count) {
@@ -170,7 +174,8 @@ struct PairMLFF::Impl {
     std::string try_gpus(int gpu_count, bool has_own, const std::string& gpu, int lammps_thread_count) {
         if (mlff_lammps::most_of_ranks(world, gpu_count) == 0) return "";
         if (settings.exact_radial) return "exact radial functions are asked for";
-        if (mlff_lammps::least_of_ranks(world, has_own ? 1 : 0) == 0) return "not every rank has one of its own; device cuda shares them";
+        if (mlff_lammps::least_of_ranks(world, has_own ? 1 : 0) == 0)
+            return "not every rank has one of its own; device cuda shares them";
         std::string message = mlff_lammps::first_message(world, make_session(gpu, lammps_thread_count));
         if (message.empty()) message = different_ranks();
         if (!message.empty()) session.reset();
@@ -181,7 +186,9 @@ struct PairMLFF::Impl {
     std::string different_ranks() const {
         const int kind = 2 * session_info().precision + (is_on_gpu() ? 1 : 0);
         if (mlff_lammps::least_of_ranks(world, kind) == mlff_lammps::most_of_ranks(world, kind)) return "";
-        return model_name + ": some ranks would use GPUs or a precision that others would not; give the same device and precision for all of them";
+        return model_name +
+               ": some ranks would use GPUs or a precision that others would not; give the same device and precision "
+               "for all of them";
     }
 
     std::string make_session(const std::string& device, int lammps_thread_count) {
@@ -193,7 +200,8 @@ struct PairMLFF::Impl {
         options.exact_radial = settings.exact_radial;
         options.head = settings.head.empty() ? nullptr : settings.head.c_str();
         // On one rank the session finds neighbours itself; a GPU has a skin of its own.
-        if (rank_count == 1 && (device == "cpu" || mlff_device_count() == 0)) options.neighbor_skin_angstrom = kSkinOfOneRank;
+        if (rank_count == 1 && (device == "cpu" || mlff_device_count() == 0))
+            options.neighbor_skin_angstrom = kSkinOfOneRank;
         mlff_session* made = nullptr;
         if (mlff_session_create(model.get(), &options, &made) != MLFF_OK) return model_name + ": " + mlff_last_error();
         session.reset(made);
@@ -212,13 +220,15 @@ struct PairMLFF::Impl {
         std::string devices = mlff_lammps::different_texts(world, mlff_session_device(session.get()));
         if (rank_count > 1) {
             devices += " (" + std::to_string(rank_count) + " ranks";
-            const char* const rows[] = {"; rows go through memory of the host", "; rows go from GPU to GPU by MPI", "; rows are read in memory of other GPUs"};
+            const char* const rows[] = {"; rows go through memory of the host", "; rows go from GPU to GPU by MPI",
+                                        "; rows are read in memory of other GPUs"};
             if (is_on_gpu()) devices += rows[transport];
             devices += (why_no_gpus.empty() ? "" : "; not on GPUs: " + why_no_gpus) + ")";
         }
         const mlff_session_info info = session_info();
-        return "mlff: " + model_name + " (" + mlff_model_class_name(model.get()) + ") on " + devices + ", precision " + kPrecisions[info.precision] + ", " +
-               std::to_string(info.thread_count) + (info.thread_count == 1 ? " thread" : " threads") + " per rank\n";
+        return "mlff: " + model_name + " (" + mlff_model_class_name(model.get()) + ") on " + devices + ", precision " +
+               kPrecisions[info.precision] + ", " + std::to_string(info.thread_count) +
+               (info.thread_count == 1 ? " thread" : " threads") + " per rank\n";
     }
 
     void add_atom(int index, int32_t number) {
@@ -281,7 +291,8 @@ void PairMLFF::settings(int narg, char** arg) {
             impl.settings.device = value;
         } else if (keyword == "precision") {
             const auto* found = std::find(std::begin(kPrecisions), std::end(kPrecisions), value);
-            if (found == std::end(kPrecisions)) error->all(FLERR, "pair_style mlff: precision " + value + " is none of auto, mixed, fp64, fp32, fast");
+            if (found == std::end(kPrecisions))
+                error->all(FLERR, "pair_style mlff: precision " + value + " is none of auto, mixed, fp64, fp32, fast");
             impl.settings.precision = static_cast<mlff_precision>(found - kPrecisions);
         } else if (keyword == "head") {
             impl.settings.head = value;
@@ -290,21 +301,26 @@ void PairMLFF::settings(int narg, char** arg) {
             if (impl.settings.thread_count < 1 || impl.settings.thread_count > 4096)
                 error->all(FLERR, "pair_style mlff: threads " + value + ", expected 1 to 4096");
         } else if (keyword == "radial") {
-            if (value != "tables" && value != "exact") error->all(FLERR, "pair_style mlff: radial " + value + ", expected tables or exact");
+            if (value != "tables" && value != "exact")
+                error->all(FLERR, "pair_style mlff: radial " + value + ", expected tables or exact");
             impl.settings.exact_radial = value == "exact";
         } else if (keyword == "rows") {
-            if (value != "host" && value != "device" && value != "shared") error->all(FLERR, "pair_style mlff: rows " + value + ", expected host, device or shared");
+            if (value != "host" && value != "device" && value != "shared")
+                error->all(FLERR, "pair_style mlff: rows " + value + ", expected host, device or shared");
             impl.settings.rows = value;
         } else if (keyword == "charge") {
             impl.settings.charge = utils::numeric(FLERR, value, false, lmp);
         } else if (keyword == "spin") {
             impl.settings.spin = utils::numeric(FLERR, value, false, lmp);
         } else {
-            error->all(FLERR, "pair_style mlff: unknown keyword " + keyword + ", expected device, precision, head, threads, radial, rows, charge or spin");
+            error->all(FLERR, "pair_style mlff: unknown keyword " + keyword +
+                                  ", expected device, precision, head, threads, radial, rows, charge or spin");
         }
     }
     if (comm->nprocs > 1 && impl.settings.device == "reference")
-        error->all(FLERR, "pair_style mlff: device reference works on one MPI rank only; on several ranks use device cpu or cuda");
+        error->all(
+            FLERR,
+            "pair_style mlff: device reference works on one MPI rank only; on several ranks use device cpu or cuda");
     if (!impl.model) return;
     // The style was there already: its coefficients stay.
     const std::string message = impl.start_sessions(comm->nthreads);
@@ -318,7 +334,8 @@ void PairMLFF::coeff(int narg, char** arg) {
     if (narg < 3 || std::strcmp(arg[0], "*") != 0 || std::strcmp(arg[1], "*") != 0)
         error->all(FLERR, "pair_coeff of mlff: expected * * MODEL and an element, or NULL, for each atom type");
     if (narg != 3 + type_count)
-        error->all(FLERR, "pair_coeff of mlff: " + std::to_string(narg - 3) + " elements for " + std::to_string(type_count) + " atom types");
+        error->all(FLERR, "pair_coeff of mlff: " + std::to_string(narg - 3) + " elements for " +
+                              std::to_string(type_count) + " atom types");
     if (!allocated) {
         memory->create(setflag, type_count + 1, type_count + 1, "pair:setflag");
         memory->create(cutsq, type_count + 1, type_count + 1, "pair:cutsq");
@@ -331,12 +348,17 @@ void PairMLFF::coeff(int narg, char** arg) {
         if (symbol == "NULL") continue;
         impl.number_of_type[static_cast<size_t>(type)] = mlff_lammps::atomic_number(symbol);
         if (impl.number_of_type[static_cast<size_t>(type)] == 0)
-            error->all(FLERR, "pair_coeff of mlff: " + symbol + " is no element; expected a chemical symbol or NULL for atom type " + std::to_string(type));
+            error->all(FLERR, "pair_coeff of mlff: " + symbol +
+                                  " is no element; expected a chemical symbol or NULL for atom type " +
+                                  std::to_string(type));
     }
     int set_count = 0;
     for (int i = 1; i <= type_count; ++i)
         for (int j = 1; j <= type_count; ++j) {
-            setflag[i][j] = j >= i && impl.number_of_type[static_cast<size_t>(i)] != 0 && impl.number_of_type[static_cast<size_t>(j)] != 0 ? 1 : 0;
+            setflag[i][j] = j >= i && impl.number_of_type[static_cast<size_t>(i)] != 0 &&
+                                    impl.number_of_type[static_cast<size_t>(j)] != 0
+                                ? 1
+                                : 0;
             set_count += setflag[i][j];
         }
     if (set_count == 0) error->all(FLERR, "pair_coeff of mlff: no atom type has an element");
@@ -357,7 +379,8 @@ void PairMLFF::log_description() {
 void PairMLFF::init_style() {
     Impl& impl = *impl_;
     const std::string units = update->unit_style;
-    if (units != "metal" && units != "real") error->all(FLERR, "pair_style mlff needs units metal or real, not " + units);
+    if (units != "metal" && units != "real")
+        error->all(FLERR, "pair_style mlff needs units metal or real, not " + units);
     impl.energy_unit = units == "real" ? utils::get_conversion_factor(utils::ENERGY, utils::METAL2REAL) : 1.0;
     if (domain->dimension != 3) error->all(FLERR, "pair_style mlff needs dimension 3");
     if (force->newton_pair == 0) error->all(FLERR, "pair_style mlff needs newton pair on");
@@ -366,13 +389,17 @@ void PairMLFF::init_style() {
     if (atom->molecular != Atom::ATOMIC)
         for (int k = 1; k <= 3; ++k)
             if (force->special_lj[k] == 0.0 && force->special_coul[k] == 0.0)
-                error->all(FLERR, "pair_style mlff needs all neighbours, bonded ones too: give special_bonds lj/coul 1.0 1.0 1.0");
+                error->all(
+                    FLERR,
+                    "pair_style mlff needs all neighbours, bonded ones too: give special_bonds lj/coul 1.0 1.0 1.0");
     impl.listed_at = -1;
     if (comm->nprocs > 1) neighbor->add_request(this, NeighConst::REQ_FULL);
 }
 
 double PairMLFF::init_one(int i, int j) {
-    if (setflag[i][j] == 0) error->all(FLERR, "pair_coeff of mlff is not set for atom types " + std::to_string(i) + " and " + std::to_string(j));
+    if (setflag[i][j] == 0)
+        error->all(FLERR,
+                   "pair_coeff of mlff is not set for atom types " + std::to_string(i) + " and " + std::to_string(j));
     return impl_->cutoff;
 }
 
@@ -415,18 +442,22 @@ void PairMLFF::evaluate_box() {
     system.total_charge = impl.settings.charge;
     system.spin_multiplicity = impl.settings.spin;
     mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom);
-    if (mlff_session_evaluate(impl.session.get(), &system, &result) != MLFF_OK) error->one(FLERR, "mlff, " + impl.model_name + ": " + mlff_last_error());
+    if (mlff_session_evaluate(impl.session.get(), &system, &result) != MLFF_OK)
+        error->one(FLERR, "mlff, " + impl.model_name + ": " + mlff_last_error());
 }
 
-// After a new neighbour list: our atoms, their neighbours, the ghosts that are among these, and where the atoms that they copy are.
+// After a new neighbour list: our atoms, their neighbours, the ghosts that are among these, and where the atoms that
+// they copy are.
 void PairMLFF::find_domain() {
     Impl& impl = *impl_;
     find_atoms();
     impl.owners.assign(impl.place.size(), Owner());
-    for (int i = 0; i < atom->nlocal; ++i) impl.owners[static_cast<size_t>(i)] = {comm->me, impl.place[static_cast<size_t>(i)]};
+    for (int i = 0; i < atom->nlocal; ++i)
+        impl.owners[static_cast<size_t>(i)] = {comm->me, impl.place[static_cast<size_t>(i)]};
     comm->forward_comm(this);
 
-    std::vector<char> is_listed(static_cast<size_t>(atom->nlocal), 0);  // a list for some types says nothing of atoms of others
+    std::vector<char> is_listed(static_cast<size_t>(atom->nlocal),
+                                0);  // a list for some types says nothing of atoms of others
     for (int ii = 0; ii < list->inum; ++ii) is_listed[static_cast<size_t>(list->ilist[ii])] = 1;
     const double reach = impl.cutoff + neighbor->skin;  // the list may go further, for other styles
     double* const* x = atom->x;
@@ -479,7 +510,8 @@ void PairMLFF::evaluate_domain() {
     part.spin_multiplicity = impl.settings.spin;
     mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom);
     // Other ranks wait for this one, so that a failure here ends them too.
-    if (mlff_session_evaluate_domain(impl.session.get(), &part, &result) != MLFF_OK) error->one(FLERR, "mlff, " + impl.model_name + ": " + mlff_last_error());
+    if (mlff_session_evaluate_domain(impl.session.get(), &part, &result) != MLFF_OK)
+        error->one(FLERR, "mlff, " + impl.model_name + ": " + mlff_last_error());
 }
 
 // What ghosts get is brought to their owners by LAMMPS, as newton pair is on.
@@ -493,10 +525,12 @@ void PairMLFF::add_results() {
     if (vflag_global)
         for (int k = 0; k < 6; ++k) virial[k] += unit * impl.total_virial[kOrder[k]];
     if (eflag_atom)
-        for (size_t i = 0; i < static_cast<size_t>(impl.owned_count); ++i) eatom[impl.atoms[i]] += unit * impl.atom_energies[i];
+        for (size_t i = 0; i < static_cast<size_t>(impl.owned_count); ++i)
+            eatom[impl.atoms[i]] += unit * impl.atom_energies[i];
     if (vflag_atom)
         for (size_t i = 0; i < impl.atoms.size(); ++i)
-            for (int k = 0; k < 6; ++k) vatom[impl.atoms[i]][k] += unit * impl.atom_virials[9 * i + static_cast<size_t>(kOrder[k])];
+            for (int k = 0; k < 6; ++k)
+                vatom[impl.atoms[i]][k] += unit * impl.atom_virials[9 * i + static_cast<size_t>(kOrder[k])];
 }
 
 int PairMLFF::pack_forward_comm(int n, int* sent, double* buffer, int, int*) {
@@ -509,12 +543,16 @@ int PairMLFF::pack_forward_comm(int n, int* sent, double* buffer, int, int*) {
 }
 
 void PairMLFF::unpack_forward_comm(int n, int first, double* buffer) {
-    for (int i = 0; i < n; ++i) impl_->owners[static_cast<size_t>(first + i)] = {static_cast<int>(buffer[2 * i]), static_cast<int>(buffer[2 * i + 1])};
+    for (int i = 0; i < n; ++i)
+        impl_->owners[static_cast<size_t>(first + i)] = {static_cast<int>(buffer[2 * i]),
+                                                         static_cast<int>(buffer[2 * i + 1])};
 }
 
 double PairMLFF::memory_usage() {
     const Impl& impl = *impl_;
-    return Pair::memory_usage() + static_cast<double>(sizeof(double) * (impl.positions.capacity() + impl.forces.capacity() + impl.atom_virials.capacity()) +
-                                                      sizeof(int32_t) * (impl.neighbors.capacity() + impl.atoms.capacity() + impl.place.capacity()) +
-                                                      sizeof(Owner) * impl.owners.capacity());
+    return Pair::memory_usage() +
+           static_cast<double>(
+               sizeof(double) * (impl.positions.capacity() + impl.forces.capacity() + impl.atom_virials.capacity()) +
+               sizeof(int32_t) * (impl.neighbors.capacity() + impl.atoms.capacity() + impl.place.capacity()) +
+               sizeof(Owner) * impl.owners.capacity());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// pair_style mlff [device D] [precision P] [head H] [threads N] [radial tables|exact] [rows host|device|shared] [charge Q] [spin M]
-// pair_coeff * * MODEL ELEMENT_OF_TYPE_1 ...
+// pair_style mlff [device D] [precision P] [head H] [threads N] [radial tables|exact] [rows host|device|shared] [charge
+// Q] [spin M] pair_coeff * * MODEL ELEMENT_OF_TYPE_1 ...
 #pragma once
 
 #include <memory>

@@ -23,11 +23,13 @@ void* make_pair(void* lammps) { return new LAMMPS_NS::PairMLFF(static_cast<LAMMP
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) void lammpsplugin_init(void* lammps, void* handle, void* register_style) {
+extern "C" __attribute__((visibility("default"))) void lammpsplugin_init(void* lammps, void* handle,
+                                                                         void* register_style) {
     auto* lmp = static_cast<LAMMPS_NS::LAMMPS*>(lammps);
     if (mlff_abi_version() != MLFF_ABI_VERSION)
-        lmp->error->all(FLERR, "mlffplugin.so was built for version " + std::to_string(MLFF_ABI_VERSION) + " of the interface of libmlff, and version " +
-                                   std::to_string(mlff_abi_version()) + " was loaded");
+        lmp->error->all(FLERR, "mlffplugin.so was built for version " + std::to_string(MLFF_ABI_VERSION) +
+                                   " of the interface of libmlff, and version " + std::to_string(mlff_abi_version()) +
+                                   " was loaded");
     static const std::string info = std::string("mlff pair style, libmlff ") + mlff_version_string();
     PluginEntry entry = {lmp->version, "pair", "mlff", info.c_str(), "the mlff authors", make_pair, handle};
     reinterpret_cast<Register>(register_style)(&entry, lammps);

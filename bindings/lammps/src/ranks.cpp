@@ -57,7 +57,8 @@ std::string different_texts(MPI_Comm world, const std::string& own) {
     MPI_Gather(sent.data(), sizeof(Text), MPI_CHAR, all.data(), sizeof(Text), MPI_CHAR, 0, world);
     std::string joined;
     for (auto text = all.begin(); text != all.end(); ++text)
-        if (std::find(all.begin(), text, *text) == text) joined += (joined.empty() ? "" : ", ") + std::string(text->data());
+        if (std::find(all.begin(), text, *text) == text)
+            joined += (joined.empty() ? "" : ", ") + std::string(text->data());
     return joined;
 }
 

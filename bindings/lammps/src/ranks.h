@@ -23,7 +23,8 @@ Node node_of(MPI_Comm world);
 // Whether all ranks are on one machine.
 bool is_one_node(MPI_Comm world);
 
-// On rank 0 every different text of the ranks, in the order of the ranks: "cuda:0, cuda:1". Texts are cut at 31 characters.
+// On rank 0 every different text of the ranks, in the order of the ranks: "cuda:0, cuda:1". Texts are cut at 31
+// characters.
 std::string different_texts(MPI_Comm world, const std::string& own);
 
 }  // namespace mlff_lammps

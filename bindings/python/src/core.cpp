@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// mlff._core: the C interface for the Python package, and nothing more. Defaults, conversions and messages about arguments are in the Python files;
-// what comes here has the right type, and shapes are checked once more only because a wrong one would be read as memory.
+// mlff._core: the C interface for the Python package, and nothing more. Defaults, conversions and messages about
+// arguments are in the Python files; what comes here has the right type, and shapes are checked once more only because
+// a wrong one would be read as memory.
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -15,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include <mlff/mlff.hpp>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <mlff/mlff.hpp>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -140,7 +141,8 @@ double* output_pointer(Job& job, nb::handle object, size_t size) {
     return job.outputs.back().data();
 }
 
-// (numbers, positions, cell or None, (a, b, c periodic), charge, spin, forces, stress, virial, atom_energies, atom_virials, descriptors; these six or None)
+// (numbers, positions, cell or None, (a, b, c periodic), charge, spin, forces, stress, virial, atom_energies,
+// atom_virials, descriptors; these six or None)
 void read_job(Job& job, const nb::tuple& given, size_t descriptor_count) {
     if (given.size() != 12) throw nb::value_error("a job has 12 parts");
     job.numbers = nb::cast<Numbers>(given[0], false);
@@ -184,7 +186,8 @@ public:
 
     void close() {
         const nb::gil_scoped_release no_gil;
-        if (process_ != getpid()) {  // the threads of a session do not come along into a forked process: nobody is there to be waited for
+        if (process_ != getpid()) {  // the threads of a session do not come along into a forked process: nobody is
+                                     // there to be waited for
             static_cast<void>(session_.release());
             return;
         }
@@ -205,7 +208,8 @@ public:
         {
             const nb::gil_scoped_release no_gil;
             const std::unique_lock lock = own();
-            mlff::check_status(mlff_session_evaluate_batch(session_->get(), static_cast<int64_t>(jobs.size()), systems.data(), results.data()));
+            mlff::check_status(mlff_session_evaluate_batch(session_->get(), static_cast<int64_t>(jobs.size()),
+                                                           systems.data(), results.data()));
         }
         std::vector<double> energies;
         for (const Job& job : jobs) energies.push_back(job.energy);
@@ -233,10 +237,13 @@ public:
     }
 
 private:
-    // The right to use the session. The interpreter's lock must not be held, because whoever has this one may wait for it.
+    // The right to use the session. The interpreter's lock must not be held, because whoever has this one may wait for
+    // it.
     std::unique_lock<std::mutex> own() {
         if (process_ != getpid())
-            throw Refusal(MLFF_ERROR_ARGUMENT, "the session was made before this process was forked, and its threads stayed behind: make one in each process");
+            throw Refusal(MLFF_ERROR_ARGUMENT,
+                          "the session was made before this process was forked, and its threads stayed behind: make "
+                          "one in each process");
         std::unique_lock lock(mutex_);
         if (!session_) throw Refusal(MLFF_ERROR_ARGUMENT, "the session is closed");
         return lock;
@@ -248,9 +255,10 @@ private:
     size_t descriptor_count_;
 };
 
-void make_session(LockedSession* place, const mlff::Model& model, const std::string& device, int precision, int64_t threads, const std::string& head, double skin,
-                  bool exact_radial, int64_t gpu_memory_limit) {
-    if (threads != static_cast<int32_t>(threads)) throw Refusal(MLFF_ERROR_ARGUMENT, "the number of threads is beyond all bounds");
+void make_session(LockedSession* place, const mlff::Model& model, const std::string& device, int precision,
+                  int64_t threads, const std::string& head, double skin, bool exact_radial, int64_t gpu_memory_limit) {
+    if (threads != static_cast<int32_t>(threads))
+        throw Refusal(MLFF_ERROR_ARGUMENT, "the number of threads is beyond all bounds");
     mlff::Options options;
     options.device = device;
     options.precision = precision;
@@ -275,7 +283,8 @@ nb::object copied(const T* values, int64_t rows, size_t columns = 0) {
     return nb::cast(nb::ndarray<nb::numpy, T>(copy.release(), columns > 0 ? 2 : 1, shape, owner));
 }
 
-nb::tuple find_neighbors(const Positions& positions, double cutoff, const nb::object& cell_object, const std::vector<bool>& periodic, bool half, int threads) {
+nb::tuple find_neighbors(const Positions& positions, double cutoff, const nb::object& cell_object,
+                         const std::vector<bool>& periodic, bool half, int threads) {
     mlff_system system{};
     system.struct_size = sizeof system;
     system.atom_count = static_cast<int64_t>(positions.shape(0));
@@ -307,8 +316,9 @@ nb::tuple find_neighbors(const Positions& positions, double cutoff, const nb::ob
         mlff::check_status(mlff_neighbors_update(made, &system));
         mlff::check_status(mlff_neighbors_get_view(made, &view));
     }
-    return nb::make_tuple(copied(view.first, view.atom_count + 1), copied(view.sender, view.edge_count), copied(view.shifts, view.edge_count, 3),
-                          copied(view.vectors, view.edge_count, 3), copied(view.distances, view.edge_count));
+    return nb::make_tuple(copied(view.first, view.atom_count + 1), copied(view.sender, view.edge_count),
+                          copied(view.shifts, view.edge_count, 3), copied(view.vectors, view.edge_count, 3),
+                          copied(view.distances, view.edge_count));
 }
 
 // ---- Devices ----
@@ -340,7 +350,8 @@ NB_MODULE(_core, module) {
     module.def("set_log_handler", set_log_handler, "handler"_a.none());
     module.def("devices", devices);
     module.def("why_no_device", [] { return text(mlff_device_why_none()); });
-    module.def("neighbors", find_neighbors, "positions"_a.noconvert(), "cutoff"_a, "cell"_a.none(), "periodic"_a, "half"_a, "threads"_a);
+    module.def("neighbors", find_neighbors, "positions"_a.noconvert(), "cutoff"_a, "cell"_a.none(), "periodic"_a,
+               "half"_a, "threads"_a);
 
     nb::class_<mlff::Model>(module, "Model")
         .def("__init__", make_model, "path"_a)
@@ -348,7 +359,8 @@ NB_MODULE(_core, module) {
         .def("description_json", [](const mlff::Model& model) { return text(model.description_json().c_str()); });
 
     nb::class_<LockedSession>(module, "Session")
-        .def("__init__", make_session, "model"_a, "device"_a, "precision"_a, "threads"_a, "head"_a, "skin"_a, "exact_radial"_a, "gpu_memory_limit"_a)
+        .def("__init__", make_session, "model"_a, "device"_a, "precision"_a, "threads"_a, "head"_a, "skin"_a,
+             "exact_radial"_a, "gpu_memory_limit"_a)
         .def("evaluate", &LockedSession::evaluate, "jobs"_a)
         .def("info", &LockedSession::info)
         .def("close", &LockedSession::close);

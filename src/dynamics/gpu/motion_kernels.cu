@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "dynamics/gpu/motion_kernels.h"
 
+#include "dynamics/units.h"
 #include "gpu/runtime/cuda_check.h"
 #include "gpu/runtime/reduction.cuh"
-#include "dynamics/units.h"
 
 namespace mlff::gpu {
 namespace {
@@ -30,7 +30,8 @@ struct MovedAtoms {
             v[k] = scalars.begin_scale * v[k] + push * f[k];
             x[k] += half_step * v[k];
         }
-        if (view.thermostat == Kind::langevin && push != 0) sum.growth += view.langevin.apply(v, view.masses[atom], scalars.last.step + 1, atom);
+        if (view.thermostat == Kind::langevin && push != 0)
+            sum.growth += view.langevin.apply(v, view.masses[atom], scalars.last.step + 1, atom);
         if (stops_half_way) return;
         for (int k = 0; k < 3; ++k) x[k] += half_step * v[k];
     }
@@ -55,7 +56,9 @@ struct AtomsInMotion {
     }
 };
 
-__device__ bool is_void(const DeviceStepResults& results) { return *results.search_needed != 0 || *results.short_edge != 0; }
+__device__ bool is_void(const DeviceStepResults& results) {
+    return *results.search_needed != 0 || *results.short_edge != 0;
+}
 
 struct FinishedAtoms {
     MotionView view;
@@ -92,7 +95,8 @@ __global__ void begin_chain_kernel(MotionView view) {
     mlff::gpu::await_predecessor();
     MotionScalars& scalars = *view.scalars;
     if (scalars.halt != Halt::none) return;
-    const double kinetic = 0.5 * view.finish_sums[kMostReductionBlocks].doubled_kinetic / kAccelerationUnit, scale = view.chain.advance(scalars.chain, kinetic);
+    const double kinetic = 0.5 * view.finish_sums[kMostReductionBlocks].doubled_kinetic / kAccelerationUnit,
+                 scale = view.chain.advance(scalars.chain, kinetic);
     scalars.begin_scale = scale;
     scalars.last.heat += (scale * scale - 1) * kinetic;
 }
@@ -125,7 +129,8 @@ __global__ void conclude_kernel(MotionView view, MotionLimits limits, DeviceStep
     report.kinetic_energy = kinetic;
     report.potential_energy = results.totals[0];
     for (int k = 0; k < 9; ++k) report.virial[k] = results.totals[1 + k];
-    const bool is_good = sum.is_broken == 0 && isfinite(report.potential_energy) && kinetic <= limits.kinetic_energy && sum.squared_distance <= limits.squared_distance;
+    const bool is_good = sum.is_broken == 0 && isfinite(report.potential_energy) && kinetic <= limits.kinetic_energy &&
+                         sum.squared_distance <= limits.squared_distance;
     report.halt = is_good ? Halt::none : Halt::beyond_limits;
     for (int k = 0; k < 3; ++k) scalars.center[k] = sum.position[k] / static_cast<double>(view.atom_count);
     scalars.end_scale = scale;
@@ -251,19 +256,28 @@ void move_atoms(const MotionView& view, bool stops_half_way, cudaStream_t stream
     }
     reduce<MoveSum>(MovedAtoms{view, stops_half_way}, view.atom_count, view.move_sums, stream);
 }
-void drift_atoms(const MotionView& view, cudaStream_t stream) { launch("a half drift", drift_kernel, atom_blocks(view.atom_count), kAtomThreads, stream, view); }
+void drift_atoms(const MotionView& view, cudaStream_t stream) {
+    launch("a half drift", drift_kernel, atom_blocks(view.atom_count), kAtomThreads, stream, view);
+}
 
-void finish_atoms(const MotionView& view, const MotionLimits& limits, const DeviceStepResults& results, cudaStream_t stream) {
+void finish_atoms(const MotionView& view, const MotionLimits& limits, const DeviceStepResults& results,
+                  cudaStream_t stream) {
     reduce<FinishSum>(FinishedAtoms{view, limits, results}, view.atom_count, view.finish_sums, stream);
     launch("a step of dynamics", conclude_kernel, 1, 1, stream, view, limits, results);
     if (view.thermostat == Kind::nose_hoover || view.thermostat == Kind::rescaling)
         launch("a thermostat", scale_kernel, atom_blocks(view.atom_count), kAtomThreads, stream, view);
 }
 
-void resume(const MotionView& view, bool finishes_step, cudaStream_t stream) { launch("a step of dynamics", resume_kernel, 1, 1, stream, view.scalars, finishes_step); }
+void resume(const MotionView& view, bool finishes_step, cudaStream_t stream) {
+    launch("a step of dynamics", resume_kernel, 1, 1, stream, view.scalars, finishes_step);
+}
 
-void sum_kinetic_tensor(const MotionView& view, cudaStream_t stream) { reduce<TensorSum>(KineticTensor{view}, view.atom_count, view.tensor_sums, stream); }
-void sum_whole(const MotionView& view, cudaStream_t stream) { reduce<WholeSum>(Whole{view}, view.atom_count, view.whole_sums, stream); }
+void sum_kinetic_tensor(const MotionView& view, cudaStream_t stream) {
+    reduce<TensorSum>(KineticTensor{view}, view.atom_count, view.tensor_sums, stream);
+}
+void sum_whole(const MotionView& view, cudaStream_t stream) {
+    reduce<WholeSum>(Whole{view}, view.atom_count, view.whole_sums, stream);
+}
 void sum_turn(const MotionView& view, const std::array<double, 3>& center, cudaStream_t stream) {
     reduce<TurnSum>(Turn{view, {{}, {}, center}}, view.atom_count, view.turn_sums, stream);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The integrator on the GPU: molecular_dynamics.h for atoms that are there. For CUDA sources only.
 //
-// A step is move_atoms(), forces, finish_atoms(). Where it cannot be finished (neighbours must be searched, two atoms are too near) or is beyond the
-// limits, MotionScalars::halt says why, and steps that are in the stream already leave the atoms alone until resume().
+// A step is move_atoms(), forces, finish_atoms(). Where it cannot be finished (neighbours must be searched, two atoms
+// are too near) or is beyond the limits, MotionScalars::halt says why, and steps that are in the stream already leave
+// the atoms alone until resume().
 #pragma once
 
 #include <cuda_runtime.h>
@@ -29,13 +30,13 @@ struct MotionReport {
 
 // What a step knows beside the atoms.
 struct MotionScalars {
-    MotionReport last;           // finished step
+    MotionReport last;  // finished step
     Halt halt = Halt::none;
-    int32_t is_resumed = 0;      // the step is finished after a halt
-    double begin_scale = 1;      // of velocities, by the thermostat, before and after velocity Verlet
+    int32_t is_resumed = 0;  // the step is finished after a halt
+    double begin_scale = 1;  // of velocities, by the thermostat, before and after velocity Verlet
     double end_scale = 1;
-    double move_growth = 0;      // of m v^2 in the step that was halted
-    double center[3] = {};       // of all atoms, a step ago
+    double move_growth = 0;  // of m v^2 in the step that was halted
+    double center[3] = {};   // of all atoms, a step ago
     double chain[NoseHooverChain::kStateSize] = {};
 };
 
@@ -88,8 +89,8 @@ struct MotionView {
     RescalingFactor rescaling;
 
     double *positions = nullptr, *velocities = nullptr, *forces = nullptr;  // [atom][3]
-    const double *masses = nullptr, *inverse_masses = nullptr;              // [atom]; the second as in MolecularDynamics
-    double* recent = nullptr;               // [step % recent_count][positions, velocities, forces][atom][3], before the step
+    const double *masses = nullptr, *inverse_masses = nullptr;  // [atom]; the second as in MolecularDynamics
+    double* recent = nullptr;  // [step % recent_count][positions, velocities, forces][atom][3], before the step
     MotionReport* recent_reports = nullptr;  // [step % recent_count]
     int recent_count = 0;
 
@@ -105,8 +106,10 @@ struct MotionView {
 // The first half of a step; or all of it but the last half drift, which drift_atoms() does.
 void move_atoms(const MotionView& view, bool stops_half_way, cudaStream_t stream);
 void drift_atoms(const MotionView& view, cudaStream_t stream);
-void finish_atoms(const MotionView& view, const MotionLimits& limits, const DeviceStepResults& results, cudaStream_t stream);
-void resume(const MotionView& view, bool finishes_step, cudaStream_t stream);  // after a halt, whose step is finished next or was finished
+void finish_atoms(const MotionView& view, const MotionLimits& limits, const DeviceStepResults& results,
+                  cudaStream_t stream);
+void resume(const MotionView& view, bool finishes_step,
+            cudaStream_t stream);  // after a halt, whose step is finished next or was finished
 
 // For what the host decides. Sums are the last of their arrays.
 void sum_kinetic_tensor(const MotionView& view, cudaStream_t stream);
@@ -115,10 +118,12 @@ void sum_turn(const MotionView& view, const std::array<double, 3>& center, cudaS
 struct Deformation {
     double matrix[9], inverse[9];
 };
-void deform(const MotionView& view, const Deformation& deformation, cudaStream_t stream);  // positions by the matrix, velocities by its inverse
+void deform(const MotionView& view, const Deformation& deformation,
+            cudaStream_t stream);  // positions by the matrix, velocities by its inverse
 struct RigidMotion {
     std::array<double, 3> velocity{}, spin{}, center{};
 };
-void remove_rigid_motion(const MotionView& view, const RigidMotion& motion, cudaStream_t stream);  // and counts the heat
+void remove_rigid_motion(const MotionView& view, const RigidMotion& motion,
+                         cudaStream_t stream);  // and counts the heat
 
 }  // namespace mlff::gpu

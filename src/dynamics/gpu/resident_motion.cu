@@ -7,13 +7,13 @@
 #include <limits>
 
 #include "core/error.h"
+#include "dynamics/gpu/motion_kernels.h"
+#include "dynamics/matrix3.h"
+#include "dynamics/units.h"
 #include "gpu/runtime/cuda_check.h"
 #include "gpu/runtime/cuda_stream.h"
 #include "gpu/runtime/device_buffer.h"
 #include "gpu/runtime/reduction.cuh"
-#include "dynamics/gpu/motion_kernels.h"
-#include "dynamics/matrix3.h"
-#include "dynamics/units.h"
 
 namespace mlff {
 namespace {
@@ -21,7 +21,8 @@ namespace {
 using namespace gpu;
 
 constexpr const char* kPurpose = "the atoms of the dynamics";
-constexpr int64_t kStepsInFlight = 2;  // one runs, one waits: the GPU never waits for the host, and little is done in vain when a step halts
+constexpr int64_t kStepsInFlight =
+    2;  // one runs, one waits: the GPU never waits for the host, and little is done in vain when a step halts
 static_assert(kStepsInFlight < kReportCount);
 
 class Event {
@@ -43,15 +44,26 @@ int64_t next_id() {
 }
 
 // The first multiple of `interval` that is not before `step`; none without an interval.
-int64_t next_multiple(int64_t step, int64_t interval) { return interval > 0 ? (step + interval - 1) / interval * interval : std::numeric_limits<int64_t>::max(); }
+int64_t next_multiple(int64_t step, int64_t interval) {
+    return interval > 0 ? (step + interval - 1) / interval * interval : std::numeric_limits<int64_t>::max();
+}
 
 class CudaMotion : public ResidentMotion, private DeviceMotion {
 public:
-    CudaMotion(DeviceStepper& stepper, ThreadTeam& team, const DynamicsOptions& options, const DynamicsNow& now, std::span<const double> thermostat)
-        : stepper_(stepper), team_(team), options_(options), current_(stepper.device()), numbers_(now.particles.atomic_numbers), system_(now.particles.view()), done_(now.step_count) {
+    CudaMotion(DeviceStepper& stepper, ThreadTeam& team, const DynamicsOptions& options, const DynamicsNow& now,
+               std::span<const double> thermostat)
+        : stepper_(stepper),
+          team_(team),
+          options_(options),
+          current_(stepper.device()),
+          numbers_(now.particles.atomic_numbers),
+          system_(now.particles.view()),
+          done_(now.step_count) {
         system_.atomic_numbers = numbers_.data();
         system_.positions = nullptr;
-        if (options.barostat) barostat_.emplace(*options.barostat, now.particles, options.thermostat.temperature, options.thermostat.seed, options.time_step);
+        if (options.barostat)
+            barostat_.emplace(*options.barostat, now.particles, options.thermostat.temperature, options.thermostat.seed,
+                              options.time_step);
         removes_rotation_ = !now.particles.environment.is_periodic() && now.particles.atom_count() > 2;
         upload(now, thermostat);
         current_.reset();
@@ -61,7 +73,8 @@ public:
         cudaStreamSynchronize(stream());
     }
 
-    void advance(DynamicsNow& now, int64_t last_step, const std::function<bool()>& goes_on, const StabilityGuard* guard) override {
+    void advance(DynamicsNow& now, int64_t last_step, const std::function<bool()>& goes_on,
+                 const StabilityGuard* guard) override {
         if (is_broken_) fail(Status::argument, "the dynamics broke at step ", now.step_count, " and cannot go on");
         const CurrentDevice current(stepper_.device());
         set_limits(now, guard);
@@ -77,7 +90,8 @@ public:
         }
     }
 
-    void advance_until(DynamicsNow& now, int64_t last_step, const std::function<bool()>& goes_on, const StabilityGuard* guard) {
+    void advance_until(DynamicsNow& now, int64_t last_step, const std::function<bool()>& goes_on,
+                       const StabilityGuard* guard) {
         wants_more_ = true;
         const auto finish = [&](const MotionReport& report) {
             take(report, now);
@@ -91,7 +105,8 @@ public:
             if (cell_changes == done_ + 1 || !stepper_.has_neighbors(system_))
                 finish(step_with_host(now, cell_changes == done_ + 1));
             else
-                run(std::min({last_step, cell_changes - 1, next_multiple(done_ + 1, options_.remove_momentum_every)}), finish);
+                run(std::min({last_step, cell_changes - 1, next_multiple(done_ + 1, options_.remove_momentum_every)}),
+                    finish);
         }
     }
 
@@ -109,8 +124,10 @@ public:
     void fetch_rest(DynamicsState& state) override {
         const CurrentDevice current(stepper_.device());
         const MotionScalars scalars = scalars_value_.read(scalars_.data(), stream());
-        if (options_.thermostat.kind == ThermostatOptions::Kind::nose_hoover) state.thermostat.assign(scalars.chain, scalars.chain + NoseHooverChain::kStateSize);
-        if (stepper_.has_neighbors(system_)) return stepper_.read_searched(state.searched_positions, state.searched_cell);
+        if (options_.thermostat.kind == ThermostatOptions::Kind::nose_hoover)
+            state.thermostat.assign(scalars.chain, scalars.chain + NoseHooverChain::kStateSize);
+        if (stepper_.has_neighbors(system_))
+            return stepper_.read_searched(state.searched_positions, state.searched_cell);
         state.searched_positions = state.particles.positions;  // the next step searches anew
         state.searched_cell = system_.cell;
     }
@@ -123,7 +140,8 @@ public:
         wait();
         const auto size = static_cast<int64_t>(3 * numbers_.size());
         const int64_t end = std::max(done_, begun_);
-        for (int64_t step = std::max(first_, end - static_cast<int64_t>(RecentSnapshots::kLength)); step < end; ++step) {
+        for (int64_t step = std::max(first_, end - static_cast<int64_t>(RecentSnapshots::kLength)); step < end;
+             ++step) {
             const int64_t slot = step % static_cast<int64_t>(RecentSnapshots::kLength);
             const MotionReport& report = reports[static_cast<size_t>(slot)];
             Snapshot& to = snapshots.next();
@@ -132,7 +150,8 @@ public:
             to.cell = cells_[static_cast<size_t>(slot)];
             to.potential_energy = report.potential_energy;
             to.kinetic_energy = report.kinetic_energy;
-            to.temperature = 2 * report.kinetic_energy / (static_cast<double>(std::max<int64_t>(degrees_, 1)) * kBoltzmann);
+            to.temperature =
+                2 * report.kinetic_energy / (static_cast<double>(std::max<int64_t>(degrees_, 1)) * kBoltzmann);
             int64_t part = 0;
             for (std::vector<double>* numbers : {&to.positions, &to.velocities, &to.forces}) {
                 numbers->resize(static_cast<size_t>(size));
@@ -147,20 +166,27 @@ private:
     int64_t id() const override { return id_; }
     const double* positions() const override { return positions_.data(); }
     void enqueue_move(void* stream) override { move_atoms(view_, false, static_cast<cudaStream_t>(stream)); }
-    void enqueue_finish(const DeviceStepResults& results, void* stream) override { finish_atoms(view_, limits_, results, static_cast<cudaStream_t>(stream)); }
+    void enqueue_finish(const DeviceStepResults& results, void* stream) override {
+        finish_atoms(view_, limits_, results, static_cast<cudaStream_t>(stream));
+    }
 
     cudaStream_t stream() const { return static_cast<cudaStream_t>(stepper_.stream()); }
     void wait() const { check(cudaStreamSynchronize(stream()), "a step of dynamics"); }
     void read(const double* from, std::vector<double>& to) const {
-        if (!to.empty()) check(cudaMemcpyAsync(to.data(), from, to.size() * sizeof(double), cudaMemcpyDeviceToHost, stream()), "copying a frame");
+        if (!to.empty())
+            check(cudaMemcpyAsync(to.data(), from, to.size() * sizeof(double), cudaMemcpyDeviceToHost, stream()),
+                  "copying a frame");
     }
 
     void upload(const DynamicsNow& now, std::span<const double> thermostat) {
         const Particles& particles = now.particles;
         const auto atom_count = static_cast<int64_t>(particles.atom_count());
-        const auto fill = [&](DeviceBuffer<double>& buffer, const std::vector<double>& numbers) { buffer.upload(numbers.data(), static_cast<int64_t>(numbers.size()), kPurpose, stream()); };
+        const auto fill = [&](DeviceBuffer<double>& buffer, const std::vector<double>& numbers) {
+            buffer.upload(numbers.data(), static_cast<int64_t>(numbers.size()), kPurpose, stream());
+        };
         std::vector<double> inverse_masses;
-        for (size_t atom = 0; atom < particles.atom_count(); ++atom) inverse_masses.push_back(particles.moves(atom) ? kAccelerationUnit / particles.masses[atom] : 0);
+        for (size_t atom = 0; atom < particles.atom_count(); ++atom)
+            inverse_masses.push_back(particles.moves(atom) ? kAccelerationUnit / particles.masses[atom] : 0);
         fill(positions_, particles.positions);
         fill(velocities_, particles.velocities);
         fill(forces_, now.forces);
@@ -173,7 +199,8 @@ private:
         MotionScalars scalars;
         scalars.last = {now.step_count, Halt::none, now.potential_energy, now.kinetic_energy, now.heat, {}};
         std::copy(thermostat.begin(), thermostat.end(), scalars.chain);
-        for (size_t i = 0; i < particles.positions.size(); ++i) scalars.center[i % 3] += particles.positions[i] / static_cast<double>(atom_count);
+        for (size_t i = 0; i < particles.positions.size(); ++i)
+            scalars.center[i % 3] += particles.positions[i] / static_cast<double>(atom_count);
         scalars_.upload(&scalars, 1, kPurpose, stream());
 
         degrees_ = particles.degrees_of_freedom();
@@ -210,7 +237,8 @@ private:
         constexpr double kNone = std::numeric_limits<double>::infinity();
         MotionLimits limits = {kNone, kNone, {}};
         if (guard && now.particles.degrees_of_freedom() > 0)
-            limits.kinetic_energy = 0.5 * static_cast<double>(now.particles.degrees_of_freedom()) * kBoltzmann * guard->highest_temperature();
+            limits.kinetic_energy = 0.5 * static_cast<double>(now.particles.degrees_of_freedom()) * kBoltzmann *
+                                    guard->highest_temperature();
         if (guard) limits.squared_distance = guard->farthest() * guard->farthest();
         for (size_t k = 0; k < 3; ++k) limits.is_open[k] = !system_.periodic[k];
         if (limits == limits_) return;
@@ -263,11 +291,13 @@ private:
 
     MotionReport report_of(int64_t step) const {
         const MotionReport& report = reports_.data()[step % kReportCount];
-        if (report.step != step) fail(Status::internal, "the GPU has not reported step ", step, " of the dynamics, but ", report.step);
+        if (report.step != step)
+            fail(Status::internal, "the GPU has not reported step ", step, " of the dynamics, but ", report.step);
         return report;
     }
     MotionReport counted(const MotionReport& report) {
-        if (report.halt == Halt::search_needed) fail(Status::internal, "neighbours that were just searched are too old");
+        if (report.halt == Halt::search_needed)
+            fail(Status::internal, "neighbours that were just searched are too old");
         begun_ = ++done_;
         keep_cell();
         return report;
@@ -297,7 +327,9 @@ private:
         const TensorSum sum = tensor_value_.read(tensor_sums_.data() + kMostReductionBlocks, stream());
         const double* t = sum.at;
         const Mat3 kinetic = {{{t[0], t[5], t[4]}, {t[5], t[1], t[3]}, {t[4], t[3], t[2]}}};
-        const Mat3 matrix = barostat_->deformation(pressure_tensor(kinetic, now.virial, system_.cell), system_.cell, done_ + 1), back = inverse(matrix);
+        const Mat3 matrix = barostat_->deformation(pressure_tensor(kinetic, now.virial, system_.cell), system_.cell,
+                                                   done_ + 1),
+                   back = inverse(matrix);
         transform_vectors(matrix, system_.cell[0].data(), 3);
         Deformation deformation;
         for (size_t k = 0; k < 9; ++k) {
@@ -319,7 +351,8 @@ private:
             sum_turn(view_, motion.center, stream());
             const TurnSum turn = turn_value_.read(turn_sums_.data() + kMostReductionBlocks, stream());
             const double* t = turn.at;
-            motion.spin = angular_velocity({{{t[3], t[8], t[7]}, {t[8], t[4], t[6]}, {t[7], t[6], t[5]}}}, {t[0], t[1], t[2]});
+            motion.spin =
+                angular_velocity({{{t[3], t[8], t[7]}, {t[8], t[4], t[6]}, {t[7], t[6], t[5]}}}, {t[0], t[1], t[2]});
         }
         gpu::remove_rigid_motion(view_, motion, stream());
         wait();
@@ -337,9 +370,10 @@ private:
     bool removes_rotation_ = false, wants_more_ = true, is_broken_ = false;
     std::array<Mat3, RecentSnapshots::kLength> cells_{};  // [step % length], of the last steps
     int64_t degrees_ = 0;
-    int64_t first_ = 0, done_ = 0;       // steps: where this began, and the last one that is finished
-    int64_t launched_ = 0, begun_ = 0;  // the last one that is launched, and the last whose atoms the host knows to have moved
-    int64_t fetched_ = 0;           // the step whose atoms the host has
+    int64_t first_ = 0, done_ = 0;  // steps: where this began, and the last one that is finished
+    int64_t launched_ = 0,
+            begun_ = 0;    // the last one that is launched, and the last whose atoms the host knows to have moved
+    int64_t fetched_ = 0;  // the step whose atoms the host has
     int64_t id_ = next_id();
 
     MotionView view_;
@@ -362,7 +396,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<ResidentMotion> make_resident_motion(DeviceStepper& stepper, ThreadTeam& team, const DynamicsOptions& options, const DynamicsNow& now,
+std::unique_ptr<ResidentMotion> make_resident_motion(DeviceStepper& stepper, ThreadTeam& team,
+                                                     const DynamicsOptions& options, const DynamicsNow& now,
                                                      std::span<const double> thermostat) {
     return std::make_unique<CudaMotion>(stepper, team, options, now, thermostat);
 }

@@ -4,7 +4,8 @@
 
 namespace mlff {
 
-std::unique_ptr<ResidentMotion> make_resident_motion(DeviceStepper&, ThreadTeam&, const DynamicsOptions&, const DynamicsNow&, std::span<const double>) {
+std::unique_ptr<ResidentMotion> make_resident_motion(DeviceStepper&, ThreadTeam&, const DynamicsOptions&,
+                                                     const DynamicsNow&, std::span<const double>) {
     fail(Status::unsupported, "this build has no CUDA");
 }
 

@@ -23,18 +23,21 @@ int32_t element_of(std::span<const int> atomic_numbers, int32_t number) {
 }
 
 // Adds atoms begin, ..., end - 1 by element, and tiles of them, which count from the first atom that is added.
-void append_tiles(const std::vector<int32_t>& elements, int32_t begin, int32_t end, int element_count, std::vector<int32_t>& order, std::vector<Tile>& tiles) {
+void append_tiles(const std::vector<int32_t>& elements, int32_t begin, int32_t end, int element_count,
+                  std::vector<int32_t>& order, std::vector<Tile>& tiles) {
     std::vector<int32_t> next(static_cast<size_t>(element_count), 0);  // in `order`, for each element
     for (int32_t atom = begin; atom < end; ++atom) ++next[static_cast<size_t>(elements[static_cast<size_t>(atom)])];
     int32_t first = 0;
     for (int32_t z = 0; z < element_count; ++z) {
         const int32_t stop = first + std::exchange(next[static_cast<size_t>(z)], first);
-        for (int32_t at = first; at < stop; at += kAtomsPerTile) tiles.push_back({at, std::min(kAtomsPerTile, stop - at), z});
+        for (int32_t at = first; at < stop; at += kAtomsPerTile)
+            tiles.push_back({at, std::min(kAtomsPerTile, stop - at), z});
         first = stop;
     }
     const size_t before = order.size();
     order.resize(before + static_cast<size_t>(first));
-    for (int32_t atom = begin; atom < end; ++atom) order[before + static_cast<size_t>(next[static_cast<size_t>(elements[static_cast<size_t>(atom)])]++)] = atom;
+    for (int32_t atom = begin; atom < end; ++atom)
+        order[before + static_cast<size_t>(next[static_cast<size_t>(elements[static_cast<size_t>(atom)])]++)] = atom;
 }
 
 }  // namespace
@@ -43,7 +46,9 @@ bool AtomSet::holds(std::span<const SystemView> systems, int64_t owned_count) co
     if (!is_set_ || owned_count != owned_count_ || systems.size() != atom_counts_.size()) return false;
     const int32_t* own = numbers_.data();
     for (size_t s = 0; s < systems.size(); ++s) {
-        if (systems[s].atom_count != atom_counts_[s] || !std::equal(own, own + atom_counts_[s], systems[s].atomic_numbers)) return false;
+        if (systems[s].atom_count != atom_counts_[s] ||
+            !std::equal(own, own + atom_counts_[s], systems[s].atomic_numbers))
+            return false;
         own += atom_counts_[s];
     }
     return true;
@@ -52,12 +57,14 @@ bool AtomSet::holds(std::span<const SystemView> systems, int64_t owned_count) co
 void AtomSet::list_buffers(BufferList& list, int64_t atom_count, int64_t system_count, int element_count) {
     list.add(elements_, atom_count, kPurpose);
     list.add(order_, atom_count, kPurpose);
-    list.add(tiles_, atom_count / kAtomsPerTile + 2 * element_count, kPurpose);  // an element's last tiles, of own atoms and of ghosts, may be short
+    list.add(tiles_, atom_count / kAtomsPerTile + 2 * element_count,
+             kPurpose);  // an element's last tiles, of own atoms and of ghosts, may be short
     list.add(chunks_, atom_count / kAtomsPerChunk + system_count, kPurpose);
     list.add(first_chunk_, system_count + 1, kPurpose);
 }
 
-void AtomSet::set(std::span<const SystemView> systems, int64_t owned_count, std::span<const int> atomic_numbers, cudaStream_t stream) {
+void AtomSet::set(std::span<const SystemView> systems, int64_t owned_count, std::span<const int> atomic_numbers,
+                  cudaStream_t stream) {
     is_set_ = false;
     owned_count_ = owned_count;
     numbers_.clear();
@@ -90,7 +97,8 @@ void AtomSet::upload_tiles(const std::vector<int32_t>& elements, int element_cou
     upload(order_, order, stream);
     upload(tiles_, tiles, stream);
     tiles_view_ = {tiles_.data(), order_.data(), owned_tiles, owned_count};
-    ghost_tiles_view_ = {tiles_.data() + owned_tiles, order_.data() + owned_count, static_cast<int32_t>(tiles.size()) - owned_tiles, atom_count - owned_count};
+    ghost_tiles_view_ = {tiles_.data() + owned_tiles, order_.data() + owned_count,
+                         static_cast<int32_t>(tiles.size()) - owned_tiles, atom_count - owned_count};
 }
 
 void AtomSet::upload_chunks(cudaStream_t stream) {
@@ -99,13 +107,15 @@ void AtomSet::upload_chunks(cudaStream_t stream) {
     int32_t begin = 0;
     for (int64_t count : atom_counts_) {
         const int32_t end = begin + static_cast<int32_t>(count);
-        for (int32_t at = begin; at < end; at += kAtomsPerChunk) chunks.push_back({at, std::min(at + kAtomsPerChunk, end)});
+        for (int32_t at = begin; at < end; at += kAtomsPerChunk)
+            chunks.push_back({at, std::min(at + kAtomsPerChunk, end)});
         first_chunk.push_back(static_cast<int32_t>(chunks.size()));
         begin = end;
     }
     upload(chunks_, chunks, stream);
     upload(first_chunk_, first_chunk, stream);
-    systems_view_ = {chunks_.data(), first_chunk_.data(), static_cast<int32_t>(chunks.size()), static_cast<int32_t>(atom_counts_.size()), static_cast<int32_t>(owned_count_)};
+    systems_view_ = {chunks_.data(), first_chunk_.data(), static_cast<int32_t>(chunks.size()),
+                     static_cast<int32_t>(atom_counts_.size()), static_cast<int32_t>(owned_count_)};
 }
 
 }  // namespace mlff::gpu

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The atoms of one system, or of several that are evaluated together: their elements, sorted into tiles, and which system has which.
+// The atoms of one system, or of several that are evaluated together: their elements, sorted into tiles, and which
+// system has which.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,9 +20,11 @@ class AtomSet {
 public:
     // Whether these are the atoms of the last set(), wherever they are now.
     bool holds(std::span<const SystemView> systems, int64_t owned_count) const;
-    // Throws away what was there, also if it fails. Device memory must have been reserved. `atomic_numbers` of the elements of the model; all atoms are of one of them.
-    // Atoms from `owned_count` on are ghosts, which have tiles of their own.
-    void set(std::span<const SystemView> systems, int64_t owned_count, std::span<const int> atomic_numbers, cudaStream_t stream);
+    // Throws away what was there, also if it fails. Device memory must have been reserved. `atomic_numbers` of the
+    // elements of the model; all atoms are of one of them. Atoms from `owned_count` on are ghosts, which have tiles of
+    // their own.
+    void set(std::span<const SystemView> systems, int64_t owned_count, std::span<const int> atomic_numbers,
+             cudaStream_t stream);
     void forget() { is_set_ = false; }
 
     void list_buffers(BufferList& list, int64_t atom_count, int64_t system_count, int element_count);
@@ -39,7 +42,7 @@ private:
     void upload_chunks(cudaStream_t stream);
 
     bool is_set_ = false;
-    std::vector<int32_t> numbers_;     // [atom], atomic numbers
+    std::vector<int32_t> numbers_;      // [atom], atomic numbers
     std::vector<int64_t> atom_counts_;  // [system]
     int64_t owned_count_ = 0;
     std::vector<int> elements_present_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The buffers of an evaluation and how much each has to hold. What is needed is added up from this list and memory is taken from it, so the
-// two cannot disagree. Knows nothing of CUDA: a buffer is what has capacity(), kItemBytes, reserve_discard() and release().
+// The buffers of an evaluation and how much each has to hold. What is needed is added up from this list and memory is
+// taken from it, so the two cannot disagree. Knows nothing of CUDA: a buffer is what has capacity(), kItemBytes,
+// reserve_discard() and release().
 #pragma once
 
 #include <algorithm>
@@ -14,14 +15,16 @@ public:
     // A buffer that serves several purposes is added for each: the largest count holds.
     template <class Buffer>
     void add(Buffer& buffer, int64_t count, const char* purpose) {
-        const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.buffer == &buffer; });
+        const auto found =
+            std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.buffer == &buffer; });
         if (found != entries_.end()) {
             found->count = std::max(found->count, count);
             return;
         }
-        entries_.push_back({&buffer, count, buffer.capacity(), Buffer::kItemBytes, purpose,
-                            [](void* at, int64_t wanted, const char* why) { static_cast<Buffer*>(at)->reserve_discard(wanted, why); },
-                            [](void* at) { static_cast<Buffer*>(at)->release(); }});
+        entries_.push_back(
+            {&buffer, count, buffer.capacity(), Buffer::kItemBytes, purpose,
+             [](void* at, int64_t wanted, const char* why) { static_cast<Buffer*>(at)->reserve_discard(wanted, why); },
+             [](void* at) { static_cast<Buffer*>(at)->release(); }});
     }
 
     int64_t needed_bytes() const {
@@ -35,7 +38,8 @@ public:
         return sum([](const Entry& entry) { return std::max(entry.count, entry.capacity); });
     }
     bool is_reserved() const {
-        return std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.count <= entry.capacity; });
+        return std::all_of(entries_.begin(), entries_.end(),
+                           [](const Entry& entry) { return entry.count <= entry.capacity; });
     }
 
     // Makes room for `spare` times as much in buffers that have to grow, which forget their contents.

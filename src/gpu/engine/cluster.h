@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Clusters: blocks of threads that run at the same time and read each other's shared memory (compute capability 9.0). For CUDA sources only.
+// Clusters: blocks of threads that run at the same time and read each other's shared memory (compute capability 9.0).
+// For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -34,8 +35,13 @@ __device__ __forceinline__ uint4 load_from_peer(const void* own, int rank) {
     uint4 bytes = {};
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     uint32_t peer;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(peer) : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(own))), "r"(rank));
-    asm volatile("ld.shared::cluster.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(bytes.x), "=r"(bytes.y), "=r"(bytes.z), "=r"(bytes.w) : "r"(peer) : "memory");
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(peer)
+        : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(own))), "r"(rank));
+    asm volatile("ld.shared::cluster.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(bytes.x), "=r"(bytes.y), "=r"(bytes.z), "=r"(bytes.w)
+                 : "r"(peer)
+                 : "memory");
 #endif
     return bytes;
 }
@@ -53,8 +59,8 @@ bool can_launch_clusters(const char* doing, void (*kernel)(Parameters...)) {
 
 // launch() of `cluster_count` clusters of `cluster_size` blocks.
 template <class... Parameters, class... Arguments>
-void launch_clusters(const char* doing, void (*kernel)(Parameters...), int64_t cluster_count, int cluster_size, int threads, size_t shared_bytes, cudaStream_t stream,
-                     Arguments&&... arguments) {
+void launch_clusters(const char* doing, void (*kernel)(Parameters...), int64_t cluster_count, int cluster_size,
+                     int threads, size_t shared_bytes, cudaStream_t stream, Arguments&&... arguments) {
     allow_shared_memory(doing, kernel, shared_bytes);
     cudaLaunchAttribute attributes[2] = {};
     attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;

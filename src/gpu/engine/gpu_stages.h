@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The stages of a step on the GPU, timed by events in its stream while somebody watches; steps are then launched kernel by kernel, not as graphs. For CUDA
-// sources only.
+// The stages of a step on the GPU, timed by events in its stream while somebody watches; steps are then launched kernel
+// by kernel, not as graphs. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -59,7 +59,8 @@ public:
     void collect(int64_t atom_count, int64_t edge_count) {
         for (size_t i = 0; i + 1 < marks_.size(); ++i) {
             const Mark& mark = marks_[i];
-            const StageWork work = mark.work.of_atom * static_cast<double>(atom_count) + mark.work.of_edge * static_cast<double>(edge_count);
+            const StageWork work = mark.work.of_atom * static_cast<double>(atom_count) +
+                                   mark.work.of_edge * static_cast<double>(edge_count);
             if (*mark.stage.name) profile_->device().add(mark.stage, nanoseconds_at(i), nanoseconds_at(i + 1), work);
         }
         marks_.clear();

@@ -8,17 +8,21 @@
 
 namespace mlff::gpu {
 
-// Products of 16 rows and 8 columns over a depth of 8 in TF32. Lane 4 g + q has rows g and g + 8 (a0, a1 at depth q; a2, a3 at q + 4) and column g (b0 at depth q,
-// b1 at q + 4), and adds to rows g (sum 0, 1) and g + 8 (2, 3) of columns 2 q and 2 q + 1.
-__device__ __forceinline__ void mma_tf32(float (&sum)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
+// Products of 16 rows and 8 columns over a depth of 8 in TF32. Lane 4 g + q has rows g and g + 8 (a0, a1 at depth q;
+// a2, a3 at q + 4) and column g (b0 at depth q, b1 at q + 4), and adds to rows g (sum 0, 1) and g + 8 (2, 3) of columns
+// 2 q and 2 q + 1.
+__device__ __forceinline__ void mma_tf32(float (&sum)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
+                                         uint32_t b0, uint32_t b1) {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
         : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// 16 rows and 8 columns over a depth of 16 in half precision. Lane 4 g + q has rows g (a.x, a.z) and g + 8 (a.y, a.w) at depths 2 q, 2 q + 1 (a.x, a.y) and these + 8
-// (a.z, a.w), and column g (b0, b1 likewise), and adds to row g (sum) and row g + 8 (sum_below) of columns 2 q and 2 q + 1.
-__device__ __forceinline__ void mma_f16(float (&sum)[2], float (&sum_below)[2], const uint4& a, uint32_t b0, uint32_t b1) {
+// 16 rows and 8 columns over a depth of 16 in half precision. Lane 4 g + q has rows g (a.x, a.z) and g + 8 (a.y, a.w)
+// at depths 2 q, 2 q + 1 (a.x, a.y) and these + 8 (a.z, a.w), and column g (b0, b1 likewise), and adds to row g (sum)
+// and row g + 8 (sum_below) of columns 2 q and 2 q + 1.
+__device__ __forceinline__ void mma_f16(float (&sum)[2], float (&sum_below)[2], const uint4& a, uint32_t b0,
+                                        uint32_t b1) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum_below[0]), "+f"(sum_below[1])
         : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
@@ -31,15 +35,20 @@ __device__ __forceinline__ void mma_f16(float (&sum)[2], float (&sum_below)[2], 
         : "r"(a0), "r"(a1), "r"(b));
 }
 
-// 8 rows and 8 columns over a depth of 4: row g at depth q, column g at depth q, sums of row g and columns 2 q and 2 q + 1.
+// 8 rows and 8 columns over a depth of 4: row g at depth q, column g at depth q, sums of row g and columns 2 q and 2 q
+// + 1.
 __device__ __forceinline__ void mma_f64(double& sum0, double& sum1, double row, double column) {
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(sum0), "+d"(sum1) : "d"(row), "d"(column));
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+d"(sum0), "+d"(sum1)
+        : "d"(row), "d"(column));
 }
 
 // Volatile: the compiler would move loads to where the numbers are first used, one after the other.
 __device__ __forceinline__ uint4 load_bytes(const void* from) {
     uint4 bytes;
-    asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(bytes.x), "=r"(bytes.y), "=r"(bytes.z), "=r"(bytes.w) : "l"(from));
+    asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(bytes.x), "=r"(bytes.y), "=r"(bytes.z), "=r"(bytes.w)
+                 : "l"(from));
     return bytes;
 }
 __device__ __forceinline__ void load_two(const double* from, double& first, double& second) {

@@ -14,19 +14,23 @@ namespace {
 std::string bytes_text(int64_t bytes) {
     std::ostringstream text;
     const double number = static_cast<double>(bytes);
-    text << std::fixed << std::setprecision(1) << (number < 1e9 ? number / 1e6 : number / 1e9) << (number < 1e9 ? " MB" : " GB");
+    text << std::fixed << std::setprecision(1) << (number < 1e9 ? number / 1e6 : number / 1e9)
+         << (number < 1e9 ? " MB" : " GB");
     return text.str();
 }
 
 // 500,000
 std::string count_text(int64_t count) {
     std::string digits = std::to_string(count);
-    for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+    for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
+        digits.insert(static_cast<size_t>(at), ",");
     return digits;
 }
 
 // 42 M
-std::string rounded_text(int64_t count) { return count < 10'000'000 ? count_text(count) : concat(std::llround(static_cast<double>(count) / 1e6), " M"); }
+std::string rounded_text(int64_t count) {
+    return count < 10'000'000 ? count_text(count) : concat(std::llround(static_cast<double>(count) / 1e6), " M");
+}
 
 // Two digits, rounded down.
 int64_t about(double count) {
@@ -42,12 +46,16 @@ int64_t usable_bytes(int64_t free_bytes) { return free_bytes - std::min<int64_t>
 void check_memory(const MemoryNeed& need, const MemoryThere& there) {
     if (need.bytes <= there.bytes) return;
     // Density is the same in a smaller piece, so both atoms and edges shrink with the memory.
-    const double fit = static_cast<double>(need.atom_count) * static_cast<double>(std::max<int64_t>(there.bytes, 0)) / static_cast<double>(need.bytes);
+    const double fit = static_cast<double>(need.atom_count) * static_cast<double>(std::max<int64_t>(there.bytes, 0)) /
+                       static_cast<double>(need.bytes);
     const bool knows_edges = need.edge_count > 0;
-    fail(Status::memory, "needs ", knows_edges ? "" : "more than ", bytes_text(need.bytes), " for ", count_text(need.atom_count), " atoms",
-         knows_edges ? concat(" with ", rounded_text(need.edge_count), " edges") : "", there.is_limit ? "; the limit of the session is " : "; the GPU has ",
-         bytes_text(std::max<int64_t>(there.bytes, 0)), there.is_limit ? "" : " free", "; ", knows_edges ? "about " : "less than ", count_text(about(fit)),
-         " atoms", knows_edges ? " of this density" : "", " would fit");
+    fail(Status::memory, "needs ", knows_edges ? "" : "more than ", bytes_text(need.bytes), " for ",
+         count_text(need.atom_count), " atoms",
+         knows_edges ? concat(" with ", rounded_text(need.edge_count), " edges") : "",
+         there.is_limit ? "; the limit of the session is " : "; the GPU has ",
+         bytes_text(std::max<int64_t>(there.bytes, 0)), there.is_limit ? "" : " free", "; ",
+         knows_edges ? "about " : "less than ", count_text(about(fit)), " atoms", knows_edges ? " of this density" : "",
+         " would fit");
 }
 
 }  // namespace mlff::gpu

@@ -9,17 +9,21 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Rows are moved in pieces of 16 bytes or, where they are no multiple of that, of 4. Launch of both kernels: a thread for each piece.
+// Rows are moved in pieces of 16 bytes or, where they are no multiple of that, of 4. Launch of both kernels: a thread
+// for each piece.
 
 template <class Piece>
-__global__ void __launch_bounds__(kThreads) pack_kernel(const int32_t* atoms, int64_t piece_count, int64_t pieces_of_row, const Piece* rows, Piece* packed) {
+__global__ void __launch_bounds__(kThreads)
+    pack_kernel(const int32_t* atoms, int64_t piece_count, int64_t pieces_of_row, const Piece* rows, Piece* packed) {
     mlff::gpu::await_predecessor();
     const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
     if (i < piece_count) packed[i] = rows[atoms[i / pieces_of_row] * pieces_of_row + i % pieces_of_row];
 }
 
 template <class Piece>
-__global__ void __launch_bounds__(kThreads) unpack_kernel(const int32_t* sources, int64_t piece_count, int64_t pieces_of_row, int64_t owned_count, ReceivedRows received, Piece* rows) {
+__global__ void __launch_bounds__(kThreads)
+    unpack_kernel(const int32_t* sources, int64_t piece_count, int64_t pieces_of_row, int64_t owned_count,
+                  ReceivedRows received, Piece* rows) {
     mlff::gpu::await_predecessor();
     const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
     if (i >= piece_count) return;
@@ -50,21 +54,23 @@ void in_pieces(int64_t row_bytes, const Action& action) {
 
 }  // namespace
 
-void pack_rows(const int32_t* atoms, int64_t count, int64_t row_bytes, const void* rows, void* packed, cudaStream_t stream) {
+void pack_rows(const int32_t* atoms, int64_t count, int64_t row_bytes, const void* rows, void* packed,
+               cudaStream_t stream) {
     if (count == 0) return;
     in_pieces(row_bytes, [&](auto piece, int64_t pieces_of_row) {
         using Piece = decltype(piece);
-        launch("packing rows", pack_kernel<Piece>, blocks_for(count * pieces_of_row), kThreads, stream, atoms, count * pieces_of_row, pieces_of_row, static_cast<const Piece*>(rows),
-               static_cast<Piece*>(packed));
+        launch("packing rows", pack_kernel<Piece>, blocks_for(count * pieces_of_row), kThreads, stream, atoms,
+               count * pieces_of_row, pieces_of_row, static_cast<const Piece*>(rows), static_cast<Piece*>(packed));
     });
 }
 
-void unpack_rows(const int32_t* sources, int64_t count, int64_t row_bytes, int64_t owned_count, const ReceivedRows& received, void* rows, cudaStream_t stream) {
+void unpack_rows(const int32_t* sources, int64_t count, int64_t row_bytes, int64_t owned_count,
+                 const ReceivedRows& received, void* rows, cudaStream_t stream) {
     if (count == 0) return;
     in_pieces(row_bytes, [&](auto piece, int64_t pieces_of_row) {
         using Piece = decltype(piece);
-        launch("unpacking rows", unpack_kernel<Piece>, blocks_for(count * pieces_of_row), kThreads, stream, sources, count * pieces_of_row, pieces_of_row, owned_count, received,
-               static_cast<Piece*>(rows));
+        launch("unpacking rows", unpack_kernel<Piece>, blocks_for(count * pieces_of_row), kThreads, stream, sources,
+               count * pieces_of_row, pieces_of_row, owned_count, received, static_cast<Piece*>(rows));
     });
 }
 

@@ -56,13 +56,15 @@ void Placement::choose(std::span<const SystemView> systems, double reach) {
 }
 
 bool Placement::holds(std::span<const SystemView> systems) const {
-    return std::equal(systems.begin(), systems.end(), atom_counts_.begin(), atom_counts_.end(), [](const SystemView& system, int64_t count) { return system.atom_count == count; });
+    return std::equal(systems.begin(), systems.end(), atom_counts_.begin(), atom_counts_.end(),
+                      [](const SystemView& system, int64_t count) { return system.atom_count == count; });
 }
 
 void Placement::place(std::span<const SystemView> systems, double* positions) const {
     for (size_t i = 0; i < systems.size(); ++i)
         for (int64_t atom = 0; atom < systems[i].atom_count; ++atom)
-            for (size_t k = 0; k < 3; ++k) *positions++ = systems[i].positions[3 * atom + static_cast<int64_t>(k)] + shifts_[i][k];
+            for (size_t k = 0; k < 3; ++k)
+                *positions++ = systems[i].positions[3 * atom + static_cast<int64_t>(k)] + shifts_[i][k];
 }
 
 }  // namespace mlff::gpu

@@ -12,10 +12,12 @@ namespace mlff::gpu {
 
 class Placement {
 public:
-    // Whether they have no boundaries, and are not so large that places far from the origin would cost digits of the distances.
+    // Whether they have no boundaries, and are not so large that places far from the origin would cost digits of the
+    // distances.
     static bool is_possible(std::span<const SystemView> systems);
 
-    // Chooses places for the systems as they are now. `reach`: no two atoms farther apart are neighbours, now or while the places are kept.
+    // Chooses places for the systems as they are now. `reach`: no two atoms farther apart are neighbours, now or while
+    // the places are kept.
     void choose(std::span<const SystemView> systems, double reach);
     // Whether the places are those of as many systems with as many atoms.
     bool holds(std::span<const SystemView> systems) const;

@@ -24,7 +24,8 @@ const GpuAddress& SharedHalo::address() {
     return probe_.address();
 }
 
-void SharedHalo::set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, int64_t list_version, cudaStream_t stream) {
+void SharedHalo::set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, int64_t list_version,
+                     cudaStream_t stream) {
     exchange_ = halo.exchange;
     if (list_version != 0 && list_version == list_version_) return;
     list_version_ = 0;
@@ -47,7 +48,8 @@ void SharedHalo::set(const Halo& halo, int64_t owned_count, int64_t most_row_byt
 
 void SharedHalo::exchange_addresses(const Halo& halo, cudaStream_t stream) {
     std::vector<RowAddress> sent(halo.sent.size()), received(static_cast<size_t>(size_.received));
-    for (size_t row = 0; row < sent.size(); ++row) sent[row] = {rows_.address(), bytes_of_turn_, static_cast<int64_t>(row)};
+    for (size_t row = 0; row < sent.size(); ++row)
+        sent[row] = {rows_.address(), bytes_of_turn_, static_cast<int64_t>(row)};
     exchange_->exchange(sent.data(), received.data(), sizeof(RowAddress));
     std::vector<RowPlace> places(received.size());
     opened_.begin_round();
@@ -57,12 +59,14 @@ void SharedHalo::exchange_addresses(const Halo& halo, cudaStream_t stream) {
         places[row] = {{first, first + received[row].bytes_of_turn}, received[row].index};
     }
     opened_.close_rest();
-    replaced_before_ = std::exchange(replaced_, {});  // gives back what was there: others have closed it when they were here the last time
+    replaced_before_ = std::exchange(
+        replaced_, {});  // gives back what was there: others have closed it when they were here the last time
     places_.upload(places.data(), static_cast<int64_t>(places.size()), kPurpose, stream);
 }
 
 void SharedHalo::fill(void* rows, int64_t row_bytes, cudaStream_t stream) {
-    if (size_.sent * row_bytes > bytes_of_turn_) fail(Status::internal, "memory for ", kPurpose, " was taken for smaller rows");
+    if (size_.sent * row_bytes > bytes_of_turn_)
+        fail(Status::internal, "memory for ", kPurpose, " was taken for smaller rows");
     pack_rows(sent_atoms_.data(), size_.sent, row_bytes, rows, rows_.data() + turn_ * bytes_of_turn_, stream);
     check(cudaStreamSynchronize(stream), "packing rows");
     exchange_->exchange(news_sent_.data(), news_received_.data(), sizeof(uint32_t));

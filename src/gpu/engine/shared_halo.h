@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Rows of ghosts straight from the memory of the GPUs that have packed them, where all domains are on one machine. The caller's exchange brings addresses once for
-// each list, and then only the news that rows are there. For CUDA sources only.
+// Rows of ghosts straight from the memory of the GPUs that have packed them, where all domains are on one machine. The
+// caller's exchange brings addresses once for each list, and then only the news that rows are there. For CUDA sources
+// only.
 //
-// Rows are packed in two places by turns. A domain that tells the others that it has packed the rows of turn n has read those of turn n - 1, since its stream is in
-// order; it packs those of turn n + 1, where those of turn n - 1 were, when all that read them have told it about turn n.
+// Rows are packed in two places by turns. A domain that tells the others that it has packed the rows of turn n has read
+// those of turn n - 1, since its stream is in order; it packs those of turn n + 1, where those of turn n - 1 were, when
+// all that read them have told it about turn n.
 #pragma once
 
 #include <vector>
@@ -22,7 +24,8 @@ public:
     const GpuAddress& address();
     void reach(const GpuAddress& address) { probes_.open(address); }
 
-    // The stream has nothing to do. Exchanges addresses unless `list_version` is that of the last call; so must all domains. Throws what reach() throws.
+    // The stream has nothing to do. Exchanges addresses unless `list_version` is that of the last call; so must all
+    // domains. Throws what reach() throws.
     void set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, int64_t list_version, cudaStream_t stream);
     void fill(void* rows, int64_t row_bytes, cudaStream_t stream) override;
 

@@ -21,7 +21,8 @@ void StagedHalo::list_buffers(BufferList& list, const HaloSize& size, int64_t mo
     list.add(received_, size.received * most_row_bytes, kPurpose);
 }
 
-void StagedHalo::set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, int64_t list_version, cudaStream_t stream) {
+void StagedHalo::set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, int64_t list_version,
+                     cudaStream_t stream) {
     exchange_ = halo.exchange;
     is_staged_ = halo.transport == RowTransport::host;
     owned_count_ = owned_count;
@@ -46,9 +47,12 @@ void StagedHalo::fill(void* rows, int64_t row_bytes, cudaStream_t stream) {
     pack_rows(sent_atoms_.data(), size_.sent, row_bytes, rows, sent_.data(), stream);
     if (is_staged_) sent_.download(host_sent_.data(), sent_bytes, stream);
     check(cudaStreamSynchronize(stream), "copying rows of atoms");
-    exchange_->exchange(is_staged_ ? host_sent_.data() : sent_.data(), is_staged_ ? host_received_.data() : received_.data(), static_cast<size_t>(row_bytes));
+    exchange_->exchange(is_staged_ ? host_sent_.data() : sent_.data(),
+                        is_staged_ ? host_received_.data() : received_.data(), static_cast<size_t>(row_bytes));
     if (is_staged_ && received_bytes > 0)
-        check(cudaMemcpyAsync(received_.data(), host_received_.data(), static_cast<size_t>(received_bytes), cudaMemcpyHostToDevice, stream), "copying rows of ghosts");
+        check(cudaMemcpyAsync(received_.data(), host_received_.data(), static_cast<size_t>(received_bytes),
+                              cudaMemcpyHostToDevice, stream),
+              "copying rows of ghosts");
     unpack_rows(sources_.data(), ghost_count_, row_bytes, owned_count_, {received_.data()}, rows, stream);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Rows of ghosts through the caller's exchange: what other domains want of own atoms is packed in the order in which it is sent, exchanged in memory of the host
-// (or of the device, where the exchange takes that), and unpacked. Only rows that travel leave the device. For CUDA sources only.
+// Rows of ghosts through the caller's exchange: what other domains want of own atoms is packed in the order in which it
+// is sent, exchanged in memory of the host (or of the device, where the exchange takes that), and unpacked. Only rows
+// that travel leave the device. For CUDA sources only.
 #pragma once
 
 #include "gpu/engine/buffer_list.h"
@@ -24,7 +25,7 @@ private:
     bool is_staged_ = true;  // through the host
     HaloSize size_;
     int64_t owned_count_ = 0, ghost_count_ = 0;
-    int64_t list_version_ = 0;                    // of what is in these two, which are not in the list of buffers: those forget
+    int64_t list_version_ = 0;  // of what is in these two, which are not in the list of buffers: those forget
     DeviceBuffer<int32_t> sent_atoms_, sources_;
     DeviceBuffer<unsigned char> sent_, received_;
     PinnedBuffer<unsigned char> host_sent_, host_received_;

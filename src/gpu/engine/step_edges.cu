@@ -10,7 +10,9 @@ namespace {
 // Launch: a warp for each atom, a lane for every 32nd of its edges.
 
 // An edge pulls its two ends in opposite directions; its virial goes to both in halves.
-__global__ void __launch_bounds__(kBlockThreads) gather_kernel(StepEdges edges, int32_t owned_count, const double* vector_gradient, double* forces, double* virials) {
+__global__ void __launch_bounds__(kBlockThreads)
+    gather_kernel(StepEdges edges, int32_t owned_count, const double* vector_gradient, double* forces,
+                  double* virials) {
     mlff::gpu::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
@@ -50,12 +52,16 @@ __global__ void __launch_bounds__(kBlockThreads) short_edges_kernel(StepEdges ed
 
 }  // namespace
 
-void gather_forces(const StepEdges& edges, int32_t owned_count, const double* vector_gradient, double* forces, double* virials, cudaStream_t stream) {
+void gather_forces(const StepEdges& edges, int32_t owned_count, const double* vector_gradient, double* forces,
+                   double* virials, cudaStream_t stream) {
     if (edges.atom_count > 0)
-        launch("forces", gather_kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, owned_count, vector_gradient, forces, virials);
+        launch("forces", gather_kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, owned_count,
+               vector_gradient, forces, virials);
 }
 void find_short_edges(const StepEdges& edges, double lowest, int* is_shorter, cudaStream_t stream) {
-    if (edges.atom_count > 0) launch("checking distances", short_edges_kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, lowest, is_shorter);
+    if (edges.atom_count > 0)
+        launch("checking distances", short_edges_kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream,
+               edges, lowest, is_shorter);
 }
 
 }  // namespace mlff::gpu

@@ -14,11 +14,11 @@
 #include "gpu/engine/staged_halo.h"
 #include "gpu/engine/step_graphs.h"
 #include "gpu/engine/uploaded_edges.h"
+#include "gpu/neighbors/gpu_neighbor_list.h"
 #include "gpu/runtime/cuda_check.h"
 #include "gpu/runtime/cuda_stream.h"
 #include "gpu/runtime/device_buffer.h"
 #include "neighbors/cell_grid.h"
-#include "gpu/neighbors/gpu_neighbor_list.h"
 
 namespace mlff::gpu {
 namespace {
@@ -30,7 +30,8 @@ int64_t spared(int64_t count) { return count + count / 8; }
 // Systems up to this size are evaluated together, until so many atoms are.
 constexpr int64_t kMostAtomsOfJoined = 1024, kMostJoinedAtoms = 16384;
 
-// Rounded up by less than a sixteenth: searches that find a few candidates more or less are the same step, whose graph stays.
+// Rounded up by less than a sixteenth: searches that find a few candidates more or less are the same step, whose graph
+// stays.
 int64_t rounded_up(int64_t count) {
     int64_t unit = 1;
     while (32 * unit <= count) unit *= 2;
@@ -63,7 +64,9 @@ public:
         model_->set_stages(&stages_);
         current_.reset();
     }
-    ~StepEvaluator() override { current_.emplace(options_.device, std::nothrow); }  // memory is given back where it was taken
+    ~StepEvaluator() override {
+        current_.emplace(options_.device, std::nothrow);
+    }  // memory is given back where it was taken
 
     bool needs_edges() const override { return false; }
     int64_t neighbor_build_count() const override { return neighbors_.build_count(); }
@@ -78,7 +81,8 @@ public:
         });
     }
 
-    void evaluate_on_device(const SystemView& system, const DeviceOutputs& outputs, void* stream, ThreadTeam& team) override {
+    void evaluate_on_device(const SystemView& system, const DeviceOutputs& outputs, void* stream,
+                            ThreadTeam& team) override {
         const CurrentDevice current(options_.device);
         require_all_on_device(system, outputs);
         leave_nothing_running([&] {
@@ -92,8 +96,8 @@ public:
         });
     }
 
-    // Step by step as a graph cannot: the host brings rows from one domain to the other. How many edges there are is asked for at the beginning, because
-    // candidates, which are found with the caller's skin, may be many more.
+    // Step by step as a graph cannot: the host brings rows from one domain to the other. How many edges there are is
+    // asked for at the beginning, because candidates, which are found with the caller's skin, may be many more.
     void evaluate_domain(const Domain& domain, const Edges&, const Outputs& outputs, ThreadTeam& team) override {
         const CurrentDevice current(options_.device);
         const NvtxRange range("evaluation");
@@ -101,24 +105,31 @@ public:
         leave_nothing_running([&] {
             const SystemView& atoms = domain.atoms;
             const bool is_shared = domain.halo.transport == RowTransport::shared;
-            StepKind kind = {false, {atoms.atom_count, 0, 1, wanted_of({&outputs, 1}), true}, nullptr, is_shared ? static_cast<StepHalo*>(&shared_halo_) : &staged_halo_};
-            if (!is_shared) kind.size.halo = {static_cast<int64_t>(domain.halo.sent.size()), domain.halo.received_count};
+            StepKind kind = {false,
+                             {atoms.atom_count, 0, 1, wanted_of({&outputs, 1}), true},
+                             nullptr,
+                             is_shared ? static_cast<StepHalo*>(&shared_halo_) : &staged_halo_};
+            if (!is_shared)
+                kind.size.halo = {static_cast<int64_t>(domain.halo.sent.size()), domain.halo.received_count};
             pending_ = kind.size;
             set_atoms({&atoms, 1}, domain.owned_count);
             prepare(atoms, team);
             take_positions(atoms, true);
             upload_positions();
             stages_.begin({"edges from candidates"}, stream_);
-            const bool is_known = domain.list_version != 0 && domain.list_version == list_version_ && neighbors_.has_listed_candidates() &&
+            const bool is_known = domain.list_version != 0 && domain.list_version == list_version_ &&
+                                  neighbors_.has_listed_candidates() &&
                                   neighbors_.edges().atom_count == atoms.atom_count;
             if (!is_known) list_neighbors(domain);
             neighbors_.enqueue_reuse(positions_.data(), static_cast<cudaStream_t>(stream_));
             pending_.edges = kind.size.edges = neighbors_.read_edge_count(static_cast<cudaStream_t>(stream_));
             use_neighbors(kind.size, kind.size.edges);
             if (is_shared)
-                shared_halo_.set(domain.halo, domain.owned_count, model_->most_ghost_row_bytes(), domain.list_version, stream_);
+                shared_halo_.set(domain.halo, domain.owned_count, model_->most_ghost_row_bytes(), domain.list_version,
+                                 stream_);
             else
-                staged_halo_.set(domain.halo, domain.owned_count, model_->most_ghost_row_bytes(), domain.list_version, stream_);
+                staged_halo_.set(domain.halo, domain.owned_count, model_->most_ghost_row_bytes(), domain.list_version,
+                                 stream_);
             enqueue(kind);
             check(cudaStreamSynchronize(stream_), "the evaluation");
             stages_.collect(domain.owned_count, pending_.edges);
@@ -145,8 +156,12 @@ public:
         BufferList step, atoms;
         list_step_buffers(step, {atom_count, rounded_up(edge_count), 1, wanted, true});
         list_atom_buffers(atoms, atom_count, 1);
-        const auto with_spare = [](const BufferList& list) { return static_cast<int64_t>(static_cast<double>(list.needed_bytes()) * kSpare); };
-        const int64_t others = with_spare(atoms) + neighbors_.memory_for(edge_count).needed_bytes;  // these have been taken when a step is admitted
+        const auto with_spare = [](const BufferList& list) {
+            return static_cast<int64_t>(static_cast<double>(list.needed_bytes()) * kSpare);
+        };
+        const int64_t others =
+            with_spare(atoms) +
+            neighbors_.memory_for(edge_count).needed_bytes;  // these have been taken when a step is admitted
         return {step.needed_bytes() + others, with_spare(step) + others};
     }
 
@@ -156,21 +171,30 @@ public:
     }
     int64_t most_joined_atoms() const override { return kMostJoinedAtoms; }
     bool needs_reverse_of_joined() const override { return true; }
-    bool needs_edges_of_joined(std::span<const SystemView> systems) const override { return !Placement::is_possible(systems); }
+    bool needs_edges_of_joined(std::span<const SystemView> systems) const override {
+        return !Placement::is_possible(systems);
+    }
 
-    void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, ThreadTeam& team) override {
+    void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs,
+                         ThreadTeam& team) override {
         const CurrentDevice current(options_.device);
         leave_nothing_running([&] {
             if (!needs_edges_of_joined(systems)) {
                 compute_side_by_side(systems, wanted_of(outputs), team);
                 return results_.write(systems, outputs);
             }
-            pending_ = {edges.atom_count, edges.edge_count, static_cast<int64_t>(systems.size()), wanted_of(outputs), true, true};
+            pending_ = {edges.atom_count,
+                        edges.edge_count,
+                        static_cast<int64_t>(systems.size()),
+                        wanted_of(outputs),
+                        true,
+                        true};
             set_atoms(systems);
             prepare(systems.front(), team);
             reserve_step(pending_);
             uploaded_.upload(edges, stream_);
-            set_edges({0, pending_.edges, uploaded_.first(), uploaded_.sender(), uploaded_.vector(), uploaded_.distance(), uploaded_.reverse()});
+            set_edges({0, pending_.edges, uploaded_.first(), uploaded_.sender(), uploaded_.vector(),
+                       uploaded_.distance(), uploaded_.reverse()});
             run_step({false, pending_});
             check_distances();
             results_.write(systems, outputs);
@@ -180,7 +204,9 @@ public:
 private:
     void require_all_on_device(const SystemView& system, const DeviceOutputs& outputs) const {
         const Outputs& to = outputs.outputs;
-        const auto require = [&](const double* pointer, const char* name) { require_on_device(pointer, options_.device, name); };
+        const auto require = [&](const double* pointer, const char* name) {
+            require_on_device(pointer, options_.device, name);
+        };
         require(to.energy, "energy");
         require(to.virial, "virial");
         require(outputs.stress, "stress");
@@ -199,7 +225,8 @@ private:
             bool& flag;
             ~End() { flag = false; }
         } end{is_listing_};
-        neighbors_.set_candidates(domain.atoms.atom_count, {domain.owned_count, domain.first, domain.neighbors}, static_cast<cudaStream_t>(stream_));
+        neighbors_.set_candidates(domain.atoms.atom_count, {domain.owned_count, domain.first, domain.neighbors},
+                                  static_cast<cudaStream_t>(stream_));
         list_version_ = domain.list_version;
     }
 
@@ -207,7 +234,9 @@ private:
 
     int device() const override { return options_.device; }
     void* stream() const override { return static_cast<cudaStream_t>(stream_); }
-    bool has_neighbors(const SystemView& system) const override { return atoms_.holds({&system, 1}, system.atom_count) && neighbors_.can_reuse(system); }
+    bool has_neighbors(const SystemView& system) const override {
+        return atoms_.holds({&system, 1}, system.atom_count) && neighbors_.can_reuse(system);
+    }
 
     void enqueue_step(const SystemView& system, DeviceMotion& motion, bool wants_virial, ThreadTeam& team) override {
         const CurrentDevice current(options_.device);
@@ -218,7 +247,8 @@ private:
             launch_step(kind);
         });
     }
-    void enqueue_searched_step(const SystemView& system, DeviceMotion& motion, bool wants_virial, ThreadTeam& team) override {
+    void enqueue_searched_step(const SystemView& system, DeviceMotion& motion, bool wants_virial,
+                               ThreadTeam& team) override {
         const CurrentDevice current(options_.device);
         leave_nothing_running([&] {
             begin_step(system, wants_virial, team);
@@ -241,7 +271,9 @@ private:
         positions.resize(static_cast<size_t>(3 * atoms_.atom_count()));
         cell = neighbors_.searched_cell();
         if (positions.empty()) return;
-        check(cudaMemcpyAsync(positions.data(), neighbors_.searched_positions(), positions.size() * sizeof(double), cudaMemcpyDeviceToHost, stream_), "copying positions");
+        check(cudaMemcpyAsync(positions.data(), neighbors_.searched_positions(), positions.size() * sizeof(double),
+                              cudaMemcpyDeviceToHost, stream_),
+              "copying positions");
         check(cudaStreamSynchronize(stream_), "copying positions");
     }
     void refuse_short_edges() const override { model_->refuse_short_edges(); }
@@ -251,7 +283,8 @@ private:
     struct StepKind {
         bool reuses_candidates = false;  // else the edges are there
         StepSize size;
-        DeviceMotion* motion = nullptr;  // of dynamics on the device: moves the atoms before the candidates are reused, and takes the results
+        DeviceMotion* motion = nullptr;  // of dynamics on the device: moves the atoms before the candidates are reused,
+                                         // and takes the results
         StepHalo* halo = nullptr;        // of domains
     };
     struct StepKey {
@@ -333,11 +366,20 @@ private:
     void run_step(const StepKind& kind) {
         launch_step(kind);
         check(cudaStreamSynchronize(stream_), "the evaluation");
-        stages_.collect(kind.size.atoms, pending_.edges > 0 ? pending_.edges : kind.reuses_candidates ? results_.edge_count() : neighbors_.edge_count());
+        stages_.collect(kind.size.atoms, pending_.edges > 0       ? pending_.edges
+                                         : kind.reuses_candidates ? results_.edge_count()
+                                                                  : neighbors_.edge_count());
     }
     void launch_step(const StepKind& kind) {
-        const StepKey key = {kind.reuses_candidates, kind.size.to_host,  kind.motion ? kind.motion->id() : 0, kind.reuses_candidates ? neighbors_.generation() : 0, kind.size.wanted, edges_,
-                             atoms_.tiles(),         atoms_.systems(),   element_set_};
+        const StepKey key = {kind.reuses_candidates,
+                             kind.size.to_host,
+                             kind.motion ? kind.motion->id() : 0,
+                             kind.reuses_candidates ? neighbors_.generation() : 0,
+                             kind.size.wanted,
+                             edges_,
+                             atoms_.tiles(),
+                             atoms_.systems(),
+                             element_set_};
         if (stages_.is_watched()) return enqueue(kind);
         graphs_.run(key, stream_, [&] { enqueue(kind); });
     }
@@ -350,17 +392,26 @@ private:
                 kind.motion->enqueue_move(stream_);
             else if (kind.size.to_host)
                 upload_positions();
-            neighbors_.enqueue_reuse(kind.motion ? kind.motion->positions() : positions_.data(), static_cast<cudaStream_t>(stream_));
+            neighbors_.enqueue_reuse(kind.motion ? kind.motion->positions() : positions_.data(),
+                                     static_cast<cudaStream_t>(stream_));
         }
         use_listed(results_.short_edges, 1, "the results");
         results_.short_edges.clear(stream_);
-        const Step step = {edges_, atoms_.tiles(), wanted, static_cast<int32_t>(atoms_.atom_count() - atoms_.owned_count()), atoms_.ghost_tiles(), kind.halo};
+        const Step step = {edges_,
+                           atoms_.tiles(),
+                           wanted,
+                           static_cast<int32_t>(atoms_.atom_count() - atoms_.owned_count()),
+                           atoms_.ghost_tiles(),
+                           kind.halo};
         model_->enqueue(step, results_, stream_);
         stages_.begin({"sums and results"}, stream_);
-        sum_over_systems(atoms_.systems(), model_->energy_view(step), results_.energies.data(), wanted.virials() ? results_.virials.data() : nullptr,
-                         results_.partial.data(), results_.totals.data(), stream_);
+        sum_over_systems(atoms_.systems(), model_->energy_view(step), results_.energies.data(),
+                         wanted.virials() ? results_.virials.data() : nullptr, results_.partial.data(),
+                         results_.totals.data(), stream_);
         if (kind.motion)
-            kind.motion->enqueue_finish({results_.forces.data(), results_.totals.data(), &neighbors_.edges().report->search_needed, results_.short_edges.data()}, stream_);
+            kind.motion->enqueue_finish({results_.forces.data(), results_.totals.data(),
+                                         &neighbors_.edges().report->search_needed, results_.short_edges.data()},
+                                        stream_);
         else
             results_.download(kind.size, kind.reuses_candidates ? neighbors_.edges().report : nullptr, stream_);
         stages_.finish(stream_);
@@ -370,7 +421,8 @@ private:
         if (results_.has_short_edge()) model_->refuse_short_edges();
     }
 
-    // ---- memory: all that grows with the system is listed here and by the model, and taken before a step; kernels are given what is there ----
+    // ---- memory: all that grows with the system is listed here and by the model, and taken before a step; kernels are
+    // given what is there ----
 
     int element_count() const { return static_cast<int>(model_->facts().atomic_numbers.size()); }
 
@@ -402,7 +454,8 @@ private:
     MemoryThere memory_there(int64_t held_bytes) const {
         size_t free_bytes = 0, total_bytes = 0;
         check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
-        const int64_t there = usable_bytes(static_cast<int64_t>(free_bytes)) + held_bytes, limit = options_.memory_limit_bytes;
+        const int64_t there = usable_bytes(static_cast<int64_t>(free_bytes)) + held_bytes,
+                      limit = options_.memory_limit_bytes;
         if (limit > 0 && limit < there) return {limit, true};
         return {there, false};
     }
@@ -425,8 +478,9 @@ private:
         list_step_buffers(list, size);
         if (!list.is_reserved()) {
             graphs_.clear();
-            const bool has_room = static_cast<double>(list.needed_bytes()) * kSpare + static_cast<double>(neighbor_bytes) <=
-                                  static_cast<double>(memory_there(list.held_bytes() + neighbor_bytes).bytes);
+            const bool has_room =
+                static_cast<double>(list.needed_bytes()) * kSpare + static_cast<double>(neighbor_bytes) <=
+                static_cast<double>(memory_there(list.held_bytes() + neighbor_bytes).bytes);
             list.reserve(has_room ? kSpare : 1.0);
         }
         if (!results_.is_host_reserved(size)) graphs_.clear();  // also if it then fails half-way
@@ -465,11 +519,16 @@ private:
         if (is_host)
             std::copy_n(system.positions, count, host_positions_.data());
         else if (count > 0)
-            check(cudaMemcpyAsync(positions_.data(), system.positions, static_cast<size_t>(count) * sizeof(double), cudaMemcpyDeviceToDevice, stream_), "copying positions");
+            check(cudaMemcpyAsync(positions_.data(), system.positions, static_cast<size_t>(count) * sizeof(double),
+                                  cudaMemcpyDeviceToDevice, stream_),
+                  "copying positions");
     }
     void upload_positions() {
         const int64_t count = 3 * atoms_.atom_count();
-        if (count > 0) check(cudaMemcpyAsync(positions_.data(), host_positions_.data(), static_cast<size_t>(count) * sizeof(double), cudaMemcpyHostToDevice, stream_), "copying positions");
+        if (count > 0)
+            check(cudaMemcpyAsync(positions_.data(), host_positions_.data(),
+                                  static_cast<size_t>(count) * sizeof(double), cudaMemcpyHostToDevice, stream_),
+                  "copying positions");
     }
 
     // Takes the edges of the neighbour list, for which room is made.
@@ -498,14 +557,14 @@ private:
     size_t present_count_ = 0;  // elements
     DeviceBuffer<double> positions_;
     PinnedBuffer<double> host_positions_;
-    UploadedEdges uploaded_;  // of joined systems
-    Placement placement_;     // of joined systems without boundaries
+    UploadedEdges uploaded_;     // of joined systems
+    Placement placement_;        // of joined systems without boundaries
     int64_t placed_build_ = -1;  // of the neighbour list, when the places were chosen
     StepEdges edges_;
-    StagedHalo staged_halo_;     // of domains
+    StagedHalo staged_halo_;  // of domains
     SharedHalo shared_halo_;
-    int64_t list_version_ = 0;   // Domain::list_version of the candidates
-    bool is_listing_ = false;    // while the caller's candidates are set, of which edges are a part that is not known
+    int64_t list_version_ = 0;  // Domain::list_version of the candidates
+    bool is_listing_ = false;   // while the caller's candidates are set, of which edges are a part that is not known
 
     StepResults results_;
     StepSize pending_;                  // of the call, edges not yet known

@@ -40,7 +40,8 @@ bool StepGraph::launch(cudaStream_t stream) const {
 }
 
 void log_that_graphs_failed() {
-    log(LogLevel::warning, "no CUDA graph could be made of the step; kernels are launched one by one, which is slower for small systems");
+    log(LogLevel::warning,
+        "no CUDA graph could be made of the step; kernels are launched one by one, which is slower for small systems");
 }
 
 }  // namespace mlff::gpu

@@ -16,7 +16,8 @@ namespace mlff::gpu {
 // A graph that can be launched.
 class StepGraph {
 public:
-    // What `enqueue` puts in the stream, which does not run. Nothing where CUDA cannot make a graph of it; errors of `enqueue` count as that.
+    // What `enqueue` puts in the stream, which does not run. Nothing where CUDA cannot make a graph of it; errors of
+    // `enqueue` count as that.
     static std::optional<StepGraph> capture(cudaStream_t stream, const std::function<void()>& enqueue);
 
     StepGraph(StepGraph&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
@@ -39,12 +40,14 @@ void log_that_graphs_failed();
 template <class Key>
 class StepGraphs {
 public:
-    // Runs the step that `enqueue` puts in the stream. A key is first seen without a graph, so that all kernels are loaded and steps that never
-    // come again cost nothing; the second time a graph is made. Where CUDA makes none, steps stay plain launches.
+    // Runs the step that `enqueue` puts in the stream. A key is first seen without a graph, so that all kernels are
+    // loaded and steps that never come again cost nothing; the second time a graph is made. Where CUDA makes none,
+    // steps stay plain launches.
     template <class Enqueue>
     void run(const Key& key, cudaStream_t stream, const Enqueue& enqueue) {
         if (is_off_) return enqueue();
-        const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.key == key; });
+        const auto found =
+            std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.key == key; });
         if (found == entries_.end()) {
             if (entries_.size() == kMostGraphs) entries_.pop_back();
             entries_.insert(entries_.begin(), Entry{key, std::nullopt});

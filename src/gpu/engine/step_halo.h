@@ -17,7 +17,8 @@ struct HaloSize {
 class StepHalo {
 public:
     virtual ~StepHalo() = default;
-    // Overwrites the rows of ghosts with those of their owners. `rows` is [atom][row_bytes], a multiple of 4, on the device. Waits for the stream.
+    // Overwrites the rows of ghosts with those of their owners. `rows` is [atom][row_bytes], a multiple of 4, on the
+    // device. Waits for the stream.
     virtual void fill(void* rows, int64_t row_bytes, cudaStream_t stream) = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a model adds to the engine: its tables, its buffers, and the kernels between edges and results. The engine has the rest: neighbour lists, graphs,
-// memory, batches, copies and totals. For CUDA sources only.
+// What a model adds to the engine: its tables, its buffers, and the kernels between edges and results. The engine has
+// the rest: neighbour lists, graphs, memory, batches, copies and totals. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -31,9 +31,9 @@ struct Step {
     TilesView tiles;
     Wanted wanted;
     // Of domains:
-    int32_t ghost_count = 0;     // behind the atoms that edges, tiles and results of atoms are of
+    int32_t ghost_count = 0;  // behind the atoms that edges, tiles and results of atoms are of
     TilesView ghost_tiles;
-    StepHalo* halo = nullptr;    // such steps are no graphs
+    StepHalo* halo = nullptr;  // such steps are no graphs
 
     // Edges that ghosts receive from own atoms are among these. Functions of `edges` do not reach them.
     StepEdges edges_with_ghosts() const {
@@ -48,23 +48,26 @@ public:
     virtual ~StepModel() = default;
     virtual const StepModelFacts& facts() const = 0;
 
-    // Before every step, when the atoms are known: tables of the elements that are there (indices) and what else depends on the system beside positions.
-    // True if memory has moved, so that graphs of earlier steps are void. Systems that are joined are prepared by the first of them.
-    virtual bool prepare(const SystemView& system, const std::vector<int>& elements_present, ThreadTeam& team, cudaStream_t stream) = 0;
+    // Before every step, when the atoms are known: tables of the elements that are there (indices) and what else
+    // depends on the system beside positions. True if memory has moved, so that graphs of earlier steps are void.
+    // Systems that are joined are prepared by the first of them.
+    virtual bool prepare(const SystemView& system, const std::vector<int>& elements_present, ThreadTeam& team,
+                         cudaStream_t stream) = 0;
     virtual bool can_join(const SystemView& first, const SystemView& next) const {
         (void)first, (void)next;
         return true;
     }
 
-    // All memory of the model that grows with the system; taken before enqueue(). Called before prepare() for the same atoms, too.
+    // All memory of the model that grows with the system; taken before enqueue(). Called before prepare() for the same
+    // atoms, too.
     virtual void list_buffers(BufferList& list, const StepSize& size) = 0;
 
     // Of the largest rows that it asks for in fill_ghosts().
     virtual int64_t most_ghost_row_bytes() const = 0;
 
-    // Launches everything between edges and results: energies, and of forces, virials and descriptors what is wanted. Sets *short_edges, which is 0, if there
-    // are edges that the model cannot take. May be captured in a graph, unless there is a halo: no allocation, no word with the host. There may be no atoms
-    // and no edges.
+    // Launches everything between edges and results: energies, and of forces, virials and descriptors what is wanted.
+    // Sets *short_edges, which is 0, if there are edges that the model cannot take. May be captured in a graph, unless
+    // there is a halo: no allocation, no word with the host. There may be no atoms and no edges.
     virtual void enqueue(const Step& step, StepResults& results, cudaStream_t stream) = 0;
     // For sum_over_systems().
     virtual EnergyView energy_view(const Step& step) const = 0;
@@ -75,21 +78,27 @@ public:
 
 protected:
     // What enqueue() launches from here on belongs to this stage.
-    void begin_stage(const char* name, Direction direction, cudaStream_t stream) { stages_->begin({name, direction}, stream); }
-    void begin_stage(const char* name, Direction direction, size_t layer, cudaStream_t stream, const StepWork& work = kUnknownStepWork) {
+    void begin_stage(const char* name, Direction direction, cudaStream_t stream) {
+        stages_->begin({name, direction}, stream);
+    }
+    void begin_stage(const char* name, Direction direction, size_t layer, cudaStream_t stream,
+                     const StepWork& work = kUnknownStepWork) {
         stages_->begin({name, direction, static_cast<int>(layer)}, stream, work);
     }
 
     // Before rows [atom][row_size] of other atoms are read that were written for own atoms.
     template <class T>
-    void fill_ghosts(const Step& step, T* rows, int64_t row_size, Direction direction, size_t layer, cudaStream_t stream) {
+    void fill_ghosts(const Step& step, T* rows, int64_t row_size, Direction direction, size_t layer,
+                     cudaStream_t stream) {
         if (!step.halo) return;
         begin_stage("exchange of rows", direction, layer, stream);
         step.halo->fill(rows, row_size * static_cast<int64_t>(sizeof(T)), stream);
     }
 
-    // The last of a step: forces and virials that are wanted, of ghosts too, from vector_gradient[edge][3] of own atoms' edges.
-    static void write_forces(const Step& step, const double* vector_gradient, StepResults& results, cudaStream_t stream) {
+    // The last of a step: forces and virials that are wanted, of ghosts too, from vector_gradient[edge][3] of own
+    // atoms' edges.
+    static void write_forces(const Step& step, const double* vector_gradient, StepResults& results,
+                             cudaStream_t stream) {
         double* forces = step.wanted.forces ? results.forces.data() : nullptr;
         double* virials = step.wanted.virials() ? results.virials.data() : nullptr;
         gather_forces(step.edges_with_ghosts(), step.edges.atom_count, vector_gradient, forces, virials, stream);

@@ -9,7 +9,6 @@
 
 namespace mlff::gpu {
 
-
 Wanted wanted_of(std::span<const Outputs> outputs) {
     Wanted wanted;
     for (const Outputs& each : outputs) {
@@ -56,7 +55,9 @@ void StepResults::reserve_host(const StepSize& size) {
 }
 
 void StepResults::download(const StepSize& size, const GpuNeighborReport* report, cudaStream_t stream) {
-    if (report) check(cudaMemcpyAsync(report_.data(), report, sizeof *report, cudaMemcpyDeviceToHost, stream), "copying a result");
+    if (report)
+        check(cudaMemcpyAsync(report_.data(), report, sizeof *report, cudaMemcpyDeviceToHost, stream),
+              "copying a result");
     short_edges.download(short_edge_.data(), 1, stream);
     totals.download(host_totals_.data(), size.systems * kTotalCount, stream);
     if (!size.to_host) return;
@@ -69,12 +70,16 @@ void StepResults::download(const StepSize& size, const GpuNeighborReport* report
 void StepResults::require_finite_totals() const {
     for (int i = 0; i < kTotalCount; ++i)
         if (!std::isfinite(host_totals_.data()[i]))
-            fail(Status::system, i == 0 ? "the energy" : "the virial", " is not finite: the model does not know such an arrangement of atoms");
+            fail(Status::system, i == 0 ? "the energy" : "the virial",
+                 " is not finite: the model does not know such an arrangement of atoms");
 }
 
 void StepResults::copy(int64_t atom_count, const DeviceOutputs& outputs, cudaStream_t stream) const {
     const auto copy_to = [&](double* to, const double* from, int64_t count) {
-        if (to && count > 0) check(cudaMemcpyAsync(to, from, static_cast<size_t>(count) * sizeof(double), cudaMemcpyDeviceToDevice, stream), "copying a result");
+        if (to && count > 0)
+            check(cudaMemcpyAsync(to, from, static_cast<size_t>(count) * sizeof(double), cudaMemcpyDeviceToDevice,
+                                  stream),
+                  "copying a result");
     };
     const Outputs& to = outputs.outputs;
     copy_to(to.energy, totals.data(), 1);
@@ -95,15 +100,20 @@ void StepResults::write(std::span<const SystemView> systems, std::span<const Out
     }
 }
 
-void StepResults::write_domain(const Domain& domain, const Outputs& outputs) const { write(host_totals_.data(), 0, domain.owned_count, domain.atoms.atom_count, outputs); }
+void StepResults::write_domain(const Domain& domain, const Outputs& outputs) const {
+    write(host_totals_.data(), 0, domain.owned_count, domain.atoms.atom_count, outputs);
+}
 
-void StepResults::write(const double* total, int64_t first, int64_t owned_count, int64_t count, const Outputs& to) const {
+void StepResults::write(const double* total, int64_t first, int64_t owned_count, int64_t count,
+                        const Outputs& to) const {
     if (to.energy) *to.energy = total[0];
     if (to.virial) std::copy_n(total + 1, 9, to.virial);
     if (to.atom_energies) std::copy_n(host_energies_.data() + first, owned_count, to.atom_energies);
     if (to.forces) std::copy_n(host_forces_.data() + 3 * first, 3 * count, to.forces);
     if (to.atom_virials) std::copy_n(host_virials_.data() + 9 * first, 9 * count, to.atom_virials);
-    if (to.descriptors) std::copy_n(host_descriptors_.data() + descriptor_count_ * first, descriptor_count_ * owned_count, to.descriptors);
+    if (to.descriptors)
+        std::copy_n(host_descriptors_.data() + descriptor_count_ * first, descriptor_count_ * owned_count,
+                    to.descriptors);
 }
 
 }  // namespace mlff::gpu

@@ -9,9 +9,9 @@
 #include "gpu/engine/buffer_list.h"
 #include "gpu/engine/step_halo.h"
 #include "gpu/engine/totals.h"
+#include "gpu/neighbors/gpu_neighbor_list.h"
 #include "gpu/runtime/device_buffer.h"
 #include "potential/evaluator.h"
-#include "gpu/neighbors/gpu_neighbor_list.h"
 
 namespace mlff::gpu {
 
@@ -22,8 +22,8 @@ struct Wanted {
     bool gradients() const { return forces || virials(); }
     bool virials() const { return virial || atom_virials; }
     bool covers(const Wanted& other) const {
-        return forces >= other.forces && virial >= other.virial && atom_energies >= other.atom_energies && atom_virials >= other.atom_virials &&
-               descriptors >= other.descriptors;
+        return forces >= other.forces && virial >= other.virial && atom_energies >= other.atom_energies &&
+               atom_virials >= other.atom_virials && descriptors >= other.descriptors;
     }
     bool operator==(const Wanted&) const = default;
 };
@@ -37,8 +37,9 @@ struct StepSize {
     HaloSize halo;
 
     bool covers(const StepSize& other) const {
-        return atoms >= other.atoms && edges >= other.edges && systems >= other.systems && wanted.covers(other.wanted) && to_host >= other.to_host &&
-               has_host_edges >= other.has_host_edges && halo.covers(other.halo);
+        return atoms >= other.atoms && edges >= other.edges && systems >= other.systems &&
+               wanted.covers(other.wanted) && to_host >= other.to_host && has_host_edges >= other.has_host_edges &&
+               halo.covers(other.halo);
     }
 };
 
@@ -61,7 +62,8 @@ public:
     int64_t edge_count() const { return report_.data()->edge_count; }
     bool has_short_edge() const { return *short_edge_.data() != 0; }
     void require_finite_totals() const;  // of one system, which come to the host in any case; throws Error{system}
-    void copy(int64_t atom_count, const DeviceOutputs& outputs, cudaStream_t stream) const;  // of one system, on the device
+    void copy(int64_t atom_count, const DeviceOutputs& outputs,
+              cudaStream_t stream) const;  // of one system, on the device
     void write(std::span<const SystemView> systems, std::span<const Outputs> outputs) const;
     void write_domain(const Domain& domain, const Outputs& outputs) const;
 

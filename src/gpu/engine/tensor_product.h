@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Products of rows and matrices on tensor cores: a warp multiplies 16 rows by 32 columns, one step of 64 bytes of every row at a time.
+// Products of rows and matrices on tensor cores: a warp multiplies 16 rows by 32 columns, one step of 64 bytes of every
+// row at a time.
 //
-// Single precision: every number is a sum of two of TF32, and of the four products the three that matter are added. Tensor cores do not
-// round to nearest when they add, so they add only the products of one step; the error is that of single precision.
-// Double precision has instructions of its own.
+// Single precision: every number is a sum of two of TF32, and of the four products the three that matter are added.
+// Tensor cores do not round to nearest when they add, so they add only the products of one step; the error is that of
+// single precision. Double precision has instructions of its own.
 //
-// Lane 4 g + q holds 16 bytes of rows g and g + 8: the numbers from kPerLane q on of the step. It holds as many numbers of one column of
-// each of four tiles of the matrix, stored as the lanes load them, and gets sums for rows g and g + 8 of columns 4 q ... 4 q + 3 of each 16.
+// Lane 4 g + q holds 16 bytes of rows g and g + 8: the numbers from kPerLane q on of the step. It holds as many numbers
+// of one column of each of four tiles of the matrix, stored as the lanes load them, and gets sums for rows g and g + 8
+// of columns 4 q ... 4 q + 3 of each 16.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -31,7 +33,8 @@ struct alignas(16) Pack {
 template <class Real>
 inline constexpr int kStep = kStepBytes / static_cast<int>(sizeof(Real));
 
-// Where the number at `depth` of a step and `column` is stored, in units of Real. The columns of a step come to a multiple of kProductColumns.
+// Where the number at `depth` of a step and `column` is stored, in units of Real. The columns of a step come to a
+// multiple of kProductColumns.
 template <class Real>
 constexpr int64_t packed_index(int depth, int column) {
     const int within = column % 16;
@@ -73,31 +76,39 @@ struct TensorProduct<float> {
         return operand;
     }
     // Numbers 2 half and 2 half + 1 of each lane.
-    __device__ __forceinline__ static void multiply(const uint32_t (&top)[4], const uint32_t (&bottom)[4], const uint32_t (&column)[4], int half, float (&sum)[4]) {
-        mma_tf32(sum, top[2 * half], bottom[2 * half], top[2 * half + 1], bottom[2 * half + 1], column[2 * half], column[2 * half + 1]);
+    __device__ __forceinline__ static void multiply(const uint32_t (&top)[4], const uint32_t (&bottom)[4],
+                                                    const uint32_t (&column)[4], int half, float (&sum)[4]) {
+        mma_tf32(sum, top[2 * half], bottom[2 * half], top[2 * half + 1], bottom[2 * half + 1], column[2 * half],
+                 column[2 * half + 1]);
     }
     template <int Tiles>
-    __device__ __forceinline__ static void add(const Operand& top, const Operand& bottom, const Operand (&columns)[Tiles], float (&sum)[Tiles][4]) {
+    __device__ __forceinline__ static void add(const Operand& top, const Operand& bottom,
+                                               const Operand (&columns)[Tiles], float (&sum)[Tiles][4]) {
         float step[Tiles][4] = {};
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
 #pragma unroll
-            for (int tile = 0; tile < Tiles; ++tile) multiply(top.low, bottom.low, columns[tile].high, half, step[tile]);
+            for (int tile = 0; tile < Tiles; ++tile)
+                multiply(top.low, bottom.low, columns[tile].high, half, step[tile]);
 #pragma unroll
-            for (int tile = 0; tile < Tiles; ++tile) multiply(top.high, bottom.high, columns[tile].low, half, step[tile]);
+            for (int tile = 0; tile < Tiles; ++tile)
+                multiply(top.high, bottom.high, columns[tile].low, half, step[tile]);
         }
 #pragma unroll
         for (int half = 0; half < 2; ++half)
 #pragma unroll
-            for (int tile = 0; tile < Tiles; ++tile) multiply(top.high, bottom.high, columns[tile].high, half, step[tile]);
+            for (int tile = 0; tile < Tiles; ++tile)
+                multiply(top.high, bottom.high, columns[tile].high, half, step[tile]);
 #pragma unroll
         for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
             for (int i = 0; i < 4; ++i) sum[tile][i] += step[tile][i];
     }
-    // add() with chains of two products that wait for each other instead of six, for warps that have few tiles and are alone; takes more registers.
+    // add() with chains of two products that wait for each other instead of six, for warps that have few tiles and are
+    // alone; takes more registers.
     template <int Tiles>
-    __device__ __forceinline__ static void add_abreast(const Operand& top, const Operand& bottom, const Operand (&columns)[Tiles], float (&sum)[Tiles][4]) {
+    __device__ __forceinline__ static void add_abreast(const Operand& top, const Operand& bottom,
+                                                       const Operand (&columns)[Tiles], float (&sum)[Tiles][4]) {
         float step[3][Tiles][4] = {};
 #pragma unroll
         for (int half = 0; half < 2; ++half)
@@ -119,7 +130,8 @@ struct TensorProduct<double> {
     using Operand = Pack<double>;
     __device__ __forceinline__ static Operand split(const Pack<double>& numbers) { return numbers; }
     template <int Tiles>
-    __device__ __forceinline__ static void add(const Operand& top, const Operand& bottom, const Operand (&columns)[Tiles], double (&sum)[Tiles][4]) {
+    __device__ __forceinline__ static void add(const Operand& top, const Operand& bottom,
+                                               const Operand (&columns)[Tiles], double (&sum)[Tiles][4]) {
 #pragma unroll
         for (int half = 0; half < 2; ++half)
 #pragma unroll
@@ -129,7 +141,8 @@ struct TensorProduct<double> {
             }
     }
     template <int Tiles>
-    __device__ __forceinline__ static void add_abreast(const Operand& top, const Operand& bottom, const Operand (&columns)[Tiles], double (&sum)[Tiles][4]) {
+    __device__ __forceinline__ static void add_abreast(const Operand& top, const Operand& bottom,
+                                                       const Operand (&columns)[Tiles], double (&sum)[Tiles][4]) {
         add(top, bottom, columns, sum);
     }
 };

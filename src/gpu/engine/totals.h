@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Energies of atoms, and energies and virials of whole systems, added in an order that depends on the numbers of atoms alone.
+// Energies of atoms, and energies and virials of whole systems, added in an order that depends on the numbers of atoms
+// alone.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -30,7 +31,7 @@ struct ElementEnergy {
     double embedding = 0;  // in the energy of the system, not in that of the atom
 };
 struct EnergyView {
-    const int32_t* elements = nullptr;           // [atom]
+    const int32_t* elements = nullptr;          // [atom]
     const ElementEnergy* of_element = nullptr;  // [element]
     double scale = 1, shift = 0;
 };
@@ -38,9 +39,10 @@ struct EnergyView {
 // energies[atom] = E0 + (scale energies[atom] + shift)
 void finish_energies(int64_t atom_count, const EnergyView& view, double* energies, cudaStream_t stream);
 
-// totals[system][kTotalCount] from finished energies and, unless nullptr, virials[atom][9]; partial is [chunk][kTotalCount].
-void sum_over_systems(const SystemsView& systems, const EnergyView& view, const double* energies, const double* virials, double* partial, double* totals,
-                      cudaStream_t stream);
+// totals[system][kTotalCount] from finished energies and, unless nullptr, virials[atom][9]; partial is
+// [chunk][kTotalCount].
+void sum_over_systems(const SystemsView& systems, const EnergyView& view, const double* energies, const double* virials,
+                      double* partial, double* totals, cudaStream_t stream);
 
 // stress[6] = -virial / volume, in the order of mlff_result.stress
 void write_stress(const double* virial, double volume, double* stress, cudaStream_t stream);

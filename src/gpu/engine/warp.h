@@ -54,7 +54,8 @@ __device__ __forceinline__ Number sum_over_block(Number value, Number* partial) 
 struct WarpOfAtom {
     int64_t atom;
     int lane;
-    __device__ WarpOfAtom() : atom((blockIdx.x * int64_t{kBlockThreads} + threadIdx.x) / 32), lane(static_cast<int>(threadIdx.x % 32)) {}
+    __device__ WarpOfAtom()
+        : atom((blockIdx.x * int64_t{kBlockThreads} + threadIdx.x) / 32), lane(static_cast<int>(threadIdx.x % 32)) {}
 };
 inline int64_t blocks_of_atoms(int64_t atom_count) { return (atom_count + kWarps - 1) / kWarps; }
 
@@ -64,7 +65,8 @@ void upload(DeviceBuffer<T>& buffer, const std::vector<T>& host, cudaStream_t st
 }
 // Lists one after the other: list i is items[first[i]] ... items[first[i + 1] - 1].
 template <class T>
-void upload_lists(const std::vector<std::vector<T>>& lists, DeviceBuffer<T>& items, DeviceBuffer<int32_t>& first, cudaStream_t stream) {
+void upload_lists(const std::vector<std::vector<T>>& lists, DeviceBuffer<T>& items, DeviceBuffer<int32_t>& first,
+                  cudaStream_t stream) {
     std::vector<T> flat;
     std::vector<int32_t> begin = {0};
     for (const auto& list : lists) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "gpu/neighbors/candidate_search.h"
 
-#include "gpu/runtime/cuda_check.h"
 #include "gpu/neighbors/team.cuh"
+#include "gpu/runtime/cuda_check.h"
 #include "neighbors/neighbor_list.h"
 
 namespace mlff::gpu {
@@ -78,12 +78,13 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 template <bool kFill>
-void launch_search(const SearchView& view, int32_t* count, const int64_t* first, Candidate* found, cudaStream_t stream) {
+void launch_search(const SearchView& view, int32_t* count, const int64_t* first, Candidate* found,
+                   cudaStream_t stream) {
     const bool many = view.atom_count >= kManyAtoms;
     launch(kFill ? "finding neighbours" : "counting neighbours",
            many ? search_around<kThreadsIfMany, kFill> : search_around<kThreadsIfFew, kFill>,
-           many ? Team<kThreadsIfMany>::blocks(view.atom_count) : Team<kThreadsIfFew>::blocks(view.atom_count), kBlockThreads,
-           stream, view, count, first, found);
+           many ? Team<kThreadsIfMany>::blocks(view.atom_count) : Team<kThreadsIfFew>::blocks(view.atom_count),
+           kBlockThreads, stream, view, count, first, found);
 }
 
 // Where a candidate stands in the list of its receiver: the search goes through the rows of bins, images included, and
@@ -126,21 +127,22 @@ __global__ void __launch_bounds__(kBlockThreads)
             else
                 high = middle;
         }
-        const bool found = low < end && candidates[low].sender == opposite.sender && candidates[low].image == opposite.image;
+        const bool found =
+            low < end && candidates[low].sender == opposite.sender && candidates[low].image == opposite.image;
         reverse[index] = found ? static_cast<int32_t>(low - begin) : -1;
     }
 }
 
 }  // namespace
 
-void CandidateSearch::find(const SortedSites& sites, bool half, bool want_reverse, const std::function<void(int64_t)>& admit,
-                           cudaStream_t stream) {
+void CandidateSearch::find(const SortedSites& sites, bool half, bool want_reverse,
+                           const std::function<void(int64_t)>& admit, cudaStream_t stream) {
     const int64_t atoms = sites.atom_count();
     make_stencil(sites.grid(), stencil_);
     const auto rows = static_cast<int64_t>(stencil_.size());
     device_stencil_.resize_discard(rows, "the bins around an atom");
-    check(cudaMemcpyAsync(device_stencil_.data(), stencil_.data(), stencil_.size() * sizeof(StencilRow), cudaMemcpyHostToDevice,
-                          stream),
+    check(cudaMemcpyAsync(device_stencil_.data(), stencil_.data(), stencil_.size() * sizeof(StencilRow),
+                          cudaMemcpyHostToDevice, stream),
           "copying the stencil");
     const SearchView view = {sites.binned(),
                              sites.sites(),
@@ -160,7 +162,8 @@ void CandidateSearch::find(const SortedSites& sites, bool half, bool want_revers
     scan_.run(count_.data(), atoms + 1, first_.data(), stream);
     const int64_t total = total_.read(first_.data() + atoms, stream);
     admit(total);
-    for_each_array(want_reverse, [&](auto& array, int64_t width) { array.resize_discard(width * total, "candidate neighbours"); });
+    for_each_array(want_reverse,
+                   [&](auto& array, int64_t width) { array.resize_discard(width * total, "candidate neighbours"); });
     launch_search<true>(view, nullptr, first_.data(), candidates_.data(), stream);
     if (!want_reverse) return;
     launch("finding reverse edges", find_reverse, Team<kThreadsForReverse>::blocks(atoms), kBlockThreads, stream, view,

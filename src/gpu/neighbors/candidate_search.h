@@ -8,9 +8,9 @@
 #include <functional>
 #include <vector>
 
-#include "gpu/runtime/device_buffer.h"
 #include "gpu/neighbors/exclusive_scan.h"
 #include "gpu/neighbors/sorted_sites.h"
+#include "gpu/runtime/device_buffer.h"
 #include "neighbors/stencil.h"
 
 namespace mlff::gpu {
@@ -22,15 +22,16 @@ struct Candidate {
 
 class CandidateSearch {
 public:
-    // By count, scan and fill. `half` and `want_reverse` as in NeighborOptions. `admit` is called with the number of candidates before there is
-    // memory for them. Waits for the stream once.
-    void find(const SortedSites& sites, bool half, bool want_reverse, const std::function<void(int64_t)>& admit, cudaStream_t stream);
+    // By count, scan and fill. `half` and `want_reverse` as in NeighborOptions. `admit` is called with the number of
+    // candidates before there is memory for them. Waits for the stream once.
+    void find(const SortedSites& sites, bool half, bool want_reverse, const std::function<void(int64_t)>& admit,
+              cudaStream_t stream);
 
     int64_t total() const { return candidates_.size(); }
     const int64_t* first() const { return first_.data(); }              // [sorted atom + 1]
     const Candidate* candidates() const { return candidates_.data(); }  // in the order of the CPU's search
-    // [candidate]: which of the sender's candidates is the same pair. Every pair within the reach has one; of those barely
-    // beyond, rounding may have left out an end, which gives -1.
+    // [candidate]: which of the sender's candidates is the same pair. Every pair within the reach has one; of those
+    // barely beyond, rounding may have left out an end, which gives -1.
     const int32_t* reverse() const { return reverse_.data(); }
 
     // visit(buffer, numbers for each candidate)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "gpu/neighbors/edge_selection.h"
 
+#include "gpu/neighbors/team.cuh"
 #include "gpu/runtime/cuda_check.h"
 #include "gpu/runtime/reduction.cuh"
-#include "gpu/neighbors/team.cuh"
 #include "neighbors/neighbor_list.h"
 
 namespace mlff::gpu {
@@ -60,7 +60,8 @@ __device__ void write_edge(const Selection<Real>& selection, int64_t edge, const
 }
 
 // Launch: one team for each sorted atom. The first pass counts the candidates within the cutoff, the second writes them
-// from first[atom] on. Where a search is needed there are no edges: whoever is next in the stream has nothing to do in vain.
+// from first[atom] on. Where a search is needed there are no edges: whoever is next in the stream has nothing to do in
+// vain.
 template <bool kFill, class Real>
 __global__ void __launch_bounds__(kBlockThreads) select_around(Selection<Real> selection) {
     mlff::gpu::await_predecessor();
@@ -100,9 +101,9 @@ __global__ void __launch_bounds__(kBlockThreads) select_around(Selection<Real> s
     if (!kFill && team.rank() == 0) selection.count[at.atom] = kept;
 }
 
-// Launch: one team for each sorted atom. An edge and its reverse are candidates of each other, and both within the cutoff
-// or both beyond, because the vectors of both are exactly opposite. An edge without reverse names itself, which is safe to
-// read.
+// Launch: one team for each sorted atom. An edge and its reverse are candidates of each other, and both within the
+// cutoff or both beyond, because the vectors of both are exactly opposite. An edge without reverse names itself, which
+// is safe to read.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) write_reverse(Selection<Real> selection) {
     mlff::gpu::await_predecessor();
@@ -136,7 +137,8 @@ void select_edges(const Selection<Real>& selection, const ExclusiveScan& scan, c
     launch("counting edges", select_around<false, Real>, blocks, kBlockThreads, stream, selection);
     scan.run(selection.count, selection.atom_count + 1, selection.first, stream);
     launch("writing edges", select_around<true, Real>, blocks, kBlockThreads, stream, selection);
-    if (selection.reverse) launch("writing reverse edges", write_reverse<Real>, blocks, kBlockThreads, stream, selection);
+    if (selection.reverse)
+        launch("writing reverse edges", write_reverse<Real>, blocks, kBlockThreads, stream, selection);
 }
 
 template void move_sites(const Selection<double>&, const double*, cudaStream_t);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The part of a step that needs no search: how far atoms have moved, which candidates are within the cutoff now, and the
-// edges made of them. Nothing here waits for the device or allocates.
+// The part of a step that needs no search: how far atoms have moved, which candidates are within the cutoff now, and
+// the edges made of them. Nothing here waits for the device or allocates.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,10 +8,10 @@
 #include <cstdint>
 
 #include "core/system_view.h"
-#include "neighbors/displacements.h"
 #include "gpu/neighbors/candidate_search.h"
 #include "gpu/neighbors/exclusive_scan.h"
 #include "gpu/neighbors/gpu_neighbor_list.h"
+#include "neighbors/displacements.h"
 
 namespace mlff::gpu {
 
@@ -29,7 +29,7 @@ struct Selection {
     const int32_t* candidate_reverse = nullptr;     // [candidate], as CandidateSearch::reverse
     LargestDisplacements* displacements = nullptr;  // [kMostReductionBlocks + 1], the last is the result
     int32_t* count = nullptr;                       // [atom + 1], the last is 0
-    int32_t* edge_of_candidate = nullptr;           // [candidate], among the edges of its atom; -1 if it is beyond the cutoff
+    int32_t* edge_of_candidate = nullptr;  // [candidate], among the edges of its atom; -1 if it is beyond the cutoff
 
     GpuNeighborReport* report = nullptr;
     int64_t* first = nullptr;    // [atom + 1]

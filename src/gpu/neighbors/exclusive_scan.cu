@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The counts are cut into at most kMostChunks chunks, one for each block. A first pass adds up every chunk; in the second
-// each block adds up the chunks before its own and scans on from there.
+// The counts are cut into at most kMostChunks chunks, one for each block. A first pass adds up every chunk; in the
+// second each block adds up the chunks before its own and scans on from there.
 #include "gpu/neighbors/exclusive_scan.h"
 
 #include <algorithm>

@@ -6,14 +6,14 @@
 #include <utility>
 
 #include "core/error.h"
-#include "gpu/runtime/cuda_check.h"
-#include "gpu/runtime/device_buffer.h"
 #include "gpu/neighbors/candidate_search.h"
 #include "gpu/neighbors/edge_selection.h"
 #include "gpu/neighbors/exclusive_scan.h"
 #include "gpu/neighbors/listed_candidates.h"
-#include "gpu/runtime/reduction.cuh"
 #include "gpu/neighbors/sorted_sites.h"
+#include "gpu/runtime/cuda_check.h"
+#include "gpu/runtime/device_buffer.h"
+#include "gpu/runtime/reduction.cuh"
 
 namespace mlff {
 
@@ -27,8 +27,8 @@ struct GpuNeighborList<Real>::State {
     }
 
     bool may_reuse(const SystemView& system) const {
-        return has_candidates && !is_listed && system.atom_count == selection.atom_count && system.cell == selection.cell &&
-               system.periodic == searched_periodic;
+        return has_candidates && !is_listed && system.atom_count == selection.atom_count &&
+               system.cell == selection.cell && system.periodic == searched_periodic;
     }
     void enqueue_reuse(const double* positions, cudaStream_t stream);
     void search(const SystemView& system, cudaStream_t stream);
@@ -119,24 +119,35 @@ void GpuNeighborList<Real>::State::search(const SystemView& system, cudaStream_t
 
 template <class Real>
 template <class Candidates>
-void GpuNeighborList<Real>::State::describe_selection(int64_t atom_count, const Mat3& cell, double skin, Site* at, const Candidates& found) {
+void GpuNeighborList<Real>::State::describe_selection(int64_t atom_count, const Mat3& cell, double skin, Site* at,
+                                                      const Candidates& found) {
     const Selection<Real> before = selection;
-    selection = {atom_count,       cell,
-                 options.cutoff,   skin,
-                 at,               searched_positions.data(),
-                 found.first(),    found.candidates(),
-                 found.reverse(),  displacements.data(),
-                 count.data(),     edge_of_candidate.data(),
-                 device_report.data(), first.data(),
-                 sender.data(),    shift.data(),
-                 vector.data(),    distance.data(),
+    selection = {atom_count,
+                 cell,
+                 options.cutoff,
+                 skin,
+                 at,
+                 searched_positions.data(),
+                 found.first(),
+                 found.candidates(),
+                 found.reverse(),
+                 displacements.data(),
+                 count.data(),
+                 edge_of_candidate.data(),
+                 device_report.data(),
+                 first.data(),
+                 sender.data(),
+                 shift.data(),
+                 vector.data(),
+                 distance.data(),
                  reverse.data()};
     if (!(selection == before)) ++generation;
 }
 
 // Of these candidates none is ever too far, so that the skin has no end and it does not matter where atoms were before.
 template <class Real>
-void GpuNeighborList<Real>::State::set_candidates(int64_t atom_count, const ListedNeighbors& list, cudaStream_t stream) {
+void GpuNeighborList<Real>::State::set_candidates(int64_t atom_count, const ListedNeighbors& list,
+                                                  cudaStream_t stream) {
     has_candidates = is_listed = false;
     check_atom_count(atom_count);
     const auto admit_count = [&](int64_t candidate_count) {
@@ -161,9 +172,10 @@ void GpuNeighborList<Real>::State::find_candidates(const SystemView& system, cud
     candidates.find(sites, options.half, options.want_reverse, admit_count, stream);
     if (!(options.skin > 0)) return;
     searched_positions.resize_discard(3 * system.atom_count, "positions");
-    check(cudaMemcpyAsync(searched_positions.data(), system.positions,
-                          static_cast<size_t>(3 * system.atom_count) * sizeof(double), cudaMemcpyDeviceToDevice, stream),
-          "copying positions");
+    check(
+        cudaMemcpyAsync(searched_positions.data(), system.positions,
+                        static_cast<size_t>(3 * system.atom_count) * sizeof(double), cudaMemcpyDeviceToDevice, stream),
+        "copying positions");
 }
 
 template <class Real>
@@ -293,7 +305,8 @@ int64_t GpuNeighborList<Real>::read_edge_count(void* stream) const {
 
 template <class Real>
 void GpuNeighborList<Real>::enqueue_reuse(const double* positions, void* stream) {
-    if (!state_->has_candidates) fail(Status::argument, "there are no candidates to reuse: update the list first, with a skin");
+    if (!state_->has_candidates)
+        fail(Status::argument, "there are no candidates to reuse: update the list first, with a skin");
     state_->enqueue_reuse(positions, static_cast<cudaStream_t>(stream));
 }
 

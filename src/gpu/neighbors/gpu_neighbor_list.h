@@ -6,9 +6,10 @@
 // memory may have to grow. A step that reuses the candidates does not: `enqueue_reuse` only launches kernels, allocates
 // nothing and can be captured in a CUDA graph together with what uses the edges. Its arrays cannot overflow, because
 // edges are a subset of the candidates, and the arrays have room for all of these (`edge_capacity`). What it cannot do
-// is search: if atoms have moved too far, report->search_needed is 1 and there are no edges, so the step does not count. The host looks at the report whenever it likes, after one step or after many,
-// goes back to the last good state, calls `update`, and replays. A graph has to be captured again when `generation` has
-// changed: an array was moved by growing, or the cell or the number of atoms is another.
+// is search: if atoms have moved too far, report->search_needed is 1 and there are no edges, so the step does not
+// count. The host looks at the report whenever it likes, after one step or after many, goes back to the last good
+// state, calls `update`, and replays. A graph has to be captured again when `generation` has changed: an array was
+// moved by growing, or the cell or the number of atoms is another.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +52,8 @@ struct GpuNeighborMemory {
 };
 
 // Real is double or float. Vectors and distances are computed in double precision and rounded once.
-// One thread at a time, always with the same device current. `stream` is a cudaStream_t; null is the default stream. Calls
-// with different streams are for the caller to keep in order.
+// One thread at a time, always with the same device current. `stream` is a cudaStream_t; null is the default stream.
+// Calls with different streams are for the caller to keep in order.
 template <class Real>
 class GpuNeighborList {
 public:
@@ -61,29 +62,32 @@ public:
     ~GpuNeighborList();
     GpuNeighborList(GpuNeighborList&&) noexcept;
 
-    // Makes `edges()` right for these atoms; `system.positions` is a device pointer, the rest is read on the host. Waits
-    // for the stream once to see whether the candidates can be reused, and three times in a search. Throws what
-    // NeighborList::update throws, Error{memory} if the GPU has too little, Error{device}; the list then is empty and the
-    // next update searches afresh.
+    // Makes `edges()` right for these atoms; `system.positions` is a device pointer, the rest is read on the host.
+    // Waits for the stream once to see whether the candidates can be reused, and three times in a search. Throws what
+    // NeighborList::update throws, Error{memory} if the GPU has too little, Error{device}; the list then is empty and
+    // the next update searches afresh.
     void update(const SystemView& system, void* stream);
 
-    // Whether the candidates are those of such a system, so that enqueue_reuse() serves it while its atoms are near enough.
+    // Whether the candidates are those of such a system, so that enqueue_reuse() serves it while its atoms are near
+    // enough.
     bool can_reuse(const SystemView& system) const;
 
     // update() where it is known already that the candidates cannot be reused.
     void search(const SystemView& system, void* stream);
 
-    // Called in every search when the number of candidates is known and memory for them is not yet taken; may throw to refuse.
+    // Called in every search when the number of candidates is known and memory for them is not yet taken; may throw to
+    // refuse.
     void set_admission(std::function<void(int64_t candidate_count, const GpuNeighborMemory&)> admit);
     int64_t held_bytes() const;  // GpuNeighborMemory
     GpuNeighborMemory memory_for(int64_t candidate_count) const;
 
-    // Candidates that the caller has found, instead of a search: those of the first atoms, of which every pair is listed in both directions. The rest have no
-    // list of their own; their edges are those from atoms that list them. For atoms without a cell. enqueue_reuse() then takes these candidates, however far
-    // atoms have moved, until the next update or search; can_reuse() is false. Edges are there after enqueue_reuse(). Waits for the stream. Throws
+    // Candidates that the caller has found, instead of a search: those of the first atoms, of which every pair is
+    // listed in both directions. The rest have no list of their own; their edges are those from atoms that list them.
+    // For atoms without a cell. enqueue_reuse() then takes these candidates, however far atoms have moved, until the
+    // next update or search; can_reuse() is false. Edges are there after enqueue_reuse(). Waits for the stream. Throws
     // Error{argument} for a list that is none, and what a search throws.
     void set_candidates(int64_t atom_count, const ListedNeighbors& list, void* stream);
-    bool has_listed_candidates() const;  // these are the caller's
+    bool has_listed_candidates() const;           // these are the caller's
     int64_t read_edge_count(void* stream) const;  // after enqueue_reuse(); waits for the stream
 
     // Enqueues a step that reuses the candidates of the last update, for the same atoms, cell and periodic directions;
@@ -98,7 +102,7 @@ public:
     // The atoms of the last search, with skin only: positions [atom][3] on the device, and their cell.
     const double* searched_positions() const;
     const Mat3& searched_cell() const;
-    int64_t generation() const;   // graphs captured at another value are void
+    int64_t generation() const;  // graphs captured at another value are void
 
 private:
     struct State;

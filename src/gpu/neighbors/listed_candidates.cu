@@ -2,8 +2,8 @@
 #include "gpu/neighbors/listed_candidates.h"
 
 #include "core/error.h"
-#include "gpu/runtime/cuda_check.h"
 #include "gpu/neighbors/team.cuh"
+#include "gpu/runtime/cuda_check.h"
 
 namespace mlff::gpu {
 namespace {
@@ -43,7 +43,8 @@ __global__ void __launch_bounds__(kBlockThreads) make_candidates(ListView view) 
 
 }  // namespace
 
-void ListedCandidates::set(int64_t atom_count, const ListedNeighbors& list, const std::function<void(int64_t)>& admit, cudaStream_t stream) {
+void ListedCandidates::set(int64_t atom_count, const ListedNeighbors& list, const std::function<void(int64_t)>& admit,
+                           cudaStream_t stream) {
     constexpr const char* kPurpose = "candidate neighbours";
     check_listed_neighbors(atom_count, list);
     listed_by_.find(atom_count, list);
@@ -54,7 +55,9 @@ void ListedCandidates::set(int64_t atom_count, const ListedNeighbors& list, cons
     sites_.resize_discard(atom_count, kPurpose);
     one_way_.resize_discard(1, kPurpose);
     const auto copy = [&](auto* to, const auto* from, int64_t count) {
-        if (count > 0) check(cudaMemcpyAsync(to, from, static_cast<size_t>(count) * sizeof *to, cudaMemcpyHostToDevice, stream), "copying neighbours");
+        if (count > 0)
+            check(cudaMemcpyAsync(to, from, static_cast<size_t>(count) * sizeof *to, cudaMemcpyHostToDevice, stream),
+                  "copying neighbours");
     };
     Buffer<int64_t> first_of_rest;
     first_of_rest.resize_discard(listed_by_.first().size());
@@ -66,11 +69,14 @@ void ListedCandidates::set(int64_t atom_count, const ListedNeighbors& list, cons
     check(cudaMemsetAsync(one_way_.data(), 0xff, sizeof(int64_t), stream), "clearing a flag");
     if (atom_count > 0)
         launch("pairing neighbours", make_candidates, ListTeam::blocks(atom_count), kBlockThreads, stream,
-               ListView{atom_count, first_.data(), listed_.data(), candidates_.data(), reverse_.data(), sites_.data(), one_way_.data()});
+               ListView{atom_count, first_.data(), listed_.data(), candidates_.data(), reverse_.data(), sites_.data(),
+                        one_way_.data()});
     int64_t one_way = -1;
     one_way_.download(&one_way, 1, stream);
     check(cudaStreamSynchronize(stream), "pairing neighbours");
-    if (one_way >= 0) fail(Status::argument, "atom ", one_way >> 32, " lists atom ", one_way & 0xffffffff, " as its neighbour, but not the other way round");
+    if (one_way >= 0)
+        fail(Status::argument, "atom ", one_way >> 32, " lists atom ", one_way & 0xffffffff,
+             " as its neighbour, but not the other way round");
 }
 
 }  // namespace mlff::gpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Candidates that the caller has found, on the GPU, as CandidateSearch has them: those of the first atoms as they are listed, then those of the rest, which
-// are the atoms that list them. Sites are in the order of the atoms.
+// Candidates that the caller has found, on the GPU, as CandidateSearch has them: those of the first atoms as they are
+// listed, then those of the rest, which are the atoms that list them. Sites are in the order of the atoms.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,17 +8,18 @@
 #include <cstdint>
 #include <functional>
 
-#include "gpu/runtime/device_buffer.h"
 #include "gpu/neighbors/candidate_search.h"
+#include "gpu/runtime/device_buffer.h"
 #include "neighbors/listed_by.h"
 
 namespace mlff::gpu {
 
 class ListedCandidates {
 public:
-    // `admit` is called with the number of candidates before there is memory for them. Waits for the stream. Throws Error{argument} for a list that is none, and
-    // for a pair of the first atoms that only one of them lists.
-    void set(int64_t atom_count, const ListedNeighbors& list, const std::function<void(int64_t)>& admit, cudaStream_t stream);
+    // `admit` is called with the number of candidates before there is memory for them. Waits for the stream. Throws
+    // Error{argument} for a list that is none, and for a pair of the first atoms that only one of them lists.
+    void set(int64_t atom_count, const ListedNeighbors& list, const std::function<void(int64_t)>& admit,
+             cudaStream_t stream);
 
     int64_t total() const { return candidates_.size(); }
     const int64_t* first() const { return first_.data(); }              // [atom + 1]

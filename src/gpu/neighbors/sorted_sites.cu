@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "gpu/neighbors/sorted_sites.h"
 
-#include "gpu/runtime/cuda_check.h"
 #include "gpu/neighbors/team.cuh"
+#include "gpu/runtime/cuda_check.h"
 
 namespace mlff::gpu {
 namespace {
@@ -72,8 +72,9 @@ AtomSurvey SortedSites::survey_atoms(const SystemView& system, const Lattice& la
     const AtomSurvey survey = survey_.read(surveys_.data() + kMostReductionBlocks, stream);
     if (survey.refused < system.atom_count) {
         Vec3 position;
-        check(cudaMemcpy(position.data(), system.positions + 3 * survey.refused, sizeof position, cudaMemcpyDeviceToHost),
-              "copying a position");
+        check(
+            cudaMemcpy(position.data(), system.positions + 3 * survey.refused, sizeof position, cudaMemcpyDeviceToHost),
+            "copying a position");
         refuse_atom(survey.refused, position.data());
     }
     return survey;
@@ -92,15 +93,17 @@ void SortedSites::sort_atoms(const SystemView& system, cudaStream_t stream) {
     bin_.resize_discard(atoms, kPurpose);
     place_.resize_discard(atoms, kPurpose);
 
-    check(cudaMemsetAsync(count_.data(), 0, static_cast<size_t>(bins + 1) * sizeof(int32_t), stream), "clearing counts");
+    check(cudaMemsetAsync(count_.data(), 0, static_cast<size_t>(bins + 1) * sizeof(int32_t), stream),
+          "clearing counts");
     const int64_t blocks = blocks_for(atoms);
     launch("counting atoms in bins", count_bins, blocks, kBlockThreads, stream, grid_, system.positions, atoms,
            unsorted_bin_.data(), count_.data());
     scan_.run(count_.data(), bins + 1, first_in_bin_.data(), stream);
-    launch("sorting atoms", collect_atoms, blocks, kBlockThreads, stream, unsorted_bin_.data(), first_in_bin_.data(), atoms,
-           count_.data(), atom_of_slot_.data());
-    launch("sorting atoms", place_atoms, blocks, kBlockThreads, stream, grid_, system.positions, atoms, unsorted_bin_.data(),
-           first_in_bin_.data(), atom_of_slot_.data(), PlacedAtoms{sites_.data(), bin_.data(), place_.data()});
+    launch("sorting atoms", collect_atoms, blocks, kBlockThreads, stream, unsorted_bin_.data(), first_in_bin_.data(),
+           atoms, count_.data(), atom_of_slot_.data());
+    launch("sorting atoms", place_atoms, blocks, kBlockThreads, stream, grid_, system.positions, atoms,
+           unsorted_bin_.data(), first_in_bin_.data(), atom_of_slot_.data(),
+           PlacedAtoms{sites_.data(), bin_.data(), place_.data()});
 }
 
 }  // namespace mlff::gpu

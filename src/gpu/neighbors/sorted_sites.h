@@ -7,10 +7,10 @@
 #include <cstdint>
 
 #include "core/system_view.h"
-#include "gpu/runtime/device_buffer.h"
-#include "neighbors/cell_grid.h"
 #include "gpu/neighbors/exclusive_scan.h"
+#include "gpu/runtime/device_buffer.h"
 #include "gpu/runtime/reduction.cuh"
+#include "neighbors/cell_grid.h"
 #include "neighbors/stencil.h"
 
 namespace mlff::gpu {

@@ -18,9 +18,10 @@ inline void check(cudaError_t status, const char* doing) {
     fail(Status::device, doing, " failed on the GPU: ", cudaGetErrorString(status));
 }
 
-// The first statement of every kernel. Where the GPU can (compute capability 9.0), launch() lets a kernel begin while the one before it in the stream still runs;
-// here it waits until that one is done and its results are seen, and lets the next begin in turn. So the time of a launch is hidden, and a kernel may do what
-// depends on nothing before it calls this.
+// The first statement of every kernel. Where the GPU can (compute capability 9.0), launch() lets a kernel begin while
+// the one before it in the stream still runs; here it waits until that one is done and its results are seen, and lets
+// the next begin in turn. So the time of a launch is hidden, and a kernel may do what depends on nothing before it
+// calls this.
 __device__ __forceinline__ void await_predecessor() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -46,8 +47,8 @@ private:
     cudaLaunchAttribute attribute_{};
 };
 
-// kernel<<<blocks, threads, 0, stream>>>(arguments...), judged by its own status: cudaGetLastError would also find errors
-// that the caller left behind.
+// kernel<<<blocks, threads, 0, stream>>>(arguments...), judged by its own status: cudaGetLastError would also find
+// errors that the caller left behind.
 template <class... Parameters, class... Arguments>
 void launch(const char* doing, void (*kernel)(Parameters...), int64_t blocks, int threads, cudaStream_t stream,
             Arguments&&... arguments) {
@@ -59,8 +60,8 @@ void launch(const char* doing, void (*kernel)(Parameters...), int64_t blocks, in
     check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), doing);
 }
 
-// Lets a kernel have as much shared memory as a block can have, where it needs more than it gets without asking. Always the same number: sessions
-// on other threads may be between this and their launch of the same kernel.
+// Lets a kernel have as much shared memory as a block can have, where it needs more than it gets without asking. Always
+// the same number: sessions on other threads may be between this and their launch of the same kernel.
 template <class... Parameters>
 void allow_shared_memory(const char* doing, void (*kernel)(Parameters...), size_t needed_bytes) {
     constexpr size_t kWithoutAsking = 48 << 10;  // together with what the kernel declares itself
@@ -72,7 +73,9 @@ void allow_shared_memory(const char* doing, void (*kernel)(Parameters...), size_
     int device = 0, most = 0;
     check(cudaGetDevice(&device), doing);
     check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), doing);
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - static_cast<int>(attributes.sharedSizeBytes)), doing);
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               most - static_cast<int>(attributes.sharedSizeBytes)),
+          doing);
 }
 
 // launch() for a grid of several dimensions, with shared memory whose size is chosen at run time.
@@ -82,7 +85,8 @@ struct LaunchShape {
     size_t shared_bytes = 0;
 };
 template <class... Parameters, class... Arguments>
-void launch(const char* doing, void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream, Arguments&&... arguments) {
+void launch(const char* doing, void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
+            Arguments&&... arguments) {
     allow_shared_memory(doing, kernel, shape.shared_bytes);
     cudaLaunchConfig_t config{};
     config.gridDim = shape.blocks;

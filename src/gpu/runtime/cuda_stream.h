@@ -59,13 +59,16 @@ private:
     cudaEvent_t event_ = nullptr;
 };
 
-// Throws Error{argument} that calls the pointer by name unless kernels of the device can use it as their own memory. nullptr is good.
+// Throws Error{argument} that calls the pointer by name unless kernels of the device can use it as their own memory.
+// nullptr is good.
 inline void require_on_device(const void* pointer, int device, const char* name) {
     if (!pointer) return;
     cudaPointerAttributes attributes{};
-    if (cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess) cudaGetLastError();  // a pointer CUDA does not know
+    if (cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess)
+        cudaGetLastError();  // a pointer CUDA does not know
     const bool is_own = attributes.type == cudaMemoryTypeDevice && attributes.device == device;
-    if (!is_own && attributes.type != cudaMemoryTypeManaged) fail(Status::argument, name, " is not memory of the session's GPU");
+    if (!is_own && attributes.type != cudaMemoryTypeManaged)
+        fail(Status::argument, name, " is not memory of the session's GPU");
 }
 
 }  // namespace mlff::gpu

@@ -23,7 +23,9 @@ class DeviceBuffer {
 public:
     DeviceBuffer() = default;
     DeviceBuffer(DeviceBuffer&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), capacity_(std::exchange(other.capacity_, 0)) {}
+        : data_(std::exchange(other.data_, nullptr)),
+          size_(std::exchange(other.size_, 0)),
+          capacity_(std::exchange(other.capacity_, 0)) {}
     DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
         std::swap(data_, other.data_);
         std::swap(size_, other.size_);
@@ -57,14 +59,18 @@ public:
     void upload(const T* from, int64_t count, const char* purpose, cudaStream_t stream) {
         resize_discard(count, purpose);
         if (count == 0) return;
-        check(cudaMemcpyAsync(data_, from, static_cast<size_t>(count) * sizeof(T), cudaMemcpyHostToDevice, stream), "copying to the GPU");
+        check(cudaMemcpyAsync(data_, from, static_cast<size_t>(count) * sizeof(T), cudaMemcpyHostToDevice, stream),
+              "copying to the GPU");
         check(cudaStreamSynchronize(stream), "copying to the GPU");
     }
     void download(T* to, int64_t count, cudaStream_t stream) const {
-        if (count > 0) check(cudaMemcpyAsync(to, data_, static_cast<size_t>(count) * sizeof(T), cudaMemcpyDeviceToHost, stream), "copying a result");
+        if (count > 0)
+            check(cudaMemcpyAsync(to, data_, static_cast<size_t>(count) * sizeof(T), cudaMemcpyDeviceToHost, stream),
+                  "copying a result");
     }
     void clear(cudaStream_t stream) {
-        if (size_ > 0) check(cudaMemsetAsync(data_, 0, static_cast<size_t>(size_) * sizeof(T), stream), "clearing memory");
+        if (size_ > 0)
+            check(cudaMemsetAsync(data_, 0, static_cast<size_t>(size_) * sizeof(T), stream), "clearing memory");
     }
 
     T* data() const { return data_; }
@@ -91,8 +97,8 @@ private:
         size_t free_bytes = 0;
         size_t total_bytes = 0;
         cudaMemGetInfo(&free_bytes, &total_bytes);
-        fail(Status::memory, "the GPU has ", free_bytes >> 20, " MiB of ", total_bytes >> 20, " MiB free, but ", purpose,
-             " need ", static_cast<double>(count) * sizeof(T) / (1 << 20), " MiB");
+        fail(Status::memory, "the GPU has ", free_bytes >> 20, " MiB of ", total_bytes >> 20, " MiB free, but ",
+             purpose, " need ", static_cast<double>(count) * sizeof(T) / (1 << 20), " MiB");
     }
 
     T* data_ = nullptr;
@@ -118,7 +124,8 @@ public:
             capacity_ = 0;
             if (cudaMallocHost(&data_, static_cast<size_t>(count) * sizeof(T)) != cudaSuccess) {
                 cudaGetLastError();
-                fail(Status::memory, "no ", static_cast<double>(count) * sizeof(T) / (1 << 20), " MiB of memory that the GPU can copy to");
+                fail(Status::memory, "no ", static_cast<double>(count) * sizeof(T) / (1 << 20),
+                     " MiB of memory that the GPU can copy to");
             }
             capacity_ = count;
         }

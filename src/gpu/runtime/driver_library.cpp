@@ -49,7 +49,9 @@ void ask_nvml(const OpenedLibrary& library, DriverFacts& facts) {
     const auto end = symbol<int (*)()>(library, "nvmlShutdown");
     const auto version = symbol<int (*)(char*, unsigned)>(library, "nvmlSystemGetDriverVersion");
     if (!begin || !end || !version) {
-        facts.why_no_nvml = std::string("it is incomplete: no ") + (!begin ? "nvmlInit_v2" : !end ? "nvmlShutdown" : "nvmlSystemGetDriverVersion");
+        facts.why_no_nvml = std::string("it is incomplete: no ") + (!begin ? "nvmlInit_v2"
+                                                                    : !end ? "nvmlShutdown"
+                                                                           : "nvmlSystemGetDriverVersion");
         return;
     }
     if (const int status = begin(); status != 0) {
@@ -57,15 +59,18 @@ void ask_nvml(const OpenedLibrary& library, DriverFacts& facts) {
         return;
     }
     std::array<char, 96> text{};
-    if (const int status = version(text.data(), static_cast<unsigned>(text.size() - 1)); status == 0) facts.driver_version = text.data();
-    else facts.why_no_nvml = "nvmlSystemGetDriverVersion fails with status " + std::to_string(status);
+    if (const int status = version(text.data(), static_cast<unsigned>(text.size() - 1)); status == 0)
+        facts.driver_version = text.data();
+    else
+        facts.why_no_nvml = "nvmlSystemGetDriverVersion fails with status " + std::to_string(status);
     end();
 }
 
 }  // namespace
 
 void load_driver_of_wsl(const DriverLibraries& libraries) {
-    if (access((libraries.wsl_folder + "/" + libraries.cuda).c_str(), R_OK) == 0) open_driver_library(libraries.cuda, libraries.wsl_folder);
+    if (access((libraries.wsl_folder + "/" + libraries.cuda).c_str(), R_OK) == 0)
+        open_driver_library(libraries.cuda, libraries.wsl_folder);
 }
 
 DriverFacts probe_driver(const DriverLibraries& libraries) {

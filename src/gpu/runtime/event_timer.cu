@@ -61,6 +61,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<EventTimer::Events> make_gpu_events(int gpu_ordinal, void* stream) { return std::make_unique<GpuEvents>(gpu_ordinal, static_cast<cudaStream_t>(stream)); }
+std::unique_ptr<EventTimer::Events> make_gpu_events(int gpu_ordinal, void* stream) {
+    return std::make_unique<GpuEvents>(gpu_ordinal, static_cast<cudaStream_t>(stream));
+}
 
 }  // namespace mlff

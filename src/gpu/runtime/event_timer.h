@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The time from one moment to another: of the host's steady clock, or on a GPU by the GPU's own clock, between events in a stream.
+// The time from one moment to another: of the host's steady clock, or on a GPU by the GPU's own clock, between events
+// in a stream.
 #pragma once
 
 #include <memory>
@@ -8,8 +9,8 @@ namespace mlff {
 
 class EventTimer {
 public:
-    EventTimer();                                // of the host
-    EventTimer(int gpu_ordinal, void* stream);   // a cudaStream_t of that GPU; throws Error{device}
+    EventTimer();                               // of the host
+    EventTimer(int gpu_ordinal, void* stream);  // a cudaStream_t of that GPU; throws Error{device}
     ~EventTimer();
     EventTimer(const EventTimer&) = delete;
     EventTimer& operator=(const EventTimer&) = delete;

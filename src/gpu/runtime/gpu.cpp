@@ -8,6 +8,8 @@ const GpuInventory& gpu_inventory() {
     return inventory;
 }
 
-int gpu_ordinal(const std::string& device) { return gpu_inventory().gpus.at(static_cast<size_t>(std::stoi(device.substr(5)))).ordinal; }
+int gpu_ordinal(const std::string& device) {
+    return gpu_inventory().gpus.at(static_cast<size_t>(std::stoi(device.substr(5)))).ordinal;
+}
 
 }  // namespace mlff

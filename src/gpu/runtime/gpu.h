@@ -9,7 +9,8 @@
 namespace mlff {
 
 struct Gpu {
-    int ordinal = 0;  // CUDA's number for it: GPUs that cannot be used are not in the inventory, so this need not be the index there
+    int ordinal = 0;  // CUDA's number for it: GPUs that cannot be used are not in the inventory, so this need not be
+                      // the index there
     std::string name;
     int compute_capability = 0;  // 90 for 9.0
     int64_t memory_bytes = 0;
@@ -18,7 +19,7 @@ struct Gpu {
 
 struct GpuInventory {
     std::vector<Gpu> gpus;
-    std::string why_none;  // "" if there is one
+    std::string why_none;     // "" if there is one
     int runtime_version = 0;  // 13000 for 13.0; 0 in builds without CUDA
     int driver_version = 0;   // the newest CUDA that the driver serves; 0 if there is no driver
 };

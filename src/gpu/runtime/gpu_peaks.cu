@@ -28,7 +28,8 @@ __global__ void multiply_add(Real factor, Real* result) {
 
 __global__ void triad(int64_t count, const double* b, const double* c, double* a) {
     gpu::await_predecessor();
-    for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < count; i += gridDim.x * int64_t{kThreads}) a[i] = b[i] + 3.0 * c[i];
+    for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < count; i += gridDim.x * int64_t{kThreads})
+        a[i] = b[i] + 3.0 * c[i];
 }
 
 // The best of all trials counts, after one that warms up.
@@ -50,7 +51,9 @@ template <class Real>
 double peak_flops(int ordinal, int block_count, const gpu::Stream& stream) {
     gpu::DeviceBuffer<Real> result;
     result.resize_discard(1, "a measurement");
-    const double seconds = best_seconds(ordinal, stream, [&] { gpu::launch("multiply-adds", multiply_add<Real>, block_count, kThreads, stream, Real(0.999), result.data()); });
+    const double seconds = best_seconds(ordinal, stream, [&] {
+        gpu::launch("multiply-adds", multiply_add<Real>, block_count, kThreads, stream, Real(0.999), result.data());
+    });
     return 2.0 * kChains * kRounds * kThreads * block_count / seconds;
 }
 
@@ -61,7 +64,9 @@ double peak_bytes(int ordinal, int block_count, const gpu::Stream& stream) {
         array->resize_discard(kCount, "a measurement");
         array->clear(stream);
     }
-    const double seconds = best_seconds(ordinal, stream, [&] { gpu::launch("a triad", triad, block_count, kThreads, stream, kCount, b.data(), c.data(), a.data()); });
+    const double seconds = best_seconds(ordinal, stream, [&] {
+        gpu::launch("a triad", triad, block_count, kThreads, stream, kCount, b.data(), c.data(), a.data());
+    });
     return 3.0 * kCount * sizeof(double) / seconds;
 }
 
@@ -71,9 +76,11 @@ GpuPeaks measure_gpu_peaks(int ordinal) {
     const gpu::CurrentDevice current(ordinal);
     const gpu::Stream stream;
     int processors = 0;
-    gpu::check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ordinal), "asking for the processors of the GPU");
+    gpu::check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ordinal),
+               "asking for the processors of the GPU");
     const int block_count = 64 * processors;
-    return {peak_flops<float>(ordinal, block_count, stream), peak_flops<double>(ordinal, block_count, stream), peak_bytes(ordinal, block_count, stream)};
+    return {peak_flops<float>(ordinal, block_count, stream), peak_flops<double>(ordinal, block_count, stream),
+            peak_bytes(ordinal, block_count, stream)};
 }
 
 }  // namespace mlff

@@ -35,16 +35,20 @@ int64_t kilobytes_in(const std::string& path, const std::string& key) {
     return count > 0 && count < (int64_t{1} << 50) ? 1024 * count : 0;
 }
 
-// WSL 1 says "Microsoft", WSL 2 "microsoft-standard-WSL2"; a kernel of one's own says neither, and only WSL 2 can have one.
+// WSL 1 says "Microsoft", WSL 2 "microsoft-standard-WSL2"; a kernel of one's own says neither, and only WSL 2 can have
+// one.
 int wsl_version(const std::string& proc_version, bool has_interop) {
     std::string lower = proc_version;
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
     if (lower.find("wsl2") != std::string::npos) return 2;
-    if (lower.find("microsoft") != std::string::npos) return proc_version.find("Microsoft") != std::string::npos ? 1 : 2;
+    if (lower.find("microsoft") != std::string::npos)
+        return proc_version.find("Microsoft") != std::string::npos ? 1 : 2;
     return has_interop ? 2 : 0;
 }
 
-// The number that a file holds or, with `key`, the one after that word at the beginning of a line; -1 if there is none ("max").
+// The number that a file holds or, with `key`, the one after that word at the beginning of a line; -1 if there is none
+// ("max").
 int64_t number_in(const std::string& path, const std::string& key = "") {
     std::ifstream file(path);
     for (std::string line; std::getline(file, line);) {
@@ -61,7 +65,8 @@ int64_t number_in(const std::string& path, const std::string& key = "") {
 struct GroupFiles {
     const char *limit, *usage, *cached;
 };
-constexpr GroupFiles kGroupFiles[] = {{"memory.max", "memory.current", "inactive_file"}, {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}};
+constexpr GroupFiles kGroupFiles[] = {{"memory.max", "memory.current", "inactive_file"},
+                                      {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}};
 
 // What is left in a group and all groups around it; `least` if none has a limit. `top`: where the groups are mounted.
 int64_t left_in_groups(const std::string& top, std::string group, int64_t least) {
@@ -69,7 +74,11 @@ int64_t left_in_groups(const std::string& top, std::string group, int64_t least)
         const std::string folder = top + group + "/";
         for (const GroupFiles& files : kGroupFiles) {
             const int64_t limit = number_in(folder + files.limit), usage = number_in(folder + files.usage);
-            if (limit >= 0 && usage >= 0) least = std::min(least, std::max<int64_t>(1, limit - usage + std::max<int64_t>(0, number_in(folder + "memory.stat", files.cached))));
+            if (limit >= 0 && usage >= 0)
+                least = std::min(
+                    least,
+                    std::max<int64_t>(
+                        1, limit - usage + std::max<int64_t>(0, number_in(folder + "memory.stat", files.cached))));
         }
         if (group.empty()) return least;
         group.erase(group.find_last_of('/') == std::string::npos ? 0 : group.find_last_of('/'));
@@ -78,33 +87,48 @@ int64_t left_in_groups(const std::string& top, std::string group, int64_t least)
 
 void add_wsl_traps(const HostFacts& host, const DriverFacts& driver, std::vector<Trap>& traps) {
     if (host.wsl == 1) {
-        traps.push_back({"wsl1", "WSL 1 has no access to GPUs", "change to WSL 2, in Windows: wsl --set-version DISTRIBUTION 2", "runs on the CPU"});
+        traps.push_back({"wsl1", "WSL 1 has no access to GPUs",
+                         "change to WSL 2, in Windows: wsl --set-version DISTRIBUTION 2", "runs on the CPU"});
         return;
     }
-    if (!host.has_wsl_driver) traps.push_back({"wsl2-driver", "Windows offers no NVIDIA driver to WSL 2", "install or update NVIDIA's driver in Windows, not in Linux", "runs on the CPU"});
+    if (!host.has_wsl_driver)
+        traps.push_back({"wsl2-driver", "Windows offers no NVIDIA driver to WSL 2",
+                         "install or update NVIDIA's driver in Windows, not in Linux", "runs on the CPU"});
     if (driver.is_cuda_hidden)
-        traps.push_back({"wsl2-libcuda", "libcuda is only in " + driver.cuda_library + ", where the loader does not look",
-                         "for other programs: echo /usr/lib/wsl/lib | sudo tee /etc/ld.so.conf.d/wsl.conf && sudo ldconfig", "loads it from there"});
+        traps.push_back(
+            {"wsl2-libcuda", "libcuda is only in " + driver.cuda_library + ", where the loader does not look",
+             "for other programs: echo /usr/lib/wsl/lib | sudo tee /etc/ld.so.conf.d/wsl.conf && sudo ldconfig",
+             "loads it from there"});
     if (host.has_wsl_driver && !driver.cuda_library.empty() && driver.cuda_library.find("/wsl/") == std::string::npos)
-        traps.push_back({"wsl2-two-drivers", "libcuda comes from " + driver.cuda_library + ", a Linux driver that hides the one of Windows",
-                         "remove NVIDIA's Linux driver packages: under WSL 2 the driver of Windows serves Linux too", "uses what the loader finds, the CPU if that fails"});
-    traps.push_back({"wsl2-triton", "programs that use Triton (torch.compile, some kernels of cuEquivariance) are known to end with a bus error under WSL 2",
-                     "run the model natively, or in Python without torch.compile (TORCHDYNAMO_DISABLE=1)", "native backends use no Triton"});
+        traps.push_back({"wsl2-two-drivers",
+                         "libcuda comes from " + driver.cuda_library + ", a Linux driver that hides the one of Windows",
+                         "remove NVIDIA's Linux driver packages: under WSL 2 the driver of Windows serves Linux too",
+                         "uses what the loader finds, the CPU if that fails"});
+    traps.push_back({"wsl2-triton",
+                     "programs that use Triton (torch.compile, some kernels of cuEquivariance) are known to end with a "
+                     "bus error under WSL 2",
+                     "run the model natively, or in Python without torch.compile (TORCHDYNAMO_DISABLE=1)",
+                     "native backends use no Triton"});
 }
 
 }  // namespace
 
-std::string cuda_version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+std::string cuda_version_text(int version) {
+    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
 
 HostFacts read_host_facts(const std::string& root, bool has_wsl_interop) {
     HostFacts facts;
     std::error_code error;
-    const std::string release = std::filesystem::exists(root + "/etc/os-release", error) ? root + "/etc/os-release" : root + "/usr/lib/os-release";
+    const std::string release = std::filesystem::exists(root + "/etc/os-release", error) ? root + "/etc/os-release"
+                                                                                         : root + "/usr/lib/os-release";
     facts.distribution = value_in(release, "PRETTY_NAME", '=');
     facts.kernel = first_line_of(root + "/proc/sys/kernel/osrelease");
     facts.processor = value_in(root + "/proc/cpuinfo", "model name", ':');
     facts.processor_id = facts.processor;
-    if (facts.processor.empty()) facts.processor_id = "implementer " + value_in(root + "/proc/cpuinfo", "CPU implementer", ':') + ", part " + value_in(root + "/proc/cpuinfo", "CPU part", ':');
+    if (facts.processor.empty())
+        facts.processor_id = "implementer " + value_in(root + "/proc/cpuinfo", "CPU implementer", ':') + ", part " +
+                             value_in(root + "/proc/cpuinfo", "CPU part", ':');
     facts.wsl = wsl_version(first_line_of(root + "/proc/version") + " " + facts.kernel, has_wsl_interop);
     facts.memory_bytes = kilobytes_in(root + "/proc/meminfo", "MemTotal");
     facts.free_memory_bytes = kilobytes_in(root + "/proc/meminfo", "MemAvailable");
@@ -123,7 +147,8 @@ int64_t available_memory(const std::string& root) {
         std::string group = line.substr(second + 1);
         if (group == "/" || group.find("..") != std::string::npos) group.clear();
         if (controllers == ",,") available = left_in_groups(root + "/sys/fs/cgroup", group, available);
-        if (controllers.find(",memory,") != std::string::npos) available = left_in_groups(root + "/sys/fs/cgroup/memory", group, available);
+        if (controllers.find(",memory,") != std::string::npos)
+            available = left_in_groups(root + "/sys/fs/cgroup/memory", group, available);
     }
     return available;
 }
@@ -134,12 +159,17 @@ std::vector<Trap> known_traps(const HostFacts& host, const DriverFacts& driver, 
     const bool has_driver = !driver.cuda_library.empty();
     if (has_driver && !driver.why_no_nvml.empty())
         traps.push_back({"nvml", "NVML, which nvidia-smi and others read, does not work: " + driver.why_no_nvml,
-                         host.wsl == 2 ? "it comes with NVIDIA's driver in Windows: update that" : "install the driver's libnvidia-ml, of the same version as its libcuda",
+                         host.wsl == 2 ? "it comes with NVIDIA's driver in Windows: update that"
+                                       : "install the driver's libnvidia-ml, of the same version as its libcuda",
                          "asks CUDA alone for GPUs and their memory"});
     if (has_driver && build.runtime_version == 0)
-        traps.push_back({"no-cuda-build", "there is an NVIDIA driver, but this mlff was built without CUDA", "build it where nvcc is", "runs on the CPU"});
-    if (build.runtime_version > 0 && driver.cuda_version > 0 && driver.cuda_version / 1000 < build.runtime_version / 1000)
-        traps.push_back({"old-driver", "the driver serves CUDA " + cuda_version_text(driver.cuda_version) + ", this mlff has that of " + cuda_version_text(build.runtime_version),
+        traps.push_back({"no-cuda-build", "there is an NVIDIA driver, but this mlff was built without CUDA",
+                         "build it where nvcc is", "runs on the CPU"});
+    if (build.runtime_version > 0 && driver.cuda_version > 0 &&
+        driver.cuda_version / 1000 < build.runtime_version / 1000)
+        traps.push_back({"old-driver",
+                         "the driver serves CUDA " + cuda_version_text(driver.cuda_version) +
+                             ", this mlff has that of " + cuda_version_text(build.runtime_version),
                          "update the NVIDIA driver", "runs on the CPU"});
     return traps;
 }

@@ -11,21 +11,22 @@
 namespace mlff {
 
 struct HostFacts {
-    std::string distribution;  // "Debian GNU/Linux 12 (bookworm)"; "" = not said
-    std::string kernel;        // "6.1.0-18-amd64"
-    std::string processor;     // "" where the kernel gives numbers only
-    std::string processor_id;  // these numbers, "implementer 0x41, part 0xd0c", or the name
-    int wsl = 0;               // the version of the Windows Subsystem for Linux; 0 = none
+    std::string distribution;                         // "Debian GNU/Linux 12 (bookworm)"; "" = not said
+    std::string kernel;                               // "6.1.0-18-amd64"
+    std::string processor;                            // "" where the kernel gives numbers only
+    std::string processor_id;                         // these numbers, "implementer 0x41, part 0xd0c", or the name
+    int wsl = 0;                                      // the version of the Windows Subsystem for Linux; 0 = none
     int64_t memory_bytes = 0, free_memory_bytes = 0;  // 0 = not said
     bool has_wsl_driver = false;                      // Windows offers its libcuda
 };
 
-// `root`: the folder that /proc, /etc and /usr are in; tests have one of their own. `has_wsl_interop`: whether the environment has
-// WSL_INTEROP, as it has under WSL 2 with any kernel.
+// `root`: the folder that /proc, /etc and /usr are in; tests have one of their own. `has_wsl_interop`: whether the
+// environment has WSL_INTEROP, as it has under WSL 2 with any kernel.
 HostFacts read_host_facts(const std::string& root = "", bool has_wsl_interop = false);
 
-// Bytes of host memory that a process could still take: what the kernel calls available, or less where a control group (a container, a batch job) has a limit.
-// What such a group holds of files that nobody uses counts as free. 0 = not said; at least 1 otherwise.
+// Bytes of host memory that a process could still take: what the kernel calls available, or less where a control group
+// (a container, a batch job) has a limit. What such a group holds of files that nobody uses counts as free. 0 = not
+// said; at least 1 otherwise.
 int64_t available_memory(const std::string& root = "");
 
 struct Trap {

@@ -14,7 +14,8 @@ namespace mlff::gpu {
 
 constexpr int kReductionThreads = 128;
 constexpr int64_t kMostReductionBlocks = 1024;
-constexpr int64_t kFewItems = 8 * kReductionThreads;  // for which a second launch takes longer than a few items for each thread
+constexpr int64_t kFewItems =
+    8 * kReductionThreads;  // for which a second launch takes longer than a few items for each thread
 
 // Sum: default constructed is nothing, merge(other) adds. Source: add(i, sum) adds item i.
 template <class Sum, class Source>
@@ -48,8 +49,8 @@ void reduce(const Source& source, int64_t count, Sum* sums, cudaStream_t stream)
     launch("a reduction", reduce_block<Sum, Source>, blocks, kReductionThreads, stream, source, count,
            blocks == 1 ? result : sums);
     if (blocks == 1) return;
-    launch("a reduction", reduce_block<Sum, PartialSums<Sum>>, 1, kReductionThreads, stream, PartialSums<Sum>{sums}, blocks,
-           result);
+    launch("a reduction", reduce_block<Sum, PartialSums<Sum>>, 1, kReductionThreads, stream, PartialSums<Sum>{sums},
+           blocks, result);
 }
 
 }  // namespace mlff::gpu

@@ -18,7 +18,8 @@
 namespace mlff::gpu {
 namespace {
 
-// Memory is taken in multiples of this, and begins at multiples of it in the larger blocks that CUDA takes from the driver. Handles are of those.
+// Memory is taken in multiples of this, and begins at multiples of it in the larger blocks that CUDA takes from the
+// driver. Handles are of those.
 constexpr int64_t kBlock = 2 << 20;
 
 uint64_t random_number() {
@@ -124,7 +125,8 @@ void OpenedAllocations::close(const Opened& opened) {
 }
 
 const unsigned char* OpenedAllocations::open(const GpuAddress& address) {
-    auto found = std::find_if(opened_.begin(), opened_.end(), [&](const Opened& opened) { return opened.address == address; });
+    auto found =
+        std::find_if(opened_.begin(), opened_.end(), [&](const Opened& opened) { return opened.address == address; });
     if (found == opened_.end()) found = opened_.insert(opened_.end(), try_open(address));
     found->is_used = true;
     return found->first + SharedAllocation::kHead;

@@ -40,7 +40,8 @@ public:
     OpenedAllocations& operator=(const OpenedAllocations&) = delete;
     ~OpenedAllocations();
 
-    // data() of that allocation. Opened once, and kept. Throws Error{device} with the reason where this process cannot read it.
+    // data() of that allocation. Opened once, and kept. Throws Error{device} with the reason where this process cannot
+    // read it.
     const unsigned char* open(const GpuAddress& address);
     // Begins a round: what is not opened again until close_rest() is closed by that.
     void begin_round();

@@ -19,7 +19,9 @@ struct FeatureRows {
     int stride = 0;
     const int* elements = nullptr;  // [atom]; nullptr: by atom
 
-    const Real* of(int64_t atom) const { return first + (elements ? static_cast<int64_t>(elements[atom]) : atom) * stride; }
+    const Real* of(int64_t atom) const {
+        return first + (elements ? static_cast<int64_t>(elements[atom]) : atom) * stride;
+    }
 };
 
 // An edge of one of several atoms.
@@ -38,10 +40,12 @@ struct EdgeGroup {
 template <class Real>
 struct EdgeState {
     const Edges* edges = nullptr;
-    std::vector<int> elements;  // [atom]
-    std::vector<int64_t> order;         // [edge]: the edges of each atom by the element of their sender
-    std::vector<GroupedEdge> grouped;   // the edges of each group of atoms (evaluator.cpp) by that element, and then roughly by length
-    Buffer<double> vector_gradient;     // [edge][3]: dE/dvector of the messages of the edge, in either direction, that were counted as functions of this vector
+    std::vector<int> elements;   // [atom]
+    std::vector<int64_t> order;  // [edge]: the edges of each atom by the element of their sender
+    std::vector<GroupedEdge>
+        grouped;  // the edges of each group of atoms (evaluator.cpp) by that element, and then roughly by length
+    Buffer<double> vector_gradient;  // [edge][3]: dE/dvector of the messages of the edge, in either direction, that
+                                     // were counted as functions of this vector
 
     int element(int64_t atom) const { return elements[static_cast<size_t>(atom)]; }
     int sender_element(int64_t edge) const { return element(edges->sender[edge]); }
@@ -59,7 +63,9 @@ struct EdgeBatch {
     Buffer<Real> harmonics, harmonics_gradient;                    // [harmonic][kEdgesPerBatch]
     alignas(64) std::array<Real, kEdgesPerBatch> slopes;           // [edge]: dE/ddistance
 
-    Vec3 direction_of(size_t e) const { return {direction[e], direction[kEdgesPerBatch + e], direction[2 * kEdgesPerBatch + e]}; }
+    Vec3 direction_of(size_t e) const {
+        return {direction[e], direction[kEdgesPerBatch + e], direction[2 * kEdgesPerBatch + e]};
+    }
 
     // Exact functions: [edge][columns.count], and as a table that has an interval for each edge.
     std::vector<EdgePlace> places;
@@ -86,9 +92,11 @@ struct BatchElements {
     int own, other;
 };
 
-// Sets batch.distance, and batch.points for the edges batch.edge: from a table or, where there is none or it does not reach, exactly.
+// Sets batch.distance, and batch.points for the edges batch.edge: from a table or, where there is none or it does not
+// reach, exactly.
 template <class Real>
-void find_points(const LayerInput<Real>& layer, const EdgeState<Real>& state, BatchElements elements, const int64_t* atoms, Role role, EdgeBatch<Real>& batch);
+void find_points(const LayerInput<Real>& layer, const EdgeState<Real>& state, BatchElements elements,
+                 const int64_t* atoms, Role role, EdgeBatch<Real>& batch);
 
 // Sets batch.direction and batch.harmonics: those of the edges or, where their atoms send, of the opposite edges.
 template <class Real>

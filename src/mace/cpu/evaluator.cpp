@@ -5,21 +5,24 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "potential/domain_evaluator.h"
-#include "potential/edge_results.h"
 #include "mace/cpu/messages.h"
 #include "mace/cpu/moments.h"
 #include "mace/cpu/readout_plan.h"
 #include "mace/cpu/stage_work.h"
 #include "mace/functions/embedding.h"
 #include "mace/functions/radial.h"
+#include "potential/domain_evaluator.h"
+#include "potential/edge_results.h"
 
 namespace mlff::mace::cpu {
 namespace {
 
-// More atoms in a tile share what is loaded; fewer leave work for all threads. It depends on the system only, not on the number of threads.
+// More atoms in a tile share what is loaded; fewer leave work for all threads. It depends on the system only, not on
+// the number of threads.
 constexpr int kAtomsPerTile = 8;  // at most
-int64_t atoms_per_tile(size_t atom_count) { return std::clamp<int64_t>(static_cast<int64_t>(atom_count) / 8, 1, kAtomsPerTile); }
+int64_t atoms_per_tile(size_t atom_count) {
+    return std::clamp<int64_t>(static_cast<int64_t>(atom_count) / 8, 1, kAtomsPerTile);
+}
 constexpr int kAtomsPerGroup = kMostMembers;  // atoms of a tile whose edges pass together, sorted by length
 
 // Atoms of one element, next to each other in `order`.
@@ -63,32 +66,41 @@ template <class Real>
 class CpuEvaluator : public DomainEvaluator {
 public:
     CpuEvaluator(std::shared_ptr<const Weights> weights, const CpuOptions& options)
-        : weights_(std::move(weights)), head_(options.head), kernels_(choose_kernels<Real>()), exact_kernels_(choose_kernels<double>()) {
+        : weights_(std::move(weights)),
+          head_(options.head),
+          kernels_(choose_kernels<Real>()),
+          exact_kernels_(choose_kernels<double>()) {
         const RowLayout* below = &first_layout_;
         Irreps scalars;
         scalars.append(weights_->channel_count, Irrep{});
         first_layout_ = RowLayout(scalars);
         for (const Layer& layer : weights_->layers) {
-            plans_.push_back(std::make_unique<LayerPlan<Real>>(*weights_, layer, *below, LayerOptions{.exact_radial = options.exact_radial, .tables_in_blocks = true}));
+            plans_.push_back(std::make_unique<LayerPlan<Real>>(
+                *weights_, layer, *below,
+                LayerOptions{.exact_radial = options.exact_radial, .tables_in_blocks = true}));
             below = &plans_.back()->features_layout;
         }
         states_.resize(plans_.size());
-        for (const Readout& readout : weights_->readouts) readouts_.emplace_back(readout, head_, plans_[static_cast<size_t>(readout.layer)]->features_layout);
+        for (const Readout& readout : weights_->readouts)
+            readouts_.emplace_back(readout, head_, plans_[static_cast<size_t>(readout.layer)]->features_layout);
     }
 
     // Charge and spin change the first features of all atoms alike, which are kept by element.
     bool can_join(const SystemView& first, const SystemView& next) const override {
-        return !weights_->joint_embedding || (first.total_charge == next.total_charge && first.spin_multiplicity == next.spin_multiplicity);
+        return !weights_->joint_embedding ||
+               (first.total_charge == next.total_charge && first.spin_multiplicity == next.spin_multiplicity);
     }
 
 private:
-    void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs, int64_t owned_count, ThreadTeam& team) override {
+    void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs,
+                        int64_t owned_count, ThreadTeam& team) override {
         Stages passes(team.stage_log(0));
         passes.begin("preparation");
         edges_.edges = &edges;
         owned_count_ = static_cast<size_t>(owned_count);
         scratch_.resize(static_cast<size_t>(team.size()));
-        for (size_t worker = 0; worker < scratch_.size(); ++worker) scratch_[worker].stages = team.stage_log(static_cast<int>(worker));
+        for (size_t worker = 0; worker < scratch_.size(); ++worker)
+            scratch_[worker].stages = team.stage_log(static_cast<int>(worker));
         sort_atoms(systems);
         passes.begin("pass over edges");
         sort_edges(team);
@@ -99,7 +111,8 @@ private:
         passes.begin("pass over atoms");
         for (size_t i = 0; i < plans_.size(); ++i) compute_layer(i, team);
         compute_energies(team);
-        const bool wants_gradients = std::any_of(outputs.begin(), outputs.end(), [](const Outputs& o) { return o.forces || o.virial || o.atom_virials; });
+        const bool wants_gradients = std::any_of(
+            outputs.begin(), outputs.end(), [](const Outputs& o) { return o.forces || o.virial || o.atom_virials; });
         if (wants_gradients) {
             passes.begin("zeros for gradients");
             start_gradients();
@@ -125,12 +138,14 @@ private:
         edges_.elements.clear();
         elements_present_.clear();
         for (const SystemView& system : systems)
-            for (int64_t atom = 0; atom < system.atom_count; ++atom) edges_.elements.push_back(weights_->element_of(system.atomic_numbers[atom]));
+            for (int64_t atom = 0; atom < system.atom_count; ++atom)
+                edges_.elements.push_back(weights_->element_of(system.atomic_numbers[atom]));
         first_of_element_.assign(static_cast<size_t>(weights_->element_count()) + 1, 0);
         for (int element : edges_.elements) ++first_of_element_[static_cast<size_t>(element) + 1];
         for (size_t z = 1; z < first_of_element_.size(); ++z)
             if (first_of_element_[z] > 0) elements_present_.push_back(static_cast<int>(z) - 1);
-        for (size_t ghost = owned_count_; ghost < atom_count(); ++ghost) --first_of_element_[static_cast<size_t>(edges_.elements[ghost]) + 1];  // they are in no tile
+        for (size_t ghost = owned_count_; ghost < atom_count(); ++ghost)
+            --first_of_element_[static_cast<size_t>(edges_.elements[ghost]) + 1];  // they are in no tile
         for (size_t z = 1; z < first_of_element_.size(); ++z) first_of_element_[z] += first_of_element_[z - 1];
         const int64_t tile_size = atoms_per_tile(owned_count_);
         tiles_.clear();
@@ -144,25 +159,32 @@ private:
         }
         order_.resize(owned_count_);
         for (size_t atom = 0; atom < owned_count_; ++atom)
-            order_[static_cast<size_t>(first_of_element_[static_cast<size_t>(edges_.elements[atom])]++)] = static_cast<int64_t>(atom);
+            order_[static_cast<size_t>(first_of_element_[static_cast<size_t>(edges_.elements[atom])]++)] =
+                static_cast<int64_t>(atom);
     }
 
     static int groups_of(const Tile& tile) { return (tile.count() + kAtomsPerGroup - 1) / kAtomsPerGroup; }
-    static int members_of(const Tile& tile, int group) { return std::min(kAtomsPerGroup, tile.count() - group * kAtomsPerGroup); }
+    static int members_of(const Tile& tile, int group) {
+        return std::min(kAtomsPerGroup, tile.count() - group * kAtomsPerGroup);
+    }
     EdgeGroup group_of(const Tile& tile, int group) const {
         const auto number = tile.first_group + static_cast<size_t>(group);
         const GroupedEdge* edges = edges_.grouped.data();
-        return {{edges + first_grouped_[number], edges + first_grouped_[number + 1]}, order_.data() + tile.begin + group * kAtomsPerGroup, tile.element};
+        return {{edges + first_grouped_[number], edges + first_grouped_[number + 1]},
+                order_.data() + tile.begin + group * kAtomsPerGroup,
+                tile.element};
     }
 
-    // By the element at the other end, whose radial functions have one table. Those of a group then by length: an edge needs nearly the rows of the table that the
-    // one before it has brought into the first cache. Lengths are told apart as far as that matters.
+    // By the element at the other end, whose radial functions have one table. Those of a group then by length: an edge
+    // needs nearly the rows of the table that the one before it has brought into the first cache. Lengths are told
+    // apart as far as that matters.
     void sort_edges(ThreadTeam& team) {
         const auto edge_count = static_cast<size_t>(edges_.edges->edge_count);
         edges_.order.resize(edge_count);
         edges_.grouped.resize(edge_count);
         slot_of_element_.assign(static_cast<size_t>(weights_->element_count()), 0);
-        for (size_t i = 0; i < elements_present_.size(); ++i) slot_of_element_[static_cast<size_t>(elements_present_[i])] = static_cast<int>(i);
+        for (size_t i = 0; i < elements_present_.size(); ++i)
+            slot_of_element_[static_cast<size_t>(elements_present_[i])] = static_cast<int>(i);
         first_grouped_.assign(1, 0);
         for (const Tile& tile : tiles_)
             for (int group = 0; group < groups_of(tile); ++group) {
@@ -183,17 +205,24 @@ private:
     void sort_edges_of(const Tile& tile, std::vector<int64_t>& places) {
         constexpr int kLengths = 128;
         const double lengths_per_angstrom = kLengths / weights_->cutoff;
-        const auto element_slot = [&](int64_t edge) { return static_cast<size_t>(slot_of_element_[static_cast<size_t>(edges_.sender_element(edge))]); };
+        const auto element_slot = [&](int64_t edge) {
+            return static_cast<size_t>(slot_of_element_[static_cast<size_t>(edges_.sender_element(edge))]);
+        };
         const auto slot_and_length = [&](int64_t edge) {
-            return element_slot(edge) * kLengths + static_cast<size_t>(std::min(static_cast<int>(edges_.edges->distance[edge] * lengths_per_angstrom), kLengths - 1));
+            return element_slot(edge) * kLengths +
+                   static_cast<size_t>(
+                       std::min(static_cast<int>(edges_.edges->distance[edge] * lengths_per_angstrom), kLengths - 1));
         };
         // Counts of each kind of edge become the places where they go.
-        const auto sort = [&](int64_t first_atom, int atom_count, int64_t first_place, size_t kind_count, const auto& kind_of, const auto& put) {
+        const auto sort = [&](int64_t first_atom, int atom_count, int64_t first_place, size_t kind_count,
+                              const auto& kind_of, const auto& put) {
             places.assign(kind_count + 1, 0);
             places[0] = first_place;
             const auto visit = [&](const auto& work) {
                 for (int member = 0; member < atom_count; ++member)
-                    for (int64_t edge = edges_.edges->first[atom_at(first_atom + member)]; edge < edges_.edges->first[atom_at(first_atom + member) + 1]; ++edge) work(edge, member);
+                    for (int64_t edge = edges_.edges->first[atom_at(first_atom + member)];
+                         edge < edges_.edges->first[atom_at(first_atom + member) + 1]; ++edge)
+                        work(edge, member);
             };
             visit([&](int64_t edge, int) { ++places[kind_of(edge) + 1]; });
             for (size_t i = 1; i < places.size(); ++i) places[i] += places[i - 1];
@@ -201,21 +230,29 @@ private:
         };
         if (plans_.front()->moments)
             for (int64_t place = tile.begin; place < tile.end; ++place)
-                sort(place, 1, edges_.edges->first[atom_at(place)], elements_present_.size(), element_slot, [&](size_t to, int64_t edge, int) { edges_.order[to] = edge; });
+                sort(place, 1, edges_.edges->first[atom_at(place)], elements_present_.size(), element_slot,
+                     [&](size_t to, int64_t edge, int) { edges_.order[to] = edge; });
         for (int group = 0; group < groups_of(tile); ++group)
-            sort(tile.begin + group * kAtomsPerGroup, members_of(tile, group), first_grouped_[tile.first_group + static_cast<size_t>(group)], elements_present_.size() * kLengths, slot_and_length,
-                 [&](size_t to, int64_t edge, int member) { edges_.grouped[to] = {edge, member}; });
+            sort(tile.begin + group * kAtomsPerGroup, members_of(tile, group),
+                 first_grouped_[tile.first_group + static_cast<size_t>(group)], elements_present_.size() * kLengths,
+                 slot_and_length, [&](size_t to, int64_t edge, int member) {
+                     edges_.grouped[to] = {edge, member};
+                 });
     }
 
     template <class Work>
     void for_each_tile(ThreadTeam& team, const Work& work) {
-        team.run(static_cast<int64_t>(tiles_.size()), [&](int64_t tile, int worker) { work(tiles_[static_cast<size_t>(tile)], scratch_[static_cast<size_t>(worker)]); });
+        team.run(static_cast<int64_t>(tiles_.size()), [&](int64_t tile, int worker) {
+            work(tiles_[static_cast<size_t>(tile)], scratch_[static_cast<size_t>(worker)]);
+        });
     }
     int64_t atom_at(int64_t place) const { return order_[static_cast<size_t>(place)]; }
     size_t atom_count() const { return edges_.elements.size(); }
 
     // `size` numbers of each atom.
-    static DomainRows domain_rows(Buffer<Real>& rows, int size) { return {rows.data(), static_cast<size_t>(size) * sizeof(Real)}; }
+    static DomainRows domain_rows(Buffer<Real>& rows, int size) {
+        return {rows.data(), static_cast<size_t>(size) * sizeof(Real)};
+    }
 
     template <class T>
     AtomRows<T> rows_of(const Tile& tile, T* first, int stride) const {
@@ -229,10 +266,12 @@ private:
         compute_embedding(*weights_, system, elements_present_, embedding_);
         const auto width = static_cast<size_t>(weights_->channel_count);
         const int element_count = weights_->element_count();
-        const AtomRows<Real> rows = {resized(first_features_, static_cast<size_t>(element_count), first_layout_.size), first_layout_.size};
+        const AtomRows<Real> rows = {resized(first_features_, static_cast<size_t>(element_count), first_layout_.size),
+                                     first_layout_.size};
         std::fill(first_features_.begin(), first_features_.end(), Real(0));
         for (size_t i = 0; i < elements_present_.size(); ++i)
-            for (size_t u = 0; u < width; ++u) rows[elements_present_[i]][u] = static_cast<Real>(embedding_[i * width + u]);
+            for (size_t u = 0; u < width; ++u)
+                rows[elements_present_[i]][u] = static_cast<Real>(embedding_[i * width + u]);
         compute_senders(0, 0, {rows.first, rows.stride}, nullptr, element_count);
     }
 
@@ -245,8 +284,11 @@ private:
     void compute_senders(size_t layer, int element, AtomRows<const Real> below, const int64_t* atoms, int count) {
         const LayerPlan<Real>& plan = *plans_[layer];
         if (layer == 0) reserve_senders(0, static_cast<size_t>(count));
-        plan.up.apply(kernels_, element, below, {states_[layer].senders.data(), plan.sender_layout.size, atoms}, count, false);
-        if (plan.down) plan.down->apply(kernels_, element, below, {states_[layer].down.data(), plan.down->out_size(), atoms}, count, false);
+        plan.up.apply(kernels_, element, below, {states_[layer].senders.data(), plan.sender_layout.size, atoms}, count,
+                      false);
+        if (plan.down)
+            plan.down->apply(kernels_, element, below, {states_[layer].down.data(), plan.down->out_size(), atoms},
+                             count, false);
     }
 
     void reserve_senders(size_t layer, size_t rows) {
@@ -257,12 +299,15 @@ private:
     LayerInput<Real> input_of(size_t layer) const {
         const LayerPlan<Real>& plan = *plans_[layer];
         const int* elements = layer == 0 ? edges_.elements.data() : nullptr;
-        LayerInput<Real> input = {plan, kernels_, exact_kernels_, {states_[layer].senders.data(), plan.sender_layout.size, elements}, {}};
+        LayerInput<Real> input = {
+            plan, kernels_, exact_kernels_, {states_[layer].senders.data(), plan.sender_layout.size, elements}, {}};
         if (plan.down) input.down = {states_[layer].down.data(), plan.down->out_size(), elements};
         return input;
     }
 
-    AtomRows<const Real> features_of(size_t layer, const Tile& tile) const { return rows_of<const Real>(tile, states_[layer].features.data(), plans_[layer]->features_layout.size); }
+    AtomRows<const Real> features_of(size_t layer, const Tile& tile) const {
+        return rows_of<const Real>(tile, states_[layer].features.data(), plans_[layer]->features_layout.size);
+    }
     AtomRows<const Real> features_below(size_t layer, const Tile& tile) const {
         if (layer == 0) return {first_features_.data() + tile.element * first_layout_.size, 0};
         return features_of(layer - 1, tile);
@@ -273,14 +318,18 @@ private:
         return rows_of<const Real>(tile, states_[layer].senders.data(), size);
     }
     AtomRows<Real> gradient_below(size_t layer, const Tile& tile) {
-        return rows_of<Real>(tile, states_[layer - 1].features_gradient.data(), plans_[layer - 1]->features_layout.size);
+        return rows_of<Real>(tile, states_[layer - 1].features_gradient.data(),
+                             plans_[layer - 1]->features_layout.size);
     }
 
     // What the stages of a layer are called when they are timed.
-    static Stages stages_of(Scratch<Real>& scratch, Direction direction, size_t layer) { return Stages(scratch.stages, direction, static_cast<int>(layer)); }
+    static Stages stages_of(Scratch<Real>& scratch, Direction direction, size_t layer) {
+        return Stages(scratch.stages, direction, static_cast<int>(layer));
+    }
     int64_t edge_count_of(const Tile& tile) const {
         int64_t count = 0;
-        for (int64_t place = tile.begin; place < tile.end; ++place) count += edges_.edges->first[atom_at(place) + 1] - edges_.edges->first[atom_at(place)];
+        for (int64_t place = tile.begin; place < tile.end; ++place)
+            count += edges_.edges->first[atom_at(place) + 1] - edges_.edges->first[atom_at(place)];
         return count;
     }
     // The maps that moments of a tile go through; atoms have neighbours of all elements as a rule.
@@ -303,7 +352,8 @@ private:
         if (has_next) reserve_senders(layer + 1, atom_count());
         for (Scratch<Real>& scratch : scratch_) reserve(plan, scratch);
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
-            const int count = tile.count(), message_size = plan.message_layout.size, features_size = plan.features_layout.size;
+            const int count = tile.count(), message_size = plan.message_layout.size,
+                      features_size = plan.features_layout.size;
             Stages stages = stages_of(scratch, Direction::forward, layer);
             compute_scaled_messages(layer, tile, scratch);
             const Real* messages = scratch.messages.data();
@@ -314,14 +364,19 @@ private:
             }
             if (plan.message_skip) {
                 stages.begin("self connection of messages", [&] { return plan.message_skip->work(count); });
-                plan.message_skip->apply(kernels_, tile.element, {messages, message_size}, {scratch.gated.data(), message_size}, count, false);
+                plan.message_skip->apply(kernels_, tile.element, {messages, message_size},
+                                         {scratch.gated.data(), message_size}, count, false);
                 messages = scratch.gated.data();
             }
             stages.begin("contraction", [&] { return plan.contraction.work(count, false); });
-            plan.contraction.apply(kernels_, tile.element, messages, scratch.contracted.data(), count, scratch.polynomial);
-            stages.begin("linear maps", [&] { return plan.skip ? plan.linear.work(count) + plan.skip->work(count) : plan.linear.work(count); });
+            plan.contraction.apply(kernels_, tile.element, messages, scratch.contracted.data(), count,
+                                   scratch.polynomial);
+            stages.begin("linear maps", [&] {
+                return plan.skip ? plan.linear.work(count) + plan.skip->work(count) : plan.linear.work(count);
+            });
             const AtomRows<Real> features = {scratch.features.data(), features_size};
-            plan.linear.apply(kernels_, tile.element, {scratch.contracted.data(), plan.contraction.out_size()}, features, count, false);
+            plan.linear.apply(kernels_, tile.element, {scratch.contracted.data(), plan.contraction.out_size()},
+                              features, count, false);
             if (plan.skip) plan.skip->apply(kernels_, tile.element, features_below(layer, tile), features, count, true);
             for (int i = 0; i < count; ++i) {
                 const int64_t atom = atom_at(tile.begin + i);
@@ -331,11 +386,14 @@ private:
             stages.finish();
             Stages stages_of_next = stages_of(scratch, Direction::forward, layer + 1);
             if (has_next) stages_of_next.begin("what atoms send", [&] { return senders_work(layer + 1, count); });
-            if (has_next) compute_senders(layer + 1, tile.element, {features.first, features.stride}, order_.data() + tile.begin, count);
+            if (has_next)
+                compute_senders(layer + 1, tile.element, {features.first, features.stride}, order_.data() + tile.begin,
+                                count);
         });
         if (!has_next) return;
         const LayerPlan<Real>& next = *plans_[layer + 1];
-        const DomainRows rows[] = {domain_rows(states_[layer + 1].senders, next.sender_layout.size), domain_rows(states_[layer + 1].down, next.down ? next.down->out_size() : 0)};
+        const DomainRows rows[] = {domain_rows(states_[layer + 1].senders, next.sender_layout.size),
+                                   domain_rows(states_[layer + 1].down, next.down ? next.down->out_size() : 0)};
         fill_ghosts({rows, next.down ? size_t{2} : size_t{1}});
     }
 
@@ -351,21 +409,26 @@ private:
         const int size = plan.linear_layout.size;
         Stages stages = stages_of(scratch, Direction::forward, layer);
         if (plan.moments) {
-            stages.begin("moments and messages", [&] { return moments_work(plan, edge_count_of(tile), false) + moment_maps_work(plan, tile); });
-            compute_moment_messages(input_of(layer), edges_, elements_present_, {order_.data() + tile.begin, tile.count()}, scratch.moment, scratch.messages.data(),
+            stages.begin("moments and messages",
+                         [&] { return moments_work(plan, edge_count_of(tile), false) + moment_maps_work(plan, tile); });
+            compute_moment_messages(input_of(layer), edges_, elements_present_,
+                                    {order_.data() + tile.begin, tile.count()}, scratch.moment, scratch.messages.data(),
                                     scratch.densities.data());
         } else {
             stages.begin("messages", [&] { return messages_work(plan, edge_count_of(tile), false); });
             for (int group = 0; group < groups_of(tile); ++group) {
                 const int first = group * kAtomsPerGroup;
-                sum_messages(input_of(layer), edges_, group_of(tile, group), members_of(tile, group), scratch.message, scratch.sums.data() + first * plan.sums_layout.size,
-                             scratch.densities.data() + first);
+                sum_messages(input_of(layer), edges_, group_of(tile, group), members_of(tile, group), scratch.message,
+                             scratch.sums.data() + first * plan.sums_layout.size, scratch.densities.data() + first);
             }
             stages.begin("linear map of messages", [&] { return plan.message.work(tile.count()); });
-            plan.message.apply(kernels_, tile.element, {scratch.sums.data(), plan.sums_layout.size}, {scratch.messages.data(), size}, tile.count(), false);
+            plan.message.apply(kernels_, tile.element, {scratch.sums.data(), plan.sums_layout.size},
+                               {scratch.messages.data(), size}, tile.count(), false);
         }
         for (int i = 0; i < tile.count(); ++i) {
-            const Real divisor = static_cast<Real>(interaction.divisor_constant) + static_cast<Real>(interaction.divisor_density) * scratch.densities[static_cast<size_t>(i)];
+            const Real divisor =
+                static_cast<Real>(interaction.divisor_constant) +
+                static_cast<Real>(interaction.divisor_density) * scratch.densities[static_cast<size_t>(i)];
             states_[layer].divisors[static_cast<size_t>(atom_at(tile.begin + i))] = divisor;
             for (int k = 0; k < size; ++k) scratch.messages[static_cast<size_t>(i * size + k)] *= 1 / divisor;
         }
@@ -375,19 +438,24 @@ private:
     void compute_gate(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         const int count = tile.count(), in_size = plan.linear_layout.size, out_size = plan.gate->out_layout.size;
-        plan.gate->residual.apply(kernels_, tile.element, sender_rows(layer, tile), {scratch.messages.data(), in_size}, count, true);
+        plan.gate->residual.apply(kernels_, tile.element, sender_rows(layer, tile), {scratch.messages.data(), in_size},
+                                  count, true);
         for (int i = 0; i < count; ++i) {
             const Real* input = scratch.messages.data() + i * in_size;
             std::copy_n(input, in_size, states_[layer].gate_inputs.data() + atom_at(tile.begin + i) * in_size);
             plan.gate->apply(input, scratch.gated.data() + i * out_size);
         }
-        plan.gate->after.apply(kernels_, tile.element, {scratch.gated.data(), out_size}, {scratch.sums.data(), plan.message_layout.size}, count, false);
+        plan.gate->after.apply(kernels_, tile.element, {scratch.gated.data(), out_size},
+                               {scratch.sums.data(), plan.message_layout.size}, count, false);
     }
 
     void reserve(const LayerPlan<Real>& plan, Scratch<Real>& scratch) {
         const int gate_size = plan.gate ? std::max(plan.linear_layout.size, plan.gate->out_layout.size) : 0;
-        const int widest = std::max({plan.sums_layout.size, plan.message_layout.size, plan.contraction.out_size(), plan.features_layout.size, gate_size});
-        for (Buffer<Real>* buffer : {&scratch.sums, &scratch.messages, &scratch.gated, &scratch.contracted, &scratch.features}) resized(*buffer, kAtomsPerTile, widest);
+        const int widest = std::max({plan.sums_layout.size, plan.message_layout.size, plan.contraction.out_size(),
+                                     plan.features_layout.size, gate_size});
+        for (Buffer<Real>* buffer :
+             {&scratch.sums, &scratch.messages, &scratch.gated, &scratch.contracted, &scratch.features})
+            resized(*buffer, kAtomsPerTile, widest);
         resized(scratch.senders_gradient, kAtomsPerTile, plan.sender_layout.size);
         if (plan.down) resized(scratch.down_gradient, kAtomsPerTile, plan.down->out_size());
         scratch.message.reserve(plan);
@@ -403,14 +471,17 @@ private:
             std::array<double, kAtomsPerTile> energies{};
             for (size_t i = 0; i < readouts_.size(); ++i) {
                 const auto layer = static_cast<size_t>(weights_->readouts[i].layer);
-                readouts_[i].compute(exact_kernels_, features_of(layer, tile), tile.count(), scratch.readout, energies.data());
+                readouts_[i].compute(exact_kernels_, features_of(layer, tile), tile.count(), scratch.readout,
+                                     energies.data());
             }
             for (int64_t place = tile.begin; place < tile.end; ++place) {
                 const int64_t atom = atom_at(place);
                 double energy = energies[static_cast<size_t>(place - tile.begin)];
                 if (weights_->repulsion)
                     for (int64_t edge = edges_.edges->first[atom]; edge < edges_.edges->first[atom + 1]; ++edge)
-                        energy += pair_repulsion(*weights_->repulsion, *weights_, edges_.sender_element(edge), tile.element, edges_.edges->distance[edge]).value;
+                        energy += pair_repulsion(*weights_->repulsion, *weights_, edges_.sender_element(edge),
+                                                 tile.element, edges_.edges->distance[edge])
+                                      .value;
                 interaction_energy_[static_cast<size_t>(atom)] = energy;
             }
         });
@@ -420,13 +491,16 @@ private:
         energy_of_embedding_.assign(static_cast<size_t>(weights_->element_count()), 0.0);
         for (size_t i = 0; i < elements_present_.size(); ++i)
             energy_of_embedding_[static_cast<size_t>(elements_present_[i])] =
-                embedding_energy(*weights_, head_, elements_present_[i], embedding_.data() + i * static_cast<size_t>(weights_->channel_count));
+                embedding_energy(*weights_, head_, elements_present_[i],
+                                 embedding_.data() + i * static_cast<size_t>(weights_->channel_count));
         for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
             end = std::min(end, static_cast<int64_t>(owned_count_));
             double sum = 0;
-            for (int64_t atom = begin; atom < end; ++atom) sum += energy_of_embedding_[static_cast<size_t>(edges_.element(atom))];
+            for (int64_t atom = begin; atom < end; ++atom)
+                sum += energy_of_embedding_[static_cast<size_t>(edges_.element(atom))];
             for (int64_t atom = begin; atom < end; ++atom) {
-                const double energy = atom_energy(*weights_, head_, edges_.element(atom), interaction_energy_[static_cast<size_t>(atom)]);
+                const double energy =
+                    atom_energy(*weights_, head_, edges_.element(atom), interaction_energy_[static_cast<size_t>(atom)]);
                 if (outputs[s].atom_energies) outputs[s].atom_energies[atom - begin] = energy;
                 sum += energy;
             }
@@ -444,7 +518,8 @@ private:
                     const Irreps& irreps = plans_[i]->layer.linear.out;
                     const Real* features = states_[i].features.data() + atom * layout.size;
                     for (size_t b = 0; b < layout.blocks.size(); ++b)
-                        if (irreps[static_cast<int>(b)].irrep.is_scalar()) next = std::copy_n(features + layout.blocks[b].offset, layout.blocks[b].copies, next);
+                        if (irreps[static_cast<int>(b)].irrep.is_scalar())
+                            next = std::copy_n(features + layout.blocks[b].offset, layout.blocks[b].copies, next);
                 }
         });
     }
@@ -470,12 +545,14 @@ private:
         for (Scratch<Real>& scratch : scratch_) reserve(plan, scratch);
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) { reverse_atoms(layer, tile, scratch); });
         if (plan.moments) return;
-        const DomainRows rows[] = {domain_rows(state.sums_gradient, plan.sums_layout.size), domain_rows(state.density_gradient, 1)};
+        const DomainRows rows[] = {domain_rows(state.sums_gradient, plan.sums_layout.size),
+                                   domain_rows(state.density_gradient, 1)};
         fill_ghosts({rows, plan.columns.density >= 0 ? size_t{2} : size_t{1}});
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) { reverse_messages(layer, tile, scratch); });
     }
 
-    // From the gradient of a layer's features to that of its summed messages, and of the features below through the skip.
+    // From the gradient of a layer's features to that of its summed messages, and of the features below through the
+    // skip.
     void reverse_atoms(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
@@ -484,22 +561,32 @@ private:
         stages.begin("readouts");
         for (size_t i = 0; i < readouts_.size(); ++i)
             if (static_cast<size_t>(weights_->readouts[i].layer) == layer)
-                readouts_[i].reverse(exact_kernels_, features_of(layer, tile), count, weights_->scale[static_cast<size_t>(head_)], scratch.readout,
+                readouts_[i].reverse(exact_kernels_, features_of(layer, tile), count,
+                                     weights_->scale[static_cast<size_t>(head_)], scratch.readout,
                                      rows_of<Real>(tile, state.features_gradient.data(), plan.features_layout.size));
         for (int i = 0; i < count; ++i) {
             const int64_t atom = atom_at(tile.begin + i);
-            std::copy_n(state.messages.data() + atom * message_size, message_size, scratch.messages.data() + i * message_size);
+            std::copy_n(state.messages.data() + atom * message_size, message_size,
+                        scratch.messages.data() + i * message_size);
         }
-        const auto features_gradient = rows_of<const Real>(tile, state.features_gradient.data(), plan.features_layout.size);
-        stages.begin("linear maps", [&] { return plan.skip && layer > 0 ? plan.linear.work(count) + plan.skip->work(count) : plan.linear.work(count); });
-        if (plan.skip && layer > 0) plan.skip->apply_transposed(kernels_, tile.element, features_gradient, gradient_below(layer, tile), count, true);
-        plan.linear.apply_transposed(kernels_, tile.element, features_gradient, {scratch.contracted.data(), plan.contraction.out_size()}, count, false);
+        const auto features_gradient =
+            rows_of<const Real>(tile, state.features_gradient.data(), plan.features_layout.size);
+        stages.begin("linear maps", [&] {
+            return plan.skip && layer > 0 ? plan.linear.work(count) + plan.skip->work(count) : plan.linear.work(count);
+        });
+        if (plan.skip && layer > 0)
+            plan.skip->apply_transposed(kernels_, tile.element, features_gradient, gradient_below(layer, tile), count,
+                                        true);
+        plan.linear.apply_transposed(kernels_, tile.element, features_gradient,
+                                     {scratch.contracted.data(), plan.contraction.out_size()}, count, false);
         stages.begin("contraction", [&] { return plan.contraction.work(count, true); });
-        plan.contraction.reverse(kernels_, tile.element, scratch.messages.data(), scratch.contracted.data(), scratch.sums.data(), count, scratch.polynomial);
+        plan.contraction.reverse(kernels_, tile.element, scratch.messages.data(), scratch.contracted.data(),
+                                 scratch.sums.data(), count, scratch.polynomial);
         Real* gradient = scratch.sums.data();
         if (plan.message_skip) {
             stages.begin("self connection of messages", [&] { return plan.message_skip->work(count); });
-            plan.message_skip->apply_transposed(kernels_, tile.element, {gradient, message_size}, {scratch.features.data(), message_size}, count, false);
+            plan.message_skip->apply_transposed(kernels_, tile.element, {gradient, message_size},
+                                                {scratch.features.data(), message_size}, count, false);
             gradient = scratch.features.data();
         }
         if (plan.gate) stages.begin("gate");
@@ -508,14 +595,16 @@ private:
         reverse_scaled_messages(layer, tile, gradient, scratch);
     }
 
-    // From the gradient of the divided linear maps of the sums to that of the sums and densities; in the first layer, of the edges.
+    // From the gradient of the divided linear maps of the sums to that of the sums and densities; in the first layer,
+    // of the edges.
     void reverse_scaled_messages(size_t layer, const Tile& tile, Real* gradient, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
         const int count = tile.count(), size = plan.linear_layout.size;
         Stages stages = stages_of(scratch, Direction::reverse, layer);
         if (plan.moments)
-            stages.begin("moments and messages", [&] { return moments_work(plan, edge_count_of(tile), true) + moment_maps_work(plan, tile); });
+            stages.begin("moments and messages",
+                         [&] { return moments_work(plan, edge_count_of(tile), true) + moment_maps_work(plan, tile); });
         else
             stages.begin("linear map of messages", [&] { return plan.message.work(count); });
         for (int i = 0; i < count; ++i) {
@@ -525,19 +614,24 @@ private:
             if (plan.columns.density >= 0) {
                 // Without a gate, messages and their gradient before and after the skip have the same product.
                 const Real* maps = scaled_linear_maps(layer, tile, i, scratch);
-                const Real* by_maps = plan.gate ? gradient + i * size : scratch.sums.data() + i * plan.message_layout.size;
+                const Real* by_maps =
+                    plan.gate ? gradient + i * size : scratch.sums.data() + i * plan.message_layout.size;
                 for (int k = 0; k < size; ++k) dot += by_maps[k] * maps[k];
             }
-            state.density_gradient[atom] = scratch.densities[static_cast<size_t>(i)] = -static_cast<Real>(plan.layer.interaction.divisor_density) * dot / divisor;
+            state.density_gradient[atom] = scratch.densities[static_cast<size_t>(i)] =
+                -static_cast<Real>(plan.layer.interaction.divisor_density) * dot / divisor;
         }
         for (int i = 0; i < count; ++i) {
             const Real divisor = state.divisors[static_cast<size_t>(atom_at(tile.begin + i))];
             for (int k = 0; k < size; ++k) gradient[i * size + k] /= divisor;
         }
         if (plan.moments)
-            reverse_moment_messages(input_of(layer), elements_present_, {order_.data() + tile.begin, count}, gradient, scratch.densities.data(), scratch.moment, edges_);
+            reverse_moment_messages(input_of(layer), elements_present_, {order_.data() + tile.begin, count}, gradient,
+                                    scratch.densities.data(), scratch.moment, edges_);
         else
-            plan.message.apply_transposed(kernels_, tile.element, {gradient, size}, rows_of<Real>(tile, state.sums_gradient.data(), plan.sums_layout.size), count, false);
+            plan.message.apply_transposed(kernels_, tile.element, {gradient, size},
+                                          rows_of<Real>(tile, state.sums_gradient.data(), plan.sums_layout.size), count,
+                                          false);
     }
 
     // From the gradient of the messages in `gradient` to that of the scaled linear maps, in scratch.messages.
@@ -545,16 +639,20 @@ private:
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
         const int count = tile.count(), in_size = plan.linear_layout.size, out_size = plan.gate->out_layout.size;
-        plan.gate->after.apply_transposed(kernels_, tile.element, {gradient, plan.message_layout.size}, {scratch.gated.data(), out_size}, count, false);
+        plan.gate->after.apply_transposed(kernels_, tile.element, {gradient, plan.message_layout.size},
+                                          {scratch.gated.data(), out_size}, count, false);
         for (int i = 0; i < count; ++i)
-            plan.gate->reverse(state.gate_inputs.data() + atom_at(tile.begin + i) * in_size, scratch.gated.data() + i * out_size, scratch.messages.data() + i * in_size);
+            plan.gate->reverse(state.gate_inputs.data() + atom_at(tile.begin + i) * in_size,
+                               scratch.gated.data() + i * out_size, scratch.messages.data() + i * in_size);
         if (layer > 0)
-            plan.gate->residual.apply_transposed(kernels_, tile.element, {scratch.messages.data(), in_size},
-                                                 rows_of<Real>(tile, state.senders_gradient.data(), plan.sender_layout.size), count, false);
+            plan.gate->residual.apply_transposed(
+                kernels_, tile.element, {scratch.messages.data(), in_size},
+                rows_of<Real>(tile, state.senders_gradient.data(), plan.sender_layout.size), count, false);
         return scratch.messages.data();
     }
 
-    // The scaled linear maps of the sums of the tile's i-th atom, of which the density gradient needs the product with their gradient.
+    // The scaled linear maps of the sums of the tile's i-th atom, of which the density gradient needs the product with
+    // their gradient.
     const Real* scaled_linear_maps(size_t layer, const Tile& tile, int i, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         const int64_t atom = atom_at(tile.begin + i);
@@ -591,13 +689,18 @@ private:
             }
             const int first = number * kAtomsPerGroup;
             Real* down_gradient = plan.down ? scratch.down_gradient.data() + first * down_size : nullptr;
-            if (down_gradient) reverse_received_features(input, gradients, group, scratch.message, edges_, down_gradient);
-            reverse_sent_messages(input, gradients, group, scratch.message, edges_, scratch.senders_gradient.data() + first * size, down_gradient);
+            if (down_gradient)
+                reverse_received_features(input, gradients, group, scratch.message, edges_, down_gradient);
+            reverse_sent_messages(input, gradients, group, scratch.message, edges_,
+                                  scratch.senders_gradient.data() + first * size, down_gradient);
         }
         if (layer == 0) return;
         stages.begin("what atoms send", [&] { return senders_work(layer, tile.count()); });
-        plan.up.apply_transposed(kernels_, tile.element, {scratch.senders_gradient.data(), size}, gradient_below(layer, tile), tile.count(), true);
-        if (plan.down) plan.down->apply_transposed(kernels_, tile.element, {scratch.down_gradient.data(), down_size}, gradient_below(layer, tile), tile.count(), true);
+        plan.up.apply_transposed(kernels_, tile.element, {scratch.senders_gradient.data(), size},
+                                 gradient_below(layer, tile), tile.count(), true);
+        if (plan.down)
+            plan.down->apply_transposed(kernels_, tile.element, {scratch.down_gradient.data(), down_size},
+                                        gradient_below(layer, tile), tile.count(), true);
     }
 
     void add_repulsion_gradients(ThreadTeam& team) {
@@ -606,10 +709,16 @@ private:
             Stages stages(scratch.stages, Direction::reverse);
             stages.begin("repulsion");
             for (int64_t place = tile.begin; place < tile.end; ++place)
-                for (int64_t edge = edges_.edges->first[atom_at(place)]; edge < edges_.edges->first[atom_at(place) + 1]; ++edge) {
+                for (int64_t edge = edges_.edges->first[atom_at(place)]; edge < edges_.edges->first[atom_at(place) + 1];
+                     ++edge) {
                     const double r = edges_.edges->distance[edge];
-                    const double slope = scale * pair_repulsion(*weights_->repulsion, *weights_, tile.element, edges_.sender_element(edge), r).slope / r;
-                    for (int64_t k = 3 * edge; k < 3 * edge + 3; ++k) edges_.vector_gradient[static_cast<size_t>(k)] += slope * edges_.edges->vector[k];
+                    const double slope =
+                        scale *
+                        pair_repulsion(*weights_->repulsion, *weights_, tile.element, edges_.sender_element(edge), r)
+                            .slope /
+                        r;
+                    for (int64_t k = 3 * edge; k < 3 * edge + 3; ++k)
+                        edges_.vector_gradient[static_cast<size_t>(k)] += slope * edges_.edges->vector[k];
                 }
         });
     }
@@ -624,14 +733,14 @@ private:
     std::vector<ReadoutPlan<Real>> readouts_;
     std::vector<Scratch<Real>> scratch_;
 
-    size_t owned_count_ = 0;        // all atoms but ghosts
+    size_t owned_count_ = 0;  // all atoms but ghosts
     EdgeState<Real> edges_;
     std::vector<int> elements_present_;
     std::vector<int64_t> first_of_element_;
     std::vector<int> slot_of_element_;  // its place in elements_present_
-    std::vector<int64_t> order_;  // atoms sorted by element
+    std::vector<int64_t> order_;        // atoms sorted by element
     std::vector<Tile> tiles_;
-    std::vector<int64_t> first_grouped_;  // [group of a tile, one tile after the other]: its first grouped edge
+    std::vector<int64_t> first_grouped_;       // [group of a tile, one tile after the other]: its first grouped edge
     std::vector<double> embedding_;            // [element present][channel_count]
     std::vector<double> energy_of_embedding_;  // [element]
     Buffer<Real> first_features_;              // [element][first_layout_.size]

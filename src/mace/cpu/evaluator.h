@@ -4,14 +4,14 @@
 
 #include <memory>
 
-#include "potential/evaluator.h"
 #include "mace/weights/weights.h"
+#include "potential/evaluator.h"
 
 namespace mlff::mace::cpu {
 
 struct CpuOptions {
     int head = 0;
-    bool is_single = false;     // features and messages in float, energies and forces summed in double; else all in double
+    bool is_single = false;  // features and messages in float, energies and forces summed in double; else all in double
     bool exact_radial = false;  // evaluate the radial networks for every edge instead of tables
 };
 

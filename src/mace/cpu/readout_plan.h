@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The energy that a layer's features give to atoms, for several atoms at a time. Small, so it is done in double precision, whatever the features are in.
+// The energy that a layer's features give to atoms, for several atoms at a time. Small, so it is done in double
+// precision, whatever the features are in.
 #pragma once
 
 #include <array>
@@ -25,9 +26,11 @@ public:
     ReadoutPlan(const Readout& readout, int head, const RowLayout& features);
 
     // energies[i] += column `head` of  last(mask(f(middle(mask(f(first(h)))))));  first(h) alone for a linear readout.
-    void compute(const KernelTable<double>& kernels, AtomRows<const Real> features, int atom_count, Scratch& scratch, double* energies) const;
+    void compute(const KernelTable<double>& kernels, AtomRows<const Real> features, int atom_count, Scratch& scratch,
+                 double* energies) const;
     // features_gradient[i] += scale * d energy / d features
-    void reverse(const KernelTable<double>& kernels, AtomRows<const Real> features, int atom_count, double scale, Scratch& scratch, AtomRows<Real> features_gradient) const;
+    void reverse(const KernelTable<double>& kernels, AtomRows<const Real> features, int atom_count, double scale,
+                 Scratch& scratch, AtomRows<Real> features_gradient) const;
 
 private:
     struct Hidden {
@@ -35,9 +38,11 @@ private:
         std::vector<int> active;  // numbers of a row that the head takes part in
     };
     Hidden hidden_of(const Linear& map, int head) const;
-    void compute_hidden(const KernelTable<double>& kernels, AtomRows<const Real> features, int atom_count, Scratch& scratch) const;
+    void compute_hidden(const KernelTable<double>& kernels, AtomRows<const Real> features, int atom_count,
+                        Scratch& scratch) const;
     void activate(const Hidden& hidden, int number, int atom_count, Scratch& scratch) const;
-    void reverse_activation(const Hidden& hidden, int number, int atom_count, Scratch& scratch, Buffer<double>& gradient) const;
+    void reverse_activation(const Hidden& hidden, int number, int atom_count, Scratch& scratch,
+                            Buffer<double>& gradient) const;
 
     const Readout& readout_;
     int feature_size_ = 0;

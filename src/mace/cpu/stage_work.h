@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How much work the passes over edges are, from the formulas of kernel_table.h and moment_map.h. Linear maps and contractions say theirs themselves.
+// How much work the passes over edges are, from the formulas of kernel_table.h and moment_map.h. Linear maps and
+// contractions say theirs themselves.
 #pragma once
 
 #include "core/stage_profile.h"
@@ -11,8 +12,9 @@ namespace mlff::mace::cpu {
 // The value of a function in a table is 5 products that are added up, and so is its slope.
 inline constexpr double kValueFlops = 2 * kSplineOrder, kTableRows = kSplineOrder + 1;
 
-// Messages of so many edges, by way of the features of their senders. In reverse also the slopes, S[a], and the gradients that kernel_table.h has under
-// reverse_edges; of features not in the first layer. Not known where radial networks are evaluated for every edge.
+// Messages of so many edges, by way of the features of their senders. In reverse also the slopes, S[a], and the
+// gradients that kernel_table.h has under reverse_edges; of features not in the first layer. Not known where radial
+// networks are evaluated for every edge.
 template <class Real>
 StageWork messages_work(const LayerPlan<Real>& plan, int64_t edge_count, bool is_reverse) {
     if (!plan.uses_tables()) return {kUnknownWork, kUnknownWork};
@@ -21,23 +23,27 @@ StageWork messages_work(const LayerPlan<Real>& plan, int64_t edge_count, bool is
     double flops = 0, numbers = 0;
     for (size_t p = 0; p < plan.paths.size(); ++p) {
         const PathPlan<Real>& path = plan.paths[p];
-        const double channels = convolution.in[convolution.paths[p].in_block].multiplicity, in = path.in_components, shares = path.share_count();
+        const double channels = convolution.in[convolution.paths[p].in_block].multiplicity, in = path.in_components,
+                     shares = path.share_count();
         const double couplings = 2.0 * static_cast<double>(path.couplings.size());
-        flops += is_reverse ? channels * (2 * kValueFlops + 2 + 4 * shares + (is_first ? 3 : 5) * in) + 2 * couplings : channels * (kValueFlops + in + 2 * shares) + couplings;
+        flops += is_reverse ? channels * (2 * kValueFlops + 2 + 4 * shares + (is_first ? 3 : 5) * in) + 2 * couplings
+                            : channels * (kValueFlops + in + 2 * shares) + couplings;
         numbers += channels * (kTableRows + in + (is_reverse ? path.out_components : 0));
     }
     const auto edges = static_cast<double>(edge_count);
     return {flops * edges, numbers * edges * sizeof(Real)};
 }
 
-// Moments of so many edges: hidden functions of the radial network times shares; in reverse two products with the gradient of the moments, and slopes.
+// Moments of so many edges: hidden functions of the radial network times shares; in reverse two products with the
+// gradient of the moments, and slopes.
 template <class Real>
 StageWork moments_work(const LayerPlan<Real>& plan, int64_t edge_count, bool is_reverse) {
     if (!plan.uses_tables()) return {kUnknownWork, kUnknownWork};
     const double functions = plan.moments->layout().blocks.front().copies, rows = plan.moments->row_count();
     double couplings = 0;
     for (const PathPlan<Real>& path : plan.paths) couplings += 2.0 * static_cast<double>(path.couplings.size());
-    const double flops = is_reverse ? functions * (2 * kValueFlops + 4 * rows + 2) + 2 * couplings : functions * (kValueFlops + 2 * rows) + couplings;
+    const double flops = is_reverse ? functions * (2 * kValueFlops + 4 * rows + 2) + 2 * couplings
+                                    : functions * (kValueFlops + 2 * rows) + couplings;
     const auto edges = static_cast<double>(edge_count);
     return {flops * edges, functions * (kTableRows + (is_reverse ? 3 : 1)) * edges * sizeof(Real)};
 }

@@ -22,19 +22,22 @@ void append_input(const JointEmbedding::Input& input, const SystemView& system, 
     const double row = value + input.offset;
     if (!(row >= 0 && row < input.row_count) || row != std::floor(row))
         fail(Status::system, is_charge ? "a total charge of " : "a spin multiplicity of ", value,
-             " is not known to the model; it has whole numbers from ", -input.offset, " to ", input.row_count - 1 - input.offset);
+             " is not known to the model; it has whole numbers from ", -input.offset, " to ",
+             input.row_count - 1 - input.offset);
     const double* begin = input.table.data() + static_cast<int64_t>(row) * input.width;
     embedded.insert(embedded.end(), begin, begin + input.width);
 }
 
 }  // namespace
 
-void compute_embedding(const Weights& weights, const SystemView& system, std::span<const int> elements, std::vector<double>& features) {
+void compute_embedding(const Weights& weights, const SystemView& system, std::span<const int> elements,
+                       std::vector<double>& features) {
     const auto channels = static_cast<size_t>(weights.channel_count);
     std::vector<double> common(channels, 0.0);
     if (weights.joint_embedding) {
         std::vector<double> embedded;
-        for (const JointEmbedding::Input& input : weights.joint_embedding->inputs) append_input(input, system, embedded);
+        for (const JointEmbedding::Input& input : weights.joint_embedding->inputs)
+            append_input(input, system, embedded);
         NetworkPass pass(weights.joint_embedding->projection);
         const double* projected = pass.compute(embedded.data());
         common.assign(projected, projected + channels);
@@ -55,7 +58,8 @@ double embedding_energy(const Weights& weights, int head, int element, const dou
 
 double atom_energy(const Weights& weights, int head, int element, double interaction_energy) {
     const auto h = static_cast<size_t>(head);
-    return weights.atomic_energies[h * weights.atomic_numbers.size() + static_cast<size_t>(element)] + (weights.scale[h] * interaction_energy + weights.shift[h]);
+    return weights.atomic_energies[h * weights.atomic_numbers.size() + static_cast<size_t>(element)] +
+           (weights.scale[h] * interaction_energy + weights.shift[h]);
 }
 
 }  // namespace mlff::mace

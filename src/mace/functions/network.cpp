@@ -51,7 +51,8 @@ void reverse_norm(const DenseLayer& layer, const std::vector<double>& normalised
         mean += gradient[i] / count;
         projection += gradient[i] * normalised[i] / count;
     }
-    for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = (gradient[i] - mean - normalised[i] * projection) / deviation;
+    for (size_t i = 0; i < gradient.size(); ++i)
+        gradient[i] = (gradient[i] - mean - normalised[i] * projection) / deviation;
 }
 
 }  // namespace

@@ -94,7 +94,8 @@ ValueAndSlope transform_distance(const RadialEmbedding& radial, int sender_eleme
     return {r, 1};
 }
 
-void bare_basis(const RadialEmbedding& radial, int sender_element, int receiver_element, double r, std::vector<ValueAndSlope>& basis) {
+void bare_basis(const RadialEmbedding& radial, int sender_element, int receiver_element, double r,
+                std::vector<ValueAndSlope>& basis) {
     const ValueAndSlope x = transform_distance(radial, sender_element, receiver_element, r);
     basis_functions(radial, x.value, basis);
     for (ValueAndSlope& function : basis) function.slope *= x.slope;
@@ -116,17 +117,19 @@ double reverse_radial(const RadialEmbedding& radial, int sender_element, int rec
     bare_basis(radial, sender_element, receiver_element, r, functions);
     double sum = radial.cutoff_in_basis ? 0 : cutoff_gradient * f.slope;
     for (size_t n = 0; n < functions.size(); ++n)
-        sum += basis_gradient[n] * (radial.cutoff_in_basis ? functions[n].slope * f.value + functions[n].value * f.slope : functions[n].slope);
+        sum += basis_gradient[n] * (radial.cutoff_in_basis ? functions[n].slope * f.value + functions[n].value * f.slope
+                                                           : functions[n].slope);
     return sum;
 }
 
 // V / 2, V = 14.3996 Z_i Z_j / r phi(r / a) f(r), a = prefactor 0.529 / (Z_i^e + Z_j^e), phi(x) = sum_k c_k exp(-e_k x)
-ValueAndSlope pair_repulsion(const PairRepulsion& repulsion, const Weights& weights, int sender_element, int receiver_element,
-                             double r) {
+ValueAndSlope pair_repulsion(const PairRepulsion& repulsion, const Weights& weights, int sender_element,
+                             int receiver_element, double r) {
     constexpr std::array<double, 4> kDecay = {3.2, 0.9423, 0.4028, 0.2016};
     const double z1 = weights.atomic_numbers[static_cast<size_t>(sender_element)];
     const double z2 = weights.atomic_numbers[static_cast<size_t>(receiver_element)];
-    const double length = repulsion.prefactor * 0.529 / (std::pow(z1, repulsion.exponent) + std::pow(z2, repulsion.exponent));
+    const double length =
+        repulsion.prefactor * 0.529 / (std::pow(z1, repulsion.exponent) + std::pow(z2, repulsion.exponent));
     const ValueAndSlope f =
         cutoff_function({pair_radius(repulsion.radii, sender_element, receiver_element), repulsion.cutoff_exponent}, r);
     double phi = 0, phi_slope = 0;

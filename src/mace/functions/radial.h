@@ -18,7 +18,8 @@ ValueAndSlope cutoff_function(const PolynomialCutoff& cutoff, double r);
 ValueAndSlope transform_distance(const RadialEmbedding& radial, int sender_element, int receiver_element, double r);
 
 // b_n(x(r)) without the cutoff, with slopes by r.
-void bare_basis(const RadialEmbedding& radial, int sender_element, int receiver_element, double r, std::vector<ValueAndSlope>& basis);
+void bare_basis(const RadialEmbedding& radial, int sender_element, int receiver_element, double r,
+                std::vector<ValueAndSlope>& basis);
 
 // basis[n] = b_n(x(r)) f(r) and *cutoff = 1; with cutoff_in_basis false, basis[n] = b_n(x(r)) and *cutoff = f(r).
 void compute_radial(const RadialEmbedding& radial, int sender_element, int receiver_element, double r, double* basis,
@@ -28,7 +29,7 @@ double reverse_radial(const RadialEmbedding& radial, int sender_element, int rec
                       const double* basis_gradient, double cutoff_gradient);
 
 // The energy that one directed edge gives to its receiver, and its slope by r.
-ValueAndSlope pair_repulsion(const PairRepulsion& repulsion, const Weights& weights, int sender_element, int receiver_element,
-                             double r);
+ValueAndSlope pair_repulsion(const PairRepulsion& repulsion, const Weights& weights, int sender_element,
+                             int receiver_element, double r);
 
 }  // namespace mlff::mace

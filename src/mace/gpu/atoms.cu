@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "equivariant/linear.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
 #include "mace/functions/activation.h"
-#include "equivariant/linear.h"
 
 namespace mlff::mace::gpu {
 namespace {
@@ -31,7 +31,8 @@ __device__ void scale_row(Real* row, int size, Real factor) {
 }
 
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) divide_kernel(Real constant, Real by_density, const Real* densities, Real* divisors, Real* rows, int size) {
+__global__ void __launch_bounds__(kBlockThreads)
+    divide_kernel(Real constant, Real by_density, const Real* densities, Real* divisors, Real* rows, int size) {
     mlff::gpu::await_predecessor();
     const int64_t atom = blockIdx.x;
     const Real divisor = constant + by_density * densities[atom];
@@ -41,8 +42,9 @@ __global__ void __launch_bounds__(kBlockThreads) divide_kernel(Real constant, Re
 
 // `rows` may be `a`: a thread scales what it alone has read.
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) reverse_division_kernel(Real by_density, const Real* a, const Real* b, int dot_size, const Real* divisors,
-                                                                         Real* densities_gradient, Real* rows, int size) {
+__global__ void __launch_bounds__(kBlockThreads)
+    reverse_division_kernel(Real by_density, const Real* a, const Real* b, int dot_size, const Real* divisors,
+                            Real* densities_gradient, Real* rows, int size) {
     mlff::gpu::await_predecessor();
     __shared__ Real partial[kWarps];
     constexpr int kSize = kVectorSize<Real>;
@@ -63,34 +65,41 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_division_kernel(Real by
 
 // Launch: a warp for each atom.
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) copy_columns_kernel(int64_t atom_count, int count, const Real* from, int from_stride, double* to, int to_stride) {
+__global__ void __launch_bounds__(kBlockThreads)
+    copy_columns_kernel(int64_t atom_count, int count, const Real* from, int from_stride, double* to, int to_stride) {
     mlff::gpu::await_predecessor();
     const int64_t atom = (blockIdx.x * int64_t{kBlockThreads} + threadIdx.x) / 32;
     if (atom >= atom_count) return;
-    for (int k = static_cast<int>(threadIdx.x % 32); k < count; k += 32) to[atom * to_stride + k] = from[atom * from_stride + k];
+    for (int k = static_cast<int>(threadIdx.x % 32); k < count; k += 32)
+        to[atom * to_stride + k] = from[atom * from_stride + k];
 }
 
 // ---- gates ----
 
 // Launch: a block for each atom.
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) gate_kernel(typename DeviceGate<Real>::View gate, const Real* in, Real* out) {
+__global__ void __launch_bounds__(kBlockThreads)
+    gate_kernel(typename DeviceGate<Real>::View gate, const Real* in, Real* out) {
     mlff::gpu::await_predecessor();
     in += int64_t{blockIdx.x} * gate.in_size;
     out += int64_t{blockIdx.x} * gate.out_size;
     for (int k = static_cast<int>(threadIdx.x); k < gate.out_size; k += kBlockThreads) out[k] = Real(0);
     __syncthreads();
     for (int i = static_cast<int>(threadIdx.x); i < gate.scalar_count; i += kBlockThreads)
-        out[gate.scalars[i].to] = static_cast<Real>(activate(gate.scalar_activation, static_cast<double>(in[gate.scalars[i].from])));
+        out[gate.scalars[i].to] =
+            static_cast<Real>(activate(gate.scalar_activation, static_cast<double>(in[gate.scalars[i].from])));
     for (int i = static_cast<int>(threadIdx.x); i < gate.gated_count; i += kBlockThreads) {
         const auto gated = gate.gated[i];
         const Real value = static_cast<Real>(activate(gate.gate_activation, static_cast<double>(in[gated.gate])));
-        for (int m = 0; m < gated.components; ++m) out[gated.to + m * gated.to_stride] = value * in[gated.from + m * gated.from_stride];
+        for (int m = 0; m < gated.components; ++m)
+            out[gated.to + m * gated.to_stride] = value * in[gated.from + m * gated.from_stride];
     }
 }
 
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) reverse_gate_kernel(typename DeviceGate<Real>::View gate, const Real* in, const Real* out_gradient, Real* in_gradient) {
+__global__ void __launch_bounds__(kBlockThreads)
+    reverse_gate_kernel(typename DeviceGate<Real>::View gate, const Real* in, const Real* out_gradient,
+                        Real* in_gradient) {
     mlff::gpu::await_predecessor();
     in += int64_t{blockIdx.x} * gate.in_size;
     in_gradient += int64_t{blockIdx.x} * gate.in_size;
@@ -99,7 +108,9 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_gate_kernel(typename De
     __syncthreads();
     for (int i = static_cast<int>(threadIdx.x); i < gate.scalar_count; i += kBlockThreads) {
         const auto scalar = gate.scalars[i];
-        in_gradient[scalar.from] = out_gradient[scalar.to] * static_cast<Real>(activation_slope(gate.scalar_activation, static_cast<double>(in[scalar.from])));
+        in_gradient[scalar.from] =
+            out_gradient[scalar.to] *
+            static_cast<Real>(activation_slope(gate.scalar_activation, static_cast<double>(in[scalar.from])));
     }
     for (int i = static_cast<int>(threadIdx.x); i < gate.gated_count; i += kBlockThreads) {
         const auto gated = gate.gated[i];
@@ -117,9 +128,10 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_gate_kernel(typename De
 
 // ---- readouts ----
 
-// out[j] = bias[j] + sum over i of in[i] matrix[i][j]. Threads share the outputs and, where there are fewer of them, the inputs as well.
-// All threads; waits for them. `in`, `out` and `partial` [kBlockThreads] are in shared memory.
-__device__ void affine(int in_count, int out_count, const double* matrix, const double* bias, const double* in, double* partial, double* out) {
+// out[j] = bias[j] + sum over i of in[i] matrix[i][j]. Threads share the outputs and, where there are fewer of them,
+// the inputs as well. All threads; waits for them. `in`, `out` and `partial` [kBlockThreads] are in shared memory.
+__device__ void affine(int in_count, int out_count, const double* matrix, const double* bias, const double* in,
+                       double* partial, double* out) {
     const int thread = static_cast<int>(threadIdx.x);
     for (int begin = 0; begin < out_count; begin += kBlockThreads) {
         const int width = min(kBlockThreads, out_count - begin), part_count = kBlockThreads / width;
@@ -158,58 +170,73 @@ struct ReadoutRoom {
     }
     template <class View>
     static size_t bytes(const View& readout) {
-        return readout.hidden_count == 0 ? 0 : static_cast<size_t>(readout.feature_count + kBlockThreads + 2 * (readout.hidden_count + readout.second_count)) * sizeof(double);
+        return readout.hidden_count == 0 ? 0
+                                         : static_cast<size_t>(readout.feature_count + kBlockThreads +
+                                                               2 * (readout.hidden_count + readout.second_count)) *
+                                               sizeof(double);
     }
 };
 
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) linear_readout_kernel(typename DeviceReadout<Real>::View readout, const Real* features, double* energies) {
+__global__ void __launch_bounds__(kBlockThreads)
+    linear_readout_kernel(typename DeviceReadout<Real>::View readout, const Real* features, double* energies) {
     mlff::gpu::await_predecessor();
     __shared__ double partial[kWarps];
     const Real* row = features + int64_t{blockIdx.x} * readout.row_size;
     double sum = 0;
-    for (int d = static_cast<int>(threadIdx.x); d < readout.feature_count; d += kBlockThreads) sum += readout.first[d] * static_cast<double>(row[readout.places[d]]);
+    for (int d = static_cast<int>(threadIdx.x); d < readout.feature_count; d += kBlockThreads)
+        sum += readout.first[d] * static_cast<double>(row[readout.places[d]]);
     sum = sum_over_block(sum, partial);
     if (threadIdx.x == 0) energies[blockIdx.x] += sum + readout.last_bias;
 }
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) reverse_linear_readout_kernel(typename DeviceReadout<Real>::View readout, double scale, Real* features_gradient) {
+__global__ void __launch_bounds__(kBlockThreads)
+    reverse_linear_readout_kernel(typename DeviceReadout<Real>::View readout, double scale, Real* features_gradient) {
     mlff::gpu::await_predecessor();
     Real* row = features_gradient + int64_t{blockIdx.x} * readout.row_size;
-    for (int d = static_cast<int>(threadIdx.x); d < readout.feature_count; d += kBlockThreads) row[readout.places[d]] += static_cast<Real>(scale * readout.first[d]);
+    for (int d = static_cast<int>(threadIdx.x); d < readout.feature_count; d += kBlockThreads)
+        row[readout.places[d]] += static_cast<Real>(scale * readout.first[d]);
 }
 
 template <class Real, bool kReverse>
-__global__ void __launch_bounds__(kBlockThreads) readout_kernel(typename DeviceReadout<Real>::View readout, const Real* features, double* energies, double scale,
-                                                                Real* features_gradient) {
+__global__ void __launch_bounds__(kBlockThreads)
+    readout_kernel(typename DeviceReadout<Real>::View readout, const Real* features, double* energies, double scale,
+                   Real* features_gradient) {
     mlff::gpu::await_predecessor();
     extern __shared__ __align__(16) double numbers[];
     const ReadoutRoom room(readout, numbers);
     const int thread = static_cast<int>(threadIdx.x);
     const Real* row = features + int64_t{blockIdx.x} * readout.row_size;
-    for (int d = thread; d < readout.feature_count; d += kBlockThreads) room.features[d] = static_cast<double>(row[readout.places[d]]);
+    for (int d = thread; d < readout.feature_count; d += kBlockThreads)
+        room.features[d] = static_cast<double>(row[readout.places[d]]);
     __syncthreads();
-    affine(readout.feature_count, readout.hidden_count, readout.first, readout.first_bias, room.features, room.partial, room.hidden);
+    affine(readout.feature_count, readout.hidden_count, readout.first, readout.first_bias, room.features, room.partial,
+           room.hidden);
     if (readout.middle) {
-        for (int i = thread; i < readout.hidden_count; i += kBlockThreads) room.activated[i] = activate(readout.activation, room.hidden[i]);
+        for (int i = thread; i < readout.hidden_count; i += kBlockThreads)
+            room.activated[i] = activate(readout.activation, room.hidden[i]);
         __syncthreads();
-        affine(readout.hidden_count, readout.second_count, readout.middle, readout.middle_bias, room.activated, room.partial, room.second);
+        affine(readout.hidden_count, readout.second_count, readout.middle, readout.middle_bias, room.activated,
+               room.partial, room.second);
     }
     const double* before = readout.middle ? room.second : room.hidden;
     const int count = readout.middle ? readout.second_count : readout.hidden_count;
     if constexpr (!kReverse) {
         double sum = 0;
-        for (int j = thread; j < count; j += kBlockThreads) sum += readout.last[j] * activate(readout.activation, before[j]);
+        for (int j = thread; j < count; j += kBlockThreads)
+            sum += readout.last[j] * activate(readout.activation, before[j]);
         sum = sum_over_block(sum, room.partial);
         if (thread == 0) energies[blockIdx.x] += sum + readout.last_bias;
     } else {
         double* before_gradient = readout.middle ? room.second_gradient : room.activated;
-        for (int j = thread; j < count; j += kBlockThreads) before_gradient[j] = scale * readout.last[j] * activation_slope(readout.activation, before[j]);
+        for (int j = thread; j < count; j += kBlockThreads)
+            before_gradient[j] = scale * readout.last[j] * activation_slope(readout.activation, before[j]);
         __syncthreads();
         if (readout.middle) {
             for (int i = thread; i < readout.hidden_count; i += kBlockThreads) {
                 double sum = 0;
-                for (int j = 0; j < readout.second_count; ++j) sum += readout.middle[int64_t{i} * readout.second_count + j] * room.second_gradient[j];
+                for (int j = 0; j < readout.second_count; ++j)
+                    sum += readout.middle[int64_t{i} * readout.second_count + j] * room.second_gradient[j];
                 room.activated[i] = sum * activation_slope(readout.activation, room.hidden[i]);
             }
             __syncthreads();
@@ -218,7 +245,8 @@ __global__ void __launch_bounds__(kBlockThreads) readout_kernel(typename DeviceR
         for (int d = thread; d < readout.feature_count; d += kBlockThreads) {
             double sum = 0;
 #pragma unroll 8
-            for (int j = 0; j < readout.hidden_count; ++j) sum += readout.first_by_hidden[int64_t{j} * readout.feature_count + d] * room.activated[j];
+            for (int j = 0; j < readout.hidden_count; ++j)
+                sum += readout.first_by_hidden[int64_t{j} * readout.feature_count + d] * room.activated[j];
             gradient_row[readout.places[d]] += static_cast<Real>(sum);
         }
     }
@@ -248,7 +276,8 @@ void drop_unused_inputs(Matrix& matrix, std::vector<int32_t>& places) {
     const size_t width = matrix.bias.size();
     size_t kept = 0;
     for (size_t i = 0; i < places.size(); ++i) {
-        const auto from = matrix.numbers.begin() + static_cast<std::ptrdiff_t>(i * width), end = from + static_cast<std::ptrdiff_t>(width);
+        const auto from = matrix.numbers.begin() + static_cast<std::ptrdiff_t>(i * width),
+                   end = from + static_cast<std::ptrdiff_t>(width);
         if (std::all_of(from, end, [](double number) { return number == 0; })) continue;
         std::copy(from, end, matrix.numbers.begin() + static_cast<std::ptrdiff_t>(kept * width));
         places[kept++] = places[i];
@@ -260,22 +289,27 @@ void drop_unused_inputs(Matrix& matrix, std::vector<int32_t>& places) {
 }  // namespace
 
 template <class Real>
-void divide_rows(int64_t atom_count, Real constant, Real by_density, const Real* densities, Real* divisors, Real* rows, int size, cudaStream_t stream) {
-    if (atom_count > 0) launch("dividing messages", divide_kernel<Real>, atom_count, kBlockThreads, stream, constant, by_density, densities, divisors, rows, size);
+void divide_rows(int64_t atom_count, Real constant, Real by_density, const Real* densities, Real* divisors, Real* rows,
+                 int size, cudaStream_t stream) {
+    if (atom_count > 0)
+        launch("dividing messages", divide_kernel<Real>, atom_count, kBlockThreads, stream, constant, by_density,
+               densities, divisors, rows, size);
 }
 
 template <class Real>
-void reverse_division(int64_t atom_count, Real by_density, const Real* a, const Real* b, int dot_size, const Real* divisors, Real* densities_gradient, Real* rows, int size,
-                      cudaStream_t stream) {
+void reverse_division(int64_t atom_count, Real by_density, const Real* a, const Real* b, int dot_size,
+                      const Real* divisors, Real* densities_gradient, Real* rows, int size, cudaStream_t stream) {
     if (atom_count > 0)
-        launch("reversing a division", reverse_division_kernel<Real>, atom_count, kBlockThreads, stream, by_density, a, b, dot_size, divisors, densities_gradient,
-               rows, size);
+        launch("reversing a division", reverse_division_kernel<Real>, atom_count, kBlockThreads, stream, by_density, a,
+               b, dot_size, divisors, densities_gradient, rows, size);
 }
 
 template <class Real>
-void copy_columns(int64_t atom_count, int count, const Real* from, int from_stride, double* to, int to_stride, cudaStream_t stream) {
+void copy_columns(int64_t atom_count, int count, const Real* from, int from_stride, double* to, int to_stride,
+                  cudaStream_t stream) {
     if (atom_count > 0)
-        launch("copying columns", copy_columns_kernel<Real>, blocks_of_atoms(atom_count), kBlockThreads, stream, atom_count, count, from, from_stride, to, to_stride);
+        launch("copying columns", copy_columns_kernel<Real>, blocks_of_atoms(atom_count), kBlockThreads, stream,
+               atom_count, count, from, from_stride, to, to_stride);
 }
 
 template <class Real>
@@ -290,12 +324,14 @@ DeviceGate<Real>::DeviceGate(const plan::GatePlan<Real>& plan, cudaStream_t stre
     for (; out_block < plan.out_layout.blocks.size(); ++out_block, ++in_block) {
         const plan::RowBlock &in = plan.in_layout.blocks[in_block], &out = plan.out_layout.blocks[out_block];
         for (int u = 0; u < out.copies; ++u)
-            gated.push_back({plan.gate_at(static_cast<int>(gated.size())), in.offset + u, in.stride, out.offset + u, out.stride, out.components});
+            gated.push_back({plan.gate_at(static_cast<int>(gated.size())), in.offset + u, in.stride, out.offset + u,
+                             out.stride, out.components});
     }
     upload(scalars_, scalars, stream);
     upload(gated_, gated, stream);
-    view_ = {scalars_.data(),        gated_.data(),        static_cast<int>(scalars.size()), static_cast<int>(gated.size()),
-             plan.in_layout.size,    plan.out_layout.size, plan.gate.scalar_activation,      plan.gate.gate_activation};
+    view_ = {
+        scalars_.data(),     gated_.data(),        static_cast<int>(scalars.size()), static_cast<int>(gated.size()),
+        plan.in_layout.size, plan.out_layout.size, plan.gate.scalar_activation,      plan.gate.gate_activation};
 }
 
 template <class Real>
@@ -304,17 +340,23 @@ void DeviceGate<Real>::apply(int64_t atom_count, const Real* in, Real* out, cuda
 }
 
 template <class Real>
-void DeviceGate<Real>::reverse(int64_t atom_count, const Real* in, const Real* out_gradient, Real* in_gradient, cudaStream_t stream) const {
-    if (atom_count > 0) launch("reversing a gate", reverse_gate_kernel<Real>, atom_count, kBlockThreads, stream, view_, in, out_gradient, in_gradient);
+void DeviceGate<Real>::reverse(int64_t atom_count, const Real* in, const Real* out_gradient, Real* in_gradient,
+                               cudaStream_t stream) const {
+    if (atom_count > 0)
+        launch("reversing a gate", reverse_gate_kernel<Real>, atom_count, kBlockThreads, stream, view_, in,
+               out_gradient, in_gradient);
 }
 
 template <class Real>
-DeviceReadout<Real>::DeviceReadout(const Readout& readout, int head, const Irreps& irreps, const plan::RowLayout& layout, cudaStream_t stream) {
+DeviceReadout<Real>::DeviceReadout(const Readout& readout, int head, const Irreps& irreps,
+                                   const plan::RowLayout& layout, cudaStream_t stream) {
     std::vector<int32_t> places;
     for (size_t b = 0; b < layout.blocks.size(); ++b)
         for (int u = 0; u < layout.blocks[b].copies; ++u)
-            for (int m = 0; m < layout.blocks[b].components; ++m) places.push_back(layout.blocks[b].offset + m * layout.blocks[b].stride + u);
-    if (static_cast<int>(places.size()) != readout.first.in.dimension() || irreps.dimension() != readout.first.in.dimension())
+            for (int m = 0; m < layout.blocks[b].components; ++m)
+                places.push_back(layout.blocks[b].offset + m * layout.blocks[b].stride + u);
+    if (static_cast<int>(places.size()) != readout.first.in.dimension() ||
+        irreps.dimension() != readout.first.in.dimension())
         fail(Status::internal, "a readout does not fit its layer");
     const auto column = static_cast<size_t>(readout.column_count() == 1 ? 0 : head);
     const auto column_of = [&](const Matrix& matrix, size_t width) {
@@ -325,7 +367,10 @@ DeviceReadout<Real>::DeviceReadout(const Readout& readout, int head, const Irrep
     // Hidden units of other heads count nothing: the weights after them are zero.
     const auto mask_rows = [&](std::vector<double>& numbers, size_t rows) {
         for (size_t i = 0; i < numbers.size(); ++i)
-            if (readout.head_slices > 1 && i / (numbers.size() / rows) * static_cast<size_t>(readout.head_slices) / rows != static_cast<size_t>(head)) numbers[i] = 0;
+            if (readout.head_slices > 1 &&
+                i / (numbers.size() / rows) * static_cast<size_t>(readout.head_slices) / rows !=
+                    static_cast<size_t>(head))
+                numbers[i] = 0;
     };
     Matrix first = matrix_of(readout.first);
     drop_unused_inputs(first, places);
@@ -343,7 +388,8 @@ DeviceReadout<Real>::DeviceReadout(const Readout& readout, int head, const Irrep
         std::vector<double> by_hidden(first.numbers.size());
         const auto hidden_count = static_cast<size_t>(view_.hidden_count);
         for (size_t d = 0; d < places.size(); ++d)
-            for (size_t j = 0; j < hidden_count; ++j) by_hidden[j * places.size() + d] = first.numbers[d * hidden_count + j];
+            for (size_t j = 0; j < hidden_count; ++j)
+                by_hidden[j * places.size() + d] = first.numbers[d * hidden_count + j];
         upload(first_, first.numbers, stream);
         upload(first_by_hidden_, by_hidden, stream);
         upload(first_bias_, first.bias, stream);
@@ -358,7 +404,8 @@ DeviceReadout<Real>::DeviceReadout(const Readout& readout, int head, const Irrep
         upload(last_, last_column, stream);
         view_.last_bias = last.bias[column];
     }
-    if (view_.hidden_count + view_.second_count > kMostHidden) fail(Status::unsupported, "a readout with more than ", kMostHidden, " hidden units on the GPU");
+    if (view_.hidden_count + view_.second_count > kMostHidden)
+        fail(Status::unsupported, "a readout with more than ", kMostHidden, " hidden units on the GPU");
     view_.places = places_.data();
     view_.first = first_.data();
     view_.first_by_hidden = first_by_hidden_.data();
@@ -369,26 +416,34 @@ DeviceReadout<Real>::DeviceReadout(const Readout& readout, int head, const Irrep
 }
 
 template <class Real>
-void DeviceReadout<Real>::compute(int64_t atom_count, const Real* features, double* energies, cudaStream_t stream) const {
+void DeviceReadout<Real>::compute(int64_t atom_count, const Real* features, double* energies,
+                                  cudaStream_t stream) const {
     if (atom_count == 0) return;
     const LaunchShape shape = {dim3(static_cast<unsigned>(atom_count)), kBlockThreads, ReadoutRoom::bytes(view_)};
-    if (view_.hidden_count == 0) return launch("a readout", linear_readout_kernel<Real>, shape, stream, view_, features, energies);
-    launch("a readout", readout_kernel<Real, false>, shape, stream, view_, features, energies, 0.0, static_cast<Real*>(nullptr));
+    if (view_.hidden_count == 0)
+        return launch("a readout", linear_readout_kernel<Real>, shape, stream, view_, features, energies);
+    launch("a readout", readout_kernel<Real, false>, shape, stream, view_, features, energies, 0.0,
+           static_cast<Real*>(nullptr));
 }
 
 template <class Real>
-void DeviceReadout<Real>::reverse(int64_t atom_count, const Real* features, double scale, Real* features_gradient, cudaStream_t stream) const {
+void DeviceReadout<Real>::reverse(int64_t atom_count, const Real* features, double scale, Real* features_gradient,
+                                  cudaStream_t stream) const {
     if (atom_count == 0) return;
     const LaunchShape shape = {dim3(static_cast<unsigned>(atom_count)), kBlockThreads, ReadoutRoom::bytes(view_)};
-    if (view_.hidden_count == 0) return launch("reversing a readout", reverse_linear_readout_kernel<Real>, shape, stream, view_, scale, features_gradient);
-    launch("reversing a readout", readout_kernel<Real, true>, shape, stream, view_, features, static_cast<double*>(nullptr), scale, features_gradient);
+    if (view_.hidden_count == 0)
+        return launch("reversing a readout", reverse_linear_readout_kernel<Real>, shape, stream, view_, scale,
+                      features_gradient);
+    launch("reversing a readout", readout_kernel<Real, true>, shape, stream, view_, features,
+           static_cast<double*>(nullptr), scale, features_gradient);
 }
 
-#define MLFF_INSTANTIATE(Real)                                                                                              \
-    template void divide_rows<Real>(int64_t, Real, Real, const Real*, Real*, Real*, int, cudaStream_t);                     \
-    template void reverse_division<Real>(int64_t, Real, const Real*, const Real*, int, const Real*, Real*, Real*, int, cudaStream_t); \
-    template void copy_columns<Real>(int64_t, int, const Real*, int, double*, int, cudaStream_t);                           \
-    template class DeviceGate<Real>;                                                                                        \
+#define MLFF_INSTANTIATE(Real)                                                                                         \
+    template void divide_rows<Real>(int64_t, Real, Real, const Real*, Real*, Real*, int, cudaStream_t);                \
+    template void reverse_division<Real>(int64_t, Real, const Real*, const Real*, int, const Real*, Real*, Real*, int, \
+                                         cudaStream_t);                                                                \
+    template void copy_columns<Real>(int64_t, int, const Real*, int, double*, int, cudaStream_t);                      \
+    template class DeviceGate<Real>;                                                                                   \
     template class DeviceReadout<Real>;
 MLFF_INSTANTIATE(float)
 MLFF_INSTANTIATE(double)

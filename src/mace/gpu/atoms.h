@@ -5,24 +5,27 @@
 #include <cuda_runtime.h>
 
 #include "gpu/runtime/device_buffer.h"
-#include "mace/plan/layer_plan.h"
 #include "mace/gpu/engine_names.h"
+#include "mace/plan/layer_plan.h"
 #include "mace/weights/weights.h"
 
 namespace mlff::mace::gpu {
 
 // divisors[atom] = constant + by_density densities[atom];  rows /= divisor
 template <class Real>
-void divide_rows(int64_t atom_count, Real constant, Real by_density, const Real* densities, Real* divisors, Real* rows, int size, cudaStream_t stream);
+void divide_rows(int64_t atom_count, Real constant, Real by_density, const Real* densities, Real* divisors, Real* rows,
+                 int size, cudaStream_t stream);
 
 // densities_gradient[atom] = -by_density (a . b) / divisor, with a and b rows of the atom;  rows /= divisor
 template <class Real>
-void reverse_division(int64_t atom_count, Real by_density, const Real* a, const Real* b, int dot_size, const Real* divisors, Real* densities_gradient, Real* rows, int size,
-                      cudaStream_t stream);
+void reverse_division(int64_t atom_count, Real by_density, const Real* a, const Real* b, int dot_size,
+                      const Real* divisors, Real* densities_gradient, Real* rows, int size, cudaStream_t stream);
 
-// to[atom][0 .. count - 1] = from[atom][0 .. count - 1], where an atom's numbers begin every to_stride and from_stride numbers
+// to[atom][0 .. count - 1] = from[atom][0 .. count - 1], where an atom's numbers begin every to_stride and from_stride
+// numbers
 template <class Real>
-void copy_columns(int64_t atom_count, int count, const Real* from, int from_stride, double* to, int to_stride, cudaStream_t stream);
+void copy_columns(int64_t atom_count, int count, const Real* from, int from_stride, double* to, int to_stride,
+                  cudaStream_t stream);
 
 // The gate of plan::GatePlan.
 template <class Real>
@@ -30,7 +33,8 @@ class DeviceGate {
 public:
     DeviceGate(const plan::GatePlan<Real>& plan, cudaStream_t stream);
     void apply(int64_t atom_count, const Real* in, Real* out, cudaStream_t stream) const;
-    void reverse(int64_t atom_count, const Real* in, const Real* out_gradient, Real* in_gradient, cudaStream_t stream) const;  // overwrites
+    void reverse(int64_t atom_count, const Real* in, const Real* out_gradient, Real* in_gradient,
+                 cudaStream_t stream) const;  // overwrites
 
     struct Scalar {
         int32_t from = 0, to = 0;
@@ -55,12 +59,14 @@ private:
 template <class Real>
 class DeviceReadout {
 public:
-    DeviceReadout(const Readout& readout, int head, const Irreps& irreps, const plan::RowLayout& layout, cudaStream_t stream);
+    DeviceReadout(const Readout& readout, int head, const Irreps& irreps, const plan::RowLayout& layout,
+                  cudaStream_t stream);
 
     // energies[atom] += the readout of its features
     void compute(int64_t atom_count, const Real* features, double* energies, cudaStream_t stream) const;
     // features_gradient += scale * d energy / d features
-    void reverse(int64_t atom_count, const Real* features, double scale, Real* features_gradient, cudaStream_t stream) const;
+    void reverse(int64_t atom_count, const Real* features, double scale, Real* features_gradient,
+                 cudaStream_t stream) const;
 
     static constexpr int kMostHidden = 512;
     struct View {

@@ -26,7 +26,8 @@ constexpr int most_atoms(bool is_reverse) {
 template <class Real>
 size_t shared_bytes(const typename DeviceContraction<Real>::View& view, BlockShape shape, bool is_reverse) {
     const int of_warps = is_reverse ? shape.warps * view.in_row_count : shape.warps - 1;
-    return static_cast<size_t>(view.in_row_count + view.out_row_count + of_warps) * static_cast<size_t>(kLanes * shape.atoms) * sizeof(Real);
+    return static_cast<size_t>(view.in_row_count + view.out_row_count + of_warps) *
+           static_cast<size_t>(kLanes * shape.atoms) * sizeof(Real);
 }
 
 template <class Real>
@@ -35,7 +36,8 @@ __device__ Real* shared_memory() {
     return reinterpret_cast<Real*>(bytes);
 }
 
-// What a thread copies: one channel of the rows of the block's atoms. Where there is none it reads another, and writes nothing.
+// What a thread copies: one channel of the rows of the block's atoms. Where there is none it reads another, and writes
+// nothing.
 template <class Real, int Atoms>
 struct BlockAtoms {
     const int32_t* atoms;
@@ -43,7 +45,8 @@ struct BlockAtoms {
 
     __device__ AtomValues<Real, Atoms> load(const RowsView<const Real>& rows, int row) const {
         AtomValues<Real, Atoms> values;
-        for (int a = 0; a < Atoms; ++a) values.of[a] = rows.of(atoms[min(a, count - 1)])[row * stride + min(channel, stride - 1)];
+        for (int a = 0; a < Atoms; ++a)
+            values.of[a] = rows.of(atoms[min(a, count - 1)])[row * stride + min(channel, stride - 1)];
         return values;
     }
     __device__ void store(const RowsView<Real>& rows, int row, const AtomValues<Real, Atoms>& values) const {
@@ -55,14 +58,16 @@ struct BlockAtoms {
 // Launch: (tile, atoms of the tile / Atoms, channels / kLanes) blocks of up to most_warps().
 // Depth: the most factors of a monomial. `out` is in_gradient if kReverse.
 template <class Real, int Atoms, int Depth, bool kReverse>
-__global__ void __launch_bounds__(kLanes * most_warps(Atoms, kReverse))
-    contraction_kernel(typename DeviceContraction<Real>::View view, TilesView tiles, RowsView<const Real> in, RowsView<const Real> out_gradient, RowsView<Real> out) {
+__global__ void __launch_bounds__(kLanes* most_warps(Atoms, kReverse))
+    contraction_kernel(typename DeviceContraction<Real>::View view, TilesView tiles, RowsView<const Real> in,
+                       RowsView<const Real> out_gradient, RowsView<Real> out) {
     using Rows = LaneRows<Real, Atoms>;
     const Tile tile = tiles.tiles[blockIdx.x];
     const int first = static_cast<int>(blockIdx.y) * Atoms;
     const int count = min(Atoms, tile.count - first);
     if (count <= 0) return mlff::gpu::await_predecessor();  // the whole block
-    const int lane = static_cast<int>(threadIdx.x) % kLanes, warp = static_cast<int>(threadIdx.x) / kLanes, warps = static_cast<int>(blockDim.x) / kLanes;
+    const int lane = static_cast<int>(threadIdx.x) % kLanes, warp = static_cast<int>(threadIdx.x) / kLanes,
+              warps = static_cast<int>(blockDim.x) / kLanes;
     const int strip = static_cast<int>(blockIdx.z);
     const BlockAtoms<Real, Atoms> atoms = {tiles.atoms + tile.begin + first, count, view.stride, strip * kLanes + lane};
 
@@ -80,8 +85,11 @@ __global__ void __launch_bounds__(kLanes * most_warps(Atoms, kReverse))
     if constexpr (kReverse) {
         const Rows shared_out_gradient(beyond_in, lane);
         Real* const gradients = beyond_in + view.out_row_count * Rows::kRowSize;
-        const auto gradient_of = [&](int of_warp) { return Rows(gradients + of_warp * view.in_row_count * Rows::kRowSize, lane); };
-        for (int row = warp; row < view.out_row_count; row += warps) shared_out_gradient.store(row, atoms.load(out_gradient, row));
+        const auto gradient_of = [&](int of_warp) {
+            return Rows(gradients + of_warp * view.in_row_count * Rows::kRowSize, lane);
+        };
+        for (int row = warp; row < view.out_row_count; row += warps)
+            shared_out_gradient.store(row, atoms.load(out_gradient, row));
         AtomValues<Real, Atoms> zero;
         zero.set(0);
         for (int row = 0; row < view.in_row_count; ++row) gradient_of(warp).store(row, zero);
@@ -104,17 +112,21 @@ __global__ void __launch_bounds__(kLanes * most_warps(Atoms, kReverse))
         MonomialReader<kAtOnce, Real, Walk>(element.monomials, coefficients).read(stretch, walk);
         walk.finish();
         __syncthreads();
-        for (int row = warp; row < view.out_row_count; row += warps) atoms.store(out, row, joined_sum(view.paths, view.group_count, warps, row, sums));
+        for (int row = warp; row < view.out_row_count; row += warps)
+            atoms.store(out, row, joined_sum(view.paths, view.group_count, warps, row, sums));
     }
 }
 
 // Many atoms at once share what is read; few make more blocks. Depends on sizes alone, as the order of sums does on it.
 template <class Real>
-BlockShape choose_shape(const typename DeviceContraction<Real>::View& view, const TilesView& tiles, int strips, bool is_reverse) {
+BlockShape choose_shape(const typename DeviceContraction<Real>::View& view, const TilesView& tiles, int strips,
+                        bool is_reverse) {
     constexpr size_t kMostShared = 96 << 10;
     constexpr int kEnoughBlocks = 256;
     const auto fits = [&](BlockShape shape) { return shared_bytes<Real>(view, shape, is_reverse) <= kMostShared; };
-    const auto makes_blocks = [&](int atoms, int blocks) { return int64_t{tiles.atom_count} * strips >= int64_t{blocks} * atoms; };
+    const auto makes_blocks = [&](int atoms, int blocks) {
+        return int64_t{tiles.atom_count} * strips >= int64_t{blocks} * atoms;
+    };
     for (int atoms = most_atoms<Real>(is_reverse); atoms > 1; atoms /= 2) {
         const BlockShape shape = {atoms, most_warps(atoms, is_reverse)};
         const bool has_full_tiles = tiles.atom_count >= int64_t{atoms} * tiles.tile_count;
@@ -126,19 +138,22 @@ BlockShape choose_shape(const typename DeviceContraction<Real>::View& view, cons
 }
 
 template <class Real, bool kReverse>
-void run(const typename DeviceContraction<Real>::View& view, const TilesView& tiles, RowsView<const Real> in, RowsView<const Real> out_gradient, RowsView<Real> out,
-         cudaStream_t stream) {
+void run(const typename DeviceContraction<Real>::View& view, const TilesView& tiles, RowsView<const Real> in,
+         RowsView<const Real> out_gradient, RowsView<Real> out, cudaStream_t stream) {
     if (tiles.tile_count == 0) return;
     const int strips = (view.stride + kLanes - 1) / kLanes;
     const BlockShape chosen = choose_shape<Real>(view, tiles, strips, kReverse);
-    const int atoms_per_tile = std::min(kAtomsPerTile, tiles.atom_count), parts = (atoms_per_tile + chosen.atoms - 1) / chosen.atoms;
-    const LaunchShape shape = {dim3(static_cast<unsigned>(tiles.tile_count), static_cast<unsigned>(parts), static_cast<unsigned>(strips)), kLanes * chosen.warps,
-                               shared_bytes<Real>(view, chosen, kReverse)};
+    const int atoms_per_tile = std::min(kAtomsPerTile, tiles.atom_count),
+              parts = (atoms_per_tile + chosen.atoms - 1) / chosen.atoms;
+    const LaunchShape shape = {
+        dim3(static_cast<unsigned>(tiles.tile_count), static_cast<unsigned>(parts), static_cast<unsigned>(strips)),
+        kLanes * chosen.warps, shared_bytes<Real>(view, chosen, kReverse)};
     const auto go = [&](auto atoms) {
         constexpr int kAtoms = decltype(atoms)::value;
         if constexpr (kAtoms <= most_atoms<Real>(kReverse)) {
             static_assert(kMaxCorrelation == 4);
-            auto* kernel = view.depth <= 3 ? contraction_kernel<Real, kAtoms, 3, kReverse> : contraction_kernel<Real, kAtoms, 4, kReverse>;
+            auto* kernel = view.depth <= 3 ? contraction_kernel<Real, kAtoms, 3, kReverse>
+                                           : contraction_kernel<Real, kAtoms, 4, kReverse>;
             launch("the contraction", kernel, shape, stream, view, tiles, in, out_gradient, out);
         }
     };
@@ -153,7 +168,8 @@ void run(const typename DeviceContraction<Real>::View& view, const TilesView& ti
 }  // namespace
 
 template <class Real>
-DeviceContraction<Real>::DeviceContraction(const plan::Contraction<Real>& contraction, int element_count, cudaStream_t stream)
+DeviceContraction<Real>::DeviceContraction(const plan::Contraction<Real>& contraction, int element_count,
+                                           cudaStream_t stream)
     : host_(contraction),
       list_(contraction.polynomial()),
       monomials_(static_cast<size_t>(element_count)),
@@ -169,27 +185,38 @@ void DeviceContraction<Real>::prepare(const std::vector<int>& elements, cudaStre
         const Buffer<Real>& host = host_.coefficients(element);
         const std::vector<Monomial> monomials = list_.of_element(host, host_.stride());
         const Buffer<Real> packed = list_.pack(host, host_.stride());
-        monomials_[static_cast<size_t>(element)].upload(monomials.data(), static_cast<int64_t>(monomials.size()), "the model", stream);
+        monomials_[static_cast<size_t>(element)].upload(monomials.data(), static_cast<int64_t>(monomials.size()),
+                                                        "the model", stream);
         coefficients.upload(packed.data(), static_cast<int64_t>(packed.size()), "the model", stream);
     }
     std::vector<OfElement> all;
-    for (size_t element = 0; element < coefficients_.size(); ++element) all.push_back({monomials_[element].data(), coefficients_[element].data()});
+    for (size_t element = 0; element < coefficients_.size(); ++element)
+        all.push_back({monomials_[element].data(), coefficients_[element].data()});
     elements_.upload(all.data(), static_cast<int64_t>(all.size()), "the model", stream);
 }
 
 template <class Real>
 typename DeviceContraction<Real>::View DeviceContraction<Real>::view() const {
     const plan::Polynomial polynomial = host_.polynomial();
-    return {elements_.data(), paths_.data(), list_.count, static_cast<int>(list_.paths.size()) - 1, list_.depth, polynomial.in_row_count, polynomial.out_row_count, host_.stride()};
+    return {elements_.data(),
+            paths_.data(),
+            list_.count,
+            static_cast<int>(list_.paths.size()) - 1,
+            list_.depth,
+            polynomial.in_row_count,
+            polynomial.out_row_count,
+            host_.stride()};
 }
 
 template <class Real>
-void DeviceContraction<Real>::apply(const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, cudaStream_t stream) const {
+void DeviceContraction<Real>::apply(const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out,
+                                    cudaStream_t stream) const {
     run<Real, false>(view(), tiles, in, {}, out, stream);
 }
 
 template <class Real>
-void DeviceContraction<Real>::reverse(const TilesView& tiles, RowsView<const Real> in, RowsView<const Real> out_gradient, RowsView<Real> in_gradient,
+void DeviceContraction<Real>::reverse(const TilesView& tiles, RowsView<const Real> in,
+                                      RowsView<const Real> out_gradient, RowsView<Real> in_gradient,
                                       cudaStream_t stream) const {
     run<Real, true>(view(), tiles, in, out_gradient, in_gradient, stream);
 }

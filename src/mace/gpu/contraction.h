@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The symmetric contraction of all atoms. A block has 32 channels of some atoms of one element, and its warps share out the monomials.
+// The symmetric contraction of all atoms. A block has 32 channels of some atoms of one element, and its warps share out
+// the monomials.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include "gpu/runtime/device_buffer.h"
-#include "mace/plan/contraction.h"
 #include "mace/gpu/engine_names.h"
 #include "mace/gpu/monomials.h"
+#include "mace/plan/contraction.h"
 
 namespace mlff::mace::gpu {
 
@@ -20,7 +21,8 @@ public:
 
     void apply(const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, cudaStream_t stream) const;
     // in_gradient is overwritten.
-    void reverse(const TilesView& tiles, RowsView<const Real> in, RowsView<const Real> out_gradient, RowsView<Real> in_gradient, cudaStream_t stream) const;
+    void reverse(const TilesView& tiles, RowsView<const Real> in, RowsView<const Real> out_gradient,
+                 RowsView<Real> in_gradient, cudaStream_t stream) const;
 
     struct OfElement {
         const Monomial* monomials = nullptr;

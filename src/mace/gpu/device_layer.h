@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One layer of a model on the GPU: the stages that the host's plan has, and what they keep of each atom. For CUDA sources only.
+// One layer of a model on the GPU: the stages that the host's plan has, and what they keep of each atom. For CUDA
+// sources only.
 #pragma once
 
 #include <map>
@@ -7,7 +8,6 @@
 #include <vector>
 
 #include "gpu/runtime/device_buffer.h"
-#include "mace/plan/layer_plan.h"
 #include "mace/gpu/atoms.h"
 #include "mace/gpu/contraction.h"
 #include "mace/gpu/edge_network.h"
@@ -15,6 +15,7 @@
 #include "mace/gpu/linear.h"
 #include "mace/gpu/messages.h"
 #include "mace/gpu/moments.h"
+#include "mace/plan/layer_plan.h"
 
 namespace mlff::mace::gpu {
 
@@ -30,7 +31,8 @@ struct MessageOptions {
 // A layer on the device, beside the host's plan that it was made from.
 template <class Real>
 struct DeviceLayer {
-    DeviceLayer(const plan::LayerPlan<Real>& plan_in, const plan::RowLayout& below, int harmonic_count, int element_count, const MessageOptions& options, cudaStream_t stream)
+    DeviceLayer(const plan::LayerPlan<Real>& plan_in, const plan::RowLayout& below, int harmonic_count,
+                int element_count, const MessageOptions& options, cudaStream_t stream)
         : plan(plan_in),
           up(plan.layer.interaction.up, below, plan.sender_layout, stream),
           message(plan.layer.interaction.message, plan.sums_layout, plan.linear_layout, stream),
@@ -44,7 +46,8 @@ struct DeviceLayer {
         else if constexpr (kCanFuse<Real>)
             fused.emplace(plan, harmonic_count, options.most_shared, options.is_fast, stream);
         if (interaction.edge_input == Interaction::EdgeInput::features) edge_network.emplace(plan, below, stream);
-        if (interaction.message_skip) message_skip.emplace(*interaction.message_skip, plan.message_layout, plan.message_layout, stream);
+        if (interaction.message_skip)
+            message_skip.emplace(*interaction.message_skip, plan.message_layout, plan.message_layout, stream);
         if (plan.skip) skip.emplace(*interaction.skip, below, plan.features_layout, stream);
         if (interaction.gated) {
             residual.emplace(interaction.gated->residual, plan.sender_layout, plan.linear_layout, stream);
@@ -73,12 +76,14 @@ struct DeviceLayer {
         contraction.prepare(elements, stream);
         if (!plan.moments) return;
         for (int z : elements)
-            if (!moment_maps.contains(z)) moment_maps.try_emplace(z, plan.moments->plain_map(z), plan.moments->layout(), plan.linear_layout, stream);
+            if (!moment_maps.contains(z))
+                moment_maps.try_emplace(z, plan.moments->plain_map(z), plan.moments->layout(), plan.linear_layout,
+                                        stream);
     }
 
     // [atom][...]
-    mlff::gpu::DeviceBuffer<Real> senders;      // not of the first layer: those are in FirstFeatures
-    mlff::gpu::DeviceBuffer<Real> scaled;       // linear maps of the sums, divided; the gate's input without the residual
+    mlff::gpu::DeviceBuffer<Real> senders;  // not of the first layer: those are in FirstFeatures
+    mlff::gpu::DeviceBuffer<Real> scaled;   // linear maps of the sums, divided; the gate's input without the residual
     mlff::gpu::DeviceBuffer<Real> gate_inputs;
     mlff::gpu::DeviceBuffer<Real> contracted_in;  // what the contraction takes
     mlff::gpu::DeviceBuffer<Real> features, features_gradient;

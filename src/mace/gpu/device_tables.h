@@ -26,14 +26,17 @@ public:
         for (size_t i = 0; i < tables_.size(); ++i) {
             if (!host_[i]) continue;
             const Buffer<Real>& host = host_[i]->coefficients();
-            if (tables_[i].size() == 0) tables_[i].upload(host.data(), static_cast<int64_t>(host.size()), "the model", stream);
+            if (tables_[i].size() == 0)
+                tables_[i].upload(host.data(), static_cast<int64_t>(host.size()), "the model", stream);
             views[i] = host_[i]->view();
             views[i].coefficients = tables_[i].data();
         }
         views_.upload(views.data(), static_cast<int64_t>(views.size()), "the model", stream);
     }
 
-    const plan::RadialTableView<Real>* views() const { return views_.data(); }  // [receiver * receiver_stride + sender * sender_stride]
+    const plan::RadialTableView<Real>* views() const {
+        return views_.data();
+    }  // [receiver * receiver_stride + sender * sender_stride]
 
 private:
     const HostTables& host_;

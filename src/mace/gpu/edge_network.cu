@@ -19,13 +19,15 @@ struct FirstLayerView {
     int receiver_stride = 0, sender_stride = 0, width = 0;
 
     __device__ plan::SplinePoint<Real> point(const EdgesView<Real>& edges, int64_t atom, int64_t edge) const {
-        return tables[edges.elements[atom] * receiver_stride + edges.elements[edges.sender[edge]] * sender_stride].at(edges.distance[edge]);
+        return tables[edges.elements[atom] * receiver_stride + edges.elements[edges.sender[edge]] * sender_stride].at(
+            edges.distance[edge]);
     }
 };
 
 // Launch of both: a warp for each atom. Rows of ends: [as a sender, as a receiver].
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) first_layer_kernel(FirstLayerView<Real> view, EdgesView<Real> edges, const Real* ends, Real* out) {
+__global__ void __launch_bounds__(kBlockThreads)
+    first_layer_kernel(FirstLayerView<Real> view, EdgesView<Real> edges, const Real* ends, Real* out) {
     mlff::gpu::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
@@ -33,13 +35,15 @@ __global__ void __launch_bounds__(kBlockThreads) first_layer_kernel(FirstLayerVi
     for (int64_t edge = edges.first[at.atom]; edge < edges.first[at.atom + 1]; ++edge) {
         const plan::SplinePoint<Real> point = view.point(edges, at.atom, edge);
         const Real* other = ends + int64_t{edges.sender[edge]} * 2 * view.width;
-        for (int k = at.lane; k < view.width; k += 32) out[edge * view.width + k] = plan::value_at(point, k) + other[k] + own[k];
+        for (int k = at.lane; k < view.width; k += 32)
+            out[edge * view.width + k] = plan::value_at(point, k) + other[k] + own[k];
     }
 }
 
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) reverse_first_layer_kernel(FirstLayerView<Real> view, EdgesView<Real> edges, const int64_t* reverse, const Real* gradient,
-                                                                            double* distance_gradient, Real* ends_gradient) {
+__global__ void __launch_bounds__(kBlockThreads)
+    reverse_first_layer_kernel(FirstLayerView<Real> view, EdgesView<Real> edges, const int64_t* reverse,
+                               const Real* gradient, double* distance_gradient, Real* ends_gradient) {
     mlff::gpu::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
@@ -47,7 +51,8 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_first_layer_kernel(Firs
     for (int64_t edge = begin; edge < end; ++edge) {
         const plan::SplinePoint<Real> point = view.point(edges, at.atom, edge);
         double slope = 0;
-        for (int k = at.lane; k < view.width; k += 32) slope += static_cast<double>(plan::slope_at(point, k) * gradient[edge * view.width + k]);
+        for (int k = at.lane; k < view.width; k += 32)
+            slope += static_cast<double>(plan::slope_at(point, k) * gradient[edge * view.width + k]);
         slope = sum_over_warp(slope);
         if (at.lane == 0) distance_gradient[edge] += slope;
     }
@@ -97,7 +102,8 @@ __global__ void __launch_bounds__(kDenseThreads) dense_kernel(DenseView<Real> vi
         }
         for (int i = thread; i < kTile * kDepth; i += kDenseThreads) {
             const int k = i / kTile, c = i % kTile;
-            weight[k][c] = first_column + c < view.width ? view.weight[int64_t{d + k} * view.width + first_column + c] : Real(0);
+            weight[k][c] =
+                first_column + c < view.width ? view.weight[int64_t{d + k} * view.width + first_column + c] : Real(0);
         }
         __syncthreads();
 #pragma unroll
@@ -115,15 +121,19 @@ __global__ void __launch_bounds__(kDenseThreads) dense_kernel(DenseView<Real> vi
             if (row >= rows || column >= view.width) continue;
             Real result = sum[r][c];
             if (view.bias) result += view.bias[column];
-            if (view.before) result *= static_cast<Real>(activation_slope(view.activation, static_cast<double>(view.before[row * view.width + column])));
+            if (view.before)
+                result *= static_cast<Real>(
+                    activation_slope(view.activation, static_cast<double>(view.before[row * view.width + column])));
             view.out[row * view.width + column] = result;
         }
 }
 
 template <class Real>
 void multiply(const DenseView<Real>& view, const EdgesView<Real>& edges, int64_t edge_capacity, cudaStream_t stream) {
-    const dim3 blocks(static_cast<unsigned>((edge_capacity + kTile - 1) / kTile), static_cast<unsigned>((view.width + kTile - 1) / kTile));
-    launch("networks of edges", dense_kernel<Real>, LaunchShape{blocks, kDenseThreads}, stream, view, edges.first + edges.atom_count);
+    const dim3 blocks(static_cast<unsigned>((edge_capacity + kTile - 1) / kTile),
+                      static_cast<unsigned>((view.width + kTile - 1) / kTile));
+    launch("networks of edges", dense_kernel<Real>, LaunchShape{blocks, kDenseThreads}, stream, view,
+           edges.first + edges.atom_count);
 }
 
 // Rows [begin, begin + count) of the first layer's matrix.
@@ -174,13 +184,16 @@ std::string why_no_edge_network(const Weights& weights, const Interaction& inter
 }
 
 template <class Real>
-DeviceEdgeNetwork<Real>::DeviceEdgeNetwork(const plan::LayerPlan<Real>& plan, const plan::RowLayout& below, cudaStream_t stream)
+DeviceEdgeNetwork<Real>::DeviceEdgeNetwork(const plan::LayerPlan<Real>& plan, const plan::RowLayout& below,
+                                           cudaStream_t stream)
     : plan_(plan),
       width_(plan::padded(plan.layer.interaction.radial_network.layers.front().out_width)),
       radial_part_(make_radial_part(plan.weights, plan.layer.interaction)),
       columns_(plan::columns_of_hidden(radial_part_)),
       functions_(std::make_unique<plan::EdgeFunctions>(plan.weights, radial_part_, columns_)),
-      host_tables_(plan::depends_on_elements(plan.weights, radial_part_) ? static_cast<size_t>(plan.weights.element_count() * plan.weights.element_count()) : 1),
+      host_tables_(plan::depends_on_elements(plan.weights, radial_part_)
+                       ? static_cast<size_t>(plan.weights.element_count() * plan.weights.element_count())
+                       : 1),
       receiver_stride_(host_tables_.size() > 1 ? static_cast<size_t>(plan.weights.element_count()) : 0),
       sender_stride_(host_tables_.size() > 1 ? 1 : 0),
       tables_(host_tables_),
@@ -194,7 +207,8 @@ DeviceEdgeNetwork<Real>::DeviceEdgeNetwork(const plan::LayerPlan<Real>& plan, co
     std::vector<int> column_of(static_cast<size_t>(plain.back().out_width), -1);
     for (size_t p = 0; p < interaction.convolution.paths.size(); ++p) {
         const Convolution::Path& path = interaction.convolution.paths[p];
-        for (int u = 0; u < interaction.convolution.in[path.in_block].multiplicity; ++u) column_of[static_cast<size_t>(path.weight_offset + u)] = plan.columns.path[p] + u;
+        for (int u = 0; u < interaction.convolution.in[path.in_block].multiplicity; ++u)
+            column_of[static_cast<size_t>(path.weight_offset + u)] = plan.columns.path[p] + u;
     }
     for (size_t n = 1; n < plain.size(); ++n) {
         const bool is_last = n + 1 == plain.size();
@@ -212,7 +226,8 @@ DeviceEdgeNetwork<Real>::DeviceEdgeNetwork(const plan::LayerPlan<Real>& plan, co
             const auto to = static_cast<size_t>(column);
             if (!bias.empty()) bias[to] = static_cast<Real>(factor * plain[n].bias[static_cast<size_t>(w)]);
             for (size_t u = 0; u < static_cast<size_t>(plain[n].in_width); ++u) {
-                const auto value = static_cast<Real>(factor * plain[n].weight[u * static_cast<size_t>(plain[n].out_width) + static_cast<size_t>(w)]);
+                const auto value = static_cast<Real>(
+                    factor * plain[n].weight[u * static_cast<size_t>(plain[n].out_width) + static_cast<size_t>(w)]);
                 weight[u * out_width + to] = value;
                 transposed[to * in_width + u] = value;
             }
@@ -228,15 +243,19 @@ template <class Real>
 void DeviceEdgeNetwork<Real>::prepare(const std::vector<int>& elements, ThreadTeam& team, cudaStream_t stream) {
     for (int receiver : elements)
         for (int sender : elements) {
-            auto& table = host_tables_[static_cast<size_t>(receiver) * receiver_stride_ + static_cast<size_t>(sender) * sender_stride_];
-            if (!table) table = std::make_unique<plan::RadialTable<Real>>(
-                    plan::make_radial_table<Real>(*functions_, {&columns_.count, 1}, plan_.lowest_distance, plan_.weights.cutoff, sender, receiver, team));
+            auto& table = host_tables_[static_cast<size_t>(receiver) * receiver_stride_ +
+                                       static_cast<size_t>(sender) * sender_stride_];
+            if (!table)
+                table = std::make_unique<plan::RadialTable<Real>>(
+                    plan::make_radial_table<Real>(*functions_, {&columns_.count, 1}, plan_.lowest_distance,
+                                                  plan_.weights.cutoff, sender, receiver, team));
         }
     tables_.prepare(stream);
 }
 
 template <class Real>
-void DeviceEdgeNetwork<Real>::list_buffers(BufferList& list, int64_t atom_count, int64_t edge_count, bool has_gradients) {
+void DeviceEdgeNetwork<Real>::list_buffers(BufferList& list, int64_t atom_count, int64_t edge_count,
+                                           bool has_gradients) {
     constexpr const char *kAtoms = "the features of the atoms", *kEdges = "the networks of the edges";
     list.add(down_rows_, atom_count * down_layout_.size, kAtoms);
     list.add(ends_rows_, atom_count * ends_layout_.size, kAtoms);
@@ -251,51 +270,63 @@ void DeviceEdgeNetwork<Real>::list_buffers(BufferList& list, int64_t atom_count,
 }
 
 template <class Real>
-void DeviceEdgeNetwork<Real>::compute_ends(const EdgesView<Real>& edges, const TilesView& tiles, RowsView<const Real> features, cudaStream_t stream) {
+void DeviceEdgeNetwork<Real>::compute_ends(const EdgesView<Real>& edges, const TilesView& tiles,
+                                           RowsView<const Real> features, cudaStream_t stream) {
     if (edges.atom_count == 0) return;
     down_.apply(tiles, features, {down_rows_.data(), down_layout_.size, nullptr}, false, stream);
-    ends_.apply(tiles, {down_rows_.data(), down_layout_.size, nullptr}, {ends_rows_.data(), ends_layout_.size, nullptr}, false, stream);
+    ends_.apply(tiles, {down_rows_.data(), down_layout_.size, nullptr}, {ends_rows_.data(), ends_layout_.size, nullptr},
+                false, stream);
 }
 
 template <class Real>
-EdgeWeights<Real> DeviceEdgeNetwork<Real>::compute(const EdgesView<Real>& edges, const EdgeGeometry& geometry, int64_t edge_capacity, cudaStream_t stream) {
+EdgeWeights<Real> DeviceEdgeNetwork<Real>::compute(const EdgesView<Real>& edges, const EdgeGeometry& geometry,
+                                                   int64_t edge_capacity, cudaStream_t stream) {
     const EdgeWeights<Real> result = {weights_.data(), nullptr, geometry.reverse, plan_.columns.count};
     if (edges.atom_count == 0 || edge_capacity == 0) return result;
-    const FirstLayerView<Real> first = {tables_.views(), static_cast<int>(receiver_stride_), static_cast<int>(sender_stride_), width_};
-    launch("networks of edges", first_layer_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, first, edges, ends_rows_.data(), layers_.front().input.data());
+    const FirstLayerView<Real> first = {tables_.views(), static_cast<int>(receiver_stride_),
+                                        static_cast<int>(sender_stride_), width_};
+    launch("networks of edges", first_layer_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream,
+           first, edges, ends_rows_.data(), layers_.front().input.data());
     for (size_t n = 0; n < layers_.size(); ++n) {
         const Layer& layer = layers_[n];
         Real* out = n + 1 < layers_.size() ? layers_[n + 1].input.data() : weights_.data();
-        multiply<Real>({layer.input.data(), layer.weight.data(), layer.bias.data(), out, layer.in_width, layer.out_width, true, nullptr, layer.activation}, edges, edge_capacity,
-                       stream);
+        multiply<Real>({layer.input.data(), layer.weight.data(), layer.bias.data(), out, layer.in_width,
+                        layer.out_width, true, nullptr, layer.activation},
+                       edges, edge_capacity, stream);
     }
     return result;
 }
 
 template <class Real>
-EdgeWeights<Real> DeviceEdgeNetwork<Real>::start_gradient(const EdgeGeometry& geometry, int64_t edge_capacity, cudaStream_t stream) {
+EdgeWeights<Real> DeviceEdgeNetwork<Real>::start_gradient(const EdgeGeometry& geometry, int64_t edge_capacity,
+                                                          cudaStream_t stream) {
     weights_gradient_.resize_discard(edge_capacity * plan_.columns.count, "the networks of the edges");
     weights_gradient_.clear(stream);
     return {weights_.data(), weights_gradient_.data(), geometry.reverse, plan_.columns.count};
 }
 
 template <class Real>
-void DeviceEdgeNetwork<Real>::reverse(const EdgesView<Real>& edges, const EdgesView<Real>& edges_with_ghosts, const EdgeGeometry& geometry, int64_t edge_capacity,
-                                      const TilesView& tiles, double* distance_gradient, RowsView<Real> features_gradient, cudaStream_t stream) {
+void DeviceEdgeNetwork<Real>::reverse(const EdgesView<Real>& edges, const EdgesView<Real>& edges_with_ghosts,
+                                      const EdgeGeometry& geometry, int64_t edge_capacity, const TilesView& tiles,
+                                      double* distance_gradient, RowsView<Real> features_gradient,
+                                      cudaStream_t stream) {
     if (edges.atom_count == 0 || edge_capacity == 0) return;
     const Real* gradient = weights_gradient_.data();
     for (size_t n = layers_.size(); n-- > 0;) {
         const Layer& layer = layers_[n];
         Real* below = n % 2 == 0 ? gradient_.data() : gradient_below_.data();
-        multiply<Real>({gradient, layer.transposed.data(), nullptr, below, layer.out_width, layer.in_width, false, layer.input.data(), layer.activation}, edges_with_ghosts,
-                       edge_capacity, stream);
+        multiply<Real>({gradient, layer.transposed.data(), nullptr, below, layer.out_width, layer.in_width, false,
+                        layer.input.data(), layer.activation},
+                       edges_with_ghosts, edge_capacity, stream);
         gradient = below;
     }
-    const FirstLayerView<Real> first = {tables_.views(), static_cast<int>(receiver_stride_), static_cast<int>(sender_stride_), width_};
-    launch("reversing networks of edges", reverse_first_layer_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, first, edges, geometry.reverse, gradient,
-           distance_gradient, ends_rows_.data());
+    const FirstLayerView<Real> first = {tables_.views(), static_cast<int>(receiver_stride_),
+                                        static_cast<int>(sender_stride_), width_};
+    launch("reversing networks of edges", reverse_first_layer_kernel<Real>, blocks_of_atoms(edges.atom_count),
+           kBlockThreads, stream, first, edges, geometry.reverse, gradient, distance_gradient, ends_rows_.data());
     if (!features_gradient.first) return;
-    ends_.apply_transposed(tiles, {ends_rows_.data(), ends_layout_.size, nullptr}, {down_rows_.data(), down_layout_.size, nullptr}, false, stream);
+    ends_.apply_transposed(tiles, {ends_rows_.data(), ends_layout_.size, nullptr},
+                           {down_rows_.data(), down_layout_.size, nullptr}, false, stream);
     down_.apply_transposed(tiles, {down_rows_.data(), down_layout_.size, nullptr}, features_gradient, true, stream);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Radial weights that depend on the features of both ends of an edge: a network evaluated for every edge, whose weights are kept in memory, and
-// the reverse. The network's first layer is a sum of three parts, a function of the distance in a table and a row of each end:
+// Radial weights that depend on the features of both ends of an edge: a network evaluated for every edge, whose weights
+// are kept in memory, and the reverse. The network's first layer is a sum of three parts, a function of the distance in
+// a table and a row of each end:
 //   x_1 = table(r) + ends[sender] + ends[receiver],  x_n+1 = f(x_n) W_n,  and the weights are the last of these.
 #pragma once
 
@@ -12,11 +13,11 @@
 #include "core/threads.h"
 #include "gpu/engine/buffer_list.h"
 #include "gpu/runtime/device_buffer.h"
-#include "mace/plan/layer_plan.h"
 #include "mace/gpu/device_tables.h"
 #include "mace/gpu/edges.h"
 #include "mace/gpu/linear.h"
 #include "mace/gpu/messages.h"
+#include "mace/plan/layer_plan.h"
 
 namespace mlff::mace::gpu {
 
@@ -34,20 +35,23 @@ public:
     void list_buffers(BufferList& list, int64_t atom_count, int64_t edge_count, bool has_gradients);
 
     // The rows of the atoms in `tiles`, from their features.
-    void compute_ends(const EdgesView<Real>& edges, const TilesView& tiles, RowsView<const Real> features, cudaStream_t stream);
+    void compute_ends(const EdgesView<Real>& edges, const TilesView& tiles, RowsView<const Real> features,
+                      cudaStream_t stream);
     Real* ends() const { return ends_rows_.data(); }  // [atom][ends_size()]
     int64_t ends_size() const { return ends_layout_.size; }
     // The weights of all edges, at most `edge_capacity`, from the rows of both ends.
-    EdgeWeights<Real> compute(const EdgesView<Real>& edges, const EdgeGeometry& geometry, int64_t edge_capacity, cudaStream_t stream);
+    EdgeWeights<Real> compute(const EdgesView<Real>& edges, const EdgeGeometry& geometry, int64_t edge_capacity,
+                              cudaStream_t stream);
     // The same weights, and their gradient set to zero, for messages to add to.
     EdgeWeights<Real> start_gradient(const EdgeGeometry& geometry, int64_t edge_capacity, cudaStream_t stream);
-    // From that gradient to what it adds to the gradients of distances and of the features below (nullptr: not wanted). These are of own atoms, whose edges
-    // and those of ghosts from them must have gradients.
-    void reverse(const EdgesView<Real>& edges, const EdgesView<Real>& edges_with_ghosts, const EdgeGeometry& geometry, int64_t edge_capacity, const TilesView& tiles,
-                 double* distance_gradient, RowsView<Real> features_gradient, cudaStream_t stream);
+    // From that gradient to what it adds to the gradients of distances and of the features below (nullptr: not wanted).
+    // These are of own atoms, whose edges and those of ghosts from them must have gradients.
+    void reverse(const EdgesView<Real>& edges, const EdgesView<Real>& edges_with_ghosts, const EdgeGeometry& geometry,
+                 int64_t edge_capacity, const TilesView& tiles, double* distance_gradient,
+                 RowsView<Real> features_gradient, cudaStream_t stream);
 
 private:
-    struct Layer {  // x_n+1 = f(x_n) W_n
+    struct Layer {                        // x_n+1 = f(x_n) W_n
         int in_width = 0, out_width = 0;  // padded
         Activation activation;            // f
         mlff::gpu::DeviceBuffer<Real> weight, transposed, bias;
@@ -55,7 +59,7 @@ private:
     };
 
     const plan::LayerPlan<Real>& plan_;
-    int width_ = 0;  // of the first layer, padded
+    int width_ = 0;            // of the first layer, padded
     Interaction radial_part_;  // a network whose hidden functions are the first layer's share of the distance
     plan::RadialColumns columns_;
     std::unique_ptr<plan::EdgeFunctions> functions_;
@@ -65,7 +69,7 @@ private:
     plan::RowLayout down_layout_, ends_layout_;
     DeviceLinear<Real> down_, ends_;
     std::vector<Layer> layers_;
-    mlff::gpu::DeviceBuffer<Real> down_rows_, ends_rows_;                                  // [atom][...]
+    mlff::gpu::DeviceBuffer<Real> down_rows_, ends_rows_;                                   // [atom][...]
     mlff::gpu::DeviceBuffer<Real> weights_, weights_gradient_, gradient_, gradient_below_;  // [edge][...]
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "mace/gpu/edges.h"
 
+#include "equivariant/edge_harmonics.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
-#include "equivariant/edge_harmonics.h"
 
 namespace mlff::mace::gpu {
 namespace {
@@ -28,14 +28,16 @@ __device__ double whole_power(double x, int exponent) {
 }
 
 // See PairRepulsion: half of the energy, and its slope.
-__device__ ValueAndSlope pair_repulsion(const RepulsionView& repulsion, int sender_element, int receiver_element, double r) {
+__device__ ValueAndSlope pair_repulsion(const RepulsionView& repulsion, int sender_element, int receiver_element,
+                                        double r) {
     const double kDecay[4] = {3.2, 0.9423, 0.4028, 0.2016};
     const double z1 = repulsion.atomic_numbers[sender_element], z2 = repulsion.atomic_numbers[receiver_element];
     const double radius = repulsion.radii[sender_element] + repulsion.radii[receiver_element];
     if (r >= radius) return {0, 0};
     const double length = repulsion.prefactor * 0.529 / (pow(z1, repulsion.exponent) + pow(z2, repulsion.exponent));
     const double p = repulsion.cutoff_exponent, t = r / radius, power = whole_power(t, repulsion.cutoff_exponent - 1);
-    const double cutoff = 1 - (p + 1) * (p + 2) / 2 * power * t + p * (p + 2) * power * t * t - p * (p + 1) / 2 * power * t * t * t;
+    const double cutoff =
+        1 - (p + 1) * (p + 2) / 2 * power * t + p * (p + 2) * power * t * t - p * (p + 1) / 2 * power * t * t * t;
     const double cutoff_slope = p * (p + 1) * (p + 2) / 2 * power * (-1 + 2 * t - t * t) / radius;
     double phi = 0, phi_slope = 0;
     for (int k = 0; k < 4; ++k) {
@@ -49,8 +51,8 @@ __device__ ValueAndSlope pair_repulsion(const RepulsionView& repulsion, int send
 
 // Launch of all kernels of edges: a warp for each atom, a lane for every 32nd of its edges.
 
-// Harmonics [lane] of a warp's edges on their way between lanes and memory, where those of neighbouring edges lie next to each other. For the
-// degrees that are written out; half a warp moves those of one edge.
+// Harmonics [lane] of a warp's edges on their way between lanes and memory, where those of neighbouring edges lie next
+// to each other. For the degrees that are written out; half a warp moves those of one edge.
 template <class Real>
 struct StagedHarmonics {
     static constexpr int kMost = harmonic_count(edge_harmonics::kWrittenOutDegree);
@@ -65,7 +67,8 @@ struct StagedHarmonics {
         __syncwarp();
         const int harmonic = lane % 16;
         if (harmonic < harmonic_count)
-            for (int e = lane / 16; e < edge_count; e += 2) to[e * harmonic_count + harmonic] = rows[e * kStride + harmonic];
+            for (int e = lane / 16; e < edge_count; e += 2)
+                to[e * harmonic_count + harmonic] = rows[e * kStride + harmonic];
         __syncwarp();
     }
     __device__ void read(int lane, int edge_count, int harmonic_count, const Real* from) const {
@@ -73,14 +76,16 @@ struct StagedHarmonics {
         const int harmonic = lane % 16;
         if (harmonic < harmonic_count) {
 #pragma unroll 4
-            for (int e = lane / 16; e < edge_count; e += 2) rows[e * kStride + harmonic] = from[e * harmonic_count + harmonic];
+            for (int e = lane / 16; e < edge_count; e += 2)
+                rows[e * kStride + harmonic] = from[e * harmonic_count + harmonic];
         }
         __syncwarp();
     }
 };
 
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, Real* harmonics) {
+__global__ void __launch_bounds__(kBlockThreads)
+    harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, Real* harmonics) {
     mlff::gpu::await_predecessor();
     __shared__ Real room[kWarps][StagedHarmonics<Real>::kSize];
     const WarpOfAtom at;
@@ -90,48 +95,59 @@ __global__ void __launch_bounds__(kBlockThreads) harmonics_kernel(EdgesView<Real
     for (int64_t begin = edges.first[at.atom]; begin < end; begin += 32) {
         const int count = static_cast<int>(min(int64_t{32}, end - begin));
         if (at.lane < count)
-            compute_edge_harmonics(min(geometry.max_degree, edge_harmonics::kWrittenOutDegree), direction(geometry, edges.distance, begin + at.lane), staged.of(at.lane));
+            compute_edge_harmonics(min(geometry.max_degree, edge_harmonics::kWrittenOutDegree),
+                                   direction(geometry, edges.distance, begin + at.lane), staged.of(at.lane));
         staged.write(at.lane, count, edges.harmonic_count, harmonics + begin * edges.harmonic_count);
     }
 }
 
 // For higher degrees.
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) any_harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, Real* harmonics) {
+__global__ void __launch_bounds__(kBlockThreads)
+    any_harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, Real* harmonics) {
     mlff::gpu::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
-        compute_edge_harmonics(geometry.max_degree, direction(geometry, edges.distance, edge), harmonics + edge * edges.harmonic_count);
+        compute_edge_harmonics(geometry.max_degree, direction(geometry, edges.distance, edge),
+                               harmonics + edge * edges.harmonic_count);
 }
 
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) repulsion_kernel(EdgesView<Real> edges, RepulsionView repulsion, double* energies) {
+__global__ void __launch_bounds__(kBlockThreads)
+    repulsion_kernel(EdgesView<Real> edges, RepulsionView repulsion, double* energies) {
     mlff::gpu::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     double sum = 0;
     if (repulsion.is_there)
         for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
-            sum += pair_repulsion(repulsion, edges.elements[edges.sender[edge]], edges.elements[at.atom], edges.distance[edge]).value;
+            sum += pair_repulsion(repulsion, edges.elements[edges.sender[edge]], edges.elements[at.atom],
+                                  edges.distance[edge])
+                       .value;
     sum = sum_over_warp(sum);
     if (at.lane == 0) energies[at.atom] = sum;
 }
 
-// The gradient by the vector of one edge. `degree`: geometry.max_degree, perhaps with a bound that the compiler can use.
+// The gradient by the vector of one edge. `degree`: geometry.max_degree, perhaps with a bound that the compiler can
+// use.
 template <class Real>
-__device__ __forceinline__ Vec3 reverse_edge(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const RepulsionView& repulsion, int64_t atom, int64_t edge,
-                                             int degree, double slope, const Real* harmonics_gradient) {
+__device__ __forceinline__ Vec3 reverse_edge(const EdgesView<Real>& edges, const EdgeGeometry& geometry,
+                                             const RepulsionView& repulsion, int64_t atom, int64_t edge, int degree,
+                                             double slope, const Real* harmonics_gradient) {
     const Vec3 n = direction(geometry, edges.distance, edge);
     const double r = edges.distance[edge];
-    if (repulsion.is_there) slope += repulsion.scale * pair_repulsion(repulsion, edges.elements[atom], edges.elements[edges.sender[edge]], r).slope;
+    if (repulsion.is_there)
+        slope += repulsion.scale *
+                 pair_repulsion(repulsion, edges.elements[atom], edges.elements[edges.sender[edge]], r).slope;
     const Vec3 turn = reverse_edge_harmonics(degree, n, r, harmonics_gradient);
     return {-(slope * n[0] + turn[0]), -(slope * n[1] + turn[1]), -(slope * n[2] + turn[2])};
 }
 
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) reverse_edges_kernel(EdgesView<Real> edges, EdgeGeometry geometry, EdgeGradientsView<Real> gradients,
-                                                                      RepulsionView repulsion, double* vector_gradient) {
+__global__ void __launch_bounds__(kBlockThreads)
+    reverse_edges_kernel(EdgesView<Real> edges, EdgeGeometry geometry, EdgeGradientsView<Real> gradients,
+                         RepulsionView repulsion, double* vector_gradient) {
     mlff::gpu::await_predecessor();
     __shared__ Real room[kWarps][StagedHarmonics<Real>::kSize];
     __shared__ double vector_room[kWarps][3 * 32];
@@ -144,7 +160,8 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_edges_kernel(EdgesView<
         const int count = static_cast<int>(min(int64_t{32}, end - begin));
         staged.read(at.lane, count, edges.harmonic_count, gradients.harmonics + begin * edges.harmonic_count);
         if (at.lane < count) {
-            const Vec3 gradient = reverse_edge(edges, geometry, repulsion, at.atom, begin + at.lane, min(geometry.max_degree, edge_harmonics::kWrittenOutDegree),
+            const Vec3 gradient = reverse_edge(edges, geometry, repulsion, at.atom, begin + at.lane,
+                                               min(geometry.max_degree, edge_harmonics::kWrittenOutDegree),
                                                gradients.distance[begin + at.lane], staged.of(at.lane));
             for (int k = 0; k < 3; ++k) vectors[3 * at.lane + k] = gradient[k];
         }
@@ -155,14 +172,15 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_edges_kernel(EdgesView<
 
 // For higher degrees.
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) reverse_any_edges_kernel(EdgesView<Real> edges, EdgeGeometry geometry, EdgeGradientsView<Real> gradients,
-                                                                          RepulsionView repulsion, double* vector_gradient) {
+__global__ void __launch_bounds__(kBlockThreads)
+    reverse_any_edges_kernel(EdgesView<Real> edges, EdgeGeometry geometry, EdgeGradientsView<Real> gradients,
+                             RepulsionView repulsion, double* vector_gradient) {
     mlff::gpu::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32) {
-        const Vec3 gradient = reverse_edge(edges, geometry, repulsion, at.atom, edge, geometry.max_degree, gradients.distance[edge],
-                                           gradients.harmonics + edge * edges.harmonic_count);
+        const Vec3 gradient = reverse_edge(edges, geometry, repulsion, at.atom, edge, geometry.max_degree,
+                                           gradients.distance[edge], gradients.harmonics + edge * edges.harmonic_count);
         for (int k = 0; k < 3; ++k) vector_gradient[3 * edge + k] = gradient[k];
     }
 }
@@ -170,27 +188,35 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_any_edges_kernel(EdgesV
 }  // namespace
 
 template <class Real>
-void compute_harmonics(const EdgesView<Real>& edges, const EdgeGeometry& geometry, Real* harmonics, cudaStream_t stream) {
+void compute_harmonics(const EdgesView<Real>& edges, const EdgeGeometry& geometry, Real* harmonics,
+                       cudaStream_t stream) {
     if (edges.atom_count == 0) return;
-    const auto kernel = geometry.max_degree <= edge_harmonics::kWrittenOutDegree ? harmonics_kernel<Real> : any_harmonics_kernel<Real>;
+    const auto kernel =
+        geometry.max_degree <= edge_harmonics::kWrittenOutDegree ? harmonics_kernel<Real> : any_harmonics_kernel<Real>;
     launch("harmonics", kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, harmonics);
 }
 template <class Real>
-void compute_repulsion(const EdgesView<Real>& edges, const RepulsionView& repulsion, double* energies, cudaStream_t stream) {
-    if (edges.atom_count > 0) launch("pair repulsion", repulsion_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, repulsion, energies);
+void compute_repulsion(const EdgesView<Real>& edges, const RepulsionView& repulsion, double* energies,
+                       cudaStream_t stream) {
+    if (edges.atom_count > 0)
+        launch("pair repulsion", repulsion_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream,
+               edges, repulsion, energies);
 }
 template <class Real>
-void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const EdgeGradientsView<Real>& gradients, const RepulsionView& repulsion,
-                   double* vector_gradient, cudaStream_t stream) {
+void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const EdgeGradientsView<Real>& gradients,
+                   const RepulsionView& repulsion, double* vector_gradient, cudaStream_t stream) {
     if (edges.atom_count == 0) return;
-    const auto kernel = geometry.max_degree <= edge_harmonics::kWrittenOutDegree ? reverse_edges_kernel<Real> : reverse_any_edges_kernel<Real>;
-    launch("reversing edges", kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, gradients, repulsion, vector_gradient);
+    const auto kernel = geometry.max_degree <= edge_harmonics::kWrittenOutDegree ? reverse_edges_kernel<Real>
+                                                                                 : reverse_any_edges_kernel<Real>;
+    launch("reversing edges", kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry,
+           gradients, repulsion, vector_gradient);
 }
 
-#define MLFF_INSTANTIATE(Real)                                                                                                                                    \
-    template void compute_harmonics<Real>(const EdgesView<Real>&, const EdgeGeometry&, Real*, cudaStream_t);                                                     \
-    template void compute_repulsion<Real>(const EdgesView<Real>&, const RepulsionView&, double*, cudaStream_t);                                                  \
-    template void reverse_edges<Real>(const EdgesView<Real>&, const EdgeGeometry&, const EdgeGradientsView<Real>&, const RepulsionView&, double*, cudaStream_t);
+#define MLFF_INSTANTIATE(Real)                                                                                     \
+    template void compute_harmonics<Real>(const EdgesView<Real>&, const EdgeGeometry&, Real*, cudaStream_t);       \
+    template void compute_repulsion<Real>(const EdgesView<Real>&, const RepulsionView&, double*, cudaStream_t);    \
+    template void reverse_edges<Real>(const EdgesView<Real>&, const EdgeGeometry&, const EdgeGradientsView<Real>&, \
+                                      const RepulsionView&, double*, cudaStream_t);
 MLFF_INSTANTIATE(float)
 MLFF_INSTANTIATE(double)
 #undef MLFF_INSTANTIATE

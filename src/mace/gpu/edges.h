@@ -30,15 +30,17 @@ struct EdgeGeometry {
 };
 
 template <class Real>
-void compute_harmonics(const EdgesView<Real>& edges, const EdgeGeometry& geometry, Real* harmonics, cudaStream_t stream);
+void compute_harmonics(const EdgesView<Real>& edges, const EdgeGeometry& geometry, Real* harmonics,
+                       cudaStream_t stream);
 
 // energies[atom] = that of its edges
 template <class Real>
-void compute_repulsion(const EdgesView<Real>& edges, const RepulsionView& repulsion, double* energies, cudaStream_t stream);
+void compute_repulsion(const EdgesView<Real>& edges, const RepulsionView& repulsion, double* energies,
+                       cudaStream_t stream);
 
 // vector_gradient[edge][3] = dE/dvector of all that was counted as a function of this vector.
 template <class Real>
-void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const EdgeGradientsView<Real>& gradients, const RepulsionView& repulsion,
-                   double* vector_gradient, cudaStream_t stream);
+void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const EdgeGradientsView<Real>& gradients,
+                   const RepulsionView& repulsion, double* vector_gradient, cudaStream_t stream);
 
 }  // namespace mlff::mace::gpu

@@ -9,15 +9,15 @@
 
 #include "core/elements.h"
 #include "core/error.h"
+#include "equivariant/spherical_harmonics.h"
 #include "gpu/engine/step_evaluator.h"
 #include "gpu/runtime/cuda_check.h"
 #include "gpu/runtime/device_buffer.h"
-#include "mace/plan/layer_plan.h"
 #include "mace/gpu/atoms.h"
 #include "mace/gpu/device_layer.h"
 #include "mace/gpu/edges.h"
 #include "mace/gpu/first_features.h"
-#include "equivariant/spherical_harmonics.h"
+#include "mace/plan/layer_plan.h"
 
 namespace mlff::mace::gpu {
 namespace {
@@ -31,10 +31,14 @@ template <class Real>
 class MaceStep : public StepModel {
 public:
     MaceStep(std::shared_ptr<const Weights> weights, const CudaOptions& options, cudaStream_t stream)
-        : weights_(std::move(weights)), options_(options), stream_(stream), facts_{weights_->cutoff, weights_->atomic_numbers, weights_->descriptor_count()} {
+        : weights_(std::move(weights)),
+          options_(options),
+          stream_(stream),
+          facts_{weights_->cutoff, weights_->atomic_numbers, weights_->descriptor_count()} {
         const int element_count = weights_->element_count();
         int most_shared = 0;
-        check(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, options.device), "asking for the device");
+        check(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, options.device),
+              "asking for the device");
         size_t free_memory = 0, total_memory = 0;
         check(cudaMemGetInfo(&free_memory, &total_memory), "asking for free memory");
         total_memory_ = static_cast<int64_t>(total_memory);
@@ -43,21 +47,27 @@ public:
         first_layout_ = plan::RowLayout(scalars);
         const plan::RowLayout* below = &first_layout_;
         for (const Layer& layer : weights_->layers) {
-            const MessageOptions messages = {kCanFuse<Real> && FusedMessages::can_run(layer.interaction, static_cast<size_t>(most_shared)), options.is_fast, static_cast<size_t>(most_shared)};
-            plans_.push_back(std::make_unique<plan::LayerPlan<Real>>(*weights_, layer, *below, plan::LayerOptions{.hidden_radial = messages.are_fused}));
-            layers_.push_back(std::make_unique<DeviceLayer<Real>>(*plans_.back(), *below, harmonic_count(weights_->max_degree), element_count, messages, stream_));
+            const MessageOptions messages = {
+                kCanFuse<Real> && FusedMessages::can_run(layer.interaction, static_cast<size_t>(most_shared)),
+                options.is_fast, static_cast<size_t>(most_shared)};
+            plans_.push_back(std::make_unique<plan::LayerPlan<Real>>(
+                *weights_, layer, *below, plan::LayerOptions{.hidden_radial = messages.are_fused}));
+            layers_.push_back(std::make_unique<DeviceLayer<Real>>(
+                *plans_.back(), *below, harmonic_count(weights_->max_degree), element_count, messages, stream_));
             below = &plans_.back()->features_layout;
         }
         for (const Readout& readout : weights_->readouts) {
             const plan::LayerPlan<Real>& plan = *plans_[static_cast<size_t>(readout.layer)];
-            readouts_.push_back(std::make_unique<DeviceReadout<Real>>(readout, options.head, plan.layer.linear.out, plan.features_layout, stream_));
+            readouts_.push_back(std::make_unique<DeviceReadout<Real>>(readout, options.head, plan.layer.linear.out,
+                                                                      plan.features_layout, stream_));
         }
         if (weights_->repulsion) upload_repulsion();
     }
 
     const StepModelFacts& facts() const override { return facts_; }
 
-    bool prepare(const SystemView& system, const std::vector<int>& elements_present, ThreadTeam& team, cudaStream_t) override {
+    bool prepare(const SystemView& system, const std::vector<int>& elements_present, ThreadTeam& team,
+                 cudaStream_t) override {
         elements_present_ = elements_present;
         const bool has_moved = prepare_elements(team);
         first_.update(*weights_, options_.head, system, first_layout_, plans_.front()->sender_layout, stream_);
@@ -66,7 +76,8 @@ public:
 
     // Charge and spin change the first features of all atoms alike, which are kept by element.
     bool can_join(const SystemView& first, const SystemView& next) const override {
-        return !weights_->joint_embedding || (first.total_charge == next.total_charge && first.spin_multiplicity == next.spin_multiplicity);
+        return !weights_->joint_embedding ||
+               (first.total_charge == next.total_charge && first.spin_multiplicity == next.spin_multiplicity);
     }
 
     void list_buffers(BufferList& list, const StepSize& size) override {
@@ -84,7 +95,8 @@ public:
         for (size_t i = 0; i < layers_.size(); ++i) {
             DeviceLayer<Real>& layer = *layers_[i];
             const plan::LayerPlan<Real>& plan = layer.plan;
-            const int64_t linear_size = plan.linear_layout.size, message_size = plan.message_layout.size, sender_size = plan.sender_layout.size;
+            const int64_t linear_size = plan.linear_layout.size, message_size = plan.message_layout.size,
+                          sender_size = plan.sender_layout.size;
             if (layer.edge_network) layer.edge_network->list_buffers(list, atoms, edges, has_gradients);
             list.add(layer.densities, atoms, kAtoms);
             list.add(layer.divisors, atoms, kAtoms);
@@ -126,7 +138,13 @@ public:
         const Wanted& wanted = step.wanted;
         step_ = step;
         tiles_ = step.tiles;
-        edges_ = {step.edges.atom_count, step.edges.first, step.edges.sender, step.edges.distance, step.edges.elements, harmonics_.data(), harmonic_count(weights_->max_degree)};
+        edges_ = {step.edges.atom_count,
+                  step.edges.first,
+                  step.edges.sender,
+                  step.edges.distance,
+                  step.edges.elements,
+                  harmonics_.data(),
+                  harmonic_count(weights_->max_degree)};
         edges_with_ghosts_ = edges_;
         edges_with_ghosts_.atom_count += step.ghost_count;
         geometry_ = {step.edges.vector, step.edges.reverse, weights_->max_degree};
@@ -161,13 +179,18 @@ private:
         constexpr int64_t kEnough = 512 << 20, kForEachAtom = 32 << 10, kLeast = 16 << 20;
         int64_t bytes_per_edge = 0;
         for (const auto& layer : layers_)
-            if (layer->fused) bytes_per_edge = std::max(bytes_per_edge, layer->fused->scratch_bytes_per_edge(has_gradients));
-        const int64_t share = options_.message_scratch_bytes > 0 ? options_.message_scratch_bytes
-                                                                 : std::max(kLeast, (options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes : total_memory_) / 8);
+            if (layer->fused)
+                bytes_per_edge = std::max(bytes_per_edge, layer->fused->scratch_bytes_per_edge(has_gradients));
+        const int64_t share =
+            options_.message_scratch_bytes > 0
+                ? options_.message_scratch_bytes
+                : std::max(kLeast, (options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes : total_memory_) / 8);
         return std::min({bytes_per_edge * (edges + kEdgesPerTile), std::max(kEnough, kForEachAtom * atoms), share});
     }
     FusedMessages::Scratch message_scratch() const {
-        return {message_scratch_.data(), std::min(message_scratch_.capacity(), message_scratch_bytes(atom_count(), step_.edges.capacity, true)), step_.edges.capacity};
+        return {message_scratch_.data(),
+                std::min(message_scratch_.capacity(), message_scratch_bytes(atom_count(), step_.edges.capacity, true)),
+                step_.edges.capacity};
     }
 
     // Kernels' scratch has the room that list_buffers() asked for.
@@ -225,7 +248,9 @@ private:
         if (layer == 0) return {first_.features().data(), first_layout_.size, edges_.elements};
         return rows(layers_[layer - 1]->features, plans_[layer - 1]->features_layout.size);
     }
-    RowsView<Real> gradient_below(size_t layer) { return rows_to(layers_[layer - 1]->features_gradient, plans_[layer - 1]->features_layout.size); }
+    RowsView<Real> gradient_below(size_t layer) {
+        return rows_to(layers_[layer - 1]->features_gradient, plans_[layer - 1]->features_layout.size);
+    }
 
     // ---- forward ----
 
@@ -245,43 +270,57 @@ private:
             EdgeWeights<Real> weights;
             if (layer.edge_network) {
                 layer.edge_network->compute_ends(edges_, tiles_, features_below(index), stream_);
-                fill_ghosts(step_, layer.edge_network->ends(), layer.edge_network->ends_size(), Direction::forward, index, stream_);
+                fill_ghosts(step_, layer.edge_network->ends(), layer.edge_network->ends_size(), Direction::forward,
+                            index, stream_);
                 if (step_.halo) begin_stage("messages", Direction::forward, index, stream_);
                 weights = layer.edge_network->compute(edges_with_ghosts_, geometry_, step_.edges.capacity, stream_);
             }
-            if (layer.messages) layer.messages->compute(edges_, weights, sender_rows(index), sums_.data(), layer.densities.data(), stream_);
+            if (layer.messages)
+                layer.messages->compute(edges_, weights, sender_rows(index), sums_.data(), layer.densities.data(),
+                                        stream_);
             if constexpr (kCanFuse<Real>)
-                if (layer.fused) layer.fused->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(), message_scratch(), stream_);
+                if (layer.fused)
+                    layer.fused->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(),
+                                         message_scratch(), stream_);
             begin_stage("linear map of messages", Direction::forward, index, stream_);
-            layer.message.apply(tiles_, rows(sums_, plan.sums_layout.size), rows_to(layer.scaled, linear_size), false, stream_);
+            layer.message.apply(tiles_, rows(sums_, plan.sums_layout.size), rows_to(layer.scaled, linear_size), false,
+                                stream_);
         }
-        divide_rows(atom_count(), static_cast<Real>(interaction.divisor_constant), static_cast<Real>(interaction.divisor_density), layer.densities.data(),
-                    layer.divisors.data(), layer.scaled.data(), linear_size, stream_);
+        divide_rows(atom_count(), static_cast<Real>(interaction.divisor_constant),
+                    static_cast<Real>(interaction.divisor_density), layer.densities.data(), layer.divisors.data(),
+                    layer.scaled.data(), linear_size, stream_);
         if (layer.gate) {
             begin_stage("gate", Direction::forward, index, stream_);
             resize(layer.gate_inputs, atom_count(), linear_size);
             if (atom_count() > 0)
-                check(cudaMemcpyAsync(layer.gate_inputs.data(), layer.scaled.data(), static_cast<size_t>(layer.scaled.size()) * sizeof(Real), cudaMemcpyDeviceToDevice, stream_),
+                check(cudaMemcpyAsync(layer.gate_inputs.data(), layer.scaled.data(),
+                                      static_cast<size_t>(layer.scaled.size()) * sizeof(Real), cudaMemcpyDeviceToDevice,
+                                      stream_),
                       "copying messages");
             layer.residual->apply(tiles_, sender_rows(index), rows_to(layer.gate_inputs, linear_size), true, stream_);
             const int gated_size = plan.gate->out_layout.size;
             resize(work_, atom_count(), gated_size);
             layer.gate->apply(atom_count(), layer.gate_inputs.data(), work_.data(), stream_);
             resize(layer.contracted_in, atom_count(), message_size);
-            layer.after->apply(tiles_, rows(work_, gated_size), rows_to(layer.contracted_in, message_size), false, stream_);
+            layer.after->apply(tiles_, rows(work_, gated_size), rows_to(layer.contracted_in, message_size), false,
+                               stream_);
         } else if (layer.message_skip) {
             resize(layer.contracted_in, atom_count(), message_size);
             begin_stage("self connection of messages", Direction::forward, index, stream_);
-            layer.message_skip->apply(tiles_, rows(layer.scaled, message_size), rows_to(layer.contracted_in, message_size), false, stream_);
+            layer.message_skip->apply(tiles_, rows(layer.scaled, message_size),
+                                      rows_to(layer.contracted_in, message_size), false, stream_);
         }
         const int contracted_size = plan.contraction.out_size(), features_size = plan.features_layout.size;
         resize(contracted_, atom_count(), contracted_size);
         begin_stage("contraction", Direction::forward, index, stream_);
-        layer.contraction.apply(tiles_, rows(contraction_input(layer), message_size), rows_to(contracted_, contracted_size), stream_);
+        layer.contraction.apply(tiles_, rows(contraction_input(layer), message_size),
+                                rows_to(contracted_, contracted_size), stream_);
         resize(layer.features, atom_count(), features_size);
         begin_stage("linear maps", Direction::forward, index, stream_);
-        layer.linear.apply(tiles_, rows(contracted_, contracted_size), rows_to(layer.features, features_size), false, stream_);
-        if (layer.skip) layer.skip->apply(tiles_, features_below(index), rows_to(layer.features, features_size), true, stream_);
+        layer.linear.apply(tiles_, rows(contracted_, contracted_size), rows_to(layer.features, features_size), false,
+                           stream_);
+        if (layer.skip)
+            layer.skip->apply(tiles_, features_below(index), rows_to(layer.features, features_size), true, stream_);
         if (index + 1 == layers_.size()) return;
         DeviceLayer<Real>& next = *layers_[index + 1];
         const int sender_size = next.plan.sender_layout.size;
@@ -291,14 +330,18 @@ private:
         fill_ghosts(step_, next.senders.data(), sender_size, Direction::forward, index + 1, stream_);
     }
 
-    int64_t senders_of_moments_at_once() const { return static_cast<int64_t>(std::min<size_t>(DeviceMoments<Real>::kMostSenders, elements_present_.size())); }
-    // Messages of the first layer by way of moments, for some elements of the senders at a time: action(elements, is_first)
+    int64_t senders_of_moments_at_once() const {
+        return static_cast<int64_t>(std::min<size_t>(DeviceMoments<Real>::kMostSenders, elements_present_.size()));
+    }
+    // Messages of the first layer by way of moments, for some elements of the senders at a time: action(elements,
+    // is_first)
     template <class Action>
     void for_senders_of_moments(const DeviceLayer<Real>& layer, const Action& action) {
         constexpr size_t kAtOnce = DeviceMoments<Real>::kMostSenders;
         resize(moments_, atom_count() * senders_of_moments_at_once(), layer.plan.moments->layout().size);
         const std::span<const int> all = elements_present_;
-        for (size_t i = 0; i < all.size(); i += kAtOnce) action(all.subspan(i, std::min(kAtOnce, all.size() - i)), i == 0);
+        for (size_t i = 0; i < all.size(); i += kAtOnce)
+            action(all.subspan(i, std::min(kAtOnce, all.size() - i)), i == 0);
     }
     // Those of the elements' number `index`.
     RowsView<Real> moment_rows(const DeviceLayer<Real>& layer, size_t index) {
@@ -307,29 +350,38 @@ private:
     }
     void compute_moments(DeviceLayer<Real>& layer) {
         for_senders_of_moments(layer, [&](std::span<const int> elements, bool is_first) {
-            layer.moments->compute(edges_, elements, moments_.data(), is_first ? layer.densities.data() : nullptr, stream_);
+            layer.moments->compute(edges_, elements, moments_.data(), is_first ? layer.densities.data() : nullptr,
+                                   stream_);
             for (size_t i = 0; i < elements.size(); ++i) {
                 const RowsView<Real> moments = moment_rows(layer, i);
-                layer.moment_maps.at(elements[i]).apply(tiles_, {moments.first, moments.size, nullptr}, rows_to(layer.scaled, layer.plan.linear_layout.size),
-                                                        !is_first || i > 0, stream_);
+                layer.moment_maps.at(elements[i])
+                    .apply(tiles_, {moments.first, moments.size, nullptr},
+                           rows_to(layer.scaled, layer.plan.linear_layout.size), !is_first || i > 0, stream_);
             }
         });
     }
     void reverse_moments(DeviceLayer<Real>& layer, const DeviceBuffer<Real>& gradient, bool accumulate) {
         for_senders_of_moments(layer, [&](std::span<const int> elements, bool) {
             for (size_t i = 0; i < elements.size(); ++i)
-                layer.moment_maps.at(elements[i]).apply_transposed(tiles_, rows(gradient, layer.plan.linear_layout.size), moment_rows(layer, i), false, stream_);
-            layer.moments->reverse(edges_, elements, moments_.data(), densities_gradient_.data(), {harmonics_gradient_.data(), distance_gradient_.data()}, accumulate, stream_);
+                layer.moment_maps.at(elements[i])
+                    .apply_transposed(tiles_, rows(gradient, layer.plan.linear_layout.size), moment_rows(layer, i),
+                                      false, stream_);
+            layer.moments->reverse(edges_, elements, moments_.data(), densities_gradient_.data(),
+                                   {harmonics_gradient_.data(), distance_gradient_.data()}, accumulate, stream_);
         });
     }
 
     // Messages as they are where nothing comes between, else what became of them.
-    static const DeviceBuffer<Real>& contraction_input(const DeviceLayer<Real>& layer) { return layer.gate || layer.message_skip ? layer.contracted_in : layer.scaled; }
+    static const DeviceBuffer<Real>& contraction_input(const DeviceLayer<Real>& layer) {
+        return layer.gate || layer.message_skip ? layer.contracted_in : layer.scaled;
+    }
 
     void compute_energies(double* energies) {
         compute_repulsion(edges_, repulsion_, energies, stream_);
         for (size_t i = 0; i < readouts_.size(); ++i)
-            readouts_[i]->compute(atom_count(), layers_[static_cast<size_t>(weights_->readouts[i].layer)]->features.data(), energies, stream_);
+            readouts_[i]->compute(atom_count(),
+                                  layers_[static_cast<size_t>(weights_->readouts[i].layer)]->features.data(), energies,
+                                  stream_);
         finish_energies(atom_count(), energy_view(step_), energies, stream_);
     }
     void compute_descriptors(double* descriptors) {
@@ -339,8 +391,8 @@ private:
             const plan::RowLayout& layout = layer->plan.features_layout;
             for (size_t b = 0; b < layout.blocks.size(); ++b) {
                 if (!layer->plan.layer.linear.out[static_cast<int>(b)].irrep.is_scalar()) continue;
-                copy_columns(atom_count(), layout.blocks[b].copies, layer->features.data() + layout.blocks[b].offset, layout.size, descriptors + column, width,
-                             stream_);
+                copy_columns(atom_count(), layout.blocks[b].copies, layer->features.data() + layout.blocks[b].offset,
+                             layout.size, descriptors + column, width, stream_);
                 column += layout.blocks[b].copies;
             }
         }
@@ -358,54 +410,70 @@ private:
     void reverse_layer(size_t index) {
         DeviceLayer<Real>& layer = *layers_[index];
         const plan::LayerPlan<Real>& plan = layer.plan;
-        const int linear_size = plan.linear_layout.size, message_size = plan.message_layout.size, features_size = plan.features_layout.size;
+        const int linear_size = plan.linear_layout.size, message_size = plan.message_layout.size,
+                  features_size = plan.features_layout.size;
         const double scale = weights_->scale[static_cast<size_t>(options_.head)];
         begin_stage("readouts and linear maps", Direction::reverse, index, stream_);
         for (size_t i = 0; i < readouts_.size(); ++i)
             if (static_cast<size_t>(weights_->readouts[i].layer) == index)
-                readouts_[i]->reverse(atom_count(), layer.features.data(), scale, layer.features_gradient.data(), stream_);
+                readouts_[i]->reverse(atom_count(), layer.features.data(), scale, layer.features_gradient.data(),
+                                      stream_);
         const RowsView<const Real> features_gradient = rows(layer.features_gradient, features_size);
-        if (layer.skip && index > 0) layer.skip->apply_transposed(tiles_, features_gradient, gradient_below(index), true, stream_);
+        if (layer.skip && index > 0)
+            layer.skip->apply_transposed(tiles_, features_gradient, gradient_below(index), true, stream_);
         const int contracted_size = plan.contraction.out_size();
         resize(contracted_, atom_count(), contracted_size);
         layer.linear.apply_transposed(tiles_, features_gradient, rows_to(contracted_, contracted_size), false, stream_);
         resize(work_, atom_count(), std::max(message_size, linear_size));
         begin_stage("contraction", Direction::reverse, index, stream_);
-        layer.contraction.reverse(tiles_, rows(contraction_input(layer), message_size), rows(contracted_, contracted_size), rows_to(work_, message_size), stream_);
-        // work_ has the gradient of what the contraction took. With densities and no gate, its product with that is the product below.
+        layer.contraction.reverse(tiles_, rows(contraction_input(layer), message_size),
+                                  rows(contracted_, contracted_size), rows_to(work_, message_size), stream_);
+        // work_ has the gradient of what the contraction took. With densities and no gate, its product with that is the
+        // product below.
         const Real *dot_a = work_.data(), *dot_b = contraction_input(layer).data();
         DeviceBuffer<Real>* gradient = &work_;
         if (layer.message_skip) {
             resize(more_work_, atom_count(), message_size);
-            layer.message_skip->apply_transposed(tiles_, rows(work_, message_size), rows_to(more_work_, message_size), false, stream_);
+            layer.message_skip->apply_transposed(tiles_, rows(work_, message_size), rows_to(more_work_, message_size),
+                                                 false, stream_);
             gradient = &more_work_;
         }
         if (layer.gate) {
             begin_stage("gate", Direction::reverse, index, stream_);
             const int gated_size = plan.gate->out_layout.size, sender_size = plan.sender_layout.size;
             resize(gated_, atom_count(), gated_size);
-            layer.after->apply_transposed(tiles_, rows(*gradient, message_size), rows_to(gated_, gated_size), false, stream_);
+            layer.after->apply_transposed(tiles_, rows(*gradient, message_size), rows_to(gated_, gated_size), false,
+                                          stream_);
             resize(more_work_, atom_count(), linear_size);
             layer.gate->reverse(atom_count(), layer.gate_inputs.data(), gated_.data(), more_work_.data(), stream_);
             gradient = &more_work_;
             dot_a = more_work_.data();
             dot_b = layer.scaled.data();
             resize(senders_gradient_, atom_count(), sender_size);
-            if (index > 0) layer.residual->apply_transposed(tiles_, rows(*gradient, linear_size), rows_to(senders_gradient_, sender_size), false, stream_);
+            if (index > 0)
+                layer.residual->apply_transposed(tiles_, rows(*gradient, linear_size),
+                                                 rows_to(senders_gradient_, sender_size), false, stream_);
         }
-        begin_stage(plan.moments ? "moments and messages" : "linear map of messages", Direction::reverse, index, stream_);
+        begin_stage(plan.moments ? "moments and messages" : "linear map of messages", Direction::reverse, index,
+                    stream_);
         resize(densities_gradient_, atom_count(), 1);
-        const auto by_density = static_cast<Real>(plan.columns.density >= 0 ? plan.layer.interaction.divisor_density : 0);
-        reverse_division(atom_count(), by_density, dot_a, dot_b, layer.gate ? linear_size : message_size, layer.divisors.data(), densities_gradient_.data(),
-                         gradient->data(), linear_size, stream_);
+        const auto by_density =
+            static_cast<Real>(plan.columns.density >= 0 ? plan.layer.interaction.divisor_density : 0);
+        reverse_division(atom_count(), by_density, dot_a, dot_b, layer.gate ? linear_size : message_size,
+                         layer.divisors.data(), densities_gradient_.data(), gradient->data(), linear_size, stream_);
         if (plan.moments) return reverse_moments(layer, *gradient, index + 1 < layers_.size());
         resize(sums_, atom_count(), plan.sums_layout.size);
-        layer.message.apply_transposed(tiles_, rows(*gradient, linear_size), rows_to(sums_, plan.sums_layout.size), false, stream_);
-        // Ghosts' sums have gradients too. The rows before the map are exchanged: with several paths to an irrep they are the smaller ones.
+        layer.message.apply_transposed(tiles_, rows(*gradient, linear_size), rows_to(sums_, plan.sums_layout.size),
+                                       false, stream_);
+        // Ghosts' sums have gradients too. The rows before the map are exchanged: with several paths to an irrep they
+        // are the smaller ones.
         fill_ghosts(step_, gradient->data(), linear_size, Direction::reverse, index, stream_);
-        if (plan.columns.density >= 0) fill_ghosts(step_, densities_gradient_.data(), 1, Direction::reverse, index, stream_);
+        if (plan.columns.density >= 0)
+            fill_ghosts(step_, densities_gradient_.data(), 1, Direction::reverse, index, stream_);
         if (step_.halo) begin_stage("linear map of messages", Direction::reverse, index, stream_);
-        if (step_.ghost_count > 0) layer.message.apply_transposed(step_.ghost_tiles, rows(*gradient, linear_size), rows_to(sums_, plan.sums_layout.size), false, stream_);
+        if (step_.ghost_count > 0)
+            layer.message.apply_transposed(step_.ghost_tiles, rows(*gradient, linear_size),
+                                           rows_to(sums_, plan.sums_layout.size), false, stream_);
         reverse_messages_of(index);
     }
 
@@ -423,21 +491,27 @@ private:
         EdgeWeights<Real> weights;
         if (layer.edge_network) weights = layer.edge_network->start_gradient(geometry_, step_.edges.capacity, stream_);
         if (layer.messages)
-            layer.messages->reverse(layer.edge_network ? edges_with_ghosts_ : edges_, weights, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients, accumulate,
-                                    senders_gradient, stream_);
+            layer.messages->reverse(layer.edge_network ? edges_with_ghosts_ : edges_, weights, sender_rows(index),
+                                    sums_.data(), densities_gradient_.data(), gradients, accumulate, senders_gradient,
+                                    stream_);
         if (layer.edge_network)
-            layer.edge_network->reverse(edges_, edges_with_ghosts_, geometry_, step_.edges.capacity, tiles_, distance_gradient_.data(),
-                                        index > 0 ? gradient_below(index) : RowsView<Real>{}, stream_);
+            layer.edge_network->reverse(edges_, edges_with_ghosts_, geometry_, step_.edges.capacity, tiles_,
+                                        distance_gradient_.data(), index > 0 ? gradient_below(index) : RowsView<Real>{},
+                                        stream_);
         if constexpr (kCanFuse<Real>)
             if (layer.fused)
-                layer.fused->reverse(edges_, senders_gradient ? edges_with_ghosts_ : edges_, geometry_.reverse, sender_rows(index), sums_.data(), densities_gradient_.data(), gradients,
+                layer.fused->reverse(edges_, senders_gradient ? edges_with_ghosts_ : edges_, geometry_.reverse,
+                                     sender_rows(index), sums_.data(), densities_gradient_.data(), gradients,
                                      accumulate, senders_gradient, message_scratch(), stream_);
         if (index > 0) begin_stage("what atoms send", Direction::reverse, index, stream_);
-        if (index > 0) layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true, stream_);
+        if (index > 0)
+            layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true,
+                                      stream_);
     }
 
     void compute_forces(StepResults& results) {
-        reverse_edges(edges_, geometry_, {harmonics_gradient_.data(), distance_gradient_.data()}, repulsion_, vector_gradient_.data(), stream_);
+        reverse_edges(edges_, geometry_, {harmonics_gradient_.data(), distance_gradient_.data()}, repulsion_,
+                      vector_gradient_.data(), stream_);
         write_forces(step_, vector_gradient_.data(), results, stream_);
     }
 
@@ -477,12 +551,16 @@ std::string why_not_on_gpu(const Weights& weights) {
             if (const std::string why_not = why_no_edge_network(weights, interaction); !why_not.empty()) return why_not;
         if (interaction.gated && interaction.message_skip) return "it has a gate and a map by element after it";
         for (const IrrepBlock& block : interaction.convolution.in.blocks())
-            if (kWarps * sizeof(double) * static_cast<size_t>(plan::padded(block.multiplicity) * block.irrep.dimension()) > kMostShared)
+            if (kWarps * sizeof(double) *
+                    static_cast<size_t>(plan::padded(block.multiplicity) * block.irrep.dimension()) >
+                kMostShared)
                 return "its features are too wide for the GPU's kernels";
-        if (2 * kBlockThreads * sizeof(double) * static_cast<size_t>(layer.contraction.in_row_count) > kMostShared) return "its messages are too wide for the GPU's kernels";
+        if (2 * kBlockThreads * sizeof(double) * static_cast<size_t>(layer.contraction.in_row_count) > kMostShared)
+            return "its messages are too wide for the GPU's kernels";
     }
     for (const Readout& readout : weights.readouts)
-        if (readout.last && readout.first.out.dimension() + (readout.middle ? readout.middle->out.dimension() : 0) > DeviceReadout<double>::kMostHidden)
+        if (readout.last && readout.first.out.dimension() + (readout.middle ? readout.middle->out.dimension() : 0) >
+                                DeviceReadout<double>::kMostHidden)
             return "its readouts are too wide for the GPU's kernels";
     return plan::why_not_on_cpu(weights);
 }
@@ -490,10 +568,12 @@ std::string why_not_on_gpu(const Weights& weights) {
 std::unique_ptr<Evaluator> make_gpu_evaluator(std::shared_ptr<const Weights> weights, const CudaOptions& options) {
     const std::string why_not = why_not_on_gpu(*weights);
     if (!why_not.empty()) fail(Status::unsupported, "the GPU backend cannot run this model: ", why_not);
-    return make_step_evaluator({options.device, options.neighbor_skin, options.memory_limit_bytes}, [&](cudaStream_t stream) -> std::unique_ptr<StepModel> {
-        if (options.is_single) return std::make_unique<MaceStep<float>>(weights, options, stream);
-        return std::make_unique<MaceStep<double>>(weights, options, stream);
-    });
+    return make_step_evaluator({options.device, options.neighbor_skin, options.memory_limit_bytes},
+                               [&](cudaStream_t stream) -> std::unique_ptr<StepModel> {
+                                   if (options.is_single)
+                                       return std::make_unique<MaceStep<float>>(weights, options, stream);
+                                   return std::make_unique<MaceStep<double>>(weights, options, stream);
+                               });
 }
 
 }  // namespace mlff::mace::gpu

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What depends on the elements, the charge and the spin alone, on the device: the first features, what they send, and energies.
+// What depends on the elements, the charge and the spin alone, on the device: the first features, what they send, and
+// energies.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,8 +10,8 @@
 #include "core/system_view.h"
 #include "gpu/engine/totals.h"
 #include "gpu/runtime/device_buffer.h"
-#include "mace/plan/row_layout.h"
 #include "mace/gpu/engine_names.h"
+#include "mace/plan/row_layout.h"
 #include "mace/weights/weights.h"
 
 namespace mlff::mace::gpu {
@@ -18,12 +19,16 @@ namespace mlff::mace::gpu {
 template <class Real>
 class FirstFeatures {
 public:
-    // Done on the host, and again only when charge or spin have changed for a model that takes them. Throws Error{system} for those it does not know.
-    void update(const Weights& weights, int head, const SystemView& system, const plan::RowLayout& layout, const plan::RowLayout& sender_layout, cudaStream_t stream);
+    // Done on the host, and again only when charge or spin have changed for a model that takes them. Throws
+    // Error{system} for those it does not know.
+    void update(const Weights& weights, int head, const SystemView& system, const plan::RowLayout& layout,
+                const plan::RowLayout& sender_layout, cudaStream_t stream);
 
     const mlff::gpu::DeviceBuffer<Real>& features() const { return features_; }  // [element][layout.size]
-    const mlff::gpu::DeviceBuffer<Real>& senders() const { return senders_; }    // [element][sender_layout.size], of the first layer
-    const ElementEnergy* energies() const { return energies_.data(); }            // [element]
+    const mlff::gpu::DeviceBuffer<Real>& senders() const {
+        return senders_;
+    }  // [element][sender_layout.size], of the first layer
+    const ElementEnergy* energies() const { return energies_.data(); }  // [element]
 
 private:
     void upload_energies(const Weights& weights, int head, const std::vector<double>& embedding, cudaStream_t stream);

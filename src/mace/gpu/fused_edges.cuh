@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of fused messages share: chunks of edges and what is prepared for them, products of radial functions, a warp's loads.
-// Included by fused_messages.cu only.
+// What the kernels of fused messages share: chunks of edges and what is prepared for them, products of radial
+// functions, a warp's loads. Included by fused_messages.cu only.
 #pragma once
 
 #include "gpu/engine/warp.h"
@@ -11,14 +11,14 @@ namespace mlff::mace::gpu {
 namespace {
 
 constexpr int kSteps = 4;  // of products: at most 64 functions
-// Warps of a block: 168 or 255 registers for each thread. More warps would wait for memory less, but have to load features again for every path,
-// which costs more.
+// Warps of a block: 168 or 255 registers for each thread. More warps would wait for memory less, but have to load
+// features again for every path, which costs more.
 constexpr int most_warps(int components) { return components <= 3 ? 12 : 8; }
 
 constexpr int rounded_up(int count, int to) { return (count + to - 1) / to * to; }
 
-// Shares of a path are [a][row], with rows that begin at multiples of 16 bytes, or where there is one row only, [a]. Of a tile of edges, the first
-// 16 bytes of all edges lie together, then the next: what a warp loads at once is one line.
+// Shares of a path are [a][row], with rows that begin at multiples of 16 bytes, or where there is one row only, [a]. Of
+// a tile of edges, the first 16 bytes of all edges lie together, then the next: what a warp loads at once is one line.
 constexpr int share_row(int rows) { return rows == 1 ? 1 : rounded_up(rows, 4); }
 constexpr int padded_shares(int components, int rows) { return rounded_up(components * share_row(rows), 4); }
 __device__ __forceinline__ int share_place(int share) {  // of the first edge of a tile
@@ -39,7 +39,9 @@ __device__ __forceinline__ void load(const float* from, float (&to)[Count]) {
         to[i + 3] = four.w;
     }
 }
-__device__ __forceinline__ void store(const float (&from)[4], float* to) { *reinterpret_cast<float4*>(to) = make_float4(from[0], from[1], from[2], from[3]); }
+__device__ __forceinline__ void store(const float (&from)[4], float* to) {
+    *reinterpret_cast<float4*>(to) = make_float4(from[0], from[1], from[2], from[3]);
+}
 
 // Tells the compiler that a number is the same in all lanes, so that what depends on it does not diverge.
 __device__ __forceinline__ int uniform(int number) { return __shfl_sync(kAllLanes, number, 0); }
@@ -61,7 +63,8 @@ __device__ int64_t atom_ending_after(const int64_t* first, int64_t atom_count, i
     return low;
 }
 
-// Atoms that have edges in the chunk. One whose edges begin in a chunk and end in a later one is in both; one without edges is in one chunk.
+// Atoms that have edges in the chunk. One whose edges begin in a chunk and end in a later one is in both; one without
+// edges is in one chunk.
 struct AtomRange {
     int64_t begin = 0, end = 0;
 };
@@ -92,7 +95,8 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
     if (is_edge) {
         int table = 0;
         if (view.receiver_stride + view.sender_stride > 0)
-            table = edges.elements[atom_ending_after(edges.first, edges.atom_count, edge)] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
+            table = edges.elements[atom_ending_after(edges.first, edges.atom_count, edge)] * view.receiver_stride +
+                    edges.elements[edges.sender[edge]] * view.sender_stride;
         point = view.tables[table].at(edges.distance[edge]);
     }
     constexpr int kPlanes = RadialProduct::kFunctionPlanes;
@@ -127,22 +131,27 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
             const auto term = view.share_terms[t];
 #pragma unroll
             for (int e = 0; e < kEdgesPerTile; ++e)
-                if (first_edge + e < edge_count) sums[e] += term.value * harmonics[e * edges.harmonic_count + term.index];
+                if (first_edge + e < edge_count)
+                    sums[e] += term.value * harmonics[e * edges.harmonic_count + term.index];
         }
 #pragma unroll
-        for (int e = 0; e < kEdgesPerTile; ++e) view.shares[tile * kEdgesPerTile * view.share_stride + share_place(share) + e * (16 / sizeof(float))] = sums[e];
+        for (int e = 0; e < kEdgesPerTile; ++e)
+            view.shares[tile * kEdgesPerTile * view.share_stride + share_place(share) + e * (16 / sizeof(float))] =
+                sums[e];
     }
 }
 
 // Launch: a warp for each atom.
-__global__ void __launch_bounds__(kBlockThreads) sum_densities(FusedMessages::View view, EdgesView<float> edges, float* densities) {
+__global__ void __launch_bounds__(kBlockThreads)
+    sum_densities(FusedMessages::View view, EdgesView<float> edges, float* densities) {
     mlff::gpu::await_predecessor();
     const int64_t atom = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
     if (atom >= edges.atom_count) return;
     const int lane = static_cast<int>(threadIdx.x % 32);
     float sum = 0;
     for (int64_t edge = edges.first[atom] + lane; edge < edges.first[atom + 1]; edge += 32) {
-        const int table = edges.elements[atom] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
+        const int table =
+            edges.elements[atom] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
         sum += plan::value_at(view.tables[table].at(edges.distance[edge]), view.density_column);
     }
     sum = sum_over_warp(sum);
@@ -154,9 +163,11 @@ __global__ void __launch_bounds__(kBlockThreads) sum_densities(FusedMessages::Vi
 // A warp's place: its slice of the channels, and the atoms and items that are its own.
 struct Worker {
     int slice;
-    int channel;  // the first of this lane, also where the path has fewer: its weights are zero there, and nothing is stored
+    int channel;  // the first of this lane, also where the path has fewer: its weights are zero there, and nothing is
+                  // stored
     int32_t first_atom, first_item, item_stride;
-    uint32_t atom_count;  // in the chunk; items are all atoms for one pass or group, then for the next, so that each warp gets its part of the heavy ones
+    uint32_t atom_count;  // in the chunk; items are all atoms for one pass or group, then for the next, so that each
+                          // warp gets its part of the heavy ones
     int64_t item_count;
 };
 
@@ -173,10 +184,12 @@ __device__ __forceinline__ int shared_weights_size(const FusedMessages::View& vi
 __device__ Worker start_work(const FusedMessages::View& view, const EdgesView<float>& edges, int items_per_atom) {
     __shared__ AtomRange atoms;
     const int size = shared_weights_size(view);
-    const int warps = static_cast<int>(blockDim.x / 32), warp = uniform(static_cast<int>(threadIdx.x / 32)), lane = static_cast<int>(threadIdx.x % 32);
+    const int warps = static_cast<int>(blockDim.x / 32), warp = uniform(static_cast<int>(threadIdx.x / 32)),
+              lane = static_cast<int>(threadIdx.x % 32);
     Worker worker;
     worker.slice = static_cast<int>(blockIdx.x) % view.slice_count;
-    for (int i = static_cast<int>(threadIdx.x); i < size; i += static_cast<int>(blockDim.x)) shared_memory()[i] = __ldg(view.weights + int64_t{worker.slice} * size + i);
+    for (int i = static_cast<int>(threadIdx.x); i < size; i += static_cast<int>(blockDim.x))
+        shared_memory()[i] = __ldg(view.weights + int64_t{worker.slice} * size + i);
     mlff::gpu::await_predecessor();
     if (threadIdx.x == 0) atoms = atoms_of_chunk(view, edges);
     __syncthreads();
@@ -189,10 +202,11 @@ __device__ Worker start_work(const FusedMessages::View& view, const EdgesView<fl
     return worker;
 }
 
-// Radial weights of four channels for two edges of each tile: functions[t] are those of tile t, or values and slopes of one. All functions
-// are on their way before the first product.
+// Radial weights of four channels for two edges of each tile: functions[t] are those of tile t, or values and slopes of
+// one. All functions are on their way before the first product.
 template <int Tiles>
-__device__ __forceinline__ void multiply_functions(const FusedMessages::View& view, int path, const uint4* const (&functions)[Tiles],
+__device__ __forceinline__ void multiply_functions(const FusedMessages::View& view, int path,
+                                                   const uint4* const (&functions)[Tiles],
                                                    float (&radial)[Tiles][4][2]) {
     using Product = RadialProduct;
 #pragma unroll
@@ -204,9 +218,11 @@ __device__ __forceinline__ void multiply_functions(const FusedMessages::View& vi
 #pragma unroll
     for (int s = 0; s < kSteps; ++s)
 #pragma unroll
-        for (int t = 0; t < Tiles; ++t) of[s][t] = Product::load_functions(functions[t] + s * Product::kFunctionPlanes * 32);
+        for (int t = 0; t < Tiles; ++t)
+            of[s][t] = Product::load_functions(functions[t] + s * Product::kFunctionPlanes * 32);
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) Product::add(weights + s * Product::kWeightPlanes * 32, of[s], view.is_fast, radial);
+    for (int s = 0; s < kSteps; ++s)
+        Product::add(weights + s * Product::kWeightPlanes * 32, of[s], view.is_fast, radial);
 }
 
 // An atom's edges in the chunk, counted from its beginning.
@@ -215,15 +231,19 @@ struct OwnEdges {
 
     template <class View>
     __device__ OwnEdges(const View& view, const EdgesView<float>& edges, int64_t atom)
-        : begin(uniform(static_cast<int>(max(edges.first[atom], view.begin) - view.begin))), end(uniform(static_cast<int>(min(edges.first[atom + 1], view.end) - view.begin))) {}
+        : begin(uniform(static_cast<int>(max(edges.first[atom], view.begin) - view.begin))),
+          end(uniform(static_cast<int>(min(edges.first[atom + 1], view.end) - view.begin))) {}
     __device__ bool has(int edge) const { return edge >= begin && edge < end; }
     __device__ int first_tile() const { return begin / kEdgesPerTile; }
-    __device__ int tile_end() const { return begin < end ? (end + kEdgesPerTile - 1) / kEdgesPerTile : first_tile(); }  // none of an atom without edges
+    __device__ int tile_end() const {
+        return begin < end ? (end + kEdgesPerTile - 1) / kEdgesPerTile : first_tile();
+    }  // none of an atom without edges
 };
 
 // features[edge][a][channel] of the senders of edges 2 q, 2 q + 1 of the tile; zero for edges of other atoms.
 template <int Components>
-__device__ __forceinline__ void load_features(const int32_t* sender, const RowsView<const float>& senders, int edge, const OwnEdges& own, int offset, int stride,
+__device__ __forceinline__ void load_features(const int32_t* sender, const RowsView<const float>& senders, int edge,
+                                              const OwnEdges& own, int offset, int stride,
                                               float (&features)[2][Components][4]) {
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
@@ -261,10 +281,13 @@ struct ShareRows {
     }
 };
 
-// What a warp will read of its next tile: shares from `first_share` on, functions, features of one line for each component.
+// What a warp will read of its next tile: shares from `first_share` on, functions, features of one line for each
+// component.
 template <int Components>
-__device__ __forceinline__ void prefetch_tile(const FusedMessages::View& view, const int32_t* sender, const RowsView<const float>& senders, int tile,
-                                              const OwnEdges& own, int offset, int stride, int first_share, int share_count, bool with_slopes) {
+__device__ __forceinline__ void prefetch_tile(const FusedMessages::View& view, const int32_t* sender,
+                                              const RowsView<const float>& senders, int tile, const OwnEdges& own,
+                                              int offset, int stride, int first_share, int share_count,
+                                              bool with_slopes) {
     const int lane = static_cast<int>(threadIdx.x % 32), e = lane / 4, q = lane % 4;
     constexpr int kLine = 128 / sizeof(float);
     const int edge = tile * kEdgesPerTile + e;

@@ -24,8 +24,9 @@ using HighSlots = Slots<5, 7>;
 enum PassKind { kScalarPass, kLowPass, kHighPass };
 
 template <int Components, int Tiles, class Slot>
-__device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const EdgesView<float>& edges, const RowsView<const float>& senders, const Worker& worker,
-                         const FusedMessages::Pass& pass, int64_t atom, float* sums) {
+__device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const EdgesView<float>& edges,
+                                         const RowsView<const float>& senders, const Worker& worker,
+                                         const FusedMessages::Pass& pass, int64_t atom, float* sums) {
     const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
     const int64_t first = edges.first[atom];
     const OwnEdges own(view, edges, atom);
@@ -42,23 +43,28 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
 #pragma unroll
         for (int t = Tiles; t < 2 * Tiles; ++t)
             if (tile + t < own.tile_end())
-                prefetch_tile<Components>(view, edges.sender + view.begin, senders, tile + t, own, pass.in_offset + worker.slice * kChannelsPerSlice, pass.stride,
+                prefetch_tile<Components>(view, edges.sender + view.begin, senders, tile + t, own,
+                                          pass.in_offset + worker.slice * kChannelsPerSlice, pass.stride,
                                           pass.first_share, pass.share_count, false);
         const int edge = tile * kEdgesPerTile + 2 * q;  // the first of the two edges of this lane, in the chunk
         float features[Tiles][2][Components][4];
 #pragma unroll
         for (int t = 0; t < Tiles; ++t)
-            load_features(edges.sender + view.begin, senders, edge + t * kEdgesPerTile, own, pass.in_offset + channel, pass.stride, features[t]);
+            load_features(edges.sender + view.begin, senders, edge + t * kEdgesPerTile, own, pass.in_offset + channel,
+                          pass.stride, features[t]);
         const uint4* functions[Tiles];
 #pragma unroll
-        for (int t = 0; t < Tiles; ++t) functions[t] = view.functions + int64_t{tile + t} * kSteps * RadialProduct::kFunctionPlanes * 32 + lane;
+        for (int t = 0; t < Tiles; ++t)
+            functions[t] = view.functions + int64_t{tile + t} * kSteps * RadialProduct::kFunctionPlanes * 32 + lane;
         const auto add_slot = [&]<int S>(std::integral_constant<int, S>) {
             const int path = uniform(pass.paths[S]);
             if (path < 0) return;
             constexpr int kRows = Slot::kRows[S], kFirst = Slot::first(S);
             float radial[Tiles][4][2];
             multiply_functions(view, path, functions, radial);
-            const float* shares = view.shares + (int64_t{tile} * view.share_stride + uniform(view.paths[path].first_share)) * kEdgesPerTile;
+            const float* shares =
+                view.shares +
+                (int64_t{tile} * view.share_stride + uniform(view.paths[path].first_share)) * kEdgesPerTile;
 #pragma unroll
             for (int t = 0; t < Tiles; ++t) {
                 if (t >= tiles_left) break;
@@ -79,7 +85,8 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
                 }
             }
         };
-        [&]<int... S>(std::integer_sequence<int, S...>) { (add_slot(std::integral_constant<int, S>{}), ...); }(std::make_integer_sequence<int, Slot::kCount>{});
+        [&]<int... S>(std::integer_sequence<int, S...>) { (add_slot(std::integral_constant<int, S>{}), ...); }
+        (std::make_integer_sequence<int, Slot::kCount>{});
     }
     const auto write_slot = [&]<int S>(std::integral_constant<int, S>) {
         constexpr int kRows = Slot::kRows[S], kFirst = Slot::first(S);
@@ -100,12 +107,14 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
             store(sum[kFirst + r], to + r * pass.stride);
         }
     };
-    [&]<int... S>(std::integer_sequence<int, S...>) { (write_slot(std::integral_constant<int, S>{}), ...); }(std::make_integer_sequence<int, Slot::kCount>{});
+    [&]<int... S>(std::integer_sequence<int, S...>) { (write_slot(std::integral_constant<int, S>{}), ...); }
+    (std::make_integer_sequence<int, Slot::kCount>{});
 }
 
 // Launch: a multiple of slice_count blocks, which share the items of the chunk.
 template <int Most>
-__global__ void __launch_bounds__(32 * most_warps(Most), 1) sum_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders, float* sums) {
+__global__ void __launch_bounds__(32 * most_warps(Most), 1)
+    sum_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders, float* sums) {
     const Worker worker = start_work(view, edges, view.pass_count);
     constexpr int kTiles = 2;
     for (int64_t item = worker.first_item; item < worker.item_count; item += worker.item_stride) {

@@ -18,7 +18,8 @@ using mlff::gpu::launch;
 using mlff::gpu::LaunchShape;
 
 // Puts paths of one block of features into passes, each time into the kind that takes most of their rows.
-void plan_passes(FusedMessages::Pass block, std::vector<std::pair<int, int>> paths_and_rows, std::vector<FusedMessages::Pass>& passes) {
+void plan_passes(FusedMessages::Pass block, std::vector<std::pair<int, int>> paths_and_rows,
+                 std::vector<FusedMessages::Pass>& passes) {
     const std::vector<std::vector<int>> kinds = {{1, 3, 5, 7}, {1, 3, 3, 5}, {5, 7}};
     while (!paths_and_rows.empty()) {
         FusedMessages::Pass best = block;
@@ -30,7 +31,9 @@ void plan_passes(FusedMessages::Pass block, std::vector<std::pair<int, int>> pat
             int rows = 0;
             auto left = paths_and_rows;
             for (size_t slot = 0; slot < kinds[static_cast<size_t>(kind)].size(); ++slot) {
-                const auto found = std::find_if(left.begin(), left.end(), [&](const auto& path) { return path.second == kinds[static_cast<size_t>(kind)][slot]; });
+                const auto found = std::find_if(left.begin(), left.end(), [&](const auto& path) {
+                    return path.second == kinds[static_cast<size_t>(kind)][slot];
+                });
                 if (found == left.end()) continue;
                 pass.paths[slot] = found->first;
                 rows += found->second;
@@ -57,31 +60,39 @@ size_t weight_bytes_of(size_t path_count) {
 }  // namespace
 
 bool FusedMessages::can_run(const Interaction& interaction, size_t most_shared) {
-    if (!plan::ends_in_linear_layer(interaction.radial_network) || interaction.edge_input == Interaction::EdgeInput::features) return false;
-    if (function_count_of(interaction) > kSteps * kFunctionsPerStep || interaction.convolution.paths.empty()) return false;
+    if (!plan::ends_in_linear_layer(interaction.radial_network) ||
+        interaction.edge_input == Interaction::EdgeInput::features)
+        return false;
+    if (function_count_of(interaction) > kSteps * kFunctionsPerStep || interaction.convolution.paths.empty())
+        return false;
     std::vector<int> shares(interaction.convolution.in.blocks().size());
     for (const Convolution::Path& path : interaction.convolution.paths) {
-        const int in = interaction.convolution.in[path.in_block].irrep.dimension(), out = interaction.convolution.out[path.out_block].irrep.dimension();
+        const int in = interaction.convolution.in[path.in_block].irrep.dimension(),
+                  out = interaction.convolution.out[path.out_block].irrep.dimension();
         if (in > 5 || out > 7) return false;
         shares[static_cast<size_t>(path.in_block)] += padded_shares(in, out);
     }
     const size_t weights = weight_bytes_of(interaction.convolution.paths.size());
     constexpr size_t kFixed = 1024;  // of every block: what the system and the kernel take for themselves
-    const auto scratch = static_cast<size_t>(kEdgesPerTile * *std::max_element(shares.begin(), shares.end())) * sizeof(float);
+    const auto scratch =
+        static_cast<size_t>(kEdgesPerTile * *std::max_element(shares.begin(), shares.end())) * sizeof(float);
     return weights + 4 * scratch + kFixed <= most_shared;  // four warps at least
 }
 
-FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_count, size_t most_shared, bool is_fast, cudaStream_t stream)
+FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_count, size_t most_shared, bool is_fast,
+                             cudaStream_t stream)
     : plan_(plan), harmonic_count_(harmonic_count), most_shared_(most_shared), is_fast_(is_fast), tables_(plan.tables) {
     int device = 0;
     check(cudaGetDevice(&device), "asking for the device");
-    check(cudaDeviceGetAttribute(&multiprocessor_count_, cudaDevAttrMultiProcessorCount, device), "asking for the device");
+    check(cudaDeviceGetAttribute(&multiprocessor_count_, cudaDevAttrMultiProcessorCount, device),
+          "asking for the device");
     const Interaction& interaction = plan.layer.interaction;
     std::vector<Pass> passes;
     int most_channels = 0;
     for (size_t block = 0; block < plan.sender_layout.blocks.size(); ++block) {
         const plan::RowBlock& rows = plan.sender_layout.blocks[block];
-        Group group = {rows.offset, rows.components, rows.stride, static_cast<int32_t>(host_paths_.size()), 0, share_stride_, 0};
+        Group group = {
+            rows.offset, rows.components, rows.stride, static_cast<int32_t>(host_paths_.size()), 0, share_stride_, 0};
         std::vector<std::pair<int, int>> paths_and_rows;
         for (size_t p = 0; p < plan.paths.size(); ++p) {
             const plan::PathPlan<float>& path = plan.paths[p];
@@ -97,7 +108,9 @@ FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_co
         most_group_shares_ = std::max(most_group_shares_, group.share_count);
         most_channels = std::max(most_channels, rows.stride);
         host_groups_.push_back(group);
-        plan_passes({rows.offset, rows.components, rows.stride, group.first_share, group.share_count, 0, {-1, -1, -1, -1}}, std::move(paths_and_rows), passes);
+        plan_passes(
+            {rows.offset, rows.components, rows.stride, group.first_share, group.share_count, 0, {-1, -1, -1, -1}},
+            std::move(paths_and_rows), passes);
     }
     slice_count_ = (most_channels + kChannelsPerSlice - 1) / kChannelsPerSlice;
     pass_count_ = static_cast<int>(passes.size());
@@ -107,11 +120,13 @@ FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_co
 
     const DenseLayer& last = interaction.radial_network.layers.back();
     const auto weight_of = [&](int path, int function, int channel) {
-        const Convolution::Path& plain = interaction.convolution.paths[static_cast<size_t>(path_order_[static_cast<size_t>(path)])];
+        const Convolution::Path& plain =
+            interaction.convolution.paths[static_cast<size_t>(path_order_[static_cast<size_t>(path)])];
         if (channel >= interaction.convolution.in[plain.in_block].multiplicity || function > last.in_width) return 0.0;
         const auto column = static_cast<size_t>(plain.weight_offset + channel);
         if (function == last.in_width) return last.bias.empty() ? 0.0 : last.activation.factor * last.bias[column];
-        return last.activation.factor * last.weight[static_cast<size_t>(function) * static_cast<size_t>(last.out_width) + column];
+        return last.activation.factor *
+               last.weight[static_cast<size_t>(function) * static_cast<size_t>(last.out_width) + column];
     };
     double largest = 0;
     for (double weight : last.weight) largest = std::max(largest, std::abs(weight * last.activation.factor));
@@ -129,7 +144,9 @@ FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_co
                     float numbers[4][4];
                     for (int i = 0; i < 4; ++i)
                         for (int c = 0; c < 4; ++c)
-                            numbers[i][c] = static_cast<float>(weight_scale_ * weight_of(path, step * kFunctionsPerStep + lane % 4 * 4 + i, slice * kChannelsPerSlice + lane / 4 * 4 + c));
+                            numbers[i][c] = static_cast<float>(
+                                weight_scale_ * weight_of(path, step * kFunctionsPerStep + lane % 4 * 4 + i,
+                                                          slice * kChannelsPerSlice + lane / 4 * 4 + c));
                     RadialProduct::store_weights(numbers, to + lane);
                 }
     upload(weights_, weights, stream);
@@ -139,16 +156,20 @@ FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_co
 // Shares and the gradients of harmonics carry the inverse of the scales of weights and functions.
 void FusedMessages::upload_terms(cudaStream_t stream) {
     const double scale = 1 / (weight_scale_ * function_scale_);
-    std::vector<std::vector<Term>> share_terms(static_cast<size_t>(share_stride_)), harmonic_terms(host_groups_.size() * static_cast<size_t>(harmonic_count_));
+    std::vector<std::vector<Term>> share_terms(static_cast<size_t>(share_stride_)),
+        harmonic_terms(host_groups_.size() * static_cast<size_t>(harmonic_count_));
     for (size_t g = 0; g < host_groups_.size(); ++g)
-        for (int path = host_groups_[g].first_path; path < host_groups_[g].first_path + host_groups_[g].path_count; ++path) {
+        for (int path = host_groups_[g].first_path; path < host_groups_[g].first_path + host_groups_[g].path_count;
+             ++path) {
             const int32_t first_share = host_paths_[static_cast<size_t>(path)].first_share;
-            for (const auto& coupling : plan_.paths[static_cast<size_t>(path_order_[static_cast<size_t>(path)])].couplings) {
+            for (const auto& coupling :
+                 plan_.paths[static_cast<size_t>(path_order_[static_cast<size_t>(path)])].couplings) {
                 const auto value = static_cast<float>(scale * static_cast<double>(coupling.value));
-                const int rows = host_paths_[static_cast<size_t>(path)].out_components, padded = coupling.share / rows * share_row(rows) + coupling.share % rows;
+                const int rows = host_paths_[static_cast<size_t>(path)].out_components,
+                          padded = coupling.share / rows * share_row(rows) + coupling.share % rows;
                 share_terms[static_cast<size_t>(first_share + padded)].push_back({coupling.harmonic, value});
-                harmonic_terms[g * static_cast<size_t>(harmonic_count_) + static_cast<size_t>(coupling.harmonic)].push_back(
-                    {first_share + coupling.share - host_groups_[g].first_share, value});
+                harmonic_terms[g * static_cast<size_t>(harmonic_count_) + static_cast<size_t>(coupling.harmonic)]
+                    .push_back({first_share + coupling.share - host_groups_[g].first_share, value});
             }
         }
     upload_lists(share_terms, share_terms_, first_share_term_, stream);
@@ -163,15 +184,14 @@ void FusedMessages::prepare(cudaStream_t stream) {
         const Buffer<float>& host = table->coefficients();
         const auto width = static_cast<size_t>(table->view().column_count);
         for (size_t at = 0; at < host.size(); ++at)  // values, then rows from which slopes follow
-            largest = std::max(largest, std::abs(static_cast<double>(host[at])) * (at / width % plan::kSplineRows == 0 ? 1 : table->view().inverse_step));
+            largest = std::max(largest, std::abs(static_cast<double>(host[at])) *
+                                            (at / width % plan::kSplineRows == 0 ? 1 : table->view().inverse_step));
     }
     while (largest * function_scale_ > (1 << 15)) function_scale_ /= 2;
     upload_terms(stream);
 }
 
-size_t FusedMessages::weight_bytes() const {
-    return weight_bytes_of(host_paths_.size());
-}
+size_t FusedMessages::weight_bytes() const { return weight_bytes_of(host_paths_.size()); }
 
 int FusedMessages::warps_per_block(bool is_reverse) const {
     if (!is_reverse) return most_warps(plan_.most_components);
@@ -188,15 +208,18 @@ size_t FusedMessages::shared_bytes(bool is_reverse) const {
 // For each slice as many blocks as there is work for, but no more than run at once.
 LaunchShape FusedMessages::shape_for_items(int64_t item_count, bool is_reverse) const {
     const int warps = warps_per_block(is_reverse);
-    const int64_t blocks = std::clamp<int64_t>((item_count + warps - 1) / warps, 1, std::max(1, multiprocessor_count_ / slice_count_));
+    const int64_t blocks =
+        std::clamp<int64_t>((item_count + warps - 1) / warps, 1, std::max(1, multiprocessor_count_ / slice_count_));
     return {dim3(static_cast<unsigned>(blocks * slice_count_)), 32 * warps, shared_bytes(is_reverse)};
 }
 
 int64_t FusedMessages::scratch_bytes_per_edge(bool is_reverse) const {
-    const int64_t functions = int64_t{kSteps} * RadialProduct::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4)) / kEdgesPerTile;
+    const int64_t functions =
+        int64_t{kSteps} * RadialProduct::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4)) / kEdgesPerTile;
     const int64_t shares = share_stride_ * static_cast<int64_t>(sizeof(float));
     if (!is_reverse) return functions + shares;
-    const int64_t partials = int64_t{slice_count_} * static_cast<int64_t>(host_groups_.size()) * rounded_up(harmonic_count_ + 1, 4) * static_cast<int64_t>(sizeof(float));
+    const int64_t partials = int64_t{slice_count_} * static_cast<int64_t>(host_groups_.size()) *
+                             rounded_up(harmonic_count_ + 1, 4) * static_cast<int64_t>(sizeof(float));
     return 2 * functions + shares + partials + plan_.sender_layout.size * static_cast<int64_t>(sizeof(float));
 }
 
@@ -232,17 +255,21 @@ FusedMessages::View FusedMessages::view() const {
 // visit(view of the chunk, blocks for its tiles of edges)
 template <class Visit>
 void FusedMessages::for_each_chunk(const Scratch& scratch, bool is_reverse, const Visit& visit) const {
-    const auto [chunk_count, size] = plan_edge_chunks(scratch.edge_capacity, scratch.bytes / scratch_bytes_per_edge(is_reverse), kEdgesPerTile);
+    const auto [chunk_count, size] =
+        plan_edge_chunks(scratch.edge_capacity, scratch.bytes / scratch_bytes_per_edge(is_reverse), kEdgesPerTile);
     View chunk = view();
     unsigned char* at = scratch.first;
     const auto take = [&](int64_t bytes) { return std::exchange(at, at + bytes); };
-    const int64_t function_bytes = size / kEdgesPerTile * kSteps * RadialProduct::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4));
+    const int64_t function_bytes =
+        size / kEdgesPerTile * kSteps * RadialProduct::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4));
     chunk.functions = reinterpret_cast<uint4*>(take(function_bytes));
     if (is_reverse) chunk.function_slopes = reinterpret_cast<uint4*>(take(function_bytes));
     chunk.shares = reinterpret_cast<float*>(take(size * share_stride_ * static_cast<int64_t>(sizeof(float))));
     if (is_reverse) {
-        chunk.partials = reinterpret_cast<float*>(take(size * chunk.slice_count * chunk.group_count * chunk.partial_stride * static_cast<int64_t>(sizeof(float))));
-        chunk.feature_gradients = reinterpret_cast<float*>(take(size * chunk.sender_size * static_cast<int64_t>(sizeof(float))));
+        chunk.partials = reinterpret_cast<float*>(take(size * chunk.slice_count * chunk.group_count *
+                                                       chunk.partial_stride * static_cast<int64_t>(sizeof(float))));
+        chunk.feature_gradients =
+            reinterpret_cast<float*>(take(size * chunk.sender_size * static_cast<int64_t>(sizeof(float))));
     }
     for (int64_t c = 0; c < chunk_count; ++c) {
         chunk.begin = c * size;
@@ -252,14 +279,18 @@ void FusedMessages::for_each_chunk(const Scratch& scratch, bool is_reverse, cons
     }
 }
 
-void FusedMessages::compute(const EdgesView<float>& edges, RowsView<const float> senders, float* sums, float* densities, const Scratch& scratch,
-                                  cudaStream_t stream) const {
+void FusedMessages::compute(const EdgesView<float>& edges, RowsView<const float> senders, float* sums, float* densities,
+                            const Scratch& scratch, cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
     if (plan_.columns.density >= 0)
-        launch("summing densities", sum_densities, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, view(), edges, densities);
+        launch("summing densities", sum_densities, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, view(),
+               edges, densities);
     else
-        check(cudaMemsetAsync(densities, 0, static_cast<size_t>(edges.atom_count) * sizeof(float), stream), "clearing memory");
-    const auto kernel = plan_.most_components <= 1 ? sum_kernel<1> : plan_.most_components <= 3 ? sum_kernel<3> : sum_kernel<5>;
+        check(cudaMemsetAsync(densities, 0, static_cast<size_t>(edges.atom_count) * sizeof(float), stream),
+              "clearing memory");
+    const auto kernel = plan_.most_components <= 1   ? sum_kernel<1>
+                        : plan_.most_components <= 3 ? sum_kernel<3>
+                                                     : sum_kernel<5>;
     const LaunchShape shape = shape_for_items(int64_t{edges.atom_count} * pass_count_, false);
     for_each_chunk(scratch, false, [&](const View& chunk, int64_t tile_blocks) {
         launch("preparing edges", prepare_kernel<false>, tile_blocks, kBlockThreads, stream, chunk, edges);
@@ -267,19 +298,26 @@ void FusedMessages::compute(const EdgesView<float>& edges, RowsView<const float>
     });
 }
 
-void FusedMessages::reverse(const EdgesView<float>& own_edges, const EdgesView<float>& edges, const int64_t* reverse_edge, RowsView<const float> senders, const float* sums_gradient,
-                                  const float* densities_gradient, const EdgeGradientsView<float>& gradients, bool accumulate, float* senders_gradient,
-                                  const Scratch& scratch, cudaStream_t stream) const {
+void FusedMessages::reverse(const EdgesView<float>& own_edges, const EdgesView<float>& edges,
+                            const int64_t* reverse_edge, RowsView<const float> senders, const float* sums_gradient,
+                            const float* densities_gradient, const EdgeGradientsView<float>& gradients, bool accumulate,
+                            float* senders_gradient, const Scratch& scratch, cudaStream_t stream) const {
     if (own_edges.atom_count == 0) return;
-    const auto kernel = plan_.most_components <= 1 ? reverse_kernel<1> : plan_.most_components <= 3 ? reverse_kernel<3> : reverse_kernel<5>;
-    const LaunchShape shape = shape_for_items(int64_t{edges.atom_count} * static_cast<int64_t>(host_groups_.size()), true);
+    const auto kernel = plan_.most_components <= 1   ? reverse_kernel<1>
+                        : plan_.most_components <= 3 ? reverse_kernel<3>
+                                                     : reverse_kernel<5>;
+    const LaunchShape shape =
+        shape_for_items(int64_t{edges.atom_count} * static_cast<int64_t>(host_groups_.size()), true);
     for_each_chunk(scratch, true, [&](View chunk, int64_t tile_blocks) {
         if (!senders_gradient) chunk.feature_gradients = nullptr;
         launch("preparing edges", prepare_kernel<true>, tile_blocks, kBlockThreads, stream, chunk, edges);
         launch("reversing messages", kernel, shape, stream, chunk, edges, senders, sums_gradient);
-        launch("gradients of edges", finish_kernel, ((chunk.end - chunk.begin) * (harmonic_count_ + 1) + kBlockThreads - 1) / kBlockThreads,
-               kBlockThreads, stream, chunk, edges, densities_gradient, gradients, accumulate);
-        if (senders_gradient) launch("gradients of senders", gather_kernel, int64_t{own_edges.atom_count}, kBlockThreads, stream, chunk, own_edges, reverse_edge, senders_gradient);
+        launch("gradients of edges", finish_kernel,
+               ((chunk.end - chunk.begin) * (harmonic_count_ + 1) + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
+               stream, chunk, edges, densities_gradient, gradients, accumulate);
+        if (senders_gradient)
+            launch("gradients of senders", gather_kernel, int64_t{own_edges.atom_count}, kBlockThreads, stream, chunk,
+                   own_edges, reverse_edge, senders_gradient);
     });
 }
 

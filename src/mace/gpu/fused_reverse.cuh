@@ -7,7 +7,8 @@
 namespace mlff::mace::gpu {
 namespace {
 
-// `a` where the bits of `mask` are set, `b` where it is zero. The compiler would make branches of many conditions on the same lane.
+// `a` where the bits of `mask` are set, `b` where it is zero. The compiler would make branches of many conditions on
+// the same lane.
 __device__ __forceinline__ float choose(unsigned mask, float a, float b) {
     unsigned bits;
     asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(bits) : "r"(mask), "r"(__float_as_uint(a)), "r"(__float_as_uint(b)));
@@ -21,7 +22,8 @@ __device__ __forceinline__ void halve(float (&numbers)[Count], unsigned distance
     const unsigned upper = threadIdx.x & distance ? 0xffffffffu : 0u;
 #pragma unroll
     for (int i = 0; i < Half; ++i) {
-        const float mine = choose(upper, numbers[i + Half], numbers[i]), theirs = choose(upper, numbers[i], numbers[i + Half]);
+        const float mine = choose(upper, numbers[i + Half], numbers[i]),
+                    theirs = choose(upper, numbers[i], numbers[i + Half]);
         numbers[i] = mine + __shfl_xor_sync(kAllLanes, theirs, distance);
     }
 }
@@ -35,8 +37,10 @@ __device__ __forceinline__ void sum_over_channels(float (&numbers)[Count]) {
 
 // One path for one tile. share_gradient: of the warp, [edge of the tile][most_group_shares], at the path's shares.
 template <int Components, int Rows>
-__device__ __forceinline__ void reverse_path(const FusedMessages::View& view, int path, int stride, int tile, const float* gradient,
-                                             const float (&features)[2][Components][4], float (&features_gradient)[2][Components][4], float (&slope)[2], float* share_gradient) {
+__device__ __forceinline__ void reverse_path(const FusedMessages::View& view, int path, int stride, int tile,
+                                             const float* gradient, const float (&features)[2][Components][4],
+                                             float (&features_gradient)[2][Components][4], float (&slope)[2],
+                                             float* share_gradient) {
     const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
     const int64_t at = int64_t{tile} * kSteps * RadialProduct::kFunctionPlanes * 32 + lane;
     const uint4* const functions[2] = {view.functions + at, view.function_slopes + at};
@@ -46,7 +50,8 @@ __device__ __forceinline__ void reverse_path(const FusedMessages::View& view, in
     float by_sums[Rows][4];
 #pragma unroll
     for (int r = 0; r < Rows; ++r) load(gradient + r * stride, by_sums[r]);
-    const float* shares = view.shares + (int64_t{tile} * view.share_stride + uniform(view.paths[path].first_share)) * kEdgesPerTile;
+    const float* shares =
+        view.shares + (int64_t{tile} * view.share_stride + uniform(view.paths[path].first_share)) * kEdgesPerTile;
     constexpr int kShares = Components * Rows, kPadded = rounded_up(kShares, 8), kKept = kPadded / 8;
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
@@ -67,7 +72,8 @@ __device__ __forceinline__ void reverse_path(const FusedMessages::View& view, in
             }
 #pragma unroll
             for (int r = 0; r < Rows; ++r)
-                share_sums[a * Rows + r] = weighed[0] * by_sums[r][0] + weighed[1] * by_sums[r][1] + weighed[2] * by_sums[r][2] + weighed[3] * by_sums[r][3];
+                share_sums[a * Rows + r] = weighed[0] * by_sums[r][0] + weighed[1] * by_sums[r][1] +
+                                           weighed[2] * by_sums[r][2] + weighed[3] * by_sums[r][3];
         }
 #pragma unroll
         for (int c = 0; c < 4; ++c) slope[e] += radial_slope[c][e] * by_radial[c];
@@ -82,15 +88,17 @@ __device__ __forceinline__ void reverse_path(const FusedMessages::View& view, in
 }
 
 template <int Components>
-__device__ __forceinline__ void reverse_group(const FusedMessages::View& view, const EdgesView<float>& edges, const RowsView<const float>& senders,
-                                              const Worker& worker, int group_index, int64_t atom, const float* sums_gradient) {
+__device__ __forceinline__ void reverse_group(const FusedMessages::View& view, const EdgesView<float>& edges,
+                                              const RowsView<const float>& senders, const Worker& worker,
+                                              int group_index, int64_t atom, const float* sums_gradient) {
     const auto& group = view.groups[group_index];
     const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
     const OwnEdges own(view, edges, atom);
     const int first_channel = worker.slice * kChannelsPerSlice;
     const bool is_channel = worker.channel < group.stride, is_slice = first_channel < group.stride;
     const int channel = is_channel ? worker.channel : 0;
-    float* share_gradients = reinterpret_cast<float*>(shared_memory() + shared_weights_size(view)) + threadIdx.x / 32 * kEdgesPerTile * view.most_group_shares;
+    float* share_gradients = reinterpret_cast<float*>(shared_memory() + shared_weights_size(view)) +
+                             threadIdx.x / 32 * kEdgesPerTile * view.most_group_shares;
     const float* gradient = sums_gradient + atom * view.sums_size + channel;
     const int32_t* sender = edges.sender + view.begin;
     const int first_path = uniform(group.first_path), path_end = first_path + uniform(group.path_count);
@@ -98,7 +106,9 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
     for (int tile = own.first_tile(); tile < own.tile_end(); ++tile) {
         const int edge = tile * kEdgesPerTile + 2 * q;
         if (tile + 1 < own.tile_end())
-            prefetch_tile<Components>(view, sender, senders, tile + 1, own, group.in_offset + (is_slice ? first_channel : 0), group.stride, group.first_share, group.share_count, true);
+            prefetch_tile<Components>(view, sender, senders, tile + 1, own,
+                                      group.in_offset + (is_slice ? first_channel : 0), group.stride, group.first_share,
+                                      group.share_count, true);
         float features[2][Components][4], features_gradient[2][Components][4], slope[2];
         load_features(sender, senders, edge, own, group.in_offset + channel, group.stride, features);
 #pragma unroll
@@ -114,10 +124,22 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
             const float* rows = gradient + view.paths[path].out_offset;
             float* share_gradient = share_gradients + view.paths[path].first_share - group.first_share;
             switch (uniform(view.paths[path].out_components)) {
-                case 1: reverse_path<Components, 1>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
-                case 3: reverse_path<Components, 3>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
-                case 5: reverse_path<Components, 5>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
-                default: reverse_path<Components, 7>(view, path, group.stride, tile, rows, features, features_gradient, slope, share_gradient); break;
+                case 1:
+                    reverse_path<Components, 1>(view, path, group.stride, tile, rows, features, features_gradient,
+                                                slope, share_gradient);
+                    break;
+                case 3:
+                    reverse_path<Components, 3>(view, path, group.stride, tile, rows, features, features_gradient,
+                                                slope, share_gradient);
+                    break;
+                case 5:
+                    reverse_path<Components, 5>(view, path, group.stride, tile, rows, features, features_gradient,
+                                                slope, share_gradient);
+                    break;
+                default:
+                    reverse_path<Components, 7>(view, path, group.stride, tile, rows, features, features_gradient,
+                                                slope, share_gradient);
+                    break;
             }
         }
         const int slot = worker.slice * view.group_count + group_index;
@@ -125,10 +147,12 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
 #pragma unroll
-            for (int distance = 4; distance < 32; distance *= 2) slope[e] += __shfl_xor_sync(kAllLanes, slope[e], distance);
+            for (int distance = 4; distance < 32; distance *= 2)
+                slope[e] += __shfl_xor_sync(kAllLanes, slope[e], distance);
             const int64_t local = edge + e;
             const bool is_own = own.has(edge + e);
-            if (is_own && lane < 4) view.partials[(local * slots + slot) * view.partial_stride + edges.harmonic_count] = slope[e];
+            if (is_own && lane < 4)
+                view.partials[(local * slots + slot) * view.partial_stride + edges.harmonic_count] = slope[e];
             float* to = view.feature_gradients + local * view.sender_size + group.in_offset + channel;
             if (is_own && is_channel && view.feature_gradients) {
 #pragma unroll
@@ -143,7 +167,8 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
             for (int t = term[0]; t < term[1]; ++t) {
                 const auto [index, value] = view.harmonic_terms[t];
 #pragma unroll
-                for (int e = 0; e < kEdgesPerTile / 2; ++e) sums[e] += value * share_gradients[(2 * e + lane / 16) * view.most_group_shares + index];
+                for (int e = 0; e < kEdgesPerTile / 2; ++e)
+                    sums[e] += value * share_gradients[(2 * e + lane / 16) * view.most_group_shares + index];
             }
 #pragma unroll
             for (int e = 0; e < kEdgesPerTile / 2; ++e) {
@@ -157,12 +182,14 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
 
 // Launch: as sum_kernel.
 template <int Most>
-__global__ void __launch_bounds__(32 * most_warps(Most), 1) reverse_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders,
-                                                                     const float* sums_gradient) {
+__global__ void __launch_bounds__(32 * most_warps(Most), 1)
+    reverse_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders,
+                   const float* sums_gradient) {
     const Worker worker = start_work(view, edges, view.group_count);
     for (int64_t item = worker.first_item; item < worker.item_count; item += worker.item_stride) {
         const int64_t atom = worker.first_atom + item % worker.atom_count;
-        const int group = static_cast<int>(item / worker.atom_count), components = uniform(view.groups[group].in_components);
+        const int group = static_cast<int>(item / worker.atom_count),
+                  components = uniform(view.groups[group].in_components);
         if (components == 1)
             reverse_group<1>(view, edges, senders, worker, group, atom, sums_gradient);
         else if (Most >= 3 && components == 3)
@@ -172,9 +199,11 @@ __global__ void __launch_bounds__(32 * most_warps(Most), 1) reverse_kernel(Fused
     }
 }
 
-// Launch: a thread for each edge of the chunk and each of its gradients, which are added up from their parts in a fixed order.
-__global__ void __launch_bounds__(kBlockThreads) finish_kernel(FusedMessages::View view, EdgesView<float> edges, const float* densities_gradient,
-                                                               EdgeGradientsView<float> gradients, bool accumulate) {
+// Launch: a thread for each edge of the chunk and each of its gradients, which are added up from their parts in a fixed
+// order.
+__global__ void __launch_bounds__(kBlockThreads)
+    finish_kernel(FusedMessages::View view, EdgesView<float> edges, const float* densities_gradient,
+                  EdgeGradientsView<float> gradients, bool accumulate) {
     mlff::gpu::await_predecessor();
     const int64_t i = int64_t{blockIdx.x} * kBlockThreads + threadIdx.x;
     const int slots = view.slice_count * view.group_count, columns = edges.harmonic_count + 1;
@@ -192,15 +221,18 @@ __global__ void __launch_bounds__(kBlockThreads) finish_kernel(FusedMessages::Vi
     auto slope = static_cast<double>(sum);
     if (view.density_column >= 0) {
         const int64_t atom = atom_ending_after(edges.first, edges.atom_count, edge);
-        const int table = edges.elements[atom] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
-        slope += static_cast<double>(densities_gradient[atom] * plan::slope_at(view.tables[table].at(edges.distance[edge]), view.density_column));
+        const int table =
+            edges.elements[atom] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
+        slope += static_cast<double>(densities_gradient[atom] *
+                                     plan::slope_at(view.tables[table].at(edges.distance[edge]), view.density_column));
     }
     gradients.distance[edge] = accumulate ? gradients.distance[edge] + slope : slope;
 }
 
-// Launch: a block for each atom. Adds what edges of the chunk that the atom sends have for it: their numbers are gathered first, in order.
-__global__ void __launch_bounds__(kBlockThreads) gather_kernel(FusedMessages::View view, EdgesView<float> edges, const int64_t* reverse_edge,
-                                                               float* senders_gradient) {
+// Launch: a block for each atom. Adds what edges of the chunk that the atom sends have for it: their numbers are
+// gathered first, in order.
+__global__ void __launch_bounds__(kBlockThreads) gather_kernel(FusedMessages::View view, EdgesView<float> edges,
+                                                               const int64_t* reverse_edge, float* senders_gradient) {
     mlff::gpu::await_predecessor();
     __shared__ int32_t found[kBlockThreads];
     __shared__ int found_by_warp[kWarps];

@@ -72,7 +72,8 @@ struct Area {
     __device__ bool has_row(int row) const { return first_row + row < row_count; }
     __device__ Real* out_row(const LinearJob<Real>& job, int row) const {
         const int clamped_row = clamped(row);
-        return job.out.of(atoms[clamped_row / target.components]) + target.offset + clamped_row % target.components * target.stride;
+        return job.out.of(atoms[clamped_row / target.components]) + target.offset +
+               clamped_row % target.components * target.stride;
     }
 };
 
@@ -87,7 +88,9 @@ struct SourceRow {
         of_atom = job.in.of(area.atoms[clamped_row / area.target.components]);
         component = clamped_row % area.target.components;
     }
-    __device__ __forceinline__ const Real* at(const LinearStep& step, int number) const { return of_atom + step.offset + component * step.stride + number; }
+    __device__ __forceinline__ const Real* at(const LinearStep& step, int number) const {
+        return of_atom + step.offset + component * step.stride + number;
+    }
 };
 
 template <class Real>
@@ -97,7 +100,8 @@ struct alignas(16) FourNumbers {
 // Those of a lane for 16 columns of row g (`half` 0) or g + 8.
 template <class Real>
 __device__ __forceinline__ FourNumbers<Real> four_of(const ProductSum<Real>& sum, int pair, int half) {
-    return {{sum[2 * pair][2 * half], sum[2 * pair][2 * half + 1], sum[2 * pair + 1][2 * half], sum[2 * pair + 1][2 * half + 1]}};
+    return {{sum[2 * pair][2 * half], sum[2 * pair][2 * half + 1], sum[2 * pair + 1][2 * half],
+             sum[2 * pair + 1][2 * half + 1]}};
 }
 
 __device__ __forceinline__ LinearStep load_step(const LinearStep* from) {
@@ -106,7 +110,10 @@ __device__ __forceinline__ LinearStep load_step(const LinearStep* from) {
 }
 // Copies 16 bytes to shared memory, zeros in place of those after `bytes`.
 __device__ __forceinline__ void copy_async(void* to, const void* from, int bytes) {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+                 "l"(from), "r"(bytes)
+                 : "memory");
 }
 __device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int Pending>
@@ -123,10 +130,12 @@ struct TiledShape {
     static constexpr int kMinBlocks = 384 / kThreads;
 };
 template <class Real, class Shape>
-__global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tiled_kernel(const __grid_constant__ LinearJob<Real> job) {
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
+    tiled_kernel(const __grid_constant__ LinearJob<Real> job) {
     mlff::gpu::await_predecessor();
     using Product = TensorProduct<Real>;
-    constexpr int kPacksPerRow = kStepBytes / 16, kRowsAtOnce = Shape::kThreads / kPacksPerRow, kCopies = Shape::kRows / kRowsAtOnce;
+    constexpr int kPacksPerRow = kStepBytes / 16, kRowsAtOnce = Shape::kThreads / kPacksPerRow,
+                  kCopies = Shape::kRows / kRowsAtOnce;
     static_assert(Shape::kRows % kRowsAtOnce == 0);
     __shared__ Pack<Real> staged_rows[Shape::kStages][Shape::kRows][kPacksPerRow];
     __shared__ Pack<Real> staged_matrix[Shape::kStages][Shape::kColumns / 8][32];
@@ -138,7 +147,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tiled_kern
     const bool has_columns = own_column < area.target.stride;
 
     // What this thread copies: its share of a few rows, its share of the warp's part of the matrix.
-    const int copied_row = thread / kPacksPerRow, copied_pack = thread % kPacksPerRow, first_number = copied_pack * Pack<Real>::kCount;
+    const int copied_row = thread / kPacksPerRow, copied_pack = thread % kPacksPerRow,
+              first_number = copied_pack * Pack<Real>::kCount;
     const Real* from[kCopies];
     int component[kCopies];
 #pragma unroll
@@ -153,13 +163,16 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tiled_kern
     const auto stage = [&](int s, const LinearStep& step) {
         if (s < step_count) {
             const int slot = s % Shape::kStages;
-            const int bytes = min(max(step.copies - first_number, 0), Pack<Real>::kCount) * static_cast<int>(sizeof(Real));
+            const int bytes =
+                min(max(step.copies - first_number, 0), Pack<Real>::kCount) * static_cast<int>(sizeof(Real));
 #pragma unroll
             for (int i = 0; i < kCopies; ++i)
-                copy_async(&staged_rows[slot][copied_row + i * kRowsAtOnce][copied_pack], from[i] + (step.offset + component[i] * step.stride), bytes);
+                copy_async(&staged_rows[slot][copied_row + i * kRowsAtOnce][copied_pack],
+                           from[i] + (step.offset + component[i] * step.stride), bytes);
             if (has_columns)
 #pragma unroll
-                for (int i = 0; i < kColumnTiles; ++i) copy_async(&staged_matrix[slot][warp * kColumnTiles + i][lane], matrix + i * (8 * kStep<Real>), 16);
+                for (int i = 0; i < kColumnTiles; ++i)
+                    copy_async(&staged_matrix[slot][warp * kColumnTiles + i][lane], matrix + i * (8 * kStep<Real>), 16);
             matrix += matrix_step;
         }
         end_copies();
@@ -181,10 +194,12 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tiled_kern
         const int slot = s % Shape::kStages;
         typename Product::Operand columns[kColumnTiles];
 #pragma unroll
-        for (int i = 0; i < kColumnTiles; ++i) columns[i] = Product::split(staged_matrix[slot][warp * kColumnTiles + i][lane]);
+        for (int i = 0; i < kColumnTiles; ++i)
+            columns[i] = Product::split(staged_matrix[slot][warp * kColumnTiles + i][lane]);
 #pragma unroll
         for (int t = 0; t < Shape::kTiles; ++t) {
-            const auto top = Product::split(staged_rows[slot][t * kProductRows + g][q]), bottom = Product::split(staged_rows[slot][t * kProductRows + 8 + g][q]);
+            const auto top = Product::split(staged_rows[slot][t * kProductRows + g][q]),
+                       bottom = Product::split(staged_rows[slot][t * kProductRows + 8 + g][q]);
             Product::add(top, bottom, columns, sum[t]);
         }
     }
@@ -194,7 +209,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tiled_kern
 #pragma unroll
     for (int t = 0; t < Shape::kTiles; ++t)
 #pragma unroll
-        for (int half = 0; half < 2; ++half) to[t][half] = area.out_row(job, t * kProductRows + 8 * half + g) + own_column + 4 * q;
+        for (int half = 0; half < 2; ++half)
+            to[t][half] = area.out_row(job, t * kProductRows + 8 * half + g) + own_column + 4 * q;
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
         if (own_column + 16 * pair >= area.target.stride) break;
@@ -211,7 +227,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tiled_kern
         for (int t = 0; t < Shape::kTiles; ++t)
 #pragma unroll
             for (int half = 0; half < 2; ++half)
-                if (area.has_row(t * kProductRows + 8 * half + g)) *reinterpret_cast<FourNumbers<Real>*>(to[t][half] + 16 * pair) = four_of<Real>(sum[t], pair, half);
+                if (area.has_row(t * kProductRows + 8 * half + g))
+                    *reinterpret_cast<FourNumbers<Real>*>(to[t][half] + 16 * pair) = four_of<Real>(sum[t], pair, half);
     }
 }
 
@@ -243,7 +260,9 @@ __global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __g
 #pragma unroll
         for (int s = 0; s < kAhead; ++s)
 #pragma unroll
-            for (int i = 0; i < kColumnTiles; ++i) packed_columns[s][i] = load_pack(matrix + clamped_step(first + s, end) * matrix_step + i * (8 * kStep<Real>));
+            for (int i = 0; i < kColumnTiles; ++i)
+                packed_columns[s][i] =
+                    load_pack(matrix + clamped_step(first + s, end) * matrix_step + i * (8 * kStep<Real>));
     };
     if (begin < end) load_matrix(begin);  // depends on the model alone
     mlff::gpu::await_predecessor();
@@ -285,7 +304,8 @@ __global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __g
     for (int half = 0; half < 2; ++half)
 #pragma unroll
         for (int pair = 0; pair < 2; ++pair)
-            *reinterpret_cast<FourNumbers<Real>*>(&partial[warp][8 * half + g][16 * pair + 4 * q]) = four_of<Real>(sum, pair, half);
+            *reinterpret_cast<FourNumbers<Real>*>(&partial[warp][8 * half + g][16 * pair + 4 * q]) =
+                four_of<Real>(sum, pair, half);
     __syncthreads();
     if (!has_place) return;
 #pragma unroll
@@ -296,15 +316,19 @@ __global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __g
     }
 }
 
-// Blocks of threads for a target. With one matrix for all elements the rows of all atoms follow each other, else those of a tile.
-int blocks_for(const LinearTarget& target, const TilesView& tiles, bool is_by_element, int rows_per_block, int columns_per_block) {
-    const int row_blocks = is_by_element ? tiles.tile_count * divide_up(kAtomsPerTile * target.components, rows_per_block)
-                                         : divide_up(tiles.atom_count * target.components, rows_per_block);
+// Blocks of threads for a target. With one matrix for all elements the rows of all atoms follow each other, else those
+// of a tile.
+int blocks_for(const LinearTarget& target, const TilesView& tiles, bool is_by_element, int rows_per_block,
+               int columns_per_block) {
+    const int row_blocks = is_by_element
+                               ? tiles.tile_count * divide_up(kAtomsPerTile * target.components, rows_per_block)
+                               : divide_up(tiles.atom_count * target.components, rows_per_block);
     return row_blocks * divide_up(target.stride, columns_per_block);
 }
 
 template <class Real, class Shape>
-void run_shape(void (*kernel)(LinearJob<Real>), const std::vector<LinearTarget>& targets, LinearJob<Real> job, cudaStream_t stream) {
+void run_shape(void (*kernel)(LinearJob<Real>), const std::vector<LinearTarget>& targets, LinearJob<Real> job,
+               cudaStream_t stream) {
     for (size_t begin = 0; begin < targets.size(); begin += kMostTargets) {
         int blocks = 0;
         for (size_t i = 0; i < kMostTargets; ++i) {
@@ -312,7 +336,8 @@ void run_shape(void (*kernel)(LinearJob<Real>), const std::vector<LinearTarget>&
             job.first_block[i] = is_target ? blocks : std::numeric_limits<int32_t>::max();
             if (!is_target) continue;
             job.targets[i] = targets[begin + i];
-            blocks += blocks_for(targets[begin + i], job.tiles, job.map.matrices_per_element > 0, Shape::kRows, Shape::kColumns);
+            blocks += blocks_for(targets[begin + i], job.tiles, job.map.matrices_per_element > 0, Shape::kRows,
+                                 Shape::kColumns);
         }
         if (blocks > 0) launch("a linear map", kernel, blocks, Shape::kThreads, stream, job);
     }
@@ -321,8 +346,10 @@ void run_shape(void (*kernel)(LinearJob<Real>), const std::vector<LinearTarget>&
 }  // namespace
 
 template <class Real>
-typename DeviceLinear<Real>::Direction DeviceLinear<Real>::make_direction(const Linear& linear, const plan::RowLayout& in, const plan::RowLayout& out, bool transposed,
-                                                                         cudaStream_t stream) {
+typename DeviceLinear<Real>::Direction DeviceLinear<Real>::make_direction(const Linear& linear,
+                                                                          const plan::RowLayout& in,
+                                                                          const plan::RowLayout& out, bool transposed,
+                                                                          cudaStream_t stream) {
     const auto in_pieces = plan::match_blocks(linear.in, in), out_pieces = plan::match_blocks(linear.out, out);
     const plan::RowLayout& targets_layout = transposed ? in : out;
     std::vector<LinearStep> steps;
@@ -336,7 +363,8 @@ typename DeviceLinear<Real>::Direction DeviceLinear<Real>::make_direction(const 
     std::vector<Place> places;
     int64_t size = 0;
     for (const plan::RowBlock& block : targets_layout.blocks) {
-        LinearTarget target = {block.offset, block.stride, block.components, static_cast<int32_t>(steps.size()), 0, size};
+        LinearTarget target = {block.offset, block.stride, block.components, static_cast<int32_t>(steps.size()), 0,
+                               size};
         const int64_t matrix_step = packed_size<Real>(block.stride);
         for (const Linear::Path& path : linear.paths)
             for (const plan::RowPiece& from : in_pieces[static_cast<size_t>(path.in_block)])
@@ -345,7 +373,8 @@ typename DeviceLinear<Real>::Direction DeviceLinear<Real>::make_direction(const 
                     const plan::RowBlock& source = (transposed ? to : from).block;
                     places.push_back({&path, from, to, size, matrix_step});
                     for (int begin = 0; begin < source.copies; begin += kStep<Real>) {
-                        steps.push_back({source.offset + begin, source.stride, std::min(source.copies - begin, kStep<Real>)});
+                        steps.push_back(
+                            {source.offset + begin, source.stride, std::min(source.copies - begin, kStep<Real>)});
                         size += matrix_step;
                     }
                 }
@@ -354,31 +383,38 @@ typename DeviceLinear<Real>::Direction DeviceLinear<Real>::make_direction(const 
     }
     std::vector<Real> matrices(static_cast<size_t>(size * linear.element_count), Real(0));
     for (const Place& place : places) {
-        const int64_t copies_in = linear.in[place.path->in_block].multiplicity, copies_out = linear.out[place.path->out_block].multiplicity;
+        const int64_t copies_in = linear.in[place.path->in_block].multiplicity,
+                      copies_out = linear.out[place.path->out_block].multiplicity;
         for (int64_t z = 0; z < linear.element_count; ++z)
             for (int u = 0; u < place.from.block.copies; ++u)
                 for (int w = 0; w < place.to.block.copies; ++w) {
-                    const double weight = place.path->weight[static_cast<size_t>((z * copies_in + place.from.first_copy + u) * copies_out + place.to.first_copy + w)];
+                    const double weight = place.path->weight[static_cast<size_t>(
+                        (z * copies_in + place.from.first_copy + u) * copies_out + place.to.first_copy + w)];
                     const int depth = transposed ? w : u, column = transposed ? u : w;
-                    const int64_t index = place.matrix + depth / kStep<Real> * place.matrix_step + packed_index<Real>(depth % kStep<Real>, column);
+                    const int64_t index = place.matrix + depth / kStep<Real> * place.matrix_step +
+                                          packed_index<Real>(depth % kStep<Real>, column);
                     matrices[static_cast<size_t>(z * size + index)] = static_cast<Real>(weight);
                 }
     }
     steps.push_back({});  // kernels load a step even for a target that has none
     direction.matrices_per_element = linear.element_count > 1 ? size : 0;
     // The longest blocks first, so that short ones fill the end.
-    std::stable_sort(direction.targets.begin(), direction.targets.end(), [](const LinearTarget& a, const LinearTarget& b) { return a.step_count > b.step_count; });
+    std::stable_sort(direction.targets.begin(), direction.targets.end(),
+                     [](const LinearTarget& a, const LinearTarget& b) { return a.step_count > b.step_count; });
     direction.steps.upload(steps.data(), static_cast<int64_t>(steps.size()), "the model", stream);
     direction.matrices.upload(matrices.data(), static_cast<int64_t>(matrices.size()), "the model", stream);
     return direction;
 }
 
 template <class Real>
-DeviceLinear<Real>::DeviceLinear(const Linear& linear, const plan::RowLayout& in, const plan::RowLayout& out, cudaStream_t stream)
-    : forward_(make_direction(linear, in, out, false, stream)), transposed_(make_direction(linear, in, out, true, stream)) {}
+DeviceLinear<Real>::DeviceLinear(const Linear& linear, const plan::RowLayout& in, const plan::RowLayout& out,
+                                 cudaStream_t stream)
+    : forward_(make_direction(linear, in, out, false, stream)),
+      transposed_(make_direction(linear, in, out, true, stream)) {}
 
 template <class Real>
-void DeviceLinear<Real>::run(const Direction& direction, const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate, cudaStream_t stream) {
+void DeviceLinear<Real>::run(const Direction& direction, const TilesView& tiles, RowsView<const Real> in,
+                             RowsView<Real> out, bool accumulate, cudaStream_t stream) {
     if (tiles.tile_count == 0) return;
     constexpr int kTiles = sizeof(Real) == sizeof(float) ? 4 : 2;
     using Wide = TiledShape<kTiles, 4>;
@@ -389,11 +425,13 @@ void DeviceLinear<Real>::run(const Direction& direction, const TilesView& tiles,
     job.in = in;
     job.out = out;
     job.accumulate = accumulate;
-    // The largest shape that still gives every multiprocessor enough to do. Sizes alone decide, so that every run gives the same bits.
+    // The largest shape that still gives every multiprocessor enough to do. Sizes alone decide, so that every run gives
+    // the same bits.
     constexpr int kEnoughWide = 256, kEnoughMedium = 192;
     const auto blocks = [&](int rows_per_block, int columns_per_block) {
         int count = 0;
-        for (const LinearTarget& target : direction.targets) count += blocks_for(target, tiles, false, rows_per_block, columns_per_block);
+        for (const LinearTarget& target : direction.targets)
+            count += blocks_for(target, tiles, false, rows_per_block, columns_per_block);
         return count;
     };
     if (blocks(Wide::kRows, Wide::kColumns) >= kEnoughWide)
@@ -405,13 +443,14 @@ void DeviceLinear<Real>::run(const Direction& direction, const TilesView& tiles,
 }
 
 template <class Real>
-void DeviceLinear<Real>::apply(const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate, cudaStream_t stream) const {
+void DeviceLinear<Real>::apply(const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate,
+                               cudaStream_t stream) const {
     run(forward_, tiles, in, out, accumulate, stream);
 }
 
 template <class Real>
-void DeviceLinear<Real>::apply_transposed(const TilesView& tiles, RowsView<const Real> out_gradient, RowsView<Real> in_gradient, bool accumulate,
-                                          cudaStream_t stream) const {
+void DeviceLinear<Real>::apply_transposed(const TilesView& tiles, RowsView<const Real> out_gradient,
+                                          RowsView<Real> in_gradient, bool accumulate, cudaStream_t stream) const {
     run(transposed_, tiles, out_gradient, in_gradient, accumulate, stream);
 }
 

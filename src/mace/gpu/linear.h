@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gpu/runtime/device_buffer.h"
-#include "mace/plan/row_layout.h"
 #include "mace/gpu/engine_names.h"
+#include "mace/plan/row_layout.h"
 #include "mace/weights/weights.h"
 
 namespace mlff::mace::gpu {
@@ -35,9 +35,11 @@ public:
     DeviceLinear(const Linear& linear, const plan::RowLayout& in, const plan::RowLayout& out, cudaStream_t stream);
 
     // out = or += map of in
-    void apply(const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate, cudaStream_t stream) const;
+    void apply(const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate,
+               cudaStream_t stream) const;
     // in_gradient = or += transposed map of out_gradient
-    void apply_transposed(const TilesView& tiles, RowsView<const Real> out_gradient, RowsView<Real> in_gradient, bool accumulate, cudaStream_t stream) const;
+    void apply_transposed(const TilesView& tiles, RowsView<const Real> out_gradient, RowsView<Real> in_gradient,
+                          bool accumulate, cudaStream_t stream) const;
 
 private:
     struct Direction {
@@ -46,8 +48,10 @@ private:
         int64_t matrices_per_element = 0;
         std::vector<LinearTarget> targets;
     };
-    static Direction make_direction(const Linear& linear, const plan::RowLayout& in, const plan::RowLayout& out, bool transposed, cudaStream_t stream);
-    static void run(const Direction& direction, const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate, cudaStream_t stream);
+    static Direction make_direction(const Linear& linear, const plan::RowLayout& in, const plan::RowLayout& out,
+                                    bool transposed, cudaStream_t stream);
+    static void run(const Direction& direction, const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out,
+                    bool accumulate, cudaStream_t stream);
 
     Direction forward_, transposed_;
 };

@@ -9,9 +9,9 @@
 namespace mlff::mace::gpu {
 namespace {
 
-using plan::SplinePoint;
 using mlff::gpu::launch;
 using mlff::gpu::LaunchShape;
+using plan::SplinePoint;
 
 // Some edges of the block's atom, in shared memory.
 template <class Real>
@@ -45,8 +45,8 @@ __device__ Chunk<Real> lay_out_forward_chunk(const typename DeviceMessages<Real>
     return chunk;
 }
 
-// `Most`: components that senders have at most. Kernels for fewer need fewer registers, and more of them run at once; weights of each edge are
-// known to the one for all.
+// `Most`: components that senders have at most. Kernels for fewer need fewer registers, and more of them run at once;
+// weights of each edge are known to the one for all.
 template <int Most>
 inline constexpr bool kHasEdgeWeights = Most == 5;
 
@@ -60,24 +60,28 @@ __device__ SplinePoint<Real> point_of_edge(const EdgeWeights<Real>& weights, int
 
 // Points, other ends and shares of `count` edges from `begin` on. All threads; waits for them before and after.
 template <int Most, class Real>
-__device__ void stage_chunk(const typename DeviceMessages<Real>::View& view, const EdgesView<Real>& edges, int64_t atom, int64_t begin, int count, bool is_sender,
-                            const Chunk<Real>& chunk) {
+__device__ void stage_chunk(const typename DeviceMessages<Real>::View& view, const EdgesView<Real>& edges, int64_t atom,
+                            int64_t begin, int count, bool is_sender, const Chunk<Real>& chunk) {
     __syncthreads();
     const int own = edges.elements[atom];
     for (int e = static_cast<int>(threadIdx.x); e < count; e += kBlockThreads) {
         const int32_t other = edges.sender[begin + e];
         const int element = edges.elements[other];
-        const int table = is_sender ? element * view.receiver_stride + own * view.sender_stride : own * view.receiver_stride + element * view.sender_stride;
+        const int table = is_sender ? element * view.receiver_stride + own * view.sender_stride
+                                    : own * view.receiver_stride + element * view.sender_stride;
         chunk.others[e] = other;
-        chunk.points[e] = kHasEdgeWeights<Most> && view.edge_weights.weights ? point_of_edge(view.edge_weights, is_sender ? view.edge_weights.reverse[begin + e] : begin + e)
-                                                                              : view.tables[table].at(edges.distance[begin + e]);
+        chunk.points[e] =
+            kHasEdgeWeights<Most> && view.edge_weights.weights
+                ? point_of_edge(view.edge_weights, is_sender ? view.edge_weights.reverse[begin + e] : begin + e)
+                : view.tables[table].at(edges.distance[begin + e]);
     }
     const auto* terms = is_sender ? view.reversed_share_terms : view.share_terms;
     for (int i = static_cast<int>(threadIdx.x); i < count * view.share_count; i += kBlockThreads) {
         const int e = i / view.share_count, share = i % view.share_count;
         const Real* harmonics = edges.harmonics + (begin + e) * edges.harmonic_count;
         Real sum = 0;
-        for (int t = view.first_share_term[share]; t < view.first_share_term[share + 1]; ++t) sum += terms[t].value * harmonics[terms[t].index];
+        for (int t = view.first_share_term[share]; t < view.first_share_term[share + 1]; ++t)
+            sum += terms[t].value * harmonics[terms[t].index];
         chunk.shares[i] = sum;
     }
     __syncthreads();
@@ -86,8 +90,10 @@ __device__ void stage_chunk(const typename DeviceMessages<Real>::View& view, con
 // ---- forward ----
 
 template <int Components, int Out, class Real>
-__device__ void sum_path(const typename DeviceMessages<Real>::View& view, const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
-                         const RowsView<const Real>& senders, int first_component, int first_out, bool is_first, Real* sums) {
+__device__ void sum_path(const typename DeviceMessages<Real>::View& view,
+                         const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
+                         const RowsView<const Real>& senders, int first_component, int first_out, bool is_first,
+                         Real* sums) {
     for (int k = static_cast<int>(threadIdx.x); k < path.stride; k += kBlockThreads) {
         Real* to = sums + path.out_offset + first_out * path.stride + k;
         Real sum[Out];
@@ -98,7 +104,8 @@ __device__ void sum_path(const typename DeviceMessages<Real>::View& view, const 
             const Real* shares = chunk.shares + e * view.share_count + path.first_share;
             for (int a = 0; a < Components; ++a) {
                 const Real weighed = radial * features[(first_component + a) * path.stride];
-                for (int c = 0; c < Out; ++c) sum[c] += shares[(first_component + a) * path.out_components + first_out + c] * weighed;
+                for (int c = 0; c < Out; ++c)
+                    sum[c] += shares[(first_component + a) * path.out_components + first_out + c] * weighed;
             }
         }
         for (int c = 0; c < Out; ++c) to[c * path.stride] = sum[c];
@@ -106,9 +113,11 @@ __device__ void sum_path(const typename DeviceMessages<Real>::View& view, const 
 }
 
 template <int Most, class Real>
-__device__ void sum_any_path(const typename DeviceMessages<Real>::View& view, const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
+__device__ void sum_any_path(const typename DeviceMessages<Real>::View& view,
+                             const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
                              const RowsView<const Real>& senders, bool is_first, Real* sums) {
     switch (100 * path.in_components + path.out_components) {
+// clang-format off
 #define MLFF_CASE(A, C) \
     case 100 * A + C:   \
         if constexpr (A <= Most) return sum_path<A, C, Real>(view, path, chunk, count, senders, 0, 0, is_first, sums); \
@@ -116,16 +125,19 @@ __device__ void sum_any_path(const typename DeviceMessages<Real>::View& view, co
         MLFF_CASE(1, 1) MLFF_CASE(1, 3) MLFF_CASE(1, 5) MLFF_CASE(1, 7) MLFF_CASE(3, 1) MLFF_CASE(3, 3) MLFF_CASE(3, 5) MLFF_CASE(3, 7)
         MLFF_CASE(5, 1) MLFF_CASE(5, 3) MLFF_CASE(5, 5) MLFF_CASE(5, 7)
 #undef MLFF_CASE
-        default: break;
+            // clang-format on
+            default : break;
     }
     for (int a = 0; a < path.in_components; ++a)
-        for (int c = 0; c < path.out_components; ++c) sum_path<1, 1, Real>(view, path, chunk, count, senders, a, c, is_first && a == 0, sums);
+        for (int c = 0; c < path.out_components; ++c)
+            sum_path<1, 1, Real>(view, path, chunk, count, senders, a, c, is_first && a == 0, sums);
 }
 
 // Launch: a block for each atom.
 template <int Most, class Real>
-__global__ void __launch_bounds__(kBlockThreads) sum_messages(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, RowsView<const Real> senders, Real* sums,
-                                                              Real* densities) {
+__global__ void __launch_bounds__(kBlockThreads)
+    sum_messages(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, RowsView<const Real> senders,
+                 Real* sums, Real* densities) {
     mlff::gpu::await_predecessor();
     const Chunk<Real> chunk = lay_out_forward_chunk<Real>(view);
     const int64_t atom = blockIdx.x;
@@ -137,7 +149,8 @@ __global__ void __launch_bounds__(kBlockThreads) sum_messages(typename DeviceMes
     for (int64_t begin = first; begin < end; begin += view.edges_per_chunk) {
         const int count = static_cast<int>(min(static_cast<int64_t>(view.edges_per_chunk), end - begin));
         stage_chunk<Most>(view, edges, atom, begin, count, false, chunk);
-        for (int p = 0; p < view.path_count; ++p) sum_any_path<Most, Real>(view, view.paths[p], chunk, count, senders, begin == first, own);
+        for (int p = 0; p < view.path_count; ++p)
+            sum_any_path<Most, Real>(view, view.paths[p], chunk, count, senders, begin == first, own);
         if (view.density_column >= 0 && threadIdx.x == 0)
             for (int e = 0; e < count; ++e) density += plan::value_at(chunk.points[e], view.density_column);
     }
@@ -146,8 +159,8 @@ __global__ void __launch_bounds__(kBlockThreads) sum_messages(typename DeviceMes
 
 // ---- reverse ----
 
-// The sums of `Count` numbers of each lane over the warp, with Count + log2 shuffles instead of 5 Count: with P the next power of two, lane l
-// gets that of number l / (32 / P).
+// The sums of `Count` numbers of each lane over the warp, with Count + log2 shuffles instead of 5 Count: with P the
+// next power of two, lane l gets that of number l / (32 / P).
 template <int Count, class Real>
 __device__ Real sum_over_lanes(const Real (&numbers)[Count]) {
     static_assert(Count <= 32);
@@ -187,13 +200,16 @@ __device__ void write_sums(const Real (&numbers)[Count], Real* to) {
 
 // One path of the edges of one warp. `features`, `features_gradient` (of this warp, or nullptr): [row][stride].
 template <int Most, int Components, int Out, class Real>
-__device__ void reverse_path(const typename DeviceMessages<Real>::View& view, const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
-                             const Real* features, const Real* sums_gradient, int first_component, int first_out, Real* features_gradient) {
+__device__ void reverse_path(const typename DeviceMessages<Real>::View& view,
+                             const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
+                             const Real* features, const Real* sums_gradient, int first_component, int first_out,
+                             Real* features_gradient) {
     const int lane = static_cast<int>(threadIdx.x % 32);
     features += first_component * path.stride;
     for (int e = static_cast<int>(threadIdx.x / 32); e < count; e += kWarps) {
         const SplinePoint<Real> point = chunk.points[e];
-        const Real* gradient = sums_gradient + int64_t{chunk.others[e]} * view.sums_size + path.out_offset + first_out * path.stride;
+        const Real* gradient =
+            sums_gradient + int64_t{chunk.others[e]} * view.sums_size + path.out_offset + first_out * path.stride;
         const int share = e * view.share_count + path.first_share + first_component * path.out_components + first_out;
         Real shares[Components * Out], share_sums[Components * Out] = {};
 #pragma unroll
@@ -227,19 +243,23 @@ __device__ void reverse_path(const typename DeviceMessages<Real>::View& view, co
             }
             slope[0] += radial_slope * by_radial;
             if constexpr (kHasEdgeWeights<Most>)  // of this edge and path, no other lane has any part in it
-                if (view.edge_weights.weights) view.edge_weights.gradient[point.row - view.edge_weights.weights + path.column + k] += by_radial;
+                if (view.edge_weights.weights)
+                    view.edge_weights.gradient[point.row - view.edge_weights.weights + path.column + k] += by_radial;
         }
         __syncwarp();
-        write_sums<0>(share_sums, chunk.shares_gradient + share);  // of all components, which lie next to each other, or of one
+        write_sums<0>(share_sums,
+                      chunk.shares_gradient + share);  // of all components, which lie next to each other, or of one
         const Real total = sum_over_lanes(slope);
         if (lane == 0) chunk.slopes[e] += total;
     }
 }
 
 template <int Most, class Real>
-__device__ void reverse_any_path(const typename DeviceMessages<Real>::View& view, const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
+__device__ void reverse_any_path(const typename DeviceMessages<Real>::View& view,
+                                 const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
                                  const Real* features, const Real* sums_gradient, Real* features_gradient) {
     switch (100 * path.in_components + path.out_components) {
+// clang-format off
 #define MLFF_CASE(A, C) \
     case 100 * A + C:   \
         if constexpr (A <= Most) return reverse_path<Most, A, C, Real>(view, path, chunk, count, features, sums_gradient, 0, 0, features_gradient); \
@@ -247,17 +267,20 @@ __device__ void reverse_any_path(const typename DeviceMessages<Real>::View& view
         MLFF_CASE(1, 1) MLFF_CASE(1, 3) MLFF_CASE(1, 5) MLFF_CASE(1, 7) MLFF_CASE(3, 1) MLFF_CASE(3, 3) MLFF_CASE(3, 5) MLFF_CASE(3, 7)
         MLFF_CASE(5, 1) MLFF_CASE(5, 3) MLFF_CASE(5, 5) MLFF_CASE(5, 7)
 #undef MLFF_CASE
-        default: break;
+            // clang-format on
+            default : break;
     }
     for (int a = 0; a < path.in_components; ++a)
-        for (int c = 0; c < path.out_components; ++c) reverse_path<Most, 1, 1, Real>(view, path, chunk, count, features, sums_gradient, a, c, features_gradient);
+        for (int c = 0; c < path.out_components; ++c)
+            reverse_path<Most, 1, 1, Real>(view, path, chunk, count, features, sums_gradient, a, c, features_gradient);
 }
 
 // Launch: a block for each atom, whose warps take turns with its edges.
 template <int Most, class Real>
-__global__ void __launch_bounds__(kBlockThreads) reverse_messages(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, RowsView<const Real> senders,
-                                                                  const Real* sums_gradient, const Real* densities_gradient, EdgeGradientsView<Real> gradients,
-                                                                  bool accumulate, Real* senders_gradient) {
+__global__ void __launch_bounds__(kBlockThreads)
+    reverse_messages(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, RowsView<const Real> senders,
+                     const Real* sums_gradient, const Real* densities_gradient, EdgeGradientsView<Real> gradients,
+                     bool accumulate, Real* senders_gradient) {
     mlff::gpu::await_predecessor();
     const Chunk<Real> chunk = lay_out_chunk<Real>(view);
     const int64_t atom = blockIdx.x;
@@ -292,13 +315,16 @@ __global__ void __launch_bounds__(kBlockThreads) reverse_messages(typename Devic
             const int e = i / edges.harmonic_count, harmonic = i % edges.harmonic_count;
             Real sum = 0;
             for (int t = view.first_harmonic_term[harmonic]; t < view.first_harmonic_term[harmonic + 1]; ++t)
-                sum += view.reversed_harmonic_terms[t].value * chunk.shares_gradient[e * view.share_count + view.reversed_harmonic_terms[t].index];
+                sum += view.reversed_harmonic_terms[t].value *
+                       chunk.shares_gradient[e * view.share_count + view.reversed_harmonic_terms[t].index];
             Real* to = gradients.harmonics + (begin + e) * edges.harmonic_count + harmonic;
             *to = accumulate ? *to + sum : sum;
         }
         for (int e = thread; e < count; e += kBlockThreads) {
             double slope = static_cast<double>(chunk.slopes[e]);
-            if (view.density_column >= 0) slope += static_cast<double>(densities_gradient[chunk.others[e]] * plan::slope_at(chunk.points[e], view.density_column));
+            if (view.density_column >= 0)
+                slope += static_cast<double>(densities_gradient[chunk.others[e]] *
+                                             plan::slope_at(chunk.points[e], view.density_column));
             gradients.distance[begin + e] = accumulate ? gradients.distance[begin + e] + slope : slope;
         }
     }
@@ -310,18 +336,22 @@ template <class Real>
 DeviceMessages<Real>::DeviceMessages(const plan::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream)
     : plan_(plan), tables_(plan.tables) {
     std::vector<Path> paths;
-    std::vector<std::vector<Term>> share_terms, reversed_share_terms, harmonic_terms(static_cast<size_t>(harmonic_count)), reversed_harmonic_terms(harmonic_terms);
+    std::vector<std::vector<Term>> share_terms, reversed_share_terms,
+        harmonic_terms(static_cast<size_t>(harmonic_count)), reversed_harmonic_terms(harmonic_terms);
     for (const plan::PathPlan<Real>& path : plan.paths) {
         const auto first = static_cast<int32_t>(share_terms.size());
-        paths.push_back({path.in_offset, path.in_components, path.out_offset, path.out_components, path.stride, path.column, first});
+        paths.push_back({path.in_offset, path.in_components, path.out_offset, path.out_components, path.stride,
+                         path.column, first});
         share_terms.resize(share_terms.size() + static_cast<size_t>(path.share_count()));
         reversed_share_terms.resize(share_terms.size());
         for (const auto& coupling : path.couplings) {
             const auto share = static_cast<size_t>(first + coupling.share);
             share_terms[share].push_back({coupling.harmonic, coupling.value});
             reversed_share_terms[share].push_back({coupling.harmonic, path.reversal * coupling.value});
-            harmonic_terms[static_cast<size_t>(coupling.harmonic)].push_back({static_cast<int32_t>(share), coupling.value});
-            reversed_harmonic_terms[static_cast<size_t>(coupling.harmonic)].push_back({static_cast<int32_t>(share), path.reversal * coupling.value});
+            harmonic_terms[static_cast<size_t>(coupling.harmonic)].push_back(
+                {static_cast<int32_t>(share), coupling.value});
+            reversed_harmonic_terms[static_cast<size_t>(coupling.harmonic)].push_back(
+                {static_cast<int32_t>(share), path.reversal * coupling.value});
         }
     }
     share_count_ = static_cast<int>(share_terms.size());
@@ -333,12 +363,14 @@ DeviceMessages<Real>::DeviceMessages(const plan::LayerPlan<Real>& plan, int harm
 }
 
 template <class Real>
-typename DeviceMessages<Real>::View DeviceMessages<Real>::view(const EdgeWeights<Real>& weights, bool is_reverse) const {
+typename DeviceMessages<Real>::View DeviceMessages<Real>::view(const EdgeWeights<Real>& weights,
+                                                               bool is_reverse) const {
     View view;
     view.paths = paths_.data();
     view.path_count = static_cast<int>(paths_.size());
     view.share_count = share_count_;
-    for (const plan::PathPlan<Real>& path : plan_.paths) view.most_feature_rows = std::max(view.most_feature_rows, path.in_components * path.stride);
+    for (const plan::PathPlan<Real>& path : plan_.paths)
+        view.most_feature_rows = std::max(view.most_feature_rows, path.in_components * path.stride);
     view.first_share_term = first_share_term_.data();
     view.share_terms = share_terms_.data();
     view.reversed_share_terms = reversed_share_terms_.data();
@@ -364,29 +396,36 @@ size_t DeviceMessages<Real>::shared_bytes(const View& view, bool is_reverse) con
     const auto edges = static_cast<size_t>(view.edges_per_chunk), shares = static_cast<size_t>(view.share_count);
     const size_t forward = edges * (sizeof(SplinePoint<Real>) + shares * sizeof(Real) + sizeof(int32_t));
     if (!is_reverse) return forward;
-    return forward + edges * (shares + 1) * sizeof(Real) + static_cast<size_t>(kWarps * view.most_feature_rows) * sizeof(Real);
+    return forward + edges * (shares + 1) * sizeof(Real) +
+           static_cast<size_t>(kWarps * view.most_feature_rows) * sizeof(Real);
 }
 
 template <class Real>
-void DeviceMessages<Real>::compute(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights, RowsView<const Real> senders, Real* sums, Real* densities, cudaStream_t stream) const {
+void DeviceMessages<Real>::compute(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights,
+                                   RowsView<const Real> senders, Real* sums, Real* densities,
+                                   cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
     const View shape = view(weights, false);
     auto kernel = sum_messages<5, Real>;
     if constexpr (sizeof(Real) == 8)  // in single precision this is for models that fused messages lack
         if (plan_.most_components <= 3 && !weights.weights) kernel = sum_messages<3, Real>;
-    launch("summing messages", kernel, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, false)}, stream, shape,
-           edges, senders, sums, densities);
+    launch("summing messages", kernel,
+           LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, false)},
+           stream, shape, edges, senders, sums, densities);
 }
 
 template <class Real>
-void DeviceMessages<Real>::reverse(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights, RowsView<const Real> senders, const Real* sums_gradient,
-                                   const Real* densities_gradient, const EdgeGradientsView<Real>& gradients, bool accumulate, Real* senders_gradient, cudaStream_t stream) const {
+void DeviceMessages<Real>::reverse(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights,
+                                   RowsView<const Real> senders, const Real* sums_gradient,
+                                   const Real* densities_gradient, const EdgeGradientsView<Real>& gradients,
+                                   bool accumulate, Real* senders_gradient, cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
     const View shape = view(weights, true);
     auto kernel = reverse_messages<5, Real>;
     if constexpr (sizeof(Real) == 8)  // in single precision this is for models that fused messages lack
         if (plan_.most_components <= 3 && !weights.weights) kernel = reverse_messages<3, Real>;
-    launch("reversing messages", kernel, LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, true)}, stream,
+    launch("reversing messages", kernel,
+           LaunchShape{dim3(static_cast<unsigned>(edges.atom_count)), kBlockThreads, shared_bytes(shape, true)}, stream,
            shape, edges, senders, sums_gradient, densities_gradient, gradients, accumulate, senders_gradient);
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Messages of all atoms, summed over their edges and never stored, and the reverse. Both gather: a block of threads has one atom, and
-// nothing is added atomically, so that results repeat bit for bit.
+// Messages of all atoms, summed over their edges and never stored, and the reverse. Both gather: a block of threads has
+// one atom, and nothing is added atomically, so that results repeat bit for bit.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include "gpu/runtime/device_buffer.h"
-#include "mace/plan/layer_plan.h"
 #include "mace/gpu/device_tables.h"
 #include "mace/gpu/engine_names.h"
+#include "mace/plan/layer_plan.h"
 
 namespace mlff::mace::gpu {
 
@@ -48,12 +48,13 @@ public:
     void prepare(cudaStream_t stream) { tables_.prepare(stream); }  // after the host's plan was prepared
 
     // sums = sums of messages, densities = sums of densities (where the layer has them), for each atom
-    void compute(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights, RowsView<const Real> senders, Real* sums, Real* densities, cudaStream_t stream) const;
-    // Writes or, if `accumulate`, adds to the gradients of the edges as functions of the atom's own vectors; adds to senders_gradient
-    // (nullptr: not wanted)
-    // and, where each edge has its own, to the gradient of the radial weights.
-    void reverse(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights, RowsView<const Real> senders, const Real* sums_gradient, const Real* densities_gradient,
-                 const EdgeGradientsView<Real>& gradients, bool accumulate, Real* senders_gradient, cudaStream_t stream) const;
+    void compute(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights, RowsView<const Real> senders,
+                 Real* sums, Real* densities, cudaStream_t stream) const;
+    // Writes or, if `accumulate`, adds to the gradients of the edges as functions of the atom's own vectors; adds to
+    // senders_gradient (nullptr: not wanted) and, where each edge has its own, to the gradient of the radial weights.
+    void reverse(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights, RowsView<const Real> senders,
+                 const Real* sums_gradient, const Real* densities_gradient, const EdgeGradientsView<Real>& gradients,
+                 bool accumulate, Real* senders_gradient, cudaStream_t stream) const;
 
     struct Path {
         int32_t in_offset = 0, in_components = 0, out_offset = 0, out_components = 0, stride = 0, column = 0;
@@ -68,8 +69,8 @@ public:
         int path_count = 0, share_count = 0, edges_per_chunk = 0, most_feature_rows = 0;
         const int32_t* first_share_term = nullptr;  // [share_count + 1]
         const Term* share_terms = nullptr;
-        const Term* reversed_share_terms = nullptr;  // for edges seen from the other end
-        const int32_t* first_harmonic_term = nullptr;  // [harmonic_count + 1]
+        const Term* reversed_share_terms = nullptr;     // for edges seen from the other end
+        const int32_t* first_harmonic_term = nullptr;   // [harmonic_count + 1]
         const Term* harmonic_terms = nullptr;           // for edges as they are
         const Term* reversed_harmonic_terms = nullptr;  // for edges seen from the other end
         const plan::RadialTableView<Real>* tables = nullptr;

@@ -7,19 +7,21 @@
 namespace mlff::mace::gpu {
 namespace {
 
-using plan::SplinePoint;
 using mlff::gpu::launch;
 using mlff::gpu::LaunchShape;
+using plan::SplinePoint;
 
-// A block has one atom and some elements of its senders, one after the other. A group of lanes has one edge at a time, a lane of it some
-// functions of that edge together with kRows rows: the tile of the moments, or of their gradient, that stays in registers.
+// A block has one atom and some elements of its senders, one after the other. A group of lanes has one edge at a time,
+// a lane of it some functions of that edge together with kRows rows: the tile of the moments, or of their gradient,
+// that stays in registers.
 constexpr int kLanes = 16;
 constexpr int kGroups = kBlockThreads / kLanes;
 constexpr int kRows = 16;
 constexpr int kBatch = 4;  // numbers of different edges that a thread asks memory for before it uses the first
 template <class Real>
-constexpr int kTileColumns = kLanes * kVectorSize<Real>;
-// Of one multiprocessor, which bounds the registers: with fewer of them, the loads of an edge would wait for each other.
+constexpr int kTileColumns = kLanes* kVectorSize<Real>;
+// Of one multiprocessor, which bounds the registers: with fewer of them, the loads of an edge would wait for each
+// other.
 template <class Real>
 constexpr int kForwardBlocks = sizeof(Real) == 4 ? 4 : 3;
 constexpr int kReverseBlocks = 3;
@@ -36,7 +38,9 @@ struct Chunk {
     int32_t* edges;             // [edge]: which of the atom's, from the chunk's first on
 
     __device__ Chunk from(int edge, int padded_rows) const {
-        return {points + edge, shares + edge * padded_rows, partial, shares_gradient + edge * padded_rows, slopes + edge, edges + edge};
+        return {points + edge, shares + edge * padded_rows,
+                partial,       shares_gradient + edge * padded_rows,
+                slopes + edge, edges + edge};
     }
 };
 
@@ -69,10 +73,11 @@ __device__ Chunk<Real> lay_out_chunk(const typename DeviceMoments<Real>::View& v
 template <class Real>
 struct BlockTask {
     int64_t atom, first, end;
-    int first_sender, sender_count;            // of those of the launch
+    int first_sender, sender_count;             // of those of the launch
     const plan::RadialTableView<Real>* tables;  // [sender's element * sender_stride]
 
-    __device__ BlockTask(const typename DeviceMoments<Real>::View& view, const EdgesView<Real>& edges, const typename DeviceMoments<Real>::Senders& senders) {
+    __device__ BlockTask(const typename DeviceMoments<Real>::View& view, const EdgesView<Real>& edges,
+                         const typename DeviceMoments<Real>::Senders& senders) {
         const auto parts = static_cast<unsigned>(senders.parts());
         atom = blockIdx.x / parts;
         first = edges.first[atom];
@@ -88,11 +93,12 @@ struct BlockTask {
     }
 };
 
-// Takes those of `count` edges from `begin` on that come from atoms of the block's elements, in their order for each element. All threads; waits
-// for them before and after.
+// Takes those of `count` edges from `begin` on that come from atoms of the block's elements, in their order for each
+// element. All threads; waits for them before and after.
 template <class Real>
-__device__ SenderCounts stage_chunk(const typename DeviceMoments<Real>::View& view, const EdgesView<Real>& edges, const typename DeviceMoments<Real>::Senders& senders,
-                                    const BlockTask<Real>& task, int64_t begin, int count, const Chunk<Real>& chunk) {
+__device__ SenderCounts stage_chunk(const typename DeviceMoments<Real>::View& view, const EdgesView<Real>& edges,
+                                    const typename DeviceMoments<Real>::Senders& senders, const BlockTask<Real>& task,
+                                    int64_t begin, int count, const Chunk<Real>& chunk) {
     __shared__ int taken[DeviceMoments<Real>::kMostSenders][kWarps];
     const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
     const bool is_edge = thread < count;
@@ -126,21 +132,29 @@ __device__ SenderCounts stage_chunk(const typename DeviceMoments<Real>::View& vi
     const Real* harmonics = edges.harmonics + begin * edges.harmonic_count;
     for (int row = thread % kLanes; row < view.padded_rows; row += kLanes) {
         const bool is_padding = row >= view.row_count;
-        const int first = is_padding ? 0 : view.first_share_term[row], end = is_padding ? 0 : view.first_share_term[row + 1];
-        const typename DeviceMoments<Real>::Term term = first < end ? view.share_terms[first] : typename DeviceMoments<Real>::Term{};
+        const int first = is_padding ? 0 : view.first_share_term[row],
+                  end = is_padding ? 0 : view.first_share_term[row + 1];
+        const typename DeviceMoments<Real>::Term term =
+            first < end ? view.share_terms[first] : typename DeviceMoments<Real>::Term{};
         for (int e = thread / kLanes; e < total; e += kBatch * kGroups) {
             Real numbers[kBatch];
 #pragma unroll
-            for (int b = 0; b < kBatch; ++b) numbers[b] = e + b * kGroups < total ? harmonics[chunk.edges[e + b * kGroups] * edges.harmonic_count + term.index] : Real(0);
+            for (int b = 0; b < kBatch; ++b)
+                numbers[b] = e + b * kGroups < total
+                                 ? harmonics[chunk.edges[e + b * kGroups] * edges.harmonic_count + term.index]
+                                 : Real(0);
 #pragma unroll
             for (int b = 0; b < kBatch; ++b)
-                if (e + b * kGroups < total) chunk.shares[(e + b * kGroups) * view.padded_rows + row] = term.value * numbers[b];
+                if (e + b * kGroups < total)
+                    chunk.shares[(e + b * kGroups) * view.padded_rows + row] = term.value * numbers[b];
         }
 #pragma unroll 1
         for (int t = first + 1; t < end; ++t)  // few models have more than one
 #pragma unroll 1
             for (int e = thread / kLanes; e < total; e += kGroups)
-                chunk.shares[e * view.padded_rows + row] += view.share_terms[t].value * harmonics[chunk.edges[e] * edges.harmonic_count + view.share_terms[t].index];
+                chunk.shares[e * view.padded_rows + row] +=
+                    view.share_terms[t].value *
+                    harmonics[chunk.edges[e] * edges.harmonic_count + view.share_terms[t].index];
     }
     __syncthreads();
     return counts;
@@ -169,10 +183,11 @@ __device__ __forceinline__ Functions<Real> functions_at(const SplinePoint<Real>&
 
 // ---- forward ----
 
-// moments[row][h] = or += sum over the chunk's edges of share[row] f[h], for a tile of rows and functions. All threads; waits for them.
+// moments[row][h] = or += sum over the chunk's edges of share[row] f[h], for a tile of rows and functions. All threads;
+// waits for them.
 template <class Real>
-__device__ __forceinline__ void sum_tile(const typename DeviceMoments<Real>::View& view, const Chunk<Real>& chunk, int count, int first_row, int first_column,
-                                         bool accumulate, Real* moments) {
+__device__ __forceinline__ void sum_tile(const typename DeviceMoments<Real>::View& view, const Chunk<Real>& chunk,
+                                         int count, int first_row, int first_column, bool accumulate, Real* moments) {
     constexpr int kSize = kVectorSize<Real>, kHalf = kRows / 2;
     const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes, warp = thread / 32;
     const int column = first_column + lane * kSize;
@@ -198,7 +213,8 @@ __device__ __forceinline__ void sum_tile(const typename DeviceMoments<Real>::Vie
         Vector<Real> sum;
 #pragma unroll
         for (int c = 0; c < kSize; ++c) {
-            const Real mine = is_upper ? sums[r + kHalf][c] : sums[r][c], theirs = is_upper ? sums[r][c] : sums[r + kHalf][c];
+            const Real mine = is_upper ? sums[r + kHalf][c] : sums[r][c],
+                       theirs = is_upper ? sums[r][c] : sums[r + kHalf][c];
             sum.at[c] = mine + __shfl_xor_sync(kAllLanes, theirs, kLanes);
         }
         store_vector(partial + r * kTileColumns<Real>, sum);
@@ -211,7 +227,8 @@ __device__ __forceinline__ void sum_tile(const typename DeviceMoments<Real>::Vie
             if (accumulate) sum = load_vector(to);
 #pragma unroll
             for (int w = 0; w < kWarps; ++w) {
-                const Vector<Real> part = load_vector(chunk.partial + (w * kRows + row) * kTileColumns<Real> + lane * kSize);
+                const Vector<Real> part =
+                    load_vector(chunk.partial + (w * kRows + row) * kTileColumns<Real> + lane * kSize);
 #pragma unroll
                 for (int c = 0; c < kSize; ++c) sum.at[c] += part.at[c];
             }
@@ -222,8 +239,9 @@ __device__ __forceinline__ void sum_tile(const typename DeviceMoments<Real>::Vie
 
 // Launch: a block for each atom and senders.per_block elements of senders.
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads, kForwardBlocks<Real>) sum_moments(typename DeviceMoments<Real>::View view, EdgesView<Real> edges, typename DeviceMoments<Real>::Senders senders,
-                                                             Real* moments, Real* densities) {
+__global__ void __launch_bounds__(kBlockThreads, kForwardBlocks<Real>)
+    sum_moments(typename DeviceMoments<Real>::View view, EdgesView<Real> edges,
+                typename DeviceMoments<Real>::Senders senders, Real* moments, Real* densities) {
     mlff::gpu::await_predecessor();
     __shared__ Real partial_density[kWarps];
     const Chunk<Real> chunk = lay_out_chunk<Real, false>(view);
@@ -239,19 +257,23 @@ __global__ void __launch_bounds__(kBlockThreads, kForwardBlocks<Real>) sum_momen
             if (count == 0) continue;
             for (int row = 0; row < view.row_count; row += kRows)
                 for (int column = 0; column < view.stride; column += kTileColumns<Real>)
-                    sum_tile(view, chunk.from(first, view.padded_rows), count, row, column, has_sums >> s & 1, moments + task.place(view, edges.atom_count, s));
+                    sum_tile(view, chunk.from(first, view.padded_rows), count, row, column, has_sums >> s & 1,
+                             moments + task.place(view, edges.atom_count, s));
             has_sums |= 1u << s;
             first += count;
         }
     }
     for (int s = 0; s < task.sender_count; ++s)
         if (!(has_sums >> s & 1))
-            for (int i = thread; i < view.row_count * view.stride; i += kBlockThreads) moments[task.place(view, edges.atom_count, s) + i] = Real(0);
+            for (int i = thread; i < view.row_count * view.stride; i += kBlockThreads)
+                moments[task.place(view, edges.atom_count, s) + i] = Real(0);
     if (!densities || task.first_sender != 0) return;
     Real density = 0;
     if (view.density_column >= 0)
         for (int64_t edge = task.first + thread; edge < task.end; edge += kBlockThreads)
-            density += plan::value_at(task.tables[edges.elements[edges.sender[edge]] * view.sender_stride].at(edges.distance[edge]), view.density_column);
+            density += plan::value_at(
+                task.tables[edges.elements[edges.sender[edge]] * view.sender_stride].at(edges.distance[edge]),
+                view.density_column);
     density = sum_over_block(density, partial_density);
     if (thread == 0) densities[task.atom] = density;
 }
@@ -272,10 +294,11 @@ __device__ __forceinline__ Real sum_rows_over_group(Real (&numbers)[kRows]) {
 }
 
 // For a tile g[row][h] of the gradient of the moments, of each edge of the chunk:
-//   shares_gradient[row] = or += sum over h of f[h] g[row][h],  slope = or += sum over h of f'[h] sum over rows of share[row] g[row][h].
+//   shares_gradient[row] = or += sum over h of f[h] g[row][h],  slope = or += sum over h of f'[h] sum over rows of
+//   share[row] g[row][h].
 template <class Real>
-__device__ __forceinline__ void reverse_tile(const typename DeviceMoments<Real>::View& view, const Chunk<Real>& chunk, int count, int first_row, int first_column,
-                                             const Real* gradient) {
+__device__ __forceinline__ void reverse_tile(const typename DeviceMoments<Real>::View& view, const Chunk<Real>& chunk,
+                                             int count, int first_row, int first_column, const Real* gradient) {
     constexpr int kSize = kVectorSize<Real>;
     const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes, half = thread / kLanes % 2;
     if (count == 0) return;
@@ -284,8 +307,12 @@ __device__ __forceinline__ void reverse_tile(const typename DeviceMoments<Real>:
     const int column = has_functions ? first_column + lane * kSize : 0;
     Vector<Real> g[kRows];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) g[r] = has_functions && first_row + r < view.row_count ? load_vector(gradient + (first_row + r) * view.stride + column) : Vector<Real>{};
-    // Both groups of a warp run equally often, as lanes exchange numbers; where only the lower has an edge left, the upper repeats it.
+    for (int r = 0; r < kRows; ++r)
+        g[r] = has_functions && first_row + r < view.row_count
+                   ? load_vector(gradient + (first_row + r) * view.stride + column)
+                   : Vector<Real>{};
+    // Both groups of a warp run equally often, as lanes exchange numbers; where only the lower has an edge left, the
+    // upper repeats it.
     for (int first = thread / 32 * 2; first < count; first += kGroups) {
         const int e = min(first + half, count - 1);
         const Functions<Real> f = functions_at(chunk.points[e], column);
@@ -310,7 +337,8 @@ __device__ __forceinline__ void reverse_tile(const typename DeviceMoments<Real>:
         for (int c = 0; c < kSize; ++c) slope += f.slope.at[c] * pulled.at[c];
         const Real by_own_share = sum_rows_over_group(by_share);
 #pragma unroll
-        for (int distance = kLanes / 2; distance >= 1; distance /= 2) slope += __shfl_xor_sync(kAllLanes, slope, distance);
+        for (int distance = kLanes / 2; distance >= 1; distance /= 2)
+            slope += __shfl_xor_sync(kAllLanes, slope, distance);
         if (first + half >= count) continue;
         Real* to = chunk.shares_gradient + e * view.padded_rows + first_row + lane;
         *to = first_column == 0 ? by_own_share : *to + by_own_share;
@@ -320,8 +348,10 @@ __device__ __forceinline__ void reverse_tile(const typename DeviceMoments<Real>:
 
 // Harmonics of the chunk's edges by way of the shares, and distances. Waits for all threads before.
 template <class Real>
-__device__ __forceinline__ void write_gradients(const typename DeviceMoments<Real>::View& view, const EdgesView<Real>& edges, const Chunk<Real>& chunk, int count, int64_t begin,
-                                                Real density_gradient, const EdgeGradientsView<Real>& gradients, bool accumulate) {
+__device__ __forceinline__ void write_gradients(const typename DeviceMoments<Real>::View& view,
+                                                const EdgesView<Real>& edges, const Chunk<Real>& chunk, int count,
+                                                int64_t begin, Real density_gradient,
+                                                const EdgeGradientsView<Real>& gradients, bool accumulate) {
     const int thread = static_cast<int>(threadIdx.x);
     __syncthreads();
     for (int harmonic = thread % kLanes; harmonic < edges.harmonic_count; harmonic += kLanes) {
@@ -330,20 +360,26 @@ __device__ __forceinline__ void write_gradients(const typename DeviceMoments<Rea
         for (int e = thread / kLanes; e < count; e += kBatch * kGroups) {
             Real sums[kBatch];
 #pragma unroll
-            for (int b = 0; b < kBatch; ++b) sums[b] = accumulate && e + b * kGroups < count ? to[chunk.edges[e + b * kGroups] * edges.harmonic_count] : Real(0);
+            for (int b = 0; b < kBatch; ++b)
+                sums[b] = accumulate && e + b * kGroups < count
+                              ? to[chunk.edges[e + b * kGroups] * edges.harmonic_count]
+                              : Real(0);
 #pragma unroll
             for (int b = 0; b < kBatch; ++b) {
                 if (e + b * kGroups >= count) break;
 #pragma unroll 1
                 for (int t = first; t < end; ++t)
-                    sums[b] += view.harmonic_terms[t].value * chunk.shares_gradient[(e + b * kGroups) * view.padded_rows + view.harmonic_terms[t].index];
+                    sums[b] +=
+                        view.harmonic_terms[t].value *
+                        chunk.shares_gradient[(e + b * kGroups) * view.padded_rows + view.harmonic_terms[t].index];
                 to[chunk.edges[e + b * kGroups] * edges.harmonic_count] = sums[b];
             }
         }
     }
     for (int e = thread; e < count; e += kBlockThreads) {
         double slope = static_cast<double>(chunk.slopes[e]);
-        if (view.density_column >= 0) slope += static_cast<double>(density_gradient * plan::slope_at(chunk.points[e], view.density_column));
+        if (view.density_column >= 0)
+            slope += static_cast<double>(density_gradient * plan::slope_at(chunk.points[e], view.density_column));
         double* to = gradients.distance + begin + chunk.edges[e];
         *to = accumulate ? *to + slope : slope;
     }
@@ -351,9 +387,10 @@ __device__ __forceinline__ void write_gradients(const typename DeviceMoments<Rea
 
 // Launch: a block for each atom and senders.per_block elements of senders.
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads, kReverseBlocks) reverse_moments(typename DeviceMoments<Real>::View view, EdgesView<Real> edges,
-                                                                 typename DeviceMoments<Real>::Senders senders, const Real* moments_gradient,
-                                                                 const Real* densities_gradient, EdgeGradientsView<Real> gradients, bool accumulate) {
+__global__ void __launch_bounds__(kBlockThreads, kReverseBlocks)
+    reverse_moments(typename DeviceMoments<Real>::View view, EdgesView<Real> edges,
+                    typename DeviceMoments<Real>::Senders senders, const Real* moments_gradient,
+                    const Real* densities_gradient, EdgeGradientsView<Real> gradients, bool accumulate) {
     mlff::gpu::await_predecessor();
     const Chunk<Real> chunk = lay_out_chunk<Real, true>(view);
     const BlockTask<Real> task(view, edges, senders);
@@ -366,7 +403,8 @@ __global__ void __launch_bounds__(kBlockThreads, kReverseBlocks) reverse_moments
             const int count = counts.of(s);
             for (int row = 0; row < view.row_count; row += kRows)
                 for (int column = 0; column < view.stride; column += kTileColumns<Real>)
-                    reverse_tile(view, chunk.from(first, view.padded_rows), count, row, column, moments_gradient + task.place(view, edges.atom_count, s));
+                    reverse_tile(view, chunk.from(first, view.padded_rows), count, row, column,
+                                 moments_gradient + task.place(view, edges.atom_count, s));
             first += count;
         }
         write_gradients(view, edges, chunk, first, begin, density_gradient, gradients, accumulate);
@@ -376,7 +414,8 @@ __global__ void __launch_bounds__(kBlockThreads, kReverseBlocks) reverse_moments
 }  // namespace
 
 template <class Real>
-DeviceMoments<Real>::DeviceMoments(const plan::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream) : plan_(plan), tables_(plan.tables) {
+DeviceMoments<Real>::DeviceMoments(const plan::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream)
+    : plan_(plan), tables_(plan.tables) {
     // Senders have one component, so that the shares of the paths are the rows of the moments.
     std::vector<std::vector<Term>> by_share, by_harmonic(static_cast<size_t>(harmonic_count));
     for (const plan::PathPlan<Real>& path : plan.paths) {
@@ -385,10 +424,12 @@ DeviceMoments<Real>::DeviceMoments(const plan::LayerPlan<Real>& plan, int harmon
         for (const auto& coupling : path.couplings) {
             const size_t share = first + static_cast<size_t>(coupling.share);
             by_share[share].push_back({coupling.harmonic, coupling.value});
-            by_harmonic[static_cast<size_t>(coupling.harmonic)].push_back({static_cast<int32_t>(share), coupling.value});
+            by_harmonic[static_cast<size_t>(coupling.harmonic)].push_back(
+                {static_cast<int32_t>(share), coupling.value});
         }
     }
-    if (!plan.moments || plan.moments->row_count() != static_cast<int>(by_share.size())) fail(Status::internal, "the layer has no moments");
+    if (!plan.moments || plan.moments->row_count() != static_cast<int>(by_share.size()))
+        fail(Status::internal, "the layer has no moments");
     upload_lists(by_share, share_terms_, first_share_term_, stream);
     upload_lists(by_harmonic, harmonic_terms_, first_harmonic_term_, stream);
 }
@@ -407,8 +448,8 @@ typename DeviceMoments<Real>::View DeviceMoments<Real>::view(bool is_reverse) co
     view.receiver_stride = static_cast<int>(plan_.receiver_stride);
     view.sender_stride = static_cast<int>(plan_.sender_stride);
     view.density_column = plan_.columns.density;
-    // At most a thread for each edge, and as many edges as fit into this much shared memory, so that several blocks run side by side. Multiples
-    // of 16 keep what follows the points at multiples of 16 bytes.
+    // At most a thread for each edge, and as many edges as fit into this much shared memory, so that several blocks run
+    // side by side. Multiples of 16 keep what follows the points at multiples of 16 bytes.
     constexpr size_t kShared = 40 << 10;
     view.edges_per_chunk = 96;  // SenderCounts has room for 255
     while (view.edges_per_chunk > 16 && shared_bytes(view, is_reverse) > kShared) view.edges_per_chunk -= 16;
@@ -417,15 +458,18 @@ typename DeviceMoments<Real>::View DeviceMoments<Real>::view(bool is_reverse) co
 
 template <class Real>
 size_t DeviceMoments<Real>::shared_bytes(const View& view, bool is_reverse) {
-    const auto edges = static_cast<size_t>(view.edges_per_chunk), shares = static_cast<size_t>(view.padded_rows) * sizeof(Real);
+    const auto edges = static_cast<size_t>(view.edges_per_chunk),
+               shares = static_cast<size_t>(view.padded_rows) * sizeof(Real);
     const size_t staged = edges * (sizeof(SplinePoint<Real>) + shares + sizeof(int32_t));
     return staged + (is_reverse ? edges * (shares + sizeof(Real)) : kWarps * kRows * kTileColumns<Real> * sizeof(Real));
 }
 
 template <class Real>
-typename DeviceMoments<Real>::Senders DeviceMoments<Real>::senders_of(std::span<const int> elements, int64_t atom_count) {
+typename DeviceMoments<Real>::Senders DeviceMoments<Real>::senders_of(std::span<const int> elements,
+                                                                      int64_t atom_count) {
     if (elements.size() > kMostSenders) fail(Status::internal, "too many elements at once");
-    // Few atoms leave room for a block for each element, which is sooner done; many are done with less work if their edges are looked at once.
+    // Few atoms leave room for a block for each element, which is sooner done; many are done with less work if their
+    // edges are looked at once.
     constexpr int64_t kManyAtoms = 1024;
     Senders senders;
     for (int element : elements) senders.elements[senders.count++] = element;
@@ -434,22 +478,27 @@ typename DeviceMoments<Real>::Senders DeviceMoments<Real>::senders_of(std::span<
 }
 
 template <class Real>
-void DeviceMoments<Real>::compute(const EdgesView<Real>& edges, std::span<const int> sender_elements, Real* moments, Real* densities, cudaStream_t stream) const {
+void DeviceMoments<Real>::compute(const EdgesView<Real>& edges, std::span<const int> sender_elements, Real* moments,
+                                  Real* densities, cudaStream_t stream) const {
     if (edges.atom_count == 0 || sender_elements.empty()) return;
     const View shape = view(false);
     const Senders senders = senders_of(sender_elements, edges.atom_count);
-    launch("summing moments", sum_moments<Real>, LaunchShape{dim3(senders.block_count(edges.atom_count)), kBlockThreads, shared_bytes(shape, false)}, stream, shape, edges,
-           senders, moments, densities);
+    launch("summing moments", sum_moments<Real>,
+           LaunchShape{dim3(senders.block_count(edges.atom_count)), kBlockThreads, shared_bytes(shape, false)}, stream,
+           shape, edges, senders, moments, densities);
 }
 
 template <class Real>
-void DeviceMoments<Real>::reverse(const EdgesView<Real>& edges, std::span<const int> sender_elements, const Real* moments_gradient, const Real* densities_gradient,
-                                  const EdgeGradientsView<Real>& gradients, bool accumulate, cudaStream_t stream) const {
+void DeviceMoments<Real>::reverse(const EdgesView<Real>& edges, std::span<const int> sender_elements,
+                                  const Real* moments_gradient, const Real* densities_gradient,
+                                  const EdgeGradientsView<Real>& gradients, bool accumulate,
+                                  cudaStream_t stream) const {
     if (edges.atom_count == 0 || sender_elements.empty()) return;
     const View shape = view(true);
     const Senders senders = senders_of(sender_elements, edges.atom_count);
-    launch("reversing moments", reverse_moments<Real>, LaunchShape{dim3(senders.block_count(edges.atom_count)), kBlockThreads, shared_bytes(shape, true)}, stream, shape,
-           edges, senders, moments_gradient, densities_gradient, gradients, accumulate);
+    launch("reversing moments", reverse_moments<Real>,
+           LaunchShape{dim3(senders.block_count(edges.atom_count)), kBlockThreads, shared_bytes(shape, true)}, stream,
+           shape, edges, senders, moments_gradient, densities_gradient, gradients, accumulate);
 }
 
 template class DeviceMoments<float>;

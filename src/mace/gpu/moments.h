@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Moments of the first layer (cpu/moment_map.h), summed over the edges of each atom, and the reverse. Nothing is added atomically, so that
-// results repeat bit for bit.
+// Moments of the first layer (cpu/moment_map.h), summed over the edges of each atom, and the reverse. Nothing is added
+// atomically, so that results repeat bit for bit.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,9 +9,9 @@
 
 #include "core/host_device.h"
 #include "gpu/runtime/device_buffer.h"
-#include "mace/plan/layer_plan.h"
 #include "mace/gpu/device_tables.h"
 #include "mace/gpu/messages.h"
+#include "mace/plan/layer_plan.h"
 
 namespace mlff::mace::gpu {
 
@@ -25,11 +25,14 @@ public:
 
     void prepare(cudaStream_t stream) { tables_.prepare(stream); }  // after the host's plan was prepared
 
-    // moments[z][atom][row][stride] of the edges from atoms of element sender_elements[z];  densities[atom] of all edges (nullptr: not wanted)
-    void compute(const EdgesView<Real>& edges, std::span<const int> sender_elements, Real* moments, Real* densities, cudaStream_t stream) const;
+    // moments[z][atom][row][stride] of the edges from atoms of element sender_elements[z];  densities[atom] of all
+    // edges (nullptr: not wanted)
+    void compute(const EdgesView<Real>& edges, std::span<const int> sender_elements, Real* moments, Real* densities,
+                 cudaStream_t stream) const;
     // Writes or, if `accumulate`, adds to the gradients of these edges.
-    void reverse(const EdgesView<Real>& edges, std::span<const int> sender_elements, const Real* moments_gradient, const Real* densities_gradient,
-                 const EdgeGradientsView<Real>& gradients, bool accumulate, cudaStream_t stream) const;
+    void reverse(const EdgesView<Real>& edges, std::span<const int> sender_elements, const Real* moments_gradient,
+                 const Real* densities_gradient, const EdgeGradientsView<Real>& gradients, bool accumulate,
+                 cudaStream_t stream) const;
 
     using Term = typename DeviceMessages<Real>::Term;
     struct View {
@@ -47,7 +50,9 @@ public:
         int32_t elements[kMostSenders] = {};
 
         MLFF_HOST_DEVICE int32_t parts() const { return (count + per_block - 1) / per_block; }
-        unsigned block_count(int32_t atom_count) const { return static_cast<unsigned>(atom_count) * static_cast<unsigned>(parts()); }
+        unsigned block_count(int32_t atom_count) const {
+            return static_cast<unsigned>(atom_count) * static_cast<unsigned>(parts());
+        }
     };
 
 private:

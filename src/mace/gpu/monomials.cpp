@@ -45,7 +45,8 @@ std::vector<Monomial> MonomialList::of_element(const Buffer<Real>& coefficients,
     std::vector<Monomial> result = monomials;
     for (int i = 0; i < count; ++i) {
         bool has_coefficient = false;
-        for (int channel = 0; channel < stride; ++channel) has_coefficient |= coefficient_of(coefficients, count, i, channel) != 0;
+        for (int channel = 0; channel < stride; ++channel)
+            has_coefficient |= coefficient_of(coefficients, count, i, channel) != 0;
         Monomial& monomial = result[static_cast<size_t>(i)];
         monomial = Monomial(monomial.row(), monomial.level(), has_coefficient);
     }

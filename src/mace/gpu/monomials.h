@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The symmetric contraction as one list of monomials that any number of walkers share out among themselves.
 //
-// A walker goes through a stretch of the list by Horner's rule: it keeps the product it is in, one factor for each level, and what has
-// been summed below each of them. Monomials are in preorder, so one of level n belongs below the last ones of levels 1 to n - 1.
-// The code runs on both sides: what tests check on the CPU is what the kernels do.
+// A walker goes through a stretch of the list by Horner's rule: it keeps the product it is in, one factor for each
+// level, and what has been summed below each of them. Monomials are in preorder, so one of level n belongs below the
+// last ones of levels 1 to n - 1. The code runs on both sides: what tests check on the CPU is what the kernels do.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +25,15 @@ class Monomial {
 public:
     Monomial() = default;
     Monomial(int row, int level, bool has_coefficient)
-        : bits_(static_cast<uint32_t>(level) << kLevelShift | (has_coefficient ? kHasCoefficient : 0) | static_cast<uint32_t>(row)) {}
+        : bits_(static_cast<uint32_t>(level) << kLevelShift | (has_coefficient ? kHasCoefficient : 0) |
+                static_cast<uint32_t>(row)) {}
 
     // How many factors it has; 0: a new row of the result begins.
     MLFF_HOST_DEVICE int level() const { return static_cast<int>(bits_ >> kLevelShift); }
-    MLFF_HOST_DEVICE int row() const { return static_cast<int>(bits_ & 0xffff); }             // its last factor
-    MLFF_HOST_DEVICE bool has_coefficient() const { return (bits_ & kHasCoefficient) != 0; }  // else it only leads to others
+    MLFF_HOST_DEVICE int row() const { return static_cast<int>(bits_ & 0xffff); }  // its last factor
+    MLFF_HOST_DEVICE bool has_coefficient() const {
+        return (bits_ & kHasCoefficient) != 0;
+    }  // else it only leads to others
     MLFF_HOST_DEVICE bool is_at_least(int level) const { return bits_ >= static_cast<uint32_t>(level) << kLevelShift; }
 
 private:
@@ -48,7 +51,8 @@ struct MonomialPath {
 struct MonomialList {
     explicit MonomialList(const plan::Polynomial& polynomial);
 
-    // With has_coefficient() where one of the channels has one. The polynomial's coefficients are [channel / 16][coefficient][16].
+    // With has_coefficient() where one of the channels has one. The polynomial's coefficients are [channel /
+    // 16][coefficient][16].
     template <class Real>
     std::vector<Monomial> of_element(const Buffer<Real>& coefficients, int stride) const;
     // [channel / kLanes][monomial][kLanes], zero where there is no channel.
@@ -66,7 +70,8 @@ struct MonomialStretch {
 };
 // Even shares: a monomial costs about the same at every level.
 MLFF_HOST_DEVICE inline MonomialStretch stretch_of(int walker, int walker_count, int group_count) {
-    return {kMonomialsAtOnce * (group_count * walker / walker_count), kMonomialsAtOnce * (group_count * (walker + 1) / walker_count)};
+    return {kMonomialsAtOnce * (group_count * walker / walker_count),
+            kMonomialsAtOnce * (group_count * (walker + 1) / walker_count)};
 }
 
 template <class Real, int Atoms>
@@ -130,7 +135,8 @@ private:
 template <class Real, int Atoms, int Depth>
 class ForwardWalk {
 public:
-    MLFF_HOST_DEVICE ForwardWalk(const MonomialPath& path, LaneRows<Real, Atoms> in, LaneRows<Real, Atoms> sums, int walker)
+    MLFF_HOST_DEVICE ForwardWalk(const MonomialPath& path, LaneRows<Real, Atoms> in, LaneRows<Real, Atoms> sums,
+                                 int walker)
         : in_(in), sums_(sums), walker_(walker), out_row_(path.out_row) {
         value_[0].set(0);
         for (int level = 1; level < Depth; ++level) {
@@ -181,7 +187,8 @@ private:
 
 // All parts of a row of the result, always in the same order.
 template <class Real, int Atoms>
-MLFF_HOST_DEVICE AtomValues<Real, Atoms> joined_sum(const MonomialPath* paths, int group_count, int walker_count, int out_row, LaneRows<Real, Atoms> sums) {
+MLFF_HOST_DEVICE AtomValues<Real, Atoms> joined_sum(const MonomialPath* paths, int group_count, int walker_count,
+                                                    int out_row, LaneRows<Real, Atoms> sums) {
     AtomValues<Real, Atoms> sum;
     sum.set(0);
     int begin_row = paths[0].out_row;
@@ -199,13 +206,15 @@ MLFF_HOST_DEVICE AtomValues<Real, Atoms> joined_sum(const MonomialPath* paths, i
 template <class Real, int Atoms, int Depth>
 class ReverseWalk {
 public:
-    MLFF_HOST_DEVICE ReverseWalk(const MonomialPath& path, LaneRows<Real, Atoms> in, LaneRows<Real, Atoms> out_gradient, LaneRows<Real, Atoms> in_gradient)
+    MLFF_HOST_DEVICE ReverseWalk(const MonomialPath& path, LaneRows<Real, Atoms> in, LaneRows<Real, Atoms> out_gradient,
+                                 LaneRows<Real, Atoms> in_gradient)
         : in_(in), out_gradient_(out_gradient), in_gradient_(in_gradient), out_row_(path.out_row) {
         if (out_row_ >= 0)
             gradient_[0] = out_gradient_.load(out_row_);
         else
             gradient_[0].set(0);
-        for (int level = 1; level < Depth; ++level) enter(level, path.rows[level - 1], in_.load(path.rows[level - 1]), 0);
+        for (int level = 1; level < Depth; ++level)
+            enter(level, path.rows[level - 1], in_.load(path.rows[level - 1]), 0);
     }
 
     MLFF_HOST_DEVICE void add(Monomial monomial, Real coefficient) {
@@ -261,7 +270,8 @@ class MonomialReader {
 
 public:
     // coefficients: [monomial][kLanes], at the lane
-    MLFF_HOST_DEVICE MonomialReader(const Monomial* monomials, const Real* coefficients) : monomials_(monomials), coefficients_(coefficients) {}
+    MLFF_HOST_DEVICE MonomialReader(const Monomial* monomials, const Real* coefficients)
+        : monomials_(monomials), coefficients_(coefficients) {}
 
     MLFF_HOST_DEVICE void read(MonomialStretch stretch, Walk& walk) const {
         if (stretch.begin == stretch.end) return;
@@ -289,7 +299,8 @@ private:
     MLFF_HOST_DEVICE Monomials fetch(int at) const { return *reinterpret_cast<const Monomials*>(monomials_ + at); }
     MLFF_HOST_DEVICE Coefficients fetch_coefficients(const Monomials& monomials, int at) const {
         Coefficients coefficients;
-        for (int i = 0; i < AtOnce; ++i) coefficients.of[i] = monomials.of[i].has_coefficient() ? coefficients_[int64_t{at + i} * kLanes] : Real(0);
+        for (int i = 0; i < AtOnce; ++i)
+            coefficients.of[i] = monomials.of[i].has_coefficient() ? coefficients_[int64_t{at + i} * kLanes] : Real(0);
         return coefficients;
     }
     template <int Index>  // recursion rather than a loop, so that the arrays can be registers

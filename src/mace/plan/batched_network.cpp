@@ -10,9 +10,10 @@ namespace mlff::mace::plan {
 namespace {
 
 // out[row] = in[row] weight
-void multiply(const KernelTable<double>& kernels, BatchedPass& pass, int row_count, const double* in, int in_width, const Buffer<double>& weight,
-              int out_width, Buffer<double>& out) {
-    const auto rows = static_cast<size_t>(row_count), in_stride = static_cast<size_t>(padded(in_width)), out_stride = static_cast<size_t>(padded(out_width));
+void multiply(const KernelTable<double>& kernels, BatchedPass& pass, int row_count, const double* in, int in_width,
+              const Buffer<double>& weight, int out_width, Buffer<double>& out) {
+    const auto rows = static_cast<size_t>(row_count), in_stride = static_cast<size_t>(padded(in_width)),
+               out_stride = static_cast<size_t>(padded(out_width));
     out.resize_discard(rows * out_stride);
     pass.from.resize(rows);
     pass.to.resize(rows);
@@ -20,7 +21,8 @@ void multiply(const KernelTable<double>& kernels, BatchedPass& pass, int row_cou
         pass.from[row] = in + row * in_stride;
         pass.to[row] = out.data() + row * out_stride;
     }
-    kernels.multiply_rows(pass.from.data(), pass.to.data(), row_count, weight.data(), in_width, padded(out_width), false);
+    kernels.multiply_rows(pass.from.data(), pass.to.data(), row_count, weight.data(), in_width, padded(out_width),
+                          false);
 }
 
 struct Mean {
@@ -62,14 +64,16 @@ BatchedNetwork::BatchedNetwork(const DenseNetwork& network, size_t layer_count) 
         Layer& layer = layers_[k];
         layer.plain = &network.layers[k];
         const auto in = static_cast<size_t>(layer.plain->in_width), out = static_cast<size_t>(layer.plain->out_width);
-        const auto in_stride = static_cast<size_t>(padded(layer.plain->in_width)), out_stride = static_cast<size_t>(padded(layer.plain->out_width));
+        const auto in_stride = static_cast<size_t>(padded(layer.plain->in_width)),
+                   out_stride = static_cast<size_t>(padded(layer.plain->out_width));
         layer.weight.resize_discard(in * out_stride);
         layer.transposed.resize_discard(out * in_stride);
         std::fill(layer.weight.begin(), layer.weight.end(), 0.0);
         std::fill(layer.transposed.begin(), layer.transposed.end(), 0.0);
         for (size_t u = 0; u < in; ++u)
             for (size_t w = 0; w < out; ++w)
-                layer.weight[matrix_index(u, w, in)] = layer.transposed[matrix_index(w, u, out)] = layer.plain->weight[u * out + w];
+                layer.weight[matrix_index(u, w, in)] = layer.transposed[matrix_index(w, u, out)] =
+                    layer.plain->weight[u * out + w];
     }
 }
 
@@ -81,7 +85,8 @@ void BatchedNetwork::start(BatchedPass& pass, int row_count) const {
     }
 }
 
-void BatchedNetwork::compute(const KernelTable<double>& kernels, BatchedPass& pass, int row_count, bool with_slope) const {
+void BatchedNetwork::compute(const KernelTable<double>& kernels, BatchedPass& pass, int row_count,
+                             bool with_slope) const {
     pass.layers.resize(layers_.size());
     const double *in = pass.input.data(), *in_slope = pass.input_slope.data();
     for (size_t k = 0; k < layers_.size(); ++k) {
@@ -90,7 +95,9 @@ void BatchedNetwork::compute(const KernelTable<double>& kernels, BatchedPass& pa
         const auto width = static_cast<size_t>(plain.out_width), stride = static_cast<size_t>(padded(plain.out_width));
         const bool has_norm = !plain.norm_scale.empty();
         multiply(kernels, pass, row_count, in, plain.in_width, layers_[k].weight, plain.out_width, layer.before);
-        if (with_slope) multiply(kernels, pass, row_count, in_slope, plain.in_width, layers_[k].weight, plain.out_width, layer.output_slope);
+        if (with_slope)
+            multiply(kernels, pass, row_count, in_slope, plain.in_width, layers_[k].weight, plain.out_width,
+                     layer.output_slope);
         layer.output.resize_discard(layer.before.size());
         layer.deviation.resize(static_cast<size_t>(row_count));
         if (has_norm) layer.normalised.resize_discard(layer.before.size());
@@ -117,7 +124,8 @@ void BatchedNetwork::compute(const KernelTable<double>& kernels, BatchedPass& pa
     }
 }
 
-const double* BatchedNetwork::reverse(const KernelTable<double>& kernels, BatchedPass& pass, int row_count, const double* output_gradient) const {
+const double* BatchedNetwork::reverse(const KernelTable<double>& kernels, BatchedPass& pass, int row_count,
+                                      const double* output_gradient) const {
     const auto rows = static_cast<size_t>(row_count);
     pass.gradient.resize_discard(rows * static_cast<size_t>(out_stride()));
     std::copy_n(output_gradient, pass.gradient.size(), pass.gradient.data());
@@ -127,12 +135,14 @@ const double* BatchedNetwork::reverse(const KernelTable<double>& kernels, Batche
         const auto width = static_cast<size_t>(plain.out_width), stride = static_cast<size_t>(padded(plain.out_width));
         for (size_t row = 0; row < rows; ++row) {
             double* gradient = pass.gradient.data() + row * stride;
-            for (size_t i = 0; i < width; ++i) gradient[i] *= activation_slope(plain.activation, layer.before[row * stride + i]);
+            for (size_t i = 0; i < width; ++i)
+                gradient[i] *= activation_slope(plain.activation, layer.before[row * stride + i]);
             if (plain.norm_scale.empty()) continue;
             for (size_t i = 0; i < width; ++i) gradient[i] *= plain.norm_scale[i];
             turn_normalised(layer.normalised.data() + row * stride, layer.deviation[row], width, gradient);
         }
-        multiply(kernels, pass, row_count, pass.gradient.data(), plain.out_width, layers_[k].transposed, plain.in_width, pass.gradient_below);
+        multiply(kernels, pass, row_count, pass.gradient.data(), plain.out_width, layers_[k].transposed, plain.in_width,
+                 pass.gradient_below);
         std::swap(pass.gradient, pass.gradient_below);
     }
     return pass.gradient.data();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A dense network on many rows of numbers at once, in double precision: values, slopes along one direction of the input, and
-// gradients by the input.
+// A dense network on many rows of numbers at once, in double precision: values, slopes along one direction of the
+// input, and gradients by the input.
 #pragma once
 
 #include <vector>
@@ -14,8 +14,9 @@ namespace mlff::mace::plan {
 // Memory of one pass, kept from call to call. Rows are padded(width) apart.
 struct BatchedPass {
     struct Layer {
-        Buffer<double> before, output, output_slope, normalised;  // [row][padded(out_width)]; `before` is what the activation is applied to
-        std::vector<double> deviation;                            // [row]
+        Buffer<double> before, output, output_slope,
+            normalised;                 // [row][padded(out_width)]; `before` is what the activation is applied to
+        std::vector<double> deviation;  // [row]
     };
     Buffer<double> input, input_slope;  // [row][padded(in_width)], filled by the caller
     std::vector<Layer> layers;
@@ -39,7 +40,8 @@ public:
     // pass.layers.back().output, and its slope along pass.input_slope if `with_slope`.
     void compute(const KernelTable<double>& kernels, BatchedPass& pass, int row_count, bool with_slope) const;
     // From dE/doutput, [row][out_stride()], to dE/dinput, [row][in_stride()], at the last input.
-    const double* reverse(const KernelTable<double>& kernels, BatchedPass& pass, int row_count, const double* output_gradient) const;
+    const double* reverse(const KernelTable<double>& kernels, BatchedPass& pass, int row_count,
+                          const double* output_gradient) const;
 
 private:
     struct Layer {

@@ -7,8 +7,8 @@
 namespace mlff::mace::plan {
 namespace {
 
-// The cutoff function, continued as the polynomial it is beyond the cutoff: tables reach a little further, and a kink there
-// would spoil them further in.
+// The cutoff function, continued as the polynomial it is beyond the cutoff: tables reach a little further, and a kink
+// there would spoil them further in.
 ValueAndSlope smooth_cutoff(const PolynomialCutoff& cutoff, double r) {
     const double p = cutoff.exponent, t = r / cutoff.radius, power = std::pow(t, cutoff.exponent - 1);
     return {1 + power * t * (-(p + 1) * (p + 2) / 2 + t * (p * (p + 2) - t * p * (p + 1) / 2)),
@@ -55,8 +55,10 @@ EdgeFunctions::EdgeFunctions(const Weights& weights, const Interaction& interact
     : interaction_(interaction),
       columns_(columns),
       radial_(weights.radial),
-      network_(interaction.radial_network, interaction.radial_network.layers.size() - (columns.kind == RadialColumns::Kind::hidden ? 1 : 0)) {
-    if (interaction.density_network) density_.emplace(*interaction.density_network, interaction.density_network->layers.size());
+      network_(interaction.radial_network,
+               interaction.radial_network.layers.size() - (columns.kind == RadialColumns::Kind::hidden ? 1 : 0)) {
+    if (interaction.density_network)
+        density_.emplace(*interaction.density_network, interaction.density_network->layers.size());
 }
 
 void EdgeFunctions::start(Pass& pass, std::span<const EdgePlace> edges) const {
@@ -77,8 +79,10 @@ void EdgeFunctions::start(Pass& pass, std::span<const EdgePlace> edges) const {
         if (interaction_.edge_input == Interaction::EdgeInput::elements) {
             const auto width = static_cast<size_t>(interaction_.edge_width);
             double* at = input + pass.basis.size();
-            std::copy_n(interaction_.sender_table.data() + static_cast<size_t>(edges[e].sender_element) * width, width, at);
-            std::copy_n(interaction_.receiver_table.data() + static_cast<size_t>(edges[e].receiver_element) * width, width, at + width);
+            std::copy_n(interaction_.sender_table.data() + static_cast<size_t>(edges[e].sender_element) * width, width,
+                        at);
+            std::copy_n(interaction_.receiver_table.data() + static_cast<size_t>(edges[e].receiver_element) * width,
+                        width, at + width);
         }
     }
 }
@@ -87,7 +91,8 @@ double* EdgeFunctions::feature_input(Pass& pass, int edge) const {
     return pass.radial.input.data() + edge * network_.in_stride() + radial_.basis_count;
 }
 
-void EdgeFunctions::compute(const KernelTable<double>& kernels, Pass& pass, int edge_count, double* values, double* slopes) const {
+void EdgeFunctions::compute(const KernelTable<double>& kernels, Pass& pass, int edge_count, double* values,
+                            double* slopes) const {
     network_.compute(kernels, pass.radial, edge_count, slopes != nullptr);
     if (density_) {
         density_->start(pass.density, edge_count);
@@ -108,11 +113,14 @@ void EdgeFunctions::compute(const KernelTable<double>& kernels, Pass& pass, int 
         };
         const BatchedPass::Layer& last = pass.radial.layers.back();
         const size_t at = e * static_cast<size_t>(network_.out_stride());
-        const auto put_output = [&](size_t column, size_t i) { put(column, last.output[at + i], slope ? last.output_slope[at + i] : 0); };
+        const auto put_output = [&](size_t column, size_t i) {
+            put(column, last.output[at + i], slope ? last.output_slope[at + i] : 0);
+        };
         for (size_t p = 0; p < columns_.path.size(); ++p) {
             const Convolution::Path& path = interaction_.convolution.paths[p];
             const auto copies = static_cast<size_t>(interaction_.convolution.in[path.in_block].multiplicity);
-            for (size_t u = 0; u < copies; ++u) put_output(static_cast<size_t>(columns_.path[p]) + u, static_cast<size_t>(path.weight_offset) + u);
+            for (size_t u = 0; u < copies; ++u)
+                put_output(static_cast<size_t>(columns_.path[p]) + u, static_cast<size_t>(path.weight_offset) + u);
         }
         for (size_t h = 0; h < static_cast<size_t>(columns_.hidden_count); ++h) put_output(h, h);
         if (columns_.has_constant) put(static_cast<size_t>(columns_.hidden_count), 1, 0);
@@ -125,7 +133,8 @@ void EdgeFunctions::compute(const KernelTable<double>& kernels, Pass& pass, int 
     }
 }
 
-const double* EdgeFunctions::reverse_features(const KernelTable<double>& kernels, Pass& pass, int edge_count, const double* values_gradient, int* stride) const {
+const double* EdgeFunctions::reverse_features(const KernelTable<double>& kernels, Pass& pass, int edge_count,
+                                              const double* values_gradient, int* stride) const {
     const auto out_stride = static_cast<size_t>(network_.out_stride());
     pass.gradient.resize_discard(static_cast<size_t>(edge_count) * out_stride);
     std::fill(pass.gradient.begin(), pass.gradient.end(), 0.0);
@@ -135,7 +144,8 @@ const double* EdgeFunctions::reverse_features(const KernelTable<double>& kernels
             const auto copies = static_cast<size_t>(interaction_.convolution.in[path.in_block].multiplicity);
             for (size_t u = 0; u < copies; ++u)
                 pass.gradient[e * out_stride + static_cast<size_t>(path.weight_offset) + u] =
-                    pass.outside[e].value * values_gradient[e * static_cast<size_t>(columns_.count) + static_cast<size_t>(columns_.path[p]) + u];
+                    pass.outside[e].value * values_gradient[e * static_cast<size_t>(columns_.count) +
+                                                            static_cast<size_t>(columns_.path[p]) + u];
         }
     *stride = network_.in_stride();
     return network_.reverse(kernels, pass.radial, edge_count, pass.gradient.data()) + radial_.basis_count;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The functions of the distance that a layer has for its edges, evaluated exactly: what tables are made from, and what takes
-// their place where they cannot be used.
+// The functions of the distance that a layer has for its edges, evaluated exactly: what tables are made from, and what
+// takes their place where they cannot be used.
 #pragma once
 
 #include <optional>
 #include <span>
 
-#include "mace/plan/batched_network.h"
 #include "mace/functions/radial.h"
+#include "mace/plan/batched_network.h"
 
 namespace mlff::mace::plan {
 
@@ -16,11 +16,12 @@ struct RadialColumns {
     enum class Kind { weights, hidden };
     Kind kind = Kind::weights;
     std::vector<int> path;  // weights: first column of each path
-    int hidden_count = 0;   // hidden: functions, and from the next column on the constant 1 if the last layer has a bias
+    int hidden_count = 0;  // hidden: functions, and from the next column on the constant 1 if the last layer has a bias
     bool has_constant = false;
-    int density = -1;  // -1: this layer has none
-    int count = 0;     // padded
-    std::vector<int> widths;  // of the blocks that columns lie in: each path, or all hidden functions; the density, in a block of kRowPadding
+    int density = -1;         // -1: this layer has none
+    int count = 0;            // padded
+    std::vector<int> widths;  // of the blocks that columns lie in: each path, or all hidden functions; the density, in
+                              // a block of kRowPadding
 };
 // Whether columns of hidden functions can stand for the weights.
 bool ends_in_linear_layer(const DenseNetwork& network);
@@ -48,8 +49,10 @@ public:
     double* feature_input(Pass& pass, int edge) const;  // [sender's, then receiver's]: 2 * edge_width numbers
     // values, slopes (by the distance; nullptr: not wanted): [edge][columns.count]
     void compute(const KernelTable<double>& kernels, Pass& pass, int edge_count, double* values, double* slopes) const;
-    // From dE/dvalues of the last edges to dE/d feature_input. Returns that of the first edge, `*stride` from one to the next.
-    const double* reverse_features(const KernelTable<double>& kernels, Pass& pass, int edge_count, const double* values_gradient, int* stride) const;
+    // From dE/dvalues of the last edges to dE/d feature_input. Returns that of the first edge, `*stride` from one to
+    // the next.
+    const double* reverse_features(const KernelTable<double>& kernels, Pass& pass, int edge_count,
+                                   const double* values_gradient, int* stride) const;
 
 private:
     const Interaction& interaction_;

@@ -9,7 +9,8 @@ namespace mlff::mace::plan {
 namespace {
 
 template <class Real>
-std::vector<PathPlan<Real>> plan_paths(const Convolution& convolution, const RowLayout& senders, const RowLayout& sums, const RadialColumns& columns) {
+std::vector<PathPlan<Real>> plan_paths(const Convolution& convolution, const RowLayout& senders, const RowLayout& sums,
+                                       const RadialColumns& columns) {
     std::vector<PathPlan<Real>> plans;
     for (size_t p = 0; p < convolution.paths.size(); ++p) {
         const Convolution::Path& path = convolution.paths[p];
@@ -24,7 +25,8 @@ std::vector<PathPlan<Real>> plan_paths(const Convolution& convolution, const Row
         plan.column = columns.kind == RadialColumns::Kind::weights ? columns.path[p] : 0;
         plan.reversal = path.degree % 2 == 0 ? Real(1) : Real(-1);
         for (const Convolution::Coupling& coupling : path.couplings)
-            plan.couplings.push_back({coupling.in * out.components + coupling.out, coupling.harmonic, static_cast<Real>(coupling.value)});
+            plan.couplings.push_back(
+                {coupling.in * out.components + coupling.out, coupling.harmonic, static_cast<Real>(coupling.value)});
         for (const auto& [share, harmonic, value] : plan.couplings) {
             plan.to_shares.push_back({share, harmonic, value});
             plan.to_harmonics.push_back({harmonic, share, value});
@@ -39,7 +41,8 @@ std::vector<PathPlan<Real>> plan_paths(const Convolution& convolution, const Row
 std::string why_not_on_cpu(const Weights& weights) {
     for (const Layer& layer : weights.layers) {
         const Interaction& interaction = layer.interaction;
-        if (interaction.edge_input == Interaction::EdgeInput::features && interaction.density_network) return "its densities depend on the features of both atoms";
+        if (interaction.edge_input == Interaction::EdgeInput::features && interaction.density_network)
+            return "its densities depend on the features of both atoms";
         std::vector<const Linear*> maps = {&interaction.up, &interaction.message, &layer.linear};
         if (interaction.down) maps.push_back(&*interaction.down);
         if (interaction.skip) maps.push_back(&*interaction.skip);
@@ -48,7 +51,8 @@ std::string why_not_on_cpu(const Weights& weights) {
         for (const Linear* map : maps)
             if (!map->bias.empty()) return "its linear maps have biases";
         for (const Convolution::Path& path : interaction.convolution.paths)
-            if (interaction.convolution.in[path.in_block].multiplicity != interaction.convolution.out[path.out_block].multiplicity)
+            if (interaction.convolution.in[path.in_block].multiplicity !=
+                interaction.convolution.out[path.out_block].multiplicity)
                 return "its tensor products change the number of channels";
     }
     for (const Readout& readout : weights.readouts)
@@ -57,14 +61,21 @@ std::string why_not_on_cpu(const Weights& weights) {
 }
 
 template <class Real>
-GatePlan<Real>::GatePlan(const Interaction::Gated& gated, const RowLayout& senders, const RowLayout& in, const RowLayout& messages)
-    : gate(gated.gate), in_layout(in), out_layout(gated.gate.out), residual(gated.residual, senders, in), after(gated.after, out_layout, messages) {
+GatePlan<Real>::GatePlan(const Interaction::Gated& gated, const RowLayout& senders, const RowLayout& in,
+                         const RowLayout& messages)
+    : gate(gated.gate),
+      in_layout(in),
+      out_layout(gated.gate.out),
+      residual(gated.residual, senders, in),
+      after(gated.after, out_layout, messages) {
     for (const RowBlock& block : in_layout.blocks)
-        for (int u = 0; u < block.copies && static_cast<int>(scalar_at.size()) < gate.scalar_count + gate.gate_count; ++u)
+        for (int u = 0; u < block.copies && static_cast<int>(scalar_at.size()) < gate.scalar_count + gate.gate_count;
+             ++u)
             scalar_at.push_back(block.offset + u);
 }
 
-// Visits the gated blocks: visit(gate number, found(gate number), place in the input, place in the output), one call for each number.
+// Visits the gated blocks: visit(gate number, found(gate number), place in the input, place in the output), one call
+// for each number.
 template <class Real, class Find, class Visit>
 static void for_each_gated(const GatePlan<Real>& plan, const Find& find, const Visit& visit) {
     int scalars = 0, gate_number = 0;
@@ -75,7 +86,8 @@ static void for_each_gated(const GatePlan<Real>& plan, const Find& find, const V
         const RowBlock &in = plan.in_layout.blocks[in_block], &out = plan.out_layout.blocks[out_block];
         for (int u = 0; u < out.copies; ++u, ++gate_number) {
             const auto found = find(gate_number);
-            for (int m = 0; m < out.components; ++m) visit(gate_number, found, in.offset + m * in.stride + u, out.offset + m * out.stride + u);
+            for (int m = 0; m < out.components; ++m)
+                visit(gate_number, found, in.offset + m * in.stride + u, out.offset + m * out.stride + u);
         }
     }
 }
@@ -86,8 +98,11 @@ void GatePlan<Real>::apply(const Real* in, Real* out) const {
     int scalar = 0;
     for (const RowBlock& block : out_layout.blocks)
         for (int u = 0; u < block.copies && scalar < gate.scalar_count; ++u, ++scalar)
-            out[block.offset + u] = static_cast<Real>(activate(gate.scalar_activation, static_cast<double>(in[scalar_at[static_cast<size_t>(scalar)]])));
-    const auto gate_value = [&](int g) { return static_cast<Real>(activate(gate.gate_activation, static_cast<double>(in[gate_at(g)]))); };
+            out[block.offset + u] = static_cast<Real>(
+                activate(gate.scalar_activation, static_cast<double>(in[scalar_at[static_cast<size_t>(scalar)]])));
+    const auto gate_value = [&](int g) {
+        return static_cast<Real>(activate(gate.gate_activation, static_cast<double>(in[gate_at(g)])));
+    };
     for_each_gated(*this, gate_value, [&](int, Real value, int from, int to) { out[to] = value * in[from]; });
 }
 
@@ -98,14 +113,16 @@ void GatePlan<Real>::reverse(const Real* in, const Real* out_gradient, Real* in_
     for (const RowBlock& block : out_layout.blocks)
         for (int u = 0; u < block.copies && scalar < gate.scalar_count; ++u, ++scalar) {
             const int at = scalar_at[static_cast<size_t>(scalar)];
-            in_gradient[at] = out_gradient[block.offset + u] * static_cast<Real>(activation_slope(gate.scalar_activation, static_cast<double>(in[at])));
+            in_gradient[at] = out_gradient[block.offset + u] *
+                              static_cast<Real>(activation_slope(gate.scalar_activation, static_cast<double>(in[at])));
         }
     struct GateAndSlope {
         Real value, slope;
     };
     const auto gate_and_slope = [&](int g) {
         const auto x = static_cast<double>(in[gate_at(g)]);
-        return GateAndSlope{static_cast<Real>(activate(gate.gate_activation, x)), static_cast<Real>(activation_slope(gate.gate_activation, x))};
+        return GateAndSlope{static_cast<Real>(activate(gate.gate_activation, x)),
+                            static_cast<Real>(activation_slope(gate.gate_activation, x))};
     };
     for_each_gated(*this, gate_and_slope, [&](int g, const GateAndSlope& found, int from, int to) {
         in_gradient[from] = found.value * out_gradient[to];
@@ -114,7 +131,8 @@ void GatePlan<Real>::reverse(const Real* in, const Real* out_gradient, Real* in_
 }
 
 template <class Real>
-LayerPlan<Real>::LayerPlan(const Weights& weights_in, const Layer& layer_in, const RowLayout& features_in, const LayerOptions& options)
+LayerPlan<Real>::LayerPlan(const Weights& weights_in, const Layer& layer_in, const RowLayout& features_in,
+                           const LayerOptions& options)
     : weights(weights_in),
       layer(layer_in),
       sender_layout(layer.interaction.convolution.in),
@@ -128,12 +146,15 @@ LayerPlan<Real>::LayerPlan(const Weights& weights_in, const Layer& layer_in, con
       contraction(layer.contraction),
       moments(make_moment_maps<Real>(weights, layer, linear_layout)),
       lowest_distance(plan::lowest_distance(weights.radial)),
-      columns(moments || options.hidden_radial ? columns_of_hidden(layer.interaction) : columns_of_weights(layer.interaction)),
+      columns(moments || options.hidden_radial ? columns_of_hidden(layer.interaction)
+                                               : columns_of_weights(layer.interaction)),
       functions(weights, layer.interaction, columns) {
     if (layer.interaction.gated) gate.emplace(*layer.interaction.gated, sender_layout, linear_layout, message_layout);
-    if (layer.interaction.message_skip) message_skip.emplace(*layer.interaction.message_skip, message_layout, message_layout);
+    if (layer.interaction.message_skip)
+        message_skip.emplace(*layer.interaction.message_skip, message_layout, message_layout);
     if (layer.interaction.skip && layer.uses_skip) skip.emplace(*layer.interaction.skip, features_in, features_layout);
-    if (layer.interaction.down) down.emplace(*layer.interaction.down, features_in, RowLayout(layer.interaction.down->out));
+    if (layer.interaction.down)
+        down.emplace(*layer.interaction.down, features_in, RowLayout(layer.interaction.down->out));
     paths = plan_paths<Real>(layer.interaction.convolution, sender_layout, sums_layout, columns);
     for (const auto& path : paths) {
         most_components = std::max(most_components, path.in_components);
@@ -159,9 +180,11 @@ void LayerPlan<Real>::prepare(const std::vector<int>& elements_present, ThreadTe
         if (moments) moments->prepare(receiver);
         for (int sender : elements_present) {
             if (!uses_tables()) continue;
-            auto& made = tables[static_cast<size_t>(receiver) * receiver_stride + static_cast<size_t>(sender) * sender_stride];
+            auto& made =
+                tables[static_cast<size_t>(receiver) * receiver_stride + static_cast<size_t>(sender) * sender_stride];
             if (!made)
-                made = std::make_unique<RadialTable<Real>>(make_radial_table<Real>(functions, table_blocks, lowest_distance, weights.cutoff, sender, receiver, team));
+                made = std::make_unique<RadialTable<Real>>(make_radial_table<Real>(
+                    functions, table_blocks, lowest_distance, weights.cutoff, sender, receiver, team));
         }
     }
 }

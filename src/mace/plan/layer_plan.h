@@ -22,17 +22,18 @@ std::string why_not_on_cpu(const Weights& weights);
 template <class Real>
 struct PathPlan {
     struct Coupling {
-        int share;     // a * out_components + c
+        int share;  // a * out_components + c
         int harmonic;
         Real value;
     };
     int in_offset = 0, in_components = 0;    // of the sender's features
     int out_offset = 0, out_components = 0;  // of the summed messages
     int stride = 0;
-    int column = 0;        // of the radial table
-    Real reversal = 1;     // (-1)^l of the harmonics: their sign for the opposite edge
+    int column = 0;     // of the radial table
+    Real reversal = 1;  // (-1)^l of the harmonics: their sign for the opposite edge
     std::vector<Coupling> couplings;
-    std::vector<RowShare<Real>> to_shares, to_harmonics;  // the same as sums: shares[a][c] of harmonics, and harmonics' gradients of those of shares
+    std::vector<RowShare<Real>> to_shares,
+        to_harmonics;  // the same as sums: shares[a][c] of harmonics, and harmonics' gradients of those of shares
 
     int share_count() const { return in_components * out_components; }
 };
@@ -53,9 +54,10 @@ struct GatePlan {
 };
 
 struct LayerOptions {
-    bool exact_radial = false;  // no tables, the networks are evaluated for every edge
+    bool exact_radial = false;      // no tables, the networks are evaluated for every edge
     bool tables_in_blocks = false;  // the columns of each path apart, as the CPU's kernels want them
-    bool hidden_radial = false;  // tables of the radial network's hidden functions, not of its weights; it must end in a linear layer
+    bool hidden_radial =
+        false;  // tables of the radial network's hidden functions, not of its weights; it must end in a linear layer
 };
 
 template <class Real>
@@ -66,7 +68,8 @@ struct LayerPlan {
     void prepare(const std::vector<int>& elements_present, ThreadTeam& team);
     bool uses_tables() const { return !tables.empty(); }
     const RadialTable<Real>& table(int receiver_element, int sender_element) const {
-        return *tables[static_cast<size_t>(receiver_element) * receiver_stride + static_cast<size_t>(sender_element) * sender_stride];
+        return *tables[static_cast<size_t>(receiver_element) * receiver_stride +
+                       static_cast<size_t>(sender_element) * sender_stride];
     }
 
     const Weights& weights;
@@ -79,13 +82,13 @@ struct LayerPlan {
     Contraction<Real> contraction;
     std::vector<PathPlan<Real>> paths;
     std::optional<MomentMaps<Real>> moments;  // where the senders' features depend on their element alone
-    double lowest_distance = 0;  // tables begin here
+    double lowest_distance = 0;               // tables begin here
     RadialColumns columns;
     EdgeFunctions functions;
-    int most_components = 1;  // of a sender's block
-    int most_shares = 1;      // of a path
-    int widest_path = kRowPadding;  // its stride
-    std::vector<int> table_blocks;  // widths of the blocks that columns of tables lie in
+    int most_components = 1;                                 // of a sender's block
+    int most_shares = 1;                                     // of a path
+    int widest_path = kRowPadding;                           // its stride
+    std::vector<int> table_blocks;                           // widths of the blocks that columns of tables lie in
     std::vector<std::unique_ptr<RadialTable<Real>>> tables;  // [receiver][sender], or one for all; empty: none
     size_t receiver_stride = 0, sender_stride = 0;
 };

@@ -30,10 +30,11 @@ public:
     LinearMap(const Linear& linear, const RowLayout& in, const RowLayout& out);
 
     // out[i] = or += map of in[i]
-    void apply(const KernelTable<Real>& kernels, int element, AtomRows<const Real> in, AtomRows<Real> out, int atom_count, bool accumulate) const;
+    void apply(const KernelTable<Real>& kernels, int element, AtomRows<const Real> in, AtomRows<Real> out,
+               int atom_count, bool accumulate) const;
     // in_gradient[i] = or += transposed map of out_gradient[i]
-    void apply_transposed(const KernelTable<Real>& kernels, int element, AtomRows<const Real> out_gradient, AtomRows<Real> in_gradient, int atom_count,
-                          bool accumulate) const;
+    void apply_transposed(const KernelTable<Real>& kernels, int element, AtomRows<const Real> out_gradient,
+                          AtomRows<Real> in_gradient, int atom_count, bool accumulate) const;
 
     int out_size() const { return out_size_; }
     // Of a map of so many atoms, or of its transpose.
@@ -43,16 +44,19 @@ public:
             weights += static_cast<double>(path.in.copies) * path.out.copies;
             products += static_cast<double>(path.in.copies) * path.out.copies * path.in.components;
         }
-        return {2 * products * atom_count, (weights + static_cast<double>(in_size_ + out_size_) * atom_count) * sizeof(Real)};
+        return {2 * products * atom_count,
+                (weights + static_cast<double>(in_size_ + out_size_) * atom_count) * sizeof(Real)};
     }
 
 private:
     struct Path {
         RowBlock in, out;
-        size_t weight = 0, transposed = 0;  // offsets for element 0: matrices [copies in][out.stride] and [copies out][in.stride]
+        size_t weight = 0,
+               transposed = 0;  // offsets for element 0: matrices [copies in][out.stride] and [copies out][in.stride]
     };
     template <bool Transposed>
-    void run(const KernelTable<Real>& kernels, int element, AtomRows<const Real> in, AtomRows<Real> out, int atom_count, bool accumulate) const;
+    void run(const KernelTable<Real>& kernels, int element, AtomRows<const Real> in, AtomRows<Real> out, int atom_count,
+             bool accumulate) const;
 
     std::vector<Path> paths_;
     size_t weights_per_element_ = 0;

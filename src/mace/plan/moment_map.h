@@ -4,7 +4,8 @@
 // so that sums over edges can be done first, and the rest is one linear map for each element:
 //   moment[z][lm][h] = sum over edges from atoms of element z of Y[lm] f[h](r),
 //   message          = sum over z of map_z(moment[z]),  map_z = (message map) (features of z) W.
-// The network has fewer hidden functions than the messages have channels and paths, and there are fewer elements than edges.
+// The network has fewer hidden functions than the messages have channels and paths, and there are fewer elements than
+// edges.
 #pragma once
 
 #include <map>
@@ -23,7 +24,9 @@ public:
     void prepare(int sender_element);  // makes its map; before the call below, from one thread
     const LinearMap<Real>& of(int sender_element) const { return maps_.at(sender_element); }
 
-    const RowLayout& layout() const { return layout_; }  // of the moments: a block for each path, all with the same stride
+    const RowLayout& layout() const {
+        return layout_;
+    }  // of the moments: a block for each path, all with the same stride
     int stride() const { return layout_.blocks.front().stride; }
     int row_count() const { return layout_.size / stride(); }
     int first_row(size_t path) const { return layout_.blocks[path].offset / stride(); }
@@ -37,7 +40,8 @@ private:
     std::map<int, LinearMap<Real>> maps_;
 };
 
-// Nothing where the layer is not the first, its senders differ in more than their element, or there are more hidden functions than messages.
+// Nothing where the layer is not the first, its senders differ in more than their element, or there are more hidden
+// functions than messages.
 template <class Real>
 std::optional<MomentMaps<Real>> make_moment_maps(const Weights& weights, const Layer& layer, const RowLayout& messages);
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "mace/plan/kernel_table.h"
 #include "equivariant/irreps.h"
+#include "mace/plan/kernel_table.h"
 
 namespace mlff::mace::plan {
 
@@ -46,11 +46,13 @@ inline std::vector<std::vector<RowPiece>> match_blocks(const Irreps& irreps, con
         int copies = 0;
         while (copies < block.multiplicity) {
             if (next >= layout.blocks.size() || layout.blocks[next].components != block.irrep.dimension())
-                fail(Status::unsupported, "a linear map from or to ", irreps.text(), " does not fit the features it is given");
+                fail(Status::unsupported, "a linear map from or to ", irreps.text(),
+                     " does not fit the features it is given");
             pieces.back().push_back({layout.blocks[next], copies});
             copies += layout.blocks[next++].copies;
         }
-        if (copies != block.multiplicity) fail(Status::unsupported, "a linear map from or to ", irreps.text(), " cuts through a block of features");
+        if (copies != block.multiplicity)
+            fail(Status::unsupported, "a linear map from or to ", irreps.text(), " cuts through a block of features");
     }
     return pieces;
 }
@@ -63,7 +65,8 @@ void to_rows(const Irreps& irreps, const RowLayout& layout, const double* featur
         const double* from = features + irreps[static_cast<int>(b)].offset;
         for (int m = 0; m < block.components; ++m)
             for (int u = 0; u < block.stride; ++u)
-                rows[block.offset + m * block.stride + u] = u < block.copies ? static_cast<Real>(from[u * block.components + m]) : Real(0);
+                rows[block.offset + m * block.stride + u] =
+                    u < block.copies ? static_cast<Real>(from[u * block.components + m]) : Real(0);
     }
 }
 

@@ -35,7 +35,8 @@ template <class Visit>
 void for_each_term(const SymmetricContraction& contraction, int element, const Visit& visit) {
     const auto channels = static_cast<size_t>(contraction.channel_count);
     const size_t matrix = contraction.element_count == 1 ? 0 : static_cast<size_t>(element);
-    const double* weights = contraction.weights.data() + matrix * static_cast<size_t>(contraction.path_count) * channels;
+    const double* weights =
+        contraction.weights.data() + matrix * static_cast<size_t>(contraction.path_count) * channels;
     for (size_t row = 0; row < static_cast<size_t>(contraction.out_row_count); ++row) {
         const auto begin = static_cast<size_t>(contraction.first_term[row]);
         const auto end = static_cast<size_t>(contraction.first_term[row + 1]);
@@ -76,7 +77,8 @@ void reverse_contraction(const SymmetricContraction& contraction, int element, c
             for (int left_out = 0; left_out < term.order; ++left_out) {
                 double value = common;
                 for (int i = 0; i < term.order; ++i)
-                    if (i != left_out) value *= a[static_cast<size_t>(term.rows[static_cast<size_t>(i)]) * channels + u];
+                    if (i != left_out)
+                        value *= a[static_cast<size_t>(term.rows[static_cast<size_t>(i)]) * channels + u];
                 a_gradient[static_cast<size_t>(term.rows[static_cast<size_t>(left_out)]) * channels + u] += value;
             }
         }

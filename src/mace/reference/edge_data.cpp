@@ -2,8 +2,8 @@
 #include "mace/reference/edge_data.h"
 
 #include "core/parallel.h"
-#include "mace/functions/radial.h"
 #include "equivariant/spherical_harmonics.h"
+#include "mace/functions/radial.h"
 
 namespace mlff::mace::reference {
 namespace {
@@ -34,14 +34,16 @@ void compute_edges(const Weights& weights, const Edges& edges, const int* elemen
             const auto e = static_cast<size_t>(edge);
             const double r = edges.distance[edge];
             const Vec3 v = vector_to_receiver(edges, edge);
-            compute_harmonics(weights.max_degree, {v[0] / r, v[1] / r, v[2] / r}, &data.harmonics[e * data.harmonic_count]);
-            compute_radial(weights.radial, elements[edges.sender[edge]], elements[atom], r, &data.basis[e * data.basis_count],
-                           &data.cutoff[e]);
+            compute_harmonics(weights.max_degree, {v[0] / r, v[1] / r, v[2] / r},
+                              &data.harmonics[e * data.harmonic_count]);
+            compute_radial(weights.radial, elements[edges.sender[edge]], elements[atom], r,
+                           &data.basis[e * data.basis_count], &data.cutoff[e]);
         }
     });
 }
 
-void reverse_edges(const Weights& weights, const EdgeData& data, std::vector<double>& vector_gradient, ThreadTeam& team) {
+void reverse_edges(const Weights& weights, const EdgeData& data, std::vector<double>& vector_gradient,
+                   ThreadTeam& team) {
     const Edges& edges = *data.list;
     vector_gradient.assign(static_cast<size_t>(edges.edge_count) * 3, 0.0);
     for_each_atom(team, edges.atom_count, [&](int64_t atom) {
@@ -53,8 +55,8 @@ void reverse_edges(const Weights& weights, const EdgeData& data, std::vector<dou
             const Vec3 v = vector_to_receiver(edges, edge);
             compute_harmonics_and_gradients(weights.max_degree, v, harmonics.data(), slopes.data());
             const double slope = data.distance_gradient[e] +
-                                 reverse_radial(weights.radial, data.elements[edges.sender[edge]], data.elements[atom], r,
-                                                &data.basis_gradient[e * data.basis_count], data.cutoff_gradient[e]);
+                                 reverse_radial(weights.radial, data.elements[edges.sender[edge]], data.elements[atom],
+                                                r, &data.basis_gradient[e * data.basis_count], data.cutoff_gradient[e]);
             for (size_t k = 0; k < 3; ++k) {
                 double sum = slope * v[k] / r;
                 for (size_t lm = 0; lm < data.harmonic_count; ++lm)

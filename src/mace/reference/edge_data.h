@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Everything that is known of an edge before the first layer: harmonics of its direction, radial functions of its length.
+// Everything that is known of an edge before the first layer: harmonics of its direction, radial functions of its
+// length.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +26,12 @@ struct EdgeData : EdgesBySender {
     std::vector<double> distance_gradient;  // [edge], what does not pass through the basis (pair repulsion)
 };
 
-// Fills all of it; the gradients become zero. MACE takes harmonics of the vector from neighbour to centre, which is minus
-// the vector of our edge.
+// Fills all of it; the gradients become zero. MACE takes harmonics of the vector from neighbour to centre, which is
+// minus the vector of our edge.
 void compute_edges(const Weights& weights, const Edges& edges, const int* elements, EdgeData& data, ThreadTeam& team);
 
 // vector_gradient[edge][3] = dE / d(vector of our edge), from the gradients in `data`.
-void reverse_edges(const Weights& weights, const EdgeData& data, std::vector<double>& vector_gradient, ThreadTeam& team);
+void reverse_edges(const Weights& weights, const EdgeData& data, std::vector<double>& vector_gradient,
+                   ThreadTeam& team);
 
 }  // namespace mlff::mace::reference

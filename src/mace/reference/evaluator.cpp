@@ -6,11 +6,11 @@
 #include "core/elements.h"
 #include "core/error.h"
 #include "core/parallel.h"
-#include "potential/edge_results.h"
 #include "mace/functions/embedding.h"
-#include "mace/reference/product.h"
 #include "mace/functions/radial.h"
+#include "mace/reference/product.h"
 #include "mace/reference/readout.h"
+#include "potential/edge_results.h"
 
 namespace mlff::mace::reference {
 
@@ -20,7 +20,8 @@ ReferenceEvaluator::ReferenceEvaluator(std::shared_ptr<const Weights> weights, i
         fail(Status::argument, "there is no head ", head, "; the model has ", weights_->head_count());
 }
 
-void ReferenceEvaluator::evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) {
+void ReferenceEvaluator::evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs,
+                                  ThreadTeam& team) {
     const size_t layer_count = weights_->layers.size();
     features_.resize(layer_count + 1);
     interactions_.resize(layer_count);
@@ -82,7 +83,8 @@ void ReferenceEvaluator::reverse_repulsion() {
         const int sender_element = elements_[static_cast<size_t>(edges.sender[edge])];
         const int element = elements_[static_cast<size_t>(edges_.receiver[edge])];
         edges_.distance_gradient[edge] +=
-            scale * pair_repulsion(*weights_->repulsion, *weights_, sender_element, element, edges.distance[edge]).slope;
+            scale *
+            pair_repulsion(*weights_->repulsion, *weights_, sender_element, element, edges.distance[edge]).slope;
     }
 }
 
@@ -113,7 +115,8 @@ void ReferenceEvaluator::reverse_readouts(size_t layer, std::vector<double>& gra
 void ReferenceEvaluator::write_energies(const Outputs& outputs) const {
     double sum = 0;
     for (size_t atom = 0; atom < elements_.size(); ++atom)
-        sum += embedding_energy(*weights_, head_, elements_[atom], features_[0].data() + atom * static_cast<size_t>(weights_->channel_count));
+        sum += embedding_energy(*weights_, head_, elements_[atom],
+                                features_[0].data() + atom * static_cast<size_t>(weights_->channel_count));
     for (size_t atom = 0; atom < elements_.size(); ++atom) {
         const double energy = atom_energy(*weights_, head_, elements_[atom], interaction_energy_[atom]);
         if (outputs.atom_energies) outputs.atom_energies[atom] = energy;
@@ -143,9 +146,10 @@ void ReferenceEvaluator::reverse_layers(ThreadTeam& team) {
         reverse_readouts(i, gradient, team);
         std::vector<double> below(i > 0 ? features_[i].size() : 0, 0.0);
         double* features_gradient = i > 0 ? below.data() : nullptr;
-        reverse_product(layer, elements_, interactions_[i].basis.data(), gradient.data(), basis_gradient, features_gradient,
-                        team);
-        reverse_interaction(layer.interaction, interactions_[i], basis_gradient.data(), edges_, features_gradient, team);
+        reverse_product(layer, elements_, interactions_[i].basis.data(), gradient.data(), basis_gradient,
+                        features_gradient, team);
+        reverse_interaction(layer.interaction, interactions_[i], basis_gradient.data(), edges_, features_gradient,
+                            team);
         gradient = std::move(below);
     }
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The reference backend: MACE in plain double-precision loops, one file for each stage, forward and reverse side by side.
-// It is meant to be read, and to be the measure of every faster backend.
+// The reference backend: MACE in plain double-precision loops, one file for each stage, forward and reverse side by
+// side. It is meant to be read, and to be the measure of every faster backend.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "potential/evaluator.h"
 #include "mace/reference/edge_data.h"
 #include "mace/reference/interaction.h"
 #include "mace/weights/weights.h"
+#include "potential/evaluator.h"
 
 namespace mlff::mace::reference {
 
@@ -18,9 +18,9 @@ public:
     // Throws Error{argument} if there is no such head.
     ReferenceEvaluator(std::shared_ptr<const Weights> weights, int head);
 
-    // The energies of atoms are MACE's node energies: they do not contain the embedding readout, the energy does. Of the
-    // virial of an edge, half goes to its receiver and half to its sender.
-    // Results do not depend on the number of threads. Throws Error{system} for an element the model does not know.
+    // The energies of atoms are MACE's node energies: they do not contain the embedding readout, the energy does. Of
+    // the virial of an edge, half goes to its receiver and half to its sender. Results do not depend on the number of
+    // threads. Throws Error{system} for an element the model does not know.
     void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override;
 
 private:

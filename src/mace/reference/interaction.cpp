@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "core/parallel.h"
-#include "mace/reference/gate.h"
 #include "equivariant/linear.h"
-#include "mace/reference/messages.h"
 #include "mace/functions/network.h"
+#include "mace/reference/gate.h"
+#include "mace/reference/messages.h"
 
 namespace mlff::mace::reference {
 namespace {
@@ -15,8 +15,8 @@ namespace {
 size_t size_of(const Irreps& irreps) { return static_cast<size_t>(irreps.dimension()); }
 
 // [R, from sender, from receiver]: what the two networks of an edge see.
-void gather_edge_input(const Interaction& interaction, const EdgeData& edges, const InteractionState& state, size_t edge,
-                       std::vector<double>& input) {
+void gather_edge_input(const Interaction& interaction, const EdgeData& edges, const InteractionState& state,
+                       size_t edge, std::vector<double>& input) {
     const double* basis = &edges.basis[edge * edges.basis_count];
     input.assign(basis, basis + edges.basis_count);
     const auto width = static_cast<size_t>(interaction.edge_width);
@@ -37,7 +37,8 @@ void gather_edge_input(const Interaction& interaction, const EdgeData& edges, co
 
 // Weights of the messages and density of one atom:  w = network(...) f,  density = sum over edges of tanh(d^2) f,
 // with f the cutoff where the basis does not have it, else 1.
-void compute_edge_networks(const Interaction& interaction, const EdgeData& edges, int64_t atom, InteractionState& state) {
+void compute_edge_networks(const Interaction& interaction, const EdgeData& edges, int64_t atom,
+                           InteractionState& state) {
     NetworkPass radial(interaction.radial_network);
     std::optional<NetworkPass> density_pass;
     if (interaction.density_network) density_pass.emplace(*interaction.density_network);
@@ -48,7 +49,8 @@ void compute_edge_networks(const Interaction& interaction, const EdgeData& edges
         const auto e = static_cast<size_t>(edge);
         gather_edge_input(interaction, edges, state, e, input);
         const double* weights = radial.compute(input.data());
-        for (size_t i = 0; i < weight_count; ++i) state.edge_weights[e * weight_count + i] = weights[i] * edges.cutoff[e];
+        for (size_t i = 0; i < weight_count; ++i)
+            state.edge_weights[e * weight_count + i] = weights[i] * edges.cutoff[e];
         if (density_pass) {
             const double d = *density_pass->compute(input.data());
             density += std::tanh(d * d) * edges.cutoff[e];
@@ -87,7 +89,8 @@ double reverse_update(const Interaction& interaction, const InteractionState& st
     if (interaction.gated) {
         std::vector<double> gated_gradient(size_of(interaction.gated->gate.out), 0.0);
         reverse_linear(interaction.gated->after, element, basis_gradient, gated_gradient.data());
-        reverse_gate(interaction.gated->gate, &state.gate_input[atom * scaled_size], gated_gradient.data(), gradient.data());
+        reverse_gate(interaction.gated->gate, &state.gate_input[atom * scaled_size], gated_gradient.data(),
+                     gradient.data());
         reverse_linear(interaction.gated->residual, element, gradient.data(), up_gradient);
     } else if (interaction.message_skip) {
         reverse_linear(*interaction.message_skip, element, basis_gradient, gradient.data());
@@ -112,9 +115,10 @@ struct Gradients {
     std::vector<double> sent_down;  // [edge][edge_width]: the part of `down` that belongs to the sender
 };
 
-// The edges that one atom receives: gradients by harmonics, radial basis and cutoff, and by the features the networks see.
-void reverse_received_edges(const Interaction& interaction, const InteractionState& state, int64_t atom, EdgeData& edges,
-                            Gradients& gradients) {
+// The edges that one atom receives: gradients by harmonics, radial basis and cutoff, and by the features the networks
+// see.
+void reverse_received_edges(const Interaction& interaction, const InteractionState& state, int64_t atom,
+                            EdgeData& edges, Gradients& gradients) {
     NetworkPass radial(interaction.radial_network);
     std::optional<NetworkPass> density_pass;
     if (interaction.density_network) density_pass.emplace(*interaction.density_network);
@@ -128,9 +132,10 @@ void reverse_received_edges(const Interaction& interaction, const InteractionSta
         const auto e = static_cast<size_t>(edge);
         const auto sender = static_cast<size_t>(edges.list->sender[edge]);
         const double cutoff = edges.cutoff[e];
-        reverse_message_of_edge(interaction.convolution, &state.up[sender * up_size], &edges.harmonics[e * edges.harmonic_count],
-                                &state.edge_weights[e * weight_count], sum_gradient,
-                                &edges.harmonics_gradient[e * edges.harmonic_count], weights_gradient.data());
+        reverse_message_of_edge(interaction.convolution, &state.up[sender * up_size],
+                                &edges.harmonics[e * edges.harmonic_count], &state.edge_weights[e * weight_count],
+                                sum_gradient, &edges.harmonics_gradient[e * edges.harmonic_count],
+                                weights_gradient.data());
         gather_edge_input(interaction, edges, state, e, input);
         std::vector<double> input_gradient(input.size());
         const double* weights = radial.compute(input.data());
@@ -148,7 +153,8 @@ void reverse_received_edges(const Interaction& interaction, const InteractionSta
             density_pass->reverse(&gradient, more.data());
             for (size_t i = 0; i < more.size(); ++i) input_gradient[i] += more[i];
         }
-        for (size_t i = 0; i < edges.basis_count; ++i) edges.basis_gradient[e * edges.basis_count + i] += input_gradient[i];
+        for (size_t i = 0; i < edges.basis_count; ++i)
+            edges.basis_gradient[e * edges.basis_count + i] += input_gradient[i];
         if (interaction.edge_input == Interaction::EdgeInput::features)
             for (size_t i = 0; i < width; ++i) {
                 gradients.sent_down[e * width + i] = input_gradient[edges.basis_count + i];
@@ -158,8 +164,8 @@ void reverse_received_edges(const Interaction& interaction, const InteractionSta
 }
 
 // The edges that one atom sends: gradients by its features, then by h.
-void reverse_sent_edges(const Interaction& interaction, const InteractionState& state, const EdgeData& edges, size_t atom,
-                        Gradients& gradients, double* features_gradient) {
+void reverse_sent_edges(const Interaction& interaction, const InteractionState& state, const EdgeData& edges,
+                        size_t atom, Gradients& gradients, double* features_gradient) {
     const auto weight_count = static_cast<size_t>(interaction.convolution.weight_count);
     const auto width = static_cast<size_t>(interaction.edge_width);
     const size_t sum_size = size_of(interaction.convolution.out);
@@ -179,8 +185,8 @@ void reverse_sent_edges(const Interaction& interaction, const InteractionState& 
 
 }  // namespace
 
-void compute_interaction(const Interaction& interaction, const EdgeData& edges, const double* features, InteractionState& state,
-                         ThreadTeam& team) {
+void compute_interaction(const Interaction& interaction, const EdgeData& edges, const double* features,
+                         InteractionState& state, ThreadTeam& team) {
     const int64_t atom_count = edges.list->atom_count;
     const auto atoms = static_cast<size_t>(atom_count);
     const auto weight_count = static_cast<size_t>(interaction.convolution.weight_count);
@@ -231,11 +237,12 @@ void reverse_interaction(const Interaction& interaction, const InteractionState&
 
     for_each_atom(team, atom_count, [&](int64_t atom) {
         const auto a = static_cast<size_t>(atom);
-        gradients.density[a] =
-            reverse_update(interaction, state, edges.elements[a], a, basis_gradient + a * size_of(interaction.message_irreps()),
-                           gradients.sum.data() + a * sum_size, gradients.up.data() + a * up_size);
+        gradients.density[a] = reverse_update(interaction, state, edges.elements[a], a,
+                                              basis_gradient + a * size_of(interaction.message_irreps()),
+                                              gradients.sum.data() + a * sum_size, gradients.up.data() + a * up_size);
     });
-    for_each_atom(team, atom_count, [&](int64_t atom) { reverse_received_edges(interaction, state, atom, edges, gradients); });
+    for_each_atom(team, atom_count,
+                  [&](int64_t atom) { reverse_received_edges(interaction, state, atom, edges, gradients); });
     if (!features_gradient) return;
     for_each_atom(team, atom_count, [&](int64_t atom) {
         const auto a = static_cast<size_t>(atom);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The interaction of one layer: messages from the neighbours, summed, scaled and mixed. See `Interaction` for the formulas.
+// The interaction of one layer: messages from the neighbours, summed, scaled and mixed. See `Interaction` for the
+// formulas.
 #pragma once
 
 #include <vector>
@@ -20,8 +21,8 @@ struct InteractionState {
 };
 
 // features: h, [atom][up.in.dimension()]
-void compute_interaction(const Interaction& interaction, const EdgeData& edges, const double* features, InteractionState& state,
-                         ThreadTeam& team);
+void compute_interaction(const Interaction& interaction, const EdgeData& edges, const double* features,
+                         InteractionState& state, ThreadTeam& team);
 
 // Adds the gradients of the edges to `edges`, and those of h to features_gradient unless that is nullptr.
 void reverse_interaction(const Interaction& interaction, const InteractionState& state, const double* basis_gradient,

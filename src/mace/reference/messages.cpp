@@ -11,14 +11,15 @@ void for_each_copy(const Convolution& convolution, const Visit& visit) {
         const IrrepBlock& in = convolution.in[path.in_block];
         const IrrepBlock& out = convolution.out[path.out_block];
         for (int u = 0; u < in.multiplicity; ++u)
-            visit(path, path.weight_offset + u, in.offset + u * in.irrep.dimension(), out.offset + u * out.irrep.dimension());
+            visit(path, path.weight_offset + u, in.offset + u * in.irrep.dimension(),
+                  out.offset + u * out.irrep.dimension());
     }
 }
 
 }  // namespace
 
-void compute_message(const Convolution& convolution, const double* features, const double* harmonics, const double* weights,
-                     double* message) {
+void compute_message(const Convolution& convolution, const double* features, const double* harmonics,
+                     const double* weights, double* message) {
     for_each_copy(convolution, [&](const Convolution::Path& path, int weight, int in, int out) {
         for (const Convolution::Coupling& c : path.couplings)
             message[out + c.out] += weights[weight] * c.value * features[in + c.in] * harmonics[c.harmonic];
@@ -43,7 +44,8 @@ void reverse_message_of_sender(const Convolution& convolution, const double* har
                                const double* message_gradient, double* features_gradient) {
     for_each_copy(convolution, [&](const Convolution::Path& path, int weight, int in, int out) {
         for (const Convolution::Coupling& c : path.couplings)
-            features_gradient[in + c.in] += weights[weight] * c.value * harmonics[c.harmonic] * message_gradient[out + c.out];
+            features_gradient[in + c.in] +=
+                weights[weight] * c.value * harmonics[c.harmonic] * message_gradient[out + c.out];
     });
 }
 

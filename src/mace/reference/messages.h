@@ -7,8 +7,8 @@
 namespace mlff::mace::reference {
 
 // Adds to message_k[u][c]:  weights_k[u] * sum over couplings (a, b, c) of value * features[u][a] * harmonics[b].
-void compute_message(const Convolution& convolution, const double* features, const double* harmonics, const double* weights,
-                     double* message);
+void compute_message(const Convolution& convolution, const double* features, const double* harmonics,
+                     const double* weights, double* message);
 // Overwrites weights_gradient, adds to harmonics_gradient.
 void reverse_message_of_edge(const Convolution& convolution, const double* features, const double* harmonics,
                              const double* weights, const double* message_gradient, double* harmonics_gradient,

@@ -2,8 +2,8 @@
 #include "mace/reference/product.h"
 
 #include "core/parallel.h"
-#include "mace/reference/contraction.h"
 #include "equivariant/linear.h"
+#include "mace/reference/contraction.h"
 
 namespace mlff::mace::reference {
 namespace {
@@ -36,8 +36,8 @@ void compute_product(const Layer& layer, const std::vector<int>& elements, const
 }
 
 void reverse_product(const Layer& layer, const std::vector<int>& elements, const double* basis,
-                     const double* new_features_gradient, std::vector<double>& basis_gradient, double* features_gradient,
-                     ThreadTeam& team) {
+                     const double* new_features_gradient, std::vector<double>& basis_gradient,
+                     double* features_gradient, ThreadTeam& team) {
     const size_t basis_size = size_of(layer.contraction.in);
     const Linear* skip = skip_of(layer);
     basis_gradient.resize(elements.size() * basis_size);
@@ -48,7 +48,8 @@ void reverse_product(const Layer& layer, const std::vector<int>& elements, const
         reverse_linear(layer.linear, elements[a], gradient, product_gradient.data());
         reverse_contraction(layer.contraction, elements[a], basis + a * basis_size, product_gradient.data(),
                             basis_gradient.data() + a * basis_size);
-        if (skip && features_gradient) reverse_linear(*skip, elements[a], gradient, features_gradient + a * size_of(skip->in));
+        if (skip && features_gradient)
+            reverse_linear(*skip, elements[a], gradient, features_gradient + a * size_of(skip->in));
     });
 }
 

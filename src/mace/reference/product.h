@@ -14,7 +14,7 @@ void compute_product(const Layer& layer, const std::vector<int>& elements, const
                      std::vector<double>& new_features, ThreadTeam& team);
 // Overwrites basis_gradient; adds to features_gradient unless that is nullptr.
 void reverse_product(const Layer& layer, const std::vector<int>& elements, const double* basis,
-                     const double* new_features_gradient, std::vector<double>& basis_gradient, double* features_gradient,
-                     ThreadTeam& team);
+                     const double* new_features_gradient, std::vector<double>& basis_gradient,
+                     double* features_gradient, ThreadTeam& team);
 
 }  // namespace mlff::mace::reference

@@ -18,7 +18,8 @@ std::vector<double> activated(const Readout& readout, int head, const std::vecto
     return after;
 }
 
-void reverse_activated(const Readout& readout, int head, const std::vector<double>& before, std::vector<double>& gradient) {
+void reverse_activated(const Readout& readout, int head, const std::vector<double>& before,
+                       std::vector<double>& gradient) {
     for (size_t i = 0; i < before.size(); ++i)
         gradient[i] *= is_masked(readout, head, i, before.size()) ? 0 : activation_slope(readout.activation, before[i]);
 }

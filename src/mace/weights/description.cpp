@@ -40,7 +40,8 @@ std::vector<int> small_integers(const JsonValue* list) {
     std::vector<int> values;
     if (list && list->is_array())
         for (const JsonValue& value : *list)
-            if (value.is_number_integer() && std::abs(value.number()) < 1e6) values.push_back(static_cast<int>(value.integer()));
+            if (value.is_number_integer() && std::abs(value.number()) < 1e6)
+                values.push_back(static_cast<int>(value.integer()));
     return values;
 }
 
@@ -48,13 +49,15 @@ std::vector<int> read_elements(const Module& model) {
     std::vector<int> elements;
     if (const Tensor* tensor = model.find_tensor("atomic_numbers")) {
         for (int64_t z : tensor->to_integers()) {
-            if (z < 1 || z > kMaxAtomicNumber) fail(Status::format, "tensor 'atomic_numbers' holds ", z, ", which is no element");
+            if (z < 1 || z > kMaxAtomicNumber)
+                fail(Status::format, "tensor 'atomic_numbers' holds ", z, ", which is no element");
             elements.push_back(static_cast<int>(z));
         }
     } else {
         elements = small_integers(model.find_attribute("atomic_numbers"));
         for (int z : elements)
-            if (z < 1 || z > kMaxAtomicNumber) fail(Status::format, "atomic_numbers holds ", z, ", which is no element");
+            if (z < 1 || z > kMaxAtomicNumber)
+                fail(Status::format, "atomic_numbers holds ", z, ", which is no element");
     }
     return elements;
 }
@@ -107,7 +110,8 @@ RadialDescription read_radial(const Module& model) {
     radial.basis_count = whole_number(embedding, "out_dim").value_or(0);
     radial.transform = class_of(embedding ? embedding->find("distance_transform") : nullptr);
     radial.cutoff_exponent = number(embedding ? embedding->find("cutoff_fn") : nullptr, "p");
-    if (const JsonValue* applies = embedding ? embedding->find_attribute("apply_cutoff") : nullptr; applies && applies->is_boolean())
+    if (const JsonValue* applies = embedding ? embedding->find_attribute("apply_cutoff") : nullptr;
+        applies && applies->is_boolean())
         radial.applies_cutoff_to_basis = applies->boolean();
     radial.hidden_widths = read_hidden_widths(model.find("interactions.0"));
     return radial;
@@ -118,7 +122,8 @@ std::vector<std::vector<double>> read_atomic_energies(const Module& model, size_
     std::vector<std::vector<double>> rows;
     if (element_count > 0 && flat.size() % element_count == 0)
         for (size_t at = 0; at < flat.size(); at += element_count)
-            rows.emplace_back(flat.begin() + static_cast<ptrdiff_t>(at), flat.begin() + static_cast<ptrdiff_t>(at + element_count));
+            rows.emplace_back(flat.begin() + static_cast<ptrdiff_t>(at),
+                              flat.begin() + static_cast<ptrdiff_t>(at + element_count));
     return rows;
 }
 
@@ -128,7 +133,8 @@ std::string read_gate(const Module& model) {
     if (!readouts || readouts->children.empty()) return {};
     const Module* activation = readouts->children.back().second.find("non_linearity.acts.0");
     const JsonValue* function = activation ? activation->find_attribute("f") : nullptr;
-    if (!function || !function->is_object() || !function->contains("function") || !(*function)["function"].is_string()) return {};
+    if (!function || !function->is_object() || !function->contains("function") || !(*function)["function"].is_string())
+        return {};
     const auto name = (*function)["function"].text();
     return name.substr(name.rfind('.') + 1);
 }
@@ -162,7 +168,8 @@ void read_layers(const Module& model, Description& description) {
         // One readout for several layers reads the last one.
         if (readout_count == layer_count) description.layers[i].readout = class_of(&readouts->children[i].second);
     }
-    if (readout_count == 1 && layer_count > 1) description.layers.back().readout = class_of(&readouts->children[0].second);
+    if (readout_count == 1 && layer_count > 1)
+        description.layers.back().readout = class_of(&readouts->children[0].second);
 }
 
 }  // namespace
@@ -197,7 +204,8 @@ Description describe(const Module& root) {
         for (const auto& [name, embedder] : embedders->children) description.extra_inputs.push_back(name);
     description.gate = read_gate(model);
     const Module* contraction = model.find("products.0.symmetric_contractions");
-    description.tensor_layout = contraction && contraction->class_path.substr(0, 14) == "cuequivariance" ? "cuequivariance" : "e3nn";
+    description.tensor_layout =
+        contraction && contraction->class_path.substr(0, 14) == "cuequivariance" ? "cuequivariance" : "e3nn";
     if (const Tensor* parameter = first_parameter(model)) description.dtype = parameter->dtype;
     description.parameter_count = count_parameters(model);
     return description;

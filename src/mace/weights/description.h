@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a MACE file says about itself. Reads the module tree leniently: describing a model must work for every version and for
-// classes that cannot be run.
+// What a MACE file says about itself. Reads the module tree leniently: describing a model must work for every version
+// and for classes that cannot be run.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct LayerDescription {
 };
 
 struct RadialDescription {
-    std::string basis;      // "BesselBasis"
+    std::string basis;  // "BesselBasis"
     int basis_count = 0;
     std::string transform;  // "AgnesiTransform"; "" without
     std::optional<double> cutoff_exponent;

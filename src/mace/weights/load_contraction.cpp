@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The symmetric contraction as one sparse polynomial, from dense U tensors (MACE) or from lists of paths (cuequivariance).
+// The symmetric contraction as one sparse polynomial, from dense U tensors (MACE) or from lists of paths
+// (cuequivariance).
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -23,7 +24,8 @@ struct RowTerm {
 int count_rows(const ModuleReader& reader, const Irreps& irreps, int channel_count) {
     int rows = 0;
     for (const IrrepBlock& block : irreps.blocks()) {
-        if (block.multiplicity != channel_count) reader.unsupported("irreps '", irreps.text(), "' with different multiplicities");
+        if (block.multiplicity != channel_count)
+            reader.unsupported("irreps '", irreps.text(), "' with different multiplicities");
         rows += block.irrep.dimension();
     }
     return rows;
@@ -55,8 +57,8 @@ void store_terms(SymmetricContraction& contraction, std::vector<RowTerm> terms) 
 }
 
 // Weights of one order of one output irrep: [elements or 1][paths][channels]
-void append_paths(const ModuleReader& reader, const Tensor& tensor, const std::vector<double>& values, int64_t path_count,
-                  SymmetricContraction& contraction, std::vector<std::vector<double>>& by_element) {
+void append_paths(const ModuleReader& reader, const Tensor& tensor, const std::vector<double>& values,
+                  int64_t path_count, SymmetricContraction& contraction, std::vector<std::vector<double>>& by_element) {
     const std::vector<int64_t> expected = {contraction.element_count, path_count, contraction.channel_count};
     if (tensor.shape != expected)
         reader.malformed("weights have shape ", shape_text(tensor.shape), ", expected ", shape_text(expected));
@@ -68,8 +70,8 @@ void append_paths(const ModuleReader& reader, const Tensor& tensor, const std::v
 }
 
 // U[M, i1, ..., i_order, k]; the M axis is absent for scalars. Returns the number of paths k.
-int64_t add_dense_terms(const ModuleReader& reader, int order, const SymmetricContraction& contraction, const IrrepBlock& out,
-                        int first_out_row, std::vector<RowTerm>& terms) {
+int64_t add_dense_terms(const ModuleReader& reader, int order, const SymmetricContraction& contraction,
+                        const IrrepBlock& out, int first_out_row, std::vector<RowTerm>& terms) {
     const std::string name = concat("U_matrix_", order);
     const Tensor& tensor = reader.tensor(name);
     std::vector<int64_t> shape = tensor.shape;
@@ -163,8 +165,9 @@ void add_sparse_term(const ModuleReader& reader, const JsonValue& path, const Sy
 // Weights [elements or 1][a][channels], times projection [a][paths] where the file has one.
 void load_sparse_weights(const ModuleReader& reader, SymmetricContraction& contraction) {
     const Tensor& tensor = reader.tensor("weight");
-    const bool fits = tensor.shape.size() == 3 && (tensor.shape[0] == 1 || tensor.shape[0] == contraction.element_count) &&
-                      tensor.shape[1] >= 1 && tensor.shape[1] <= 1 << 20 && tensor.shape[2] == contraction.channel_count;
+    const bool fits = tensor.shape.size() == 3 &&
+                      (tensor.shape[0] == 1 || tensor.shape[0] == contraction.element_count) && tensor.shape[1] >= 1 &&
+                      tensor.shape[1] <= 1 << 20 && tensor.shape[2] == contraction.channel_count;
     if (!fits) reader.malformed("tensor 'weight' has shape ", shape_text(tensor.shape));
     contraction.element_count = static_cast<int>(tensor.shape[0]);
     contraction.path_count = static_cast<int>(tensor.shape[1]);
@@ -206,7 +209,8 @@ void load_sparse(const ModuleReader& reader, SymmetricContraction& contraction) 
             reader.malformed("an operation of the polynomial is not complete");
         for (size_t i = 0; i < buffers->size(); ++i) {
             const int expected = i == 0 ? 0 : i + 1 == buffers->size() ? 2 : 1;
-            if (json_integer((*buffers)[i], 0, 2) != expected) reader.unsupported("a polynomial with operands in another order");
+            if (json_integer((*buffers)[i], 0, 2) != expected)
+                reader.unsupported("a polynomial with operands in another order");
         }
         for (const JsonValue& path : *paths) {
             const JsonValue* indices = find_state(&path, "indices");

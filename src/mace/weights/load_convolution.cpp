@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The tensor product of features and harmonics. Its paths follow from the irreps: for each input block, each harmonic and
-// each degree that both couple to, kept if the output has it, then sorted stably by output irrep (degree, odd before even).
+// The tensor product of features and harmonics. Its paths follow from the irreps: for each input block, each harmonic
+// and each degree that both couple to, kept if the output has it, then sorted stably by output irrep (degree, odd
+// before even).
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <tuple>
 
-#include "mace/weights/loaders.h"
 #include "equivariant/wigner.h"
+#include "mace/weights/loaders.h"
 
 namespace mlff::mace {
 namespace {
@@ -37,7 +38,8 @@ std::vector<Candidate> sorted_candidates(const ModuleReader& reader, const Irrep
     return paths;
 }
 
-// e3nn keeps the 3j symbols in a buffer of the model's own precision wherever no degree is zero, and calculates with these.
+// e3nn keeps the 3j symbols in a buffer of the model's own precision wherever no degree is zero, and calculates with
+// these.
 std::vector<double> coupling_tensor(const ModuleReader& reader, int l1, int l2, int l3) {
     std::vector<double> exact = wigner_3j(l1, l2, l3);
     const auto compiled = reader.find("_compiled_main_left_right");
@@ -45,7 +47,8 @@ std::vector<double> coupling_tensor(const ModuleReader& reader, int l1, int l2, 
     if (!compiled || !compiled->has_tensor(name) || l1 == 0 || l2 == 0 || l3 == 0) return exact;
     const std::vector<double> stored = compiled->values(name, {2 * l1 + 1, 2 * l2 + 1, 2 * l3 + 1});
     for (size_t i = 0; i < stored.size(); ++i)
-        if (!(std::abs(stored[i] - exact[i]) < 1e-2)) compiled->malformed("tensor '", name, "' is not the 3j symbol of e3nn");
+        if (!(std::abs(stored[i] - exact[i]) < 1e-2))
+            compiled->malformed("tensor '", name, "' is not the 3j symbol of e3nn");
     return stored;
 }
 
@@ -64,14 +67,16 @@ std::vector<Convolution::Coupling> sparse_couplings(const std::vector<double>& t
 void check_instructions(const ModuleReader& reader, const Convolution& convolution) {
     const auto list = instruction_arguments(reader);
     if (!list) return;
-    if (list->size() != convolution.paths.size()) reader.unsupported("its paths are not those that follow from its irreps");
+    if (list->size() != convolution.paths.size())
+        reader.unsupported("its paths are not those that follow from its irreps");
     for (size_t k = 0; k < list->size(); ++k) {
         const JsonValue& arguments = (*list)[k];
         const Convolution::Path& path = convolution.paths[k];
         if (arguments.size() < 6 || !arguments[5].is_number()) reader.malformed("instruction ", k, " is too short");
         const double factor = std::sqrt(static_cast<double>(convolution.out[path.out_block].irrep.dimension()));
-        if (json_integer(arguments[0], 0, 1 << 20) != path.in_block || json_integer(arguments[1], 0, 1 << 20) != path.degree ||
-            arguments[3] != "uvu" || std::abs(arguments[5].number() - factor) > 1e-6)
+        if (json_integer(arguments[0], 0, 1 << 20) != path.in_block ||
+            json_integer(arguments[1], 0, 1 << 20) != path.degree || arguments[3] != "uvu" ||
+            std::abs(arguments[5].number() - factor) > 1e-6)
             reader.unsupported("path ", k, " is not the one that follows from its irreps");
     }
 }
@@ -93,11 +98,14 @@ Convolution load_convolution(const ModuleReader& reader, const Irreps& harmonics
         const IrrepBlock& block = convolution.in[candidate.in_block];
         const auto degrees = std::tuple(block.irrep.degree, candidate.degree, candidate.irrep.degree);
         const auto [l1, l2, l3] = degrees;
-        if (!known.contains(degrees)) known[degrees] = sparse_couplings(coupling_tensor(reader, l1, l2, l3), l1, l2, l3);
-        reader.take_numbers(static_cast<int64_t>(known[degrees].size() * sizeof(Convolution::Coupling) / sizeof(double)));
+        if (!known.contains(degrees))
+            known[degrees] = sparse_couplings(coupling_tensor(reader, l1, l2, l3), l1, l2, l3);
+        reader.take_numbers(
+            static_cast<int64_t>(known[degrees].size() * sizeof(Convolution::Coupling) / sizeof(double)));
         const int out_block = convolution.out.block_count();
         convolution.out.append(block.multiplicity, candidate.irrep);
-        convolution.paths.push_back({candidate.in_block, candidate.degree, out_block, convolution.weight_count, known[degrees]});
+        convolution.paths.push_back(
+            {candidate.in_block, candidate.degree, out_block, convolution.weight_count, known[degrees]});
         convolution.weight_count += block.multiplicity;
     }
     if (!convolution.out.same_layout(out))

@@ -43,7 +43,8 @@ JointEmbedding::Input load_input(const ModuleReader& reader, const ModuleReader&
         }
     } else if (type == "continuous") {
         input.network = load_sequential(embedder);
-        if (input.network.in_width() != 1) embedder.malformed("takes ", input.network.in_width(), " numbers, expected one");
+        if (input.network.in_width() != 1)
+            embedder.malformed("takes ", input.network.in_width(), " numbers, expected one");
         input.width = input.network.out_width();
     } else {
         reader.unsupported("input '", name, "' of type ", type.dump(), " is not implemented");

@@ -18,7 +18,8 @@ Kind kind_of(const ModuleReader& reader) {
 }
 
 void expect_layout(const ModuleReader& reader, std::string_view what, const Irreps& found, const Irreps& expected) {
-    if (!found.same_layout(expected)) reader.malformed(what, " takes '", found.text(), "', but is given '", expected.text(), "'");
+    if (!found.same_layout(expected))
+        reader.malformed(what, " takes '", found.text(), "', but is given '", expected.text(), "'");
 }
 
 // The block's own children hold the rest; these are the two parts that say how the divisor is made.
@@ -119,8 +120,8 @@ void check_networks(const ModuleReader& reader, const InteractionContext& contex
     const int in_width = context.basis_count + 2 * interaction.edge_width;
     const auto check = [&](std::string_view name, const DenseNetwork& network, int out_width) {
         if (network.in_width() != in_width || network.out_width() != out_width)
-            reader.malformed(name, " maps ", network.in_width(), " numbers to ", network.out_width(), ", expected ", in_width,
-                             " to ", out_width);
+            reader.malformed(name, " maps ", network.in_width(), " numbers to ", network.out_width(), ", expected ",
+                             in_width, " to ", out_width);
     };
     check("conv_tp_weights", interaction.radial_network, interaction.convolution.weight_count);
     if (interaction.density_network) check("density_fn", *interaction.density_network, 1);
@@ -136,8 +137,8 @@ const Irreps& Interaction::message_irreps() const {
 Interaction load_interaction(const ModuleReader& reader, const InteractionContext& context, const Irreps& features) {
     const Kind kind = kind_of(reader);
     reader.expect_children({"linear_up", "linear_down", "conv_tp", "conv_tp_weights", "linear", "linear_1", "linear_2",
-                            "linear_res", "skip_tp", "skip_linear", "density_fn", "source_embedding", "target_embedding",
-                            "equivariant_nonlin", "reshape"});
+                            "linear_res", "skip_tp", "skip_linear", "density_fn", "source_embedding",
+                            "target_embedding", "equivariant_nonlin", "reshape"});
     Interaction interaction;
     interaction.up = load_linear(reader.at("linear_up"));
     expect_layout(reader, "linear_up", interaction.up.in, features);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Linear maps between irreps, in the layouts of e3nn (with or without the explicit list of paths) and of cuequivariance.
-// In all of them the weights are flat: path after path, input-major, [copies in][(elements)][copies out].
+// Linear maps between irreps, in the layouts of e3nn (with or without the explicit list of paths) and of
+// cuequivariance. In all of them the weights are flat: path after path, input-major, [copies in][(elements)][copies
+// out].
 #include <cmath>
 
 #include "mace/weights/loaders.h"
@@ -40,7 +41,8 @@ void check_instructions(const ModuleReader& reader, const Linear& linear, bool i
         const double squared = linear.in.copies_of(irrep) * (is_product ? linear.element_count : 1);
         const double factor = std::sqrt((is_product ? irrep.dimension() : 1) / squared);
         if (json_integer(arguments[0], 0, 1 << 20) != expected.in_block ||
-            json_integer(arguments[out_at], 0, 1 << 20) != expected.out_block || !close_to(arguments[factor_at], factor))
+            json_integer(arguments[out_at], 0, 1 << 20) != expected.out_block ||
+            !close_to(arguments[factor_at], factor))
             reader.unsupported("path ", path - 1, " is not the one that follows from its irreps");
     }
     if (path != linear.paths.size()) reader.unsupported("its paths are not those of irreps_in and irreps_out");
@@ -52,7 +54,8 @@ void fill_paths(const ModuleReader& reader, Linear& linear) {
     linear.paths = default_paths(linear.in, linear.out);
     int64_t expected = 0;
     for (const Linear::Path& path : linear.paths)
-        expected += product(linear.in[path.in_block].multiplicity, linear.element_count, linear.out[path.out_block].multiplicity);
+        expected += product(linear.in[path.in_block].multiplicity, linear.element_count,
+                            linear.out[path.out_block].multiplicity);
     const Tensor& tensor = reader.tensor("weight");
     const bool flat = tensor.shape.size() == 1 || (tensor.shape.size() == 2 && tensor.shape[0] == 1);
     if (!flat || tensor.element_count() != expected)
@@ -95,7 +98,8 @@ std::optional<std::vector<JsonValue>> instruction_arguments(const ModuleReader& 
     for (const JsonValue& item : *list) {
         const bool wrapped = item.is_object() && item.contains("arguments");
         const JsonValue& arguments = wrapped ? item["arguments"] : item;
-        if (!arguments.is_array() || arguments.empty()) reader.malformed("'instructions' holds something that is no instruction");
+        if (!arguments.is_array() || arguments.empty())
+            reader.malformed("'instructions' holds something that is no instruction");
         result.push_back(arguments);
     }
     return result;
@@ -131,7 +135,8 @@ std::vector<double> load_element_table(const ModuleReader& reader, int element_c
     const Linear linear = load_linear(reader);
     const bool one_block = linear.in.block_count() == 1 && linear.out.block_count() == 1 && linear.paths.size() == 1;
     if (!one_block || !linear.in.all_scalar() || linear.in.dimension() != element_count || !linear.bias.empty())
-        reader.malformed("maps ", linear.in.text(), " to ", linear.out.text(), ", but there are ", element_count, " elements");
+        reader.malformed("maps ", linear.in.text(), " to ", linear.out.text(), ", but there are ", element_count,
+                         " elements");
     return linear.paths[0].weight;
 }
 

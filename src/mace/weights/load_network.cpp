@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Dense networks on scalars: e3nn's FullyConnectedNet, MACE's RadialMLP, torch's Sequential of Linear, LayerNorm and SiLU.
+// Dense networks on scalars: e3nn's FullyConnectedNet, MACE's RadialMLP, torch's Sequential of Linear, LayerNorm and
+// SiLU.
 #include <cmath>
 
 #include "mace/weights/loaders.h"
@@ -100,7 +101,8 @@ Activation named_activation(const ModuleReader& reader, const JsonValue* functio
 }
 
 Activation load_activation(const ModuleReader& reader) {
-    if (!reader.is("normalize2mom")) reader.unsupported("class ", reader.class_name(), " where an activation is expected");
+    if (!reader.is("normalize2mom"))
+        reader.unsupported("class ", reader.class_name(), " where an activation is expected");
     Activation activation = named_activation(reader, reader.attribute("f"), "");
     if (!reader.flag("_is_id", false))
         activation.factor = reader.find_number("cst").value_or(second_moment_factor(activation.kind));

@@ -103,7 +103,8 @@ Irreps load_harmonics(const ModuleReader& reader) {
             reader.unsupported("harmonics '", harmonics.text(), "': expected one of each degree from 0 on");
     if (harmonics.block_count() == 0 || !harmonics[0].irrep.is_scalar()) reader.malformed("no harmonics");
     const JsonValue* normalization = reader.attribute("normalization");
-    if (normalization && *normalization != "component") reader.unsupported("harmonics normalised otherwise than by component");
+    if (normalization && *normalization != "component")
+        reader.unsupported("harmonics normalised otherwise than by component");
     if (!reader.flag("normalize", true)) reader.unsupported("harmonics of vectors that are not normalised");
     return harmonics;
 }

@@ -16,7 +16,8 @@ constexpr size_t kMaxLayers = 100;
 std::vector<int> load_atomic_numbers(const ModuleReader& reader) {
     std::vector<double> found;
     if (reader.has_tensor("atomic_numbers")) {
-        if (reader.tensor("atomic_numbers").shape.size() != 1) reader.malformed("tensor 'atomic_numbers' is not a list");
+        if (reader.tensor("atomic_numbers").shape.size() != 1)
+            reader.malformed("tensor 'atomic_numbers' is not a list");
         found = reader.values("atomic_numbers");
     } else if (const JsonValue* list = reader.attribute("atomic_numbers"); list && list->is_array()) {
         for (const JsonValue& value : *list) found.push_back(value.is_number() ? value.number() : -1);
@@ -35,7 +36,8 @@ std::vector<int> load_atomic_numbers(const ModuleReader& reader) {
 std::vector<std::string> load_heads(const ModuleReader& reader) {
     const JsonValue* list = reader.attribute("heads");
     if (!list) return {"Default"};
-    if (!list->is_array() || list->empty() || list->size() > kMaxHeads) reader.malformed("'heads' is not a list of names");
+    if (!list->is_array() || list->empty() || list->size() > kMaxHeads)
+        reader.malformed("'heads' is not a list of names");
     std::vector<std::string> heads;
     for (const JsonValue& name : *list) {
         if (!name.is_string()) reader.malformed("'heads' is not a list of names");
@@ -101,7 +103,8 @@ void load_layers(const ModuleReader& reader, Weights& weights) {
     const std::vector<ModuleReader> products = reader.at("products").children();
     if (interactions.empty() || interactions.size() != products.size())
         reader.malformed(interactions.size(), " interactions and ", products.size(), " products");
-    if (interactions.size() > kMaxLayers) reader.malformed(interactions.size(), " interactions, the limit is ", kMaxLayers);
+    if (interactions.size() > kMaxLayers)
+        reader.malformed(interactions.size(), " interactions, the limit is ", kMaxLayers);
     InteractionContext context;
     context.element_count = weights.element_count();
     context.basis_count = weights.radial.basis_count;
@@ -171,8 +174,9 @@ Weights load_wrapped(const ModuleReader& reader) {
     if (!reader.is("MACE") && !reader.is("ScaleShiftMACE"))
         reader.unsupported("class ", reader.class_name().empty() ? "(none)" : reader.class_name(),
                            " is not implemented; MACE and ScaleShiftMACE are");
-    reader.expect_children({"node_embedding", "joint_embedding", "embedding_readout", "radial_embedding", "spherical_harmonics",
-                            "atomic_energies_fn", "interactions", "products", "readouts", "scale_shift", "pair_repulsion_fn"});
+    reader.expect_children({"node_embedding", "joint_embedding", "embedding_readout", "radial_embedding",
+                            "spherical_harmonics", "atomic_energies_fn", "interactions", "products", "readouts",
+                            "scale_shift", "pair_repulsion_fn"});
     Weights weights;
     weights.class_name = reader.class_name();
     load_inputs(reader, weights);

@@ -94,11 +94,13 @@ const Tensor& ModuleReader::tensor(std::string_view name) const {
 
 std::vector<double> ModuleReader::values(std::string_view name) const {
     const Tensor& found = tensor(name);
-    if (found.dtype == DType::complex64 || found.dtype == DType::complex128) malformed("tensor '", name, "' has complex numbers");
+    if (found.dtype == DType::complex64 || found.dtype == DType::complex128)
+        malformed("tensor '", name, "' has complex numbers");
     take_numbers(found.element_count());
     std::vector<double> result = found.to_doubles();
     for (size_t i = 0; i < result.size(); ++i)
-        if (!(std::abs(result[i]) <= kLargestSize)) malformed("tensor '", name, "' holds ", result[i], " at place ", i, ", which is not finite or too large");
+        if (!(std::abs(result[i]) <= kLargestSize))
+            malformed("tensor '", name, "' holds ", result[i], " at place ", i, ", which is not finite or too large");
     return result;
 }
 
@@ -107,7 +109,8 @@ void ModuleReader::take_numbers(int64_t count) const {
 }
 
 void ModuleReader::take_terms(int64_t count) const {
-    if (!budget_->take_terms(count)) malformed("the contractions unfold to many more terms than the file stores numbers");
+    if (!budget_->take_terms(count))
+        malformed("the contractions unfold to many more terms than the file stores numbers");
 }
 
 std::vector<double> ModuleReader::values(std::string_view name, const std::vector<int64_t>& shape) const {

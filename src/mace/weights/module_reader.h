@@ -11,20 +11,22 @@
 #include <vector>
 
 #include "core/error.h"
-#include "formats/module_tree.h"
 #include "equivariant/irreps.h"
+#include "formats/module_tree.h"
 
 namespace mlff::mace {
 
-// What loading one file may take. Modules can share a storage or be shared themselves, so that a small file can be loaded as a huge model: limits of single tensors
-// do not help against that. Files of mace-torch take a fraction of it.
+// What loading one file may take. Modules can share a storage or be shared themselves, so that a small file can be
+// loaded as a huge model: limits of single tensors do not help against that. Files of mace-torch take a fraction of it.
 class LoadBudget {
 public:
     static constexpr int64_t kNumbers = int64_t{1} << 22;  // and one for each byte that the file stores
     static constexpr int64_t kTerms = int64_t{1} << 20;    // of contractions, and one for every four bytes
 
     explicit LoadBudget(const Module& root);
-    [[nodiscard]] bool take_numbers(int64_t count) { return (numbers_left_ -= std::min(count, numbers_left_ + 1)) >= 0; }
+    [[nodiscard]] bool take_numbers(int64_t count) {
+        return (numbers_left_ -= std::min(count, numbers_left_ + 1)) >= 0;
+    }
     [[nodiscard]] bool take_terms(int64_t count) { return (terms_left_ -= std::min(count, terms_left_ + 1)) >= 0; }
 
 private:
@@ -34,7 +36,8 @@ private:
 class ModuleReader {
 public:
     // The budget must outlive the reader and those made by it.
-    ModuleReader(const Module& module, std::string path, LoadBudget& budget) : module_(&module), path_(std::move(path)), budget_(&budget) {}
+    ModuleReader(const Module& module, std::string path, LoadBudget& budget)
+        : module_(&module), path_(std::move(path)), budget_(&budget) {}
 
     std::string_view class_name() const { return module_->class_name(); }
     bool is(std::string_view name) const { return class_name() == name; }
@@ -52,7 +55,8 @@ public:
     const Tensor& tensor(std::string_view name) const;
     std::vector<double> values(std::string_view name) const;
     std::vector<double> values(std::string_view name, const std::vector<int64_t>& shape) const;
-    // Before memory is taken for what follows from the file; values() does so itself. Throws Error{format} if the file asks for too much.
+    // Before memory is taken for what follows from the file; values() does so itself. Throws Error{format} if the file
+    // asks for too much.
     void take_numbers(int64_t count) const;
     void take_terms(int64_t count) const;
 

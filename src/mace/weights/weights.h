@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A MACE model as plain numbers, ready to evaluate: one normal form for all versions and layouts of the file. Everything is
-// double precision; numbers that a file stores rounded to single precision stay as rounded as they are there.
+// A MACE model as plain numbers, ready to evaluate: one normal form for all versions and layouts of the file.
+// Everything is double precision; numbers that a file stores rounded to single precision stay as rounded as they are
+// there.
 //
 // An element is an index into `atomic_numbers`. Features lie block by block, [copy][component] within a block (Irreps).
 #pragma once
@@ -101,7 +102,8 @@ struct JointEmbedding {
     DenseNetwork projection;
 };
 
-// out = { scalar(x) of the scalars, gate(y) * v for each copy of the gated blocks }; the input is scalars, gates, gated.
+// out = { scalar(x) of the scalars, gate(y) * v for each copy of the gated blocks }; the input is scalars, gates,
+// gated.
 struct Gate {
     Irreps in;
     Irreps out;
@@ -116,7 +118,8 @@ struct Gate {
 //   m      = message(sum) / (divisor_constant + divisor_density * density)
 //   m      = after_gate(gate(m + residual(g)))                     if there is a gate
 //   m      = message_skip[element](m)                              if there is one
-//   skip   = skip[element](h)                                      if there is one: added to the features after the product
+//   skip   = skip[element](h)                                      if there is one: added to the features after the
+//   product
 // density = sum over edges of tanh(density_network([...])^2).
 struct Interaction {
     // What the networks see beside the radial basis: nothing, the features down(h), or a table by element.
@@ -211,7 +214,8 @@ struct Weights {
     int descriptor_count() const;             // invariant features (0e) of all layers together
 };
 
-// Throws Error{unsupported} naming the class or option that cannot be run, Error{format} naming the tensor that is wrong.
+// Throws Error{unsupported} naming the class or option that cannot be run, Error{format} naming the tensor that is
+// wrong.
 Weights load_weights(const Module& root);
 
 // Empty if load_weights would succeed, else the message it fails with.

@@ -40,7 +40,8 @@ public:
     // out[row] += weight in[row]
     void add(const kernels::KernelTable<Real>& kernels, Rows<const Real> in, Rows<Real> out, int row_count) const;
     // in_gradient[row] = or += weight^T out_gradient[row]
-    void apply_transposed(const kernels::KernelTable<Real>& kernels, Rows<const Real> out_gradient, Rows<Real> in_gradient, int row_count, bool accumulate) const;
+    void apply_transposed(const kernels::KernelTable<Real>& kernels, Rows<const Real> out_gradient,
+                          Rows<Real> in_gradient, int row_count, bool accumulate) const;
 
 private:
     int in_width_ = 0, out_width_ = 0;

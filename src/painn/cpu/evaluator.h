@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
-// The fast CPU backend of PaiNN: the stages of the reference on tiles of atoms, dense layers as blocked products, filters from tables.
+// The fast CPU backend of PaiNN: the stages of the reference on tiles of atoms, dense layers as blocked products,
+// filters from tables.
 #pragma once
 
 #include <memory>
 
-#include "potential/evaluator.h"
 #include "painn/weights/weights.h"
+#include "potential/evaluator.h"
 
 namespace mlff::painn::cpu {
 
 struct CpuOptions {
-    bool is_mixed = false;      // features and messages in float, positions, energies and forces in double; else all in double
+    bool is_mixed =
+        false;  // features and messages in float, positions, energies and forces in double; else all in double
     bool exact_radial = false;  // filters evaluated for every edge instead of tables
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The filters of all blocks but the first, 3F functions of the distance each, strip by strip as the kernels want them, and the functions that filters are
-// made of, for the moments of the first block: from tables, or exactly.
+// The filters of all blocks but the first, 3F functions of the distance each, strip by strip as the kernels want them,
+// and the functions that filters are made of, for the moments of the first block: from tables, or exactly.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,12 @@ namespace mlff::painn::cpu {
 
 inline constexpr int kStripColumns = 3 * kernels::kRowPadding;  // of the three filters of a strip
 
-// The largest weight that function n of radial.h has in the first block, or 1 where all are zero. Times it, the function is as large as its share of a filter,
-// which is what the errors of tables are measured by.
+// The largest weight that function n of radial.h has in the first block, or 1 where all are zero. Times it, the
+// function is as large as its share of a filter, which is what the errors of tables are measured by.
 double function_scale(const Weights& weights, int n);
 
-// The exact functions. Columns are [basis_stride()], the functions that filters are made of, scaled, and [block from the second on][strip][filter][channel of the strip].
+// The exact functions. Columns are [basis_stride()], the functions that filters are made of, scaled, and [block from
+// the second on][strip][filter][channel of the strip].
 class FilterFunctions {
 public:
     explicit FilterFunctions(const Weights& weights);
@@ -28,7 +29,8 @@ public:
     int basis_stride() const { return kernels::padded(radial_count_ + 1); }
     // The functions that filters are made of: values, slopes (nullptr: not wanted), [basis_stride()]
     void compute_basis(double distance, double* values, double* slopes) const;
-    // rows[i][columns] from basis[i][basis_stride()], for `column_count` columns from `first_column` on, both multiples of kRowPadding
+    // rows[i][columns] from basis[i][basis_stride()], for `column_count` columns from `first_column` on, both multiples
+    // of kRowPadding
     void compute(const double* basis, int count, int first_column, int column_count, double* rows) const;
 
 private:
@@ -52,8 +54,8 @@ public:
     void start(int64_t edge_count);
     void locate(const double* distances, int64_t begin, int64_t end);
     const kernels::SplineShares<Real>* shares() const { return shares_.data(); }  // [edge]
-    // The tables to which the shares of these edges belong, [node][kSplineRows][...]: of the functions [basis_stride()], and of a strip's filters [filter][channel],
-    // from the second block on.
+    // The tables to which the shares of these edges belong, [node][kSplineRows][...]: of the functions
+    // [basis_stride()], and of a strip's filters [filter][channel], from the second block on.
     const Real* functions(int64_t begin, int64_t end, Scratch& scratch) const;
     const Real* strip(size_t block, int strip, int64_t begin, int64_t end, Scratch& scratch) const;
     int64_t first_node(int64_t begin) const { return is_exact_ ? begin : 0; }  // of these tables
@@ -61,13 +63,17 @@ public:
     bool is_exact() const { return is_exact_; }
 
 private:
-    size_t strip_index(size_t block, int strip) const { return (block - 1) * static_cast<size_t>(strip_count_) + static_cast<size_t>(strip); }
+    size_t strip_index(size_t block, int strip) const {
+        return (block - 1) * static_cast<size_t>(strip_count_) + static_cast<size_t>(strip);
+    }
     const Real* table(size_t first_column, int64_t begin, int64_t end, int column_count, Scratch& scratch) const;
 
     FilterFunctions functions_;
     int strip_count_;
     bool is_exact_;
-    std::unique_ptr<kernels::SplineTable<Real>> table_;  // [node][kSplineRows][basis_stride()], then [block][strip][node][kSplineRows][filter][channel]; nullptr if exact
+    std::unique_ptr<kernels::SplineTable<Real>>
+        table_;  // [node][kSplineRows][basis_stride()], then [block][strip][node][kSplineRows][filter][channel];
+                 // nullptr if exact
     Buffer<kernels::SplineShares<Real>> shares_;
     Buffer<double> basis_, basis_slopes_;  // exact: [edge][basis_stride()]
 };

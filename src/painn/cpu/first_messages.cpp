@@ -9,7 +9,8 @@
 namespace mlff::painn::cpu {
 namespace {
 
-// weight[k][n] = phi[k] * (the filter's bias, then its weights) / scale of function n, F rows from row `first` of the filter on
+// weight[k][n] = phi[k] * (the filter's bias, then its weights) / scale of function n, F rows from row `first` of the
+// filter on
 Linear filter_of(const Weights& weights, const double* phi, int first) {
     const Linear& filter = weights.blocks[0].filter;
     const int radial_count = filter.in_width, hidden = weights.hidden;
@@ -21,7 +22,8 @@ Linear filter_of(const Weights& weights, const double* phi, int first) {
     for (int k = first; k < first + hidden; ++k) {
         linear.weight.push_back(phi[k] * filter.bias[static_cast<size_t>(k)] / scales[0]);
         for (int n = 0; n < radial_count; ++n)
-            linear.weight.push_back(phi[k] * filter.weight[static_cast<size_t>(k * radial_count + n)] / scales[static_cast<size_t>(n + 1)]);
+            linear.weight.push_back(phi[k] * filter.weight[static_cast<size_t>(k * radial_count + n)] /
+                                    scales[static_cast<size_t>(n + 1)]);
     }
     return linear;
 }
@@ -33,7 +35,9 @@ Linear with_product(Linear linear, const Linear& outer) {
     linear.weight.resize(static_cast<size_t>(linear.out_width) * depth, 0.0);
     for (size_t row = 0; row < static_cast<size_t>(outer.out_width); ++row)
         for (size_t k = 0; k < inner; ++k)
-            for (size_t n = 0; n < depth; ++n) linear.weight[(inner + row) * depth + n] += outer.weight[row * inner + k] * linear.weight[k * depth + n];
+            for (size_t n = 0; n < depth; ++n)
+                linear.weight[(inner + row) * depth + n] +=
+                    outer.weight[row * inner + k] * linear.weight[k * depth + n];
     return linear;
 }
 
@@ -63,11 +67,13 @@ void FirstMessages<Real>::find_slots(const std::vector<int>& elements) {
             present_.push_back(static_cast<int>(element));
         }
     slots_.resize(elements.size());
-    for (size_t atom = 0; atom < elements.size(); ++atom) slots_[atom] = element_slots_[static_cast<size_t>(elements[atom])];
+    for (size_t atom = 0; atom < elements.size(); ++atom)
+        slots_[atom] = element_slots_[static_cast<size_t>(elements[atom])];
 }
 
 template <class Real>
-void FirstMessages<Real>::apply(const kernels::KernelTable<Real>& kernels, const Moments& moments, int atom_count, Rows<Real> scalars, Rows<Real> mixed) const {
+void FirstMessages<Real>::apply(const kernels::KernelTable<Real>& kernels, const Moments& moments, int atom_count,
+                                Rows<Real> scalars, Rows<Real> mixed) const {
     const Rows<Real> components = {mixed.first, mixed.stride / 3};
     std::fill_n(mixed.first, atom_count * mixed.stride, Real(0));
     for (int slot = 0; slot < slot_count(); ++slot) {
@@ -79,13 +85,15 @@ void FirstMessages<Real>::apply(const kernels::KernelTable<Real>& kernels, const
 }
 
 template <class Real>
-void FirstMessages<Real>::reverse(const kernels::KernelTable<Real>& kernels, const Moments& gradients, int atom_count, Rows<const Real> scalars,
-                                  Rows<const Real> mixed) const {
+void FirstMessages<Real>::reverse(const kernels::KernelTable<Real>& kernels, const Moments& gradients, int atom_count,
+                                  Rows<const Real> scalars, Rows<const Real> mixed) const {
     for (int slot = 0; slot < slot_count(); ++slot) {
         const auto element = static_cast<size_t>(present_[static_cast<size_t>(slot)]);
         const int64_t at = int64_t{slot} * gradients.atom_stride * gradients.stride;
-        to_scalars_[element].apply_transposed(kernels, scalars, {gradients.scalars + at, gradients.stride}, atom_count, false);
-        to_mixed_[element].apply_transposed(kernels, {mixed.first, mixed.stride / 3}, {gradients.vectors + 3 * at, gradients.stride}, 3 * atom_count, false);
+        to_scalars_[element].apply_transposed(kernels, scalars, {gradients.scalars + at, gradients.stride}, atom_count,
+                                              false);
+        to_mixed_[element].apply_transposed(kernels, {mixed.first, mixed.stride / 3},
+                                            {gradients.vectors + 3 * at, gradients.stride}, 3 * atom_count, false);
     }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Messages and mixing of the first block. There phi depends on the sender's element alone and vectors are zero, so that messages are linear in the moments
-// of an atom's edges (kernels::PainnMoments) with functions that Filters scales, and so is what mixing makes of them. With A[element][k][n] = phi[k] weight[k][n] / function_scale(n),
-// the bias as n = 0:
-//   s += sum over elements of A_s scalars[element],  v = sum of A_u vectors[element],  U v = sum of (U A_u) vectors[element],  V v = sum of (V A_u) vectors[element]
+// Messages and mixing of the first block. There phi depends on the sender's element alone and vectors are zero, so that
+// messages are linear in the moments of an atom's edges (kernels::PainnMoments) with functions that Filters scales, and
+// so is what mixing makes of them. With A[element][k][n] = phi[k] weight[k][n] / function_scale(n), the bias as n = 0:
+//   s += sum over elements of A_s scalars[element],  v = sum of A_u vectors[element],  U v = sum of (U A_u)
+//   vectors[element],  V v = sum of (V A_u) vectors[element]
 #pragma once
 
 #include <vector>
@@ -27,14 +28,18 @@ public:
         int stride, atom_stride;
     };
     // scalars[atom][F] are added to; mixed is [atom][3][v, U v, V v][F]
-    void apply(const kernels::KernelTable<Real>& kernels, const Moments& moments, int atom_count, Rows<Real> scalars, Rows<Real> mixed) const;
+    void apply(const kernels::KernelTable<Real>& kernels, const Moments& moments, int atom_count, Rows<Real> scalars,
+               Rows<Real> mixed) const;
     // Gradients of the moments from those of the scalars and of `mixed`.
-    void reverse(const kernels::KernelTable<Real>& kernels, const Moments& gradients, int atom_count, Rows<const Real> scalars, Rows<const Real> mixed) const;
+    void reverse(const kernels::KernelTable<Real>& kernels, const Moments& gradients, int atom_count,
+                 Rows<const Real> scalars, Rows<const Real> mixed) const;
 
     // Of either, without the moments themselves.
     StageWork work(int atom_count) const {
         StageWork sum;
-        for (const int element : present_) sum = sum + to_scalars_[static_cast<size_t>(element)].work(atom_count) + to_mixed_[static_cast<size_t>(element)].work(3 * atom_count);
+        for (const int element : present_)
+            sum = sum + to_scalars_[static_cast<size_t>(element)].work(atom_count) +
+                  to_mixed_[static_cast<size_t>(element)].work(3 * atom_count);
         return sum;
     }
 

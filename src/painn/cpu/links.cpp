@@ -4,7 +4,8 @@
 namespace mlff::painn::cpu {
 namespace {
 
-constexpr int64_t kMostAtomsOfGroup = 256;  // in a group: a strip of all they send and receive stays in the second cache
+constexpr int64_t kMostAtomsOfGroup =
+    256;  // in a group: a strip of all they send and receive stays in the second cache
 
 // Of an edge and its reverse just one: vectors of reverse edges are exact negatives.
 bool stands_for_both(const Edges& edges, int64_t receiver, int64_t edge) {
@@ -16,7 +17,8 @@ bool stands_for_both(const Edges& edges, int64_t receiver, int64_t edge) {
 }
 
 template <class Real>
-kernels::PainnLink<Real> link_of(const Edges& edges, int64_t edge, const kernels::SplineShares<Real>& shares, const Real* direction) {
+kernels::PainnLink<Real> link_of(const Edges& edges, int64_t edge, const kernels::SplineShares<Real>& shares,
+                                 const Real* direction) {
     kernels::PainnLink<Real> link;
     std::copy_n(shares.value, kernels::kSplineOrder, link.factors + kernels::kLinkValue);
     std::copy_n(shares.slope, kernels::kSplineOrder, link.factors + kernels::kLinkSlope);
@@ -39,7 +41,8 @@ void Links<Real>::start(const Edges& edges, int64_t grouped_count) {
 }
 
 template <class Real>
-void Links<Real>::find(const Edges& edges, AtomRange atoms, const kernels::SplineShares<Real>* shares, const Real* directions) {
+void Links<Real>::find(const Edges& edges, AtomRange atoms, const kernels::SplineShares<Real>* shares,
+                       const Real* directions) {
     for (int64_t atom = atoms.begin; atom < atoms.end; ++atom) {
         const AtomRange near = group(atom / group_size_);
         kernels::PainnLink<Real>*begin = links_.data() + edges.first[atom], *end = begin;
@@ -51,7 +54,8 @@ void Links<Real>::find(const Edges& edges, AtomRange atoms, const kernels::Splin
             return static_cast<int32_t>(end - begin);
         };
         kernels::PainnLinkCount& count = counts_[static_cast<size_t>(atom)];
-        count.both_ways = add_where([&](int64_t edge, bool is_near) { return is_near && stands_for_both(edges, atom, edge); });
+        count.both_ways =
+            add_where([&](int64_t edge, bool is_near) { return is_near && stands_for_both(edges, atom, edge); });
         count.all = add_where([](int64_t, bool is_near) { return !is_near; });
     }
 }

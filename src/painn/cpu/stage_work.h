@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How much work the passes over edges are, from the loops of cpu_kernels/painn_kernels.inc. Dense layers say theirs themselves; functions of single numbers,
-// such as activations, are not counted.
+// How much work the passes over edges are, from the loops of cpu_kernels/painn_kernels.inc. Dense layers say theirs
+// themselves; functions of single numbers, such as activations, are not counted.
 #pragma once
 
 #include "core/stage_profile.h"
@@ -11,20 +11,27 @@ namespace mlff::painn::cpu {
 // The value of a function in a table is 5 products that are added up, and so is its slope.
 inline constexpr double kValueFlops = 2 * kernels::kSplineOrder, kTableRows = kernels::kSplineOrder + 1;
 
-// Moments of edges: of each function the value, its sum and three sums by direction. In reverse value and slope, the gradient by the function and four by the edge.
+// Moments of edges: of each function the value, its sum and three sums by direction. In reverse value and slope, the
+// gradient by the function and four by the edge.
 template <class Real>
 StageWork moments_work(int64_t edge_count, int function_count, bool is_reverse) {
-    const double flops = is_reverse ? 2 * kValueFlops + 3 * 4 + 2 : kValueFlops + 1 + 3 * 2, numbers = kTableRows + (is_reverse ? 4 : 8);
+    const double flops = is_reverse ? 2 * kValueFlops + 3 * 4 + 2 : kValueFlops + 1 + 3 * 2,
+                 numbers = kTableRows + (is_reverse ? 4 : 8);
     const auto all = static_cast<double>(edge_count) * function_count;
     return {all * flops, all * numbers * sizeof(Real)};
 }
 
-// One strip of the messages of some atoms. Forward: three filters, phi_u times its filter, and one product for s and two for each component of v; where a link
-// passes both ways, all but the filters again. In reverse the same counted in reverse_lane().
+// One strip of the messages of some atoms. Forward: three filters, phi_u times its filter, and one product for s and
+// two for each component of v; where a link passes both ways, all but the filters again. In reverse the same counted in
+// reverse_lane().
 template <class Real>
 StageWork strip_work(const kernels::PainnLinkCount* counts, int64_t begin, int64_t end, bool is_reverse) {
-    const double one_way = is_reverse ? 3 * 2 * kValueFlops + 4 + 13 + 18 : 3 * kValueFlops + 1 + 2 + 3 * 4, back = is_reverse ? 4 + 12 + 14 : 1 + 2 + 3 * 4;
-    const double numbers = 3 * kTableRows + (is_reverse ? 4 : 5), back_numbers = is_reverse ? 5 + 2 * 5 : 2 * 4;  // read of the table and of the other atom; both ways, also added to
+    const double one_way = is_reverse ? 3 * 2 * kValueFlops + 4 + 13 + 18 : 3 * kValueFlops + 1 + 2 + 3 * 4,
+                 back = is_reverse ? 4 + 12 + 14 : 1 + 2 + 3 * 4;
+    const double numbers = 3 * kTableRows + (is_reverse ? 4 : 5),
+                 back_numbers = is_reverse
+                                    ? 5 + 2 * 5
+                                    : 2 * 4;  // read of the table and of the other atom; both ways, also added to
     double links = 0, both_ways = 0;
     for (int64_t atom = begin; atom < end; ++atom) {
         links += counts[atom].all;
@@ -33,7 +40,8 @@ StageWork strip_work(const kernels::PainnLinkCount* counts, int64_t begin, int64
     constexpr double kChannels = kernels::kRowPadding;
     const double own = static_cast<double>(end - begin) * (is_reverse ? 5 + 4 + 5 : 5 + 4);
     return {kChannels * (links * one_way + both_ways * back),
-            kChannels * (links * numbers + both_ways * back_numbers + own) * sizeof(Real) + links * sizeof(kernels::PainnLink<Real>)};
+            kChannels * (links * numbers + both_ways * back_numbers + own) * sizeof(Real) +
+                links * sizeof(kernels::PainnLink<Real>)};
 }
 
 }  // namespace mlff::painn::cpu

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Rows of F numbers as strips of kRowPadding channels, [strip][atom][row][channel]: what a pass over edges reads of an atom lies together.
+// Rows of F numbers as strips of kRowPadding channels, [strip][atom][row][channel]: what a pass over edges reads of an
+// atom lies together.
 #pragma once
 
 #include <cstring>
 #include <span>
 #include <vector>
 
-#include "potential/ghost_rows.h"
 #include "painn/cpu/dense_layer.h"
 #include "painn/cpu/links.h"
+#include "potential/ghost_rows.h"
 
 namespace mlff::painn::cpu {
 
@@ -23,22 +24,27 @@ public:
     }
 
     Real* strip(int number) { return numbers_.data() + number * atom_count_ * row_count_ * kernels::kRowPadding; }
-    const Real* strip(int number) const { return numbers_.data() + number * atom_count_ * row_count_ * kernels::kRowPadding; }
+    const Real* strip(int number) const {
+        return numbers_.data() + number * atom_count_ * row_count_ * kernels::kRowPadding;
+    }
 
     // All that is known of each atom, strip by strip: what domains exchange.
     std::span<const DomainRows> rows() {
         domain_rows_.resize(static_cast<size_t>(strip_count_));
         for (int number = 0; number < strip_count_; ++number)
-            domain_rows_[static_cast<size_t>(number)] = {strip(number), static_cast<size_t>(row_count_ * kernels::kRowPadding) * sizeof(Real)};
+            domain_rows_[static_cast<size_t>(number)] = {
+                strip(number), static_cast<size_t>(row_count_ * kernels::kRowPadding) * sizeof(Real)};
         return domain_rows_;
     }
 
     // `count` rows of each atom, from row `first` on; one behind the other in `rows`, atom by atom.
     void write(AtomRange atoms, int first, int count, Rows<Real> rows) {
-        visit(atoms, first, count, rows, [](Real* strip, Real* row) { std::memcpy(strip, row, kernels::kRowPadding * sizeof(Real)); });
+        visit(atoms, first, count, rows,
+              [](Real* strip, Real* row) { std::memcpy(strip, row, kernels::kRowPadding * sizeof(Real)); });
     }
     void read(AtomRange atoms, int first, int count, Rows<Real> rows) {
-        visit(atoms, first, count, rows, [](Real* strip, Real* row) { std::memcpy(row, strip, kernels::kRowPadding * sizeof(Real)); });
+        visit(atoms, first, count, rows,
+              [](Real* strip, Real* row) { std::memcpy(row, strip, kernels::kRowPadding * sizeof(Real)); });
     }
     void add_to(AtomRange atoms, int first, int count, Rows<Real> rows) {
         visit(atoms, first, count, rows, [](Real* strip, Real* row) {

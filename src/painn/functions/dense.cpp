@@ -25,7 +25,8 @@ void compute_two_layers(const Linear& hidden, const Linear& output, const double
     compute_linear(output, middle.data(), out);
 }
 
-void reverse_two_layers(const Linear& hidden, const Linear& output, const double* in, const double* out_gradient, double* in_gradient) {
+void reverse_two_layers(const Linear& hidden, const Linear& output, const double* in, const double* out_gradient,
+                        double* in_gradient) {
     std::vector<double> middle(static_cast<size_t>(hidden.out_width)), middle_gradient(middle.size(), 0.0);
     compute_linear(hidden, in, middle.data());
     reverse_linear(output, out_gradient, middle_gradient.data());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What the network sees of a distance shorter than the shortest `c` that it was trained on:
 //   seen(d) = c - w (x - x^3 + x^4 / 2),  x = min(1, (c - d) / w),  w = 0.3 c;  seen(d) = d from c on
-// Two derivatives are continuous; below 0.7 c it is 0.85 c. Filters are functions of seen(d), directions and the repulsion are not.
+// Two derivatives are continuous; below 0.7 c it is 0.85 c. Filters are functions of seen(d), directions and the
+// repulsion are not.
 #pragma once
 
 #include "core/host_device.h"

@@ -30,9 +30,11 @@ MLFF_HOST_DEVICE inline RepulsionValue pair_repulsion(const RepulsionPair& pair,
         screening_slope -= kDecay[m] / pair.length * term;
     }
     const double t = distance / pair.reach;
-    const double fade = 1 + t * t * t * (-10 + t * (15 - 6 * t)), fade_slope = -30 * t * t * (1 - t) * (1 - t) / pair.reach;
+    const double fade = 1 + t * t * t * (-10 + t * (15 - 6 * t)),
+                 fade_slope = -30 * t * t * (1 - t) * (1 - t) / pair.reach;
     const double coulomb = pair.strength / distance;
-    return {coulomb * screening * fade, coulomb * ((screening_slope - screening / distance) * fade + screening * fade_slope)};
+    return {coulomb * screening * fade,
+            coulomb * ((screening_slope - screening / distance) * fade + screening * fade_slope)};
 }
 
 }  // namespace mlff::painn

@@ -16,7 +16,8 @@ inline RepulsionPair repulsion_pair(const Weights& weights, int element, int oth
     if (weights.repulsion_radii.empty()) return {};
     const auto a = static_cast<size_t>(element), b = static_cast<size_t>(other);
     const double first = weights.atomic_numbers[a], second = weights.atomic_numbers[b];
-    return {kCoulomb * first * second, 0.8854 * kBohr / (std::pow(first, 0.23) + std::pow(second, 0.23)), weights.repulsion_radii[a] + weights.repulsion_radii[b]};
+    return {kCoulomb * first * second, 0.8854 * kBohr / (std::pow(first, 0.23) + std::pow(second, 0.23)),
+            weights.repulsion_radii[a] + weights.repulsion_radii[b]};
 }
 
 // All pairs of elements, [element][element].

@@ -15,15 +15,17 @@ namespace {
 
 using namespace mlff::gpu;
 
-// A block of threads has kRows atoms. Warp w has columns 16 w ... 16 w + 15 of each row of F numbers, through all stages. Of these, lane 4 g + q has
-// columns 4 q ... 4 q + 3 of atoms 16 t + 8 h + g, its cells [t][h].
+// A block of threads has kRows atoms. Warp w has columns 16 w ... 16 w + 15 of each row of F numbers, through all
+// stages. Of these, lane 4 g + q has columns 4 q ... 4 q + 3 of atoms 16 t + 8 h + g, its cells [t][h].
 template <class RealIn, int WidthIn, int RowTilesIn>
 struct Shape {
     using Real = RealIn;
     static constexpr int kWidth = WidthIn, kRowTiles = RowTilesIn;
     static constexpr int kRows = kProductRows * kRowTiles;
     static constexpr int kThreads = 32 * (kWidth / 16);
-    static constexpr int kReverseBlocks = kRowTiles > 1 && kThreads <= 256 ? 512 / kThreads : 1;  // on a multiprocessor, to have work while one waits for a matrix
+    static constexpr int kReverseBlocks = kRowTiles > 1 && kThreads <= 256
+                                              ? 512 / kThreads
+                                              : 1;  // on a multiprocessor, to have work while one waits for a matrix
     // Rows in shared memory are half a line of banks apart from whole lines, so that lanes of two rows use all banks.
     static constexpr int kPad = kStep<Real>;
     static constexpr int kPitch = kWidth + kPad, kWidePitch = 2 * kWidth + kPad, kWidestPitch = 3 * kWidth + kPad;
@@ -82,22 +84,29 @@ __device__ __forceinline__ void store_four(Real* to, const Real (&numbers)[4]) {
 
 // Copies rows [first, first + Columns) of each atom, whose numbers begin every `stride`, to shared memory.
 template <class S, int Columns>
-__device__ __forceinline__ void copy_rows(const Place<S>& place, const typename S::Real* from, int64_t stride, typename S::Real* to, int pitch) {
+__device__ __forceinline__ void copy_rows(const Place<S>& place, const typename S::Real* from, int64_t stride,
+                                          typename S::Real* to, int pitch) {
     using Real = typename S::Real;
     constexpr int kPerRow = Columns / Pack<Real>::kCount;
     for (int i = static_cast<int>(threadIdx.x); i < S::kRows * kPerRow; i += S::kThreads) {
         const int row = i / kPerRow, at = i % kPerRow * Pack<Real>::kCount;
-        *reinterpret_cast<Pack<Real>*>(to + row * pitch + at) = *reinterpret_cast<const Pack<Real>*>(from + place.clamped_atom(row) * stride + at);
+        *reinterpret_cast<Pack<Real>*>(to + row * pitch + at) =
+            *reinterpret_cast<const Pack<Real>*>(from + place.clamped_atom(row) * stride + at);
     }
 }
 
-// result[group] = rows times matrix, for columns `place.column + group * Width` of a matrix with `Columns`. Rows [kRows][pitch] are in shared memory.
+// result[group] = rows times matrix, for columns `place.column + group * Width` of a matrix with `Columns`. Rows
+// [kRows][pitch] are in shared memory.
 template <class S, int Depth, int Columns, int Groups>
-__device__ __forceinline__ void multiply(const Place<S>& place, const typename S::Real* rows, int pitch, const typename S::Real* matrix, Cells<S> (&result)[Groups]) {
+__device__ __forceinline__ void multiply(const Place<S>& place, const typename S::Real* rows, int pitch,
+                                         const typename S::Real* matrix, Cells<S> (&result)[Groups]) {
     using Real = typename S::Real;
     using Product = TensorProduct<Real>;
     constexpr int kSteps = Depth / kStep<Real>, kPackSize = Pack<Real>::kCount;
-    constexpr int kWantedAhead = S::kRowTiles > 1 || Groups > 1 || S::kWidth > 128 ? 2 : 4, kAhead = kSteps % kWantedAhead == 0 ? kWantedAhead : kSteps % 2 == 0 ? 2 : 1;
+    constexpr int kWantedAhead = S::kRowTiles > 1 || Groups > 1 || S::kWidth > 128 ? 2 : 4,
+                  kAhead = kSteps % kWantedAhead == 0 ? kWantedAhead
+                           : kSteps % 2 == 0          ? 2
+                                                      : 1;
     static_assert(Depth % kStep<Real> == 0 && kSteps % kAhead == 0);
     const Real* own_matrix = matrix + 16 * place.warp * kStep<Real> + place.lane * kPackSize;
     Pack<Real> ahead[kAhead][Groups][2];
@@ -106,7 +115,8 @@ __device__ __forceinline__ void multiply(const Place<S>& place, const typename S
         for (int group = 0; group < Groups; ++group)
 #pragma unroll
             for (int tile = 0; tile < 2; ++tile)
-                to[group][tile] = load_pack(own_matrix + (int64_t{step} * Columns + group * S::kWidth) * kStep<Real> + tile * (32 * kPackSize));
+                to[group][tile] = load_pack(own_matrix + (int64_t{step} * Columns + group * S::kWidth) * kStep<Real> +
+                                            tile * (32 * kPackSize));
     };
 #pragma unroll
     for (int a = 0; a < kAhead; ++a) fetch(a, ahead[a]);
@@ -147,7 +157,8 @@ __device__ __forceinline__ void multiply(const Place<S>& place, const typename S
 
 // [row][column] of shared memory = silu(product + bias), which is kept before the activation.
 template <class S, int Depth>
-__device__ __forceinline__ void hidden_layer(const Place<S>& place, const MapView<typename S::Real>& map, const typename S::Real* rows, int pitch, typename S::Real* kept,
+__device__ __forceinline__ void hidden_layer(const Place<S>& place, const MapView<typename S::Real>& map,
+                                             const typename S::Real* rows, int pitch, typename S::Real* kept,
                                              typename S::Real* to) {
     using Real = typename S::Real;
     Cells<S> hidden[1];
@@ -167,7 +178,8 @@ __device__ __forceinline__ void hidden_layer(const Place<S>& place, const MapVie
 
 // The message network of the next block. `scalars` [row][kWidePitch] are in shared memory, `hidden` is room there.
 template <class S>
-__device__ __forceinline__ void send(const Place<S>& place, const AtomStage<typename S::Real>& stage, const typename S::Real* scalars, typename S::Real* hidden) {
+__device__ __forceinline__ void send(const Place<S>& place, const AtomStage<typename S::Real>& stage,
+                                     const typename S::Real* scalars, typename S::Real* hidden) {
     using Real = typename S::Real;
     constexpr int F = S::kWidth;
     hidden_layer<S, F>(place, stage.message.hidden, scalars, S::kWidePitch, stage.kept_message.hidden, hidden);
@@ -191,7 +203,8 @@ __device__ __forceinline__ void send(const Place<S>& place, const AtomStage<type
         store_four(stage.kept_message.phi_v + atom * F + place.column, phi[1].of[t][h]);
 #pragma unroll
         for (int k = 0; k < 3; ++k) {
-            const FourOf<Real> vector = load_four(stage.new_vectors + (3 * atom + k) * F + place.column);  // this thread has written it
+            const FourOf<Real> vector =
+                load_four(stage.new_vectors + (3 * atom + k) * F + place.column);  // this thread has written it
             Real product[4];
 #pragma unroll
             for (int i = 0; i < 4; ++i) product[i] = phi[1].of[t][h][i] * vector.of[i];
@@ -202,7 +215,8 @@ __device__ __forceinline__ void send(const Place<S>& place, const AtomStage<type
 
 // Energies, from `scalars` [row][kWidePitch] in shared memory. `partial`: room for [kRows][F / 32] doubles there.
 template <class S>
-__device__ __forceinline__ void read_out(const Place<S>& place, const ReadoutView<typename S::Real>& readout, const typename S::Real* scalars, double* partial) {
+__device__ __forceinline__ void read_out(const Place<S>& place, const ReadoutView<typename S::Real>& readout,
+                                         const typename S::Real* scalars, double* partial) {
     using Real = typename S::Real;
     constexpr int F = S::kWidth, kHalf = F / 2, kParts = kHalf / 16;
     if (place.warp < kParts) {
@@ -231,21 +245,24 @@ __device__ __forceinline__ void read_out(const Place<S>& place, const ReadoutVie
         const int32_t element = readout.elements[atom];
         double sum = readout.output_bias;
         for (int part = 0; part < kParts; ++part) sum += partial[row * kParts + part];
-        readout.energies[atom] = readout.element_energies[element] + readout.scales[element] * sum + readout.energies[atom];
+        readout.energies[atom] =
+            readout.element_energies[element] + readout.scales[element] * sum + readout.energies[atom];
     }
 }
 
 template <class S>
-__global__ void __launch_bounds__(S::kThreads) update_kernel(const __grid_constant__ AtomStage<typename S::Real> stage) {
+__global__ void __launch_bounds__(S::kThreads)
+    update_kernel(const __grid_constant__ AtomStage<typename S::Real> stage) {
     mlff::gpu::await_predecessor();
     using Real = typename S::Real;
     constexpr int F = S::kWidth;
     const Place<S> place(stage.atom_count);
     Real* const vectors = reinterpret_cast<Real*>(launched_shared_memory());  // [3][kRows][kPitch]
     Real* const scalars = vectors + 3 * S::kRows * S::kPitch;                 // [kRows][kWidePitch]: s, n
-    Real* const hidden = vectors;                                             // [kRows][kPitch], when the vectors are done with
+    Real* const hidden = vectors;  // [kRows][kPitch], when the vectors are done with
 #pragma unroll
-    for (int k = 0; k < 3; ++k) copy_rows<S, F>(place, stage.vectors + k * F, 3 * F, vectors + k * S::kRows * S::kPitch, S::kPitch);
+    for (int k = 0; k < 3; ++k)
+        copy_rows<S, F>(place, stage.vectors + k * F, 3 * F, vectors + k * S::kRows * S::kPitch, S::kPitch);
     copy_rows<S, F>(place, stage.scalars, F, scalars, S::kWidePitch);
     __syncthreads();
 
@@ -289,7 +306,8 @@ __global__ void __launch_bounds__(S::kThreads) update_kernel(const __grid_consta
         if (place.has(row))
 #pragma unroll
             for (int k = 0; k < 3; ++k) {
-                const FourOf<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column), v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
+                const FourOf<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column),
+                                   v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
 #pragma unroll
                 for (int i = 0; i < 4; ++i) dot[i] += u.of[i] * v.of[i];
                 if (stage.is_last) continue;
@@ -312,7 +330,8 @@ __global__ void __launch_bounds__(S::kThreads) update_kernel(const __grid_consta
             store_four(stage.new_scalars + atom * F + place.column, after);
         } else if (stage.readout.descriptors) {
 #pragma unroll
-            for (int i = 0; i < 4; ++i) stage.readout.descriptors[atom * F + place.column + i] = static_cast<double>(after[i]);
+            for (int i = 0; i < 4; ++i)
+                stage.readout.descriptors[atom * F + place.column + i] = static_cast<double>(after[i]);
         }
     });
     __syncthreads();  // new scalars are there, hidden is done with
@@ -324,21 +343,26 @@ __global__ void __launch_bounds__(S::kThreads) update_kernel(const __grid_consta
 
 // The gradient of the scalars after the last block. `hidden` is room in shared memory for [kRows][kPitch].
 template <class S>
-__device__ __forceinline__ void reverse_readout(const Place<S>& place, const ReadoutView<typename S::Real>& readout, typename S::Real* hidden, Cells<S> (&gradient)[1]) {
+__device__ __forceinline__ void reverse_readout(const Place<S>& place, const ReadoutView<typename S::Real>& readout,
+                                                typename S::Real* hidden, Cells<S> (&gradient)[1]) {
     using Real = typename S::Real;
     constexpr int F = S::kWidth, kHalf = F / 2;
     for (int i = static_cast<int>(threadIdx.x); i < S::kRows * kHalf; i += S::kThreads) {
         const int row = i / kHalf, column = i % kHalf;
         const int64_t atom = place.clamped_atom(row);
-        hidden[row * S::kPitch + column] = static_cast<Real>(readout.scales[readout.elements[atom]] * readout.output[column]) * silu_slope(readout.kept_hidden[atom * kHalf + column]);
+        hidden[row * S::kPitch + column] =
+            static_cast<Real>(readout.scales[readout.elements[atom]] * readout.output[column]) *
+            silu_slope(readout.kept_hidden[atom * kHalf + column]);
     }
     __syncthreads();
     multiply<S, kHalf, F>(place, hidden, S::kPitch, readout.hidden.transposed, gradient);
 }
 
-// `hidden` [row][column] of shared memory = product of gradients with the transposed output, times the slope of the activation.
+// `hidden` [row][column] of shared memory = product of gradients with the transposed output, times the slope of the
+// activation.
 template <class S, int Depth>
-__device__ __forceinline__ void reverse_output(const Place<S>& place, const MapView<typename S::Real>& output, const typename S::Real* kept_hidden, const typename S::Real* rows,
+__device__ __forceinline__ void reverse_output(const Place<S>& place, const MapView<typename S::Real>& output,
+                                               const typename S::Real* kept_hidden, const typename S::Real* rows,
                                                typename S::Real* hidden) {
     using Real = typename S::Real;
     Cells<S> gradient[1];
@@ -354,13 +378,15 @@ __device__ __forceinline__ void reverse_output(const Place<S>& place, const MapV
 }
 
 template <class S>
-__global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks) reverse_update_kernel(const __grid_constant__ AtomReverse<typename S::Real> stage) {
+__global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks)
+    reverse_update_kernel(const __grid_constant__ AtomReverse<typename S::Real> stage) {
     mlff::gpu::await_predecessor();
     using Real = typename S::Real;
     constexpr int F = S::kWidth;
     const Place<S> place(stage.atom_count);
-    Real* const rows = reinterpret_cast<Real*>(launched_shared_memory());  // [kRows][kWidestPitch]; at the end [kRows][kWidePitch]
-    Real* const hidden = rows + S::kRows * S::kWidestPitch;                // [kRows][kPitch]
+    Real* const rows =
+        reinterpret_cast<Real*>(launched_shared_memory());   // [kRows][kWidestPitch]; at the end [kRows][kWidePitch]
+    Real* const hidden = rows + S::kRows * S::kWidestPitch;  // [kRows][kPitch]
 
     // Scalars after this block.
     Cells<S> scalars[1];
@@ -373,7 +399,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks) reverse_update
         __syncthreads();
         multiply<S, F, F>(place, hidden, S::kPitch, stage.message.hidden.transposed, scalars);
         for_rows<S>([&](int t, int h) {
-            const FourOf<Real> more = load_four(stage.gradient_after + place.clamped_atom(place.row(t, h)) * (kGradientRows * F) + place.column);
+            const FourOf<Real> more = load_four(
+                stage.gradient_after + place.clamped_atom(place.row(t, h)) * (kGradientRows * F) + place.column);
 #pragma unroll
             for (int i = 0; i < 4; ++i) scalars[0].of[t][h][i] += more.of[i];
         });
@@ -386,7 +413,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks) reverse_update
         Real dot[4] = {}, along[4] = {};
 #pragma unroll
         for (int k = 0; k < 3; ++k) {
-            const FourOf<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column), v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
+            const FourOf<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column),
+                               v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
 #pragma unroll
             for (int i = 0; i < 4; ++i) dot[i] += u.of[i] * v.of[i];
             if (stage.is_last) continue;
@@ -432,7 +460,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks) reverse_update
         for_rows<S>([&](int t, int h) {
             const int row = place.row(t, h);
             const int64_t atom = place.clamped_atom(row);
-            const FourOf<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column), v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
+            const FourOf<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column),
+                               v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
             const FourOf<Real> gate = load_four(stage.kept.gates + atom * (2 * F) + place.column);
             FourOf<Real> vector_gate = {}, gradient = {};
             if (!stage.is_last) {
@@ -470,28 +499,34 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks) reverse_update
 
 template <class S>
 void launch_update(const AtomStage<typename S::Real>& stage, cudaStream_t stream) {
-    const LaunchShape shape = {dim3(static_cast<unsigned>((stage.atom_count + S::kRows - 1) / S::kRows)), S::kThreads, S::kForwardBytes};
+    const LaunchShape shape = {dim3(static_cast<unsigned>((stage.atom_count + S::kRows - 1) / S::kRows)), S::kThreads,
+                               S::kForwardBytes};
     launch("updating atoms", update_kernel<S>, shape, stream, stage);
 }
 template <class S>
 void launch_reverse(const AtomReverse<typename S::Real>& stage, cudaStream_t stream) {
-    const LaunchShape shape = {dim3(static_cast<unsigned>((stage.atom_count + S::kRows - 1) / S::kRows)), S::kThreads, S::kReverseBytes};
+    const LaunchShape shape = {dim3(static_cast<unsigned>((stage.atom_count + S::kRows - 1) / S::kRows)), S::kThreads,
+                               S::kReverseBytes};
     launch("reversing atoms", reverse_update_kernel<S>, shape, stream, stage);
 }
 
-// Few atoms are spread over all of the GPU; many share what is read of the matrices. In double precision and at the largest width there are not the
-// registers for more rows; in the reverse pass two blocks that wait in turn are faster than one with more rows.
+// Few atoms are spread over all of the GPU; many share what is read of the matrices. In double precision and at the
+// largest width there are not the registers for more rows; in the reverse pass two blocks that wait in turn are faster
+// than one with more rows.
 template <class Real, int Width>
 void update_atoms_of_width(const AtomStage<Real>& stage, cudaStream_t stream) {
-    if (sizeof(Real) == 8 || stage.atom_count <= few_atoms_for_updates()) return launch_update<Shape<Real, Width, 1>>(stage, stream);
+    if (sizeof(Real) == 8 || stage.atom_count <= few_atoms_for_updates())
+        return launch_update<Shape<Real, Width, 1>>(stage, stream);
     if constexpr (sizeof(Real) == 4) {
-        if (Width == 256 || stage.atom_count <= some_atoms_for_updates()) return launch_update<Shape<Real, Width, 2>>(stage, stream);
+        if (Width == 256 || stage.atom_count <= some_atoms_for_updates())
+            return launch_update<Shape<Real, Width, 2>>(stage, stream);
         if constexpr (Width < 256) launch_update<Shape<Real, Width, 4>>(stage, stream);
     }
 }
 template <class Real, int Width>
 void reverse_atoms_of_width(const AtomReverse<Real>& stage, cudaStream_t stream) {
-    if (sizeof(Real) == 8 || stage.atom_count <= few_atoms_for_updates()) return launch_reverse<Shape<Real, Width, 1>>(stage, stream);
+    if (sizeof(Real) == 8 || stage.atom_count <= few_atoms_for_updates())
+        return launch_reverse<Shape<Real, Width, 1>>(stage, stream);
     if constexpr (sizeof(Real) == 4) launch_reverse<Shape<Real, Width, 2>>(stage, stream);
 }
 

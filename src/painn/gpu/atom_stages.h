@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is done for every atom between two sums of messages: the update of one block and the message network of the next, or the readout; and the reverse.
-// One kernel each way; see docs/painn.md for the formulas. Rows of F numbers.
+// What is done for every atom between two sums of messages: the update of one block and the message network of the
+// next, or the readout; and the reverse. One kernel each way; see docs/painn.md for the formulas. Rows of F numbers.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,18 +13,22 @@
 
 namespace mlff::painn::gpu {
 
-// A matrix as tensor cores take it: depth in steps of kStep, all columns of a step together; see packed_index(). depth [step][column].
-// `transposed`: for gradients, from the outputs to the inputs.
+// A matrix as tensor cores take it: depth in steps of kStep, all columns of a step together; see packed_index(). depth
+// [step][column]. `transposed`: for gradients, from the outputs to the inputs.
 template <class Real>
 std::vector<Real> pack_matrix(const Linear& linear, bool transposed) {
     using mlff::gpu::kStep;
-    const int depth = transposed ? linear.out_width : linear.in_width, columns = transposed ? linear.in_width : linear.out_width;
+    const int depth = transposed ? linear.out_width : linear.in_width,
+              columns = transposed ? linear.in_width : linear.out_width;
     std::vector<Real> packed(static_cast<size_t>(depth) * static_cast<size_t>(columns));
     for (int k = 0; k < depth; ++k)
         for (int c = 0; c < columns; ++c) {
-            const int64_t at = int64_t{k / kStep<Real>} * kStep<Real> * columns + mlff::gpu::packed_index<Real>(k % kStep<Real>, c);
+            const int64_t at =
+                int64_t{k / kStep<Real>} * kStep<Real> * columns + mlff::gpu::packed_index<Real>(k % kStep<Real>, c);
             const int out = transposed ? k : c, in = transposed ? c : k;
-            packed[static_cast<size_t>(at)] = static_cast<Real>(linear.weight[static_cast<size_t>(out) * static_cast<size_t>(linear.in_width) + static_cast<size_t>(in)]);
+            packed[static_cast<size_t>(at)] = static_cast<Real>(
+                linear
+                    .weight[static_cast<size_t>(out) * static_cast<size_t>(linear.in_width) + static_cast<size_t>(in)]);
         }
     return packed;
 }
@@ -55,8 +59,8 @@ struct KeptMessage {
 
 template <class Real>
 struct ReadoutView {
-    MapView<Real> hidden;                   // F -> F / 2
-    const double* output = nullptr;         // [F / 2]
+    MapView<Real> hidden;            // F -> F / 2
+    const double* output = nullptr;  // [F / 2]
     double output_bias = 0;
     const double* element_energies = nullptr;  // [element]
     const double* scales = nullptr;            // [element]
@@ -69,7 +73,8 @@ struct ReadoutView {
 template <class Real>
 struct AtomStage {
     int64_t atom_count = 0;
-    bool is_last = false;  // the readout follows, and nobody needs the vectors; else the message network of the next block
+    bool is_last =
+        false;  // the readout follows, and nobody needs the vectors; else the message network of the next block
     const Real* scalars = nullptr;  // [atom][F], with the messages
     const Real* vectors = nullptr;  // [atom][3][F], with the messages
     MapView<Real> mix;              // F -> 2 F

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// With few atoms the time of a stage is that of reading its matrices, 0.7 MB, on the few multiprocessors that have atoms. Here a cluster of 8 blocks has 16 atoms,
-// and every block an eighth of the columns of every matrix. Its 8 warps share the depth: warp w multiplies channels 16 w ... 16 w + 15 of the rows, which block w
-// of the cluster has made, by its part of the matrix, which it has read into registers before the kernel before is done; then the warps' products are added.
-// So nothing of a matrix is read twice in a cluster, and each of the 4 or 5 layers takes a barrier of the cluster and one round of products.
+// With few atoms the time of a stage is that of reading its matrices, 0.7 MB, on the few multiprocessors that have
+// atoms. Here a cluster of 8 blocks has 16 atoms, and every block an eighth of the columns of every matrix. Its 8 warps
+// share the depth: warp w multiplies channels 16 w ... 16 w + 15 of the rows, which block w of the cluster has made, by
+// its part of the matrix, which it has read into registers before the kernel before is done; then the warps' products
+// are added. So nothing of a matrix is read twice in a cluster, and each of the 4 or 5 layers takes a barrier of the
+// cluster and one round of products.
 #include "painn/gpu/cluster_stages.h"
 
 #include "gpu/engine/cluster.h"
@@ -53,9 +55,12 @@ struct Place {
     __device__ int64_t clamped_atom(int row_in) const { return min(first_atom + row_in, atom_count - 1); }
 };
 
-__device__ __forceinline__ Shared& shared_memory_of_block() { return *reinterpret_cast<Shared*>(launched_shared_memory()); }
+__device__ __forceinline__ Shared& shared_memory_of_block() {
+    return *reinterpret_cast<Shared*>(launched_shared_memory());
+}
 
-// What a warp needs of a packed matrix of depth Parts F and Groups F columns: its step of each part, the columns of the block of each group.
+// What a warp needs of a packed matrix of depth Parts F and Groups F columns: its step of each part, the columns of the
+// block of each group.
 template <int Parts, int Groups>
 struct OwnWeights {
     Pack<float> of[Parts][Groups][2];
@@ -68,10 +73,13 @@ struct OwnWeights {
             for (int group = 0; group < Groups; ++group)
 #pragma unroll
                 for (int tile = 0; tile < 2; ++tile)
-                    of[part][group][tile] = load_pack(own + ((part * kWarpsOfBlock + place.warp) * Groups * F + group * F) * kStep<float> + tile * (32 * Pack<float>::kCount));
+                    of[part][group][tile] =
+                        load_pack(own + ((part * kWarpsOfBlock + place.warp) * Groups * F + group * F) * kStep<float> +
+                                  tile * (32 * Pack<float>::kCount));
     }
 };
-// The same of a matrix with `columns` columns for the whole cluster and `steps` steps of depth, of which this block or warp may have none.
+// The same of a matrix with `columns` columns for the whole cluster and `steps` steps of depth, of which this block or
+// warp may have none.
 struct OwnSmallWeights {
     Pack<float> of[2] = {};
     bool is_there;
@@ -79,7 +87,8 @@ struct OwnSmallWeights {
     __device__ __forceinline__ OwnSmallWeights(const Place& place, const float* matrix, int steps, int columns)
         : is_there(place.warp < steps && kChannels * place.rank < columns) {
         if (!is_there) return;
-        const float* own = matrix + (kChannels * place.rank + place.warp * columns) * kStep<float> + place.lane * Pack<float>::kCount;
+        const float* own =
+            matrix + (kChannels * place.rank + place.warp * columns) * kStep<float> + place.lane * Pack<float>::kCount;
 #pragma unroll
         for (int tile = 0; tile < 2; ++tile) of[tile] = load_pack(own + tile * (32 * Pack<float>::kCount));
     }
@@ -92,7 +101,8 @@ struct Rows {
 // From [atom][stride] numbers of device memory; `from` is at the first channel of the F that the step is of.
 __device__ __forceinline__ Rows rows_of_atoms(const Place& place, const float* from, int64_t stride) {
     const float* own = from + kChannels * place.warp + 4 * place.q;
-    return {load_pack(own + place.clamped_atom(place.g) * stride), load_pack(own + place.clamped_atom(place.g + 8) * stride)};
+    return {load_pack(own + place.clamped_atom(place.g) * stride),
+            load_pack(own + place.clamped_atom(place.g + 8) * stride)};
 }
 __device__ __forceinline__ Pack<float> pack_from_peer(const float* own, int rank) {
     const uint4 bytes = load_from_peer(own, rank);
@@ -100,7 +110,8 @@ __device__ __forceinline__ Pack<float> pack_from_peer(const float* own, int rank
 }
 // What the block of that rank has put into `group`.
 __device__ __forceinline__ Rows rows_of_peer(const Place& place, const Group& group) {
-    return {pack_from_peer(group + place.g * kChannels + 4 * place.q, place.warp), pack_from_peer(group + (place.g + 8) * kChannels + 4 * place.q, place.warp)};
+    return {pack_from_peer(group + place.g * kChannels + 4 * place.q, place.warp),
+            pack_from_peer(group + (place.g + 8) * kChannels + 4 * place.q, place.warp)};
 }
 
 using Sum = float[2][4];
@@ -109,8 +120,10 @@ __device__ __forceinline__ void add_product(const Rows& rows, const Pack<float> 
     Product::add_abreast(Product::split(rows.top), Product::split(rows.bottom), columns, sum);
 }
 __device__ __forceinline__ void store_partial(const Place& place, const Sum& sum, Group& group) {
-    *reinterpret_cast<Pack<float>*>(group + place.g * kChannels + 4 * place.q) = {{sum[0][0], sum[0][1], sum[1][0], sum[1][1]}};
-    *reinterpret_cast<Pack<float>*>(group + (place.g + 8) * kChannels + 4 * place.q) = {{sum[0][2], sum[0][3], sum[1][2], sum[1][3]}};
+    *reinterpret_cast<Pack<float>*>(group + place.g * kChannels +
+                                    4 * place.q) = {{sum[0][0], sum[0][1], sum[1][0], sum[1][1]}};
+    *reinterpret_cast<Pack<float>*>(group + (place.g + 8) * kChannels +
+                                    4 * place.q) = {{sum[0][2], sum[0][3], sum[1][2], sum[1][3]}};
 }
 // The sum of all warps' products at the cell of this thread. Between two of these there is a barrier of the cluster.
 template <int Groups>
@@ -125,7 +138,9 @@ __device__ __forceinline__ void add_up(const Shared& shared, float (&cells)[Grou
 }
 // cells[group] = rows times matrix
 template <int Parts, int Groups>
-__device__ __forceinline__ void multiply(const Place& place, const Rows (&rows)[Parts], const OwnWeights<Parts, Groups>& weights, Shared& shared, float (&cells)[Groups]) {
+__device__ __forceinline__ void multiply(const Place& place, const Rows (&rows)[Parts],
+                                         const OwnWeights<Parts, Groups>& weights, Shared& shared,
+                                         float (&cells)[Groups]) {
 #pragma unroll
     for (int group = 0; group < Groups; ++group) {
         Sum sum = {};
@@ -135,7 +150,8 @@ __device__ __forceinline__ void multiply(const Place& place, const Rows (&rows)[
     }
     add_up(shared, cells);
 }
-__device__ __forceinline__ void multiply(const Place& place, const Rows& rows, const OwnSmallWeights& weights, Shared& shared, float (&cells)[1]) {
+__device__ __forceinline__ void multiply(const Place& place, const Rows& rows, const OwnSmallWeights& weights,
+                                         Shared& shared, float (&cells)[1]) {
     Sum sum = {};
     if (weights.is_there) add_product(rows, weights.of, sum);
     store_partial(place, sum, shared.partial[place.warp][0]);
@@ -150,7 +166,9 @@ struct NextWeights {
     float hidden_bias, output_bias[3];
 
     __device__ __forceinline__ NextWeights(const Place& place, const AtomStage<float>& stage)
-        : hidden(place, stage.message.hidden.matrix), output(place, stage.message.output.matrix), hidden_bias(stage.message.hidden.bias[place.channel]) {
+        : hidden(place, stage.message.hidden.matrix),
+          output(place, stage.message.output.matrix),
+          hidden_bias(stage.message.hidden.bias[place.channel]) {
 #pragma unroll
         for (int part = 0; part < 3; ++part) output_bias[part] = stage.message.output.bias[part * F + place.channel];
     }
@@ -159,13 +177,15 @@ template <>
 struct NextWeights<true> {
     OwnSmallWeights hidden;
 
-    __device__ __forceinline__ NextWeights(const Place& place, const AtomStage<float>& stage) : hidden(place, stage.readout.hidden.matrix, kWarpsOfBlock, F / 2) {}
+    __device__ __forceinline__ NextWeights(const Place& place, const AtomStage<float>& stage)
+        : hidden(place, stage.readout.hidden.matrix, kWarpsOfBlock, F / 2) {}
 };
 
 enum Exchanged { kNorms, kHidden, kScalars, kMessageHidden };
 
 // Energies, from the scalars that peers have.
-__device__ __forceinline__ void read_out(const Place& place, const ReadoutView<float>& readout, const OwnSmallWeights& weights, Shared& shared) {
+__device__ __forceinline__ void read_out(const Place& place, const ReadoutView<float>& readout,
+                                         const OwnSmallWeights& weights, Shared& shared) {
     constexpr int kHalf = F / 2;
     float hidden[1];
     multiply(place, rows_of_peer(place, shared.exchanged[kScalars]), weights, shared, hidden);
@@ -191,7 +211,8 @@ __device__ __forceinline__ void read_out(const Place& place, const ReadoutView<f
             const int64_t atom = place.first_atom + 2 * pair_of_rows + i;
             if (atom >= place.atom_count) break;
             const int32_t element = readout.elements[atom];
-            readout.energies[atom] = readout.element_energies[element] + readout.scales[element] * total[i] + readout.energies[atom];
+            readout.energies[atom] =
+                readout.element_energies[element] + readout.scales[element] * total[i] + readout.energies[atom];
         }
     }
 }
@@ -236,7 +257,8 @@ __global__ void __launch_bounds__(kThreads, 1) update_kernel(const __grid_consta
             v[k] = mixed[2 * k + 1];
         }
     }
-    shared.exchanged[kNorms][threadIdx.x] = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2] + static_cast<float>(kNormFloor));
+    shared.exchanged[kNorms][threadIdx.x] =
+        sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2] + static_cast<float>(kNormFloor));
     meet_cluster();
     if (place.has_atom)
 #pragma unroll
@@ -340,7 +362,8 @@ __global__ void __launch_bounds__(kThreads, 1) reverse_kernel(const __grid_const
         if (weights.is_there) {
             rows = rows_of_atoms(place, stage.readout.kept_hidden, kHalf);
             const int64_t atoms[2] = {place.clamped_atom(place.g), place.clamped_atom(place.g + 8)};
-            const double scales[2] = {stage.readout.scales[stage.readout.elements[atoms[0]]], stage.readout.scales[stage.readout.elements[atoms[1]]]};
+            const double scales[2] = {stage.readout.scales[stage.readout.elements[atoms[0]]],
+                                      stage.readout.scales[stage.readout.elements[atoms[1]]]};
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 const double output = stage.readout.output[kChannels * place.warp + 4 * place.q + i];
@@ -355,7 +378,8 @@ __global__ void __launch_bounds__(kThreads, 1) reverse_kernel(const __grid_const
         const OwnWeights<1, 1> message_hidden(place, stage.message.hidden.transposed);
         await_predecessor();
         {
-            const Rows rows[3] = {rows_of_atoms(place, stage.phi_gradient, 3 * F), rows_of_atoms(place, stage.phi_gradient + F, 3 * F),
+            const Rows rows[3] = {rows_of_atoms(place, stage.phi_gradient, 3 * F),
+                                  rows_of_atoms(place, stage.phi_gradient + F, 3 * F),
                                   rows_of_atoms(place, stage.phi_gradient + 2 * F, 3 * F)};
             load_kept();
             const float message_kept = stage.kept_message.hidden[at];
@@ -387,7 +411,8 @@ __global__ void __launch_bounds__(kThreads, 1) reverse_kernel(const __grid_const
         const Rows rows[1] = {rows_of_peer(place, shared.exchanged[kUpdateHidden])};
         multiply(place, rows, update_hidden, shared, inputs);
     }
-    const float norm = inputs[1] / sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2] + static_cast<float>(kNormFloor));  // (dE/dn) / n
+    const float norm =
+        inputs[1] / sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2] + static_cast<float>(kNormFloor));  // (dE/dn) / n
     const float both = gate * scalar;
 #pragma unroll
     for (int k = 0; k < 3; ++k) {
@@ -399,7 +424,8 @@ __global__ void __launch_bounds__(kThreads, 1) reverse_kernel(const __grid_const
     if (place.has_atom) gradient[0] = scalar + inputs[0];
 #pragma unroll
     for (int k = 0; k < 3; ++k) {
-        const Rows u_rows = rows_of_peer(place, shared.exchanged[kMixedU + k]), v_rows = rows_of_peer(place, shared.exchanged[kMixedV + k]);
+        const Rows u_rows = rows_of_peer(place, shared.exchanged[kMixedU + k]),
+                   v_rows = rows_of_peer(place, shared.exchanged[kMixedV + k]);
         Sum sum = {};
         add_product(u_rows, mix.of[0][0], sum);
         add_product(v_rows, mix.of[1][0], sum);
@@ -414,14 +440,17 @@ __global__ void __launch_bounds__(kThreads, 1) reverse_kernel(const __grid_const
 }
 
 template <class Stage>
-void launch_stage(const char* doing, void (*middle)(Stage), void (*last)(Stage), const Stage& stage, cudaStream_t stream) {
-    launch_clusters(doing, stage.is_last ? last : middle, (stage.atom_count + kRows - 1) / kRows, kClusterSize, kThreads, sizeof(Shared), stream, stage);
+void launch_stage(const char* doing, void (*middle)(Stage), void (*last)(Stage), const Stage& stage,
+                  cudaStream_t stream) {
+    launch_clusters(doing, stage.is_last ? last : middle, (stage.atom_count + kRows - 1) / kRows, kClusterSize,
+                    kThreads, sizeof(Shared), stream, stage);
 }
 
 }  // namespace
 
 bool runs_in_clusters(int width, int64_t atom_count) {
-    return width == F && atom_count <= few_atoms_for_clusters() && can_launch_clusters("updating atoms", update_kernel<true>);
+    return width == F && atom_count <= few_atoms_for_clusters() &&
+           can_launch_clusters("updating atoms", update_kernel<true>);
 }
 void update_atoms_in_clusters(const AtomStage<float>& stage, cudaStream_t stream) {
     launch_stage("updating atoms", update_kernel<false>, update_kernel<true>, stage, stream);

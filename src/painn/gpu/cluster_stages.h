@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// update_atoms() and reverse_atoms() for few atoms of a model of width 128 in single precision: spread over more of the GPU, by clusters of blocks.
+// update_atoms() and reverse_atoms() for few atoms of a model of width 128 in single precision: spread over more of the
+// GPU, by clusters of blocks.
 #pragma once
 
 #include "painn/gpu/atom_stages.h"

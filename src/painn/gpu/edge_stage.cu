@@ -3,9 +3,9 @@
 
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
+#include "painn/functions/near_field.h"
 #include "painn/gpu/packed_filter.h"
 #include "painn/gpu/sizes.h"
-#include "painn/functions/near_field.h"
 
 namespace mlff::painn::gpu {
 namespace {
@@ -26,7 +26,9 @@ __device__ __forceinline__ void sine_and_cosine(double a, double& sine, double& 
 }
 
 // `group` of `count`
-__device__ __forceinline__ void store_group(const double (&numbers)[4], double, int, int, FourDoubles* to) { *to = {{numbers[0], numbers[1], numbers[2], numbers[3]}}; }
+__device__ __forceinline__ void store_group(const double (&numbers)[4], double, int, int, FourDoubles* to) {
+    *to = {{numbers[0], numbers[1], numbers[2], numbers[3]}};
+}
 __device__ __forceinline__ void store_group(const float (&numbers)[4], float scale, int group, int count, uint4* to) {
     const float scaled[4] = {scale * numbers[0], scale * numbers[1], scale * numbers[2], scale * numbers[3]};
     if (group < count / 4 * 4)
@@ -35,10 +37,11 @@ __device__ __forceinline__ void store_group(const float (&numbers)[4], float sca
         store_half_step(scaled, to);
 }
 
-// Launch: blocks of kBlockThreads, ThreadsOfAtom of them for each atom. A thread first has every so many edges, then every so many groups of functions of all
-// edges, which are written next to each other.
+// Launch: blocks of kBlockThreads, ThreadsOfAtom of them for each atom. A thread first has every so many edges, then
+// every so many groups of functions of all edges, which are written next to each other.
 template <class Real, int ThreadsOfAtom>
-__global__ void __launch_bounds__(kBlockThreads) edges_kernel(const __grid_constant__ EdgeStage stage, EdgeFunctions<Real> functions) {
+__global__ void __launch_bounds__(kBlockThreads)
+    edges_kernel(const __grid_constant__ EdgeStage stage, EdgeFunctions<Real> functions) {
     mlff::gpu::await_predecessor();
     __shared__ double partial[kWarps];
     const int64_t atom = (blockIdx.x * int64_t{kBlockThreads} + threadIdx.x) / ThreadsOfAtom;
@@ -75,7 +78,10 @@ __global__ void __launch_bounds__(kBlockThreads) edges_kernel(const __grid_const
     for (int i = own; i < edge_count * count; i += ThreadsOfAtom) {
         const int e = i / count, group = i % count, first = 4 * group + 1;  // the basis counts from 1
         SeenDistance seen = {distances[e], 1};
-        if (stage.closest) seen = seen_distance(stage.closest[stage.edges.elements[atom] * stage.element_count + stage.edges.elements[stage.edges.sender[begin + e]]], distances[e]);
+        if (stage.closest)
+            seen = seen_distance(stage.closest[stage.edges.elements[atom] * stage.element_count +
+                                               stage.edges.elements[stage.edges.sender[begin + e]]],
+                                 distances[e]);
         const double t = seen.value * inverse_cutoff;
         const Real inverse = 1 / static_cast<Real>(seen.value), seen_slope = static_cast<Real>(seen.slope);
         Real step_sine, step_cosine, sine, cosine;
@@ -112,7 +118,8 @@ void compute_edges(const EdgeStage& stage, const EdgeFunctions<Real>& functions,
     if (stage.edges.atom_count == 0) return;
     const bool is_few = stage.edges.atom_count <= few_atoms_for_messages();
     launch("functions of edges", is_few ? edges_kernel<Real, kBlockThreads> : edges_kernel<Real, 32>,
-           is_few ? int64_t{stage.edges.atom_count} : blocks_of_atoms(stage.edges.atom_count), kBlockThreads, stream, stage, functions);
+           is_few ? int64_t{stage.edges.atom_count} : blocks_of_atoms(stage.edges.atom_count), kBlockThreads, stream,
+           stage, functions);
 }
 
 template void compute_edges<float>(const EdgeStage&, const EdgeFunctions<float>&, cudaStream_t);

@@ -15,8 +15,9 @@ struct alignas(16) FourDoubles {
     double of[4];
 };
 
-// How functions of edges are stored. In double precision as they are, padded to whole groups of four; in single precision as tensor cores take them, each
-// number as the sum of two of half precision: four functions in 16 bytes, padded to whole halves of a step of 16 functions. See packed_filter.h.
+// How functions of edges are stored. In double precision as they are, padded to whole groups of four; in single
+// precision as tensor cores take them, each number as the sum of two of half precision: four functions in 16 bytes,
+// padded to whole halves of a step of 16 functions. See packed_filter.h.
 template <class Real>
 struct FunctionLayout;
 template <>
@@ -29,9 +30,11 @@ struct FunctionLayout<float> {
     using Group = uint4;
     static constexpr int group_count(int radial_count) { return (radial_count + 1 + 7) / 8 * 2; }
 };
-inline constexpr float kValueScale = 16;  // of what is stored in single precision: the smallest parts of numbers stay above the smallest of half precision
+inline constexpr float kValueScale = 16;  // of what is stored in single precision: the smallest parts of numbers stay
+                                          // above the smallest of half precision
 
-// The functions: the radial basis with its fade, then the fade alone (which the bias of the filter multiplies), then zeros.
+// The functions: the radial basis with its fade, then the fade alone (which the bias of the filter multiplies), then
+// zeros.
 template <class Real>
 struct EdgeFunctions {
     using Group = typename FunctionLayout<Real>::Group;

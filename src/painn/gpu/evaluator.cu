@@ -8,13 +8,13 @@
 #include "gpu/engine/step_evaluator.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/device_buffer.h"
+#include "painn/functions/repulsion_pairs.h"
 #include "painn/gpu/atom_stages.h"
 #include "painn/gpu/edge_stage.h"
 #include "painn/gpu/messages.h"
 #include "painn/gpu/packed_filter.h"
 #include "painn/gpu/stage_work.h"
 #include "painn/gpu/tables.h"
-#include "painn/functions/repulsion_pairs.h"
 
 namespace mlff::painn::gpu {
 namespace {
@@ -32,10 +32,12 @@ template <class Real>
 class DeviceMap {
 public:
     DeviceMap(const Linear& linear, cudaStream_t stream) {
-        const std::vector<Real> forward = pack_matrix<Real>(linear, false), transposed = pack_matrix<Real>(linear, true);
+        const std::vector<Real> forward = pack_matrix<Real>(linear, false),
+                                transposed = pack_matrix<Real>(linear, true);
         matrix_.upload(forward.data(), static_cast<int64_t>(forward.size()), "the model", stream);
         transposed_.upload(transposed.data(), static_cast<int64_t>(transposed.size()), "the model", stream);
-        upload_as(linear.bias.empty() ? std::vector<double>(static_cast<size_t>(linear.out_width), 0.0) : linear.bias, bias_, stream);
+        upload_as(linear.bias.empty() ? std::vector<double>(static_cast<size_t>(linear.out_width), 0.0) : linear.bias,
+                  bias_, stream);
     }
     MapView<Real> view() const { return {matrix_.data(), transposed_.data(), bias_.data()}; }
 
@@ -48,7 +50,9 @@ class DeviceFilter;
 template <>
 class DeviceFilter<double> {
 public:
-    DeviceFilter(const Linear& filter, bool, cudaStream_t stream) { upload_as(filter_table(filter, 4 * FunctionLayout<double>::group_count(filter.in_width)), weights_, stream); }
+    DeviceFilter(const Linear& filter, bool, cudaStream_t stream) {
+        upload_as(filter_table(filter, 4 * FunctionLayout<double>::group_count(filter.in_width)), weights_, stream);
+    }
     FilterView<double> view() const { return {weights_.data()}; }
 
 private:
@@ -96,8 +100,11 @@ template <class Real>
 class PainnStep : public StepModel {
 public:
     PainnStep(std::shared_ptr<const Weights> weights, bool is_fast, cudaStream_t stream)
-        : weights_(std::move(weights)), facts_{weights_->cutoff, weights_->atomic_numbers, weights_->hidden}, readout_hidden_(weights_->readout_hidden, stream) {
-        for (const Block& block : weights_->blocks) blocks_.push_back(std::make_unique<DeviceBlock<Real>>(block, is_fast, stream));
+        : weights_(std::move(weights)),
+          facts_{weights_->cutoff, weights_->atomic_numbers, weights_->hidden},
+          readout_hidden_(weights_->readout_hidden, stream) {
+        for (const Block& block : weights_->blocks)
+            blocks_.push_back(std::make_unique<DeviceBlock<Real>>(block, is_fast, stream));
         upload_as(weights_->embedding, embedding_, stream);
         upload_as(first_sent(*weights_), first_sent_, stream);
         upload_as(weights_->readout_output.weight, readout_output_, stream);
@@ -142,12 +149,15 @@ public:
         list.add(vectors_gradient_, 3 * rows, kAtoms);
     }
 
-    int64_t most_ghost_row_bytes() const override { return int64_t{std::max(kSentRows, kGradientRows)} * width() * static_cast<int64_t>(sizeof(Real)); }
+    int64_t most_ghost_row_bytes() const override {
+        return int64_t{std::max(kSentRows, kGradientRows)} * width() * static_cast<int64_t>(sizeof(Real));
+    }
 
     void enqueue(const Step& step, StepResults& results, cudaStream_t stream) override {
         const bool has_gradients = step.wanted.gradients();
         functions_ = {values_.data(), has_gradients ? slopes_.data() : nullptr, directions_.data(), group_count()};
-        EdgeStage edges = {step.edges, weights_->cutoff, weights_->radial_count, repulsion_.data(), closest_.data(), static_cast<int>(weights_->atomic_numbers.size())};
+        EdgeStage edges = {step.edges,        weights_->cutoff, weights_->radial_count,
+                           repulsion_.data(), closest_.data(),  static_cast<int>(weights_->atomic_numbers.size())};
         edges.energies = results.energies.data();
         edges.vector_gradient = has_gradients ? vector_gradient_.data() : nullptr;
         edges.has_short_edge = results.short_edges.data();
@@ -271,17 +281,20 @@ private:
 }  // namespace
 
 std::string why_not_on_gpu(const Weights& weights) {
-    if (!is_compiled_width(weights.hidden)) return concat("it has ", weights.hidden, " hidden channels; the GPU's kernels are for 32, 64, 128 and 256");
+    if (!is_compiled_width(weights.hidden))
+        return concat("it has ", weights.hidden, " hidden channels; the GPU's kernels are for 32, 64, 128 and 256");
     return "";
 }
 
 std::unique_ptr<Evaluator> make_gpu_evaluator(std::shared_ptr<const Weights> weights, const CudaOptions& options) {
     const std::string why_not = why_not_on_gpu(*weights);
     if (!why_not.empty()) fail(Status::unsupported, "the GPU backend cannot run this model: ", why_not);
-    return make_step_evaluator({options.device_ordinal, options.neighbor_skin, options.memory_limit_bytes}, [&](cudaStream_t stream) -> std::unique_ptr<StepModel> {
-        if (options.is_mixed) return std::make_unique<PainnStep<float>>(weights, options.is_fast, stream);
-        return std::make_unique<PainnStep<double>>(weights, false, stream);
-    });
+    return make_step_evaluator({options.device_ordinal, options.neighbor_skin, options.memory_limit_bytes},
+                               [&](cudaStream_t stream) -> std::unique_ptr<StepModel> {
+                                   if (options.is_mixed)
+                                       return std::make_unique<PainnStep<float>>(weights, options.is_fast, stream);
+                                   return std::make_unique<PainnStep<double>>(weights, false, stream);
+                               });
 }
 
 }  // namespace mlff::painn::gpu

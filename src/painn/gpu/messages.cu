@@ -13,11 +13,14 @@ namespace {
 
 using namespace mlff::gpu;
 
-// How lanes share the channels of an atom: each has PerLane neighbouring ones, a warp 32 times as many, and the warps of an atom are in one block.
+// How lanes share the channels of an atom: each has PerLane neighbouring ones, a warp 32 times as many, and the warps
+// of an atom are in one block.
 template <class Real, int Width, int PerLane>
 struct Shape {
     static constexpr int kWarpsPerAtom = Width / (32 * PerLane);
-    static constexpr int kAtoms = kWarpsPerAtom == 1 ? 4 : 1;  // of a block; warps of one atom meet at barriers, which other atoms must not disturb
+    static constexpr int kAtoms =
+        kWarpsPerAtom == 1 ? 4
+                           : 1;  // of a block; warps of one atom meet at barriers, which other atoms must not disturb
     static constexpr int kThreads = 32 * kWarpsPerAtom * kAtoms;
     static_assert(kWarpsPerAtom * 32 * PerLane == Width);
 };
@@ -44,9 +47,11 @@ __device__ __forceinline__ FourOf<Real> load_four(const Real* from) {
     return *reinterpret_cast<const FourOf<Real>*>(from);
 }
 
-// filter[edge][part][channel] of a few edges. Parts are s, v, u; the first block has no v. Edges beyond the last are taken to be the last.
+// filter[edge][part][channel] of a few edges. Parts are s, v, u; the first block has no v. Edges beyond the last are
+// taken to be the last.
 template <class Real, int Width, int PerLane, int Edges, bool IsFirst>
-__device__ __forceinline__ void evaluate_filter(const Real* functions, int function_count, int64_t begin, int64_t end, const Real* filter, Real (&result)[Edges][3][PerLane]) {
+__device__ __forceinline__ void evaluate_filter(const Real* functions, int function_count, int64_t begin, int64_t end,
+                                                const Real* filter, Real (&result)[Edges][3][PerLane]) {
 #pragma unroll
     for (int e = 0; e < Edges; ++e)
 #pragma unroll
@@ -75,7 +80,8 @@ __device__ __forceinline__ void evaluate_filter(const Real* functions, int funct
 }
 
 template <class Real, int Width, int PerLane, bool IsFirst>
-__global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads) sum_kernel(const __grid_constant__ MessageStage<Real> stage) {
+__global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
+    sum_kernel(const __grid_constant__ MessageStage<Real> stage) {
     mlff::gpu::await_predecessor();
     using S = Shape<Real, Width, PerLane>;
     constexpr int kEdges = 4;
@@ -87,13 +93,18 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads) sum_ker
     Real scalar[PerLane] = {}, vector[3][PerLane] = {};
     for (int64_t begin = stage.edges.first[atom]; begin < end; begin += kEdges) {
         Real filter[kEdges][3][PerLane];
-        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.value->of, 4 * stage.functions.group_count, begin, end, stage.filter.weights + channel, filter);
+        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.value->of,
+                                                               4 * stage.functions.group_count, begin, end,
+                                                               stage.filter.weights + channel, filter);
 #pragma unroll
         for (int e = 0; e < kEdges; ++e) {
             if (begin + e >= end) break;
             const int32_t sender = stage.edges.sender[begin + e];
             const FourOf<Real> direction = load_four(stage.functions.direction + 4 * (begin + e));
-            const Real* sent = stage.sent + (IsFirst ? int64_t{stage.edges.elements[sender]} * (kFirstRows * Width) : int64_t{sender} * (kSentRows * Width)) + channel;
+            const Real* sent = stage.sent +
+                               (IsFirst ? int64_t{stage.edges.elements[sender]} * (kFirstRows * Width)
+                                        : int64_t{sender} * (kSentRows * Width)) +
+                               channel;
             const auto phi_s = load<PerLane>(sent), phi_u = load<PerLane>(sent + Width);
 #pragma unroll
             for (int c = 0; c < PerLane; ++c) {
@@ -111,7 +122,8 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads) sum_ker
                 }
         }
     }
-    Numbers<Real, PerLane> sum = load<PerLane>(stage.scalars + (IsFirst ? int64_t{stage.edges.elements[atom]} : atom) * Width + channel);
+    Numbers<Real, PerLane> sum =
+        load<PerLane>(stage.scalars + (IsFirst ? int64_t{stage.edges.elements[atom]} : atom) * Width + channel);
 #pragma unroll
     for (int c = 0; c < PerLane; ++c) sum.of[c] += scalar[c];
     store(stage.new_scalars + atom * Width + channel, sum);
@@ -137,7 +149,8 @@ __device__ __forceinline__ Real sum_many_over_warp(Real (&numbers)[Count], int l
 #pragma unroll
             for (int i = 0; i < Count / 2; ++i) {
                 if (i >= have) break;
-                const Real kept = is_upper ? numbers[i + have] : numbers[i], given = is_upper ? numbers[i] : numbers[i + have];
+                const Real kept = is_upper ? numbers[i + have] : numbers[i],
+                           given = is_upper ? numbers[i] : numbers[i + have];
                 numbers[i] = kept + __shfl_xor_sync(kAllLanes, given, distance);
             }
         } else {
@@ -147,9 +160,11 @@ __device__ __forceinline__ Real sum_many_over_warp(Real (&numbers)[Count], int l
     return numbers[0];
 }
 
-// Gradients of edges: `by_distance` = dE/d(distance) and `turn` = dE/d(direction), sums over channels, become dE/d(vector) along sign * direction.
+// Gradients of edges: `by_distance` = dE/d(distance) and `turn` = dE/d(direction), sums over channels, become
+// dE/d(vector) along sign * direction.
 template <class Real, int Width, int PerLane, bool IsFirst>
-__global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads) reverse_kernel(const __grid_constant__ MessageReverse<Real> stage) {
+__global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
+    reverse_kernel(const __grid_constant__ MessageReverse<Real> stage) {
     mlff::gpu::await_predecessor();
     using S = Shape<Real, Width, PerLane>;
     constexpr int kEdges = 2, kSums = 4 * kEdges, kLanesPerSum = 32 / kSums;
@@ -164,21 +179,28 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads) reverse
     constexpr int kOwnRows = IsFirst ? kGradientRows : kSentRows, kOtherRows = IsFirst ? kFirstRows : kGradientRows;
     Numbers<Real, PerLane> own[kOwnRows];
 #pragma unroll
-    for (int row = 0; row < kOwnRows; ++row) own[row] = load<PerLane>((IsFirst ? stage.gradient : stage.sent) + (atom * kOwnRows + row) * Width + channel);
+    for (int row = 0; row < kOwnRows; ++row)
+        own[row] = load<PerLane>((IsFirst ? stage.gradient : stage.sent) + (atom * kOwnRows + row) * Width + channel);
     Real phi_s_gradient[PerLane] = {}, phi_u_gradient[PerLane] = {}, sent_gradient[3][PerLane] = {};
 
     int parity = 0;
     for (int64_t begin = stage.edges.first[atom]; begin < end; begin += kEdges, parity ^= 1) {
         Real filter[kEdges][3][PerLane], slope[kEdges][3][PerLane];
-        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.value->of, 4 * stage.functions.group_count, begin, end, stage.filter.weights + channel, filter);
-        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.slope->of, 4 * stage.functions.group_count, begin, end, stage.filter.weights + channel, slope);
+        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.value->of,
+                                                               4 * stage.functions.group_count, begin, end,
+                                                               stage.filter.weights + channel, filter);
+        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.slope->of,
+                                                               4 * stage.functions.group_count, begin, end,
+                                                               stage.filter.weights + channel, slope);
         Real sums[kSums] = {};
 #pragma unroll
         for (int e = 0; e < kEdges; ++e) {
             if (begin + e >= end) break;
             const int32_t neighbor = stage.edges.sender[begin + e];
             const FourOf<Real> direction = load_four(stage.functions.direction + 4 * (begin + e));
-            const Real* from = (IsFirst ? stage.sent + int64_t{stage.edges.elements[neighbor]} * (kFirstRows * Width) : stage.gradient + int64_t{neighbor} * (kGradientRows * Width)) + channel;
+            const Real* from = (IsFirst ? stage.sent + int64_t{stage.edges.elements[neighbor]} * (kFirstRows * Width)
+                                        : stage.gradient + int64_t{neighbor} * (kGradientRows * Width)) +
+                               channel;
             Numbers<Real, PerLane> other[kOtherRows];
 #pragma unroll
             for (int row = 0; row < kOtherRows; ++row) other[row] = load<PerLane>(from + row * Width);
@@ -229,7 +251,8 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads) reverse
             const Real own_turn = k == 0 ? turn[0] : k == 1 ? turn[1] : turn[2];
             const Real own_direction = k == 0 ? direction.of[0] : k == 1 ? direction.of[1] : direction.of[2];
             const Real across = (own_turn - radial * own_direction) * direction.of[3];
-            stage.vector_gradient[3 * (begin + e) + k] += static_cast<double>(by_distance * own_direction + (IsFirst ? across : -across));
+            stage.vector_gradient[3 * (begin + e) + k] +=
+                static_cast<double>(by_distance * own_direction + (IsFirst ? across : -across));
         }
     }
     if constexpr (!IsFirst) {
@@ -239,7 +262,8 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads) reverse
         for (int k = 0; k < 3; ++k) {
             const int64_t at = (3 * atom + k) * Width + channel;
             const auto vector = load<PerLane>(stage.vectors + at);
-            Numbers<Real, PerLane> gradient = load<PerLane>(stage.gradient + (atom * kGradientRows + 1 + k) * Width + channel);
+            Numbers<Real, PerLane> gradient =
+                load<PerLane>(stage.gradient + (atom * kGradientRows + 1 + k) * Width + channel);
 #pragma unroll
             for (int c = 0; c < PerLane; ++c) {
                 phi_gradient[1].of[c] += sent_gradient[k][c] * vector.of[c];
@@ -253,7 +277,8 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads) reverse
             phi_gradient[2].of[c] = phi_u_gradient[c];
         }
 #pragma unroll
-        for (int part = 0; part < 3; ++part) store(stage.phi_gradient + (3 * atom + part) * Width + channel, phi_gradient[part]);
+        for (int part = 0; part < 3; ++part)
+            store(stage.phi_gradient + (3 * atom + part) * Width + channel, phi_gradient[part]);
     }
 }
 
@@ -262,9 +287,11 @@ template <class Real, int Width>
 inline constexpr int kMostPerLane = std::min(16 / static_cast<int>(sizeof(Real)), Width / 32);
 
 template <class Stage, class Real, int Width, int PerLane>
-void launch_shape(const char* doing, void (*first)(Stage), void (*other)(Stage), const Stage& stage, cudaStream_t stream) {
+void launch_shape(const char* doing, void (*first)(Stage), void (*other)(Stage), const Stage& stage,
+                  cudaStream_t stream) {
     using S = Shape<Real, Width, PerLane>;
-    launch(doing, stage.is_first ? first : other, (int64_t{stage.edges.atom_count} + S::kAtoms - 1) / S::kAtoms, S::kThreads, stream, stage);
+    launch(doing, stage.is_first ? first : other, (int64_t{stage.edges.atom_count} + S::kAtoms - 1) / S::kAtoms,
+           S::kThreads, stream, stage);
 }
 
 template <class Real, int Width>
@@ -272,18 +299,22 @@ void sum_messages_of_width(const MessageStage<Real>& stage, cudaStream_t stream)
     using Stage = MessageStage<Real>;
     constexpr int kMost = kMostPerLane<Real, Width>;
     if (stage.edges.atom_count <= few_atoms_for_messages())
-        launch_shape<Stage, Real, Width, 1>("messages", sum_kernel<Real, Width, 1, true>, sum_kernel<Real, Width, 1, false>, stage, stream);
+        launch_shape<Stage, Real, Width, 1>("messages", sum_kernel<Real, Width, 1, true>,
+                                            sum_kernel<Real, Width, 1, false>, stage, stream);
     else
-        launch_shape<Stage, Real, Width, kMost>("messages", sum_kernel<Real, Width, kMost, true>, sum_kernel<Real, Width, kMost, false>, stage, stream);
+        launch_shape<Stage, Real, Width, kMost>("messages", sum_kernel<Real, Width, kMost, true>,
+                                                sum_kernel<Real, Width, kMost, false>, stage, stream);
 }
 template <class Real, int Width>
 void reverse_messages_of_width(const MessageReverse<Real>& stage, cudaStream_t stream) {
     using Stage = MessageReverse<Real>;
     constexpr int kMost = kMostPerLane<Real, Width>;
     if (stage.edges.atom_count <= few_atoms_for_messages())
-        launch_shape<Stage, Real, Width, 1>("reversing messages", reverse_kernel<Real, Width, 1, true>, reverse_kernel<Real, Width, 1, false>, stage, stream);
+        launch_shape<Stage, Real, Width, 1>("reversing messages", reverse_kernel<Real, Width, 1, true>,
+                                            reverse_kernel<Real, Width, 1, false>, stage, stream);
     else
-        launch_shape<Stage, Real, Width, kMost>("reversing messages", reverse_kernel<Real, Width, kMost, true>, reverse_kernel<Real, Width, kMost, false>, stage, stream);
+        launch_shape<Stage, Real, Width, kMost>("reversing messages", reverse_kernel<Real, Width, kMost, true>,
+                                                reverse_kernel<Real, Width, kMost, false>, stage, stream);
 }
 
 }  // namespace

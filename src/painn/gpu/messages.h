@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Messages of one block, summed over the edges of every atom and never stored, and their reverse. Both gather over an atom's own edges: nothing is added
-// atomically, so that results repeat bit for bit.
+// Messages of one block, summed over the edges of every atom and never stored, and their reverse. Both gather over an
+// atom's own edges: nothing is added atomically, so that results repeat bit for bit.
 //
-// Forward, atom i receives from its neighbours j (x_v v_j = filter_v (phi_v v)_j, so that what is sent is 5 rows of F numbers):
+// Forward, atom i receives from its neighbours j (x_v v_j = filter_v (phi_v v)_j, so that what is sent is 5 rows of F
+// numbers):
 //   s_i += sum filter_s phi_s_j;   v_i += sum filter_v (phi_v v)_j + filter_u phi_u_j u
-// Reverse, atom j has sent to its neighbours k: these are the same pairs, with the same distances and opposite directions, so that one gather of the 4 rows
-// (dE/ds_k, dE/dv_k) gives all that depends on atom j as a sender, and the gradients of the edges it sends along.
-// In the first block v = 0 and phi depends on the element alone; its reverse is seen from the receiver and gathers nothing.
+// Reverse, atom j has sent to its neighbours k: these are the same pairs, with the same distances and opposite
+// directions, so that one gather of the 4 rows (dE/ds_k, dE/dv_k) gives all that depends on atom j as a sender, and the
+// gradients of the edges it sends along. In the first block v = 0 and phi depends on the element alone; its reverse is
+// seen from the receiver and gathers nothing.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -56,20 +58,23 @@ struct MessageReverse {
     EdgeFunctions<Real> functions;
     FilterView<Real> filter;
     bool is_first = false;
-    const Real* sent = nullptr;         // as above
-    const Real* gradient = nullptr;     // [atom][kGradientRows][F], of the sums
-    double* vector_gradient = nullptr;  // [edge][3]: added to. In all but the first block, slot e gets minus the gradient of the reverse of edge e, which has
-                                        // the opposite vector: gather_forces() takes differences of the two and cannot tell
+    const Real* sent = nullptr;      // as above
+    const Real* gradient = nullptr;  // [atom][kGradientRows][F], of the sums
+    double* vector_gradient =
+        nullptr;  // [edge][3]: added to. In all but the first block, slot e gets minus the gradient of the reverse of
+                  // edge e, which has the opposite vector: gather_forces() takes differences of the two and cannot tell
     // Not in the first block:
-    const Real* phi_v = nullptr;        // [atom][F]
-    const Real* vectors = nullptr;      // [atom][3][F] before
-    Real* phi_gradient = nullptr;       // [atom][s, v, u][F]
-    Real* vectors_gradient = nullptr;   // [atom][3][F], of the vectors before, complete
+    const Real* phi_v = nullptr;       // [atom][F]
+    const Real* vectors = nullptr;     // [atom][3][F] before
+    Real* phi_gradient = nullptr;      // [atom][s, v, u][F]
+    Real* vectors_gradient = nullptr;  // [atom][3][F], of the vectors before, complete
 };
 void reverse_messages(int width, const MessageReverse<double>& stage, cudaStream_t stream);
 void reverse_messages(int width, const MessageReverse<float>& stage, cudaStream_t stream);
 
 // Widths that the kernels are compiled for.
-inline constexpr bool is_compiled_width(int width) { return width == 32 || width == 64 || width == 128 || width == 256; }
+inline constexpr bool is_compiled_width(int width) {
+    return width == 32 || width == 64 || width == 128 || width == 256;
+}
 
 }  // namespace mlff::painn::gpu

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Filters on tensor cores: weights and functions of edges as lanes load them, and their product. For CUDA sources only.
 //
-// Functions are taken in steps of 16, as RadialProduct has them, and what is left of them, if anything, in half a step of 8. There lane 4 g + q holds functions
-// 2 q and 2 q + 1 of the step, of edge g on the one side and of channels 4 g ... 4 g + 3 on the other.
+// Functions are taken in steps of 16, as RadialProduct has them, and what is left of them, if anything, in half a step
+// of 8. There lane 4 g + q holds functions 2 q and 2 q + 1 of the step, of edge g on the one side and of channels 4 g
+// ... 4 g + 3 on the other.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +13,32 @@
 
 namespace mlff::painn::gpu {
 
-inline constexpr int kUnitsPerStep = 32 * mlff::gpu::RadialProduct::kWeightPlanes;  // of 16 bytes, for 32 channels of one part
-inline constexpr int kUnitsPerGroup = kUnitsPerStep / 4;                             // of the groups of 4 functions of FunctionLayout; half a step has two
+inline constexpr int kUnitsPerStep =
+    32 * mlff::gpu::RadialProduct::kWeightPlanes;  // of 16 bytes, for 32 channels of one part
+inline constexpr int kUnitsPerGroup =
+    kUnitsPerStep / 4;  // of the groups of 4 functions of FunctionLayout; half a step has two
 
 // A group of functions of a step: both halves of four numbers.
-__device__ inline void store_step(const float (&numbers)[4], uint4* to) { mlff::gpu::RadialProduct::store_functions(numbers, to); }
+__device__ inline void store_step(const float (&numbers)[4], uint4* to) {
+    mlff::gpu::RadialProduct::store_functions(numbers, to);
+}
 // A group of half a step: as two lanes load it.
 __device__ inline void store_half_step(const float (&numbers)[4], uint4* to) {
     using P = mlff::gpu::RadialProduct;
-    *to = make_uint4(P::high_pair(numbers[0], numbers[1]), P::high_pair(P::rest(numbers[0]), P::rest(numbers[1])), P::high_pair(numbers[2], numbers[3]),
-                     P::high_pair(P::rest(numbers[2]), P::rest(numbers[3])));
+    *to = make_uint4(P::high_pair(numbers[0], numbers[1]), P::high_pair(P::rest(numbers[0]), P::rest(numbers[1])),
+                     P::high_pair(numbers[2], numbers[3]), P::high_pair(P::rest(numbers[2]), P::rest(numbers[3])));
 }
 
 // FilterView<float>::weights from filter_table(), whose functions come to whole half steps. `columns`: 3 F.
 inline std::vector<uint4> pack_filter(const std::vector<double>& table, int columns, float scale) {
     using namespace mlff::gpu;
     using P = RadialProduct;
-    const int width = columns / 3, groups = static_cast<int>(table.size()) / columns / 4, slices = width / kChannelsPerSlice;
+    const int width = columns / 3, groups = static_cast<int>(table.size()) / columns / 4,
+              slices = width / kChannelsPerSlice;
     const auto weight = [&](int function, int column) {
-        return scale * static_cast<float>(table[static_cast<size_t>(function) * static_cast<size_t>(columns) + static_cast<size_t>(column)]);
+        return scale *
+               static_cast<float>(
+                   table[static_cast<size_t>(function) * static_cast<size_t>(columns) + static_cast<size_t>(column)]);
     };
     std::vector<uint4> packed(static_cast<size_t>(slices * 3 * groups * kUnitsPerGroup));
     uint4* to = packed.data();
@@ -41,22 +49,28 @@ inline std::vector<uint4> pack_filter(const std::vector<double>& table, int colu
                 for (int lane = 0; lane < 32; ++lane) {
                     float numbers[4][4];
                     for (int i = 0; i < 4; ++i)
-                        for (int c = 0; c < 4; ++c) numbers[i][c] = weight(kFunctionsPerStep * step + 4 * (lane % 4) + i, first_column + 4 * (lane / 4) + c);
+                        for (int c = 0; c < 4; ++c)
+                            numbers[i][c] = weight(kFunctionsPerStep * step + 4 * (lane % 4) + i,
+                                                   first_column + 4 * (lane / 4) + c);
                     P::store_weights(numbers, to + lane);
                 }
             if (groups % 4 == 0) continue;
             for (int tile = 0; tile < 2; ++tile, to += 32)
                 for (int lane = 0; lane < 32; ++lane) {
-                    const int function = kFunctionsPerStep * (groups / 4) + 2 * (lane % 4), column = first_column + 4 * (lane / 4) + 2 * tile;
-                    const float a = weight(function, column), b = weight(function + 1, column), c = weight(function, column + 1), d = weight(function + 1, column + 1);
-                    to[lane] = make_uint4(P::high_pair(a, b), P::high_pair(c, d), P::high_pair(P::rest(a), P::rest(b)), P::high_pair(P::rest(c), P::rest(d)));
+                    const int function = kFunctionsPerStep * (groups / 4) + 2 * (lane % 4),
+                              column = first_column + 4 * (lane / 4) + 2 * tile;
+                    const float a = weight(function, column), b = weight(function + 1, column),
+                                c = weight(function, column + 1), d = weight(function + 1, column + 1);
+                    to[lane] = make_uint4(P::high_pair(a, b), P::high_pair(c, d), P::high_pair(P::rest(a), P::rest(b)),
+                                          P::high_pair(P::rest(c), P::rest(d)));
                 }
         }
     return packed;
 }
 
 // products[channel][edge] += of one step, of half a step. `weights`: the units of this lane.
-__device__ __forceinline__ void add_step(const uint4 (&weights)[4], const uint4& functions, bool is_fast, float (&products)[4][2]) {
+__device__ __forceinline__ void add_step(const uint4 (&weights)[4], const uint4& functions, bool is_fast,
+                                         float (&products)[4][2]) {
 #pragma unroll
     for (int tile = 0; tile < 2; ++tile) {
         const uint4 &high = weights[2 * tile], &low = weights[2 * tile + 1];
@@ -67,7 +81,8 @@ __device__ __forceinline__ void add_step(const uint4 (&weights)[4], const uint4&
         mlff::gpu::mma_f16(products[2 * tile], products[2 * tile + 1], high, functions.x, functions.y);
     }
 }
-__device__ __forceinline__ void add_half_step(const uint4 (&weights)[2], const uint2& functions, bool is_fast, float (&products)[4][2]) {
+__device__ __forceinline__ void add_half_step(const uint4 (&weights)[2], const uint2& functions, bool is_fast,
+                                              float (&products)[4][2]) {
 #pragma unroll
     for (int tile = 0; tile < 2; ++tile) {
         const uint4& both = weights[tile];
@@ -89,14 +104,16 @@ public:
         uint2 half;
     };
     // weights: of the slice; parts: those wanted of s, v, u
-    __device__ __forceinline__ ResidentFilter(const uint4* weights, const int (&parts)[Parts], int lane, int /*group_count*/) {
+    __device__ __forceinline__ ResidentFilter(const uint4* weights, const int (&parts)[Parts], int lane,
+                                              int /*group_count*/) {
 #pragma unroll
         for (int part = 0; part < Parts; ++part) {
             const uint4* from = weights + parts[part] * (kGroups * kUnitsPerGroup) + lane;
 #pragma unroll
             for (int plane = 0; plane < 4; ++plane) step_[part][plane] = mlff::gpu::load_bytes(from + 32 * plane);
 #pragma unroll
-            for (int tile = 0; tile < 2; ++tile) half_[part][tile] = mlff::gpu::load_bytes(from + kUnitsPerStep + 32 * tile);
+            for (int tile = 0; tile < 2; ++tile)
+                half_[part][tile] = mlff::gpu::load_bytes(from + kUnitsPerStep + 32 * tile);
         }
     }
     // functions: of the edge; zero unless it is there
@@ -104,7 +121,8 @@ public:
         if (!is_there) return {make_uint4(0, 0, 0, 0), make_uint2(0, 0)};
         return {__ldg(functions + q), __ldg(reinterpret_cast<const uint2*>(functions + 4) + q)};
     }
-    __device__ __forceinline__ void multiply(int part, const Operand& functions, bool is_fast, float (&products)[4][2]) const {
+    __device__ __forceinline__ void multiply(int part, const Operand& functions, bool is_fast,
+                                             float (&products)[4][2]) const {
 #pragma unroll
         for (int c = 0; c < 4; ++c) products[c][0] = products[c][1] = 0;
         add_step(step_[part], functions.step, is_fast, products);
@@ -124,12 +142,18 @@ public:
         int q;
         bool is_there;
     };
-    __device__ __forceinline__ StreamedFilter(const uint4* weights, const int (&parts)[Parts], int lane, int group_count) : group_count_(group_count) {
+    __device__ __forceinline__ StreamedFilter(const uint4* weights, const int (&parts)[Parts], int lane,
+                                              int group_count)
+        : group_count_(group_count) {
 #pragma unroll
-        for (int part = 0; part < Parts; ++part) from_[part] = weights + parts[part] * group_count * kUnitsPerGroup + lane;
+        for (int part = 0; part < Parts; ++part)
+            from_[part] = weights + parts[part] * group_count * kUnitsPerGroup + lane;
     }
-    __device__ __forceinline__ Operand load(const uint4* functions, int q, bool is_there) const { return {functions, q, is_there}; }
-    __device__ __forceinline__ void multiply(int part, const Operand& functions, bool is_fast, float (&products)[4][2]) const {
+    __device__ __forceinline__ Operand load(const uint4* functions, int q, bool is_there) const {
+        return {functions, q, is_there};
+    }
+    __device__ __forceinline__ void multiply(int part, const Operand& functions, bool is_fast,
+                                             float (&products)[4][2]) const {
 #pragma unroll
         for (int c = 0; c < 4; ++c) products[c][0] = products[c][1] = 0;
         const int steps = group_count_ / 4;
@@ -137,12 +161,18 @@ public:
         for (int step = 0; step < steps; ++step) {
             const uint4* from = from_[part] + step * kUnitsPerStep;
             const uint4 weights[4] = {from[0], from[32], from[64], from[96]};
-            add_step(weights, functions.is_there ? __ldg(functions.functions + 4 * step + functions.q) : make_uint4(0, 0, 0, 0), is_fast, products);
+            add_step(weights,
+                     functions.is_there ? __ldg(functions.functions + 4 * step + functions.q) : make_uint4(0, 0, 0, 0),
+                     is_fast, products);
         }
         if (group_count_ % 4 == 0) return;
         const uint4* from = from_[part] + steps * kUnitsPerStep;
         const uint4 weights[2] = {from[0], from[32]};
-        add_half_step(weights, functions.is_there ? __ldg(reinterpret_cast<const uint2*>(functions.functions + 4 * steps) + functions.q) : make_uint2(0, 0), is_fast, products);
+        add_half_step(weights,
+                      functions.is_there
+                          ? __ldg(reinterpret_cast<const uint2*>(functions.functions + 4 * steps) + functions.q)
+                          : make_uint2(0, 0),
+                      is_fast, products);
     }
 
 private:

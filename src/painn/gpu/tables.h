@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the GPU keeps of a model, as numbers of the host: layouts, and what depends on the elements alone. Knows nothing of CUDA.
+// What the GPU keeps of a model, as numbers of the host: layouts, and what depends on the elements alone. Knows nothing
+// of CUDA.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,8 @@
 
 namespace mlff::painn::gpu {
 
-// [function][s, v, u][F] for the functions of EdgeFunctions, `function_count` with those that are zero: the bias is the weight of the fade.
+// [function][s, v, u][F] for the functions of EdgeFunctions, `function_count` with those that are zero: the bias is the
+// weight of the fade.
 inline std::vector<double> filter_table(const Linear& filter, int function_count) {
     const auto columns = static_cast<size_t>(filter.out_width), radial = static_cast<size_t>(filter.in_width);
     std::vector<double> table(static_cast<size_t>(function_count) * columns, 0.0);
@@ -44,7 +46,8 @@ inline std::vector<double> first_sent(const Weights& weights) {
     std::vector<double> sent;
     for (size_t element = 0; element < weights.atomic_numbers.size(); ++element) {
         const auto row = weights.embedding.begin() + static_cast<std::ptrdiff_t>(element * width);
-        std::vector<double> hidden = apply_linear(weights.blocks.front().message_hidden, {row, row + static_cast<std::ptrdiff_t>(width)});
+        std::vector<double> hidden =
+            apply_linear(weights.blocks.front().message_hidden, {row, row + static_cast<std::ptrdiff_t>(width)});
         for (double& x : hidden) x /= 1 + std::exp(-x);
         const std::vector<double> phi = apply_linear(weights.blocks.front().message_output, hidden);
         for (const size_t part : {size_t{0}, size_t{2}})

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Messages in single precision, their filters on tensor cores. Per edge and block these are 3 F (R + 1) products, for which there is no time beside the
-// gather of what neighbours have; tables would be larger than what is gathered.
+// Messages in single precision, their filters on tensor cores. Per edge and block these are 3 F (R + 1) products, for
+// which there is no time beside the gather of what neighbours have; tables would be larger than what is gathered.
 //
-// A warp has a slice of 32 channels, whose weights it keeps in registers, and takes the edges of one atom after the other, eight at a time. Lane 4 g + q gets the
-// filter for its 4 channels 4 g ... 4 g + 3 and edges 2 q and 2 q + 1 of the eight, and sums over its own edges. What bounds the sums on an H200 is the number of
-// lines that the first-level cache can look up, one in a cycle: 8 lanes that load together have 4 edges. (16 edges and 16 channels for a warp, of which lanes have
-// two lines each, took half as many look-ups, twice the instructions and more time.)
+// A warp has a slice of 32 channels, whose weights it keeps in registers, and takes the edges of one atom after the
+// other, eight at a time. Lane 4 g + q gets the filter for its 4 channels 4 g ... 4 g + 3 and edges 2 q and 2 q + 1 of
+// the eight, and sums over its own edges. What bounds the sums on an H200 is the number of lines that the first-level
+// cache can look up, one in a cycle: 8 lanes that load together have 4 edges. (16 edges and 16 channels for a warp, of
+// which lanes have two lines each, took half as many look-ups, twice the instructions and more time.)
 #include <algorithm>
 
 #include "gpu/engine/warp.h"
@@ -19,8 +20,9 @@ namespace {
 
 using namespace mlff::gpu;
 
-// How warps share the work. A block has all slices of one atom's channels, times groups that share the edges if atoms are few, or goes through the atoms if
-// they are many. To sum the messages of many atoms it has one slice, and its warps atoms that are next to each other, which have neighbours in common.
+// How warps share the work. A block has all slices of one atom's channels, times groups that share the edges if atoms
+// are few, or goes through the atoms if they are many. To sum the messages of many atoms it has one slice, and its
+// warps atoms that are next to each other, which have neighbours in common.
 template <int Width, int Groups, bool IsOneSlice>
 struct Shape {
     static constexpr int kWidth = Width, kSlices = Width / kChannelsPerSlice, kGroups = Groups;
@@ -62,14 +64,16 @@ __device__ __forceinline__ float sum_over_own_edges(float value) {  // over q
 }
 
 template <class S, bool IsFirst, template <int> class Filter>
-__global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1) sum_kernel(const __grid_constant__ MessageStage<float> stage) {
+__global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
+    sum_kernel(const __grid_constant__ MessageStage<float> stage) {
     constexpr int Width = S::kWidth, kParts = IsFirst ? 2 : 3, kRows = IsFirst ? kFirstRows : kSentRows;  // s, u, v
     __shared__ Four room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][32];
     const Place<S> place;
     const int group_count = stage.functions.group_count;
     int parts[kParts] = {0, 2};
     if constexpr (!IsFirst) parts[2] = 1;
-    const Filter<kParts> weights(stage.filter.weights + place.slice * 3 * group_count * kUnitsPerGroup, parts, place.lane, group_count);
+    const Filter<kParts> weights(stage.filter.weights + place.slice * 3 * group_count * kUnitsPerGroup, parts,
+                                 place.lane, group_count);
     const bool is_fast = stage.filter.is_fast;
     await_predecessor();
     for (int64_t atom = place.first_atom; atom < stage.edges.atom_count; atom += place.atom_stride) {
@@ -79,16 +83,20 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1) sum_k
         for (int first = kEdgesPerTile * place.group; first < count; first += kEdgesPerTile * S::kGroups) {
             Four sent[2][kRows], direction[2];
 #pragma unroll
-            for (int j = 0; j < 2; ++j) {  // edges beyond the last are taken to be the last, with functions that are zero
+            for (int j = 0; j < 2;
+                 ++j) {  // edges beyond the last are taken to be the last, with functions that are zero
                 const int64_t edge = begin + min(first + 2 * place.q + j, count - 1);
                 const int32_t sender = stage.edges.sender[edge];
-                const float* from = stage.sent + (IsFirst ? int64_t{stage.edges.elements[sender]} : int64_t{sender}) * (kRows * Width) + place.channel;
+                const float* from =
+                    stage.sent + (IsFirst ? int64_t{stage.edges.elements[sender]} : int64_t{sender}) * (kRows * Width) +
+                    place.channel;
 #pragma unroll
                 for (int row = 0; row < kRows; ++row) sent[j][row] = load_four(from + row * Width);
                 direction[j] = load_four(stage.functions.direction + 4 * edge);
             }
             const int own = first + place.g;
-            const auto functions = weights.load(stage.functions.value + (begin + min(own, count - 1)) * group_count, place.q, own < count);
+            const auto functions =
+                weights.load(stage.functions.value + (begin + min(own, count - 1)) * group_count, place.q, own < count);
             float filter[4][2];
             weights.multiply(0, functions, is_fast, filter);
 #pragma unroll
@@ -118,7 +126,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1) sum_k
         Four total;
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
-            const float rows[4] = {sum_over_own_edges(scalar[c]), sum_over_own_edges(vector[0][c]), sum_over_own_edges(vector[1][c]), sum_over_own_edges(vector[2][c])};
+            const float rows[4] = {sum_over_own_edges(scalar[c]), sum_over_own_edges(vector[0][c]),
+                                   sum_over_own_edges(vector[1][c]), sum_over_own_edges(vector[2][c])};
             total.of[c] = place.q == 0 ? rows[0] : place.q == 1 ? rows[1] : place.q == 2 ? rows[2] : rows[3];
         }
         if constexpr (S::kGroups > 1) {  // here a block has one atom
@@ -136,12 +145,14 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1) sum_k
         const int64_t vector_at = (3 * atom + place.q - 1) * Width + place.channel;
         Four before = {};
         if (place.q == 0)
-            before = load_four(stage.scalars + (IsFirst ? int64_t{stage.edges.elements[atom]} : atom) * Width + place.channel);
+            before = load_four(stage.scalars + (IsFirst ? int64_t{stage.edges.elements[atom]} : atom) * Width +
+                               place.channel);
         else if (!IsFirst)
             before = load_four(stage.vectors + vector_at);
 #pragma unroll
         for (int c = 0; c < 4; ++c) before.of[c] += unscale * total.of[c];
-        store_four(place.q == 0 ? stage.new_scalars + atom * Width + place.channel : stage.new_vectors + vector_at, before);
+        store_four(place.q == 0 ? stage.new_scalars + atom * Width + place.channel : stage.new_vectors + vector_at,
+                   before);
     }
 }
 
@@ -164,7 +175,8 @@ __device__ __forceinline__ float sum_over_channels(float (&sums)[8], int lane) {
 }
 
 template <class S, bool IsFirst, template <int> class Filter>
-__global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1) reverse_kernel(const __grid_constant__ MessageReverse<float> stage) {
+__global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
+    reverse_kernel(const __grid_constant__ MessageReverse<float> stage) {
     constexpr int Width = S::kWidth, kParts = IsFirst ? 2 : 3;  // s, u, v
     constexpr int kOwnRows = IsFirst ? kGradientRows : kSentRows, kOtherRows = IsFirst ? kFirstRows : kGradientRows;
     // [edge][dE/d(distance), dE/d(direction)] of each slice
@@ -174,7 +186,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1) rever
     const int group_count = stage.functions.group_count;
     int parts[kParts] = {0, 2};
     if constexpr (!IsFirst) parts[2] = 1;
-    const Filter<kParts> weights(stage.filter.weights + place.slice * 3 * group_count * kUnitsPerGroup, parts, place.lane, group_count);
+    const Filter<kParts> weights(stage.filter.weights + place.slice * 3 * group_count * kUnitsPerGroup, parts,
+                                 place.lane, group_count);
     const float unscale = 1 / (stage.filter.scale * kValueScale), unscale_slope = 1 / stage.filter.scale;
     const bool is_fast = stage.filter.is_fast;
     await_predecessor();
@@ -184,19 +197,25 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1) rever
         // Of this atom: what it sent or, in the first block, the gradient of what it received.
         Four own[kOwnRows];
 #pragma unroll
-        for (int row = 0; row < kOwnRows; ++row) own[row] = load_four((IsFirst ? stage.gradient : stage.sent) + (atom * kOwnRows + row) * Width + place.channel);
+        for (int row = 0; row < kOwnRows; ++row)
+            own[row] =
+                load_four((IsFirst ? stage.gradient : stage.sent) + (atom * kOwnRows + row) * Width + place.channel);
         float phi_s_gradient[4] = {}, phi_u_gradient[4] = {}, sent_gradient[3][4] = {};
 
         for (int chunk = 0; chunk < count; chunk += kChunk) {
             const int chunk_end = min(chunk + kChunk, count);
-            for (int first = chunk + kEdgesPerTile * place.group; first < chunk_end; first += kEdgesPerTile * S::kGroups) {
+            for (int first = chunk + kEdgesPerTile * place.group; first < chunk_end;
+                 first += kEdgesPerTile * S::kGroups) {
                 Four other[2][kOtherRows], direction[2];
 #pragma unroll
-                for (int j = 0; j < 2; ++j) {  // edges beyond the last are taken to be the last, with functions that are zero
+                for (int j = 0; j < 2;
+                     ++j) {  // edges beyond the last are taken to be the last, with functions that are zero
                     const int64_t edge = begin + min(first + 2 * place.q + j, count - 1);
                     const int32_t neighbor = stage.edges.sender[edge];
-                    const float* from = (IsFirst ? stage.sent + int64_t{stage.edges.elements[neighbor]} * (kFirstRows * Width) : stage.gradient + int64_t{neighbor} * (kGradientRows * Width)) +
-                                        place.channel;
+                    const float* from =
+                        (IsFirst ? stage.sent + int64_t{stage.edges.elements[neighbor]} * (kFirstRows * Width)
+                                 : stage.gradient + int64_t{neighbor} * (kGradientRows * Width)) +
+                        place.channel;
 #pragma unroll
                     for (int row = 0; row < kOtherRows; ++row) other[j][row] = load_four(from + row * Width);
                     direction[j] = load_four(stage.functions.direction + 4 * edge);
@@ -228,7 +247,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1) rever
                         float gradient[3], along = 0;
 #pragma unroll
                         for (int k = 0; k < 3; ++k) {
-                            gradient[k] = IsFirst ? own[IsFirst ? 1 + k : 0].of[c] : other[j][IsFirst ? 0 : 1 + k].of[c];
+                            gradient[k] =
+                                IsFirst ? own[IsFirst ? 1 + k : 0].of[c] : other[j][IsFirst ? 0 : 1 + k].of[c];
                             along += direction[j].of[k] * gradient[k];
                         }
                         if (!IsFirst) along = -along;  // the edge that carries the message has the opposite direction
@@ -254,7 +274,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1) rever
                             sums[4 * j] += product * slope[c][j];
                         }
                 }
-                partial[place.slice][first - chunk + 2 * place.q + place.g / 4].of[place.g % 4] = sum_over_channels(sums, place.lane);
+                partial[place.slice][first - chunk + 2 * place.q + place.g / 4].of[place.g % 4] =
+                    sum_over_channels(sums, place.lane);
             }
             __syncthreads();
             for (int i = static_cast<int>(threadIdx.x); i < 3 * (chunk_end - chunk); i += S::kThreads) {
@@ -268,11 +289,13 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1) rever
                 }
                 const int64_t edge = begin + chunk + e;
                 const Four direction = load_four(stage.functions.direction + 4 * edge);
-                const float radial = sum.of[1] * direction.of[0] + sum.of[2] * direction.of[1] + sum.of[3] * direction.of[2];
+                const float radial =
+                    sum.of[1] * direction.of[0] + sum.of[2] * direction.of[1] + sum.of[3] * direction.of[2];
                 const float own_turn = k == 0 ? sum.of[1] : k == 1 ? sum.of[2] : sum.of[3];
                 const float own_direction = k == 0 ? direction.of[0] : k == 1 ? direction.of[1] : direction.of[2];
                 const float across = unscale * (own_turn - radial * own_direction) * direction.of[3];
-                stage.vector_gradient[3 * edge + k] += static_cast<double>(unscale_slope * sum.of[0] * own_direction + (IsFirst ? across : -across));
+                stage.vector_gradient[3 * edge + k] +=
+                    static_cast<double>(unscale_slope * sum.of[0] * own_direction + (IsFirst ? across : -across));
             }
             __syncthreads();
         }
@@ -311,8 +334,14 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1) rever
             Four of_vector = load_four(stage.gradient + (kGradientRows * atom + 1 + place.q) * Width + place.channel);
 #pragma unroll
             for (int c = 0; c < 4; ++c) {
-                of_phi.of[c] = unscale * (place.q == 0 ? totals[0].of[c] : place.q == 1 ? of_phi.of[c] : totals[1].of[c]);
-                of_vector.of[c] += unscale * (place.q == 0 ? totals[2].of[c] : place.q == 1 ? totals[3].of[c] : totals[4].of[c]) * phi_v.of[c];
+                of_phi.of[c] = unscale * (place.q == 0   ? totals[0].of[c]
+                                          : place.q == 1 ? of_phi.of[c]
+                                                         : totals[1].of[c]);
+                of_vector.of[c] += unscale *
+                                   (place.q == 0   ? totals[2].of[c]
+                                    : place.q == 1 ? totals[3].of[c]
+                                                   : totals[4].of[c]) *
+                                   phi_v.of[c];
             }
             store_four(stage.phi_gradient + (3 * atom + place.q) * Width + place.channel, of_phi);
             store_four(stage.vectors_gradient + (3 * atom + place.q) * Width + place.channel, of_vector);
@@ -322,7 +351,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1) rever
 
 // As many blocks as there are atoms for, but no more than run at the same time.
 template <class S, class Stage>
-void launch_shape(const char* doing, void (*first)(Stage), void (*other)(Stage), const Stage& stage, cudaStream_t stream) {
+void launch_shape(const char* doing, void (*first)(Stage), void (*other)(Stage), const Stage& stage,
+                  cudaStream_t stream) {
     const auto kernel = stage.is_first ? first : other;
     int64_t sets = (int64_t{stage.edges.atom_count} + S::kAtomsAtOnce - 1) / S::kAtomsAtOnce;
     if constexpr (S::kGroups == 1) {
@@ -330,7 +360,8 @@ void launch_shape(const char* doing, void (*first)(Stage), void (*other)(Stage),
         check(cudaGetDevice(&device), doing);
         check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), doing);
         check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, S::kThreads, 0), doing);
-        sets = std::min(sets, std::max(int64_t{1}, int64_t{multiprocessors} * std::max(1, blocks) / S::kBlocksTogether));
+        sets =
+            std::min(sets, std::max(int64_t{1}, int64_t{multiprocessors} * std::max(1, blocks) / S::kBlocksTogether));
     }
     launch(doing, kernel, sets * S::kBlocksTogether, S::kThreads, stream, stage);
 }
@@ -355,9 +386,11 @@ void reverse_messages_with(const MessageReverse<float>& stage, cudaStream_t stre
     using Few = Shape<Width, kReverseGroups<Width>, false>;
     using Many = Shape<Width, 1, false>;
     if (stage.edges.atom_count <= few_atoms_for_messages())
-        launch_shape<Few>("reversing messages", reverse_kernel<Few, true, Filter>, reverse_kernel<Few, false, Filter>, stage, stream);
+        launch_shape<Few>("reversing messages", reverse_kernel<Few, true, Filter>, reverse_kernel<Few, false, Filter>,
+                          stage, stream);
     else
-        launch_shape<Many>("reversing messages", reverse_kernel<Many, true, Filter>, reverse_kernel<Many, false, Filter>, stage, stream);
+        launch_shape<Many>("reversing messages", reverse_kernel<Many, true, Filter>,
+                           reverse_kernel<Many, false, Filter>, stage, stream);
 }
 
 template <int Width>
@@ -367,8 +400,9 @@ void sum_messages_of_width(const MessageStage<float>& stage, cudaStream_t stream
 }
 template <int Width>
 void reverse_messages_of_width(const MessageReverse<float>& stage, cudaStream_t stream) {
-    stage.functions.group_count == ResidentFilter<3>::kGroups ? reverse_messages_with<Width, ResidentFilter>(stage, stream)
-                                                              : reverse_messages_with<Width, StreamedFilter>(stage, stream);
+    stage.functions.group_count == ResidentFilter<3>::kGroups
+        ? reverse_messages_with<Width, ResidentFilter>(stage, stream)
+        : reverse_messages_with<Width, StreamedFilter>(stage, stream);
 }
 
 }  // namespace

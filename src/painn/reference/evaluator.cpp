@@ -4,16 +4,18 @@
 #include <algorithm>
 
 #include "core/parallel.h"
-#include "potential/edge_results.h"
 #include "painn/functions/dense.h"
 #include "painn/reference/message.h"
 #include "painn/reference/update.h"
+#include "potential/edge_results.h"
 
 namespace mlff::painn::reference {
 
-ReferenceEvaluator::ReferenceEvaluator(std::shared_ptr<const Weights> weights) : weights_(std::move(weights)), repulsion_(repulsion_pairs(*weights_)) {}
+ReferenceEvaluator::ReferenceEvaluator(std::shared_ptr<const Weights> weights)
+    : weights_(std::move(weights)), repulsion_(repulsion_pairs(*weights_)) {}
 
-void ReferenceEvaluator::evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) {
+void ReferenceEvaluator::evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs,
+                                  ThreadTeam& team) {
     edges_ = &edges;
     find_elements(*weights_, {&system, 1}, elements_);
     blocks_.resize(weights_->blocks.size());
@@ -45,7 +47,9 @@ const RepulsionPair& ReferenceEvaluator::repulsion(int element, int other) const
 }
 
 SeenDistance ReferenceEvaluator::seen(int64_t edge, size_t receiver) const {
-    return seen_distance(weights_->closest_of(elements_[receiver], elements_[static_cast<size_t>(edges_->sender[edge])]), edges_->distance[edge]);
+    return seen_distance(
+        weights_->closest_of(elements_[receiver], elements_[static_cast<size_t>(edges_->sender[edge])]),
+        edges_->distance[edge]);
 }
 
 // ---- forward ----
@@ -55,7 +59,8 @@ void ReferenceEvaluator::compute_embedding() {
     last_.scalars.resize(atom_count() * width);
     last_.vectors.assign(atom_count() * 3 * width, 0.0);
     for (size_t atom = 0; atom < atom_count(); ++atom)
-        std::copy_n(&weights_->embedding[static_cast<size_t>(elements_[atom]) * width], width, &last_.scalars[atom * width]);
+        std::copy_n(&weights_->embedding[static_cast<size_t>(elements_[atom]) * width], width,
+                    &last_.scalars[atom * width]);
 }
 
 void ReferenceEvaluator::compute_block(size_t b, ThreadTeam& team) {
@@ -66,7 +71,8 @@ void ReferenceEvaluator::compute_block(size_t b, ThreadTeam& team) {
     state.phi.resize(atom_count() * 3 * width);
     for_each_atom(team, static_cast<int64_t>(atom_count()), [&](int64_t atom) {
         const auto a = static_cast<size_t>(atom);
-        compute_two_layers(block.message_hidden, block.message_output, &state.before.scalars[a * width], &state.phi[a * 3 * width]);
+        compute_two_layers(block.message_hidden, block.message_output, &state.before.scalars[a * width],
+                           &state.phi[a * 3 * width]);
     });
     compute_messages(b, team);
     last_ = state.middle;
@@ -86,7 +92,8 @@ void ReferenceEvaluator::compute_messages(size_t b, ThreadTeam& team) {
         for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge) {
             const auto sender = static_cast<size_t>(edges_->sender[edge]);
             compute_filter(*weights_, weights_->blocks[b], seen(edge, a).value, filter.data());
-            const Message message = {weights_->hidden, filter.data(), &state.phi[sender * 3 * width], &state.before.vectors[sender * 3 * width], direction(edge)};
+            const Message message = {weights_->hidden, filter.data(), &state.phi[sender * 3 * width],
+                                     &state.before.vectors[sender * 3 * width], direction(edge)};
             add_message(message, &state.middle.scalars[a * width], &state.middle.vectors[a * 3 * width]);
         }
     });
@@ -101,7 +108,10 @@ void ReferenceEvaluator::compute_energies(ThreadTeam& team) {
         double readout = 0, repulsion_sum = 0;
         compute_two_layers(weights_->readout_hidden, weights_->readout_output, &last_.scalars[a * width], &readout);
         for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge)
-            repulsion_sum += 0.5 * pair_repulsion(repulsion(elements_[a], elements_[static_cast<size_t>(edges_->sender[edge])]), edges_->distance[edge]).energy;
+            repulsion_sum +=
+                0.5 * pair_repulsion(repulsion(elements_[a], elements_[static_cast<size_t>(edges_->sender[edge])]),
+                                     edges_->distance[edge])
+                          .energy;
         atom_energies_[a] = weights_->atomic_energies[element] + weights_->scales[element] * readout + repulsion_sum;
     });
 }
@@ -123,10 +133,13 @@ void ReferenceEvaluator::reverse_energies(ThreadTeam& team) {
     vector_gradient_.resize(static_cast<size_t>(edges_->edge_count) * 3);
     for_each_atom(team, static_cast<int64_t>(atom_count()), [&](int64_t atom) {
         const auto a = static_cast<size_t>(atom);
-        reverse_two_layers(weights_->readout_hidden, weights_->readout_output, &last_.scalars[a * width], &weights_->scales[static_cast<size_t>(elements_[a])],
-                           &gradient_.scalars[a * width]);
+        reverse_two_layers(weights_->readout_hidden, weights_->readout_output, &last_.scalars[a * width],
+                           &weights_->scales[static_cast<size_t>(elements_[a])], &gradient_.scalars[a * width]);
         for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge) {
-            const double slope = 0.5 * pair_repulsion(repulsion(elements_[a], elements_[static_cast<size_t>(edges_->sender[edge])]), edges_->distance[edge]).slope;
+            const double slope =
+                0.5 * pair_repulsion(repulsion(elements_[a], elements_[static_cast<size_t>(edges_->sender[edge])]),
+                                     edges_->distance[edge])
+                          .slope;
             const Vec3 u = direction(edge);
             for (size_t c = 0; c < 3; ++c) vector_gradient_[static_cast<size_t>(edge) * 3 + c] = slope * u[c];
         }
@@ -138,14 +151,14 @@ void ReferenceEvaluator::reverse_block(size_t b, ThreadTeam& team) {
     const BlockState& state = blocks_[b];
     for_each_atom(team, static_cast<int64_t>(atom_count()), [&](int64_t atom) {
         const auto a = static_cast<size_t>(atom);
-        reverse_update(weights_->blocks[b], &state.middle.scalars[a * width], &state.middle.vectors[a * 3 * width], &gradient_.scalars[a * width],
-                       &gradient_.vectors[a * 3 * width]);
+        reverse_update(weights_->blocks[b], &state.middle.scalars[a * width], &state.middle.vectors[a * 3 * width],
+                       &gradient_.scalars[a * width], &gradient_.vectors[a * 3 * width]);
     });
     reverse_messages(b, team);
 }
 
-// Every atom gathers the gradients of what it sent. Those of the scalars and vectors before the block are those after the sum, which
-// adds to them, and what the messages bring.
+// Every atom gathers the gradients of what it sent. Those of the scalars and vectors before the block are those after
+// the sum, which adds to them, and what the messages bring.
 void ReferenceEvaluator::reverse_messages(size_t b, ThreadTeam& team) {
     const auto width = static_cast<size_t>(weights_->hidden);
     const Block& block = weights_->blocks[b];
@@ -155,20 +168,28 @@ void ReferenceEvaluator::reverse_messages(size_t b, ThreadTeam& team) {
         const auto a = static_cast<size_t>(atom);
         std::vector<double> filter(3 * width), filter_gradient(3 * width), phi_gradient(3 * width, 0.0);
         MessageGradient gradient = {filter_gradient.data(), phi_gradient.data(), &below.vectors[a * 3 * width]};
-        for (auto i = static_cast<size_t>(by_sender_.first_sent[a]); i < static_cast<size_t>(by_sender_.first_sent[a + 1]); ++i) {
+        for (auto i = static_cast<size_t>(by_sender_.first_sent[a]);
+             i < static_cast<size_t>(by_sender_.first_sent[a + 1]); ++i) {
             const int64_t edge = by_sender_.sent[i];
             const auto receiver = static_cast<size_t>(by_sender_.receiver[static_cast<size_t>(edge)]);
             const double length = edges_->distance[edge];
             const SeenDistance seen_length = seen(edge, receiver);
             const Vec3 u = direction(edge);
             compute_filter(*weights_, block, seen_length.value, filter.data());
-            const Message message = {weights_->hidden, filter.data(), &state.phi[a * 3 * width], &state.before.vectors[a * 3 * width], u};
-            reverse_message(message, &gradient_.scalars[receiver * width], &gradient_.vectors[receiver * 3 * width], gradient);
-            const double slope = seen_length.slope * reverse_filter(*weights_, block, seen_length.value, filter_gradient.data());
-            const double along = gradient.direction[0] * u[0] + gradient.direction[1] * u[1] + gradient.direction[2] * u[2];
-            for (size_t c = 0; c < 3; ++c) vector_gradient_[static_cast<size_t>(edge) * 3 + c] += slope * u[c] + (gradient.direction[c] - along * u[c]) / length;
+            const Message message = {weights_->hidden, filter.data(), &state.phi[a * 3 * width],
+                                     &state.before.vectors[a * 3 * width], u};
+            reverse_message(message, &gradient_.scalars[receiver * width], &gradient_.vectors[receiver * 3 * width],
+                            gradient);
+            const double slope =
+                seen_length.slope * reverse_filter(*weights_, block, seen_length.value, filter_gradient.data());
+            const double along =
+                gradient.direction[0] * u[0] + gradient.direction[1] * u[1] + gradient.direction[2] * u[2];
+            for (size_t c = 0; c < 3; ++c)
+                vector_gradient_[static_cast<size_t>(edge) * 3 + c] +=
+                    slope * u[c] + (gradient.direction[c] - along * u[c]) / length;
         }
-        reverse_two_layers(block.message_hidden, block.message_output, &state.before.scalars[a * width], phi_gradient.data(), &below.scalars[a * width]);
+        reverse_two_layers(block.message_hidden, block.message_output, &state.before.scalars[a * width],
+                           phi_gradient.data(), &below.scalars[a * width]);
     });
     gradient_ = std::move(below);
 }

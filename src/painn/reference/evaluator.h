@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include "potential/evaluator.h"
 #include "neighbors/edges_by_sender.h"
 #include "painn/functions/near_field.h"
 #include "painn/functions/repulsion_pairs.h"
 #include "painn/weights/weights.h"
+#include "potential/evaluator.h"
 
 namespace mlff::painn::reference {
 

@@ -35,11 +35,13 @@ void add_message(const Message& message, double* scalars, double* vectors) {
         const double x_v = message.phi[width + k] * message.filter[width + k];
         const double x_u = message.phi[2 * width + k] * message.filter[2 * width + k];
         scalars[k] += x_s;
-        for (size_t c = 0; c < 3; ++c) vectors[c * width + k] += x_v * message.vectors[c * width + k] + x_u * message.direction[c];
+        for (size_t c = 0; c < 3; ++c)
+            vectors[c * width + k] += x_v * message.vectors[c * width + k] + x_u * message.direction[c];
     }
 }
 
-void reverse_message(const Message& message, const double* scalars_gradient, const double* vectors_gradient, MessageGradient& gradient) {
+void reverse_message(const Message& message, const double* scalars_gradient, const double* vectors_gradient,
+                     MessageGradient& gradient) {
     const auto width = static_cast<size_t>(message.hidden);
     gradient.direction = {};
     for (size_t k = 0; k < width; ++k) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The message of an edge: filter of its length times what the sender says, along the edge and along the sender's vectors.
-// Three parts of F numbers follow each other wherever there are 3F: for the scalars, for v_j, for the direction u.
+// The message of an edge: filter of its length times what the sender says, along the edge and along the sender's
+// vectors. Three parts of F numbers follow each other wherever there are 3F: for the scalars, for v_j, for the
+// direction u.
 #pragma once
 
 #include "core/system_view.h"
@@ -16,10 +17,10 @@ double reverse_filter(const Weights& weights, const Block& block, double distanc
 // What an edge reads.
 struct Message {
     int hidden = 0;
-    const double* filter = nullptr;  // [3F]
-    const double* phi = nullptr;     // [3F], of the sender
-    const double* vectors = nullptr; // [3][F], of the sender
-    Vec3 direction{};                // u
+    const double* filter = nullptr;   // [3F]
+    const double* phi = nullptr;      // [3F], of the sender
+    const double* vectors = nullptr;  // [3][F], of the sender
+    Vec3 direction{};                 // u
 };
 
 // scalars[F], vectors[3][F] of the receiver += the message
@@ -32,6 +33,7 @@ struct MessageGradient {
     Vec3 direction{};           // overwritten
 };
 // From the gradients of the receiver's scalars and vectors.
-void reverse_message(const Message& message, const double* scalars_gradient, const double* vectors_gradient, MessageGradient& gradient);
+void reverse_message(const Message& message, const double* scalars_gradient, const double* vectors_gradient,
+                     MessageGradient& gradient);
 
 }  // namespace mlff::painn::reference

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The update of one atom after its messages, from its own scalars and vectors:
-//   U v, V v = mix v;  n = sqrt(sum over x, y, z of (V v)^2 + 1e-8);  a_ss, a_sv, a_vv = update.output(silu(update.hidden([s, n])))
-//   s += a_ss + a_sv * (sum over x, y, z of (U v)(V v));  v += a_vv * (U v)
+//   U v, V v = mix v;  n = sqrt(sum over x, y, z of (V v)^2 + 1e-8);  a_ss, a_sv, a_vv =
+//   update.output(silu(update.hidden([s, n]))) s += a_ss + a_sv * (sum over x, y, z of (U v)(V v));  v += a_vv * (U v)
 #pragma once
 
 #include "painn/weights/weights.h"
@@ -12,6 +12,7 @@ namespace mlff::painn::reference {
 void compute_update(const Block& block, double* scalars, double* vectors);
 
 // `scalars`, `vectors` before the update; the gradients become, from those after it, those before it.
-void reverse_update(const Block& block, const double* scalars, const double* vectors, double* scalars_gradient, double* vectors_gradient);
+void reverse_update(const Block& block, const double* scalars, const double* vectors, double* scalars_gradient,
+                    double* vectors_gradient);
 
 }  // namespace mlff::painn::reference

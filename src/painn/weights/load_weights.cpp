@@ -33,7 +33,8 @@ public:
     const Tensor& take(const std::string& key, const std::vector<int64_t>& shape) {
         const Tensor* tensor = file_.find(key);
         if (!tensor) broken(key, "is missing");
-        if (tensor->shape != shape) broken(key, "has shape ", shape_text(tensor->shape), ", expected ", shape_text(shape));
+        if (tensor->shape != shape)
+            broken(key, "has shape ", shape_text(tensor->shape), ", expected ", shape_text(shape));
         left_.erase(key);
         return *tensor;
     }
@@ -75,7 +76,8 @@ private:
     std::vector<double> finite(const std::string& key, const Tensor& tensor) const {
         std::vector<double> values = tensor.to_doubles();
         for (size_t i = 0; i < values.size(); ++i)
-            if (!(std::abs(values[i]) <= kLargestSize)) broken(key, "holds ", values[i], " at place ", i, ", which is not finite or too large");
+            if (!(std::abs(values[i]) <= kLargestSize))
+                broken(key, "holds ", values[i], " at place ", i, ", which is not finite or too large");
         return values;
     }
 
@@ -93,10 +95,11 @@ struct Config {
 int whole_number(const JsonValue& config, const char* key, int low, int high, int multiple, const std::string& name) {
     if (!config.contains(key)) fail(Status::format, name, ": config has no '", key, "'");
     const JsonValue& value = config[key];
-    const bool is_good = value.is_number_integer() && value.number() >= low && value.number() <= high && value.integer() % multiple == 0;
+    const bool is_good =
+        value.is_number_integer() && value.number() >= low && value.number() <= high && value.integer() % multiple == 0;
     if (!is_good)
-        fail(Status::format, name, ": config '", key, "' is ", value.dump(), ", expected ", multiple > 1 ? concat("a multiple of ", multiple, " ") : std::string(),
-             "from ", low, " to ", high);
+        fail(Status::format, name, ": config '", key, "' is ", value.dump(), ", expected ",
+             multiple > 1 ? concat("a multiple of ", multiple, " ") : std::string(), "from ", low, " to ", high);
     return static_cast<int>(value.integer());
 }
 
@@ -104,15 +107,18 @@ Config read_config(const Safetensors& file, const std::string& name) {
     const JsonValue json = parse_json(metadata_of(file, "config"), name + " (config)");
     if (!json.is_object()) fail(Status::format, name, ": config is not a JSON object");
     for (const auto& [key, value] : json.object())
-        if (key != "hidden" && key != "blocks" && key != "radial" && key != "cutoff") fail(Status::format, name, ": config '", key, "' is unknown");
+        if (key != "hidden" && key != "blocks" && key != "radial" && key != "cutoff")
+            fail(Status::format, name, ": config '", key, "' is unknown");
     Config config;
     config.hidden = whole_number(json, "hidden", 32, 256, 32, name);
     config.blocks = whole_number(json, "blocks", 1, 8, 1, name);
     config.radial = whole_number(json, "radial", 1, 64, 1, name);
-    if (!json.contains("cutoff") || !json["cutoff"].is_number()) fail(Status::format, name, ": config has no number 'cutoff'");
+    if (!json.contains("cutoff") || !json["cutoff"].is_number())
+        fail(Status::format, name, ": config has no number 'cutoff'");
     config.cutoff = json["cutoff"].number();
     if (!(config.cutoff > 0 && config.cutoff <= kLargestCutoff))
-        fail(Status::format, name, ": config 'cutoff' is ", config.cutoff, ", expected more than 0 and at most ", kLargestCutoff, " angstrom");
+        fail(Status::format, name, ": config 'cutoff' is ", config.cutoff, ", expected more than 0 and at most ",
+             kLargestCutoff, " angstrom");
     return config;
 }
 
@@ -120,13 +126,15 @@ std::vector<int> read_atomic_numbers(TensorReader& reader, const Safetensors& fi
     constexpr const char* kName = "atomic_numbers";
     const Tensor* found = file.find(kName);
     const int64_t count = found && found->shape.size() == 1 ? found->shape[0] : 0;
-    if (found && (count < 1 || count > kMaxAtomicNumber)) reader.broken(kName, "has shape ", shape_text(found->shape), ", expected [1] to [", kMaxAtomicNumber, "]");
+    if (found && (count < 1 || count > kMaxAtomicNumber))
+        reader.broken(kName, "has shape ", shape_text(found->shape), ", expected [1] to [", kMaxAtomicNumber, "]");
     const Tensor& tensor = reader.take(kName, {count});
     if (tensor.dtype != DType::int64) reader.broken(kName, "is of type ", dtype_name(tensor.dtype), ", expected int64");
     std::vector<int> numbers;
     for (int64_t z : tensor.to_integers()) {
         if (z < 1 || z > kMaxAtomicNumber) reader.broken(kName, "holds ", z, ", which is no element");
-        if (!numbers.empty() && z <= numbers.back()) reader.broken(kName, "does not ascend: ", z, " comes after ", numbers.back());
+        if (!numbers.empty() && z <= numbers.back())
+            reader.broken(kName, "does not ascend: ", z, " comes after ", numbers.back());
         numbers.push_back(static_cast<int>(z));
     }
     return numbers;
@@ -139,8 +147,11 @@ std::vector<double> read_closest(TensorReader& reader, const std::vector<int>& a
     for (size_t i = 0; i < count; ++i)
         for (size_t j = 0; j < count; ++j) {
             const double here = closest[i * count + j], there = closest[j * count + i];
-            if (!(here > 0 && here < cutoff)) reader.broken(kName, "holds ", here, ", expected more than 0 and less than the cutoff");
-            if (here != there) reader.broken(kName, "is not symmetric: ", here, " and ", there, " for atomic numbers ", atomic_numbers[i], " and ", atomic_numbers[j]);
+            if (!(here > 0 && here < cutoff))
+                reader.broken(kName, "holds ", here, ", expected more than 0 and less than the cutoff");
+            if (here != there)
+                reader.broken(kName, "is not symmetric: ", here, " and ", there, " for atomic numbers ",
+                              atomic_numbers[i], " and ", atomic_numbers[j]);
         }
     return closest;
 }
@@ -160,7 +171,8 @@ Block read_block(TensorReader& reader, const std::string& path, int hidden, int 
 
 int Weights::element_of(int atomic_number) const {
     const auto found = std::lower_bound(atomic_numbers.begin(), atomic_numbers.end(), atomic_number);
-    return found != atomic_numbers.end() && *found == atomic_number ? static_cast<int>(found - atomic_numbers.begin()) : -1;
+    return found != atomic_numbers.end() && *found == atomic_number ? static_cast<int>(found - atomic_numbers.begin())
+                                                                    : -1;
 }
 
 void find_elements(const Weights& weights, std::span<const SystemView> systems, std::vector<int>& elements) {
@@ -169,24 +181,28 @@ void find_elements(const Weights& weights, std::span<const SystemView> systems, 
         for (int64_t atom = 0; atom < system.atom_count; ++atom) {
             elements.push_back(weights.element_of(system.atomic_numbers[atom]));
             if (elements.back() < 0)
-                fail(Status::system, "atom ", atom, " has atomic number ", system.atomic_numbers[atom], ", which the model does not know; it knows ",
-                     symbols_text(weights.atomic_numbers));
+                fail(Status::system, "atom ", atom, " has atomic number ", system.atomic_numbers[atom],
+                     ", which the model does not know; it knows ", symbols_text(weights.atomic_numbers));
         }
 }
 
 bool looks_like_painn(const Safetensors& file) { return metadata_of(file, "format") == kFormat; }
 
 Weights load_weights(const Safetensors& file, const std::string& name_for_errors) {
-    if (!looks_like_painn(file)) fail(Status::format, name_for_errors, ": metadata 'format' is '", metadata_of(file, "format"), "', expected '", kFormat, "'");
+    if (!looks_like_painn(file))
+        fail(Status::format, name_for_errors, ": metadata 'format' is '", metadata_of(file, "format"), "', expected '",
+             kFormat, "'");
     if (metadata_of(file, "painn_layout") != kLayout)
-        fail(Status::unsupported, name_for_errors, ": PaiNN layout '", metadata_of(file, "painn_layout"), "', expected '", kLayout, "'");
+        fail(Status::unsupported, name_for_errors, ": PaiNN layout '", metadata_of(file, "painn_layout"),
+             "', expected '", kLayout, "'");
     const Config config = read_config(file, name_for_errors);
     Weights weights;
     weights.hidden = config.hidden;
     weights.radial_count = config.radial;
     weights.cutoff = config.cutoff;
     weights.card = JsonValue::Object();
-    if (file.metadata.contains("card")) weights.card = parse_json(metadata_of(file, "card"), name_for_errors + " (card)");
+    if (file.metadata.contains("card"))
+        weights.card = parse_json(metadata_of(file, "card"), name_for_errors + " (card)");
     if (!weights.card.is_object()) fail(Status::format, name_for_errors, ": card is not a JSON object");
 
     TensorReader reader(file, name_for_errors);
@@ -202,7 +218,8 @@ Weights load_weights(const Safetensors& file, const std::string& name_for_errors
     if (reader.has("closest")) weights.closest = read_closest(reader, weights.atomic_numbers, config.cutoff);
     weights.embedding = reader.matrix("embedding", {elements, config.hidden});
     weights.dtype = file.find("embedding")->dtype;
-    for (int b = 0; b < config.blocks; ++b) weights.blocks.push_back(read_block(reader, concat("blocks.", b, "."), config.hidden, config.radial));
+    for (int b = 0; b < config.blocks; ++b)
+        weights.blocks.push_back(read_block(reader, concat("blocks.", b, "."), config.hidden, config.radial));
     weights.readout_hidden = reader.linear("readout.hidden", config.hidden, config.hidden / 2);
     weights.readout_output = reader.linear("readout.output", config.hidden / 2, 1);
     reader.expect_all_used();

@@ -39,16 +39,19 @@ struct Weights {
     Linear readout_hidden, readout_output;  // F -> F/2 -> 1
     JsonValue card;                         // as in the file
     int64_t parameter_count = 0;
-    DType dtype = DType::float64;           // of the matrices in the file
+    DType dtype = DType::float64;  // of the matrices in the file
 
     int element_of(int atomic_number) const;  // -1 if unknown
     // Of a pair of elements, 0 if there is no limit.
     double closest_of(int element, int other) const {
-        return closest.empty() ? 0 : closest[static_cast<size_t>(element) * atomic_numbers.size() + static_cast<size_t>(other)];
+        return closest.empty()
+                   ? 0
+                   : closest[static_cast<size_t>(element) * atomic_numbers.size() + static_cast<size_t>(other)];
     }
 };
 
-// The element of each atom, numbered through the systems. Throws Error{system} that names an atom the model does not know.
+// The element of each atom, numbered through the systems. Throws Error{system} that names an atom the model does not
+// know.
 void find_elements(const Weights& weights, std::span<const SystemView> systems, std::vector<int>& elements);
 
 inline constexpr double kNormFloor = 1e-8;  // under the square root of the norms of V v

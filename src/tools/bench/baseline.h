@@ -14,12 +14,13 @@ namespace mlff::bench {
 
 // Of one thing in one run.
 struct MeasuredTimes {
-    SampleBlocks blocks;         // the best of a block counts: whatever else the machine does only takes time away
-    double contention = 1;       // tools/bench/disturbance.h
+    SampleBlocks blocks;              // the best of a block counts: whatever else the machine does only takes time away
+    double contention = 1;            // tools/bench/disturbance.h
     std::vector<double> probes = {};  // s; none: not known
 };
 
-// How many times as long it takes now: between `low` and `high`, as far as the spread between blocks and what else the machine did let one know.
+// How many times as long it takes now: between `low` and `high`, as far as the spread between blocks and what else the
+// machine did let one know.
 struct Change {
     double ratio = 1;  // of the best times
     double low = 1, high = 1;
@@ -39,11 +40,13 @@ struct Comparison {
 };
 
 inline constexpr double kSlowdown = 0.05, kQuickSlowdown = 0.1;  // what is allowed
-// A growing error is a loss before it reaches its bound: ten times that of the baseline and more than a tenth of the bound.
+// A growing error is a loss before it reaches its bound: ten times that of the baseline and more than a tenth of the
+// bound.
 inline constexpr double kErrorGrowth = 10, kErrorShare = 0.1;
 
-// Both are documents of report_json(). Throws Error{format} if `baseline`, called `name` in messages, is none or was measured with another model, machine, device,
-// precision or number of threads, or if one of them is quick and the other is not. The rows are not looked at.
+// Both are documents of report_json(). Throws Error{format} if `baseline`, called `name` in messages, is none or was
+// measured with another model, machine, device, precision or number of threads, or if one of them is quick and the
+// other is not. The rows are not looked at.
 void check_comparable(const nlohmann::json& now, const nlohmann::json& baseline, const std::string& name);
 
 // "1 regression", "2 regressions, 3 undecided".

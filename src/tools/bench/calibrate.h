@@ -6,7 +6,8 @@
 
 namespace mlff::bench {
 
-// Samples and fits; the caller fills in what it is a calibration of. Throws Error{unsupported} for models whose neighbours and memory are not ours to see.
+// Samples and fits; the caller fills in what it is a calibration of. Throws Error{unsupported} for models whose
+// neighbours and memory are not ours to see.
 plan::Calibration calibrate(Bench& bench);
 
 // The systems and what came out, for people.

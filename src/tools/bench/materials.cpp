@@ -12,8 +12,11 @@
 namespace mlff::bench {
 
 Material choose_material(const std::vector<int>& known_elements) {
-    const auto knows = [&](int z) { return std::find(known_elements.begin(), known_elements.end(), z) != known_elements.end(); };
-    if (knows(1) && knows(8)) return {"water", validate::chosen_systems({"water-box"}, known_elements).front().frame, 3};
+    const auto knows = [&](int z) {
+        return std::find(known_elements.begin(), known_elements.end(), z) != known_elements.end();
+    };
+    if (knows(1) && knows(8))
+        return {"water", validate::chosen_systems({"water-box"}, known_elements).front().frame, 3};
     return {"crystal", verify::probe_crystal(known_elements), 1};
 }
 
@@ -22,7 +25,10 @@ Frame make_box(const Material& material, int64_t least_atoms) {
     std::array<int, 3> count = {1, 1, 1};
     while (material.cell.atom_count() * count[0] * count[1] * count[2] < least_atoms) {
         size_t shortest = 0;
-        const auto length = [&](size_t axis) { return count[axis] * std::sqrt(cell[axis][0] * cell[axis][0] + cell[axis][1] * cell[axis][1] + cell[axis][2] * cell[axis][2]); };
+        const auto length = [&](size_t axis) {
+            return count[axis] * std::sqrt(cell[axis][0] * cell[axis][0] + cell[axis][1] * cell[axis][1] +
+                                           cell[axis][2] * cell[axis][2]);
+        };
         for (size_t axis = 1; axis < 3; ++axis)
             if (length(axis) < length(shortest)) shortest = axis;
         ++count[shortest];
@@ -35,9 +41,11 @@ Frame make_box(const Material& material, int64_t least_atoms) {
     for (int a = 0; a < count[0]; ++a)
         for (int b = 0; b < count[1]; ++b)
             for (int c = 0; c < count[2]; ++c) {
-                box.atomic_numbers.insert(box.atomic_numbers.end(), material.cell.atomic_numbers.begin(), material.cell.atomic_numbers.end());
+                box.atomic_numbers.insert(box.atomic_numbers.end(), material.cell.atomic_numbers.begin(),
+                                          material.cell.atomic_numbers.end());
                 for (size_t i = 0; i < material.cell.positions.size(); ++i)
-                    box.positions.push_back(material.cell.positions[i] + a * cell[0][i % 3] + b * cell[1][i % 3] + c * cell[2][i % 3]);
+                    box.positions.push_back(material.cell.positions[i] + a * cell[0][i % 3] + b * cell[1][i % 3] +
+                                            c * cell[2][i % 3]);
             }
     return box;
 }
@@ -50,7 +58,8 @@ Frame make_thinner(const Material& material, const Frame& frame, double factor) 
     for (size_t first = 0; first < thinner.atomic_numbers.size(); first += material.molecule_size)
         for (size_t k = 0; k < 3; ++k) {
             const double shift = (factor - 1) * frame.positions[3 * first + k];
-            for (size_t atom = first; atom < first + material.molecule_size; ++atom) thinner.positions[3 * atom + k] += shift;
+            for (size_t atom = first; atom < first + material.molecule_size; ++atom)
+                thinner.positions[3 * atom + k] += shift;
         }
     return thinner;
 }
@@ -71,7 +80,8 @@ Frame make_cluster(const Material& material, int64_t atoms) {
     std::sort(by_distance.begin(), by_distance.end());
     Frame cluster;
     for (size_t molecule = 0; molecule < static_cast<size_t>(molecules); ++molecule)
-        for (size_t atom = by_distance[molecule].second; atom < by_distance[molecule].second + material.molecule_size; ++atom) {
+        for (size_t atom = by_distance[molecule].second; atom < by_distance[molecule].second + material.molecule_size;
+             ++atom) {
             cluster.atomic_numbers.push_back(box.atomic_numbers[atom]);
             for (size_t k = 0; k < 3; ++k) cluster.positions.push_back(box.positions[3 * atom + k]);
         }
@@ -84,7 +94,8 @@ RepeatedFrames::RepeatedFrames(std::vector<Frame> frames) : frames_(std::move(fr
 
 const std::vector<Frame>& RepeatedFrames::next() {
     constexpr int64_t kPlaces = 1000;
-    for (size_t i = 0; i < frames_.size(); ++i) frames_[i].positions[0] = places_[i] + 1e-6 * static_cast<double>(count_++ % kPlaces) / kPlaces;
+    for (size_t i = 0; i < frames_.size(); ++i)
+        frames_[i].positions[0] = places_[i] + 1e-6 * static_cast<double>(count_++ % kPlaces) / kPlaces;
     return frames_;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Atoms in any number to measure a model with: liquid water where the model knows H and O, else the crystal that `mlff verify` probes it with.
+// Atoms in any number to measure a model with: liquid water where the model knows H and O, else the crystal that `mlff
+// verify` probes it with.
 #pragma once
 
 #include <string>
@@ -20,13 +21,15 @@ Material choose_material(const std::vector<int>& known_elements);
 // The smallest box of whole cells, as cubic as they allow, with at least so many atoms.
 Frame make_box(const Material& material, int64_t least_atoms);
 
-// The same molecules farther apart: lattice vectors and the places of molecules are scaled, molecules are not. Other densities, other numbers of neighbours.
+// The same molecules farther apart: lattice vectors and the places of molecules are scaled, molecules are not. Other
+// densities, other numbers of neighbours.
 Frame make_thinner(const Material& material, const Frame& frame, double factor);
 
 // The molecules nearest to a point inside, as many as come closest to so many atoms; no boundaries.
 Frame make_cluster(const Material& material, int64_t atoms);
 
-// Systems to be evaluated again and again. Calculators of Python remember what they computed last, so each time the first atom is somewhere else, by 1e-6 angstrom at most.
+// Systems to be evaluated again and again. Calculators of Python remember what they computed last, so each time the
+// first atom is somewhere else, by 1e-6 angstrom at most.
 class RepeatedFrames {
 public:
     explicit RepeatedFrames(std::vector<Frame> frames);

@@ -26,7 +26,9 @@ struct ProcText {
     explicit ProcText(const char* path) {
         const int file = open(path, O_RDONLY | O_CLOEXEC);
         if (file < 0) return;
-        for (ssize_t count = 1; count > 0 && length < sizeof text - 1; length += count > 0 ? static_cast<size_t>(count) : 0) count = read(file, text + length, sizeof text - 1 - length);
+        for (ssize_t count = 1;
+             count > 0 && length<sizeof text - 1; length += count> 0 ? static_cast<size_t>(count) : 0)
+            count = read(file, text + length, sizeof text - 1 - length);
         close(file);
         text[length] = 0;
     }
@@ -57,7 +59,9 @@ void for_each_child(const Visit& visit) {
         std::snprintf(path, sizeof path, "/proc/%.20s/stat", entry->d_name);
         const ProcText stat(path);  // number (program) state parent ...; the program's name may have any letters
         const size_t end = stat.view().rfind(") ");
-        if (end != std::string_view::npos && end + 4 < stat.length && std::strtol(stat.text + end + 4, nullptr, 10) == getpid()) visit(entry->d_name);
+        if (end != std::string_view::npos && end + 4 < stat.length &&
+            std::strtol(stat.text + end + 4, nullptr, 10) == getpid())
+            visit(entry->d_name);
     }
     closedir(folder);
 }
@@ -65,7 +69,8 @@ void for_each_child(const Visit& visit) {
 // Of this process and its children.
 int64_t sum_of_status_bytes(std::string_view key) {
     int64_t bytes = status_bytes("self", key);
-    if (bytes < 0) fail(Status::file, "/proc/self/status: expected a line ", key, " without which memory cannot be measured");
+    if (bytes < 0)
+        fail(Status::file, "/proc/self/status: expected a line ", key, " without which memory cannot be measured");
     for_each_child([&](const char* process) { bytes += std::max<int64_t>(0, status_bytes(process, key)); });
     return bytes;
 }
@@ -100,16 +105,23 @@ double warm_up(Clock& clock, const SamplingRule& rule, const std::function<void(
 
 }  // namespace
 
-double SteadyClock::seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double SteadyClock::seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
-std::vector<double> sample_times(Clock& clock, const SamplingRule& rule, const std::function<void()>& call) { return sample_times_in_turns(clock, rule, {call}).front(); }
+std::vector<double> sample_times(Clock& clock, const SamplingRule& rule, const std::function<void()>& call) {
+    return sample_times_in_turns(clock, rule, {call}).front();
+}
 
-std::vector<std::vector<double>> sample_times_in_turns(Clock& clock, const SamplingRule& rule, const std::vector<std::function<void()>>& calls) {
+std::vector<std::vector<double>> sample_times_in_turns(Clock& clock, const SamplingRule& rule,
+                                                       const std::vector<std::function<void()>>& calls) {
     std::vector<bool> comes_twice;
     for (const auto& call : calls) comes_twice.push_back(warm_up(clock, rule, call) < kShortCall && calls.size() > 1);
     std::vector<std::vector<double>> times(calls.size());
     double spent = 0;
-    for (int round = 0; round < rule.least_samples || (spent < rule.seconds * static_cast<double>(calls.size()) && round < rule.most_samples); ++round)
+    for (int round = 0; round < rule.least_samples ||
+                        (spent < rule.seconds * static_cast<double>(calls.size()) && round < rule.most_samples);
+         ++round)
         for (size_t turn = 0; turn < calls.size(); ++turn) {
             const size_t i = round % 2 == 0 ? turn : calls.size() - 1 - turn;
             if (comes_twice[i]) calls[i]();
@@ -133,7 +145,8 @@ void ProcessMemory::begin_peak() {
 int64_t ProcessMemory::peak_bytes() { return has_peak_ ? sum_of_status_bytes("VmHWM:") : used_bytes(); }
 
 MemoryGrowth memory_growth(const std::vector<int64_t>& readings) {
-    if (readings.size() < 2) fail(Status::argument, "growth of memory from ", readings.size(), " readings; at least 2 are needed");
+    if (readings.size() < 2)
+        fail(Status::argument, "growth of memory from ", readings.size(), " readings; at least 2 are needed");
     MemoryGrowth growth;
     growth.bytes = readings.back() - readings.front();
     size_t grown = 0;

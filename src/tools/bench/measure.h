@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Repeated calls and how long each took. Clock and memory are asked through interfaces, so that tests can say what they answer.
+// Repeated calls and how long each took. Clock and memory are asked through interfaces, so that tests can say what they
+// answer.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,8 @@ private:
     double begin_;
 };
 
-// Calls that warm up caches, buffers and clocks are not counted: at least so many and for so long. Then samples are taken until there are enough of them and the
-// time is over, or the most of them.
+// Calls that warm up caches, buffers and clocks are not counted: at least so many and for so long. Then samples are
+// taken until there are enough of them and the time is over, or the most of them.
 struct SamplingRule {
     int warm_up_calls = 3;
     double warm_up_seconds = 0.2;
@@ -44,20 +45,23 @@ struct SamplingRule {
 };
 std::vector<double> sample_times(Clock& clock, const SamplingRule& rule, const std::function<void()>& call);
 
-// Several calls, [call][round]. Each warms up alone; then they take turns, every second round in the opposite order, so that whatever else the machine does hits all
-// alike. One that is short comes once more before it counts, to find its data in the caches as it would alone. The rule is for each call: the time is over when all
-// together have taken so many times as much.
-std::vector<std::vector<double>> sample_times_in_turns(Clock& clock, const SamplingRule& rule, const std::vector<std::function<void()>>& calls);
+// Several calls, [call][round]. Each warms up alone; then they take turns, every second round in the opposite order, so
+// that whatever else the machine does hits all alike. One that is short comes once more before it counts, to find its
+// data in the caches as it would alone. The rule is for each call: the time is over when all together have taken so
+// many times as much.
+std::vector<std::vector<double>> sample_times_in_turns(Clock& clock, const SamplingRule& rule,
+                                                       const std::vector<std::function<void()>>& calls);
 
 class MemoryMeter {
 public:
     virtual ~MemoryMeter() = default;
     virtual int64_t used_bytes() = 0;
-    virtual void begin_peak() {}                          // what was freed is given back; peak_bytes() counts from here
+    virtual void begin_peak() {}  // what was freed is given back; peak_bytes() counts from here
     virtual int64_t peak_bytes() { return used_bytes(); }  // the most that was used since
 };
 
-// Memory that is resident, from /proc: of this process and of the processes that it has started, which is where Python models are.
+// Memory that is resident, from /proc: of this process and of the processes that it has started, which is where Python
+// models are.
 class ProcessMemory : public MemoryMeter {
 public:
     int64_t used_bytes() override;
@@ -68,8 +72,9 @@ private:
     bool has_peak_ = false;
 };
 
-// Readings of the memory in use, evenly spaced: more than 10 MB from the first to the last is a leak, and so is a trend: growth in more than half of the
-// intervals, of 256 KiB or more in all. A buffer that is enlarged once or twice is neither.
+// Readings of the memory in use, evenly spaced: more than 10 MB from the first to the last is a leak, and so is a
+// trend: growth in more than half of the intervals, of 256 KiB or more in all. A buffer that is enlarged once or twice
+// is neither.
 struct MemoryGrowth {
     int64_t bytes = 0;
     bool is_trend = false;

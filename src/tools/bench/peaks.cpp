@@ -27,7 +27,8 @@ double best_time(Clock& clock, ThreadTeam& team, int trials, const std::function
 
 template <class Real>
 double peak_flops(Clock& clock, ThreadTeam& team) {
-    constexpr int64_t kRounds = 500'000;  // about a millisecond, which is more likely to be undisturbed than a longer time
+    constexpr int64_t kRounds =
+        500'000;  // about a millisecond, which is more likely to be undisturbed than a longer time
     const auto& kernels = kernels::choose_kernels<Real>();
     std::vector<double> operations(static_cast<size_t>(team.size()));
     const double seconds = best_time(clock, team, 40, [&](int64_t chunk, int) {

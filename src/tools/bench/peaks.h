@@ -2,14 +2,14 @@
 // What this machine could do at most, measured: the rates that stages are held against.
 #pragma once
 
-#include "tools/bench/measure.h"
 #include "core/threads.h"
+#include "tools/bench/measure.h"
 
 namespace mlff::bench {
 
 struct Peaks {
     double flops_single = 0, flops_double = 0;  // multiply-adds on registers, operations/s, all threads together
-    double bytes = 0;                           // a[i] = b[i] + s c[i] over arrays larger than caches, bytes/s, all threads together
+    double bytes = 0;  // a[i] = b[i] + s c[i] over arrays larger than caches, bytes/s, all threads together
 };
 
 inline constexpr int64_t kTriadBytes = 192 << 20;  // of the three arrays together

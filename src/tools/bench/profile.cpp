@@ -19,12 +19,16 @@ using ProfileJson = nlohmann::json;
 constexpr double kProfiledSeconds = 2, kProfiledSecondsOfQuick = 0.1;
 constexpr int64_t kLeastProfiled = 5;
 
-const char* direction_text(Direction direction) { return direction == Direction::forward ? "forward" : direction == Direction::reverse ? "reverse" : ""; }
+const char* direction_text(Direction direction) {
+    return direction == Direction::forward ? "forward" : direction == Direction::reverse ? "reverse" : "";
+}
 
 // Results in memory that is there before, so that only the session is timed.
 struct ProfiledSystem {
     ProfiledSystem(const Session& session, const Frame& frame)
-        : system(frame.view()), forces(frame.positions.size(), NAN), atom_energies(session.model().gives_atom_energies() ? frame.atomic_numbers.size() : 0, NAN) {
+        : system(frame.view()),
+          forces(frame.positions.size(), NAN),
+          atom_energies(session.model().gives_atom_energies() ? frame.atomic_numbers.size() : 0, NAN) {
         results.outputs.energy = &energy;
         results.outputs.forces = forces.data();
         if (session.model().gives_virial(system)) results.outputs.virial = virial.data();
@@ -32,7 +36,8 @@ struct ProfiledSystem {
     }
     void evaluate(Session& session) { session.evaluate({&system, 1}, {&results, 1}); }
     bool is_same(const ProfiledSystem& other) const {
-        return energy == other.energy && forces == other.forces && virial == other.virial && atom_energies == other.atom_energies;
+        return energy == other.energy && forces == other.forces && virial == other.virial &&
+               atom_energies == other.atom_energies;
     }
 
     SystemView system;
@@ -54,9 +59,11 @@ private:
     ThreadTeam& team_;
 };
 
-void fill_rows(Profile& profile, const StageProfile& stages, double whole_seconds, Precision precision, const Peaks& peaks) {
+void fill_rows(Profile& profile, const StageProfile& stages, double whole_seconds, Precision precision,
+               const Peaks& peaks) {
     const auto evaluations = static_cast<double>(profile.evaluations);
-    const double threads = profile.is_on_gpu ? 1 : profile.threads, peak_flops = precision == Precision::fp64 ? peaks.flops_double : peaks.flops_single;
+    const double threads = profile.is_on_gpu ? 1 : profile.threads,
+                 peak_flops = precision == Precision::fp64 ? peaks.flops_double : peaks.flops_single;
     profile.left_over = 1;
     for (const StageLog::Sum& sum : profile.is_on_gpu ? stages.device().sums() : stages.stages()) {
         ProfileRow row;
@@ -84,15 +91,26 @@ std::string rate_text(double rate, double share) {
     return text;
 }
 
-void append_events(ProfileJson& events, const std::vector<StageLog::Interval>& intervals, int64_t start, size_t process, size_t thread, const std::string& thread_name) {
-    events.push_back({{"ph", "M"}, {"name", "thread_name"}, {"pid", process}, {"tid", thread}, {"args", {{"name", thread_name}}}});
+void append_events(ProfileJson& events, const std::vector<StageLog::Interval>& intervals, int64_t start, size_t process,
+                   size_t thread, const std::string& thread_name) {
+    events.push_back(
+        {{"ph", "M"}, {"name", "thread_name"}, {"pid", process}, {"tid", thread}, {"args", {{"name", thread_name}}}});
     std::vector<const StageLog::Interval*> in_order;
     for (const StageLog::Interval& interval : intervals) in_order.push_back(&interval);
     // Those that hold others come before them.
-    std::stable_sort(in_order.begin(), in_order.end(), [](const auto* a, const auto* b) { return a->begin != b->begin ? a->begin < b->begin : a->end > b->end; });
+    std::stable_sort(in_order.begin(), in_order.end(), [](const auto* a, const auto* b) {
+        return a->begin != b->begin ? a->begin < b->begin : a->end > b->end;
+    });
     for (const StageLog::Interval* interval : in_order)
-        events.push_back({{"ph", "X"}, {"name", stage_text(interval->stage)}, {"cat", interval->stage.direction == Direction::neither ? "stage" : direction_text(interval->stage.direction)},
-                          {"pid", process}, {"tid", thread}, {"ts", 1e-3 * static_cast<double>(interval->begin - start)}, {"dur", 1e-3 * static_cast<double>(interval->end - interval->begin)}});
+        events.push_back(
+            {{"ph", "X"},
+             {"name", stage_text(interval->stage)},
+             {"cat",
+              interval->stage.direction == Direction::neither ? "stage" : direction_text(interval->stage.direction)},
+             {"pid", process},
+             {"tid", thread},
+             {"ts", 1e-3 * static_cast<double>(interval->begin - start)},
+             {"dur", 1e-3 * static_cast<double>(interval->end - interval->begin)}});
 }
 
 }  // namespace
@@ -113,7 +131,8 @@ Profile profile_evaluation(Bench& bench, Session& session, const Frame& frame, c
     stages.clear();
     const double budget = bench.is_quick ? kProfiledSecondsOfQuick : kProfiledSeconds;
     double whole = 0;
-    while (profile.evaluations < kLeastProfiled || (whole < budget && profile.evaluations < bench.rule().most_samples)) {
+    while (profile.evaluations < kLeastProfiled ||
+           (whole < budget && profile.evaluations < bench.rule().most_samples)) {
         double elapsed = 0;
         {
             const Stopwatch watch(bench.clock, elapsed);
@@ -130,39 +149,68 @@ Profile profile_evaluation(Bench& bench, Session& session, const Frame& frame, c
     stages.clear();
     stages.keep_intervals(true);
     profiled.evaluate(session);
-    for (int worker = 0; worker < stages.worker_count(); ++worker) profile.trace.push_back(stages.log(worker).intervals());
+    for (int worker = 0; worker < stages.worker_count(); ++worker)
+        profile.trace.push_back(stages.log(worker).intervals());
     profile.device_trace = stages.device().intervals();
     return profile;
 }
 
 std::string profile_text(const Profile& profile) {
-    std::string text = concat("\n", profile.name, ": ", quantity_text(profile.seconds, "s"), ", ", quantity_text(profile.profiled_seconds, "s"), " while profiled (the mean of ", profile.evaluations,
-                              "); results are ", profile.is_identical ? "the same bit for bit" : "NOT the same", "\n");
+    std::string text =
+        concat("\n", profile.name, ": ", quantity_text(profile.seconds, "s"), ", ",
+               quantity_text(profile.profiled_seconds, "s"), " while profiled (the mean of ", profile.evaluations,
+               "); results are ", profile.is_identical ? "the same bit for bit" : "NOT the same", "\n");
     char line[200];
-    std::snprintf(line, sizeof line, "%-8s %-38s %10s %8s %9s %9s %9s %9s %9s\n", "", profile.is_on_gpu ? "stage on the GPU" : "stage", "time", "share", "calls", "GFLOP/s", "of peak", "GB/s", "of peak");
+    std::snprintf(line, sizeof line, "%-8s %-38s %10s %8s %9s %9s %9s %9s %9s\n", "",
+                  profile.is_on_gpu ? "stage on the GPU" : "stage", "time", "share", "calls", "GFLOP/s", "of peak",
+                  "GB/s", "of peak");
     text += line;
     for (const ProfileRow& row : profile.rows) {
-        std::snprintf(line, sizeof line, "%-8s %-38s %10s %6.1f %% %9.6g %s %s\n", direction_text(row.stage.direction), stage_text(row.stage).c_str(), quantity_text(row.seconds, "s").c_str(), 100 * row.share,
-                      row.calls, rate_text(row.flop_rate, row.flop_share).c_str(), rate_text(row.byte_rate, row.byte_share).c_str());
+        std::snprintf(line, sizeof line, "%-8s %-38s %10s %6.1f %% %9.6g %s %s\n", direction_text(row.stage.direction),
+                      stage_text(row.stage).c_str(), quantity_text(row.seconds, "s").c_str(), 100 * row.share,
+                      row.calls, rate_text(row.flop_rate, row.flop_share).c_str(),
+                      rate_text(row.byte_rate, row.byte_share).c_str());
         text += line;
     }
-    std::snprintf(line, sizeof line, "%-8s %-38s %10s %6.1f %%\n", "", profile.is_on_gpu ? "the GPU waits for the host" : profile.threads > 1 ? "threads wait for each other" : "between stages", "", 100 * profile.left_over);
+    std::snprintf(line, sizeof line, "%-8s %-38s %10s %6.1f %%\n", "",
+                  profile.is_on_gpu     ? "the GPU waits for the host"
+                  : profile.threads > 1 ? "threads wait for each other"
+                                        : "between stages",
+                  "", 100 * profile.left_over);
     return text + line;
 }
 
 nlohmann::json profile_json(const Profile& profile) {
     ProfileJson rows = ProfileJson::array();
     for (const ProfileRow& row : profile.rows) {
-        ProfileJson one = {{"name", row.stage.name}, {"direction", row.stage.direction == Direction::neither ? ProfileJson() : ProfileJson(direction_text(row.stage.direction))},
-                           {"layer", row.stage.layer < 0 ? ProfileJson() : ProfileJson(row.stage.layer + 1)}, {"calls", row.calls}, {"seconds", row.seconds}, {"share", row.share}};
+        ProfileJson one = {
+            {"name", row.stage.name},
+            {"direction", row.stage.direction == Direction::neither ? ProfileJson()
+                                                                    : ProfileJson(direction_text(row.stage.direction))},
+            {"layer", row.stage.layer < 0 ? ProfileJson() : ProfileJson(row.stage.layer + 1)},
+            {"calls", row.calls},
+            {"seconds", row.seconds},
+            {"share", row.share}};
         // What is not known is left out.
-        for (const auto& [key, value] : std::initializer_list<std::pair<const char*, double>>{{"flop", row.flops}, {"flop_per_s", row.flop_rate}, {"flop_share_of_peak", row.flop_share},
-                                                                                              {"bytes", row.bytes}, {"bytes_per_s", row.byte_rate}, {"bytes_share_of_peak", row.byte_share}})
+        for (const auto& [key, value] :
+             std::initializer_list<std::pair<const char*, double>>{{"flop", row.flops},
+                                                                   {"flop_per_s", row.flop_rate},
+                                                                   {"flop_share_of_peak", row.flop_share},
+                                                                   {"bytes", row.bytes},
+                                                                   {"bytes_per_s", row.byte_rate},
+                                                                   {"bytes_share_of_peak", row.byte_share}})
             if (std::isfinite(value)) one[key] = value;
         rows.push_back(std::move(one));
     }
-    return {{"name", profile.name}, {"atoms", profile.atoms}, {"threads", profile.threads}, {"evaluations", profile.evaluations}, {"seconds", profile.seconds},
-            {"profiled_seconds", known(profile.profiled_seconds)}, {"identical", profile.is_identical}, {"stages", rows}, {"left_over", known(profile.left_over)}};
+    return {{"name", profile.name},
+            {"atoms", profile.atoms},
+            {"threads", profile.threads},
+            {"evaluations", profile.evaluations},
+            {"seconds", profile.seconds},
+            {"profiled_seconds", known(profile.profiled_seconds)},
+            {"identical", profile.is_identical},
+            {"stages", rows},
+            {"left_over", known(profile.left_over)}};
 }
 
 nlohmann::json trace_json(const std::vector<Profile>& profiles) {
@@ -172,12 +220,17 @@ nlohmann::json trace_json(const std::vector<Profile>& profiles) {
         int64_t start = std::numeric_limits<int64_t>::max(), device_start = start;
         for (const auto& intervals : profile.trace)
             for (const StageLog::Interval& interval : intervals) start = std::min(start, interval.begin);
-        for (const StageLog::Interval& interval : profile.device_trace) device_start = std::min(device_start, interval.begin);
-        events.push_back({{"ph", "M"}, {"name", "process_name"}, {"pid", p + 1}, {"tid", 0}, {"args", {{"name", profile.name}}}});
+        for (const StageLog::Interval& interval : profile.device_trace)
+            device_start = std::min(device_start, interval.begin);
+        events.push_back(
+            {{"ph", "M"}, {"name", "process_name"}, {"pid", p + 1}, {"tid", 0}, {"args", {{"name", profile.name}}}});
         for (size_t worker = 0; worker < profile.trace.size(); ++worker)
-            append_events(events, profile.trace[worker], start, p + 1, worker, worker == 0 ? "thread 0, the caller" : concat("thread ", worker));
+            append_events(events, profile.trace[worker], start, p + 1, worker,
+                          worker == 0 ? "thread 0, the caller" : concat("thread ", worker));
         // The GPU has a clock of its own: its first stage is drawn at the beginning.
-        if (!profile.device_trace.empty()) append_events(events, profile.device_trace, device_start, p + 1, profile.trace.size(), "GPU, from its first stage on");
+        if (!profile.device_trace.empty())
+            append_events(events, profile.device_trace, device_start, p + 1, profile.trace.size(),
+                          "GPU, from its first stage on");
     }
     return {{"displayTimeUnit", "ms"}, {"traceEvents", events}};
 }

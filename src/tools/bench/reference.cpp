@@ -11,7 +11,8 @@
 
 namespace mlff::bench {
 
-Reference make_reference(const std::string& model_name, const std::shared_ptr<const Model>& model, SessionOptions options) {
+Reference make_reference(const std::string& model_name, const std::shared_ptr<const Model>& model,
+                         SessionOptions options) {
     options.device = "reference";
     options.precision = Precision::fp64;
     const bool is_python = python::is_python_name(model_name);
@@ -22,16 +23,19 @@ Reference make_reference(const std::string& model_name, const std::shared_ptr<co
         if (!name.head.empty()) options.head = name.head;
         return {std::make_unique<Session>(load_model(name.path), options), ""};
     } catch (const Error& error) {
-        if (!is_python && error.status() != Status::unsupported) throw;  // mace-torch may run files that are not for native MACE
+        if (!is_python && error.status() != Status::unsupported)
+            throw;  // mace-torch may run files that are not for native MACE
         return {nullptr, error.what()};
     }
 }
 
 Accuracy accuracy_of(Session& session, Session& reference, const Frame& frame) {
     const verify::Evaluation found = verify::evaluate(session, frame), expected = verify::evaluate(reference, frame);
-    const double limit = verify::bounds_of(session.precision()).forces * std::max(1.0, verify::largest_size(expected.forces));
+    const double limit =
+        verify::bounds_of(session.precision()).forces * std::max(1.0, verify::largest_size(expected.forces));
     return {1e3 * std::abs(found.energy - expected.energy) / static_cast<double>(frame.atom_count()),
-            validate::at_most("forces against the fp64 reference", verify::largest_difference(found.forces, expected.forces), limit, "eV/A")};
+            validate::at_most("forces against the fp64 reference",
+                              verify::largest_difference(found.forces, expected.forces), limit, "eV/A")};
 }
 
 }  // namespace mlff::bench

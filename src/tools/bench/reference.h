@@ -5,18 +5,20 @@
 #include <memory>
 #include <string>
 
-#include "tools/bench/results.h"
 #include "engine/session.h"
 #include "formats/extxyz.h"
+#include "tools/bench/results.h"
 
 namespace mlff::bench {
 
-// A native model in its reference backend. For mace-torch, `python:mace:FILE`, the native model of that file; other Python models have none.
+// A native model in its reference backend. For mace-torch, `python:mace:FILE`, the native model of that file; other
+// Python models have none.
 struct Reference {
     std::unique_ptr<Session> session;  // nullptr: none
     std::string why_none;
 };
-Reference make_reference(const std::string& model_name, const std::shared_ptr<const Model>& model, SessionOptions options);
+Reference make_reference(const std::string& model_name, const std::shared_ptr<const Model>& model,
+                         SessionOptions options);
 
 inline constexpr int64_t kLargestCompared = 100;  // atoms beside the reference, which is slow
 

@@ -25,8 +25,15 @@ std::string row_table(const Rows& rows) {
     for (const Row* row : rows) {
         const Summary& s = row->summary;
         const auto number = [&](double value) { return Cell{quantity_text(value, row->unit), "number"}; };
-        cells.push_back({{row->name}, number(s.median), {quantity_text(s.median_interval.low, row->unit) + " to " + quantity_text(s.median_interval.high, row->unit), "number"}, number(s.p95), number(s.p99),
-                         {std::to_string(row->samples.size()), "number"}, {notes_text(*row), "note"}});
+        cells.push_back({{row->name},
+                         number(s.median),
+                         {quantity_text(s.median_interval.low, row->unit) + " to " +
+                              quantity_text(s.median_interval.high, row->unit),
+                          "number"},
+                         number(s.p95),
+                         number(s.p99),
+                         {std::to_string(row->samples.size()), "number"},
+                         {notes_text(*row), "note"}});
     }
     return report::html_table({"", "median", "95 % interval", "P95", "P99", "samples", ""}, cells);
 }
@@ -46,10 +53,12 @@ Plot tail_plot(const Row& row) {
     if (!(low > 0 && high > low)) return plot;
     const auto edge = [&](size_t bin) { return kMilli * low * std::pow(high / low, static_cast<double>(bin) / kBins); };
     std::vector<double> counts(kBins, 0.0);
-    for (double sample : row.samples) ++counts[std::min(kBins - 1, static_cast<size_t>(kBins * std::log(sample / low) / std::log(high / low)))];
+    for (double sample : row.samples)
+        ++counts[std::min(kBins - 1, static_cast<size_t>(kBins * std::log(sample / low) / std::log(high / low)))];
     for (size_t bin = 0; bin < kBins; ++bin)
         if (counts[bin] > 0) plot.bars.push_back({edge(bin), edge(bin + 1), counts[bin]});
-    plot.marks = {{kMilli * row.summary.median, "median"}, {kMilli * row.summary.p95, "P95"}, {kMilli * row.summary.p99, "P99"}};
+    plot.marks = {
+        {kMilli * row.summary.median, "median"}, {kMilli * row.summary.p95, "P95"}, {kMilli * row.summary.p99, "P99"}};
     return plot;
 }
 
@@ -91,7 +100,8 @@ Plot memory_plot(const Rows& rows) {
     if (rows.size() > 1) {
         const StraightLine line = fit_straight_line(curve.x, curve.y);
         const double first = curve.x.front(), last = curve.x.back();
-        plot.guide = Curve{"", {first, last}, {line.intercept + line.slope * first, line.intercept + line.slope * last}};
+        plot.guide =
+            Curve{"", {first, last}, {line.intercept + line.slope * first, line.intercept + line.slope * last}};
     }
     return plot;
 }
@@ -118,8 +128,10 @@ std::string suite_sections(const Report& report) {
     for (size_t first = 0; first < report.rows.size();) {
         const std::string& suite = report.rows[first].suite;
         Rows rows;
-        for (; first < report.rows.size() && report.rows[first].suite == suite; ++first) rows.push_back(&report.rows[first]);
-        text += "<section id=\"" + html_escaped(suite) + "\"><h2>" + html_escaped(suite) + "</h2>\n" + row_table(rows) + plots_of(suite, rows) + "</section>\n";
+        for (; first < report.rows.size() && report.rows[first].suite == suite; ++first)
+            rows.push_back(&report.rows[first]);
+        text += "<section id=\"" + html_escaped(suite) + "\"><h2>" + html_escaped(suite) + "</h2>\n" + row_table(rows) +
+                plots_of(suite, rows) + "</section>\n";
     }
     return text;
 }
@@ -143,26 +155,39 @@ std::string verdict_of(const Report& report, const std::optional<Comparison>& ba
         for (const Check& check : row.checks) ++checks, failed += check.is_passed() ? 0 : 1;
     const size_t regressions = baseline ? baseline->regressions.size() : 0;
     std::string text = failed + regressions == 0 ? "PASS: " : "FAIL: ";
-    if (failed > 0) text += concat(failed, failed == 1 ? " check failed" : " checks failed");
-    else text += concat(report.rows.size(), " lines measured, ", checks, checks == 1 ? " check passed" : " checks passed");
-    if (baseline) text += concat("; beside ", baseline->file, ": ", counts_text(*baseline), " in ", baseline->compared, " lines");
+    if (failed > 0)
+        text += concat(failed, failed == 1 ? " check failed" : " checks failed");
+    else
+        text +=
+            concat(report.rows.size(), " lines measured, ", checks, checks == 1 ? " check passed" : " checks passed");
+    if (baseline)
+        text += concat("; beside ", baseline->file, ": ", counts_text(*baseline), " in ", baseline->compared, " lines");
     return text;
 }
 
 std::string baseline_section(const std::optional<Comparison>& baseline) {
     if (!baseline) return "";
-    return list_section("worse than the baseline", baseline->regressions) + list_section("undecided beside the baseline", baseline->undecided) + list_section("better than the baseline", baseline->improvements) + list_section("notes on the baseline", baseline->notes);
+    return list_section("worse than the baseline", baseline->regressions) +
+           list_section("undecided beside the baseline", baseline->undecided) +
+           list_section("better than the baseline", baseline->improvements) +
+           list_section("notes on the baseline", baseline->notes);
 }
 
 }  // namespace
 
 std::vector<std::vector<Cell>> fact_rows(const RunFacts& facts) {
     const Machine& machine = facts.machine;
-    std::vector<std::vector<Cell>> rows = {{{"mlff"}, {facts.mlff_version + (facts.commit.empty() ? "" : ", commit " + facts.commit)}},
-                                           {{"measured"}, {facts.time + (facts.is_quick ? ", a quick run: its numbers are rough" : "")}},
-                                           {{"processor"}, {concat(machine.processor, machine.processor.empty() ? "" : ", ", machine.architecture, ", ", machine.instructions, ", ", machine.cores, machine.cores == 1 ? " core" : " cores")}}};
+    std::vector<std::vector<Cell>> rows = {
+        {{"mlff"}, {facts.mlff_version + (facts.commit.empty() ? "" : ", commit " + facts.commit)}},
+        {{"measured"}, {facts.time + (facts.is_quick ? ", a quick run: its numbers are rough" : "")}},
+        {{"processor"},
+         {concat(machine.processor, machine.processor.empty() ? "" : ", ", machine.architecture, ", ",
+                 machine.instructions, ", ", machine.cores, machine.cores == 1 ? " core" : " cores")}}};
     if (!machine.gpu.empty())
-        rows.push_back({{"GPU"}, {concat(machine.gpu, ", ", quantity_text(static_cast<double>(machine.gpu_memory_bytes), "B"), ", ", machine.gpu_clock_MHz, " MHz, driver ", machine.gpu_driver, ", runtime ", machine.gpu_runtime)}});
+        rows.push_back(
+            {{"GPU"},
+             {concat(machine.gpu, ", ", quantity_text(static_cast<double>(machine.gpu_memory_bytes), "B"), ", ",
+                     machine.gpu_clock_MHz, " MHz, driver ", machine.gpu_driver, ", runtime ", machine.gpu_runtime)}});
     rows.push_back({{"atoms"}, {facts.material}});
     return rows;
 }
@@ -185,17 +210,24 @@ std::string list_section(const std::string& title, const std::vector<std::string
     return text + "</ul>\n</section>\n";
 }
 
-std::string plots_div(const std::string& figures) { return figures.empty() ? "" : "<div class=\"plots\">\n" + figures + "</div>\n"; }
+std::string plots_div(const std::string& figures) {
+    return figures.empty() ? "" : "<div class=\"plots\">\n" + figures + "</div>\n";
+}
 
 std::string report_html(const Report& report, const std::optional<Comparison>& baseline) {
-    std::vector<std::vector<Cell>> facts = {{{"model"}, {report.model}},
-                                            {{"sha256"}, {report.sha256.empty() ? "none" : report.sha256, "note"}},
-                                            {{"on"}, {concat(report.device, ", ", report.precision, report.head.empty() ? "" : ", head " + report.head, ", ", threads_text(report.threads))}}};
+    std::vector<std::vector<Cell>> facts = {
+        {{"model"}, {report.model}},
+        {{"sha256"}, {report.sha256.empty() ? "none" : report.sha256, "note"}},
+        {{"on"},
+         {concat(report.device, ", ", report.precision, report.head.empty() ? "" : ", head " + report.head, ", ",
+                 threads_text(report.threads))}}};
     for (std::vector<Cell>& row : fact_rows(report)) facts.push_back(std::move(row));
     const bool is_good = report.is_passed() && !(baseline && !baseline->regressions.empty());
     return report::html_page("Benchmark of " + report.model,
-                             report::verdict_paragraph(is_good, verdict_of(report, baseline)) + report::html_table({"", ""}, facts) + list_section("failures", report.failures) + baseline_section(baseline) +
-                                 suite_sections(report) + check_section(report) + list_section("not measured", report.left_out));
+                             report::verdict_paragraph(is_good, verdict_of(report, baseline)) +
+                                 report::html_table({"", ""}, facts) + list_section("failures", report.failures) +
+                                 baseline_section(baseline) + suite_sections(report) + check_section(report) +
+                                 list_section("not measured", report.left_out));
 }
 
 }  // namespace mlff::bench

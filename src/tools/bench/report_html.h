@@ -17,7 +17,8 @@ std::string report_html(const Report& report, const std::optional<Comparison>& b
 
 // Parts that pages about measurements share.
 std::vector<std::vector<report::Cell>> fact_rows(const RunFacts& facts);
-report::Curve time_curve(const std::string& label, const std::vector<const Row*>& rows);  // atoms, median in ms, and a band up to P95
+report::Curve time_curve(const std::string& label,
+                         const std::vector<const Row*>& rows);  // atoms, median in ms, and a band up to P95
 std::string list_section(const std::string& title, const std::vector<std::string>& lines);  // "" if there are none
 std::string plots_div(const std::string& figures);
 

@@ -36,8 +36,15 @@ struct Row {
     std::vector<Check> checks;                            // errors and leaks, with what is allowed
 
     Row(std::string suite_, std::string name_, int64_t atoms_, std::string unit_, std::vector<double> samples_)
-        : suite(std::move(suite_)), name(std::move(name_)), atoms(atoms_), unit(std::move(unit_)), samples(std::move(samples_)), blocks{samples.size()}, summary(summarize(samples)) {}
-    Row(std::string suite_, std::string name_, int64_t atoms_, const Measured& times) : Row(std::move(suite_), std::move(name_), atoms_, "s", joined(times.blocks)) {
+        : suite(std::move(suite_)),
+          name(std::move(name_)),
+          atoms(atoms_),
+          unit(std::move(unit_)),
+          samples(std::move(samples_)),
+          blocks{samples.size()},
+          summary(summarize(samples)) {}
+    Row(std::string suite_, std::string name_, int64_t atoms_, const Measured& times)
+        : Row(std::move(suite_), std::move(name_), atoms_, "s", joined(times.blocks)) {
         blocks.clear();
         for (const auto& block : times.blocks) blocks.push_back(block.size());
         probes = times.probes;
@@ -75,7 +82,7 @@ nlohmann::json facts_json(const RunFacts& facts);
 nlohmann::json row_json(const Row& row);
 nlohmann::json report_json(const Report& report);
 std::string report_markdown(const Report& report);
-std::string row_text(const Row& row);  // lines of the terminal's table
+std::string row_text(const Row& row);    // lines of the terminal's table
 std::string notes_text(const Row& row);  // the last column: figures, and how many samples are outliers
 std::string machine_text(const Machine& machine);
 std::string threads_text(int count);  // "1 thread", "2 threads"; 0: Python chooses

@@ -26,11 +26,16 @@ std::string short_name(const std::string& model) {
     return name.substr(0, prefix) + name.substr(folder + 1);
 }
 
-// Labels that say what differs, with whole names of models where those of their files are the same, and numbers where everything is.
+// Labels that say what differs, with whole names of models where those of their files are the same, and numbers where
+// everything is.
 void add_labels(std::vector<Implementation>& implementations) {
-    const auto settings = [](const Implementation& one) { return concat(", ", one.device, ", ", one.precision, one.threads > 0 ? ", " + threads_text(one.threads) : ""); };
+    const auto settings = [](const Implementation& one) {
+        return concat(", ", one.device, ", ", one.precision, one.threads > 0 ? ", " + threads_text(one.threads) : "");
+    };
     const auto is_taken_by_other = [&](const Implementation& one, const std::string& label) {
-        return std::any_of(implementations.begin(), implementations.end(), [&](const Implementation& other) { return other.model != one.model && short_name(other.model) + settings(other) == label; });
+        return std::any_of(implementations.begin(), implementations.end(), [&](const Implementation& other) {
+            return other.model != one.model && short_name(other.model) + settings(other) == label;
+        });
     };
     std::map<std::string, int> uses;
     for (Implementation& one : implementations) {
@@ -44,7 +49,9 @@ std::string interval_text(const Interval& interval) { return digits(interval.low
 
 std::string force_error_text(const Row& row) { return row.checks.empty() ? "" : digits(row.checks.front().value); }
 std::string energy_error_text(const Row& row) { return row.figures.empty() ? "" : digits(row.figures.front().second); }
-std::string verdict_text(const Row& row) { return row.checks.empty() ? "" : row.checks.front().is_passed() ? "pass" : "FAIL"; }
+std::string verdict_text(const Row& row) {
+    return row.checks.empty() ? "" : row.checks.front().is_passed() ? "pass" : "FAIL";
+}
 
 // As wide as the longest label.
 int label_width(const SideBySide& result) {
@@ -54,7 +61,8 @@ int label_width(const SideBySide& result) {
 }
 
 nlohmann::json implementation_json(const Implementation& one) {
-    return {{"label", one.label}, {"model", one.model}, {"sha256", one.sha256}, {"device", one.device}, {"precision", one.precision}, {"head", one.head}, {"threads", one.threads}};
+    return {{"label", one.label},         {"model", one.model}, {"sha256", one.sha256},  {"device", one.device},
+            {"precision", one.precision}, {"head", one.head},   {"threads", one.threads}};
 }
 
 }  // namespace
@@ -62,7 +70,9 @@ nlohmann::json implementation_json(const Implementation& one) {
 bool SideBySide::is_passed() const {
     for (const SideBySideSize& size : sizes)
         for (const SideBySideEntry& entry : size.entries)
-            if (!std::all_of(entry.row.checks.begin(), entry.row.checks.end(), [](const Check& check) { return check.is_passed(); })) return false;
+            if (!std::all_of(entry.row.checks.begin(), entry.row.checks.end(),
+                             [](const Check& check) { return check.is_passed(); }))
+                return false;
     return true;
 }
 
@@ -84,13 +94,15 @@ SideBySideRun::SideBySideRun(std::vector<Implementation> implementations, bool i
             const auto [place, is_new] = references.try_emplace({one.model, one.head});
             if (is_new) {
                 Reference reference = make_reference(one.model, model, one.options);
-                if (!reference.session) result.left_out.push_back(concat("accuracy of ", one.model, ": ", reference.why_none));
+                if (!reference.session)
+                    result.left_out.push_back(concat("accuracy of ", one.model, ": ", reference.why_none));
                 place->second = std::move(reference.session);
             }
             contestant.reference = place->second;
             const std::vector<int>& elements = model->summary().elements;
             std::vector<int> common;
-            std::set_intersection(known.begin(), known.end(), elements.begin(), elements.end(), std::back_inserter(common));
+            std::set_intersection(known.begin(), known.end(), elements.begin(), elements.end(),
+                                  std::back_inserter(common));
             known = contestants_.empty() ? elements : common;
             contestants_.push_back(std::move(contestant));
         } catch (const Error& error) {
@@ -106,7 +118,8 @@ SideBySideRun::SideBySideRun(std::vector<Implementation> implementations, bool i
 SideBySideSize SideBySideRun::measure_size(Clock& clock, const Frame& frame) {
     RepeatedFrames frames({frame});
     std::vector<std::function<void()>> calls;
-    for (const Contestant& contestant : contestants_) calls.push_back([&frames, session = contestant.session.get()] { verify::evaluate(*session, frames.next()); });
+    for (const Contestant& contestant : contestants_)
+        calls.push_back([&frames, session = contestant.session.get()] { verify::evaluate(*session, frames.next()); });
     const std::vector<std::vector<double>> times = sample_times_in_turns(clock, usual_rule(result.is_quick), calls);
     SideBySideSize size{atoms_text(frame), {}};
     for (size_t i = 0; i < contestants_.size(); ++i) {
@@ -125,7 +138,9 @@ SideBySideSize SideBySideRun::measure_size(Clock& clock, const Frame& frame) {
     return size;
 }
 
-void SideBySideRun::measure(Clock& clock, const std::vector<int64_t>& sizes, const std::function<void(const std::string&)>& announce, const std::function<void(const SideBySideSize&)>& on_size) {
+void SideBySideRun::measure(Clock& clock, const std::vector<int64_t>& sizes,
+                            const std::function<void(const std::string&)>& announce,
+                            const std::function<void(const SideBySideSize&)>& on_size) {
     for (int64_t atoms : sizes.empty() ? usual_sizes(result.is_quick) : sizes) {
         const Frame frame = make_system(material_, atoms);
         if (announce) announce(concat("comparing ", contestants_.size(), " implementations, ", atoms_text(frame)));
@@ -135,33 +150,48 @@ void SideBySideRun::measure(Clock& clock, const std::vector<int64_t>& sizes, con
 }
 
 nlohmann::json side_by_side_json(const SideBySide& result) {
-    nlohmann::json json = facts_json(result), implementations = nlohmann::json::array(), sizes = nlohmann::json::array();
+    nlohmann::json json = facts_json(result), implementations = nlohmann::json::array(),
+                   sizes = nlohmann::json::array();
     for (const Implementation& one : result.implementations) implementations.push_back(implementation_json(one));
     for (const SideBySideSize& size : result.sizes) {
         nlohmann::json entries = nlohmann::json::array();
         for (size_t i = 0; i < size.entries.size(); ++i) {
             const SideBySideEntry& entry = size.entries[i];
             entries.push_back(row_json(entry.row));
-            entries.back().update({{"implementation", result.implementations[i].label}, {"speed_up", entry.speed_up}, {"speed_up_low", entry.speed_up_interval.low}, {"speed_up_high", entry.speed_up_interval.high}});
+            entries.back().update({{"implementation", result.implementations[i].label},
+                                   {"speed_up", entry.speed_up},
+                                   {"speed_up_low", entry.speed_up_interval.low},
+                                   {"speed_up_high", entry.speed_up_interval.high}});
         }
         sizes.push_back({{"name", size.name}, {"entries", entries}});
     }
-    json.update({{"format", "mlff-bench-comparison"}, {"version", 1}, {"implementations", implementations}, {"sizes", sizes}, {"left_out", result.left_out}, {"passed", result.is_passed()}});
+    json.update({{"format", "mlff-bench-comparison"},
+                 {"version", 1},
+                 {"implementations", implementations},
+                 {"sizes", sizes},
+                 {"left_out", result.left_out},
+                 {"passed", result.is_passed()}});
     return json;
 }
 
 std::string side_by_side_markdown(const SideBySide& result) {
     std::string text = "# Implementations side by side\n\n" + facts_text(result) + ".\n\n";
     for (const Implementation& one : result.implementations)
-        text += "- " + validate::markdown_cell(one.label) + ": " + validate::markdown_cell(one.model) + (one.sha256.empty() ? "" : ", sha256 " + one.sha256) + "\n";
-    text += "\n| atoms | implementation | median | 95 % interval | P95 | speed-up | 95 % interval | energy, meV/atom | forces, eV/A | |\n|---|---|--:|--:|--:|--:|--:|--:|--:|---|\n";
+        text += "- " + validate::markdown_cell(one.label) + ": " + validate::markdown_cell(one.model) +
+                (one.sha256.empty() ? "" : ", sha256 " + one.sha256) + "\n";
+    text +=
+        "\n| atoms | implementation | median | 95 % interval | P95 | speed-up | 95 % interval | energy, meV/atom | "
+        "forces, eV/A | |\n|---|---|--:|--:|--:|--:|--:|--:|--:|---|\n";
     for (const SideBySideSize& size : result.sizes)
         for (size_t i = 0; i < size.entries.size(); ++i) {
             const SideBySideEntry& entry = size.entries[i];
             const Summary& s = entry.row.summary;
-            text += concat("| ", size.name, " | ", validate::markdown_cell(result.implementations[i].label), " | ", quantity_text(s.median, "s"), " | ", quantity_text(s.median_interval.low, "s"), " to ",
-                           quantity_text(s.median_interval.high, "s"), " | ", quantity_text(s.p95, "s"), " | ", i == 0 ? "1" : digits(entry.speed_up), " | ", i == 0 ? "" : interval_text(entry.speed_up_interval), " | ",
-                           energy_error_text(entry.row), " | ", force_error_text(entry.row), " | ", verdict_text(entry.row), " |\n");
+            text += concat("| ", size.name, " | ", validate::markdown_cell(result.implementations[i].label), " | ",
+                           quantity_text(s.median, "s"), " | ", quantity_text(s.median_interval.low, "s"), " to ",
+                           quantity_text(s.median_interval.high, "s"), " | ", quantity_text(s.p95, "s"), " | ",
+                           i == 0 ? "1" : digits(entry.speed_up), " | ",
+                           i == 0 ? "" : interval_text(entry.speed_up_interval), " | ", energy_error_text(entry.row),
+                           " | ", force_error_text(entry.row), " | ", verdict_text(entry.row), " |\n");
         }
     text += "\nEnergies and forces: the error beside the fp64 reference in the same run.\n";
     for (const std::string& why : result.left_out) text += "\nnot measured: " + validate::markdown_cell(why) + "\n";
@@ -170,7 +200,8 @@ std::string side_by_side_markdown(const SideBySide& result) {
 
 std::string side_by_side_header(const SideBySide& result) {
     char line[512];
-    std::snprintf(line, sizeof line, "%-20s %-*s %10s %10s  %9s %-22s %10s %10s\n", "atoms", label_width(result), "implementation", "median", "P95", "speed-up", "(95 %)", "meV/atom", "eV/A");
+    std::snprintf(line, sizeof line, "%-20s %-*s %10s %10s  %9s %-22s %10s %10s\n", "atoms", label_width(result),
+                  "implementation", "median", "P95", "speed-up", "(95 %)", "meV/atom", "eV/A");
     return line;
 }
 
@@ -180,9 +211,12 @@ std::string side_by_side_text(const SideBySide& result, const SideBySideSize& si
         const SideBySideEntry& entry = size.entries[i];
         const Summary& s = entry.row.summary;
         char line[512];
-        std::snprintf(line, sizeof line, "%-20s %-*s %10s %10s  %9s %-22s %10s %10s  %s\n", i == 0 ? size.name.c_str() : "", label_width(result), result.implementations[i].label.c_str(),
-                      quantity_text(s.median, "s").c_str(), quantity_text(s.p95, "s").c_str(), digits(entry.speed_up).c_str(), i == 0 ? "" : interval_text(entry.speed_up_interval).c_str(),
-                      energy_error_text(entry.row).c_str(), force_error_text(entry.row).c_str(), verdict_text(entry.row).c_str());
+        std::snprintf(line, sizeof line, "%-20s %-*s %10s %10s  %9s %-22s %10s %10s  %s\n",
+                      i == 0 ? size.name.c_str() : "", label_width(result), result.implementations[i].label.c_str(),
+                      quantity_text(s.median, "s").c_str(), quantity_text(s.p95, "s").c_str(),
+                      digits(entry.speed_up).c_str(), i == 0 ? "" : interval_text(entry.speed_up_interval).c_str(),
+                      energy_error_text(entry.row).c_str(), force_error_text(entry.row).c_str(),
+                      verdict_text(entry.row).c_str());
         text += line;
     }
     return text;

@@ -22,7 +22,7 @@ struct Implementation {
 };
 
 struct SideBySideEntry {
-    Row row;  // of suite "compare"; its figures and checks have the accuracy, where there is a reference
+    Row row;              // of suite "compare"; its figures and checks have the accuracy, where there is a reference
     double speed_up = 1;  // of the medians, over the first implementation
     Interval speed_up_interval = {1, 1};
 };
@@ -42,10 +42,14 @@ struct SideBySide : RunFacts {
 
 class SideBySideRun {
 public:
-    // Opens a session of each, fills in what they became, and chooses atoms that all of them know. Throws Error that names the implementation.
+    // Opens a session of each, fills in what they became, and chooses atoms that all of them know. Throws Error that
+    // names the implementation.
     SideBySideRun(std::vector<Implementation> implementations, bool is_quick);
-    // `sizes` empty: those of the suite "latency". `announce` is told what comes next, `on_size` what was found; both may be empty.
-    void measure(Clock& clock, const std::vector<int64_t>& sizes, const std::function<void(const std::string&)>& announce, const std::function<void(const SideBySideSize&)>& on_size);
+    // `sizes` empty: those of the suite "latency". `announce` is told what comes next, `on_size` what was found; both
+    // may be empty.
+    void measure(Clock& clock, const std::vector<int64_t>& sizes,
+                 const std::function<void(const std::string&)>& announce,
+                 const std::function<void(const SideBySideSize&)>& on_size);
 
     SideBySide result;  // whose facts of the machine the caller fills in
 

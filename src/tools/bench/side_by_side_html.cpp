@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
+#include "core/error.h"
 #include "tools/bench/report_html.h"
 #include "tools/bench/side_by_side.h"
-#include "core/error.h"
 #include "tools/validate/report.h"
 
 namespace mlff::bench {
@@ -20,11 +20,13 @@ std::vector<const Row*> rows_of_implementation(const SideBySide& result, size_t 
 Plot times_plot(const SideBySide& result) {
     Plot plot{"Time of a call against size: median, band up to P95", "atoms", "ms", {}, Plot::Style::line_and_points};
     plot.is_log_x = plot.is_log_y = true;
-    for (size_t i = 0; i < result.implementations.size(); ++i) plot.curves.push_back(time_curve(result.implementations[i].label, rows_of_implementation(result, i)));
+    for (size_t i = 0; i < result.implementations.size(); ++i)
+        plot.curves.push_back(time_curve(result.implementations[i].label, rows_of_implementation(result, i)));
     return plot;
 }
 
-// A group of bars for each size, one for each implementation but the first, which is the dashed line at 1. Logarithmic: half as fast is as far from it as twice.
+// A group of bars for each size, one for each implementation but the first, which is the dashed line at 1. Logarithmic:
+// half as fast is as far from it as twice.
 Plot speed_up_plot(const SideBySide& result) {
     Plot plot{"Speed-up over " + result.implementations.front().label, "atoms", "times as fast", {}};
     plot.is_log_y = true;
@@ -36,8 +38,10 @@ Plot speed_up_plot(const SideBySide& result) {
         const std::vector<SideBySideEntry>& entries = result.sizes[group].entries;
         plot.x_names.emplace_back(static_cast<double>(group) + 0.5, std::to_string(entries.front().row.atoms));
         for (size_t i = 1; i <= bars; ++i) {
-            const double width = 0.8 / static_cast<double>(bars), begin = static_cast<double>(group) + 0.1 + width * static_cast<double>(i - 1);
-            plot.bars.push_back({begin, begin + width, entries[i].speed_up, entries[i].speed_up_interval.low, entries[i].speed_up_interval.high, i});
+            const double width = 0.8 / static_cast<double>(bars),
+                         begin = static_cast<double>(group) + 0.1 + width * static_cast<double>(i - 1);
+            plot.bars.push_back({begin, begin + width, entries[i].speed_up, entries[i].speed_up_interval.low,
+                                 entries[i].speed_up_interval.high, i});
         }
     }
     return plot;
@@ -50,18 +54,27 @@ std::string comparison_table(const SideBySide& result) {
             const SideBySideEntry& entry = size.entries[i];
             const Row& row = entry.row;
             const auto number = [](const std::string& text) { return Cell{text, "number"}; };
-            const std::string interval = i == 0 ? "" : digits(entry.speed_up_interval.low) + " to " + digits(entry.speed_up_interval.high);
-            cells.push_back({number(i == 0 ? size.name : ""), {result.implementations[i].label}, number(quantity_text(row.summary.median, "s")), number(quantity_text(row.summary.p95, "s")),
-                             number(digits(entry.speed_up)), number(interval), number(row.figures.empty() ? "" : digits(row.figures.front().second))});
+            const std::string interval =
+                i == 0 ? "" : digits(entry.speed_up_interval.low) + " to " + digits(entry.speed_up_interval.high);
+            cells.push_back({number(i == 0 ? size.name : ""),
+                             {result.implementations[i].label},
+                             number(quantity_text(row.summary.median, "s")),
+                             number(quantity_text(row.summary.p95, "s")),
+                             number(digits(entry.speed_up)),
+                             number(interval),
+                             number(row.figures.empty() ? "" : digits(row.figures.front().second))});
             if (row.checks.empty()) {
                 cells.back().insert(cells.back().end(), {{""}, {""}, {""}});
                 continue;
             }
             const Check& check = row.checks.front();
             const char* verdict = report::verdict_class(check.is_passed());
-            cells.back().insert(cells.back().end(), {number(digits(check.value)), number(validate::range_text(check)), {verdict, verdict}});
+            cells.back().insert(cells.back().end(),
+                                {number(digits(check.value)), number(validate::range_text(check)), {verdict, verdict}});
         }
-    return report::html_table({"atoms", "implementation", "median", "P95", "speed-up", "95 % interval", "energy, meV/atom", "forces, eV/A", "allowed", ""}, cells);
+    return report::html_table({"atoms", "implementation", "median", "P95", "speed-up", "95 % interval",
+                               "energy, meV/atom", "forces, eV/A", "allowed", ""},
+                              cells);
 }
 
 std::string verdict_of_comparison(const SideBySide& result) {
@@ -69,19 +82,27 @@ std::string verdict_of_comparison(const SideBySide& result) {
     for (const SideBySideSize& size : result.sizes)
         for (const SideBySideEntry& entry : size.entries)
             for (const Check& check : entry.row.checks) ++checks, failed += check.is_passed() ? 0 : 1;
-    if (failed > 0) return concat("FAIL: ", failed, " of ", checks, " comparisons of forces with the fp64 reference are beyond what is allowed");
-    return concat("PASS: ", result.implementations.size(), " implementations measured, ", checks, checks == 1 ? " check of forces" : " checks of forces");
+    if (failed > 0)
+        return concat("FAIL: ", failed, " of ", checks,
+                      " comparisons of forces with the fp64 reference are beyond what is allowed");
+    return concat("PASS: ", result.implementations.size(), " implementations measured, ", checks,
+                  checks == 1 ? " check of forces" : " checks of forces");
 }
 
 }  // namespace
 
 std::string side_by_side_html(const SideBySide& result) {
     std::vector<std::vector<Cell>> facts;
-    for (const Implementation& one : result.implementations) facts.push_back({{one.label}, {one.model + (one.sha256.empty() ? "" : ", sha256 " + one.sha256), "note"}});
+    for (const Implementation& one : result.implementations)
+        facts.push_back({{one.label}, {one.model + (one.sha256.empty() ? "" : ", sha256 " + one.sha256), "note"}});
     for (std::vector<Cell>& row : fact_rows(result)) facts.push_back(std::move(row));
-    return report::html_page("Implementations side by side", report::verdict_paragraph(result.is_passed(), verdict_of_comparison(result)) + report::html_table({"", ""}, facts) +
-                                                                 "<section id=\"compare\"><h2>compared</h2>\n" + plots_div(svg(times_plot(result)) + svg(speed_up_plot(result))) + comparison_table(result) +
-                                                                 "<p>Energies and forces: the error beside the fp64 reference in the same run.</p>\n</section>\n" + list_section("not measured", result.left_out));
+    return report::html_page(
+        "Implementations side by side",
+        report::verdict_paragraph(result.is_passed(), verdict_of_comparison(result)) +
+            report::html_table({"", ""}, facts) + "<section id=\"compare\"><h2>compared</h2>\n" +
+            plots_div(svg(times_plot(result)) + svg(speed_up_plot(result))) + comparison_table(result) +
+            "<p>Energies and forces: the error beside the fp64 reference in the same run.</p>\n</section>\n" +
+            list_section("not measured", result.left_out));
 }
 
 }  // namespace mlff::bench

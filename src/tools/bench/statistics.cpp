@@ -21,7 +21,9 @@ void need_samples(std::span<const double> samples) {
         if (!std::isfinite(sample)) fail(Status::argument, "statistics of a sample that is not a finite number");
 }
 
-double average(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()); }
+double average(std::span<const double> values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
 
 std::vector<double> sorted(std::span<const double> samples) {
     std::vector<double> result(samples.begin(), samples.end());
@@ -75,13 +77,16 @@ double percentile(std::span<const double> samples, double percent) {
 
 Interval median_interval(std::span<const double> samples) {
     need_samples(samples);
-    return bootstrap_interval(samples.size(), [&](const std::vector<size_t>& drawn) { return median_of_drawn(samples, drawn); });
+    return bootstrap_interval(samples.size(),
+                              [&](const std::vector<size_t>& drawn) { return median_of_drawn(samples, drawn); });
 }
 
 Interval median_ratio_interval(std::span<const double> numerators, std::span<const double> denominators) {
     need_samples(numerators);
     need_samples(denominators);
-    if (numerators.size() != denominators.size()) fail(Status::argument, "the ratio of ", numerators.size(), " samples and ", denominators.size(), ", which are no pairs");
+    if (numerators.size() != denominators.size())
+        fail(Status::argument, "the ratio of ", numerators.size(), " samples and ", denominators.size(),
+             ", which are no pairs");
     return bootstrap_interval(numerators.size(), [&](const std::vector<size_t>& drawn) {
         const double denominator = median_of_drawn(denominators, drawn);
         if (!(denominator > 0)) fail(Status::argument, "a ratio to samples whose median is ", denominator);
@@ -122,7 +127,8 @@ Summary summarize(std::span<const double> samples) {
 StraightLine fit_straight_line(std::span<const double> x, std::span<const double> y) {
     need_samples(x);
     need_samples(y);
-    if (x.size() != y.size()) fail(Status::argument, "a line through ", x.size(), " positions and ", y.size(), " values");
+    if (x.size() != y.size())
+        fail(Status::argument, "a line through ", x.size(), " positions and ", y.size(), " values");
     const double x_mean = average(x), y_mean = average(y);
     double xx = 0, xy = 0;
     for (size_t i = 0; i < x.size(); ++i) {

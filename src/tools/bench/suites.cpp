@@ -8,41 +8,45 @@
 #include <limits>
 #include <memory>
 
-#include "tools/bench/disturbance.h"
-#include "tools/bench/memory_monitor.h"
-#include "tools/bench/reference.h"
 #include "core/error.h"
 #include "core/threads.h"
+#include "dynamics/molecular_dynamics.h"
+#include "dynamics/session_forces.h"
 #include "gpu/runtime/event_timer.h"
 #include "gpu/runtime/gpu.h"
 #include "gpu/runtime/host_facts.h"
-#include "dynamics/molecular_dynamics.h"
-#include "dynamics/session_forces.h"
 #include "neighbors/neighbor_list.h"
 #include "python_models/model_name.h"
+#include "tools/bench/disturbance.h"
+#include "tools/bench/memory_monitor.h"
+#include "tools/bench/reference.h"
 #include "tools/validate/statistics.h"
 #include "tools/verify/evaluation.h"
 
 namespace mlff::bench {
 namespace {
 
-constexpr int64_t kDynamicsAtoms = 150;    // at least
+constexpr int64_t kDynamicsAtoms = 150;  // at least
 
 Check leak_check(const std::string& of, const std::vector<int64_t>& readings) {
     const MemoryGrowth growth = memory_growth(readings);
     // A trend is a leak however small it is as yet.
-    return validate::at_most("growth of the memory of the " + of, static_cast<double>(growth.bytes), growth.is_trend ? 0 : static_cast<double>(kLeakBytes), "B", growth.is_trend ? "it grows steadily" : "");
+    return validate::at_most("growth of the memory of the " + of, static_cast<double>(growth.bytes),
+                             growth.is_trend ? 0 : static_cast<double>(kLeakBytes), "B",
+                             growth.is_trend ? "it grows steadily" : "");
 }
 
 void add_phases(Row& row, const MemoryMonitor& monitor) {
-    for (const MemoryMonitor::Phase& phase : monitor.phases()) row.figures.emplace_back(concat("B kept by ", phase.name), static_cast<double>(phase.kept()));
+    for (const MemoryMonitor::Phase& phase : monitor.phases())
+        row.figures.emplace_back(concat("B kept by ", phase.name), static_cast<double>(phase.kept()));
 }
 
 // Of the device; 0: not known.
 double free_bytes(const Bench& bench) {
     if (!bench.gpu_memory) return static_cast<double>(available_memory());
     for (const Gpu& gpu : gpu_inventory().gpus)
-        if (gpu.ordinal == gpu_ordinal(bench.options.device)) return static_cast<double>(gpu.memory_bytes - bench.gpu_memory->used_bytes());
+        if (gpu.ordinal == gpu_ordinal(bench.options.device))
+            return static_cast<double>(gpu.memory_bytes - bench.gpu_memory->used_bytes());
     return 0;
 }
 
@@ -83,11 +87,14 @@ Row repeat_row(Bench& bench, const std::string& name, int64_t atoms, int calls, 
 
 }  // namespace
 
-std::string atoms_text(const Frame& frame) { return concat(frame.atom_count(), " atoms", frame.cell ? ", periodic" : ""); }
+std::string atoms_text(const Frame& frame) {
+    return concat(frame.atom_count(), " atoms", frame.cell ? ", periodic" : "");
+}
 
 bool Bench::is_python() const { return python::is_python_name(model_name); }
 
-const Measured& Bench::sample(const std::string& title, const SamplingRule& sampling_rule, const std::function<void()>& call) {
+const Measured& Bench::sample(const std::string& title, const SamplingRule& sampling_rule,
+                              const std::function<void()>& call) {
     Measured& one = measured[title];
     one.probes.push_back(probe_seconds(clock));
     one.blocks.push_back(sample_times(clock, sampling_rule, call));
@@ -97,9 +104,13 @@ const Measured& Bench::sample(const std::string& title, const SamplingRule& samp
 
 SamplingRule usual_rule(bool is_quick) { return is_quick ? SamplingRule{1, 0, 5, 20, 0.05} : SamplingRule{}; }
 
-std::vector<int64_t> usual_sizes(bool is_quick) { return is_quick ? std::vector<int64_t>{10, 20, 50} : std::vector<int64_t>{10, 20, 50, 100, 200, 500, 1000}; }
+std::vector<int64_t> usual_sizes(bool is_quick) {
+    return is_quick ? std::vector<int64_t>{10, 20, 50} : std::vector<int64_t>{10, 20, 50, 100, 200, 500, 1000};
+}
 
-Frame make_system(const Material& material, int64_t atoms) { return atoms <= kLargestCluster ? make_cluster(material, atoms) : make_box(material, atoms); }
+Frame make_system(const Material& material, int64_t atoms) {
+    return atoms <= kLargestCluster ? make_cluster(material, atoms) : make_box(material, atoms);
+}
 
 void run_latency(Bench& bench, Report& report) {
     Session session(bench.model, bench.options);
@@ -109,9 +120,11 @@ void run_latency(Bench& bench, Report& report) {
         const Frame frame = make_system(bench.material, size);
         bench.announce("latency, " + atoms_text(frame));
         RepeatedFrames frames({frame});
-        Row row("latency", atoms_text(frame), frame.atom_count(), bench.sample("latency, " + atoms_text(frame), [&] { verify::evaluate(session, frames.next()); }));
+        Row row("latency", atoms_text(frame), frame.atom_count(),
+                bench.sample("latency, " + atoms_text(frame), [&] { verify::evaluate(session, frames.next()); }));
         row.figures.emplace_back("us/atom", 1e6 * row.summary.median / static_cast<double>(frame.atom_count()));
-        if (reference.session && size <= kLargestCompared) row.checks.push_back(accuracy_of(session, *reference.session, frame).forces);
+        if (reference.session && size <= kLargestCompared)
+            row.checks.push_back(accuracy_of(session, *reference.session, frame).forces);
         report.rows.push_back(std::move(row));
     }
 }
@@ -128,7 +141,8 @@ void run_throughput(Bench& bench, Report& report) {
         RepeatedFrames frames(std::vector<Frame>(count, frame));
         bench.announce(concat("throughput, ", count, " systems"));
         const std::string name = concat(count, " x ", atoms_text(frame));
-        Row row("throughput", name, frame.atom_count() * static_cast<int64_t>(count), bench.sample("throughput, " + name, [&] { verify::evaluate(session, frames.next()); }));
+        Row row("throughput", name, frame.atom_count() * static_cast<int64_t>(count),
+                bench.sample("throughput, " + name, [&] { verify::evaluate(session, frames.next()); }));
         row.figures.emplace_back("systems/s", static_cast<double>(count) / row.summary.median);
         report.rows.push_back(std::move(row));
     }
@@ -206,7 +220,8 @@ void run_dynamics(Bench& bench, Report& report) {
         row.figures.emplace_back("meV/atom/ns standard error of the drift", line.slope_error * unit);
     }
     add_phases(row, monitor);
-    row.checks.push_back({"blocks of steps that were finite", static_cast<double>(step_times.size()), "", kBlocks, std::numeric_limits<double>::infinity(), 0, why_broken});
+    row.checks.push_back({"blocks of steps that were finite", static_cast<double>(step_times.size()), "", kBlocks,
+                          std::numeric_limits<double>::infinity(), 0, why_broken});
     if (process_bytes.size() > 1) row.checks.push_back(leak_check("process", process_bytes));
     if (gpu_bytes.size() > 1) row.checks.push_back(leak_check("GPU", gpu_bytes));
     report.rows.push_back(std::move(row));
@@ -219,8 +234,10 @@ void run_memory(Bench& bench, Report& report) {
     }
     std::vector<double> atoms, bytes;
     std::vector<int64_t> sizes = {192, 768, 1536};
-    if (bench.is_python()) report.left_out.push_back("memory above 1536 atoms: each sample starts Python anew");
-    else if (!bench.is_quick) sizes.insert(sizes.end(), {3072, 6144});
+    if (bench.is_python())
+        report.left_out.push_back("memory above 1536 atoms: each sample starts Python anew");
+    else if (!bench.is_quick)
+        sizes.insert(sizes.end(), {3072, 6144});
     for (const int64_t size : sizes) {
         const Frame frame = make_box(bench.material, size);
         bench.announce("memory, " + atoms_text(frame));
@@ -245,16 +262,20 @@ void run_memory(Bench& bench, Report& report) {
     }
     const StraightLine line = fit_straight_line(atoms, bytes);
     auto& figures = report.rows.back().figures;
-    figures.insert(figures.end(), {{"B/atom fitted", line.slope}, {"B/atom standard error of the fit", line.slope_error}, {"B for no atoms", line.intercept}});
+    figures.insert(figures.end(), {{"B/atom fitted", line.slope},
+                                   {"B/atom standard error of the fit", line.slope_error},
+                                   {"B for no atoms", line.intercept}});
     const double available = free_bytes(bench);
-    if (available > 0 && line.slope > 0) figures.emplace_back("atoms would fit", std::floor(std::max(0.0, available - line.intercept) / line.slope));
+    if (available > 0 && line.slope > 0)
+        figures.emplace_back("atoms would fit", std::floor(std::max(0.0, available - line.intercept) / line.slope));
 }
 
 void run_leaks(Bench& bench, Report& report) {
     const Frame frame = make_cluster(bench.material, 20);
     RepeatedFrames frames({frame});
     Session session(bench.model, bench.options);
-    report.rows.push_back(repeat_row(bench, "repeated calls", frame.atom_count(), bench.is_quick ? 1 : 20, [&] { verify::evaluate(session, frames.next()); }));
+    report.rows.push_back(repeat_row(bench, "repeated calls", frame.atom_count(), bench.is_quick ? 1 : 20,
+                                     [&] { verify::evaluate(session, frames.next()); }));
     if (bench.is_python()) {
         report.left_out.push_back("repeated sessions: each starts Python anew");
         return;
@@ -276,44 +297,54 @@ void run_neighbors(Bench& bench, Report& report) {
         return;
     }
     ThreadTeam team(bench.options.thread_count);
-    for (const int64_t size : bench.is_quick ? std::vector<int64_t>{192, 1536} : std::vector<int64_t>{192, 1536, 12288, 98304}) {
+    for (const int64_t size :
+         bench.is_quick ? std::vector<int64_t>{192, 1536} : std::vector<int64_t>{192, 1536, 12288, 98304}) {
         const Frame frame = make_box(bench.material, size);
         bench.announce("neighbours, " + atoms_text(frame));
         NeighborOptions options;
         options.cutoff = cutoff;
         NeighborList list(options);
         const SystemView system = frame.view();
-        Row row("neighbors", atoms_text(frame), frame.atom_count(), bench.sample("neighbors, " + atoms_text(frame), [&] { list.update(system, team); }));
-        row.figures = {{"edges/atom", static_cast<double>(list.edges().edge_count) / static_cast<double>(frame.atom_count())}, {"atoms/s", static_cast<double>(frame.atom_count()) / row.summary.median}};
+        Row row("neighbors", atoms_text(frame), frame.atom_count(),
+                bench.sample("neighbors, " + atoms_text(frame), [&] { list.update(system, team); }));
+        row.figures = {
+            {"edges/atom", static_cast<double>(list.edges().edge_count) / static_cast<double>(frame.atom_count())},
+            {"atoms/s", static_cast<double>(frame.atom_count()) / row.summary.median}};
         report.rows.push_back(std::move(row));
     }
 }
 
 void run_load(Bench& bench, Report& report) {
     bench.announce("load");
-    const SamplingRule rule = bench.is_python() ? SamplingRule{0, 0, bench.is_quick ? 1 : 5, 5, 0} : bench.pass_rule();  // each sample starts Python anew
+    const SamplingRule rule = bench.is_python() ? SamplingRule{0, 0, bench.is_quick ? 1 : 5, 5, 0}
+                                                : bench.pass_rule();  // each sample starts Python anew
     MemoryMonitor monitor(bench.process_memory);
     {
         monitor.begin("loading");
         const auto again = load_model(bench.model_name);
         monitor.end();
     }
-    report.rows.emplace_back("load", "the model", 0, bench.sample("load, the model", rule, [&] { load_model(bench.model_name); }));
+    report.rows.emplace_back("load", "the model", 0,
+                             bench.sample("load, the model", rule, [&] { load_model(bench.model_name); }));
     add_phases(report.rows.back(), monitor);
     const Frame frame = make_cluster(bench.material, 20);
-    report.rows.emplace_back("load", "session and first forces", frame.atom_count(), bench.sample("load, session and first forces", rule, [&] {
-        Session session(bench.model, bench.options);
-        verify::evaluate(session, frame);
-    }));
+    report.rows.emplace_back("load", "session and first forces", frame.atom_count(),
+                             bench.sample("load, session and first forces", rule, [&] {
+                                 Session session(bench.model, bench.options);
+                                 verify::evaluate(session, frame);
+                             }));
 }
 
 const std::vector<Suite>& all_suites() {
-    static const std::vector<Suite> suites = {{"latency", run_latency, true}, {"throughput", run_throughput, true}, {"md", run_dynamics}, {"memory", run_memory},
-                                              {"leaks", run_leaks}, {"neighbors", run_neighbors, true}, {"load", run_load, true}, {"plan", run_plan}};
+    static const std::vector<Suite> suites = {{"latency", run_latency, true}, {"throughput", run_throughput, true},
+                                              {"md", run_dynamics},           {"memory", run_memory},
+                                              {"leaks", run_leaks},           {"neighbors", run_neighbors, true},
+                                              {"load", run_load, true},       {"plan", run_plan}};
     return suites;
 }
 
-void run_suites(Bench& bench, const std::vector<Suite>& suites, Report& report, const std::function<void(size_t first)>& on_rows) {
+void run_suites(Bench& bench, const std::vector<Suite>& suites, Report& report,
+                const std::function<void(size_t first)>& on_rows) {
     std::map<std::string, ProcessorTimes> spent;  // by suite, in all passes
     const auto run_suite = [&](const Suite& suite, Report& into) {
         const ProcessorTimes begin = processor_times();
@@ -326,11 +357,14 @@ void run_suites(Bench& bench, const std::vector<Suite>& suites, Report& report, 
             if (suite.repeats) run_suite(suite, unused);
         }
     const auto cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-    const int threads = is_gpu(bench.options.device) ? 1 : bench.options.thread_count > 0 ? bench.options.thread_count : available_cores();
+    const int threads = is_gpu(bench.options.device)     ? 1
+                        : bench.options.thread_count > 0 ? bench.options.thread_count
+                                                         : available_cores();
     for (const Suite& suite : suites) {
         const size_t first = report.rows.size();
         run_suite(suite, report);
-        for (size_t i = first; i < report.rows.size() && !bench.is_python(); ++i)  // its processes would count as others
+        for (size_t i = first; i < report.rows.size() && !bench.is_python();
+             ++i)  // its processes would count as others
             if (report.rows[i].unit == "s") report.rows[i].contention = contention(spent[suite.name], cores, threads);
         on_rows(first);
     }

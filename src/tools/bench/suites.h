@@ -9,17 +9,18 @@
 #include <string>
 #include <vector>
 
+#include "engine/session.h"
 #include "tools/bench/materials.h"
 #include "tools/bench/measure.h"
 #include "tools/bench/results.h"
-#include "engine/session.h"
 #include "tools/plan/calibration.h"
 
 namespace mlff::bench {
 
 SamplingRule usual_rule(bool is_quick);
 
-// A quick run spreads its few samples of a row over as many passes through the suites: how much they differ is the noise of the machine.
+// A quick run spreads its few samples of a row over as many passes through the suites: how much they differ is the
+// noise of the machine.
 inline constexpr int kQuickPasses = 5;
 
 struct Bench {
@@ -28,16 +29,16 @@ struct Bench {
     SessionOptions options;
     Material material;
     bool is_quick = false;
-    std::vector<int64_t> sizes;  // atoms, for latency; empty: the usual ones
-    int64_t step_count = 0;      // of dynamics; 0: the usual number
+    std::vector<int64_t> sizes;                      // atoms, for latency; empty: the usual ones
+    int64_t step_count = 0;                          // of dynamics; 0: the usual number
     std::optional<plan::Calibration> calibration{};  // of this model, device, precision and machine
     std::string why_no_calibration{};
     Clock& clock;
     MemoryMeter& process_memory;
-    MemoryMeter* gpu_memory = nullptr;                             // where the device is a GPU
+    MemoryMeter* gpu_memory = nullptr;                                             // where the device is a GPU
     std::function<void(const std::string&)> announce = [](const std::string&) {};  // what comes next
 
-    std::map<std::string, Measured> measured{};                                    // in all passes so far, by the title of the row
+    std::map<std::string, Measured> measured{};  // in all passes so far, by the title of the row
 
     bool is_python() const;
     SamplingRule rule() const { return usual_rule(is_quick); }
@@ -45,8 +46,11 @@ struct Bench {
     int pass_count() const { return is_quick && !is_python() ? kQuickPasses : 1; }
     SamplingRule pass_rule() const { return pass_count() > 1 ? SamplingRule{1, 0, 3, 8, 0.02} : rule(); }
     // What was measured of this row, this pass last.
-    const Measured& sample(const std::string& title, const std::function<void()>& call) { return sample(title, pass_rule(), call); }
-    const Measured& sample(const std::string& title, const SamplingRule& sampling_rule, const std::function<void()>& call);
+    const Measured& sample(const std::string& title, const std::function<void()>& call) {
+        return sample(title, pass_rule(), call);
+    }
+    const Measured& sample(const std::string& title, const SamplingRule& sampling_rule,
+                           const std::function<void()>& call);
     MemoryMeter& device_memory() const { return gpu_memory ? *gpu_memory : process_memory; }
 };
 
@@ -57,7 +61,8 @@ std::vector<int64_t> usual_sizes(bool is_quick);  // of latency
 
 std::string atoms_text(const Frame& frame);  // "21 atoms", "192 atoms, periodic"
 
-// Time of one call with energy, forces and virial, and, for up to kLargestCompared atoms, the error of the forces beside the fp64 reference.
+// Time of one call with energy, forces and virial, and, for up to kLargestCompared atoms, the error of the forces
+// beside the fp64 reference.
 void run_latency(Bench& bench, Report& report);
 // Many small systems in one call.
 void run_throughput(Bench& bench, Report& report);
@@ -82,6 +87,7 @@ struct Suite {
 const std::vector<Suite>& all_suites();
 
 // All passes. `on_rows` is called after each suite of the last pass with the number of its first row in the report.
-void run_suites(Bench& bench, const std::vector<Suite>& suites, Report& report, const std::function<void(size_t first)>& on_rows);
+void run_suites(Bench& bench, const std::vector<Suite>& suites, Report& report,
+                const std::function<void(size_t first)>& on_rows);
 
 }  // namespace mlff::bench

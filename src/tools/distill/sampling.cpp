@@ -17,7 +17,8 @@ constexpr double kFriction = 0.01;  // 1/fs
 std::string molecule_of(const Frame& structure, int64_t index) {
     for (const char* key : {"molecule", "name"})
         if (const InfoValue* value = structure.find_info(key))
-            if (const auto* texts = std::get_if<std::vector<std::string>>(&value->values); texts && texts->size() == 1) return texts->front();
+            if (const auto* texts = std::get_if<std::vector<std::string>>(&value->values); texts && texts->size() == 1)
+                return texts->front();
     return "structure-" + std::to_string(index);
 }
 
@@ -90,7 +91,8 @@ std::vector<double> with_noise(std::vector<double> positions, double size, uint6
 
 }  // namespace
 
-SampledFrames sample_structure(Session& teacher, const Frame& structure, int64_t index, const SamplingOptions& options) {
+SampledFrames sample_structure(Session& teacher, const Frame& structure, int64_t index,
+                               const SamplingOptions& options) {
     Sampler sampler(teacher, structure, index, options);
     sampler.add(structure.positions, "given", 0);
     for (size_t run = 0; run < options.temperatures.size(); ++run) {
@@ -100,12 +102,15 @@ SampledFrames sample_structure(Session& teacher, const Frame& structure, int64_t
         try {
             Particles particles(structure.view());
             set_temperature(particles, temperature, seed);
-            MolecularDynamics dynamics(teacher, particles, options.time_step, LangevinBath{temperature, kFriction, seed + 1});
+            MolecularDynamics dynamics(teacher, particles, options.time_step,
+                                       LangevinBath{temperature, kFriction, seed + 1});
             for (int frame = 0; frame < options.frames_per_run; ++frame) {
                 for (int step = 0; step < options.steps_between; ++step) dynamics.step();
                 const std::vector<double>& positions = dynamics.particles().positions;
                 sampler.add(positions, "dynamics", temperature);
-                if (options.noise > 0) sampler.add(with_noise(positions, options.noise, noise_seed, static_cast<uint64_t>(frame)), "noise", temperature);
+                if (options.noise > 0)
+                    sampler.add(with_noise(positions, options.noise, noise_seed, static_cast<uint64_t>(frame)), "noise",
+                                temperature);
             }
         } catch (const Error& error) {
             ++sampler.sampled.skipped[std::string("a run ended: ") + error.what()];

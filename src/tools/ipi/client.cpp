@@ -17,7 +17,8 @@ End answer_server(Connection& connection, int64_t atom_count, const Evaluate& ev
             } else if (header == "INIT") {
                 const Init init = read_init(connection);
                 if (init.text.find("batch_size:") != std::string::npos)
-                    fail(Status::unsupported, "the i-PI server wants to send several structures at once (", init.text, "): leave batch_size out of its <ffsocket>");
+                    fail(Status::unsupported, "the i-PI server wants to send several structures at once (", init.text,
+                         "): leave batch_size out of its <ffsocket>");
                 is_initialised = true;
             } else if (header == "POSDATA") {
                 read_positions(connection, atom_count, positions);
@@ -30,7 +31,8 @@ End answer_server(Connection& connection, int64_t atom_count, const Evaluate& ev
             } else if (header == "EXIT") {
                 return End::exit;
             } else {
-                fail(Status::format, "the i-PI server sent '", header, "', expected STATUS, INIT, POSDATA, GETFORCE or EXIT: is it i-PI that listens there?");
+                fail(Status::format, "the i-PI server sent '", header,
+                     "', expected STATUS, INIT, POSDATA, GETFORCE or EXIT: is it i-PI that listens there?");
             }
         }
     } catch (const Connection::Closed&) {

@@ -27,15 +27,18 @@ constexpr double kLongestWait = 1e8;                // seconds; clocks count nan
 using Clock = std::chrono::steady_clock;
 
 // One address: a socket that does not block, or -1 and why. Somebody who never answers must not keep us from stopping.
-int try_address(int family, const sockaddr* address, socklen_t length, Clock::time_point end, const Connection::Stop& stop, std::string& why) {
+int try_address(int family, const sockaddr* address, socklen_t length, Clock::time_point end,
+                const Connection::Stop& stop, std::string& why) {
     const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int error = 0;
     if (socket < 0 || ::connect(socket, address, length) != 0) error = errno;
     while (error == EINPROGRESS) {
         pollfd wanted{socket, POLLOUT, 0};
         socklen_t size = sizeof error;
-        if (poll(&wanted, 1, kMillisecondsBetweenQuestions) > 0) getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
-        else if ((stop && stop()) || Clock::now() >= end) error = ETIMEDOUT;
+        if (poll(&wanted, 1, kMillisecondsBetweenQuestions) > 0)
+            getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+        else if ((stop && stop()) || Clock::now() >= end)
+            error = ETIMEDOUT;
     }
     if (error == 0) return socket;
     if (socket >= 0) close(socket);
@@ -58,7 +61,8 @@ int try_server(const Address& server, Clock::time_point end, const Connection::S
     }
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> guard(list, freeaddrinfo);
     for (const addrinfo* one = list; one; one = one->ai_next)
-        if (const int socket = try_address(one->ai_family, one->ai_addr, one->ai_addrlen, end, stop, why); socket >= 0) {
+        if (const int socket = try_address(one->ai_family, one->ai_addr, one->ai_addrlen, end, stop, why);
+            socket >= 0) {
             const int yes = 1;  // messages are short, and each is waited for
             setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
             return socket;
@@ -75,8 +79,10 @@ Address parse_tcp_address(const std::string& text) {
         address.host = text.substr(0, colon);
         address.port = text.substr(colon + 1);
     }
-    if (address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']') address.host = address.host.substr(1, address.host.size() - 2);
-    const bool is_number = !address.port.empty() && address.port.size() <= 5 && address.port.find_first_not_of("0123456789") == std::string::npos;
+    if (address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']')
+        address.host = address.host.substr(1, address.host.size() - 2);
+    const bool is_number = !address.port.empty() && address.port.size() <= 5 &&
+                           address.port.find_first_not_of("0123456789") == std::string::npos;
     if (address.host.empty() || !is_number || std::stoi(address.port) < 1 || std::stoi(address.port) > 65535)
         fail(Status::argument, "--ipi '", text, "' is not HOST:PORT with a port from 1 to 65535");
     return address;
@@ -86,7 +92,8 @@ Address unix_address(const std::string& name) {
     Address address;
     address.path = name.find('/') == std::string::npos ? "/tmp/ipi_" + name : name;
     if (name.empty() || address.path.size() >= sizeof(sockaddr_un::sun_path))
-        fail(Status::argument, "--unix '", name, "': the path of a socket must have 1 to ", sizeof(sockaddr_un::sun_path) - 1, " characters");
+        fail(Status::argument, "--unix '", name, "': the path of a socket must have 1 to ",
+             sizeof(sockaddr_un::sun_path) - 1, " characters");
     return address;
 }
 
@@ -129,12 +136,14 @@ void Connection::write(const void* bytes, size_t count) {
 }
 
 Connection connect(const Address& address, double seconds, const Connection::Stop& stop) {
-    const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, kLongestWait)));
+    const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(std::min(seconds, kLongestWait)));
     while (true) {
         std::string why;
         if (const int socket = try_server(address, end, stop, why); socket >= 0) return Connection(socket, stop);
         if (stop && stop()) throw Connection::Stopped{};
-        if (Clock::now() >= end) fail(Status::file, "no i-PI server at ", address.text(), " within ", seconds, " s (", why, ")");
+        if (Clock::now() >= end)
+            fail(Status::file, "no i-PI server at ", address.text(), " within ", seconds, " s (", why, ")");
         std::this_thread::sleep_for(std::chrono::milliseconds(kMillisecondsBetweenQuestions));
     }
 }

@@ -26,9 +26,12 @@ public:
     struct Stopped {};  // thrown when Stop says so
     struct Closed {};   // thrown when the other side has gone
 
-    Connection(int socket, Stop stop) : socket_(socket), stop_(std::move(stop)) {}  // takes the socket, which had better not block
+    Connection(int socket, Stop stop)
+        : socket_(socket), stop_(std::move(stop)) {}  // takes the socket, which had better not block
     ~Connection();
-    Connection(Connection&& other) noexcept : socket_(other.socket_), stop_(std::move(other.stop_)) { other.socket_ = -1; }
+    Connection(Connection&& other) noexcept : socket_(other.socket_), stop_(std::move(other.stop_)) {
+        other.socket_ = -1;
+    }
     Connection& operator=(Connection&&) = delete;
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;

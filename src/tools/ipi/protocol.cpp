@@ -39,13 +39,16 @@ std::string read_header(Connection& connection) {
     return header.substr(0, last == std::string::npos ? 0 : last + 1);
 }
 
-void write_header(Connection& connection, const std::string& name) { connection.write(padded(name).data(), kHeaderLength); }
+void write_header(Connection& connection, const std::string& name) {
+    connection.write(padded(name).data(), kHeaderLength);
+}
 
 Init read_init(Connection& connection) {
     Init init;
     init.bead = read_value<int32_t>(connection);
     const auto length = read_value<int32_t>(connection);
-    if (length < 0 || length > kLongestText) fail(Status::format, "the i-PI server sent an INIT with a text of ", length, " characters");
+    if (length < 0 || length > kLongestText)
+        fail(Status::format, "the i-PI server sent an INIT with a text of ", length, " characters");
     init.text.resize(static_cast<size_t>(length));
     connection.read(init.text.data(), init.text.size());
     return init;
@@ -55,7 +58,8 @@ void read_positions(Connection& connection, int64_t expected_count, Positions& p
     const auto columns = read_value<std::array<double, 9>>(connection);
     read_value<std::array<double, 9>>(connection);  // the inverse, which follows from the cell
     const auto count = read_value<int32_t>(connection);
-    if (count != expected_count) fail(Status::system, "the i-PI server has ", count, " atoms, expected ", expected_count);
+    if (count != expected_count)
+        fail(Status::system, "the i-PI server has ", count, " atoms, expected ", expected_count);
     for (size_t vector = 0; vector < 3; ++vector)
         for (size_t axis = 0; axis < 3; ++axis) positions.cell[vector][axis] = columns[3 * axis + vector] * kBohr;
     positions.positions.resize(static_cast<size_t>(3 * expected_count));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The messages of the i-PI protocol, and their units and orders of numbers. Each begins with a header of 12 characters; integers are of 32 bits,
-// numbers of 64, both as the machine has them: server and client are of the same kind.
+// The messages of the i-PI protocol, and their units and orders of numbers. Each begins with a header of 12 characters;
+// integers are of 32 bits, numbers of 64, both as the machine has them: server and client are of the same kind.
 #pragma once
 
 #include <cstdint>

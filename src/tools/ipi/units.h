@@ -4,8 +4,8 @@
 
 namespace mlff::ipi {
 
-constexpr double kBohr = 0.529177210903;                 // angstrom
-constexpr double kHartree = 27.211386245988;             // eV
-constexpr double kForceUnit = kHartree / kBohr;          // eV/angstrom
+constexpr double kBohr = 0.529177210903;         // angstrom
+constexpr double kHartree = 27.211386245988;     // eV
+constexpr double kForceUnit = kHartree / kBohr;  // eV/angstrom
 
 }  // namespace mlff::ipi

@@ -27,11 +27,17 @@ constexpr double kLargestNumber = 1e18;  // bytes or atoms; nothing that is meas
 
 PlanJson samples_json(const std::vector<Sample>& samples, const char* unit) {
     PlanJson json = PlanJson::array();
-    for (const Sample& sample : samples) json.push_back({{"atoms", sample.load.atoms}, {"edges", sample.load.edges}, {unit, sample.value}});
+    for (const Sample& sample : samples)
+        json.push_back({{"atoms", sample.load.atoms}, {"edges", sample.load.edges}, {unit, sample.value}});
     return json;
 }
 PlanJson time_json(const FlooredCost& cost, double error, const std::vector<Sample>& samples) {
-    return {{"floor_s", cost.floor}, {"fixed_s", cost.linear.fixed}, {"s_per_atom", cost.linear.per_atom}, {"s_per_edge", cost.linear.per_edge}, {"largest_error", error}, {"samples", samples_json(samples, "s")}};
+    return {{"floor_s", cost.floor},
+            {"fixed_s", cost.linear.fixed},
+            {"s_per_atom", cost.linear.per_atom},
+            {"s_per_edge", cost.linear.per_edge},
+            {"largest_error", error},
+            {"samples", samples_json(samples, "s")}};
 }
 
 // One object of the file and where it is.
@@ -45,12 +51,14 @@ public:
         return json_[key].get<std::string>();
     }
     bool flag(const char* key) const {
-        if (!has(key) || !json_[key].is_boolean()) fail(Status::format, where_, ": '", key, "' is neither true nor false");
+        if (!has(key) || !json_[key].is_boolean())
+            fail(Status::format, where_, ": '", key, "' is neither true nor false");
         return json_[key].get<bool>();
     }
     double number(const char* key) const {
         const double value = has(key) && json_[key].is_number() ? json_[key].get<double>() : NAN;
-        if (!(value >= 0 && value <= kLargestNumber)) fail(Status::format, where_, ": '", key, "' is not a number from 0 to ", kLargestNumber);
+        if (!(value >= 0 && value <= kLargestNumber))
+            fail(Status::format, where_, ": '", key, "' is not a number from 0 to ", kLargestNumber);
         return value;
     }
     int64_t count(const char* key) const {
@@ -63,7 +71,8 @@ public:
         return {json_[key], concat(where_, ": '", key, "'")};
     }
     std::vector<Sample> samples(const char* unit) const {
-        if (!has("samples") || !json_["samples"].is_array() || json_["samples"].size() > kMostSamples) fail(Status::format, where_, ": 'samples' is not a list of at most ", kMostSamples);
+        if (!has("samples") || !json_["samples"].is_array() || json_["samples"].size() > kMostSamples)
+            fail(Status::format, where_, ": 'samples' is not a list of at most ", kMostSamples);
         std::vector<Sample> samples;
         for (const PlanJson& entry : json_["samples"]) {
             const Fields fields(entry, where_ + ": a sample");
@@ -71,7 +80,9 @@ public:
         }
         return samples;
     }
-    FlooredCost time() const { return {number("floor_s"), {number("fixed_s"), number("s_per_atom"), number("s_per_edge")}}; }
+    FlooredCost time() const {
+        return {number("floor_s"), {number("fixed_s"), number("s_per_atom"), number("s_per_edge")}};
+    }
 
 private:
     bool has(const char* key) const { return json_.contains(key); }
@@ -81,12 +92,15 @@ private:
 
 std::string read_text(const std::string& path) {
     const auto file = MappedFile::open(path);
-    if (file->bytes().size() > kLargestFile) fail(Status::format, path, ": larger than ", kLargestFile, " bytes, which no calibration is");
+    if (file->bytes().size() > kLargestFile)
+        fail(Status::format, path, ": larger than ", kLargestFile, " bytes, which no calibration is");
     return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
 }
 
 bool is_of_this_version(const Calibration& calibration) { return calibration.mlff_version == MLFF_VERSION_STRING; }
-std::string version_text(const Calibration& calibration) { return concat("was made by mlff ", calibration.mlff_version, ", this is ", MLFF_VERSION_STRING); }
+std::string version_text(const Calibration& calibration) {
+    return concat("was made by mlff ", calibration.mlff_version, ", this is ", MLFF_VERSION_STRING);
+}
 
 std::string folder_of_calibrations() {
     if (const std::string folder = environment_text("MLFF_CALIBRATIONS"); !folder.empty()) return folder;
@@ -127,11 +141,31 @@ std::string calibration_text(const Calibration& calibration) {
     const CalibrationKey& key = calibration.key;
     const FlooredCost& memory = calibration.memory;
     const PlanJson json = {
-        {"format", kFormat}, {"version", kVersion}, {"mlff", calibration.mlff_version}, {"made", calibration.made}, {"material", calibration.material}, {"quick", calibration.is_quick},
-        {"machine", {{"processor", key.processor}, {"architecture", key.architecture}, {"instructions", key.instructions}, {"cores", key.cores}, {"gpu", key.gpu}}},
-        {"model", {{"name", calibration.model_name}, {"id", key.model}}}, {"device", key.device}, {"precision", key.precision}, {"threads", key.threads}, {"exact_radial", key.exact_radial},
-        {"memory", {{"process_B", calibration.process_bytes}, {"floor_B", memory.floor}, {"fixed_B", memory.linear.fixed}, {"B_per_atom", memory.linear.per_atom}, {"B_per_edge", memory.linear.per_edge}, {"largest_error", calibration.memory_error},
-                    {"samples", samples_json(calibration.memory_samples, "B")}}},
+        {"format", kFormat},
+        {"version", kVersion},
+        {"mlff", calibration.mlff_version},
+        {"made", calibration.made},
+        {"material", calibration.material},
+        {"quick", calibration.is_quick},
+        {"machine",
+         {{"processor", key.processor},
+          {"architecture", key.architecture},
+          {"instructions", key.instructions},
+          {"cores", key.cores},
+          {"gpu", key.gpu}}},
+        {"model", {{"name", calibration.model_name}, {"id", key.model}}},
+        {"device", key.device},
+        {"precision", key.precision},
+        {"threads", key.threads},
+        {"exact_radial", key.exact_radial},
+        {"memory",
+         {{"process_B", calibration.process_bytes},
+          {"floor_B", memory.floor},
+          {"fixed_B", memory.linear.fixed},
+          {"B_per_atom", memory.linear.per_atom},
+          {"B_per_edge", memory.linear.per_edge},
+          {"largest_error", calibration.memory_error},
+          {"samples", samples_json(calibration.memory_samples, "B")}}},
         {"evaluation", time_json(calibration.evaluation, calibration.evaluation_error, calibration.evaluation_samples)},
         {"step", time_json(calibration.step, calibration.step_error, calibration.step_samples)}};
     return json.dump(1, ' ', false, PlanJson::error_handler_t::replace) + "\n";
@@ -139,20 +173,33 @@ std::string calibration_text(const Calibration& calibration) {
 
 Calibration parse_calibration(std::string_view text, const std::string& where) {
     const PlanJson json = parse_untrusted_json(text, where);
-    if (!json.is_object() || json.value("format", PlanJson()) != kFormat) fail(Status::format, where, ": is no calibration of 'mlff bench --calibrate'");
+    if (!json.is_object() || json.value("format", PlanJson()) != kFormat)
+        fail(Status::format, where, ": is no calibration of 'mlff bench --calibrate'");
     if (json.value("version", PlanJson()) != kVersion)
-        fail(Status::format, where, ": version ", json.value("version", PlanJson()).dump(), " of the format, this mlff reads ", kVersion, "; make it again with 'mlff bench --calibrate'");
-    const Fields top(json, where), machine = top.object("machine"), model = top.object("model"), memory = top.object("memory"), evaluation = top.object("evaluation"), step = top.object("step");
+        fail(Status::format, where, ": version ", json.value("version", PlanJson()).dump(),
+             " of the format, this mlff reads ", kVersion, "; make it again with 'mlff bench --calibrate'");
+    const Fields top(json, where), machine = top.object("machine"), model = top.object("model"),
+                                   memory = top.object("memory"), evaluation = top.object("evaluation"),
+                                   step = top.object("step");
     Calibration found;
     found.mlff_version = top.text("mlff");
     found.made = top.text("made");
     found.material = top.text("material");
     found.is_quick = top.flag("quick");
     found.model_name = model.text("name");
-    found.key = {machine.text("processor"), machine.text("architecture"), machine.text("instructions"), machine.text("gpu"), static_cast<int>(std::min<int64_t>(machine.count("cores"), 1 << 20)),
-                 model.text("id"), top.text("device"), top.text("precision"), static_cast<int>(std::min<int64_t>(top.count("threads"), 1 << 20)), top.flag("exact_radial")};
+    found.key = {machine.text("processor"),
+                 machine.text("architecture"),
+                 machine.text("instructions"),
+                 machine.text("gpu"),
+                 static_cast<int>(std::min<int64_t>(machine.count("cores"), 1 << 20)),
+                 model.text("id"),
+                 top.text("device"),
+                 top.text("precision"),
+                 static_cast<int>(std::min<int64_t>(top.count("threads"), 1 << 20)),
+                 top.flag("exact_radial")};
     found.process_bytes = memory.number("process_B");
-    found.memory = {memory.number("floor_B"), {memory.number("fixed_B"), memory.number("B_per_atom"), memory.number("B_per_edge")}};
+    found.memory = {memory.number("floor_B"),
+                    {memory.number("fixed_B"), memory.number("B_per_atom"), memory.number("B_per_edge")}};
     found.memory_error = memory.number("largest_error");
     found.memory_samples = memory.samples("B");
     found.evaluation = evaluation.time();
@@ -167,11 +214,14 @@ Calibration parse_calibration(std::string_view text, const std::string& where) {
 CalibrationStore::CalibrationStore() : CalibrationStore(folder_of_calibrations()) {}
 CalibrationStore::CalibrationStore(std::string folder) : folder_(std::move(folder)) {}
 
-// Readable as far as it goes; the digits tell machines and models apart. A newer calibration of the same takes its place.
+// Readable as far as it goes; the digits tell machines and models apart. A newer calibration of the same takes its
+// place.
 std::string CalibrationStore::path_of(const CalibrationKey& key) const {
-    const PlanJson all = {key.processor, key.architecture, key.instructions, key.cores, key.gpu, key.model, key.device, key.precision, key.threads, key.exact_radial};
+    const PlanJson all = {key.processor, key.architecture, key.instructions, key.cores,   key.gpu,
+                          key.model,     key.device,       key.precision,    key.threads, key.exact_radial};
     const std::string text = all.dump(-1, ' ', false, PlanJson::error_handler_t::replace);
-    return concat(folder_, "/", key.device, "-", key.precision, "-", key.threads, "-", sha256_hex(std::as_bytes(std::span(text))).substr(0, 16), ".json");
+    return concat(folder_, "/", key.device, "-", key.precision, "-", key.threads, "-",
+                  sha256_hex(std::as_bytes(std::span(text))).substr(0, 16), ".json");
 }
 
 std::string CalibrationStore::put(const Calibration& calibration) const {
@@ -205,7 +255,8 @@ std::vector<Calibration> CalibrationStore::list() const {
     std::vector<Calibration> found;
     std::error_code error;
     if (folder_.empty()) return found;
-    for (auto entry = fs::directory_iterator(folder_, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    for (auto entry = fs::directory_iterator(folder_, error); !error && entry != fs::directory_iterator();
+         entry.increment(error)) {
         if (entry->path().extension() != ".json") continue;
         try {
             Calibration calibration = parse_calibration(read_text(entry->path().string()), entry->path().string());
@@ -221,7 +272,8 @@ Calibration read_calibration(const std::string& path, const CalibrationKey& key)
     Calibration found = parse_calibration(read_text(path), path);
     const std::string difference = difference_text(found.key, key);
     if (!difference.empty()) fail(Status::format, path, ": is a calibration of something else: ", difference);
-    if (!is_of_this_version(found)) fail(Status::format, path, ": ", version_text(found), "; make it again with 'mlff bench --calibrate'");
+    if (!is_of_this_version(found))
+        fail(Status::format, path, ": ", version_text(found), "; make it again with 'mlff bench --calibrate'");
     return found;
 }
 

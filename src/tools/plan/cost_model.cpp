@@ -16,7 +16,8 @@ namespace {
 constexpr size_t kTerms = 3;  // of a LinearCost
 using Row = std::array<double, kTerms>;
 
-// One equation for each sample, divided by its value: row . coefficients = 1, or less where the resolution is above the value.
+// One equation for each sample, divided by its value: row . coefficients = 1, or less where the resolution is above the
+// value.
 struct Equations {
     std::vector<Row> rows;
     std::vector<double> right;
@@ -28,8 +29,11 @@ Equations make_equations(std::span<const Sample> samples, double resolution) {
     Equations equations;
     for (const Sample& sample : samples) {
         const double unit = std::max(sample.value, resolution);
-        if (!std::isfinite(sample.value) || sample.value < 0 || !(unit > 0)) fail(Status::argument, "a cost of ", sample.value, " for ", sample.load.atoms, " atoms; expected more than 0");
-        equations.rows.push_back({1 / unit, static_cast<double>(sample.load.atoms) / unit, static_cast<double>(sample.load.edges) / unit});
+        if (!std::isfinite(sample.value) || sample.value < 0 || !(unit > 0))
+            fail(Status::argument, "a cost of ", sample.value, " for ", sample.load.atoms,
+                 " atoms; expected more than 0");
+        equations.rows.push_back(
+            {1 / unit, static_cast<double>(sample.load.atoms) / unit, static_cast<double>(sample.load.edges) / unit});
         equations.right.push_back(sample.value / unit);
         for (size_t k = 0; k < kTerms; ++k) equations.scale[k] = std::max(equations.scale[k], equations.rows.back()[k]);
     }
@@ -53,7 +57,8 @@ std::optional<Row> solve_subset(const Equations& equations, const std::vector<si
     for (size_t i = 0; i < equations.rows.size(); ++i)
         for (size_t a = 0; a < size; ++a) {
             const double left = equations.rows[i][terms[a]] / equations.scale[terms[a]];
-            for (size_t b = 0; b < size; ++b) matrix[a][b] += left * equations.rows[i][terms[b]] / equations.scale[terms[b]];
+            for (size_t b = 0; b < size; ++b)
+                matrix[a][b] += left * equations.rows[i][terms[b]] / equations.scale[terms[b]];
             matrix[a][size] += left * equations.right[i];
         }
     const auto before = matrix;
@@ -66,7 +71,8 @@ std::optional<Row> solve_subset(const Equations& equations, const std::vector<si
         }
     }
     Row coefficients{};
-    for (size_t a = 0; a < size; ++a) coefficients[terms[a]] = matrix[a][size] / matrix[a][a] / equations.scale[terms[a]];
+    for (size_t a = 0; a < size; ++a)
+        coefficients[terms[a]] = matrix[a][size] / matrix[a][a] / equations.scale[terms[a]];
     return coefficients;
 }
 
@@ -80,7 +86,8 @@ Row solve_non_negative(const Equations& equations) {
             if ((subset >> k & 1) && equations.scale[k] > 0) terms.push_back(k);
         if (terms.empty()) continue;
         const auto found = solve_subset(equations, terms);
-        if (!found || std::any_of(found->begin(), found->end(), [](double coefficient) { return !(coefficient >= 0); })) continue;
+        if (!found || std::any_of(found->begin(), found->end(), [](double coefficient) { return !(coefficient >= 0); }))
+            continue;
         const double residual = squared_residual(equations, *found);
         if (residual < least) least = residual, best = *found;
     }
@@ -89,7 +96,8 @@ Row solve_non_negative(const Equations& equations) {
 
 double squared_error(const FlooredCost& cost, std::span<const Sample> samples, double resolution) {
     double sum = 0;
-    for (const Sample& sample : samples) sum += std::pow((cost.of(sample.load) - sample.value) / std::max(sample.value, resolution), 2);
+    for (const Sample& sample : samples)
+        sum += std::pow((cost.of(sample.load) - sample.value) / std::max(sample.value, resolution), 2);
     return sum;
 }
 
@@ -116,13 +124,18 @@ LinearCost fit_linear_cost(std::span<const Sample> samples, double resolution) {
 FlooredCost fit_floored_cost(std::span<const Sample> samples, double resolution) {
     std::vector<Sample> sorted(samples.begin(), samples.end());
     FlooredCost best = {0, fit_linear_cost(sorted, resolution)};
-    std::sort(sorted.begin(), sorted.end(), [](const Sample& a, const Sample& b) { return a.load.edges + a.load.atoms < b.load.edges + b.load.atoms; });
+    std::sort(sorted.begin(), sorted.end(), [](const Sample& a, const Sample& b) {
+        return a.load.edges + a.load.atoms < b.load.edges + b.load.atoms;
+    });
     const auto spread = [&](const FlooredCost& cost, size_t numbers) {
-        return sorted.size() > numbers ? squared_error(cost, sorted, resolution) / static_cast<double>(sorted.size() - numbers) : std::numeric_limits<double>::infinity();
+        return sorted.size() > numbers
+                   ? squared_error(cost, sorted, resolution) / static_cast<double>(sorted.size() - numbers)
+                   : std::numeric_limits<double>::infinity();
     };
     double least = spread(best, kTerms);
     for (size_t below = 1; below + kTerms <= sorted.size(); ++below) {  // so many samples are at the floor
-        const FlooredCost candidate = {fit_constant(std::span(sorted).first(below), resolution), fit_linear_cost(std::span(sorted).subspan(below), resolution)};
+        const FlooredCost candidate = {fit_constant(std::span(sorted).first(below), resolution),
+                                       fit_linear_cost(std::span(sorted).subspan(below), resolution)};
         const double found = spread(candidate, kTerms + 2);  // the floor, and where it ends
         if (found < least) least = found, best = candidate;
     }

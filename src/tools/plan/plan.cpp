@@ -51,12 +51,17 @@ int64_t count_edges(const SystemView& system, double radius, ThreadTeam& team) {
 }
 
 MemoryPlan plan_memory(const Calibration& calibration, const Load& load, double available_bytes) {
-    const double edges_per_atom = load.atoms > 0 ? static_cast<double>(load.edges) / static_cast<double>(load.atoms) : 0;
+    const double edges_per_atom =
+        load.atoms > 0 ? static_cast<double>(load.edges) / static_cast<double>(load.atoms) : 0;
     const LinearCost& cost = calibration.memory.linear;
-    const double process = calibration.key.gpu.empty() ? calibration.process_bytes : 0, per_atom = cost.per_atom + edges_per_atom * cost.per_edge;
+    const double process = calibration.key.gpu.empty() ? calibration.process_bytes : 0,
+                 per_atom = cost.per_atom + edges_per_atom * cost.per_edge;
     MemoryPlan plan = {process + calibration.memory.of(load), available_bytes};
     const double left = available_bytes - process - cost.fixed;
-    if (left > 0 && available_bytes >= process + calibration.memory.floor) plan.largest_atoms = per_atom > 0 ? static_cast<int64_t>(std::min(left / per_atom, static_cast<double>(kMostAtoms))) : kMostAtoms;
+    if (left > 0 && available_bytes >= process + calibration.memory.floor)
+        plan.largest_atoms = per_atom > 0
+                                 ? static_cast<int64_t>(std::min(left / per_atom, static_cast<double>(kMostAtoms)))
+                                 : kMostAtoms;
     return plan;
 }
 
@@ -72,7 +77,8 @@ MemoryPlan plan_memory(const std::function<double(int64_t)>& bytes_of, int64_t a
     return plan;
 }
 
-GpuMemory plan_gpu_memory(Session& session, const SystemView& system, int64_t used_before_session, int64_t limit_bytes) {
+GpuMemory plan_gpu_memory(Session& session, const SystemView& system, int64_t used_before_session,
+                          int64_t limit_bytes) {
     std::vector<int> elements;  // and one atom of each, far from the others
     std::vector<double> positions;
     const double distance = 4 * session.forecast_radius();
@@ -101,9 +107,15 @@ GpuMemory plan_gpu_memory(Session& session, const SystemView& system, int64_t us
         if (gpu.ordinal == ordinal) total = gpu.memory_bytes;
     GpuMemory memory;
     memory.edges = count_edges(system, session.forecast_radius(), session.team());
-    const double edges_per_atom = system.atom_count > 0 ? static_cast<double>(memory.edges) / static_cast<double>(system.atom_count) : 0;
+    const double edges_per_atom =
+        system.atom_count > 0 ? static_cast<double>(memory.edges) / static_cast<double>(system.atom_count) : 0;
     const auto held = static_cast<double>(std::max<int64_t>(0, used - used_before_session));
-    const auto bytes_of = [&](int64_t atom_count) { return held + static_cast<double>(session.forecast_memory(atom_count, std::llround(edges_per_atom * static_cast<double>(atom_count))).least); };
+    const auto bytes_of = [&](int64_t atom_count) {
+        return held +
+               static_cast<double>(
+                   session.forecast_memory(atom_count, std::llround(edges_per_atom * static_cast<double>(atom_count)))
+                       .least);
+    };
     int64_t there = gpu::usable_bytes(std::max<int64_t>(0, total - used));
     if (limit_bytes > 0) there = std::min(there, limit_bytes);
     memory.plan = plan_memory(bytes_of, system.atom_count, held + static_cast<double>(there));
@@ -111,6 +123,8 @@ GpuMemory plan_gpu_memory(Session& session, const SystemView& system, int64_t us
     return memory;
 }
 
-TimePlan plan_time(const Calibration& calibration, const Load& load) { return {calibration.evaluation.of(load), calibration.step.of(load)}; }
+TimePlan plan_time(const Calibration& calibration, const Load& load) {
+    return {calibration.evaluation.of(load), calibration.step.of(load)};
+}
 
 }  // namespace mlff::plan

@@ -11,7 +11,8 @@
 
 namespace mlff::plan {
 
-// What a calibration of this session on this machine is known by. `model_id`: SHA-256 of the file, or the name of a model that has none.
+// What a calibration of this session on this machine is known by. `model_id`: SHA-256 of the file, or the name of a
+// model that has none.
 CalibrationKey key_of(const Session& session, const std::string& model_id, bool exact_radial);
 
 // Edges of a system within a radius, counted by the neighbour list. Takes 4 bytes of memory for every second of them.
@@ -29,8 +30,8 @@ MemoryPlan plan_memory(const Calibration& calibration, const Load& load, double 
 // By a function that knows: `bytes_of(atoms)` grows with the number of atoms.
 MemoryPlan plan_memory(const std::function<double(int64_t)>& bytes_of, int64_t atoms, double available_bytes);
 
-// On a GPU, where the session knows its buffers: it evaluates single atoms of the system's elements, and then says what the whole system would take.
-// `limit_bytes`: for atoms and edges, as in SessionOptions; 0 = none.
+// On a GPU, where the session knows its buffers: it evaluates single atoms of the system's elements, and then says what
+// the whole system would take. `limit_bytes`: for atoms and edges, as in SessionOptions; 0 = none.
 struct GpuMemory {
     MemoryPlan plan;         // needed: the least with which it runs
     double usual_bytes = 0;  // where there is room
@@ -41,7 +42,9 @@ GpuMemory plan_gpu_memory(Session& session, const SystemView& system, int64_t us
 struct TimePlan {
     double evaluation = 0, step = 0;  // seconds
     double steps_per_second() const { return 1 / step; }
-    double nanoseconds_per_day(double time_step) const { return steps_per_second() * time_step * 1e-6 * 86400; }  // time step in fs
+    double nanoseconds_per_day(double time_step) const {
+        return steps_per_second() * time_step * 1e-6 * 86400;
+    }  // time step in fs
 };
 TimePlan plan_time(const Calibration& calibration, const Load& load);
 

@@ -35,14 +35,17 @@ std::string html_escaped(std::string_view text) {
 
 std::string html_page(const std::string& title, const std::string& body) {
     const std::string escaped = html_escaped(title);
-    return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<link rel=\"icon\" href=\"data:,\">\n<title>" + escaped +
-           "</title>\n<style>" + kStyle + "</style>\n</head>\n<body>\n<h1>" + escaped + "</h1>\n" + body + "</body>\n</html>\n";
+    return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+           "content=\"width=device-width\">\n<link rel=\"icon\" href=\"data:,\">\n<title>" +
+           escaped + "</title>\n<style>" + kStyle + "</style>\n</head>\n<body>\n<h1>" + escaped + "</h1>\n" + body +
+           "</body>\n</html>\n";
 }
 
 const char* verdict_class(bool is_passed) { return is_passed ? "pass" : "fail"; }
 
 std::string verdict_paragraph(bool is_passed, const std::string& sentence) {
-    return std::string("<p id=\"verdict\" class=\"verdict ") + verdict_class(is_passed) + "\">" + html_escaped(sentence) + "</p>\n";
+    return std::string("<p id=\"verdict\" class=\"verdict ") + verdict_class(is_passed) + "\">" +
+           html_escaped(sentence) + "</p>\n";
 }
 
 std::string html_table(const std::vector<std::string>& header, const std::vector<std::vector<Cell>>& rows) {
@@ -52,7 +55,9 @@ std::string html_table(const std::vector<std::string>& header, const std::vector
     text += "</tr>\n";
     for (const std::vector<Cell>& row : rows) {
         text += "<tr>";
-        for (const Cell& cell : row) text += (cell.css_class.empty() ? std::string("<td>") : "<td class=\"" + cell.css_class + "\">") + html_escaped(cell.text) + "</td>";
+        for (const Cell& cell : row)
+            text += (cell.css_class.empty() ? std::string("<td>") : "<td class=\"" + cell.css_class + "\">") +
+                    html_escaped(cell.text) + "</td>";
         text += "</tr>\n";
     }
     return text + "</table>\n";

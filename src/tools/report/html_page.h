@@ -21,6 +21,7 @@ struct Cell {
     std::string text;            // is escaped
     std::string css_class = "";  // "number", "note", "pass", "fail" or "undecided"; "" = plain text
 };
-std::string html_table(const std::vector<std::string>& header, const std::vector<std::vector<Cell>>& rows);  // "" if there are no rows
+std::string html_table(const std::vector<std::string>& header,
+                       const std::vector<std::vector<Cell>>& rows);  // "" if there are no rows
 
 }  // namespace mlff::report

@@ -51,7 +51,9 @@ public:
         low -= room;
         high += room;
     }
-    double part(double value) const { return is_log_ ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low); }
+    double part(double value) const {
+        return is_log_ ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);
+    }
     double origin() const { return is_log_ ? low : std::clamp(0.0, low, high); }
     std::vector<double> ticks() const { return is_log_ ? log_ticks(low, high) : nice_ticks(low, high); }
 
@@ -66,12 +68,15 @@ public:
     Canvas(const Axis& x, const Axis& y) : x_(x), y_(y) {}
 
     double across(double x) const { return kLeft + (kWidth - kLeft - kRight) * x_.part(x); }
-    double down(double y) const { return kHeight - kBottom - (kHeight - kTop - kBottom) * y_.part(std::clamp(y, y_.low, y_.high)); }
+    double down(double y) const {
+        return kHeight - kBottom - (kHeight - kTop - kBottom) * y_.part(std::clamp(y, y_.low, y_.high));
+    }
     bool is_inside(double x, double y) const { return x_.has_place_for(x) && y_.has_place_for(y); }
 
     void axes(const Plot& plot) {
         const auto below = [&](double at, const std::string& words) {
-            text += "<text x=\"" + fixed(across(at)) + "\" y=\"" + fixed(kHeight - kBottom + 15) + "\" text-anchor=\"middle\">" + html_escaped(words) + "</text>\n";
+            text += "<text x=\"" + fixed(across(at)) + "\" y=\"" + fixed(kHeight - kBottom + 15) +
+                    "\" text-anchor=\"middle\">" + html_escaped(words) + "</text>\n";
         };
         for (const auto& [at, name] : plot.x_names) below(at, name);
         if (plot.x_names.empty())
@@ -81,11 +86,14 @@ public:
             }
         for (double tick : y_.ticks()) {
             segment("grid", kLeft, down(tick), kWidth - kRight, down(tick));
-            text += "<text x=\"" + fixed(kLeft - 6) + "\" y=\"" + fixed(down(tick) + 4) + "\" text-anchor=\"end\">" + tick_text(tick) + "</text>\n";
+            text += "<text x=\"" + fixed(kLeft - 6) + "\" y=\"" + fixed(down(tick) + 4) + "\" text-anchor=\"end\">" +
+                    tick_text(tick) + "</text>\n";
         }
-        text += "<text x=\"" + fixed(0.5 * (kLeft + kWidth - kRight)) + "\" y=\"" + fixed(kHeight - 8) + "\" text-anchor=\"middle\">" + html_escaped(plot.x_label) + "</text>\n";
+        text += "<text x=\"" + fixed(0.5 * (kLeft + kWidth - kRight)) + "\" y=\"" + fixed(kHeight - 8) +
+                "\" text-anchor=\"middle\">" + html_escaped(plot.x_label) + "</text>\n";
         const std::string middle = fixed(0.5 * (kTop + kHeight - kBottom));
-        text += "<text transform=\"rotate(-90 14 " + middle + ")\" x=\"14\" y=\"" + middle + "\" text-anchor=\"middle\">" + html_escaped(plot.y_label) + "</text>\n";
+        text += "<text transform=\"rotate(-90 14 " + middle + ")\" x=\"14\" y=\"" + middle +
+                "\" text-anchor=\"middle\">" + html_escaped(plot.y_label) + "</text>\n";
     }
 
     void line(const Curve& curve, const std::string& style) {
@@ -105,7 +113,9 @@ public:
     void points(const Curve& curve, const std::string& color, double radius) {
         text += "<g class=\"points\" fill=\"" + color + "\">";
         for (size_t i = 0; i < curve.x.size(); ++i)
-            if (is_inside(curve.x[i], curve.y[i])) text += "<circle r=\"" + fixed(radius) + "\" cx=\"" + fixed(across(curve.x[i])) + "\" cy=\"" + fixed(down(curve.y[i])) + "\"/>";
+            if (is_inside(curve.x[i], curve.y[i]))
+                text += "<circle r=\"" + fixed(radius) + "\" cx=\"" + fixed(across(curve.x[i])) + "\" cy=\"" +
+                        fixed(down(curve.y[i])) + "\"/>";
         text += "</g>\n";
     }
 
@@ -122,10 +132,13 @@ public:
 
     void bar(const Bar& bar, double base) {
         if (!is_inside(bar.x_begin, bar.y) || !x_.has_place_for(bar.x_end)) return;
-        const double left = across(bar.x_begin), right = across(bar.x_end), top = down(bar.y), bottom = down(base), middle = 0.5 * (left + right);
-        text += "<rect class=\"bar\" fill=\"" + color_of(bar.color) + "\" x=\"" + fixed(left) + "\" y=\"" + fixed(std::min(top, bottom)) + "\" width=\"" + fixed(right - left) + "\" height=\"" +
+        const double left = across(bar.x_begin), right = across(bar.x_end), top = down(bar.y), bottom = down(base),
+                     middle = 0.5 * (left + right);
+        text += "<rect class=\"bar\" fill=\"" + color_of(bar.color) + "\" x=\"" + fixed(left) + "\" y=\"" +
+                fixed(std::min(top, bottom)) + "\" width=\"" + fixed(right - left) + "\" height=\"" +
                 fixed(std::abs(bottom - top)) + "\"/>\n";
-        if (bar.low < bar.high && y_.has_place_for(bar.low)) segment("whisker", middle, down(bar.low), middle, down(bar.high));
+        if (bar.low < bar.high && y_.has_place_for(bar.low))
+            segment("whisker", middle, down(bar.low), middle, down(bar.high));
     }
 
     // `row` counts marks from the left, so that labels of neighbours are not in one line.
@@ -134,15 +147,17 @@ public:
         const double at = across(mark.x);
         segment("guide", at, kTop, at, kHeight - kBottom);
         const bool is_right = at > 0.75 * kWidth;
-        text += "<text x=\"" + fixed(at + (is_right ? -4 : 4)) + "\" y=\"" + fixed(kTop + 10 + 13 * static_cast<double>(row)) + "\" text-anchor=\"" + (is_right ? "end" : "start") + "\">" +
-                html_escaped(mark.label) + "</text>\n";
+        text += "<text x=\"" + fixed(at + (is_right ? -4 : 4)) + "\" y=\"" +
+                fixed(kTop + 10 + 13 * static_cast<double>(row)) + "\" text-anchor=\"" + (is_right ? "end" : "start") +
+                "\">" + html_escaped(mark.label) + "</text>\n";
     }
 
     std::string text;
 
 private:
     void segment(const std::string& css_class, double x1, double y1, double x2, double y2) {
-        text += "<line class=\"" + css_class + "\" x1=\"" + fixed(x1) + "\" x2=\"" + fixed(x2) + "\" y1=\"" + fixed(y1) + "\" y2=\"" + fixed(y2) + "\"/>";
+        text += "<line class=\"" + css_class + "\" x1=\"" + fixed(x1) + "\" x2=\"" + fixed(x2) + "\" y1=\"" +
+                fixed(y1) + "\" y2=\"" + fixed(y2) + "\"/>";
     }
 
     Axis x_, y_;
@@ -154,7 +169,8 @@ std::string legend_text(const Plot& plot) {
         for (const Curve& curve : plot.curves) names.push_back(curve.label);
     std::string text;
     for (size_t i = 0; i < names.size(); ++i)
-        if (!names[i].empty()) text += "<span><i style=\"background:" + color_of(i) + "\"></i>" + html_escaped(names[i]) + "</span> ";
+        if (!names[i].empty())
+            text += "<span><i style=\"background:" + color_of(i) + "\"></i>" + html_escaped(names[i]) + "</span> ";
     return text.empty() ? "" : "<div class=\"legend\">" + text + "</div>";
 }
 
@@ -223,14 +239,16 @@ std::string svg(const Plot& plot) {
     for (size_t i = 0; i < plot.curves.size(); ++i) canvas.band(plot.curves[i], color_of(i));
     for (const Bar& bar : plot.bars) canvas.bar(bar, plot.horizontal.value_or(y.origin()));
     for (size_t i = 0; i < plot.curves.size(); ++i) {
-        if (plot.style != Plot::Style::points) canvas.line(plot.curves[i], "class=\"curve\" stroke=\"" + color_of(i) + "\"");
+        if (plot.style != Plot::Style::points)
+            canvas.line(plot.curves[i], "class=\"curve\" stroke=\"" + color_of(i) + "\"");
         if (plot.style != Plot::Style::line) canvas.points(plot.curves[i], color_of(i), plot.is_parity ? 1.6 : 3);
     }
     if (plot.horizontal) canvas.line({"", {x.low, x.high}, {*plot.horizontal, *plot.horizontal}}, dashed);
     if (plot.guide) canvas.line(*plot.guide, dashed);
     for (size_t i = 0; i < plot.marks.size(); ++i) canvas.mark(plot.marks[i], i);
-    return "<figure><figcaption>" + html_escaped(plot.title) + "</figcaption>\n<svg viewBox=\"0 0 " + fixed(kWidth) + " " + fixed(kHeight) + "\" role=\"img\" aria-label=\"" +
-           html_escaped(plot.title) + "\">\n" + canvas.text + "</svg>" + legend_text(plot) + "</figure>\n";
+    return "<figure><figcaption>" + html_escaped(plot.title) + "</figcaption>\n<svg viewBox=\"0 0 " + fixed(kWidth) +
+           " " + fixed(kHeight) + "\" role=\"img\" aria-label=\"" + html_escaped(plot.title) + "\">\n" + canvas.text +
+           "</svg>" + legend_text(plot) + "</figure>\n";
 }
 
 }  // namespace mlff::report

@@ -16,13 +16,15 @@ Verdict Check::verdict() const {
     return low >= lower && high <= upper && !has_few_samples ? Verdict::passed : Verdict::undecided;
 }
 
-// The longer run decides if its uncertainty is so much smaller than the distance of the true value from the nearer limit that its own scatter, of two standard
-// errors, does not matter. The true value is not known: typically it is one standard error from the one that was found, or more. A range that lies within the
-// uncertainty says nothing of it; then a value in its middle is to be decided.
+// The longer run decides if its uncertainty is so much smaller than the distance of the true value from the nearer
+// limit that its own scatter, of two standard errors, does not matter. The true value is not known: typically it is one
+// standard error from the one that was found, or more. A range that lies within the uncertainty says nothing of it;
+// then a value in its middle is to be decided.
 void suggest_steps(Check& check, double steps, double power) {
     if (check.verdict() != Verdict::undecided) return;
     constexpr double kScatter = 2;
-    const double half_width = 0.5 * (check.upper - check.lower), found = std::min(std::abs(check.value - check.lower), std::abs(check.upper - check.value));
+    const double half_width = 0.5 * (check.upper - check.lower),
+                 found = std::min(std::abs(check.value - check.lower), std::abs(check.upper - check.value));
     const double distance = std::min(half_width, std::max(found, check.uncertainty / kStandardErrors));
     const double wanted = distance * kStandardErrors / (kStandardErrors + kScatter);
     check.deciding_steps = round_steps(steps * std::pow(check.uncertainty / wanted, 1 / power));

@@ -19,7 +19,8 @@ double Differences::mean() const { return count_ ? sum_ / static_cast<double>(co
 double Differences::offset() const { return count_ ? signed_sum_ / static_cast<double>(count_) : 0; }
 double Differences::rms() const { return count_ ? std::sqrt(squares_ / static_cast<double>(count_)) : 0; }
 
-bool ForceDifferences::add_frame(int64_t frame, std::span<const int32_t> atomic_numbers, std::span<const double> found, std::span<const double> expected) {
+bool ForceDifferences::add_frame(int64_t frame, std::span<const int32_t> atomic_numbers, std::span<const double> found,
+                                 std::span<const double> expected) {
     bool has_worst = false;
     for (size_t atom = 0; atom < atomic_numbers.size(); ++atom) {
         double squares = 0;

@@ -34,7 +34,8 @@ struct WorstAtom {
 class ForceDifferences {
 public:
     // True if the worst of all atoms so far is in this frame.
-    bool add_frame(int64_t frame, std::span<const int32_t> atomic_numbers, std::span<const double> found, std::span<const double> expected);
+    bool add_frame(int64_t frame, std::span<const int32_t> atomic_numbers, std::span<const double> found,
+                   std::span<const double> expected);
     const Differences& lengths() const { return lengths_; }
     double component_rms() const;
     const WorstAtom& worst() const { return worst_; }

@@ -9,14 +9,16 @@
 
 namespace mlff::validate {
 
-void ForceComparison::add(const Snapshot& snapshot, const std::string& phase, const Particles& particles, double energy, std::span<const double> forces) {
+void ForceComparison::add(const Snapshot& snapshot, const std::string& phase, const Particles& particles, double energy,
+                          std::span<const double> forces) {
     ++frame_count;
     energy_differences_.push_back((snapshot.potential_energy - energy) / static_cast<double>(particles.atom_count()));
     found.insert(found.end(), snapshot.forces.begin(), snapshot.forces.end());
     expected.insert(expected.end(), forces.begin(), forces.end());
     if (!force_differences_.add_frame(snapshot.step, particles.atomic_numbers, snapshot.forces, forces)) return;
     const WorstAtom& worst = force_differences_.worst();
-    worst_atom = concat("atom ", worst.atom, " (", element_symbol(worst.atomic_number), ") in step ", worst.frame, " of ", phase);
+    worst_atom = concat("atom ", worst.atom, " (", element_symbol(worst.atomic_number), ") in step ", worst.frame,
+                        " of ", phase);
 }
 
 void ForceComparison::finish() {
@@ -32,7 +34,8 @@ void ForceComparison::finish() {
     energy_rmse = std::sqrt(squares / static_cast<double>(frame_count));
 }
 
-ForceComparison compare_forces(Session& reference, const Particles& particles, std::span<const ComparedSnapshot> snapshots) {
+ForceComparison compare_forces(Session& reference, const Particles& particles,
+                               std::span<const ComparedSnapshot> snapshots) {
     ForceComparison comparison;
     SystemView system = particles.view();
     std::vector<double> forces(3 * particles.atom_count());

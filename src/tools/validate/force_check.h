@@ -14,14 +14,16 @@ namespace mlff::validate {
 
 struct ForceComparison {
     size_t frame_count = 0;
-    double force_rmse = 0;       // eV/angstrom, of components
-    double energy_rmse = 0;      // eV/atom, after the mean difference is taken off: models may count energies from different zeros
-    double worst_force = 0;      // eV/angstrom, the length of the largest difference on one atom
-    std::string worst_atom;      // "atom 5 (O) in step 300 of NVE"
+    double force_rmse = 0;  // eV/angstrom, of components
+    double energy_rmse =
+        0;  // eV/atom, after the mean difference is taken off: models may count energies from different zeros
+    double worst_force = 0;               // eV/angstrom, the length of the largest difference on one atom
+    std::string worst_atom;               // "atom 5 (O) in step 300 of NVE"
     std::vector<double> found, expected;  // components of forces, all of them, for a parity plot
 
     // Adds one frame to the sums.
-    void add(const Snapshot& snapshot, const std::string& phase, const Particles& particles, double energy, std::span<const double> forces);
+    void add(const Snapshot& snapshot, const std::string& phase, const Particles& particles, double energy,
+             std::span<const double> forces);
     void finish();  // turns the sums into means
 
 private:
@@ -36,6 +38,7 @@ struct ComparedSnapshot {
 };
 
 // Throws Error as Session::evaluate does.
-ForceComparison compare_forces(Session& reference, const Particles& particles, std::span<const ComparedSnapshot> snapshots);
+ForceComparison compare_forces(Session& reference, const Particles& particles,
+                               std::span<const ComparedSnapshot> snapshots);
 
 }  // namespace mlff::validate

@@ -27,7 +27,10 @@ Json check_json(const Check& check) {
 }
 
 void add_counts(Json& json, const VerdictCounts& counts) {
-    json.update({{"passed", counts.passed}, {"failed", counts.failed}, {"undecided", counts.undecided}, {"deciding_steps", counts.undecided > 0 ? Json(counts.deciding_steps) : Json()}});
+    json.update({{"passed", counts.passed},
+                 {"failed", counts.failed},
+                 {"undecided", counts.undecided},
+                 {"deciding_steps", counts.undecided > 0 ? Json(counts.deciding_steps) : Json()}});
 }
 
 Json curve_json(const Curve& curve) { return {{"label", curve.label}, {"x", curve.x}, {"y", curve.y}}; }
@@ -60,17 +63,24 @@ Json system_json(const SystemReport& system) {
     for (const Check& check : system.checks) checks.push_back(check_json(check));
     Json failure;
     if (system.blow_up)
-        failure = {{"phase", system.blow_up->phase}, {"step", system.blow_up->step}, {"reason", system.blow_up->reason}, {"closest_pair", system.blow_up->closest_pair}};
-    Json json = {{"name", system.name},
-                 {"formula", system.formula},
-                 {"atoms", system.atom_count},
-                 {"periodic", system.is_periodic},
-                 {"verdict", system.is_passed() ? "pass" : "fail"},
-                 {"broke", failure},
-                 {"checks", checks},
-                 {"nve", drift_json(system.drift)},
-                 {"forces", {{"reference", comparison_json(system.path)}, {"against", comparison_json(system.against)}}},
-                 {"curves", {{"energy", curve_json(system.energy)}, {"temperature", curves_json(system.temperatures)}, {"distances", curves_json(system.distances)}}}};
+        failure = {{"phase", system.blow_up->phase},
+                   {"step", system.blow_up->step},
+                   {"reason", system.blow_up->reason},
+                   {"closest_pair", system.blow_up->closest_pair}};
+    Json json = {
+        {"name", system.name},
+        {"formula", system.formula},
+        {"atoms", system.atom_count},
+        {"periodic", system.is_periodic},
+        {"verdict", system.is_passed() ? "pass" : "fail"},
+        {"broke", failure},
+        {"checks", checks},
+        {"nve", drift_json(system.drift)},
+        {"forces", {{"reference", comparison_json(system.path)}, {"against", comparison_json(system.against)}}},
+        {"curves",
+         {{"energy", curve_json(system.energy)},
+          {"temperature", curves_json(system.temperatures)},
+          {"distances", curves_json(system.distances)}}}};
     add_counts(json, system.counts());
     return json;
 }
@@ -126,12 +136,16 @@ std::string verdict_sentence(const Report& report) {
         passed += system.is_passed();
         if (system.blow_up) failures += "; " + system.name + ": " + system.blow_up->sentence();
         for (const Check& check : system.checks)
-            if (check.verdict() == Verdict::failed) failures += concat("; ", system.name, ": ", check.name, " is ", value_text(check), ", allowed ", range_text(check));
+            if (check.verdict() == Verdict::failed)
+                failures += concat("; ", system.name, ": ", check.name, " is ", value_text(check), ", allowed ",
+                                   range_text(check));
     }
     const VerdictCounts counts = report.counts();
     const std::string of_systems = concat(report.systems.size(), report.systems.size() == 1 ? " system" : " systems");
     std::string undecided;
-    if (counts.undecided > 0) undecided = concat("; ", counts.undecided, " undecided, for which this run is too short: about --steps ", counts.deciding_steps, " would decide");
+    if (counts.undecided > 0)
+        undecided = concat("; ", counts.undecided, " undecided, for which this run is too short: about --steps ",
+                           counts.deciding_steps, " would decide");
     if (report.is_passed()) return concat("PASS: ", counts.passed, " checks of ", of_systems, undecided);
     return concat("FAIL: ", report.systems.size() - passed, " of ", of_systems, failures, undecided);
 }
@@ -154,18 +168,22 @@ Json report_json(const Report& report) {
 }
 
 std::string report_markdown(const Report& report) {
-    std::string text = concat("# Validation of ", markdown_cell(report.model), "\n\n**", markdown_cell(verdict_sentence(report)), "**\n\n", report.settings.step_count, " steps of ",
-                              report.settings.time_step, " fs at ", report.settings.temperature, " K, on ", markdown_cell(report.device), " in ", report.precision, " precision");
+    std::string text = concat("# Validation of ", markdown_cell(report.model), "\n\n**",
+                              markdown_cell(verdict_sentence(report)), "**\n\n", report.settings.step_count,
+                              " steps of ", report.settings.time_step, " fs at ", report.settings.temperature,
+                              " K, on ", markdown_cell(report.device), " in ", report.precision, " precision");
     if (!report.against.empty()) text += ", against " + markdown_cell(report.against);
     text += ".\n";
     for (const SystemReport& system : report.systems) {
-        text += concat("\n## ", markdown_cell(system.name), ": ", verdict_text(system), "\n\n", system.formula, ", ", system.atom_count, " atoms",
-                       system.is_periodic ? ", periodic" : "", ".\n\n");
+        text += concat("\n## ", markdown_cell(system.name), ": ", verdict_text(system), "\n\n", system.formula, ", ",
+                       system.atom_count, " atoms", system.is_periodic ? ", periodic" : "", ".\n\n");
         if (system.blow_up) text += markdown_cell(system.blow_up->sentence()) + ".\n\n";
         if (system.checks.empty()) continue;
         text += "| check | found | allowed | | |\n|---|---|---|---|---|\n";
         for (const Check& check : system.checks)
-            text += "| " + markdown_cell(check.name) + " | " + markdown_cell(value_text(check)) + " | " + range_text(check) + " | " + (check.verdict() == Verdict::failed ? "**FAIL**" : verdict_word(check.verdict())) + " | " +
+            text += "| " + markdown_cell(check.name) + " | " + markdown_cell(value_text(check)) + " | " +
+                    range_text(check) + " | " +
+                    (check.verdict() == Verdict::failed ? "**FAIL**" : verdict_word(check.verdict())) + " | " +
                     markdown_cell(remark_text(check)) + " |\n";
     }
     return text;

@@ -55,14 +55,17 @@ std::string plots(const SystemReport& system, const Report& report) {
     else if (system.path)
         text += svg(parity_plot(*system.path, "the fp64 reference"));
     std::vector<Curve> curves = system.distances;
-    Plot distances{system.is_periodic ? "Radial distribution" : "Distances of pairs", "distance, A", system.is_periodic ? "g(r)" : "pairs per A", std::move(curves)};
+    Plot distances{system.is_periodic ? "Radial distribution" : "Distances of pairs", "distance, A",
+                   system.is_periodic ? "g(r)" : "pairs per A", std::move(curves)};
     if (system.is_periodic) distances.highest_y = 6;
     return "<div class=\"plots\">\n" + text + svg(distances) + "</div>\n";
 }
 
 std::string section(const SystemReport& system, const Report& report) {
-    std::string text = concat("<section><h2>", html_escaped(system.name), ": <span class=\"", verdict_class(system.is_passed()), "\">", verdict_text(system),
-                              "</span></h2>\n<p>", html_escaped(system.formula), ", ", system.atom_count, " atoms", system.is_periodic ? ", periodic" : "", "</p>\n");
+    std::string text =
+        concat("<section><h2>", html_escaped(system.name), ": <span class=\"", verdict_class(system.is_passed()), "\">",
+               verdict_text(system), "</span></h2>\n<p>", html_escaped(system.formula), ", ", system.atom_count,
+               " atoms", system.is_periodic ? ", periodic" : "", "</p>\n");
     if (system.blow_up) text += "<p class=\"verdict fail\">" + html_escaped(system.blow_up->sentence()) + "</p>\n";
     return text + check_table(system) + plots(system, report) + "</section>\n";
 }
@@ -72,8 +75,10 @@ std::string section(const SystemReport& system, const Report& report) {
 std::string report_html(const Report& report) {
     const Settings& settings = report.settings;
     std::string text = report::verdict_paragraph(report.is_passed(), verdict_sentence(report));
-    text += concat("<p>", settings.step_count, " steps of ", settings.time_step, " fs at ", settings.temperature, " K, on ", html_escaped(report.device), " in ", html_escaped(report.precision), " precision",
-                   report.against.empty() ? "" : ", against " + html_escaped(report.against), ". mlff ", MLFF_VERSION_STRING, "</p>\n");
+    text += concat("<p>", settings.step_count, " steps of ", settings.time_step, " fs at ", settings.temperature,
+                   " K, on ", html_escaped(report.device), " in ", html_escaped(report.precision), " precision",
+                   report.against.empty() ? "" : ", against " + html_escaped(report.against), ". mlff ",
+                   MLFF_VERSION_STRING, "</p>\n");
     for (const SystemReport& system : report.systems) text += section(system, report);
     return report::html_page("Validation of " + report.model, text);
 }

@@ -14,10 +14,13 @@ namespace {
 constexpr size_t kBlocks = 20;
 
 void need_enough(std::span<const double> values) {
-    if (values.size() < kBlocks) fail(Status::argument, "statistics of ", values.size(), " samples; at least ", kBlocks, " are needed");
+    if (values.size() < kBlocks)
+        fail(Status::argument, "statistics of ", values.size(), " samples; at least ", kBlocks, " are needed");
 }
 
-double mean_of(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()); }
+double mean_of(std::span<const double> values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
 
 // Slope, intercept and residual only. `residuals`, unless nullptr, is what the line leaves of the values.
 LineFit plain_fit(std::span<const double> values, double spacing, std::vector<double>* residuals = nullptr) {
@@ -74,9 +77,11 @@ LineFit fit_line(std::span<const double> values, double spacing) {
     for (size_t block = 0; block < kBlocks; ++block) means.push_back(mean_of(values.subspan(block * length, length)));
     const LineFit of_means = plain_fit(means, spacing * static_cast<double>(length), &residuals);
     const double n = kBlocks, variance_of_index = (n * n - 1) / 12;
-    // Blocks that are shorter than what moves the energy are no independent samples: that error would be too small by half.
+    // Blocks that are shorter than what moves the energy are no independent samples: that error would be too small by
+    // half.
     const double inefficiency = correlated_mean(residuals).inefficiency;
-    fit.slope_error = of_means.residual_deviation * std::sqrt(inefficiency / ((n - 2) * variance_of_index)) / (spacing * static_cast<double>(length));
+    fit.slope_error = of_means.residual_deviation * std::sqrt(inefficiency / ((n - 2) * variance_of_index)) /
+                      (spacing * static_cast<double>(length));
     return fit;
 }
 
@@ -86,7 +91,8 @@ CorrelatedMean correlated_mean(std::span<const double> values) {
     result.mean = mean_of(values);
     const auto covariance = [&](size_t lag) {
         double sum = 0;
-        for (size_t i = 0; i + lag < values.size(); ++i) sum += (values[i] - result.mean) * (values[i + lag] - result.mean);
+        for (size_t i = 0; i + lag < values.size(); ++i)
+            sum += (values[i] - result.mean) * (values[i + lag] - result.mean);
         return sum / static_cast<double>(values.size());
     };
     const double variance = covariance(0);
@@ -110,10 +116,12 @@ double chi_square_cdf(double value, double degrees) {
 ShapeTest canonical_shape_test(std::span<const double> kinetic_energies, double degrees, double stride) {
     constexpr size_t kMostBins = 10, kLeastExpected = kShapeSamples / kMostBins;
     std::vector<double> samples;
-    for (double at = 0; at < static_cast<double>(kinetic_energies.size()); at += std::max(1.0, stride)) samples.push_back(kinetic_energies[static_cast<size_t>(at)]);
+    for (double at = 0; at < static_cast<double>(kinetic_energies.size()); at += std::max(1.0, stride))
+        samples.push_back(kinetic_energies[static_cast<size_t>(at)]);
     const size_t bins = std::min(kMostBins, samples.size() / kLeastExpected);
     if (bins < 3) return {1, samples.size()};
-    const double mean = mean_of(kinetic_energies), expected = static_cast<double>(samples.size()) / static_cast<double>(bins);
+    const double mean = mean_of(kinetic_energies),
+                 expected = static_cast<double>(samples.size()) / static_cast<double>(bins);
     std::vector<double> counts(bins, 0.0);
     for (double sample : samples) {
         const double probability = chi_square_cdf(degrees * sample / mean, degrees);
@@ -122,11 +130,13 @@ ShapeTest canonical_shape_test(std::span<const double> kinetic_energies, double 
     }
     double misfit = 0;
     for (double count : counts) misfit += (count - expected) * (count - expected) / expected;
-    return {1 - chi_square_cdf(misfit, static_cast<double>(bins) - 2), samples.size()};  // the number of samples and their mean are given
+    return {1 - chi_square_cdf(misfit, static_cast<double>(bins) - 2),
+            samples.size()};  // the number of samples and their mean are given
 }
 
 double histogram_shift(std::span<const double> first, std::span<const double> second, double bin_width) {
-    const double first_sum = std::accumulate(first.begin(), first.end(), 0.0), second_sum = std::accumulate(second.begin(), second.end(), 0.0);
+    const double first_sum = std::accumulate(first.begin(), first.end(), 0.0),
+                 second_sum = std::accumulate(second.begin(), second.end(), 0.0);
     if (!(first_sum > 0) || !(second_sum > 0)) return std::numeric_limits<double>::quiet_NaN();
     double difference = 0, area = 0;
     for (size_t i = 0; i < std::min(first.size(), second.size()); ++i) {

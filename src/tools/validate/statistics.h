@@ -12,7 +12,8 @@ namespace mlff::validate {
 struct LineFit {
     double slope = 0;
     double intercept = 0;
-    double slope_error = 0;         // one standard error, from the scatter of the means of 20 blocks about their own line, and from how that is correlated
+    double slope_error = 0;  // one standard error, from the scatter of the means of 20 blocks about their own line, and
+                             // from how that is correlated
     double residual_deviation = 0;  // rms of the values about the line
 };
 LineFit fit_line(std::span<const double> values, double spacing);  // throws Error{argument} below 20 values
@@ -27,17 +28,19 @@ CorrelatedMean correlated_mean(std::span<const double> values);  // throws Error
 // The chance that a sum of squares of `degrees` standard normal numbers is at most `value`.
 double chi_square_cdf(double value, double degrees);
 
-// A chi-square test of kinetic energies, in any unit, against the shape of the canonical distribution (chi-square of `degrees` degrees of freedom), scaled to
-// their mean. Samples are taken `stride` apart and sorted into up to 10 bins of equal probability; at least 5 are expected in each.
+// A chi-square test of kinetic energies, in any unit, against the shape of the canonical distribution (chi-square of
+// `degrees` degrees of freedom), scaled to their mean. Samples are taken `stride` apart and sorted into up to 10 bins
+// of equal probability; at least 5 are expected in each.
 struct ShapeTest {
-    double p_value = 1;       // the chance of a misfit as large as this one; 1 where there are too few samples for 3 bins
+    double p_value = 1;  // the chance of a misfit as large as this one; 1 where there are too few samples for 3 bins
     size_t sample_count = 0;
 };
-inline constexpr size_t kShapeSamples = 50;  // fewer make fewer bins than 10, which hardly tell a wrong shape from the right one
+inline constexpr size_t kShapeSamples =
+    50;  // fewer make fewer bins than 10, which hardly tell a wrong shape from the right one
 ShapeTest canonical_shape_test(std::span<const double> kinetic_energies, double degrees, double stride);
 
-// How far, in angstrom, the mean pair has to move to make one histogram of distances the other: the area between the cumulative distributions.
-// NaN where one of them is empty.
+// How far, in angstrom, the mean pair has to move to make one histogram of distances the other: the area between the
+// cumulative distributions. NaN where one of them is empty.
 double histogram_shift(std::span<const double> first, std::span<const double> second, double bin_width);
 
 }  // namespace mlff::validate

@@ -25,7 +25,9 @@ double radius(int32_t atomic_number) {
 double contact(int32_t first, int32_t second) { return radius(first) + radius(second); }
 
 std::string pair_name(const Particles& particles, int64_t first, int64_t second) {
-    const auto name = [&](int64_t atom) { return concat(atom, " (", element_symbol(particles.atomic_numbers[static_cast<size_t>(atom)]), ")"); };
+    const auto name = [&](int64_t atom) {
+        return concat(atom, " (", element_symbol(particles.atomic_numbers[static_cast<size_t>(atom)]), ")");
+    };
     return concat("atoms ", name(first), " and ", name(second));
 }
 
@@ -37,7 +39,8 @@ NeighborList half_list(double cutoff) {
 }
 
 double bond_length(const Bond& bond, const std::vector<double>& positions) {
-    const double *a = &positions[3 * static_cast<size_t>(bond.first)], *b = &positions[3 * static_cast<size_t>(bond.second)];
+    const double *a = &positions[3 * static_cast<size_t>(bond.first)],
+                 *b = &positions[3 * static_cast<size_t>(bond.second)];
     return std::sqrt(squared_length(edge_vector(a, b, bond.shift)));
 }
 
@@ -51,16 +54,20 @@ BondFindings follow_bonds(const Particles& start, const std::vector<Bond>& bonds
     for (const Bond& bond : bonds) {
         double sum = 0;
         for (const Snapshot& snapshot : snapshots) {
-            const double length = bond_length(bond, snapshot.positions), percent = 100 * std::abs(length / bond.length - 1);
+            const double length = bond_length(bond, snapshot.positions),
+                         percent = 100 * std::abs(length / bond.length - 1);
             sum += length;
             if (percent <= found.stretch_percent) continue;
             found.stretch_percent = percent;
-            found.stretch_note = concat(pair_name(start, bond.first, bond.second), ": ", bond.length, " A at the start, ", length, " A in step ", snapshot.step);
+            found.stretch_note = concat(pair_name(start, bond.first, bond.second), ": ", bond.length,
+                                        " A at the start, ", length, " A in step ", snapshot.step);
         }
-        const double mean = sum / static_cast<double>(snapshots.size()), percent = 100 * std::abs(mean / bond.length - 1);
+        const double mean = sum / static_cast<double>(snapshots.size()),
+                     percent = 100 * std::abs(mean / bond.length - 1);
         if (percent <= found.mean_percent) continue;
         found.mean_percent = percent;
-        found.mean_note = concat(pair_name(start, bond.first, bond.second), ": ", bond.length, " A at the start, ", mean, " A in the mean");
+        found.mean_note = concat(pair_name(start, bond.first, bond.second), ": ", bond.length, " A at the start, ",
+                                 mean, " A in the mean");
     }
     return found;
 }
@@ -69,7 +76,8 @@ BondFindings follow_bonds(const Particles& start, const std::vector<Bond>& bonds
 
 std::vector<Bond> find_bonds(const SystemView& system) {
     double reach = 0;
-    for (int64_t atom = 0; atom < system.atom_count; ++atom) reach = std::max(reach, 2 * kBondFactor * radius(system.atomic_numbers[atom]));
+    for (int64_t atom = 0; atom < system.atom_count; ++atom)
+        reach = std::max(reach, 2 * kBondFactor * radius(system.atomic_numbers[atom]));
     NeighborList list = half_list(reach);
     ThreadTeam team(1);
     list.update(system, team);
@@ -80,7 +88,8 @@ std::vector<Bond> find_bonds(const SystemView& system) {
             const int64_t other = edges.sender[edge];
             const int32_t* shift = edges.shift + 3 * edge;
             if (edges.distance[edge] < kBondFactor * contact(system.atomic_numbers[atom], system.atomic_numbers[other]))
-                bonds.push_back({atom, other, shift_vector(system.cell, shift[0], shift[1], shift[2]), edges.distance[edge]});
+                bonds.push_back(
+                    {atom, other, shift_vector(system.cell, shift[0], shift[1], shift[2]), edges.distance[edge]});
         }
     return bonds;
 }
@@ -111,16 +120,20 @@ Distances measure_distances(const Particles& particles, std::span<const Snapshot
                 const double ratio = distance / contact(z, other_z);
                 if (ratio >= distances.closest_contact) continue;
                 distances.closest_contact = ratio;
-                distances.closest_pair = concat(pair_name(particles, atom, other), ", ", distance, " A apart in step ", snapshot.step);
+                distances.closest_pair =
+                    concat(pair_name(particles, atom, other), ", ", distance, " A apart in step ", snapshot.step);
             }
     }
     for (auto& [elements, histogram] : counts) distances.histograms.push_back({elements, std::move(histogram)});
     return distances;
 }
 
-std::vector<double> radial_distribution(const PairHistogram& histogram, const Distances& distances, const Particles& particles) {
+std::vector<double> radial_distribution(const PairHistogram& histogram, const Distances& distances,
+                                        const Particles& particles) {
     const SystemView system = particles.view();
-    const auto count = [&](int32_t z) { return static_cast<double>(std::count(particles.atomic_numbers.begin(), particles.atomic_numbers.end(), z)); };
+    const auto count = [&](int32_t z) {
+        return static_cast<double>(std::count(particles.atomic_numbers.begin(), particles.atomic_numbers.end(), z));
+    };
     const auto [first, second] = histogram.elements;
     const bool is_bulk = system.periodic[0] && system.periodic[1] && system.periodic[2];
     const double pairs = first == second ? 0.5 * count(first) * count(second) : count(first) * count(second);
@@ -134,19 +147,24 @@ std::vector<double> radial_distribution(const PairHistogram& histogram, const Di
     return values;
 }
 
-std::vector<Check> check_structure(const Particles& start, std::span<const Snapshot> snapshots, const Distances& in_bath, const Distances& free, const Thresholds& thresholds) {
+std::vector<Check> check_structure(const Particles& start, std::span<const Snapshot> snapshots,
+                                   const Distances& in_bath, const Distances& free, const Thresholds& thresholds) {
     std::vector<Check> checks;
     if (snapshots.empty()) return checks;
     const std::vector<Bond> bonds = find_bonds(start.view());
     if (!bonds.empty()) {
         const BondFindings found = follow_bonds(start, bonds, snapshots);
-        checks.push_back(at_most("mean length of a bond, against the start", found.mean_percent, thresholds.bond_mean_percent, "%", found.mean_note));
-        checks.push_back(at_most("length of a bond at any time, against the start", found.stretch_percent, thresholds.bond_stretch_percent, "%", found.stretch_note));
+        checks.push_back(at_most("mean length of a bond, against the start", found.mean_percent,
+                                 thresholds.bond_mean_percent, "%", found.mean_note));
+        checks.push_back(at_most("length of a bond at any time, against the start", found.stretch_percent,
+                                 thresholds.bond_stretch_percent, "%", found.stretch_note));
     }
     const Distances& closer = free.closest_contact < in_bath.closest_contact ? free : in_bath;
-    checks.push_back({"closest contact", closer.closest_contact, "of the sum of covalent radii", thresholds.closest_contact, INFINITY, 0, closer.closest_pair});
+    checks.push_back({"closest contact", closer.closest_contact, "of the sum of covalent radii",
+                      thresholds.closest_contact, INFINITY, 0, closer.closest_pair});
     if (in_bath.snapshot_count > 0 && free.snapshot_count > 0)
-        checks.push_back(at_most("pair distances without a bath, against those in it", histogram_shift(in_bath.total, free.total, kHistogramBin),
+        checks.push_back(at_most("pair distances without a bath, against those in it",
+                                 histogram_shift(in_bath.total, free.total, kHistogramBin),
                                  thresholds.rdf_shift_angstrom, "A"));
     return checks;
 }

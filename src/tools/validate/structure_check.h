@@ -34,15 +34,18 @@ struct Distances {
     std::vector<PairHistogram> histograms;  // by pair of elements, those that occur
     std::vector<double> total;              // [bin]
     size_t snapshot_count = 0;
-    double closest_contact = 0;  // smallest distance, in units of the sum of the covalent radii; infinite if no atoms are near each other
+    double closest_contact =
+        0;  // smallest distance, in units of the sum of the covalent radii; infinite if no atoms are near each other
     std::string closest_pair;
 };
 Distances measure_distances(const Particles& particles, std::span<const Snapshot> snapshots);
 
 // g(r) where the system is periodic in all directions, else pairs per angstrom.
-std::vector<double> radial_distribution(const PairHistogram& histogram, const Distances& distances, const Particles& particles);
+std::vector<double> radial_distribution(const PairHistogram& histogram, const Distances& distances,
+                                        const Particles& particles);
 
 // `start` has the structure as it was given, before relaxation.
-std::vector<Check> check_structure(const Particles& start, std::span<const Snapshot> snapshots, const Distances& in_bath, const Distances& free, const Thresholds& thresholds);
+std::vector<Check> check_structure(const Particles& start, std::span<const Snapshot> snapshots,
+                                   const Distances& in_bath, const Distances& free, const Thresholds& thresholds);
 
 }  // namespace mlff::validate

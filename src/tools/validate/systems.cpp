@@ -28,7 +28,9 @@ struct BuiltinSystem {
 };
 
 std::vector<BuiltinSystem> builtin_systems() {
-    const auto text = [](std::span<const std::byte> bytes) { return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()); };
+    const auto text = [](std::span<const std::byte> bytes) {
+        return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    };
     return {{"water", false, text(MLFF_EMBEDDED(mlff_system_water))},
             {"water-box", false, text(MLFF_EMBEDDED(mlff_system_water_box))},
             {"ethanol", false, text(MLFF_EMBEDDED(mlff_system_ethanol))},
@@ -54,9 +56,12 @@ int unknown_element(const Frame& frame, const std::vector<int>& elements) {
 }
 
 void check(const TestSystem& system, const std::vector<int>& elements) {
-    if (system.frame.atom_count() < 2) fail(Status::system, "system ", system.name, " has ", system.frame.atom_count(), " atoms; dynamics of at least 2 is needed");
+    if (system.frame.atom_count() < 2)
+        fail(Status::system, "system ", system.name, " has ", system.frame.atom_count(),
+             " atoms; dynamics of at least 2 is needed");
     if (const int z = unknown_element(system.frame, elements))
-        fail(Status::system, "system ", system.name, " has ", element_symbol(z), ", which the model does not know; it knows ", symbols_text(elements));
+        fail(Status::system, "system ", system.name, " has ", element_symbol(z),
+             ", which the model does not know; it knows ", symbols_text(elements));
 }
 
 }  // namespace
@@ -78,7 +83,8 @@ std::vector<TestSystem> default_systems(const std::vector<int>& elements) {
         systems.push_back(std::move(system));
     }
     if (systems.empty())
-        fail(Status::argument, "the model knows ", symbols_text(elements), ", and no built-in system is made of these; give structures by --systems FILE.xyz");
+        fail(Status::argument, "the model knows ", symbols_text(elements),
+             ", and no built-in system is made of these; give structures by --systems FILE.xyz");
     return systems;
 }
 
@@ -87,13 +93,16 @@ std::vector<TestSystem> chosen_systems(const std::vector<std::string>& names, co
     const std::vector<BuiltinSystem> builtins = builtin_systems();
     for (const std::string& name : names) {
         const size_t before = systems.size();
-        const auto builtin = std::find_if(builtins.begin(), builtins.end(), [&](const BuiltinSystem& b) { return name == b.name; });
+        const auto builtin =
+            std::find_if(builtins.begin(), builtins.end(), [&](const BuiltinSystem& b) { return name == b.name; });
         if (builtin != builtins.end()) {
             systems.push_back(parse(*builtin));
         } else if (name.find('.') != std::string::npos || name.find('/') != std::string::npos) {
             const std::vector<Frame> frames = read_extxyz(name);
             if (frames.empty()) fail(Status::format, name, ": has no frames");
-            for (const Frame& frame : frames) systems.push_back({frames.size() > 1 ? concat(name, " frame ", systems.size() - before + 1) : name, frame});
+            for (const Frame& frame : frames)
+                systems.push_back(
+                    {frames.size() > 1 ? concat(name, " frame ", systems.size() - before + 1) : name, frame});
         } else {
             std::string list;
             for (const BuiltinSystem& b : builtins) list += std::string(list.empty() ? "" : ", ") + b.name;

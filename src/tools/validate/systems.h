@@ -16,12 +16,13 @@ struct TestSystem {
 
 std::vector<std::string> builtin_system_names();
 
-// What a model that knows these elements is tested with when nothing is asked for: the molecules and the box of water that it knows, and the first crystal
-// that it knows.
+// What a model that knows these elements is tested with when nothing is asked for: the molecules and the box of water
+// that it knows, and the first crystal that it knows.
 std::vector<TestSystem> default_systems(const std::vector<int>& elements);
 
-// Each of `names` is a built-in system or an extended XYZ file, every frame of which is a system. Throws Error{argument} for a name that is neither, Error{system}
-// for elements that the model does not know or a frame without atoms.
+// Each of `names` is a built-in system or an extended XYZ file, every frame of which is a system. Throws
+// Error{argument} for a name that is neither, Error{system} for elements that the model does not know or a frame
+// without atoms.
 std::vector<TestSystem> chosen_systems(const std::vector<std::string>& names, const std::vector<int>& elements);
 
 }  // namespace mlff::validate

@@ -34,12 +34,15 @@ std::span<const ThresholdEntry> threshold_entries() {
 
 Thresholds parse_thresholds(const std::string& text, const std::string& where) {
     const nlohmann::json json = parse_untrusted_json(text, where);
-    if (!json.is_object()) fail(Status::format, where, ": expected an object of thresholds, {\"drift_meV_per_atom_per_ns\": 200, ...}");
+    if (!json.is_object())
+        fail(Status::format, where, ": expected an object of thresholds, {\"drift_meV_per_atom_per_ns\": 200, ...}");
     Thresholds thresholds;
     const auto entries = threshold_entries();
     for (const auto& [key, value] : json.items()) {
-        const auto entry = std::find_if(entries.begin(), entries.end(), [&, &key = key](const ThresholdEntry& e) { return key == e.key; });
-        if (entry == entries.end()) fail(Status::format, where, ": '", key, "' is no threshold; docs/validation.md has the list");
+        const auto entry = std::find_if(entries.begin(), entries.end(),
+                                        [&, &key = key](const ThresholdEntry& e) { return key == e.key; });
+        if (entry == entries.end())
+            fail(Status::format, where, ": '", key, "' is no threshold; docs/validation.md has the list");
         if (!value.is_number() || !std::isfinite(value.get<double>()) || !(value.get<double>() > 0))
             fail(Status::format, where, ": threshold '", key, "' is ", value.dump(), ", expected a number above 0");
         thresholds.*(entry->value) = value.get<double>();

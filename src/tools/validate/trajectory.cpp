@@ -27,7 +27,8 @@ struct Momentum {
         sizes += length(one);
     }
     double change_since(const Momentum& start) const {
-        const double change = length({sum[0] - start.sum[0], sum[1] - start.sum[1], sum[2] - start.sum[2]}), scale = std::max(sizes, start.sizes);
+        const double change = length({sum[0] - start.sum[0], sum[1] - start.sum[1], sum[2] - start.sum[2]}),
+                     scale = std::max(sizes, start.sizes);
         return scale > 0 ? change / scale : change;
     }
 };
@@ -38,9 +39,11 @@ struct Momenta {
     // Angular momentum about `center`.
     Momenta(const Particles& particles, const Vec3& center) {
         for (size_t atom = 0; atom < particles.atom_count(); ++atom) {
-            const double mass = particles.masses[atom], *x = &particles.positions[3 * atom], *v = &particles.velocities[3 * atom];
+            const double mass = particles.masses[atom], *x = &particles.positions[3 * atom],
+                         *v = &particles.velocities[3 * atom];
             linear.add({mass * v[0], mass * v[1], mass * v[2]});
-            angular.add(cross({x[0] - center[0], x[1] - center[1], x[2] - center[2]}, {mass * v[0], mass * v[1], mass * v[2]}));
+            angular.add(
+                cross({x[0] - center[0], x[1] - center[1], x[2] - center[2]}, {mass * v[0], mass * v[1], mass * v[2]}));
         }
     }
 };
@@ -49,7 +52,8 @@ Vec3 center_of_mass(const Particles& particles) {
     Vec3 center{};
     double total = 0;
     for (double mass : particles.masses) total += mass;
-    for (size_t i = 0; i < particles.positions.size(); ++i) center[i % 3] += particles.masses[i / 3] * particles.positions[i] / total;
+    for (size_t i = 0; i < particles.positions.size(); ++i)
+        center[i % 3] += particles.masses[i / 3] * particles.positions[i] / total;
     return center;
 }
 
@@ -58,7 +62,9 @@ bool is_finite(const std::vector<double>& numbers) {
 }
 
 // From all 3 N degrees of freedom.
-double kinetic_temperature(double kinetic_energy, size_t atom_count) { return 2 * kinetic_energy / (3.0 * static_cast<double>(atom_count) * kBoltzmann); }
+double kinetic_temperature(double kinetic_energy, size_t atom_count) {
+    return 2 * kinetic_energy / (3.0 * static_cast<double>(atom_count) * kBoltzmann);
+}
 
 void observe(Run& run, const MolecularDynamics& dynamics, const Momenta& start, const Vec3& center) {
     const Particles& particles = dynamics.particles();
@@ -67,8 +73,11 @@ void observe(Run& run, const MolecularDynamics& dynamics, const Momenta& start, 
     std::vector<double> by_element(run.elements.size(), 0.0);
     for (size_t atom = 0; atom < particles.atom_count(); ++atom) {
         const double* v = &particles.velocities[3 * atom];
-        const auto element = std::lower_bound(run.elements.begin(), run.elements.end(), particles.atomic_numbers[atom]) - run.elements.begin();
-        by_element[static_cast<size_t>(element)] += 0.5 * particles.masses[atom] * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2]) / kAccelerationUnit;
+        const auto element =
+            std::lower_bound(run.elements.begin(), run.elements.end(), particles.atomic_numbers[atom]) -
+            run.elements.begin();
+        by_element[static_cast<size_t>(element)] +=
+            0.5 * particles.masses[atom] * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2]) / kAccelerationUnit;
     }
     for (size_t i = 0; i < by_element.size(); ++i) run.element_kinetic_energy[i].push_back(by_element[i]);
     const Momenta now(particles, center);
@@ -78,7 +87,9 @@ void observe(Run& run, const MolecularDynamics& dynamics, const Momenta& start, 
 
 }  // namespace
 
-std::string BlowUp::sentence() const { return concat(phase, " broke at step ", step, ": ", reason, "; closest: ", closest_pair); }
+std::string BlowUp::sentence() const {
+    return concat(phase, " broke at step ", step, ": ", reason, "; closest: ", closest_pair);
+}
 
 std::string closest_pair(const Particles& particles) {
     constexpr double kReach = 3;  // angstrom
@@ -98,8 +109,11 @@ std::string closest_pair(const Particles& particles) {
     if (edges.edge_count == 0) return none;
     const auto nearest = std::min_element(edges.distance, edges.distance + edges.edge_count) - edges.distance;
     const auto receiver = std::upper_bound(edges.first, edges.first + edges.atom_count + 1, nearest) - edges.first - 1;
-    const auto name = [&](int64_t atom) { return concat(atom, " (", element_symbol(particles.atomic_numbers[static_cast<size_t>(atom)]), ")"); };
-    return concat("atoms ", name(receiver), " and ", name(edges.sender[nearest]), ", ", std::fixed, std::setprecision(3), edges.distance[nearest], " A apart");
+    const auto name = [&](int64_t atom) {
+        return concat(atom, " (", element_symbol(particles.atomic_numbers[static_cast<size_t>(atom)]), ")");
+    };
+    return concat("atoms ", name(receiver), " and ", name(edges.sender[nearest]), ", ", std::fixed,
+                  std::setprecision(3), edges.distance[nearest], " A apart");
 }
 
 Run run_dynamics(Session& session, const Particles& start, const RunOptions& options) {
@@ -115,7 +129,9 @@ Run run_dynamics(Session& session, const Particles& start, const RunOptions& opt
     const Vec3 center = center_of_mass(start);
     const Momenta at_start(start, center);
     int64_t step = 0;
-    const auto break_off = [&](const std::string& reason) { run.blow_up = BlowUp{options.phase, step, reason, closest_pair(run.last)}; };
+    const auto break_off = [&](const std::string& reason) {
+        run.blow_up = BlowUp{options.phase, step, reason, closest_pair(run.last)};
+    };
     try {
         MolecularDynamics dynamics(session, start, options.time_step, options.bath);
         while (step < options.step_count) {
@@ -147,7 +163,9 @@ std::optional<BlowUp> relax(Session& session, Particles& particles, int step_cou
     results.outputs.energy = &energy;
     results.outputs.forces = forces.data();
     for (int step = 1; step <= step_count; ++step) {
-        const auto broken = [&](const std::string& reason) { return BlowUp{"the relaxation", step, reason, closest_pair(particles)}; };
+        const auto broken = [&](const std::string& reason) {
+            return BlowUp{"the relaxation", step, reason, closest_pair(particles)};
+        };
         try {
             const SystemView system = particles.view();
             session.evaluate_unchecked({&system, 1}, {&results, 1});
@@ -156,7 +174,8 @@ std::optional<BlowUp> relax(Session& session, Particles& particles, int step_cou
             return broken(error.what());
         }
         if (!std::isfinite(energy) || !is_finite(forces)) return broken("the model gives no finite energy and forces");
-        for (size_t i = 0; i < forces.size(); ++i) particles.positions[i] += std::clamp(kMobility * forces[i], -kLargestMove, kLargestMove);
+        for (size_t i = 0; i < forces.size(); ++i)
+            particles.positions[i] += std::clamp(kMobility * forces[i], -kLargestMove, kLargestMove);
     }
     return {};
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One run of dynamics with what was observed on the way. A run that breaks ends there and says how: that is a finding, not an error.
+// One run of dynamics with what was observed on the way. A run that breaks ends there and says how: that is a finding,
+// not an error.
 #pragma once
 
 #include <functional>
@@ -29,10 +30,10 @@ struct BlowUp {
 struct RunOptions {
     std::string phase;
     int64_t step_count = 0;
-    double time_step = 0;                    // fs
+    double time_step = 0;  // fs
     std::optional<LangevinBath> bath;
-    int64_t snapshot_interval = 0;           // steps; 0 = none
-    double highest_temperature = 0;          // K; above it the run has exploded
+    int64_t snapshot_interval = 0;                    // steps; 0 = none
+    double highest_temperature = 0;                   // K; above it the run has exploded
     std::function<void(int64_t steps_done)> on_step;  // may be empty
 };
 
@@ -42,8 +43,8 @@ struct Run {
     double friction = 0;  // 1/fs, of the bath; 0 = none
     // One entry for each step, eV.
     std::vector<double> total_energy, kinetic_energy;
-    std::vector<int32_t> elements;                             // ascending
-    std::vector<std::vector<double>> element_kinetic_energy;   // [element][step]
+    std::vector<int32_t> elements;                            // ascending
+    std::vector<std::vector<double>> element_kinetic_energy;  // [element][step]
     // The largest change since the start, as a part of the sum of the sizes of the atoms' momenta or angular momenta.
     double momentum_change = 0, angular_momentum_change = 0;
     std::vector<Snapshot> snapshots;

@@ -47,7 +47,8 @@ Curve thinned(const std::vector<double>& values, double start, double spacing, c
 
 class SystemValidation {
 public:
-    SystemValidation(const Sessions& sessions, const TestSystem& system, const Settings& settings, const OnProgress& on_progress)
+    SystemValidation(const Sessions& sessions, const TestSystem& system, const Settings& settings,
+                     const OnProgress& on_progress)
         : sessions_(sessions), settings_(settings), on_progress_(on_progress), start_(system.frame.view()) {
         report_.name = system.name;
         report_.formula = formula_of(start_.atomic_numbers);
@@ -65,7 +66,9 @@ public:
     }
 
 private:
-    int64_t bath_steps() const { return std::max<int64_t>(200, static_cast<int64_t>(kBathPart * static_cast<double>(settings_.step_count))); }
+    int64_t bath_steps() const {
+        return std::max<int64_t>(200, static_cast<int64_t>(kBathPart * static_cast<double>(settings_.step_count)));
+    }
     int64_t fine_steps() const { return 2 * std::max<int64_t>(100, settings_.step_count / 20); }
 
     // What a model cannot evaluate at all is bad input, not a finding.
@@ -109,7 +112,9 @@ private:
         if (report_.blow_up) return;
         set_temperature(particles, 2 * settings_.temperature, kVelocitySeed);  // half of it becomes potential energy
         bath_run_ = dynamics(particles, "NVT", bath_steps(), settings_.time_step, true);
-        const auto is_early = [&](const Snapshot& s) { return static_cast<double>(s.step) <= kEquilibrationPart * static_cast<double>(bath_steps()); };
+        const auto is_early = [&](const Snapshot& s) {
+            return static_cast<double>(s.step) <= kEquilibrationPart * static_cast<double>(bath_steps());
+        };
         if (!report_.blow_up) std::erase_if(bath_run_.snapshots, is_early);
         if (report_.blow_up) return;
         particles = bath_run_.last;
@@ -124,34 +129,46 @@ private:
         constexpr double kPicoseconds = 1e-3, kMilli = 1e3;
         const auto atoms = static_cast<double>(report_.atom_count);
         std::vector<double> change;
-        for (double energy : free_run_.total_energy) change.push_back(kMilli * (energy - free_run_.total_energy.front()) / atoms);
+        for (double energy : free_run_.total_energy)
+            change.push_back(kMilli * (energy - free_run_.total_energy.front()) / atoms);
         if (!change.empty()) report_.energy = thinned(change, 0, kPicoseconds * free_run_.time_step, "total energy");
         double time = 0;  // one run after the other
         for (const Run* run : {&bath_run_, &free_run_}) {
             std::vector<double> temperatures;
-            const double degrees = 3 * atoms - (run->friction > 0 ? 0 : report_.is_periodic || report_.atom_count < 3 ? 3 : 6);
+            const double degrees = 3 * atoms - (run->friction > 0                               ? 0
+                                                : report_.is_periodic || report_.atom_count < 3 ? 3
+                                                                                                : 6);
             for (double kinetic : run->kinetic_energy) temperatures.push_back(2 * kinetic / (degrees * kBoltzmann));
-            if (!temperatures.empty()) report_.temperatures.push_back(thinned(temperatures, time, kPicoseconds * run->time_step, run->phase));
+            if (!temperatures.empty())
+                report_.temperatures.push_back(thinned(temperatures, time, kPicoseconds * run->time_step, run->phase));
             time += kPicoseconds * run->time_step * static_cast<double>(temperatures.size());
         }
     }
 
     void check_runs() {
-        const auto append = [&](const std::vector<Check>& checks) { report_.checks.insert(report_.checks.end(), checks.begin(), checks.end()); };
-        const bool has_bath_run = !bath_run_.phase.empty() && !bath_run_.blow_up, has_free_run = !free_run_.phase.empty() && !free_run_.blow_up;
+        const auto append = [&](const std::vector<Check>& checks) {
+            report_.checks.insert(report_.checks.end(), checks.begin(), checks.end());
+        };
+        const bool has_bath_run = !bath_run_.phase.empty() && !bath_run_.blow_up,
+                   has_free_run = !free_run_.phase.empty() && !free_run_.blow_up;
         if (has_free_run) {
             report_.drift = energy_drift(free_run_, settings_.temperature);
-            append(check_energy(free_run_, fine_run_, report_.is_periodic, settings_.temperature, settings_.thresholds));
+            append(
+                check_energy(free_run_, fine_run_, report_.is_periodic, settings_.temperature, settings_.thresholds));
         }
         if (has_bath_run) append(check_temperature(bath_run_, settings_.temperature, settings_.thresholds));
         std::vector<Snapshot> snapshots = bath_run_.snapshots;
         snapshots.insert(snapshots.end(), free_run_.snapshots.begin(), free_run_.snapshots.end());
-        const Distances in_bath = measure_distances(start_, bath_run_.snapshots), free = measure_distances(start_, free_run_.snapshots);
+        const Distances in_bath = measure_distances(start_, bath_run_.snapshots),
+                        free = measure_distances(start_, free_run_.snapshots);
         append(check_structure(start_, snapshots, in_bath, free, settings_.thresholds));
         const Distances& shown = free.snapshot_count > 0 ? free : in_bath;
         for (const PairHistogram& histogram : shown.histograms) {
-            Curve curve{concat(element_symbol(histogram.elements[0]), "-", element_symbol(histogram.elements[1])), {}, radial_distribution(histogram, shown, start_)};
-            for (size_t bin = 0; bin < curve.y.size(); ++bin) curve.x.push_back(kHistogramBin * (static_cast<double>(bin) + 0.5));
+            Curve curve{concat(element_symbol(histogram.elements[0]), "-", element_symbol(histogram.elements[1])),
+                        {},
+                        radial_distribution(histogram, shown, start_)};
+            for (size_t bin = 0; bin < curve.y.size(); ++bin)
+                curve.x.push_back(kHistogramBin * (static_cast<double>(bin) + 0.5));
             report_.distances.push_back(std::move(curve));
         }
     }
@@ -161,18 +178,23 @@ private:
         for (const Run* run : {&bath_run_, &free_run_}) {
             const auto count = static_cast<int64_t>(run->snapshots.size());
             for (int64_t i = 0; i < std::min(count, kComparedSnapshots); ++i)
-                compared.push_back({&run->snapshots[static_cast<size_t>((i + 1) * count / std::min(count, kComparedSnapshots) - 1)], run->phase});
+                compared.push_back(
+                    {&run->snapshots[static_cast<size_t>((i + 1) * count / std::min(count, kComparedSnapshots) - 1)],
+                     run->phase});
         }
         if (compared.empty()) return;
         tell("reference", steps_before_);
         const Thresholds& limits = settings_.thresholds;
         report_.path = compare_forces(sessions_.reference, start_, compared);
-        report_.checks.push_back(at_most("forces against the fp64 reference, worst atom", report_.path->worst_force, limits.path_force_eV_per_A, "eV/A", report_.path->worst_atom));
+        report_.checks.push_back(at_most("forces against the fp64 reference, worst atom", report_.path->worst_force,
+                                         limits.path_force_eV_per_A, "eV/A", report_.path->worst_atom));
         if (!sessions_.against) return;
         report_.against = compare_forces(*sessions_.against, start_, compared);
-        report_.checks.push_back(at_most("forces against the other model, rms", report_.against->force_rmse, limits.against_force_rmse_eV_per_A, "eV/A",
-                                         concat("worst: ", report_.against->worst_atom, ", ", report_.against->worst_force, " eV/A")));
-        report_.checks.push_back(at_most("energies against the other model, rms", 1e3 * report_.against->energy_rmse, limits.against_energy_rmse_meV_per_atom, "meV/atom"));
+        report_.checks.push_back(at_most(
+            "forces against the other model, rms", report_.against->force_rmse, limits.against_force_rmse_eV_per_A,
+            "eV/A", concat("worst: ", report_.against->worst_atom, ", ", report_.against->worst_force, " eV/A")));
+        report_.checks.push_back(at_most("energies against the other model, rms", 1e3 * report_.against->energy_rmse,
+                                         limits.against_energy_rmse_meV_per_atom, "meV/atom"));
     }
 
     Sessions sessions_;
@@ -212,10 +234,12 @@ VerdictCounts Report::counts() const {
 }
 
 bool Report::is_passed() const {
-    return !systems.empty() && std::all_of(systems.begin(), systems.end(), [](const SystemReport& system) { return system.is_passed(); });
+    return !systems.empty() &&
+           std::all_of(systems.begin(), systems.end(), [](const SystemReport& system) { return system.is_passed(); });
 }
 
-SystemReport validate_system(const Sessions& sessions, const TestSystem& system, const Settings& settings, const OnProgress& on_progress) {
+SystemReport validate_system(const Sessions& sessions, const TestSystem& system, const Settings& settings,
+                             const OnProgress& on_progress) {
     return SystemValidation(sessions, system, settings, on_progress).run();
 }
 

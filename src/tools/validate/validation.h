@@ -74,6 +74,7 @@ struct Report {
 using OnProgress = std::function<void(const std::string& phase, double part)>;
 
 // Throws Error for a system that the models cannot evaluate, naming it; one that breaks in dynamics is a finding.
-SystemReport validate_system(const Sessions& sessions, const TestSystem& system, const Settings& settings, const OnProgress& on_progress);
+SystemReport validate_system(const Sessions& sessions, const TestSystem& system, const Settings& settings,
+                             const OnProgress& on_progress);
 
 }  // namespace mlff::validate

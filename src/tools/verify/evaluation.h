@@ -12,8 +12,9 @@
 namespace mlff::verify {
 
 struct Evaluation {
-    double energy = NAN;                                // eV
-    std::vector<double> forces, virial, atom_energies;  // [atom][3], [3][3], [atom]; the last two are empty where the model gives none
+    double energy = NAN;  // eV
+    std::vector<double> forces, virial,
+        atom_energies;  // [atom][3], [3][3], [atom]; the last two are empty where the model gives none
 
     bool operator==(const Evaluation&) const = default;  // bit for bit; NaN is equal to nothing
 };
@@ -28,12 +29,15 @@ inline std::vector<Evaluation> evaluate(Session& session, const std::vector<Fram
         if (session.model().gives_virial(systems[i])) found[i].virial.assign(9, NAN);
         if (session.model().gives_atom_energies()) found[i].atom_energies.assign(frames[i].atomic_numbers.size(), NAN);
         const auto place = [](std::vector<double>& numbers) { return numbers.empty() ? nullptr : numbers.data(); };
-        results[i].outputs = {&found[i].energy, found[i].forces.data(), place(found[i].virial), place(found[i].atom_energies)};
+        results[i].outputs = {&found[i].energy, found[i].forces.data(), place(found[i].virial),
+                              place(found[i].atom_energies)};
     }
     session.evaluate_unchecked(systems, results);
     return found;
 }
-inline Evaluation evaluate(Session& session, const Frame& frame) { return evaluate(session, std::vector<Frame>{frame}).front(); }
+inline Evaluation evaluate(Session& session, const Frame& frame) {
+    return evaluate(session, std::vector<Frame>{frame}).front();
+}
 
 // The largest difference; NaN if there is one, or if the sizes differ.
 inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
@@ -46,6 +50,8 @@ inline double largest_difference(const std::vector<double>& a, const std::vector
     }
     return largest;
 }
-inline double largest_size(const std::vector<double>& numbers) { return largest_difference(numbers, std::vector<double>(numbers.size(), 0.0)); }
+inline double largest_size(const std::vector<double>& numbers) {
+    return largest_difference(numbers, std::vector<double>(numbers.size(), 0.0));
+}
 
 }  // namespace mlff::verify

@@ -41,8 +41,14 @@ std::vector<KnownModel> parse_known_models() {
     for (const json& model : all.at("models")) {
         KnownModel known = {model.at("model"), model.at("sha256"), model.at("licence"), model.value("head", ""), {}};
         for (const auto& [name, results] : model.at("structures").items()) {
-            KnownStructure structure = {name, frame_from(all.at("structures").at(name)), results.at("energy"), flat(results.at("forces")), flat(results.at("atom_energies")), {}};
-            if (const std::vector<double> s = flat(results.at("stress")); s.size() == 9) structure.stress = {s[0], s[4], s[8], s[5], s[2], s[1]};
+            KnownStructure structure = {name,
+                                        frame_from(all.at("structures").at(name)),
+                                        results.at("energy"),
+                                        flat(results.at("forces")),
+                                        flat(results.at("atom_energies")),
+                                        {}};
+            if (const std::vector<double> s = flat(results.at("stress")); s.size() == 9)
+                structure.stress = {s[0], s[4], s[8], s[5], s[2], s[1]};
             known.structures.push_back(std::move(structure));
         }
         models.push_back(std::move(known));

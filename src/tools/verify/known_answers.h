@@ -12,8 +12,9 @@ namespace mlff::verify {
 struct KnownStructure {
     std::string name;
     Frame frame;
-    double energy = 0;                                  // eV
-    std::vector<double> forces, atom_energies, stress;  // eV/angstrom, eV, eV/angstrom^3 (6, as in Results; empty: not given)
+    double energy = 0;  // eV
+    std::vector<double> forces, atom_energies,
+        stress;  // eV/angstrom, eV, eV/angstrom^3 (6, as in Results; empty: not given)
 };
 
 struct KnownModel {

@@ -37,7 +37,9 @@ double nearest(const Frame& frame, const double* at, int z) {
                 for (int c = -reach; c <= reach; ++c) {
                     double squared = 0;
                     for (size_t k = 0; k < 3; ++k) {
-                        const double shift = frame.cell ? a * (*frame.cell)[0][k] + b * (*frame.cell)[1][k] + c * (*frame.cell)[2][k] : 0;
+                        const double shift =
+                            frame.cell ? a * (*frame.cell)[0][k] + b * (*frame.cell)[1][k] + c * (*frame.cell)[2][k]
+                                       : 0;
                         squared += std::pow(frame.positions[3 * atom + k] + shift - at[k], 2);
                     }
                     least = std::min(least, std::sqrt(squared) / (radius(frame.atomic_numbers[atom]) + radius(z)));
@@ -55,9 +57,12 @@ Frame shaken(Frame frame, uint32_t seed) {
 }
 
 bool knows(const std::vector<int>& known, const std::vector<int>& elements) {
-    return std::all_of(elements.begin(), elements.end(), [&](int z) { return std::find(known.begin(), known.end(), z) != known.end(); });
+    return std::all_of(elements.begin(), elements.end(),
+                       [&](int z) { return std::find(known.begin(), known.end(), z) != known.end(); });
 }
-Frame builtin_system(const char* name, const std::vector<int>& known) { return validate::chosen_systems({name}, known).front().frame; }
+Frame builtin_system(const char* name, const std::vector<int>& known) {
+    return validate::chosen_systems({name}, known).front().frame;
+}
 
 // Two molecules in a skewed cell, with the density of the liquid.
 Frame water_crystal() {
@@ -65,7 +70,8 @@ Frame water_crystal() {
     frame.cell = Mat3{{{3.9, 0, 0}, {0.5, 3.8, 0}, {-0.3, 0.4, 4.0}}};
     frame.periodic = {true, true, true};
     frame.atomic_numbers = {8, 1, 1, 8, 1, 1};
-    frame.positions = {0, 0, 0, 0.7572, 0.5865, 0, -0.7572, 0.5865, 0, 2.05, 2.1, 2.0, 2.05, 2.8572, 2.5865, 2.05, 1.3428, 2.5865};
+    frame.positions = {0,    0,   0,   0.7572, 0.5865, 0,      -0.7572, 0.5865, 0,
+                       2.05, 2.1, 2.0, 2.05,   2.8572, 2.5865, 2.05,    1.3428, 2.5865};
     return frame;
 }
 
@@ -114,11 +120,15 @@ Frame random_cluster(const std::vector<int>& elements) {
     for (size_t tries = 0; frame.atomic_numbers.size() < kAtoms; ++tries) {
         if (tries > 100'000) fail(Status::internal, "no room for the atoms of the probe");
         const int z = elements[frame.atomic_numbers.size() % elements.size()];
-        const size_t partner = std::min(static_cast<size_t>(random() * static_cast<double>(frame.atomic_numbers.size())), frame.atomic_numbers.size() - 1);
+        const size_t partner =
+            std::min(static_cast<size_t>(random() * static_cast<double>(frame.atomic_numbers.size())),
+                     frame.atomic_numbers.size() - 1);
         const double distance = (0.95 + 0.3 * random()) * (radius(z) + radius(frame.atomic_numbers[partner]));
-        const double height = 2 * random() - 1, angle = 6.283185307179586 * random(), across = std::sqrt(1 - height * height);
+        const double height = 2 * random() - 1, angle = 6.283185307179586 * random(),
+                     across = std::sqrt(1 - height * height);
         const double* from = frame.positions.data() + 3 * partner;
-        const double at[3] = {from[0] + distance * across * std::cos(angle), from[1] + distance * across * std::sin(angle), from[2] + distance * height};
+        const double at[3] = {from[0] + distance * across * std::cos(angle),
+                              from[1] + distance * across * std::sin(angle), from[2] + distance * height};
         if (nearest(frame, at, z) > 0.9) add(frame, at, z);
     }
     return frame;
@@ -140,7 +150,8 @@ Frame random_crystal(const std::vector<int>& elements) {
         const int z = elements[frame.atomic_numbers.size() % elements.size()];
         const double u = random(), v = random(), w = random();
         double at[3];
-        for (size_t k = 0; k < 3; ++k) at[k] = u * (*frame.cell)[0][k] + v * (*frame.cell)[1][k] + w * (*frame.cell)[2][k];
+        for (size_t k = 0; k < 3; ++k)
+            at[k] = u * (*frame.cell)[0][k] + v * (*frame.cell)[1][k] + w * (*frame.cell)[2][k];
         if (nearest(frame, at, z) > 0.9) add(frame, at, z);
     }
     return frame;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Atoms to try a model with: structures of nature where the model knows their elements, a little shaken so that no symmetry hides an error; else distances
-// as in bonds, of elements that it knows. The same for the same elements.
+// Atoms to try a model with: structures of nature where the model knows their elements, a little shaken so that no
+// symmetry hides an error; else distances as in bonds, of elements that it knows. The same for the same elements.
 #pragma once
 
 #include <vector>

@@ -22,9 +22,10 @@ namespace {
 
 using validate::at_most;
 
-constexpr size_t kElements = 4;           // as single atoms and pairs
-constexpr double kDifferenceStep = 1e-3;  // angstrom, and strain
-constexpr double kRoundedConstants = 1e-6;  // how far files in single precision, which hold the constants of rotations rounded, are from turning with the atoms
+constexpr size_t kElements = 4;             // as single atoms and pairs
+constexpr double kDifferenceStep = 1e-3;    // angstrom, and strain
+constexpr double kRoundedConstants = 1e-6;  // how far files in single precision, which hold the constants of rotations
+                                            // rounded, are from turning with the atoms
 constexpr double kPublishedTolerance = 1e-6, kPublishedRelative = 1e-9;  // what the publishers allow between machines
 
 // Numbers in [-1, 1), the same on every machine.
@@ -64,14 +65,23 @@ Frame transformed(const Mat3& matrix, Frame frame) {
 
 Mat3 rotation() {  // about no special axis
     const double a = 0.7, b = -1.1, c = 2.3;
-    const double ca = std::cos(a), sa = std::sin(a), cb = std::cos(b), sb = std::sin(b), cc = std::cos(c), sc = std::sin(c);
-    return {{{ca * cb, ca * sb * sc - sa * cc, ca * sb * cc + sa * sc}, {sa * cb, sa * sb * sc + ca * cc, sa * sb * cc - ca * sc}, {-sb, cb * sc, cb * cc}}};
+    const double ca = std::cos(a), sa = std::sin(a), cb = std::cos(b), sb = std::sin(b), cc = std::cos(c),
+                 sc = std::sin(c);
+    return {{{ca * cb, ca * sb * sc - sa * cc, ca * sb * cc + sa * sc},
+             {sa * cb, sa * sb * sc + ca * cc, sa * sb * cc - ca * sc},
+             {-sb, cb * sc, cb * cc}}};
 }
 
 class Verifier {
 public:
-    Verifier(const std::shared_ptr<const Model>& model, const SessionOptions& options, const std::string& sha256, const std::function<void(const std::string&)>& on_check)
-        : model_(model), options_(options), sha256_(sha256), on_check_(on_check), session_(model, options), bounds_(bounds_of(session_.precision())) {
+    Verifier(const std::shared_ptr<const Model>& model, const SessionOptions& options, const std::string& sha256,
+             const std::function<void(const std::string&)>& on_check)
+        : model_(model),
+          options_(options),
+          sha256_(sha256),
+          on_check_(on_check),
+          session_(model, options),
+          bounds_(bounds_of(session_.precision())) {
         const std::vector<int>& known = model->summary().elements;
         probes_ = {probe_cluster(known), probe_crystal(known)};
     }
@@ -84,7 +94,8 @@ public:
         for (const Frame& probe : probes_) {
             alone_.push_back(evaluate(session_, probe));
             for (size_t atom = 0; atom < alone_.back().atom_energies.size(); ++atom)
-                binding_ = std::max(binding_, std::abs(alone_.back().atom_energies[atom] - isolated(probe.atomic_numbers[atom]).energy));
+                binding_ = std::max(binding_, std::abs(alone_.back().atom_energies[atom] -
+                                                       isolated(probe.atomic_numbers[atom]).energy));
         }
         if (!std::isfinite(binding_)) binding_ = 1;  // what is not finite is allowed nothing
         announce("the fp64 reference");
@@ -109,7 +120,9 @@ private:
     void add(std::string name, double value, double limit, std::string unit, std::string note = "") {
         found_.checks.push_back(at_most(std::move(name), value, limit, std::move(unit), std::move(note)));
     }
-    void leave_out(const std::string& name, const std::string& reason) { found_.left_out.push_back(name + ": " + reason); }
+    void leave_out(const std::string& name, const std::string& reason) {
+        found_.left_out.push_back(name + ": " + reason);
+    }
 
     // One atom of an element, evaluated once.
     const Evaluation& isolated(int z) {
@@ -126,14 +139,16 @@ private:
     static double atoms(const Evaluation& e) { return static_cast<double>(e.forces.size()) / 3; }
 
     // Energies, forces and virials of all probes beside what they should be.
-    void compare_all(const std::string& with, const std::vector<Evaluation>& found, const std::vector<Evaluation>& expected) {
+    void compare_all(const std::string& with, const std::vector<Evaluation>& found,
+                     const std::vector<Evaluation>& expected) {
         double energy = 0;
         Worst forces, virial;
         for (size_t i = 0; i < found.size(); ++i) {
             keep_worse(energy, std::abs(found[i].energy - expected[i].energy) / atoms(expected[i]));
             keep_worse(energy, largest_difference(found[i].atom_energies, expected[i].atom_energies));
             forces.keep(largest_difference(found[i].forces, expected[i].forces), force_limit(expected[i]));
-            if (!found[i].virial.empty()) virial.keep(largest_difference(found[i].virial, expected[i].virial), virial_limit(expected[i]));
+            if (!found[i].virial.empty())
+                virial.keep(largest_difference(found[i].virial, expected[i].virial), virial_limit(expected[i]));
         }
         add("energies against " + with, energy, energy_limit(), "eV/atom");
         add("forces against " + with, forces.error, forces.limit, "eV/A");
@@ -144,20 +159,28 @@ private:
         const KnownModel* known = sha256_.empty() ? nullptr : find_known_model(sha256_);
         if (!known) return leave_out("published figures", "none are known of this file");
         found_.published = known->name;
-        if (!known->head.empty() && known->head != session_.head()) return leave_out("published figures", "they are of head '" + known->head + "'");
+        if (!known->head.empty() && known->head != session_.head())
+            return leave_out("published figures", "they are of head '" + known->head + "'");
         for (const KnownStructure& structure : known->structures) {
             const Frame& frame = structure.frame;
             const Evaluation found = evaluate(session_, frame);
-            const auto limit = [&](double bound, double largest) { return std::max(bound, kPublishedTolerance + kPublishedRelative * largest); };
+            const auto limit = [&](double bound, double largest) {
+                return std::max(bound, kPublishedTolerance + kPublishedRelative * largest);
+            };
             const double strongest = largest_size(structure.forces);
             double binding = 1;
             for (size_t atom = 0; atom < structure.atom_energies.size(); ++atom)
-                binding = std::max(binding, std::abs(structure.atom_energies[atom] - isolated(frame.atomic_numbers[atom]).energy));
+                binding = std::max(
+                    binding, std::abs(structure.atom_energies[atom] - isolated(frame.atomic_numbers[atom]).energy));
             const std::string of = " of " + structure.name;
-            add("published energy" + of, std::abs(found.energy - structure.energy), limit(bounds_.energy_per_atom * binding * atoms(found), std::abs(structure.energy)), "eV");
+            add("published energy" + of, std::abs(found.energy - structure.energy),
+                limit(bounds_.energy_per_atom * binding * atoms(found), std::abs(structure.energy)), "eV");
             if (!found.atom_energies.empty())
-                add("published energies of atoms" + of, largest_difference(found.atom_energies, structure.atom_energies), limit(bounds_.energy_per_atom * binding, largest_size(structure.atom_energies)), "eV");
-            add("published forces" + of, largest_difference(found.forces, structure.forces), limit(bounds_.forces * std::max(1.0, strongest), strongest), "eV/A");
+                add("published energies of atoms" + of,
+                    largest_difference(found.atom_energies, structure.atom_energies),
+                    limit(bounds_.energy_per_atom * binding, largest_size(structure.atom_energies)), "eV");
+            add("published forces" + of, largest_difference(found.forces, structure.forces),
+                limit(bounds_.forces * std::max(1.0, strongest), strongest), "eV/A");
             if (structure.stress.empty() || found.virial.empty()) continue;
             std::vector<double> stress(6, NAN);
             Results results;
@@ -165,7 +188,8 @@ private:
             const SystemView system = frame.view();
             session_.evaluate_unchecked({&system, 1}, {&results, 1});
             const double volume = stress_volume(system, model_->summary().cutoff);
-            add("published stress" + of, largest_difference(stress, structure.stress), limit(virial_limit(found) / volume, largest_size(structure.stress)), "eV/A^3");
+            add("published stress" + of, largest_difference(stress, structure.stress),
+                limit(virial_limit(found) / volume, largest_size(structure.stress)), "eV/A^3");
         }
     }
 
@@ -183,7 +207,8 @@ private:
         }
         if (reference) compare_all("the fp64 reference", alone_, evaluate(*reference, probes_));
         // Energies in low precision are too coarse to be differentiated.
-        if (!reference && session_.precision() != Precision::fp64) return leave_out("finite differences", "they need energies in fp64");
+        if (!reference && session_.precision() != Precision::fp64)
+            return leave_out("finite differences", "they need energies in fp64");
         check_slopes(reference ? *reference : session_);
     }
 
@@ -202,8 +227,10 @@ private:
                 for (size_t k = 0; k < direction.size(); ++k) moved.positions[k] += s * direction[k];
                 return evaluate(energies, moved).energy;
             });
-            const double limit = force_limit(alone_[i]) * std::sqrt(static_cast<double>(direction.size())) + 1e-6 * std::max(1.0, largest_size(alone_[i].forces));
-            add(concat("forces against finite differences, ", probe.cell ? "crystal" : "cluster"), std::abs(found - expected), limit, "eV/A", "along a random direction");
+            const double limit = force_limit(alone_[i]) * std::sqrt(static_cast<double>(direction.size())) +
+                                 1e-6 * std::max(1.0, largest_size(alone_[i].forces));
+            add(concat("forces against finite differences, ", probe.cell ? "crystal" : "cluster"),
+                std::abs(found - expected), limit, "eV/A", "along a random direction");
         }
         if (alone_[1].virial.empty()) return leave_out("strained cells", "the model gives no virial");
         const Frame& crystal = probes_[1];
@@ -217,7 +244,9 @@ private:
                 for (size_t j = 0; j < 3; ++j) matrix[i][j] = (i == j ? 1 : 0) + s * strain[i][j];
             return evaluate(energies, transformed(matrix, crystal)).energy;
         });
-        add("virial against strained cells", std::abs(found - expected), 6 * virial_limit(alone_[1]) + 1e-5 * std::max(1.0, largest_size(alone_[1].virial)), "eV", "along a random strain");
+        add("virial against strained cells", std::abs(found - expected),
+            6 * virial_limit(alone_[1]) + 1e-5 * std::max(1.0, largest_size(alone_[1].virial)), "eV",
+            "along a random strain");
     }
 
     void check_symmetries() {
@@ -228,7 +257,8 @@ private:
             Worst worst;
             for (size_t i = 0; i < probes_.size(); ++i) {
                 const Evaluation changed = evaluate(session_, change(probes_[i]));
-                const double forces = largest_difference(changed.forces, forces_of(alone_[i].forces)), energies = std::abs(changed.energy - alone_[i].energy) / atoms(changed);
+                const double forces = largest_difference(changed.forces, forces_of(alone_[i].forces)),
+                             energies = std::abs(changed.energy - alone_[i].energy) / atoms(changed);
                 worst.keep(forces, std::max(bounds_.forces, rounding) * std::max(1.0, largest_size(alone_[i].forces)));
                 keep_worse(energy, energies);
             }
@@ -246,24 +276,28 @@ private:
         const auto [invert, inverted] = turned_by({{{-1, 0, 0}, {0, -1, 0}, {0, 0, -1}}});
         compare("inversion", invert, inverted);
         const auto same = [](const std::vector<double>& forces) { return forces; };
-        compare("a translation",
-                [](Frame frame) {
-                    for (size_t i = 0; i < frame.positions.size(); ++i) frame.positions[i] += std::array{3.7, -41.3, 12.9}[i % 3];
-                    return frame;
-                },
-                same);
-        compare("another order of the atoms",
-                [](Frame frame) {
-                    std::reverse(frame.atomic_numbers.begin(), frame.atomic_numbers.end());
-                    std::reverse(frame.positions.begin(), frame.positions.end());  // turns x, y, z around, too
-                    for (size_t i = 0; i < frame.positions.size(); i += 3) std::swap(frame.positions[i], frame.positions[i + 2]);
-                    return frame;
-                },
-                [](std::vector<double> forces) {
-                    std::reverse(forces.begin(), forces.end());
-                    for (size_t i = 0; i < forces.size(); i += 3) std::swap(forces[i], forces[i + 2]);
-                    return forces;
-                });
+        compare(
+            "a translation",
+            [](Frame frame) {
+                for (size_t i = 0; i < frame.positions.size(); ++i)
+                    frame.positions[i] += std::array{3.7, -41.3, 12.9}[i % 3];
+                return frame;
+            },
+            same);
+        compare(
+            "another order of the atoms",
+            [](Frame frame) {
+                std::reverse(frame.atomic_numbers.begin(), frame.atomic_numbers.end());
+                std::reverse(frame.positions.begin(), frame.positions.end());  // turns x, y, z around, too
+                for (size_t i = 0; i < frame.positions.size(); i += 3)
+                    std::swap(frame.positions[i], frame.positions[i + 2]);
+                return frame;
+            },
+            [](std::vector<double> forces) {
+                std::reverse(forces.begin(), forces.end());
+                for (size_t i = 0; i < forces.size(); i += 3) std::swap(forces[i], forces[i + 2]);
+                return forces;
+            });
         add("energies under all of these", energy, std::max(bounds_.energy_per_atom, rounding) * binding_, "eV/atom");
     }
 
@@ -272,14 +306,16 @@ private:
         Frame doubled = crystal;
         for (size_t atom = 0; atom < crystal.atomic_numbers.size(); ++atom) {
             doubled.atomic_numbers.push_back(crystal.atomic_numbers[atom]);
-            for (size_t k = 0; k < 3; ++k) doubled.positions.push_back(crystal.positions[3 * atom + k] + (*crystal.cell)[0][k]);
+            for (size_t k = 0; k < 3; ++k)
+                doubled.positions.push_back(crystal.positions[3 * atom + k] + (*crystal.cell)[0][k]);
         }
         for (double& x : (*doubled.cell)[0]) x *= 2;
         const Evaluation found = evaluate(session_, doubled);
         std::vector<double> expected = alone_[1].forces;
         expected.insert(expected.end(), alone_[1].forces.begin(), alone_[1].forces.end());
         add("forces in a doubled cell", largest_difference(found.forces, expected), force_limit(alone_[1]), "eV/A");
-        add("energy of a doubled cell", std::abs(found.energy - 2 * alone_[1].energy) / atoms(found), energy_limit(), "eV/atom");
+        add("energy of a doubled cell", std::abs(found.energy - 2 * alone_[1].energy) / atoms(found), energy_limit(),
+            "eV/atom");
     }
 
     void check_batch() {
@@ -294,17 +330,20 @@ private:
     }
 
     void check_threads() {
-        if (session_.device() != "cpu") return leave_out("one thread against many", "the work is not shared by threads on " + session_.device());
+        if (session_.device() != "cpu")
+            return leave_out("one thread against many", "the work is not shared by threads on " + session_.device());
         if (session_.thread_count() == 1) return leave_out("one thread against many", "the session has one thread");
         SessionOptions options = options_;
         options.device = session_.device();
         options.thread_count = 1;
         Session one(model_, options);
         std::vector<Evaluation> found;
-        for (const Frame& probe : probes_) found.push_back(evaluate(one, probe));  // one by one, as before: a batch may round otherwise
+        for (const Frame& probe : probes_)
+            found.push_back(evaluate(one, probe));  // one by one, as before: a batch may round otherwise
         check_bits(concat("one thread against ", session_.thread_count()), found);
     }
-    // The same atoms several times in a row: backends keep what they know of them. And atoms that have moved a little since.
+    // The same atoms several times in a row: backends keep what they know of them. And atoms that have moved a little
+    // since.
     void check_repetition() {
         SessionOptions options = options_;
         options.device = session_.device();
@@ -331,7 +370,8 @@ private:
         for (size_t i = 0; i < found.size(); ++i) {
             const Evaluation& first = alone_[i / calls];
             if (found[i] == first) continue;
-            const double forces = std::max(largest_difference(found[i].forces, first.forces), std::abs(found[i].energy - first.energy));
+            const double forces =
+                std::max(largest_difference(found[i].forces, first.forces), std::abs(found[i].energy - first.energy));
             difference = std::isnan(forces) ? forces : std::max({difference, forces, 1e-300});
         }
         add(name, difference, 0, "eV, eV/A", "the very same numbers");
@@ -351,7 +391,8 @@ private:
             pair.positions[3] = (cutoff + step) * 0.6;
             pair.positions[5] = (cutoff + step) * 0.8;
             const Evaluation outside = evaluate(session_, pair);
-            const double change = std::abs(inside.energy - outside.energy), strongest = std::max(largest_size(inside.forces), largest_size(outside.forces));
+            const double change = std::abs(inside.energy - outside.energy),
+                         strongest = std::max(largest_size(inside.forces), largest_size(outside.forces));
             keep_worse(jump, change);
             keep_worse(force, strongest);
         }
@@ -368,11 +409,14 @@ private:
             const Evaluation& found = isolated(z);
             sum += found.energy;
             keep_worse(force, largest_size(found.forces));
-            spread.positions.insert(spread.positions.end(), {far * static_cast<double>(spread.atomic_numbers.size()), 0.2, 0.1});
+            spread.positions.insert(spread.positions.end(),
+                                    {far * static_cast<double>(spread.atomic_numbers.size()), 0.2, 0.1});
             spread.atomic_numbers.push_back(z);
         }
         add("force on an isolated atom", force, 0, "eV/A");
-        add("energy of isolated atoms together", std::abs(evaluate(session_, spread).energy - sum) / static_cast<double>(elements.size()), bounds_.energy_per_atom, "eV/atom");
+        add("energy of isolated atoms together",
+            std::abs(evaluate(session_, spread).energy - sum) / static_cast<double>(elements.size()),
+            bounds_.energy_per_atom, "eV/atom");
     }
 
     std::shared_ptr<const Model> model_;
@@ -384,7 +428,7 @@ private:
     std::vector<Frame> probes_;  // the cluster and the crystal
     std::vector<Evaluation> alone_;
     std::map<int, Evaluation> isolated_;  // by atomic number
-    double binding_ = 1;  // eV, of the atom that is bound or repelled most, and at least 1
+    double binding_ = 1;                  // eV, of the atom that is bound or repelled most, and at least 1
     Verification found_;
 };
 
@@ -400,19 +444,25 @@ bool Verification::is_passed() const {
     return std::all_of(checks.begin(), checks.end(), [](const Check& check) { return check.is_passed(); });
 }
 
-Verification verify_model(const std::shared_ptr<const Model>& model, const SessionOptions& options, const std::string& sha256, const std::function<void(const std::string&)>& on_check) {
+Verification verify_model(const std::shared_ptr<const Model>& model, const SessionOptions& options,
+                          const std::string& sha256, const std::function<void(const std::string&)>& on_check) {
     return Verifier(model, options, sha256, on_check).run();
 }
 
 nlohmann::json verification_json(const Verification& verification) {
     nlohmann::json checks = nlohmann::json::array();
     for (const Check& check : verification.checks) {
-        nlohmann::json entry = {{"name", check.name}, {"value", nullptr}, {"limit", check.upper}, {"unit", check.unit}, {"passed", check.is_passed()}};
+        nlohmann::json entry = {{"name", check.name},
+                                {"value", nullptr},
+                                {"limit", check.upper},
+                                {"unit", check.unit},
+                                {"passed", check.is_passed()}};
         if (std::isfinite(check.value)) entry["value"] = check.value;  // null: not a number
         if (!check.note.empty()) entry["note"] = check.note;
         checks.push_back(std::move(entry));
     }
-    nlohmann::json result = {{"device", verification.device}, {"precision", verification.precision}, {"head", verification.head}, {"passed", verification.is_passed()},
+    nlohmann::json result = {{"device", verification.device}, {"precision", verification.precision},
+                             {"head", verification.head},     {"passed", verification.is_passed()},
                              {"checks", std::move(checks)},   {"left_out", verification.left_out}};
     result["published"] = nullptr;
     if (!verification.published.empty()) result["published"] = verification.published;

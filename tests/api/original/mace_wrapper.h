@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What programs written for the Python-based wrapper were compiled against: its declarations and nothing else. Tests compile with this
- * header and run with our library. */
+ * What programs written for the Python-based wrapper were compiled against: its declarations and nothing else. Tests
+ * compile with this header and run with our library. */
 #ifndef MACE_WRAPPER_H
 #define MACE_WRAPPER_H
 
@@ -19,9 +19,10 @@ typedef struct {
 } MACEResult;
 
 MACEHandle mace_init(const char* model_path, const char* model_type, const char* device, int enable_cueq);
-void mace_calculate(MACEHandle handle, const double* positions, const int* atomic_numbers, int num_atoms, MACEResult* result);
-void mace_calculate_periodic(MACEHandle handle, const double* positions, const int* atomic_numbers, int num_atoms, const double* cell,
-                             const int* pbc, MACEResult* result);
+void mace_calculate(MACEHandle handle, const double* positions, const int* atomic_numbers, int num_atoms,
+                    MACEResult* result);
+void mace_calculate_periodic(MACEHandle handle, const double* positions, const int* atomic_numbers, int num_atoms,
+                             const double* cell, const int* pbc, MACEResult* result);
 void mace_free_forces(double* forces);
 void mace_free_result(MACEResult* result);
 void mace_destroy(MACEHandle handle);

@@ -17,8 +17,8 @@ int main(void) {
     double positions[9] = {0, 0, 0, 0.9572, 0, 0, -0.239987, 0.926627, 0};
     const double step = 1e-4; /* angstrom */
     double energy, forces[9], ahead, behind;
-    mlff_model *model;
-    mlff_session *session;
+    mlff_model* model;
+    mlff_session* session;
     mlff_session_options options = {0};
     mlff_system water = {0};
     mlff_result result = {0};

@@ -15,7 +15,8 @@ inline int rank_in_cluster() { return emulated::current / emulated::block_size; 
 inline void meet_cluster() { emulated::wait(emulated::State::at_cluster_barrier); }
 inline uint4 load_from_peer(const void* own, int rank) {
     const auto offset = static_cast<const unsigned char*>(own) - emulated::shared_memory[rank_in_cluster()];
-    if (offset < 0 || offset + 16 > static_cast<std::ptrdiff_t>(emulated::kSharedBytes) || offset % 16 != 0) std::abort();
+    if (offset < 0 || offset + 16 > static_cast<std::ptrdiff_t>(emulated::kSharedBytes) || offset % 16 != 0)
+        std::abort();
     return *reinterpret_cast<const uint4*>(emulated::shared_memory[rank] + offset);
 }
 
@@ -25,8 +26,8 @@ bool can_launch_clusters(const char*, void (*)(Parameters...)) {
 }
 
 template <class... Parameters, class... Arguments>
-void launch_clusters(const char* doing, void (*kernel)(Parameters...), int64_t cluster_count, int cluster_size, int threads, size_t shared_bytes, cudaStream_t stream,
-                     Arguments&&... arguments) {
+void launch_clusters(const char* doing, void (*kernel)(Parameters...), int64_t cluster_count, int cluster_size,
+                     int threads, size_t shared_bytes, cudaStream_t stream, Arguments&&... arguments) {
     cudaLaunchAttribute attribute;
     attribute.id = cudaLaunchAttributeClusterDimension;
     attribute.val.clusterDim = dim3(static_cast<unsigned>(cluster_size));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// src/gpu/engine/instructions.h for the emulated GPU. Operands are rounded as tensor cores take them, so that mistakes in splitting numbers show.
+// src/gpu/engine/instructions.h for the emulated GPU. Operands are rounded as tensor cores take them, so that mistakes
+// in splitting numbers show.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -21,16 +22,15 @@ inline void mma_tf32(float (&sum)[4], uint32_t a0, uint32_t a1, uint32_t a2, uin
             const int row = i / 2, column = 2 * q + i % 2;
             float product = 0;
             for (int depth = 0; depth < 8; ++depth)
-                product += as_tf32(of(4 * g + depth % 4).a[row + 2 * (depth / 4)]) * as_tf32(of(4 * column + depth % 4).b[depth / 4]);
+                product += as_tf32(of(4 * g + depth % 4).a[row + 2 * (depth / 4)]) *
+                           as_tf32(of(4 * column + depth % 4).b[depth / 4]);
             sum[i] += product;
         }
         return 0;
     });
 }
 
-inline float half_of(uint32_t pair, int which) {
-    return __half2float({static_cast<uint16_t>(pair >> 16 * which)});
-}
+inline float half_of(uint32_t pair, int which) { return __half2float({static_cast<uint16_t>(pair >> 16 * which)}); }
 inline void mma_f16(float (&sum)[2], float (&sum_below)[2], const uint4& a, uint32_t b0, uint32_t b1) {
     struct Operands {
         uint32_t a[4], b[2];
@@ -41,14 +41,17 @@ inline void mma_f16(float (&sum)[2], float (&sum_below)[2], const uint4& a, uint
             const int is_below = i / 2, column = 2 * q + i % 2;
             float product = 0;
             for (int depth = 0; depth < 16; ++depth)
-                product += half_of(of(4 * g + depth % 8 / 2).a[is_below + 2 * (depth / 8)], depth % 2) * half_of(of(4 * column + depth % 8 / 2).b[depth / 8], depth % 2);
+                product += half_of(of(4 * g + depth % 8 / 2).a[is_below + 2 * (depth / 8)], depth % 2) *
+                           half_of(of(4 * column + depth % 8 / 2).b[depth / 8], depth % 2);
             (is_below ? sum_below : sum)[i % 2] += product;
         }
         return 0;
     });
 }
 
-inline void mma_f16(float (&sum)[2], float (&sum_below)[2], uint32_t a0, uint32_t a1, uint32_t b) { mma_f16(sum, sum_below, make_uint4(a0, a1, 0, 0), b, 0); }
+inline void mma_f16(float (&sum)[2], float (&sum_below)[2], uint32_t a0, uint32_t a1, uint32_t b) {
+    mma_f16(sum, sum_below, make_uint4(a0, a1, 0, 0), b, 0);
+}
 
 inline void mma_f64(double& sum0, double& sum1, double row, double column) {
     struct Operands {
@@ -74,6 +77,8 @@ inline void load_two(const double* from, double& first, double& second) {
     second = from[1];
 }
 
-inline unsigned char* launched_shared_memory() { return emulated::shared_memory[emulated::current / emulated::block_size]; }
+inline unsigned char* launched_shared_memory() {
+    return emulated::shared_memory[emulated::current / emulated::block_size];
+}
 
 }  // namespace mlff::gpu

@@ -133,14 +133,14 @@ int run_bench(const BenchOptions& options) {
         const Session session(model, bench.options);
         device_reason = session.device_reason();
         key = plan::key_of(session, plan_model_id(options.model.model), options.model.session.exact_radial);
-        report.device = session.device();
+        report.device = session.device_name();
         report.precision = precision_name(session.precision());
         report.head = session.head();
         report.threads = bench.is_python() ? 0 : session.thread_count();
     }
     bench.options.device = report.device;
-    if (is_gpu(report.device) && !gpu_inventory().gpus.empty())
-        bench.gpu_memory = &gpu_memory.emplace(gpu_ordinal(report.device));
+    if (names_gpu(report.device) && !gpu_inventory().gpus.empty())
+        bench.gpu_memory = &gpu_memory.emplace(gpu_ordinal(*parse_device(report.device)));
     add_run_facts(report, report.device);
     report.model = options.model.model;
     report.sha256 = sha256_of_model(options.model.model);

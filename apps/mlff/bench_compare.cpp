@@ -72,7 +72,7 @@ int run_bench_compare(const BenchCompareOptions& options) {
     }
     bench::SideBySideRun run(std::move(implementations), options.is_quick);
     const auto on_gpu = std::find_if(run.result.implementations.begin(), run.result.implementations.end(),
-                                     [](const bench::Implementation& one) { return is_gpu(one.device); });
+                                     [](const bench::Implementation& one) { return names_gpu(one.device); });
     add_run_facts(run.result, on_gpu == run.result.implementations.end() ? "cpu" : on_gpu->device);
 
     const bool prints_text = options.json != "-", is_terminal = isatty(STDERR_FILENO) == 1;

@@ -52,7 +52,7 @@ public:
         std::string head = head_;
         if (head.empty() && has_several_heads_) head = frame.info_text("head").value_or("");
         Session& session = sessions_->for_head(head);
-        device_ = session.device();
+        device_ = session.device_name();
         precision_ = session.precision();
         return session;
     }

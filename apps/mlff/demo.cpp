@@ -140,7 +140,7 @@ void run_dynamics(Session& session, Structure structure, int step_count) {
     const double milliseconds = milliseconds_since(begin) / step_count;
     std::cout << std::setprecision(2) << "\n"
               << milliseconds << " ms a step, " << std::setprecision(1) << 86.4 * kTimeStep / milliseconds
-              << " ns a day, on " << session.device() << " in " << precision_name(session.precision())
+              << " ns a day, on " << session.device_name() << " in " << precision_name(session.precision())
               << " precision\n";
 }
 

@@ -71,7 +71,7 @@ double largest_force(const std::vector<double>& forces) {
 class TablePrinter {
 public:
     void header(const std::string& model, const Session& session) {
-        std::cout << "model " << model << ", " << session.device() << ", " << precision_name(session.precision())
+        std::cout << "model " << model << ", " << session.device_name() << ", " << precision_name(session.precision())
                   << "\n"
                   << std::setw(6) << "frame" << std::setw(10) << "atoms" << std::setw(20) << "energy/eV"
                   << std::setw(16) << "max|F|/(eV/A)" << std::setw(18) << "pressure/GPa"
@@ -113,7 +113,7 @@ int run_eval(const EvalOptions& options) {
             if (index == 0) {
                 if (options.json != "-") table.header(options.model.model, session);
                 json = "{\"model\":" + Json(options.model.model).dump() +
-                       ",\"device\":" + Json(session.device()).dump() + ",\"precision\":\"" +
+                       ",\"device\":" + Json(session.device_name()).dump() + ",\"precision\":\"" +
                        std::string(precision_name(session.precision())) + "\",\"frames\":[";
             }
             if (options.json != "-") table.row(index, result);

@@ -351,7 +351,7 @@ int run_md(const MdOptions& options) {
                  " is of step ", restart->state.step_count);
     }
     SessionOptions session_options = options.model.session_options();
-    session_options.neighbor_skin_on_cpu = kSkinOnCpu;
+    session_options.is_trajectory = true;
     if (const auto head = frame.info_text("head")) session_options.head = *head;
     Session session(load_model(options.model.model), session_options);
     dynamics_options.wants_virial =
@@ -368,7 +368,7 @@ int run_md(const MdOptions& options) {
     } catch (const Error& error) {
         throw in_file(restart ? options.restart : options.input, error);
     }
-    std::cout << "model " << options.model.model << ", " << session.device() << ", "
+    std::cout << "model " << options.model.model << ", " << session.device_name() << ", "
               << precision_name(session.precision()) << ", " << dynamics->particles().atom_count() << " atoms, "
               << dynamics->particles().degrees_of_freedom() << " degrees of freedom\n"
               << std::flush;

@@ -99,7 +99,7 @@ Answer make_answer(const PlanOptions& options) {
     if (session_options.device != "cpu" && session_options.device != "reference")
         for (const Gpu& gpu : gpu_inventory().gpus) used_before.push_back(gpu_used_bytes(gpu.ordinal));
     Session session(model, session_options);
-    answer.device = session.device();
+    answer.device = session.device_name();
     answer.device_reason = session.device_reason();
     answer.precision = precision_name(session.precision());
     answer.threads = session.thread_count();
@@ -110,9 +110,9 @@ Answer make_answer(const PlanOptions& options) {
     else
         answer.calibration = plan::read_calibration(options.calibration, key);
     const plan::Load& load = answer.largest.load;
-    if (session.forecast_radius() > 0) {
+    if (session.memory_forecasts()) {
         answer.memory = plan::plan_gpu_memory(session, answer.largest.frame.view(),
-                                              used_before.at(static_cast<size_t>(std::stoi(answer.device.substr(5)))),
+                                              used_before.at(static_cast<size_t>(session.device().index)),
                                               session_options.gpu_memory_limit_bytes)
                             .plan;
         answer.is_from_buffers = true;

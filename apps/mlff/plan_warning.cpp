@@ -16,7 +16,7 @@ namespace mlff::app {
 void PlanWarning::look_at(Session& session, const SystemView& system, const std::string& where) {
     if (is_over_ || system.atom_count <= largest_) return;
     largest_ = system.atom_count;
-    if (is_gpu(session.device())) return;
+    if (session.device().is_gpu()) return;
     try {
         if (!is_read_) {
             // Of this session, whatever the model: its SHA-256 is computed only if there is something to say, for that

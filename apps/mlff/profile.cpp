@@ -40,7 +40,7 @@ std::vector<std::string> deeper_commands(const bench::Bench& bench, const bench:
                                  " --device ", report.device, " --precision ", report.precision);
     if (bench.model->summary().heads.size() > 1) command += " --head " + shell_quoted(report.head);
     command += " --profile --sizes " + list;
-    if (is_gpu(report.device))
+    if (names_gpu(report.device))
         return {"nsys profile --trace=cuda,nvtx -o mlff-profile " + command + " --quick",
                 "ncu --nvtx --nvtx-include mlff@evaluation/ --launch-count 200 --set full -o mlff-kernels " + command +
                     " --quick"};
@@ -63,7 +63,7 @@ int run_profile(bench::Bench& bench, const bench::Report& report, const ProfileO
     if (is_terminal) bench.announce = [](const std::string& what) { std::cerr << "\r\033[K" << what << std::flush; };
     Session session(bench.model, bench.options);
     bench.announce("peaks of this machine");
-    const bench::Peaks peaks = bench.gpu_memory ? bench::measure_peaks_of_gpu(gpu_ordinal(report.device))
+    const bench::Peaks peaks = bench.gpu_memory ? bench::measure_peaks_of_gpu(gpu_ordinal(*parse_device(report.device)))
                                                 : bench::measure_peaks(bench.clock, session.team());
     clear_line();
     if (prints_text) {

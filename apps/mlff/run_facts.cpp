@@ -22,10 +22,10 @@ bench::Machine machine_of(const std::string& device) {
     machine.architecture = system.machine;
     machine.instructions = kernels::choose_kernels<float>().name;
     machine.cores = available_cores();
-    if (!is_gpu(device)) return machine;
+    if (!names_gpu(device)) return machine;
     const GpuInventory& inventory = gpu_inventory();
     for (const Gpu& gpu : inventory.gpus) {
-        if (gpu.ordinal != gpu_ordinal(device)) continue;
+        if (gpu.ordinal != gpu_ordinal(*parse_device(device))) continue;
         machine.gpu = gpu.name;
         machine.gpu_memory_bytes = gpu.memory_bytes;
         machine.gpu_clock_MHz = gpu.clock_kHz / 1000;

@@ -27,7 +27,7 @@ public:
     ServedSystem(const ServeOptions& options, const Frame& frame) : frame_(frame), input_(options.input) {
         SessionOptions session_options = options.model.session_options();
         if (session_options.head.empty()) session_options.head = frame.info_text("head").value_or("");
-        session_options.neighbor_skin_on_cpu = 0.5;  // beads and steps are near one another
+        session_options.is_trajectory = true;  // beads and steps are near one another
         session_ = std::make_unique<Session>(load_model(options.model.model), session_options);
         gives_virial_ = session_->model().gives_virial(frame_.view());
         ipi::Answer answer;  // elements and charges are refused before the server waits for us
@@ -85,7 +85,7 @@ int run_serve(const ServeOptions& options) {
         options.unix_name.empty() ? ipi::parse_tcp_address(options.tcp) : ipi::unix_address(options.unix_name);
     if (!(options.wait_seconds >= 0)) fail(Status::argument, "--wait must not be negative");
     ServedSystem system(options, read_only_frame(options.input));
-    std::cout << "model " << options.model.model << ", " << system.session().device() << ", "
+    std::cout << "model " << options.model.model << ", " << system.session().device_name() << ", "
               << precision_name(system.session().precision()) << "; " << system.atom_count() << " atoms of "
               << options.input << (system.is_periodic() ? "" : ", without boundaries: the cell of i-PI is not used")
               << "\n";

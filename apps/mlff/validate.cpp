@@ -108,7 +108,7 @@ int run_validate(const ValidateOptions& options) {
         against.emplace(load_model(options.against), against_options);
     }
     report.model = options.model.model;
-    report.device = session.device();
+    report.device = session.device_name();
     report.precision = precision_name(session.precision());
     report.against = options.against;
 

@@ -62,6 +62,7 @@ module mlff
         real(c_double) :: neighbor_skin_angstrom
         integer(c_int32_t) :: exact_radial
         integer(c_int64_t) :: gpu_memory_limit_bytes
+        integer(c_int32_t) :: is_trajectory
     end type
 
     type, bind(c) :: info_struct

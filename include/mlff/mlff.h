@@ -118,24 +118,26 @@ typedef struct mlff_session mlff_session;
 
 typedef int32_t mlff_precision;
 enum {
-    MLFF_PRECISION_AUTO = 0, /* mixed where the model has it, else fp64 */
-    MLFF_PRECISION_MIXED = 1,
-    MLFF_PRECISION_FP64 = 2,
-    MLFF_PRECISION_FP32 = 3,
-    MLFF_PRECISION_FAST = 4
+    MLFF_PRECISION_AUTO = 0,  /* mixed where the model has it, else fp64 */
+    MLFF_PRECISION_MIXED = 1, /* features and messages in float; geometry, energies and forces in double */
+    MLFF_PRECISION_FP64 = 2,  /* all in double */
+    MLFF_PRECISION_FP32 = 3,  /* all in float; Python models only */
+    MLFF_PRECISION_FAST = 4   /* mixed, with radial functions from half-precision products; GPUs only */
 };
 
 typedef struct mlff_session_options { /* all zero but struct_size = the defaults */
     size_t struct_size;
     const char* device; /* "auto", "cpu", "reference" (plain fp64 loops), "cuda", "cuda:1"; NULL = "auto" */
     mlff_precision precision;
-    int32_t thread_count;          /* 0 = one for each core this process may use */
-    const char* head;              /* one of the model's heads; NULL = the only one */
-    double neighbor_skin_angstrom; /* > 0: keep neighbour candidates while no pair can have been missed; 0 = the
-                                    * default: none on the CPU, 1 on the GPU */
-    int32_t exact_radial;          /* 1: no tables of radial functions; slower, and exact to rounding in fp64 */
-    int64_t
-        gpu_memory_limit_bytes; /* most that atoms and edges may take on a GPU, beside the model; 0 = what is free */
+    int32_t thread_count;           /* 0 = one for each core this process may use */
+    const char* head;               /* one of the model's heads; NULL = the only one */
+    double neighbor_skin_angstrom;  /* > 0: keep neighbour candidates while no pair can have been missed; 0 = the
+                                     * default: none on the CPU, 1 on the GPU */
+    int32_t exact_radial;           /* 1: no tables of radial functions; slower, and exact to rounding in fp64 */
+    int64_t gpu_memory_limit_bytes; /* the most that atoms and edges may take on a GPU, beside the model;
+                                     * 0 = what is free */
+    int32_t is_trajectory;          /* 1: atoms move little from call to call, as in dynamics. The default skin is
+                                     * then 0.5 on the CPU (1 on a GPU in any case) */
 } mlff_session_options;
 
 typedef struct mlff_session_info {
@@ -214,7 +216,8 @@ MLFF_API mlff_status mlff_session_evaluate_batch(mlff_session* session, int64_t 
  * MLFF_ERROR_ARGUMENT. */
 typedef int32_t (*mlff_exchange_rows)(const void* sent, void* received, size_t row_bytes, void* user_data);
 
-typedef enum mlff_row_transport {
+typedef int32_t mlff_row_transport;
+enum {
     MLFF_ROWS_THROUGH_HOST = 0, /* `exchange` is given memory of the host */
     MLFF_ROWS_ON_DEVICE = 1, /* rows of a session on a GPU stay there: `exchange` is given memory of the GPU, as an MPI
                                 that knows CUDA takes it */
@@ -222,7 +225,7 @@ typedef enum mlff_row_transport {
         2 /* sessions on GPUs of one machine read rows where others have packed them. `exchange` is given memory of the
            * host with little in it, and returns after all domains that this one sends to or receives from have called
            * it. Every session must reach every other, see mlff_session_reach_gpu */
-} mlff_row_transport;
+};
 
 typedef struct mlff_domain {
     size_t struct_size;  /* = sizeof(mlff_domain) */
@@ -243,10 +246,10 @@ typedef struct mlff_domain {
     void* user_data;
     double total_charge; /* of the whole system, as in mlff_system */
     double spin_multiplicity;
-    int64_t list_version;  /* not 0, and the same as for the session's last domain: a promise that all counts, `first`,
-                            * `neighbors`,  `sent` and `ghost_source` are the same too, so that they need not be checked
-                            * and brought to a GPU  again; positions and atomic numbers may differ. 0: no promise */
-    int32_t row_transport; /* mlff_row_transport; the same for all domains. With MLFF_ROWS_SHARED list_version changes
+    int64_t list_version; /* not 0, and the same as for the session's last domain: a promise that all counts, `first`,
+                           * `neighbors`,  `sent` and `ghost_source` are the same too, so that they need not be checked
+                           * and brought to a GPU  again; positions and atomic numbers may differ. 0: no promise */
+    mlff_row_transport row_transport; /* the same for all domains. With MLFF_ROWS_SHARED list_version changes
                               in all of them together */
 } mlff_domain;
 
@@ -263,7 +266,8 @@ MLFF_API mlff_status mlff_session_evaluate_domain(mlff_session* session, const m
  * bytes, and tries whether its own session reaches theirs: MLFF_OK, or MLFF_ERROR_DEVICE and the reason. Memory stays
  * open in the sessions that reached it until they are freed. */
 typedef struct mlff_gpu_address {
-    unsigned char bytes[128];
+    size_t struct_size;       /* = sizeof(mlff_gpu_address) */
+    unsigned char bytes[128]; /* send them to the other processes as they are */
 } mlff_gpu_address;
 MLFF_API mlff_status mlff_session_get_gpu_address(
     mlff_session* session, mlff_gpu_address* address); /* MLFF_ERROR_UNSUPPORTED if it is on no GPU */

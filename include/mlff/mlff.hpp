@@ -112,6 +112,7 @@ struct Options {
     double neighbor_skin_angstrom = 0;
     bool exact_radial = false;
     int64_t gpu_memory_limit_bytes = 0;
+    bool is_trajectory = false;
     bool want_descriptors = false;
 };
 
@@ -128,6 +129,7 @@ public:
         given.neighbor_skin_angstrom = options.neighbor_skin_angstrom;
         given.exact_radial = options.exact_radial;
         given.gpu_memory_limit_bytes = options.gpu_memory_limit_bytes;
+        given.is_trajectory = options.is_trajectory;
         if (options.want_descriptors) descriptor_count_ = static_cast<size_t>(model.info().descriptor_count);
         if (options.want_descriptors && descriptor_count_ == 0)
             throw std::invalid_argument("mlff::Session: the model has no descriptors");

@@ -32,7 +32,7 @@ from mlff.ase import MLFFCalculator
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-BENZENE = ROOT / "src" / "validate" / "systems" / "benzene.xyz"
+BENZENE = ROOT / "src" / "tools" / "validate" / "systems" / "benzene.xyz"
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "mace_cpu")]
 import native
 import report

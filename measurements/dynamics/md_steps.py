@@ -17,7 +17,7 @@ import time
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
-SYSTEMS = HERE.parents[1] / "src" / "validate" / "systems"
+SYSTEMS = HERE.parents[1] / "src" / "tools" / "validate" / "systems"
 sys.path.insert(0, str(HERE.parent))
 import native
 

@@ -124,7 +124,7 @@ void count_step() {
     SessionOptions options;
     options.device = "cpu";
     options.thread_count = kThreads;
-    options.neighbor_skin = 0.5;
+    options.neighbor_skin = NeighborSkin::of(0.5);
     Session session(model, options);
     SessionForces forces(session);
     Particles particles(bench::make_box(bench::choose_material(model->summary().elements), 1500).view());

@@ -14,7 +14,7 @@ import math
 import pathlib
 import time
 
-SYSTEMS = pathlib.Path(__file__).resolve().parents[2] / "src" / "validate" / "systems"
+SYSTEMS = pathlib.Path(__file__).resolve().parents[2] / "src" / "tools" / "validate" / "systems"
 DENSITY = 192 / 12.4172**3  # atoms in a cubic angstrom of water
 SIZE, POINTER = ctypes.c_size_t, ctypes.c_void_p
 

@@ -28,7 +28,7 @@ def main():
     parser.add_argument("--precision", default="mixed")
     parser.add_argument("--calls", type=int, default=50)
     arguments = parser.parse_args()
-    lines = [line.split() for line in (HERE / "../../src/validate/systems/alanine_dipeptide.xyz").read_text().splitlines()[2:]]
+    lines = [line.split() for line in (HERE / "../../src/tools/validate/systems/alanine_dipeptide.xyz").read_text().splitlines()[2:]]
     numbers = np.array([NUMBERS[line[0]] for line in lines], np.int32)
     molecule = np.array([[float(x) for x in line[1:4]] for line in lines])
     session = native.Session(arguments.library, arguments.model, (numbers, molecule, None), arguments.device, arguments.precision, 1.0)

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
-SYSTEMS = HERE.parent.parent / "src" / "validate" / "systems"
+SYSTEMS = HERE.parent.parent / "src" / "tools" / "validate" / "systems"
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "mace_gpu")]
 import native
 import nve

@@ -110,13 +110,13 @@ public:
             {"units", units_json()}};
     }
 
-    Precision choose_precision(const std::string&, Precision wanted) const override {
+    Precision choose_precision(const Device&, Precision wanted) const override {
         if (wanted != Precision::automatic && wanted != Precision::fp64)
             fail(Status::unsupported, "the analytic model runs in fp64 only, not in ", precision_name(wanted));
         return Precision::fp64;
     }
-    bool runs_on_cuda() const override { return false; }
-    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice&) const override {
+    bool runs_on_gpu() const override { return false; }
+    std::unique_ptr<Evaluator> make_evaluator(const BackendOptions&) const override {
         return std::make_unique<AnalyticEvaluator>();
     }
 

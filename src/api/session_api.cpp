@@ -17,18 +17,23 @@ namespace {
 mlff::SessionOptions read_options(const mlff_session_options* given) {
     mlff::SessionOptions options;
     if (!given) return options;
-    require_size(given->struct_size, sizeof(mlff_session_options), "mlff_session_options");
+    require_size(given->struct_size, offsetof(mlff_session_options, is_trajectory), "mlff_session_options");
     if (given->device) options.device = given->device;
     if (given->precision < MLFF_PRECISION_AUTO || given->precision > MLFF_PRECISION_FAST)
         fail(Status::argument, "precision ", given->precision, " is not one of mlff_precision");
     options.precision = static_cast<mlff::Precision>(given->precision);
     options.thread_count = given->thread_count;
     if (given->head) options.head = given->head;
-    options.neighbor_skin = given->neighbor_skin_angstrom;
+    if (given->neighbor_skin_angstrom != 0)
+        options.neighbor_skin = mlff::NeighborSkin::of(given->neighbor_skin_angstrom);
     if (given->exact_radial != 0 && given->exact_radial != 1)
         fail(Status::argument, "exact_radial is ", given->exact_radial, ", expected 0 or 1");
     options.exact_radial = given->exact_radial == 1;
     options.gpu_memory_limit_bytes = given->gpu_memory_limit_bytes;
+    if (given->struct_size < sizeof(mlff_session_options)) return options;
+    if (given->is_trajectory != 0 && given->is_trajectory != 1)
+        fail(Status::argument, "is_trajectory is ", given->is_trajectory, ", expected 0 or 1");
+    options.is_trajectory = given->is_trajectory == 1;
     return options;
 }
 
@@ -103,7 +108,7 @@ mlff_status mlff_session_create(const mlff_model* model, const mlff_session_opti
         const mlff::Session& made = (*session)->session;
         if (mlff::is_logged(mlff::LogLevel::info))
             mlff::log(mlff::LogLevel::info,
-                      concat("session on ", made.device(), " (", made.device_reason(), "), ",
+                      concat("session on ", made.device_name(), " (", made.device_reason(), "), ",
                              mlff::precision_name(made.precision()), ", ", made.thread_count(), " threads"));
     });
 }
@@ -123,7 +128,7 @@ mlff_status mlff_session_get_info(const mlff_session* session, mlff_session_info
 }
 
 const char* mlff_session_device(const mlff_session* session) {
-    return session ? session->session.device().c_str() : nullptr;
+    return session ? session->session.device_name().c_str() : nullptr;
 }
 
 const char* mlff_session_device_reason(const mlff_session* session) {
@@ -191,7 +196,8 @@ mlff_status mlff_session_get_gpu_address(mlff_session* session, mlff_gpu_address
         require(session, "session");
         const OnlyUse use(session->is_used, "session");
         require(address, "address");
-        const mlff::GpuAddress found = session->session.gpu_address();
+        require_size(address->struct_size, sizeof(mlff_gpu_address), "mlff_gpu_address");
+        const mlff::GpuAddress found = session->session.halo_sharing().gpu_address();
         static_assert(sizeof found <= sizeof address->bytes);
         std::memset(address->bytes, 0, sizeof address->bytes);
         std::memcpy(address->bytes, &found, sizeof found);
@@ -203,9 +209,10 @@ mlff_status mlff_session_reach_gpu(mlff_session* session, const mlff_gpu_address
         require(session, "session");
         const OnlyUse use(session->is_used, "session");
         require(address, "address");
+        require_size(address->struct_size, sizeof(mlff_gpu_address), "mlff_gpu_address");
         mlff::GpuAddress wanted;
         std::memcpy(&wanted, address->bytes, sizeof wanted);
-        session->session.reach_gpu(wanted);
+        session->session.halo_sharing().reach_gpu(wanted);
     });
 }
 

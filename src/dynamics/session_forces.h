@@ -7,9 +7,6 @@
 
 namespace mlff {
 
-// Angstrom, for SessionOptions::neighbor_skin_on_cpu: a search every few tens of steps.
-inline constexpr double kSkinOnCpu = 0.5;
-
 class SessionForces : public ForceProvider {
 public:
     explicit SessionForces(Session& session) : session_(session) {}  // which must outlive this

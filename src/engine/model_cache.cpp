@@ -19,8 +19,9 @@
 #include "core/output_file.h"
 #include "core/sha256.h"
 #include "core/user_folder.h"
+#include "engine/families.h"
+#include "engine/load_model.h"
 #include "formats/json_text.h"
-#include "potential/model.h"
 
 namespace mlff {
 namespace {
@@ -299,7 +300,13 @@ void ModelCache::remove(const std::string& name) const {
 }
 
 bool is_model_without_file(const std::string& name) {
-    return name == "builtin" || name == "analytic" || name == "self-test" || name.starts_with("python:");
+    return is_sum_name(name) || std::any_of(model_families().begin(), model_families().end(),
+                                            [&](const ModelFamily& family) { return family.has_name(name); });
+}
+
+bool is_sum_name(const std::string& name) {
+    std::error_code error;
+    return name.find('+') != std::string::npos && !name.starts_with("python:") && !fs::exists(name, error);
 }
 
 std::string find_model_file(const std::string& name) {

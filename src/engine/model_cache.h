@@ -71,5 +71,7 @@ bool is_model_name(const std::string& name);
 // "python:...".
 std::string find_model_file(const std::string& name);
 bool is_model_without_file(const std::string& name);
+// Several models with '+' between them, unless there is a file of that name.
+bool is_sum_name(const std::string& name);
 
 }  // namespace mlff

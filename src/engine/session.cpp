@@ -3,54 +3,47 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "core/elements.h"
 #include "core/error.h"
 #include "core/stage_profile.h"
 #include "gpu/runtime/gpu.h"
-#include "neighbors/joined_edges.h"
+#include "neighbors/batch_edges.h"
 #include "neighbors/lattice.h"
 #include "neighbors/listed_edges.h"
+#include "potential/batch_evaluation.h"
+#include "potential/device_evaluation.h"
 #include "potential/domain_check.h"
 
 namespace mlff {
 namespace {
 
 struct DeviceChoice {
-    std::string name;
+    Device device;
     std::string reason;
+    std::string name = device.name();
 };
 
-// The index in "cuda" (0) or "cuda:3"; -1 if it is neither.
-int cuda_index(const std::string& device) {
-    if (device == "cuda") return 0;
-    if (device.substr(0, 5) != "cuda:") return -1;
-    int index = -1;
-    const char* end = device.data() + device.size();
-    const auto parsed = std::from_chars(device.data() + 5, end, index);
-    return parsed.ec == std::errc() && parsed.ptr == end && index >= 0 ? index : -1;
-}
-
 DeviceChoice choose_device(const Model& model, const SessionOptions& options) {
-    const std::string& wanted = options.device;
-    if (wanted == "cpu" || wanted == "reference") return {wanted, "asked for"};
-    const int index = cuda_index(wanted);
-    if (wanted != "auto" && index < 0)
-        fail(Status::argument, "device '", wanted, "' is none of auto, cpu, reference, cuda, cuda:0, cuda:1, ...");
-    if (wanted == "auto" && !model.runs_on_cuda()) return {"cpu", "this model has no CUDA engine"};
-    if (wanted == "auto" && options.exact_radial) return {"cpu", "exact radial functions are asked for"};
+    const bool is_auto = options.device == "auto";
+    const std::optional<Device> wanted = parse_device(options.device);
+    if (!is_auto && !wanted)
+        fail(Status::argument, "device '", options.device,
+             "' is none of auto, cpu, reference, cuda, cuda:0, cuda:1, ...");
+    if (wanted && !wanted->is_gpu()) return {*wanted, "asked for"};
+    constexpr Device kCpu = {Device::Kind::cpu};
+    if (is_auto && !model.runs_on_gpu()) return {kCpu, "this model has no CUDA engine"};
+    if (is_auto && options.exact_radial) return {kCpu, "exact radial functions are asked for"};
     const UsableGpus gpus = model.usable_gpus();
-    if (wanted == "auto") {
-        if (gpus.count == 0) return {"cpu", gpus.why_none};
-        return {"cuda:0", "a GPU is there"};
-    }
-    if (gpus.count == 0) fail(Status::device, "device '", wanted, "' cannot be used: ", gpus.why_none);
-    if (static_cast<size_t>(index) >= gpus.count)
-        fail(Status::device, "device '", wanted, "' does not exist: there are ", gpus.count, " GPUs");
-    if (!model.runs_on_cuda()) fail(Status::unsupported, "device '", wanted, "': this model has no CUDA engine");
-    return {"cuda:" + std::to_string(index), "asked for"};
+    if (is_auto && gpus.count == 0) return {kCpu, gpus.why_none};
+    if (is_auto) return {{Device::Kind::gpu, 0}, "a GPU is there"};
+    if (gpus.count == 0) fail(Status::device, "device '", options.device, "' cannot be used: ", gpus.why_none);
+    if (static_cast<size_t>(wanted->index) >= gpus.count)
+        fail(Status::device, "device '", options.device, "' does not exist: there are ", gpus.count, " GPUs");
+    if (!model.runs_on_gpu()) fail(Status::unsupported, "device '", options.device, "': this model has no CUDA engine");
+    return {*wanted, "asked for"};
 }
 
 int choose_head(const ModelSummary& summary, const std::string& wanted) {
@@ -97,13 +90,13 @@ struct Session::State {
         : model(std::move(model_in)),
           device(choose_device(*model, options)),
           head(choose_head(model->summary(), options.head)),
-          precision(model->choose_precision(device.name, options.precision)),
-          evaluator(model->make_evaluator({device.name, precision, head, options.exact_radial, options.neighbor_skin,
-                                           options.gpu_memory_limit_bytes})),
+          precision(model->choose_precision(device.device, options.precision)),
+          neighbor_skin(options.neighbor_skin.angstrom_on(device.device, options.is_trajectory)),
+          evaluator(model->make_evaluator(
+              {device.device, precision, head, options.exact_radial, neighbor_skin, options.gpu_memory_limit_bytes})),
           team(options.thread_count),
-          neighbors(neighbor_options(model->summary(),
-                                     options.neighbor_skin != 0 ? options.neighbor_skin : options.neighbor_skin_on_cpu,
-                                     evaluator->needs_reverse_of_joined())) {
+          neighbors(neighbor_options(model->summary(), device.device.is_gpu() ? 0 : neighbor_skin,
+                                     evaluator->batches() && evaluator->batches()->needs_reverse_edges())) {
         for (int z : model->summary().elements) {
             if (z < 1 || z > kMaxAtomicNumber)
                 fail(Status::internal, "a model that knows element ", z);  // every model has checked its own
@@ -115,10 +108,11 @@ struct Session::State {
     DeviceChoice device;
     int head;
     Precision precision;
+    double neighbor_skin;  // angstrom
     std::unique_ptr<Evaluator> evaluator;
     ThreadTeam team;
     NeighborList neighbors;
-    JoinedEdges joined;
+    BatchEdges batch_edges;
     ListedEdges listed;
     DomainCheck domain_check;
     std::vector<std::array<double, 9>>
@@ -190,13 +184,14 @@ struct Session::State {
         return edges;
     }
 
-    // How many of the systems, from the first on, are evaluated together: those that can be, until there are enough
-    // atoms.
-    size_t joined_count(std::span<const SystemView> systems) const {
+    // How many of the systems, from the first on, make a batch: those that can, until there are enough atoms.
+    size_t batch_size(std::span<const SystemView> systems) const {
+        const BatchEvaluation* batches = evaluator->batches();
+        if (!batches) return 1;
         size_t count = 1;
         int64_t atoms = systems[0].atom_count;
-        while (count < systems.size() && (atoms += systems[count].atom_count) <= evaluator->most_joined_atoms() &&
-               evaluator->can_join(systems[0], systems[count]))
+        while (count < systems.size() && (atoms += systems[count].atom_count) <= batches->most_batch_atoms() &&
+               batches->can_batch(systems[0], systems[count]))
             ++count;
         return count;
     }
@@ -218,12 +213,12 @@ struct Session::State {
             stages.begin("model");
             evaluator->evaluate(systems[0], edges, outputs[0], team);
         } else {
-            const bool needs_edges = evaluator->needs_edges_of_joined(systems);
-            joined.clear();
+            const bool needs_edges = evaluator->batches()->needs_batch_edges(systems);
+            batch_edges.clear();
             if (needs_edges)
-                for (size_t i = 0; i < systems.size(); ++i) joined.append(find_edges(systems[i], where.after(i)));
+                for (size_t i = 0; i < systems.size(); ++i) batch_edges.append(find_edges(systems[i], where.after(i)));
             stages.begin("model");
-            evaluator->evaluate_joined(systems, needs_edges ? joined.edges() : Edges{}, outputs, team);
+            evaluator->batches()->evaluate_batch(systems, needs_edges ? batch_edges.edges() : Edges{}, outputs, team);
         }
         stages.finish();
         for (size_t i = 0; i < systems.size(); ++i) {
@@ -268,7 +263,7 @@ void Session::evaluate(std::span<const SystemView> systems, std::span<const Resu
     }
     stages.finish();
     for (size_t first = 0; first < systems.size();) {
-        const size_t count = state_->joined_count(systems.subspan(first));
+        const size_t count = state_->batch_size(systems.subspan(first));
         state_->evaluate(systems.subspan(first, count), results.subspan(first, count), {first, systems.size()});
         for (size_t i = first; checks_results && i < first + count; ++i)
             state_->check_results(systems[i], systems[i].atom_count, results[i], {i, systems.size()});
@@ -277,8 +272,10 @@ void Session::evaluate(std::span<const SystemView> systems, std::span<const Resu
 }
 
 void Session::evaluate_on_device(const SystemView& system, const Results& results, void* stream) {
-    if (!device().starts_with("cuda"))
-        fail(Status::unsupported, "device pointers need a session on a GPU; this one is on '", device(), "'");
+    DeviceEvaluation* const on_device = state_->evaluator->device_pointers();
+    if (!on_device)
+        fail(Status::unsupported, "device pointers need a native model on a GPU; this session is on '", device_name(),
+             "'");
     state_->team.require_threads();
     state_->check(system, results, {});
     DeviceOutputs outputs = {results.outputs, results.stress};
@@ -288,17 +285,22 @@ void Session::evaluate_on_device(const SystemView& system, const Results& result
                  "a stress from device pointers needs three lattice vectors: give one for the open directions too");
         outputs.volume = stress_volume(system, state_->model->summary().cutoff);
     }
-    state_->evaluator->evaluate_on_device(system, outputs, stream, state_->team);
+    on_device->evaluate_on_device(system, outputs, stream, state_->team);
     ++state_->evaluation_count;
 }
 
 void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
     State& state = *state_;
     state.team.require_threads();
+    DomainEvaluation* const domains = state.evaluator->domains();
+    if (!domains)
+        fail(Status::unsupported,
+             "this backend does not evaluate parts of a system: MACE and PaiNN models on devices "
+             "'cpu' and 'cuda' do");
     if (domain.atoms.is_periodic())
         fail(Status::argument, "the atoms of a domain are periodic; expected images as atoms of their own");
-    if (domain.halo.transport == RowTransport::shared && !device().starts_with("cuda"))
-        fail(Status::argument, "rows of atoms are to be shared on GPUs, but the session is on '", device(), "'");
+    if (domain.halo.transport == RowTransport::shared && !state.evaluator->halo_sharing())
+        fail(Status::argument, "rows of atoms are to be shared on GPUs, but the session is on '", device_name(), "'");
     state.domain_check.check(domain);
     state.check(domain.atoms, {outputs}, {});
     state.check_positions(domain.atoms, {});
@@ -307,24 +309,25 @@ void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
                             ? state.listed.select(domain.atoms.atom_count, domain.atoms.positions, candidates,
                                                   state.model->summary().cutoff, state.team)
                             : Edges{};
-    state.evaluator->evaluate_domain(domain, edges, outputs, state.team);
+    domains->evaluate_domain(domain, edges, outputs, state.team);
     state.check_results(domain.atoms, domain.owned_count, {outputs}, {});
     ++state.evaluation_count;
 }
 
-GpuAddress Session::gpu_address() { return state_->evaluator->gpu_address(); }
-void Session::reach_gpu(const GpuAddress& address) { state_->evaluator->reach_gpu(address); }
+HaloSharing& Session::halo_sharing() {
+    HaloSharing* const sharing = state_->evaluator->halo_sharing();
+    if (!sharing) fail(Status::unsupported, "only sessions on a GPU share features of atoms");
+    return *sharing;
+}
 
 DeviceStepper* Session::device_stepper() { return state_->evaluator->device_stepper(); }
 ThreadTeam& Session::team() { return state_->team; }
 
-double Session::forecast_radius() const { return state_->evaluator->forecast_radius(); }
-MemoryForecast Session::forecast_memory(int64_t atom_count, int64_t edge_count) {
-    return state_->evaluator->forecast_memory(atom_count, edge_count);
-}
+MemoryForecasts* Session::memory_forecasts() { return state_->evaluator->memory_forecasts(); }
 
 const Model& Session::model() const { return *state_->model; }
-const std::string& Session::device() const { return state_->device.name; }
+const Device& Session::device() const { return state_->device.device; }
+const std::string& Session::device_name() const { return state_->device.name; }
 const std::string& Session::device_reason() const { return state_->device.reason; }
 Precision Session::precision() const { return state_->precision; }
 const std::string& Session::head() const { return state_->model->summary().heads[static_cast<size_t>(state_->head)]; }

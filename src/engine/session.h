@@ -6,18 +6,21 @@
 #include <span>
 #include <string>
 
-#include "potential/model.h"
+#include "engine/load_model.h"
+#include "potential/device_stepper.h"
+#include "potential/domain_evaluation.h"
+#include "potential/memory_forecasts.h"
+#include "potential/neighbor_skin.h"
 
 namespace mlff {
 
 struct SessionOptions {
     std::string device = "auto";  // auto, cpu, reference (plain fp64 loops), cuda, cuda:1
     Precision precision = Precision::automatic;
-    int thread_count = 0;                // 0 = all cores
-    std::string head;                    // "" = the only one
-    double neighbor_skin = 0;            // angstrom; 0 = the backend's choice: none on the CPU
-    double neighbor_skin_on_cpu = 0;     // angstrom; where neighbor_skin is 0, for callers that move atoms by little:
-                                         // there the CPU searches anew in every call unless it has a skin
+    int thread_count = 0;  // 0 = all cores
+    std::string head;      // "" = the only one
+    NeighborSkin neighbor_skin;
+    bool is_trajectory = false;          // atoms move little from call to call, for the automatic skin
     bool exact_radial = false;           // radial functions evaluated for every edge instead of interpolated in tables
     int64_t gpu_memory_limit_bytes = 0;  // for atoms and edges, beside the model; 0 = what is free
 };
@@ -40,25 +43,24 @@ public:
     // The same for callers that look for numbers that are not finite themselves.
     void evaluate_unchecked(std::span<const SystemView> systems, std::span<const Results> results);
 
-    // One system with positions and results in memory of the session's GPU; see Evaluator::evaluate_on_device.
+    // One system with positions and results in memory of the session's GPU; see DeviceEvaluation.
     void evaluate_on_device(const SystemView& system, const Results& results, void* stream);
 
-    // A part of a system; see Evaluator::evaluate_domain. A failure here leaves other domains waiting: end them too.
+    // A part of a system; see DomainEvaluation. A failure here leaves other domains waiting: end them too.
     void evaluate_domain(const Domain& domain, const Outputs& outputs);
-    // Whether domains can share rows: see Evaluator.
-    GpuAddress gpu_address();
-    void reach_gpu(const GpuAddress& address);
+    // Whether domains can share features on GPUs; see HaloSharing.
+    HaloSharing& halo_sharing();  // throws Error{unsupported} where they cannot
 
     // For dynamics that stay on the session's GPU, together with its threads; nullptr on the CPU.
     DeviceStepper* device_stepper();
     ThreadTeam& team();
 
-    // What a system would take on a GPU before it is there; see Evaluator.
-    double forecast_radius() const;  // angstrom
-    MemoryForecast forecast_memory(int64_t atom_count, int64_t edge_count);
+    // What a system would take on a GPU before it is there; nullptr where nobody knows.
+    MemoryForecasts* memory_forecasts();
 
     const Model& model() const;
-    const std::string& device() const;         // "cpu"
+    const Device& device() const;
+    const std::string& device_name() const;    // "cpu", "cuda:0"
     const std::string& device_reason() const;  // why
     Precision precision() const;               // never automatic
     const std::string& head() const;

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "gpu/runtime/gpu.h"
 #include "mace/cpu/evaluator.h"
 #include "mace/gpu/evaluator.h"
 #include "mace/plan/layer_plan.h"
@@ -95,38 +94,40 @@ public:
 
     // The fast backends have mixed and fp64, the GPU's also `fast`; models that the CPU's lacks run on the reference,
     // in fp64.
-    Precision choose_precision(const std::string& device, Precision wanted) const override {
-        const bool is_fast = is_gpu(device) || (device == "cpu" && why_not_fast_.empty());
-        if (wanted == Precision::automatic) return is_fast ? Precision::mixed : Precision::fp64;
-        if (wanted == Precision::fp64 || (wanted == Precision::mixed && is_fast) ||
-            (wanted == Precision::fast && is_gpu(device)))
+    Precision choose_precision(const Device& device, Precision wanted) const override {
+        const bool is_cpu = device.kind == Device::Kind::cpu,
+                   has_mixed = device.is_gpu() || (is_cpu && why_not_fast_.empty());
+        if (wanted == Precision::automatic) return has_mixed ? Precision::mixed : Precision::fp64;
+        if (wanted == Precision::fp64 || (wanted == Precision::mixed && has_mixed) ||
+            (wanted == Precision::fast && device.is_gpu()))
             return wanted;
-        if (wanted == Precision::mixed && device == "cpu")
+        if (wanted == Precision::mixed && is_cpu)
             fail(Status::unsupported, "this model runs in fp64 only: ", why_not_fast_);
-        fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device,
-             "' for MACE; fp64 is", is_fast ? ", and mixed" : "", is_gpu(device) ? ", and fast" : "");
+        fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device.name(),
+             "' for MACE; fp64 is", has_mixed ? ", and mixed" : "", device.is_gpu() ? ", and fast" : "");
     }
-    bool runs_on_cuda() const override { return weights_ && why_not_cuda_.empty(); }
+    bool runs_on_gpu() const override { return weights_ && why_not_cuda_.empty(); }
 
-    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
-        if (!weights_) fail(Status::unsupported, file_.path, ": ", summary_.why_not_runnable);
-        if (is_gpu(choice.device)) {
-            if (choice.exact_radial)
-                fail(Status::unsupported, "exact radial functions are not available on device '", choice.device, "'");
-            mace::gpu::CudaOptions options = {gpu_ordinal(choice.device), choice.head,
-                                              choice.precision != Precision::fp64, choice.neighbor_skin,
-                                              choice.gpu_memory_limit_bytes};
-            options.is_fast = choice.precision == Precision::fast;
-            if (options.neighbor_skin == 0) options.neighbor_skin = mace::gpu::kDefaultSkin;
-            return mace::gpu::make_gpu_evaluator(weights_, options);
-        }
-        if (choice.device == "cpu" && why_not_fast_.empty())
-            return mace::cpu::make_cpu_evaluator(
-                weights_, {choice.head, choice.precision == Precision::mixed, choice.exact_radial});
-        return std::make_unique<mace::reference::ReferenceEvaluator>(weights_, choice.head);
+    std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const override {
+        require_runnable(options);
+        if (options.device.is_gpu()) return mace::gpu::make_gpu_evaluator(weights_, options);
+        if (options.device.kind == Device::Kind::cpu && why_not_fast_.empty())
+            return mace::cpu::make_cpu_evaluator(weights_, options);
+        return std::make_unique<mace::reference::ReferenceEvaluator>(weights_, options.head);
+    }
+    MakeStepModel make_step_model(const BackendOptions& options) const override {
+        require_runnable(options);
+        return mace::gpu::make_step_model(weights_, options);
     }
 
 private:
+    void require_runnable(const BackendOptions& options) const {
+        if (!weights_) fail(Status::unsupported, file_.path, ": ", summary_.why_not_runnable);
+        if (options.device.is_gpu() && options.exact_radial)
+            fail(Status::unsupported, "exact radial functions are not available on device '", options.device.name(),
+                 "'");
+    }
+
     ModuleFile file_;
     mace::Description description_;
     ModelSummary summary_;

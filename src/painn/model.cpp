@@ -2,7 +2,6 @@
 #include "painn/model.h"
 
 #include "core/error.h"
-#include "gpu/runtime/gpu.h"
 #include "painn/cpu/evaluator.h"
 #include "painn/gpu/evaluator.h"
 #include "painn/reference/evaluator.h"
@@ -47,34 +46,43 @@ public:
             {"units", units_json()}};
     }
 
-    Precision choose_precision(const std::string& device, Precision wanted) const override {
-        const bool has_mixed = device != "reference";
+    Precision choose_precision(const Device& device, Precision wanted) const override {
+        const bool has_mixed = device.kind != Device::Kind::reference;
         if (wanted == Precision::automatic) return has_mixed ? Precision::mixed : Precision::fp64;
-        if (wanted == Precision::fp64 || (wanted == Precision::mixed && has_mixed)) return wanted;
-        fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device,
-             "' for PaiNN; fp64 is", has_mixed ? ", and mixed" : "");
+        if (wanted == Precision::fp64 || (wanted == Precision::mixed && has_mixed) ||
+            (wanted == Precision::fast && device.is_gpu()))
+            return wanted;
+        fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device.name(),
+             "' for PaiNN; fp64 is", has_mixed ? ", and mixed" : "", device.is_gpu() ? ", and fast" : "");
     }
-    bool runs_on_cuda() const override { return painn::gpu::why_not_on_gpu(*weights_).empty(); }
+    bool runs_on_gpu() const override { return painn::gpu::why_not_on_gpu(*weights_).empty(); }
 
-    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
-        if (is_gpu(choice.device)) {
-            if (choice.exact_radial)
-                fail(Status::unsupported, "exact radial functions are not available on device '", choice.device, "'");
-            const double skin = choice.neighbor_skin > 0 ? choice.neighbor_skin : painn::gpu::kDefaultSkin;
-            return painn::gpu::make_gpu_evaluator(
-                weights_, {gpu_ordinal(choice.device), choice.precision == Precision::mixed, false, skin,
-                           choice.gpu_memory_limit_bytes});
-        }
-        if (choice.device == "reference") return std::make_unique<painn::reference::ReferenceEvaluator>(weights_);
-        return painn::cpu::make_cpu_evaluator(weights_, {choice.precision == Precision::mixed, choice.exact_radial});
+    std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const override {
+        require_tables(options);
+        if (options.device.is_gpu()) return painn::gpu::make_gpu_evaluator(weights_, options);
+        if (options.device.kind == Device::Kind::reference)
+            return std::make_unique<painn::reference::ReferenceEvaluator>(weights_);
+        return painn::cpu::make_cpu_evaluator(weights_, options);
+    }
+    MakeStepModel make_step_model(const BackendOptions& options) const override {
+        require_tables(options);
+        return painn::gpu::make_step_model(weights_, options);
     }
 
 private:
+    static void require_tables(const BackendOptions& options) {
+        if (options.device.is_gpu() && options.exact_radial)
+            fail(Status::unsupported, "exact radial functions are not available on device '", options.device.name(),
+                 "'");
+    }
+
     std::shared_ptr<const painn::Weights> weights_;
     ModelSummary summary_;
 };
 
 }  // namespace
+
+bool is_painn_file(const Safetensors& file) { return painn::looks_like_painn(file); }
 
 std::shared_ptr<const Model> make_painn_model(const Safetensors& file, const std::string& name_for_errors) {
     return std::make_shared<PainnModel>(painn::load_weights(file, name_for_errors));

@@ -3,18 +3,24 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "formats/json_value.h"
 #include "formats/tensor.h"
+#include "potential/backend_options.h"
 #include "potential/evaluator.h"
 
 namespace mlff {
 
-enum class Precision : int { automatic = 0, mixed = 1, fp64 = 2, fp32 = 3, fast = 4 };  // the values of mlff_precision
-std::string_view precision_name(Precision precision);
+namespace gpu {
+class StepModel;
+}
+// Makes the part of a model in steps on the GPU (gpu/engine/step_model.h) while its device is current. `stream`, a
+// cudaStream_t, is that of all steps.
+using MakeStepModel = std::function<std::shared_ptr<gpu::StepModel>(void* stream)>;
 
 // What sessions and callers need to know of any model.
 struct ModelSummary {
@@ -30,15 +36,6 @@ struct ModelSummary {
     std::string why_not_runnable;  // "" if it can be run
 };
 
-struct EvaluatorChoice {
-    std::string device;  // "cpu", "reference", "cuda:0"
-    Precision precision = Precision::automatic;
-    int head = 0;
-    bool exact_radial = false;           // no tables where the backend would use them
-    double neighbor_skin = 0;            // angstrom; for backends that find neighbours themselves; 0 = their choice
-    int64_t gpu_memory_limit_bytes = 0;  // 0 = what is free
-};
-
 struct UsableGpus {
     size_t count = 0;
     std::string why_none;  // "" if there is one
@@ -52,8 +49,8 @@ public:
     virtual JsonValue description() const = 0;
     // The precision that `automatic` stands for. Throws Error{unsupported} if `wanted` is one that the model lacks on
     // that device.
-    virtual Precision choose_precision(const std::string& device, Precision wanted) const = 0;
-    virtual bool runs_on_cuda() const = 0;
+    virtual Precision choose_precision(const Device& device, Precision wanted) const = 0;
+    virtual bool runs_on_gpu() const = 0;
     // The GPUs that the model could run on: for native models those that this library can use.
     virtual UsableGpus usable_gpus() const;
     // What a model may lack; asked for all the same, it is an Error{unsupported}.
@@ -62,15 +59,18 @@ public:
         (void)system;
         return true;
     }
+    // The same model for fewer elements, if that makes it cheaper; else nullptr.
+    virtual std::shared_ptr<const Model> restricted_to(const std::vector<int>& elements) const {
+        (void)elements;
+        return nullptr;
+    }
     // Throws Error{unsupported} if the model cannot be run.
-    virtual std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const = 0;
+    virtual std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const = 0;
+    // The same as a part of steps that other models have a part in too. Throws Error{unsupported} if it cannot be.
+    virtual MakeStepModel make_step_model(const BackendOptions& options) const;
 };
 
 // What every description says of units.
 inline JsonValue units_json() { return JsonValue::Object{{"energy", "eV"}, {"length", "angstrom"}}; }
-
-// "builtin" (the embedded student), "analytic", "self-test" (a small MACE model with seeded weights), "python:..."
-// (python/model_name.h), a path, or the name of a model in the model cache. Throws Error.
-std::shared_ptr<const Model> load_model(const std::string& name);
 
 }  // namespace mlff

@@ -8,7 +8,6 @@
 
 #include "core/elements.h"
 #include "core/error.h"
-#include "gpu/runtime/gpu.h"
 #include "python_models/environment.h"
 #include "python_models/teacher.h"
 
@@ -79,7 +78,8 @@ public:
     }
 
     // mace-torch runs in fp64 or fp32; a calculator in whatever it has, and what it hands over is fp64.
-    Precision choose_precision(const std::string& device, Precision wanted) const override {
+    Precision choose_precision(const Device& device, Precision wanted) const override {
+        const bool is_reference = device.kind == Device::Kind::reference;
         if (!has_precisions_) {
             if (wanted != Precision::automatic && wanted != Precision::fp64)
                 fail(Status::unsupported, "model '", name_.text, "': precision ", precision_name(wanted),
@@ -89,9 +89,8 @@ public:
         if (wanted != Precision::automatic && wanted != Precision::fp64 && wanted != Precision::fp32)
             fail(Status::unsupported, "model '", name_.text, "': precision ", precision_name(wanted),
                  " is not available in mace-torch; fp64 and fp32 are");
-        if (device == "reference" && wanted == Precision::automatic) return Precision::fp64;
-        if (wanted != Precision::automatic && device != "reference" && !name_.dtype.empty() &&
-            dtype_of(wanted) != name_.dtype)
+        if (is_reference && wanted == Precision::automatic) return Precision::fp64;
+        if (wanted != Precision::automatic && !is_reference && !name_.dtype.empty() && dtype_of(wanted) != name_.dtype)
             fail(Status::argument, "model '", name_.text, "': dtype=", name_.dtype, " and precision ",
                  precision_name(wanted), " contradict each other");
         if (wanted != Precision::automatic) return wanted;
@@ -99,21 +98,21 @@ public:
         return is_single ? Precision::fp32 : Precision::fp64;
     }
 
-    bool runs_on_cuda() const override { return true; }
+    bool runs_on_gpu() const override { return true; }
     UsableGpus usable_gpus() const override { return gpus_; }
     bool gives_atom_energies() const override { return gives("energies"); }
     bool gives_virial(const SystemView& system) const override {
         return gives("stress") && system.periodic == std::array<bool, 3>{true, true, true};
     }
 
-    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
-        if (choice.exact_radial)
+    std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const override {
+        if (options.exact_radial)
             fail(Status::unsupported, "model '", name_.text, "': exact radial functions are a choice of native models");
         std::unique_ptr<python::Teacher> teacher = take_spare();
         if (!teacher) teacher = open();
-        teacher->prepare({{"device", is_gpu(choice.device) ? choice.device : "cpu"},
-                          {"dtype", dtype_of(choice.precision)},
-                          {"head", choice.head}});
+        teacher->prepare({{"device", options.device.is_gpu() ? options.device.name() : "cpu"},
+                          {"dtype", dtype_of(options.precision)},
+                          {"head", options.head}});
         return std::make_unique<PythonEvaluator>(std::move(teacher));
     }
 

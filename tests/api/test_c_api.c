@@ -238,7 +238,7 @@ static void test_domain(void) {
     mlff_session* session = NULL;
     mlff_session_options options;
     mlff_domain domain;
-    mlff_gpu_address address;
+    mlff_gpu_address address = {sizeof address, {0}};
     mlff_system system = water();
     mlff_result result = no_result();
     int32_t all_numbers[ATOMS], neighbors[3 * ATOMS];

@@ -299,6 +299,10 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
     return cudaSuccess;
 }
 
+// Sums and products that no compiler fuses.
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
+
 inline void __syncthreads() { emulated::wait(emulated::State::at_block_barrier); }
 inline void __syncwarp(unsigned = 0xffffffffu) { emulated::wait(emulated::State::at_warp_barrier); }
 template <class T>

@@ -10,11 +10,16 @@
 #include <cstring>
 #include <vector>
 
+#include "../unit/backend.h"
 #include "../unit/close.h"
+#include "core/error.h"
 #include "core/stage_profile.h"
 #include "neighbors/neighbor_list.h"
 #include "painn/gpu/evaluator.h"
 #include "painn/gpu/sizes.h"
+#include "potential/batch_evaluation.h"
+#include "potential/domain_evaluation.h"
+#include "potential/memory_forecasts.h"
 #include "random_painn.h"
 
 using namespace mlff;
@@ -190,8 +195,7 @@ void check_case(const Case& each, bool is_mixed, bool checks_derivatives) {
     CAPTURE(is_mixed);
     const auto weights = random_weights(7, each.width, each.blocks, each.radial, each.has_repulsion);
     const System system = random_system(11, each.atoms, each.box, each.is_periodic);
-    painn::gpu::CudaOptions options;
-    options.is_mixed = is_mixed;
+    BackendOptions options = test::backend(is_mixed);
     options.neighbor_skin = 0.5;
     const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options);
     const Found found = evaluate(*evaluator, *weights, system);
@@ -255,9 +259,9 @@ TEST_CASE("mixed precision has the errors of single precision: all numbers again
         CAPTURE(width);
         const auto weights = random_weights(21, width, 3, 20, true);
         const System system = random_system(22, 12, 4.5, true);
-        painn::gpu::CudaOptions options;
+        BackendOptions options = test::backend(true);
         const Found mixed = evaluate(*painn::gpu::make_gpu_evaluator(weights, options), *weights, system);
-        options.is_mixed = false;
+        options.precision = Precision::fp64;
         const Found exact = evaluate(*painn::gpu::make_gpu_evaluator(weights, options), *weights, system);
         double largest = 0, error = 0;
         for (size_t i = 0; i < exact.forces.size(); ++i) {
@@ -274,7 +278,7 @@ TEST_CASE("mixed precision has the errors of single precision: all numbers again
 TEST_CASE("a step that is profiled gives the same bits, and names its stages") {
     const auto weights = random_weights(7, 32, 2, 6, true);
     const System system = random_system(5, 12, 4.0, false);
-    const auto evaluator = painn::gpu::make_gpu_evaluator(weights, {});
+    const auto evaluator = painn::gpu::make_gpu_evaluator(weights, test::backend(true));
     const Found plain = evaluate(*evaluator, *weights, system);
     StageProfile profile;
     ThreadTeam team(1);
@@ -304,8 +308,7 @@ TEST_CASE("a domain whose ghosts are images of its own atoms gives what the peri
         CAPTURE(is_mixed);
         const auto weights = random_weights(17, 32, 3, 7, true);
         const System system = random_system(19, 14, 5.0, true);
-        painn::gpu::CudaOptions options;
-        options.is_mixed = is_mixed;
+        BackendOptions options = test::backend(is_mixed);
         const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options);
         const Found whole = evaluate(*evaluator, *weights, system);
 
@@ -360,7 +363,7 @@ TEST_CASE("a domain whose ghosts are images of its own atoms gives what the peri
             domain.halo.transport = repeat < 2    ? RowTransport::host
                                     : repeat == 2 ? RowTransport::device
                                                   : RowTransport::shared;
-            evaluator->evaluate_domain(domain, {}, part.outputs(), team);
+            evaluator->domains()->evaluate_domain(domain, {}, part.outputs(), team);
             CHECK(loop.count ==
                   static_cast<size_t>(
                       4 * (repeat + 1) +
@@ -390,9 +393,9 @@ TEST_CASE("a domain whose ghosts are images of its own atoms gives what the peri
 TEST_CASE("fast precision is near") {
     const auto weights = random_weights(3, 64, 2, 20, true);
     const System system = random_system(5, 12, 4.0, false);
-    painn::gpu::CudaOptions options;
+    BackendOptions options = test::backend(true);
     const Found exact = evaluate(*painn::gpu::make_gpu_evaluator(weights, options), *weights, system);
-    options.is_fast = true;
+    options.precision = Precision::fast;
     const Found fast = evaluate(*painn::gpu::make_gpu_evaluator(weights, options), *weights, system);
     CHECK(fast.forces != exact.forces);
     CHECK_ALL_CLOSE(fast.forces, exact.forces, 0.05);
@@ -401,20 +404,21 @@ TEST_CASE("fast precision is near") {
 TEST_CASE("memory is forecast: with it a system runs, with a hundredth less it is refused") {
     const auto weights = random_weights(9, 32, 2, 6, true);
     const System system = random_system(11, 24, 4.0, true);
-    painn::gpu::CudaOptions options;
+    BackendOptions options = test::backend(true);
     options.neighbor_skin = 0.5;
-    CHECK(painn::gpu::make_gpu_evaluator(weights, options)->forecast_radius() ==
+    CHECK(painn::gpu::make_gpu_evaluator(weights, options)->memory_forecasts()->forecast_radius() ==
           weights->cutoff + options.neighbor_skin);
     NeighborOptions within;
     within.cutoff = weights->cutoff;  // the emulated list has room for twice the edges, and takes no memory of its own
     const int64_t atoms = static_cast<int64_t>(system.numbers.size()),
                   edges = 2 * static_cast<int64_t>(brute_force_neighbors(system.view(), within).sender.size()) + 64;
-    const MemoryForecast forecast = painn::gpu::make_gpu_evaluator(weights, options)->forecast_memory(atoms, edges);
+    const MemoryForecast forecast =
+        painn::gpu::make_gpu_evaluator(weights, options)->memory_forecasts()->forecast_memory(atoms, edges);
     CHECK(forecast.least > 0);
     CHECK(forecast.usual > forecast.least);
     CHECK(forecast.usual < 1.13 * static_cast<double>(forecast.least));
     const auto run = [&](int64_t limit) {
-        options.memory_limit_bytes = limit;
+        options.gpu_memory_limit_bytes = limit;
         Found found(system.numbers.size(), 0);
         Outputs outputs = found.outputs();
         outputs.atom_virials = outputs.descriptors = nullptr;
@@ -429,8 +433,7 @@ TEST_CASE("memory is forecast: with it a system runs, with a hundredth less it i
 TEST_CASE("no atoms, one atom, no edges, atoms at one place, and what is wanted") {
     const auto weights = random_weights(9, 32, 2, 6, true);
     for (const bool is_mixed : {true, false}) {
-        painn::gpu::CudaOptions options;
-        options.is_mixed = is_mixed;
+        BackendOptions options = test::backend(is_mixed);
         options.neighbor_skin = 0.3;
         const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options);
         System system;
@@ -463,8 +466,7 @@ TEST_CASE("systems evaluated together give what they give alone") {
     const auto weights = random_weights(15, 32, 2, 6, true);
     std::vector<System> systems = {random_system(1, 5, 3.0, false), System{}, random_system(2, 9, 4.5, true),
                                    random_system(3, 1, 3.0, false)};
-    painn::gpu::CudaOptions options;
-    options.is_mixed = false;
+    BackendOptions options = test::backend(false);
     const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options),
                alone = painn::gpu::make_gpu_evaluator(weights, options);
     // The edges of all, numbered through.
@@ -498,7 +500,7 @@ TEST_CASE("systems evaluated together give what they give alone") {
     for (Found& each : found) outputs.push_back(each.outputs());
     const Edges joined = {atoms,   first.back(),  first.data(),    sender.data(),
                           nullptr, vector.data(), distance.data(), reverse.data()};
-    for (int repeat = 0; repeat < 2; ++repeat) evaluator->evaluate_joined(views, joined, outputs, team);
+    for (int repeat = 0; repeat < 2; ++repeat) evaluator->batches()->evaluate_batch(views, joined, outputs, team);
     for (size_t i = 0; i < systems.size(); ++i) {
         const Found expected = evaluate(*alone, *weights, systems[i]);
         CHECK(std::abs(found[i].energy - expected.energy) <= 1e-9);
@@ -512,8 +514,7 @@ TEST_CASE("molecules evaluated together find their own neighbours") {
     const auto weights = random_weights(15, 32, 2, 6, true);
     std::vector<System> systems = {random_system(1, 5, 3.0, false), System{}, random_system(2, 9, 4.5, false),
                                    random_system(3, 1, 3.0, false)};
-    painn::gpu::CudaOptions options;
-    options.is_mixed = false;
+    BackendOptions options = test::backend(false);
     options.neighbor_skin = 0.5;
     const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options),
                alone = painn::gpu::make_gpu_evaluator(weights, options);
@@ -527,8 +528,8 @@ TEST_CASE("molecules evaluated together find their own neighbours") {
             found.emplace_back(system.numbers.size(), 32);
         }
         for (Found& each : found) outputs.push_back(each.outputs());
-        CHECK(!evaluator->needs_edges_of_joined(views));
-        evaluator->evaluate_joined(views, {}, outputs, team);
+        CHECK(!evaluator->batches()->needs_batch_edges(views));
+        evaluator->batches()->evaluate_batch(views, {}, outputs, team);
         for (size_t i = 0; i < systems.size(); ++i) {
             const Found expected = evaluate(*alone, *weights, systems[i]);
             CHECK(std::abs(found[i].energy - expected.energy) <= 1e-9);
@@ -542,5 +543,5 @@ TEST_CASE("molecules evaluated together find their own neighbours") {
 TEST_CASE("widths that kernels are not compiled for are refused by name") {
     const auto weights = random_weights(1, 96, 1, 3, false);
     CHECK(painn::gpu::why_not_on_gpu(*weights).find("96") != std::string::npos);
-    CHECK_THROWS(painn::gpu::make_gpu_evaluator(weights, {}));
+    CHECK_THROWS(painn::gpu::make_gpu_evaluator(weights, test::backend(true)));
 }

@@ -2,6 +2,7 @@
 // Dynamics that stay on the GPU, on the emulated one, with the kernels of PaiNN.
 #include <doctest/doctest.h>
 
+#include "../unit/backend.h"
 #include "../unit/resident_checks.h"
 #include "painn/gpu/evaluator.h"
 #include "random_painn.h"
@@ -14,8 +15,7 @@ namespace {
 class EvaluatorBed : public test::ResidentBed, private ForceProvider {
 public:
     EvaluatorBed() {
-        painn::gpu::CudaOptions options;
-        options.is_mixed = false;
+        BackendOptions options = test::backend(false);
         options.neighbor_skin = 0.3;
         evaluator_ = painn::gpu::make_gpu_evaluator(test::random_weights(7, 32, 1, 6, true), options);
     }

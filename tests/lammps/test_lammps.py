@@ -93,7 +93,7 @@ class System:
 
 
 def read_xyz(name, repeat=(1, 1, 1)):
-    with open(os.path.join(SOURCE_DIR, "src/validate/systems", name + ".xyz")) as file:
+    with open(os.path.join(SOURCE_DIR, "src/tools/validate/systems", name + ".xyz")) as file:
         lines = file.read().splitlines()
     lattice = [float(x) for x in re.search(r'Lattice="([^"]*)"', lines[1]).group(1).split()]
     cell = [lattice[3 * k : 3 * k + 3] for k in range(3)]

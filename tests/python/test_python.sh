@@ -43,6 +43,6 @@ PATH=$environment/bin:$PATH install_packages -v --no-build-isolation --no-deps -
 export OPENBLAS_NUM_THREADS=1 # 3 x 3 matrices of ASE: waiting threads would take the time of other tests
 cd "$temporary" # where no folder is named as a package is
 for name in package ase ipi; do
-    "$environment/bin/python" -W error::DeprecationWarning:mlff "$tests/test_$name.py" "$program" "$source_dir/tests/golden/mace" "$source_dir/src/validate/systems" \
+    "$environment/bin/python" -W error::DeprecationWarning:mlff "$tests/test_$name.py" "$program" "$source_dir/tests/golden/mace" "$source_dir/src/tools/validate/systems" \
         "$source_dir/bindings/python/README.md"
 done

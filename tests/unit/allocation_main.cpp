@@ -10,7 +10,7 @@
 
 #include "dynamics/molecular_dynamics.h"
 #include "dynamics/session_forces.h"
-#include "potential/model.h"
+#include "engine/load_model.h"
 #include "test_dynamics_support.h"
 
 namespace {

@@ -804,7 +804,7 @@ TEST_CASE("mace-torch is held against the native reference of its file, other ca
         make_reference(std::string("python:mace:") + MLFF_GOLDEN_DIR + "/p10_mace_1layer_c1_ell1.model?env=/nowhere",
                        nullptr, options);
     REQUIRE(found.session);
-    CHECK(found.session->device() == "reference");
+    CHECK(found.session->device_name() == "reference");
     CHECK(found.session->precision() == Precision::fp64);
     for (const char* name : {"python:calculators.py:Pairs", "python:mace:/nowhere.model"}) {
         CHECK(!make_reference(name, nullptr, options).session);

@@ -412,7 +412,7 @@ TEST_CASE("on a GPU: periodic goldens cut into domains") {
     int compared = 0;
     KeptSessions exact, mixed;
     for_each_periodic_golden([&](const auto& model, const std::string&, const System& system, const std::string& head) {
-        if (!model->runs_on_cuda()) return;
+        if (!model->runs_on_gpu()) return;
         compare_cuts(
             exact.of(model, head, [&] { return make_sessions(model, 3, Precision::fp64, head, 1, false, "cuda"); }),
             system, {1, 2, 3}, kDomainsDouble);
@@ -440,16 +440,16 @@ TEST_CASE("on a GPU: a random crystal of the embedded student cut into domains, 
         compare_steps(exact, student_crystal(), 3, kDomainsDouble, transport);
         compare_cuts(mixed, student_crystal(), {3}, kDomainsMixed, transport);
     }
-    GpuAddress address = exact[0]->gpu_address();
-    CHECK(address == exact[0]->gpu_address());
-    CHECK_NOTHROW(exact[1]->reach_gpu(address));
+    GpuAddress address = exact[0]->halo_sharing().gpu_address();
+    CHECK(address == exact[0]->halo_sharing().gpu_address());
+    CHECK_NOTHROW(exact[1]->halo_sharing().reach_gpu(address));
     ++address.token;
-    CHECK_THROWS_WITH_AS(exact[1]->reach_gpu(address),
+    CHECK_THROWS_WITH_AS(exact[1]->halo_sharing().reach_gpu(address),
                          "memory of another process's GPU cannot be read: it is not in the 2 MiB that were found there",
                          Error);
     --address.token;
     ++address.machine;
-    CHECK_THROWS_WITH_AS(exact[1]->reach_gpu(address),
+    CHECK_THROWS_WITH_AS(exact[1]->halo_sharing().reach_gpu(address),
                          "memory of another process's GPU cannot be read: it is on another machine", Error);
 }
 
@@ -460,6 +460,22 @@ TEST_CASE("a random crystal of the embedded student cut into domains, on several
     compare_cuts(exact, crystal, {1, 2, 3, 8}, kDomainsDouble);
     auto mixed = make_sessions(model, 3, Precision::mixed, "");
     compare_cuts(mixed, crystal, {1, 2, 3}, kDomainsMixed);
+}
+
+TEST_CASE("sums of terms cut into domains") {
+    const std::shared_ptr<const mlff::Model> model = load_model("builtin+zbl");
+    System dense = student_crystal();  // where the repulsion acts
+    for (double& x : dense.positions) x *= 0.85;
+    for (auto& row : dense.cell)
+        for (double& x : row) x *= 0.85;
+    auto sessions = make_sessions(model, 3, Precision::fp64, "", 2);
+    compare_cuts(sessions, dense, {1, 2, 3}, kDomainsDouble);
+    if (!has_gpu()) return;
+    auto on_gpu = make_sessions(model, 3, Precision::fp64, "", 1, false, "cuda");
+    compare_cuts(on_gpu, dense, {1, 2, 3}, kDomainsDouble);
+    compare_steps(on_gpu, dense, 3, kDomainsDouble);
+    compare_cuts(on_gpu, dense, {2}, kDomainsDouble, RowTransport::shared);
+    check_same(evaluate_whole(*on_gpu[0], dense), evaluate_whole(*sessions[0], dense), kDomainsDouble);
 }
 
 TEST_CASE("several domains want the same atom") {

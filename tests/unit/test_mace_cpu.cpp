@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "../sanitized.h"
+#include "backend.h"
 #include "capture_binding.h"
 #include "core/error.h"
 #include "equivariant/edge_harmonics.h"
@@ -18,7 +19,8 @@
 #include "mace/plan/batched_network.h"
 #include "mace/plan/layer_plan.h"
 #include "mace/reference/evaluator.h"
-#include "neighbors/joined_edges.h"
+#include "neighbors/batch_edges.h"
+#include "potential/batch_evaluation.h"
 #include "test_mace_backends.h"
 
 using namespace mace_test;
@@ -50,7 +52,8 @@ TEST_CASE("goldens in fp64 and mixed precision, with the kernels of every instru
                     CAPTURE_BINDING(exact_radial);
                     auto& evaluator = evaluators[{head, is_single, exact_radial}];
                     if (!evaluator)
-                        evaluator = mace::cpu::make_cpu_evaluator(model.weights, {head, is_single, exact_radial});
+                        evaluator =
+                            mace::cpu::make_cpu_evaluator(model.weights, backend(is_single, head, exact_radial));
                     compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record, tolerance);
                 }
             }
@@ -66,7 +69,7 @@ TEST_CASE("results do not depend on the number of threads, and a session may go 
     const Model model(path);
     const System large = random_crystal(*model.weights, 3, 60, 9.5), small = random_crystal(*model.weights, 4, 5, 6.0);
     for (const bool is_single : {false, true}) {
-        const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, {0, is_single});
+        const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, backend(is_single));
         const Result expected = evaluate(*evaluator, *model.weights, large, 1);
         const Result small_expected = evaluate(*evaluator, *model.weights, small, 1);
         for (int threads : {1, 2, 3, 5}) {
@@ -108,11 +111,11 @@ TEST_CASE("descriptors are those of mace-torch, on every backend") {
         mace::reference::ReferenceEvaluator reference(model.weights, 0);
         compare(reference, 1e-12);
         compare(*mace::cpu::make_cpu_evaluator(model.weights, {}), 1e-8);
-        compare(*mace::cpu::make_cpu_evaluator(model.weights, {0, true}), 5e-6);
+        compare(*mace::cpu::make_cpu_evaluator(model.weights, backend(true)), 5e-6);
     }
 }
 
-TEST_CASE("systems joined give what they give alone, to rounding") {
+TEST_CASE("systems in a batch give what they give alone, to rounding") {
     for (const char* name : {"p09_l2_ell3", "p08_omol_like_f32"}) {
         CAPTURE(name);
         const Model model(golden_model(name));
@@ -121,12 +124,12 @@ TEST_CASE("systems joined give what they give alone, to rounding") {
                                        random_crystal(*model.weights, 23, 20, 8.0)};
         systems[1].periodic = {};
         for (const bool is_single : {false, true}) {
-            const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, {0, is_single});
+            const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, backend(is_single));
             ThreadTeam team(2);
             NeighborOptions options;
             options.cutoff = model.weights->cutoff;
             NeighborList list(options);
-            JoinedEdges joined;
+            BatchEdges batch;
             std::vector<Result> alone, together(systems.size());
             std::vector<SystemView> views;
             std::vector<Outputs> outputs;
@@ -134,7 +137,7 @@ TEST_CASE("systems joined give what they give alone, to rounding") {
                 alone.push_back(evaluate(*evaluator, *model.weights, systems[i], 1));
                 views.push_back(systems[i].view());
                 list.update(views.back(), team);
-                joined.append(list.edges());
+                batch.append(list.edges());
                 Result& result = together[i];
                 result.forces.assign(alone[i].forces.size(), NAN);
                 result.virial.assign(9, NAN);
@@ -143,7 +146,7 @@ TEST_CASE("systems joined give what they give alone, to rounding") {
                 outputs.push_back({&result.energy, result.forces.data(), result.virial.data(),
                                    result.atom_energies.data(), result.atom_virials.data()});
             }
-            evaluator->evaluate_joined(views, joined.edges(), outputs, team);
+            evaluator->batches()->evaluate_batch(views, batch.edges(), outputs, team);
             for (size_t i = 0; i < systems.size(); ++i) {
                 // Not to the bit on every machine: on x86-64 with g++ 13, dense products of another number of rows were
                 // seen to round otherwise.
@@ -161,8 +164,8 @@ TEST_CASE("systems joined give what they give alone, to rounding") {
     SystemView neutral, ion;
     ion.total_charge = 1;
     const auto evaluator = mace::cpu::make_cpu_evaluator(charged.weights, {});
-    CHECK(evaluator->can_join(neutral, neutral));
-    CHECK(!evaluator->can_join(neutral, ion));
+    CHECK(evaluator->batches()->can_batch(neutral, neutral));
+    CHECK(!evaluator->batches()->can_batch(neutral, ion));
 }
 
 TEST_CASE("forces are the slope of the energy it computes, tables included") {
@@ -301,7 +304,7 @@ TEST_CASE("atoms too close for the tables get the reference's numbers") {
     system.positions = {0, 0, 0, 0.12, 0.1, 0, 1.4, 0, 0.2};
     const Result expected = model.evaluate(system);
     for (const bool is_single : {false, true}) {
-        const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, {0, is_single});
+        const auto evaluator = mace::cpu::make_cpu_evaluator(model.weights, backend(is_single));
         check_close(evaluate(*evaluator, *model.weights, system, 1).forces, expected.forces,
                     is_single ? kMixed.forces : kDouble.forces);
     }
@@ -332,6 +335,6 @@ TEST_CASE("harmonics written out agree with the general ones, and their gradient
 TEST_CASE("kernels that the processor does not have are refused by name") {
     const Model model(golden_model("p09_l2_ell3"));
     const mlff::kernels::ForcedKernels forced("abacus");
-    CHECK_THROWS_WITH_AS(mace::cpu::make_cpu_evaluator(model.weights, {0, true}),
+    CHECK_THROWS_WITH_AS(mace::cpu::make_cpu_evaluator(model.weights, backend(true)),
                          doctest::Contains("MLFF_CPU is 'abacus'"), Error);
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "backend.h"
 #include "core/error.h"
 #include "engine/session.h"
 #include "gpu/runtime/gpu.h"
@@ -40,7 +41,8 @@ TEST_CASE("goldens on the GPU in fp64 and mixed precision") {
             for (const bool is_single : {false, true}) {
                 CAPTURE(is_single);
                 auto& evaluator = evaluators[{head, is_single}];
-                if (!evaluator) evaluator = mace::gpu::make_gpu_evaluator(model.weights, {0, head, is_single});
+                if (!evaluator)
+                    evaluator = mace::gpu::make_gpu_evaluator(model.weights, test::backend(is_single, head));
                 compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record,
                                     is_single ? kMixed : kDouble);
             }
@@ -58,8 +60,8 @@ TEST_CASE("the GPU repeats itself bit for bit, from system to system, and agrees
         const System large = random_crystal(*model.weights, 3, 150, 13.0),
                      small = random_crystal(*model.weights, 4, 5, 6.0);
         for (const bool is_single : {false, true}) {
-            const auto gpu = mace::gpu::make_gpu_evaluator(model.weights, {0, 0, is_single});
-            const auto cpu = mace::cpu::make_cpu_evaluator(model.weights, {0, is_single});
+            const auto gpu = mace::gpu::make_gpu_evaluator(model.weights, test::backend(is_single));
+            const auto cpu = mace::cpu::make_cpu_evaluator(model.weights, test::backend(is_single));
             const Result first_small = evaluate(*gpu, *model.weights, small, 1),
                          first = evaluate(*gpu, *model.weights, large, 1);
             const Result expected = evaluate(*cpu, *model.weights, large, 2);
@@ -86,15 +88,13 @@ TEST_CASE("messages made in many small chunks of edges are those made at once") 
         CAPTURE(name);
         const mace_test::Model model(golden_model(name));
         const System system = random_crystal(*model.weights, 5, 300, 16.0);
-        mace::gpu::CudaOptions options;
-        options.is_single = true;
+        const BackendOptions options = test::backend(true);
         const Result expected =
             evaluate(*mace::gpu::make_gpu_evaluator(model.weights, options), *model.weights, system, 1);
         const Result exact = evaluate(*mace::cpu::make_cpu_evaluator(model.weights, {}), *model.weights, system, 2);
         for (const int64_t bytes : {200'000, 1'000'000}) {
             CAPTURE(bytes);
-            options.message_scratch_bytes = bytes;
-            const auto chunked = mace::gpu::make_gpu_evaluator(model.weights, options);
+            const auto chunked = mace::gpu::make_gpu_evaluator(model.weights, options, bytes);
             for (int repeat = 0; repeat < 3; ++repeat) {
                 const Result found = evaluate(*chunked, *model.weights, system, 1);
                 CHECK(found.edge_count * 512 >
@@ -113,8 +113,8 @@ TEST_CASE("precision fast on the GPU: plain half-precision products, with the er
     double worst = 0;
     for_each_golden_model([&](const mace_test::Model& model, const nlohmann::json& golden) {
         if (!mace::gpu::why_not_on_gpu(*model.weights).empty()) return;
-        mace::gpu::CudaOptions options;
-        options.is_single = options.is_fast = true;
+        BackendOptions options;
+        options.precision = Precision::fast;
         for (const auto& record : golden["systems"]) {
             CAPTURE(record["name"].dump());
             options.head = head_of(*model.weights, record);
@@ -189,17 +189,17 @@ TEST_CASE("a session chooses the GPU, with descriptors and a skin") {
     if (!has_gpu()) return;
     const auto model = load_model(golden_model("p09_l2_ell3").string());
     SessionOptions options;
-    options.neighbor_skin = 1.0;
+    options.neighbor_skin = NeighborSkin::of(1.0);
     Session gpu(model, options);
     options.device = "cpu";
     Session cpu(model, options);
-    CHECK(gpu.device() == "cuda:0");
+    CHECK(gpu.device_name() == "cuda:0");
     CHECK(gpu.precision() == Precision::mixed);
     options.device = "cuda";
     options.exact_radial = true;
     CHECK_THROWS_AS(Session(model, options), Error);
     options.device = "auto";
-    CHECK(Session(model, options).device() == "cpu");
+    CHECK(Session(model, options).device_name() == "cpu");
     System system = random_crystal(*mace_test::Model(golden_model("p09_l2_ell3")).weights, 12, 40, 9.0);
     const auto width = static_cast<size_t>(model->summary().descriptor_count);
     for (int step = 0; step < 5; ++step) {

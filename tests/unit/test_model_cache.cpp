@@ -9,9 +9,9 @@
 #include "core/error.h"
 #include "core/mapped_file.h"
 #include "core/sha256.h"
+#include "engine/load_model.h"
 #include "engine/model_cache.h"
 #include "model_files.h"
-#include "potential/model.h"
 
 using namespace mlff;
 using namespace mlff::test;

@@ -10,9 +10,9 @@
 #include "../sanitized.h"
 #include "core/error.h"
 #include "neighbor_systems.h"
+#include "neighbors/batch_edges.h"
 #include "neighbors/cell_grid.h"
 #include "neighbors/displacements.h"
-#include "neighbors/joined_edges.h"
 #include "neighbors/lattice.h"
 #include "neighbors/neighbor_list.h"
 
@@ -443,7 +443,7 @@ TEST_CASE("options that make no sense are refused") {
 
 TEST_CASE("joined edges keep to their systems, and so do their reverse edges") {
     Random random(77);
-    JoinedEdges joined;
+    BatchEdges joined;
     std::vector<int64_t> first_atom = {0};
     for (int i = 0; i < 6; ++i) {
         const Atoms atoms = random_atoms(random, 20);

@@ -2,16 +2,18 @@
 // The fast CPU backend of PaiNN: against PyTorch's numbers, against the reference, and its parts on their own.
 #include <doctest/doctest.h>
 
+#include "backend.h"
 #include "core/error.h"
 #include "cpu_kernels/kernel_table.h"
+#include "engine/load_model.h"
 #include "engine/session.h"
 #include "kernel_tables.h"
-#include "neighbors/joined_edges.h"
+#include "neighbors/batch_edges.h"
 #include "painn/cpu/evaluator.h"
 #include "painn/cpu/filters.h"
 #include "painn/functions/dense.h"
 #include "painn/reference/message.h"
-#include "potential/model.h"
+#include "potential/batch_evaluation.h"
 #include "test_painn_support.h"
 
 using namespace mlff;
@@ -23,11 +25,13 @@ namespace {
 constexpr Tolerances kExact = {1e-11, 1e-11}, kDouble = {1e-8, 1e-7}, kMixed = {5e-6, 2e-5};
 
 struct Way {
-    painn::cpu::CpuOptions options;
+    BackendOptions options;
     Tolerances tolerances;
 };
-const Way kWays[] = {
-    {{false, true}, kExact}, {{false, false}, kDouble}, {{true, false}, kMixed}, {{true, true}, kMixed}};
+const Way kWays[] = {{test::backend(false, 0, true), kExact},
+                     {test::backend(), kDouble},
+                     {test::backend(true), kMixed},
+                     {test::backend(true, 0, true), kMixed}};
 
 const Shape kShapes[] = {{},
                          {64, 3, 20, 5.0, {1, 7, 8, 16}, true, 5},
@@ -38,7 +42,7 @@ const Shape kShapes[] = {{},
 const Shape& kNearField = kShapes[5];
 
 Result evaluate_cpu(const std::shared_ptr<const painn::Weights>& weights, const System& system,
-                    const painn::cpu::CpuOptions& options, int threads = 1) {
+                    const BackendOptions& options, int threads = 1) {
     return mace_test::evaluate(*painn::cpu::make_cpu_evaluator(weights, options), *weights, system, threads);
 }
 
@@ -58,7 +62,7 @@ TEST_CASE(
             for (const auto& record : golden["systems"]) {
                 CAPTURE(record["name"].dump());
                 for (const Way& way : kWays) {
-                    CAPTURE(way.options.is_mixed);
+                    CAPTURE(way.options.is_single());
                     CAPTURE(way.options.exact_radial);
                     Result expected = golden_result(record);
                     const Result found = evaluate_cpu(weights, mace_test::read_system(record), way.options);
@@ -87,7 +91,7 @@ TEST_CASE("the reference's numbers: crystals, molecules, atoms in small cells, a
             CAPTURE(system.numbers.size());
             const Result expected = evaluate_reference(weights, system);
             for (const Way& way : kWays) {
-                CAPTURE(way.options.is_mixed);
+                CAPTURE(way.options.is_single());
                 CAPTURE(way.options.exact_radial);
                 check_results(evaluate_cpu(weights, system, way.options, 2), expected, way.tolerances);
             }
@@ -100,7 +104,7 @@ TEST_CASE("the reference's numbers for more atoms than a group of links has, on 
     const System system = random_crystal(*weights, 9, 300, 15.5);
     const Result expected = evaluate_reference(weights, system);
     for (const Way& way : kWays) {
-        CAPTURE(way.options.is_mixed);
+        CAPTURE(way.options.is_single());
         CAPTURE(way.options.exact_radial);
         const Result found = evaluate_cpu(weights, system, way.options, 1);
         check_results(found, expected, way.tolerances);
@@ -112,7 +116,7 @@ TEST_CASE("bits do not depend on the number of threads, and an evaluator may go 
     const auto weights = shared_weights(kShapes[1]);
     const System large = random_crystal(*weights, 3, 150, 11.0), small = random_crystal(*weights, 4, 5, 6.0);
     for (const bool is_mixed : {false, true}) {
-        const auto evaluator = painn::cpu::make_cpu_evaluator(weights, {is_mixed});
+        const auto evaluator = painn::cpu::make_cpu_evaluator(weights, test::backend(is_mixed));
         const Result expected = mace_test::evaluate(*evaluator, *weights, large, 1),
                      small_expected = mace_test::evaluate(*evaluator, *weights, small, 1);
         for (const int threads : {1, 2, 3, 5}) {
@@ -166,18 +170,18 @@ TEST_CASE("forces and virial are the slopes of the energy it computes, tables in
     }
 }
 
-TEST_CASE("systems joined give what they give alone, to rounding") {
+TEST_CASE("systems in a batch give what they give alone, to rounding") {
     const auto weights = shared_weights(kShapes[1]);
     std::vector<System> systems = {random_crystal(*weights, 21, 12, 7.0),
                                    without_cell(random_crystal(*weights, 22, 3, 5.0)), System{},
                                    random_crystal(*weights, 23, 20, 8.0)};
     for (const bool is_mixed : {false, true}) {
-        const auto evaluator = painn::cpu::make_cpu_evaluator(weights, {is_mixed});
+        const auto evaluator = painn::cpu::make_cpu_evaluator(weights, test::backend(is_mixed));
         ThreadTeam team(2);
         NeighborOptions options;
         options.cutoff = weights->cutoff;
         NeighborList list(options);
-        JoinedEdges joined;
+        BatchEdges batch;
         std::vector<Result> alone, together(systems.size());
         std::vector<SystemView> views;
         std::vector<Outputs> outputs;
@@ -185,7 +189,7 @@ TEST_CASE("systems joined give what they give alone, to rounding") {
             alone.push_back(mace_test::evaluate(*evaluator, *weights, systems[i], 1));
             views.push_back(systems[i].view());
             list.update(views.back(), team);
-            joined.append(list.edges());
+            batch.append(list.edges());
             together[i] = alone[i];
             for (auto* values :
                  {&together[i].forces, &together[i].virial, &together[i].atom_energies, &together[i].atom_virials})
@@ -193,8 +197,8 @@ TEST_CASE("systems joined give what they give alone, to rounding") {
             outputs.push_back({&together[i].energy, together[i].forces.data(), together[i].virial.data(),
                                together[i].atom_energies.data(), together[i].atom_virials.data()});
         }
-        CHECK(evaluator->can_join(views[0], views[1]));
-        evaluator->evaluate_joined(views, joined.edges(), outputs, team);
+        CHECK(evaluator->batches()->can_batch(views[0], views[1]));
+        evaluator->batches()->evaluate_batch(views, batch.edges(), outputs, team);
         for (size_t i = 0; i < systems.size(); ++i) check_results(together[i], alone[i], is_mixed ? kMixed : kExact);
     }
 }
@@ -216,8 +220,8 @@ TEST_CASE("descriptors are the last scalars; energies alone need no gradients") 
     };
     painn::reference::ReferenceEvaluator reference(weights);
     const std::vector<double> expected = run(reference);
-    check_all(run(*painn::cpu::make_cpu_evaluator(weights, {false, true})), expected, 1e-12);
-    check_all(run(*painn::cpu::make_cpu_evaluator(weights, {true, false})), expected, 1e-6);
+    check_all(run(*painn::cpu::make_cpu_evaluator(weights, test::backend(false, 0, true))), expected, 1e-12);
+    check_all(run(*painn::cpu::make_cpu_evaluator(weights, test::backend(true))), expected, 1e-6);
 }
 
 TEST_CASE("filters: table and exact functions agree, values and slopes") {
@@ -299,21 +303,21 @@ TEST_CASE("the activation of every instruction set, far out too") {
         const auto weights = shared_weights(kShapes[1]);
         const System system = random_crystal(*weights, 8, 30, 8.0);
         const Result expected = evaluate_reference(weights, system);
-        check_results(evaluate_cpu(weights, system, {false, false}), expected, kDouble);
-        check_results(evaluate_cpu(weights, system, {true, false}), expected, kMixed);
+        check_results(evaluate_cpu(weights, system, test::backend()), expected, kDouble);
+        check_results(evaluate_cpu(weights, system, test::backend(true)), expected, kMixed);
     });
 }
 
 TEST_CASE("sessions: precision by device, unknown elements refused") {
     const auto model = load_model(std::string(MLFF_PAINN_GOLDEN_DIR) + "/two_blocks_f32.safetensors");
-    CHECK(model->choose_precision("cpu", Precision::automatic) == Precision::mixed);
-    CHECK(model->choose_precision("cpu", Precision::fp64) == Precision::fp64);
-    CHECK(model->choose_precision("reference", Precision::automatic) == Precision::fp64);
-    CHECK_THROWS_AS(model->choose_precision("reference", Precision::mixed), Error);
-    CHECK_THROWS_AS(model->choose_precision("cpu", Precision::fast), Error);
+    CHECK(model->choose_precision(*parse_device("cpu"), Precision::automatic) == Precision::mixed);
+    CHECK(model->choose_precision(*parse_device("cpu"), Precision::fp64) == Precision::fp64);
+    CHECK(model->choose_precision(*parse_device("reference"), Precision::automatic) == Precision::fp64);
+    CHECK_THROWS_AS(model->choose_precision(*parse_device("reference"), Precision::mixed), Error);
+    CHECK_THROWS_AS(model->choose_precision(*parse_device("cpu"), Precision::fast), Error);
     System system;
     system.numbers = {6, 92};
     system.positions = {0, 0, 0, 1, 0, 0};
     const auto weights = shared_weights(kShapes[0]);
-    CHECK_THROWS_AS(evaluate_cpu(weights, system, {true}), Error);
+    CHECK_THROWS_AS(evaluate_cpu(weights, system, test::backend(true)), Error);
 }

@@ -7,10 +7,10 @@
 #include "capture_binding.h"
 #include "core/error.h"
 #include "core/output_file.h"
+#include "engine/load_model.h"
 #include "engine/session.h"
 #include "painn/model.h"
 #include "painn/weights/weights.h"
-#include "potential/model.h"
 #include "test_painn_support.h"
 
 using namespace mlff;

@@ -215,7 +215,7 @@ TEST_CASE("a Python calculator gives the numbers of the native model in both hos
         CAPTURE(host);
         Session session = open_session(model_name("Pairs", host));
         CHECK((signal(SIGINT, SIG_DFL) == SIG_DFL));  // Python would have taken it over
-        CHECK_EQ(session.device(), "cpu");
+        CHECK_EQ(session.device_name(), "cpu");
         for (const bool is_periodic : {false, true, false})
             for (unsigned seed = 1; seed < 4; ++seed) {
                 const Structure structure = make_structure(is_periodic, seed);

@@ -33,7 +33,7 @@ test::MakeBed beds(const std::string& model, Precision precision = Precision::fp
         SessionOptions options;
         options.device = "cuda";
         options.precision = precision;
-        options.neighbor_skin = 0.25;
+        options.neighbor_skin = NeighborSkin::of(0.25);
         return std::make_unique<SessionBed>(model, options);
     };
 }
@@ -72,6 +72,7 @@ TEST_CASE("dynamics that stay on a GPU are those that the host drives, in all en
     options.remove_momentum_every = 10;
     test::check_resident_follows_host(student, warm("ethanol", options, 3000), options, 100, kTolerance);
     test::check_resident_restarts(beds("builtin", Precision::mixed), warm("water-box", options), options, 100);
+    test::check_resident_follows_host(beds("builtin+zbl"), warm("water-box", options), options, 100, kTolerance);
 }
 
 TEST_CASE("dynamics that stay on a GPU are those that the host drives, with MACE") {

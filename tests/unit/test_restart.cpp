@@ -35,7 +35,7 @@ Session fresh_session() {
     SessionOptions options;
     options.device = "cpu";
     options.thread_count = 1;
-    options.neighbor_skin = 0.4;
+    options.neighbor_skin = NeighborSkin::of(0.4);
     return Session(make_analytic_model(), options);
 }
 

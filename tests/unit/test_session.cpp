@@ -66,16 +66,16 @@ public:
     explicit SpoiledModel(Spoil spoil) : spoil_(std::move(spoil)) {}
     const ModelSummary& summary() const override { return right_->summary(); }
     JsonValue description() const override { return right_->description(); }
-    Precision choose_precision(const std::string& device, Precision wanted) const override {
+    Precision choose_precision(const Device& device, Precision wanted) const override {
         return right_->choose_precision(device, wanted);
     }
-    bool runs_on_cuda() const override { return false; }
-    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
-        return std::make_unique<Spoiled>(right_->make_evaluator(choice), spoil_);
+    bool runs_on_gpu() const override { return false; }
+    std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const override {
+        return std::make_unique<Spoiled>(right_->make_evaluator(options), spoil_);
     }
 
 private:
-    struct Spoiled : Evaluator {
+    struct Spoiled : Evaluator, DomainEvaluation {
         Spoiled(std::unique_ptr<Evaluator> right_in, Spoil spoil_in)
             : right(std::move(right_in)), spoil(std::move(spoil_in)) {}
         void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override {
@@ -86,6 +86,7 @@ private:
                              ThreadTeam& team) override {
             evaluate(domain.atoms, edges, outputs, team);
         }
+        DomainEvaluation* domains() override { return this; }
         std::unique_ptr<Evaluator> right;
         Spoil spoil;
     };
@@ -387,9 +388,8 @@ TEST_CASE("options that make no sense are refused") {
     options.thread_count = -1;
     CHECK(try_create(options) == Status::argument);
     options = {};
-    options.neighbor_skin = std::numeric_limits<double>::quiet_NaN();
-    CHECK(try_create(options) == Status::argument);
-    options = {};
+    for (const double wrong : {std::numeric_limits<double>::quiet_NaN(), -1.0, 0.0})
+        CHECK_THROWS_AS(NeighborSkin::of(wrong), Error);
     options.gpu_memory_limit_bytes = -1;
     CHECK(try_create(options) == Status::argument);
     CHECK(try_create({}) == Status::ok);
@@ -397,7 +397,7 @@ TEST_CASE("options that make no sense are refused") {
 
 TEST_CASE("a skin saves searches and changes no number") {
     SessionOptions options;
-    options.neighbor_skin = 1.0;
+    options.neighbor_skin = NeighborSkin::of(1.0);
     Session with_skin(load_model("analytic"), options), without(load_model("analytic"), {});
     std::mt19937 random(3);
     std::normal_distribution<double> step(0.0, 0.02);

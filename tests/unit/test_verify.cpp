@@ -55,14 +55,15 @@ public:
     explicit FaultyModel(Fault fault) : fault_(std::move(fault)) {}
     const ModelSummary& summary() const override { return right_->summary(); }
     JsonValue description() const override { return right_->description(); }
-    Precision choose_precision(const std::string& device, Precision wanted) const override {
+    Precision choose_precision(const Device& device, Precision wanted) const override {
         return right_->choose_precision(device, wanted);
     }
-    bool runs_on_cuda() const override { return false; }
-    std::unique_ptr<Evaluator> make_evaluator(const EvaluatorChoice& choice) const override {
-        auto evaluator = right_->make_evaluator(choice);
-        return choice.device == "reference" ? std::move(evaluator)
-                                            : std::make_unique<FaultyEvaluator>(std::move(evaluator), fault_);
+    bool runs_on_gpu() const override { return false; }
+    std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const override {
+        auto evaluator = right_->make_evaluator(options);
+        return options.device.kind == Device::Kind::reference
+                   ? std::move(evaluator)
+                   : std::make_unique<FaultyEvaluator>(std::move(evaluator), fault_);
     }
 
 private:

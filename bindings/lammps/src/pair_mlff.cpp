@@ -29,8 +29,6 @@ using mlff_lammps::Owner;
 
 namespace {
 
-constexpr double kSkinOfOneRank = 0.5;  // angstrom: that of `mlff md`
-
 struct ModelDeleter {
     void operator()(mlff_model* model) const { mlff_model_free(model); }
 };
@@ -139,6 +137,7 @@ struct PairMLFF::Impl {
     }
     std::string why_gpus_do_not_reach_each_other() const {
         mlff_gpu_address own = {};
+        own.struct_size = sizeof own;
         std::string message;
         if (mlff_session_get_gpu_address(session.get(), &own) != MLFF_OK) message = mlff_last_error();
         std::vector<mlff_gpu_address> all(static_cast<size_t>(rank_count));
@@ -199,9 +198,7 @@ struct PairMLFF::Impl {
         options.thread_count = settings.thread_count > 0 ? settings.thread_count : lammps_thread_count;
         options.exact_radial = settings.exact_radial;
         options.head = settings.head.empty() ? nullptr : settings.head.c_str();
-        // On one rank the session finds neighbours itself; a GPU has a skin of its own.
-        if (rank_count == 1 && (device == "cpu" || mlff_device_count() == 0))
-            options.neighbor_skin_angstrom = kSkinOfOneRank;
+        options.is_trajectory = rank_count == 1;  // then the session finds neighbours itself
         mlff_session* made = nullptr;
         if (mlff_session_create(model.get(), &options, &made) != MLFF_OK) return model_name + ": " + mlff_last_error();
         session.reset(made);

@@ -256,7 +256,8 @@ private:
 };
 
 void make_session(LockedSession* place, const mlff::Model& model, const std::string& device, int precision,
-                  int64_t threads, const std::string& head, double skin, bool exact_radial, int64_t gpu_memory_limit) {
+                  int64_t threads, const std::string& head, double skin, bool exact_radial, int64_t gpu_memory_limit,
+                  bool is_trajectory) {
     if (threads != static_cast<int32_t>(threads))
         throw Refusal(MLFF_ERROR_ARGUMENT, "the number of threads is beyond all bounds");
     mlff::Options options;
@@ -267,6 +268,7 @@ void make_session(LockedSession* place, const mlff::Model& model, const std::str
     options.neighbor_skin_angstrom = skin;
     options.exact_radial = exact_radial;
     options.gpu_memory_limit_bytes = gpu_memory_limit;
+    options.is_trajectory = is_trajectory;
     new (place) LockedSession(model, options);
 }
 
@@ -360,7 +362,7 @@ NB_MODULE(_core, module) {
 
     nb::class_<LockedSession>(module, "Session")
         .def("__init__", make_session, "model"_a, "device"_a, "precision"_a, "threads"_a, "head"_a, "skin"_a,
-             "exact_radial"_a, "gpu_memory_limit"_a)
+             "exact_radial"_a, "gpu_memory_limit"_a, "is_trajectory"_a)
         .def("evaluate", &LockedSession::evaluate, "jobs"_a)
         .def("info", &LockedSession::info)
         .def("close", &LockedSession::close);

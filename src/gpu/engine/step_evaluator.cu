@@ -18,7 +18,13 @@
 #include "gpu/runtime/cuda_check.h"
 #include "gpu/runtime/cuda_stream.h"
 #include "gpu/runtime/device_buffer.h"
+#include "gpu/runtime/gpu.h"
 #include "neighbors/cell_grid.h"
+#include "potential/batch_evaluation.h"
+#include "potential/device_evaluation.h"
+#include "potential/device_stepper.h"
+#include "potential/domain_evaluation.h"
+#include "potential/memory_forecasts.h"
 
 namespace mlff::gpu {
 namespace {
@@ -28,7 +34,7 @@ constexpr double kSpare = 1.125;
 int64_t spared(int64_t count) { return count + count / 8; }
 
 // Systems up to this size are evaluated together, until so many atoms are.
-constexpr int64_t kMostAtomsOfJoined = 1024, kMostJoinedAtoms = 16384;
+constexpr int64_t kMostAtomsInBatch = 1024, kMostBatchAtoms = 16384;
 
 // Rounded up by less than a sixteenth: searches that find a few candidates more or less are the same step, whose graph
 // stays.
@@ -49,11 +55,18 @@ NeighborOptions neighbor_options(double cutoff, double skin) {
     return options;
 }
 
-class StepEvaluator : public Evaluator, private DeviceStepper {
+class StepEvaluator : public Evaluator,
+                      private BatchEvaluation,
+                      private DomainEvaluation,
+                      private HaloSharing,
+                      private DeviceEvaluation,
+                      private DeviceStepper,
+                      private MemoryForecasts {
 public:
-    StepEvaluator(const StepOptions& options, const MakeStepModel& make_model)
-        : options_(options),
-          current_(options.device),
+    StepEvaluator(const BackendOptions& options, const MakeStepModel& make_model)
+        : device_(gpu_ordinal(options.device)),
+          memory_limit_bytes_(options.gpu_memory_limit_bytes),
+          current_(device_),
           model_(make_model(stream_)),
           neighbors_(neighbor_options(model_->facts().cutoff, options.neighbor_skin)),
           results_(model_->facts().descriptor_count) {
@@ -64,15 +77,13 @@ public:
         model_->set_stages(&stages_);
         current_.reset();
     }
-    ~StepEvaluator() override {
-        current_.emplace(options_.device, std::nothrow);
-    }  // memory is given back where it was taken
+    ~StepEvaluator() override { current_.emplace(device_, std::nothrow); }  // memory is given back where it was taken
 
     bool needs_edges() const override { return false; }
     int64_t neighbor_build_count() const override { return neighbors_.build_count(); }
 
     void evaluate(const SystemView& system, const Edges&, const Outputs& outputs, ThreadTeam& team) override {
-        const CurrentDevice current(options_.device);
+        const CurrentDevice current(device_);
         const NvtxRange range("evaluation");
         const GpuStages::Watch watch(stages_, team.profile());
         leave_nothing_running([&] {
@@ -83,7 +94,7 @@ public:
 
     void evaluate_on_device(const SystemView& system, const DeviceOutputs& outputs, void* stream,
                             ThreadTeam& team) override {
-        const CurrentDevice current(options_.device);
+        const CurrentDevice current(device_);
         require_all_on_device(system, outputs);
         leave_nothing_running([&] {
             order_.follow(static_cast<cudaStream_t>(stream), stream_);
@@ -99,7 +110,7 @@ public:
     // Step by step as a graph cannot: the host brings rows from one domain to the other. How many edges there are is
     // asked for at the beginning, because candidates, which are found with the caller's skin, may be many more.
     void evaluate_domain(const Domain& domain, const Edges&, const Outputs& outputs, ThreadTeam& team) override {
-        const CurrentDevice current(options_.device);
+        const CurrentDevice current(device_);
         const NvtxRange range("evaluation");
         const GpuStages::Watch watch(stages_, team.profile());
         leave_nothing_running([&] {
@@ -139,15 +150,20 @@ public:
     }
 
     GpuAddress gpu_address() override {
-        const CurrentDevice current(options_.device);
+        const CurrentDevice current(device_);
         return shared_halo_.address();
     }
     void reach_gpu(const GpuAddress& address) override {
-        const CurrentDevice current(options_.device);
+        const CurrentDevice current(device_);
         shared_halo_.reach(address);
     }
 
+    BatchEvaluation* batches() override { return this; }
+    DomainEvaluation* domains() override { return this; }
+    HaloSharing* halo_sharing() override { return this; }
+    DeviceEvaluation* device_pointers() override { return this; }
     DeviceStepper* device_stepper() override { return this; }
+    MemoryForecasts* memory_forecasts() override { return this; }
 
     double forecast_radius() const override { return neighbors_.options().cutoff + neighbors_.options().skin; }
     MemoryForecast forecast_memory(int64_t atom_count, int64_t edge_count) override {
@@ -166,20 +182,20 @@ public:
     }
 
     // Larger systems keep the GPU busy alone, and it finds their neighbours faster than the host.
-    bool can_join(const SystemView& first, const SystemView& next) const override {
-        return std::max(first.atom_count, next.atom_count) <= kMostAtomsOfJoined && model_->can_join(first, next);
+    bool can_batch(const SystemView& first, const SystemView& next) const override {
+        return std::max(first.atom_count, next.atom_count) <= kMostAtomsInBatch && model_->can_batch(first, next);
     }
-    int64_t most_joined_atoms() const override { return kMostJoinedAtoms; }
-    bool needs_reverse_of_joined() const override { return true; }
-    bool needs_edges_of_joined(std::span<const SystemView> systems) const override {
+    int64_t most_batch_atoms() const override { return kMostBatchAtoms; }
+    bool needs_reverse_edges() const override { return true; }
+    bool needs_batch_edges(std::span<const SystemView> systems) const override {
         return !Placement::is_possible(systems);
     }
 
-    void evaluate_joined(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs,
-                         ThreadTeam& team) override {
-        const CurrentDevice current(options_.device);
+    void evaluate_batch(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs,
+                        ThreadTeam& team) override {
+        const CurrentDevice current(device_);
         leave_nothing_running([&] {
-            if (!needs_edges_of_joined(systems)) {
+            if (!needs_batch_edges(systems)) {
                 compute_side_by_side(systems, wanted_of(outputs), team);
                 return results_.write(systems, outputs);
             }
@@ -205,7 +221,7 @@ private:
     void require_all_on_device(const SystemView& system, const DeviceOutputs& outputs) const {
         const Outputs& to = outputs.outputs;
         const auto require = [&](const double* pointer, const char* name) {
-            require_on_device(pointer, options_.device, name);
+            require_on_device(pointer, device_, name);
         };
         require(to.energy, "energy");
         require(to.virial, "virial");
@@ -232,14 +248,14 @@ private:
 
     // ---- DeviceStepper ----
 
-    int device() const override { return options_.device; }
+    int device() const override { return device_; }
     void* stream() const override { return static_cast<cudaStream_t>(stream_); }
     bool has_neighbors(const SystemView& system) const override {
         return atoms_.holds({&system, 1}, system.atom_count) && neighbors_.can_reuse(system);
     }
 
     void enqueue_step(const SystemView& system, DeviceMotion& motion, bool wants_virial, ThreadTeam& team) override {
-        const CurrentDevice current(options_.device);
+        const CurrentDevice current(device_);
         leave_nothing_running([&] {
             begin_step(system, wants_virial, team);
             StepKind kind = {true, pending_, &motion};
@@ -249,7 +265,7 @@ private:
     }
     void enqueue_searched_step(const SystemView& system, DeviceMotion& motion, bool wants_virial,
                                ThreadTeam& team) override {
-        const CurrentDevice current(options_.device);
+        const CurrentDevice current(device_);
         leave_nothing_running([&] {
             begin_step(system, wants_virial, team);
             StepKind kind = {false, pending_, &motion};
@@ -267,7 +283,7 @@ private:
         prepare(system, team);
     }
     void read_searched(std::vector<double>& positions, Mat3& cell) const override {
-        const CurrentDevice current(options_.device);
+        const CurrentDevice current(device_);
         positions.resize(static_cast<size_t>(3 * atoms_.atom_count()));
         cell = neighbors_.searched_cell();
         if (positions.empty()) return;
@@ -454,8 +470,7 @@ private:
     MemoryThere memory_there(int64_t held_bytes) const {
         size_t free_bytes = 0, total_bytes = 0;
         check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
-        const int64_t there = usable_bytes(static_cast<int64_t>(free_bytes)) + held_bytes,
-                      limit = options_.memory_limit_bytes;
+        const int64_t there = usable_bytes(static_cast<int64_t>(free_bytes)) + held_bytes, limit = memory_limit_bytes_;
         if (limit > 0 && limit < there) return {limit, true};
         return {there, false};
     }
@@ -545,11 +560,12 @@ private:
         edges_.elements = atoms_.elements();
     }
 
-    StepOptions options_;
+    int device_;
+    int64_t memory_limit_bytes_;            // 0: what is free
     std::optional<CurrentDevice> current_;  // first and last of the members, while they are made and given back
     Stream stream_;
     StreamOrder order_;
-    std::unique_ptr<StepModel> model_;
+    std::shared_ptr<StepModel> model_;
     GpuNeighborList<double> neighbors_;
 
     AtomSet atoms_;
@@ -557,8 +573,8 @@ private:
     size_t present_count_ = 0;  // elements
     DeviceBuffer<double> positions_;
     PinnedBuffer<double> host_positions_;
-    UploadedEdges uploaded_;     // of joined systems
-    Placement placement_;        // of joined systems without boundaries
+    UploadedEdges uploaded_;     // of batches
+    Placement placement_;        // of batches without boundaries
     int64_t placed_build_ = -1;  // of the neighbour list, when the places were chosen
     StepEdges edges_;
     StagedHalo staged_halo_;  // of domains
@@ -575,7 +591,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Evaluator> make_step_evaluator(const StepOptions& options, const MakeStepModel& make_model) {
+std::unique_ptr<Evaluator> make_step_evaluator(const BackendOptions& options, const MakeStepModel& make_model) {
     return std::make_unique<StepEvaluator>(options, make_model);
 }
 

@@ -3,26 +3,17 @@
 // sizes and addresses have settled. For CUDA sources only.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "gpu/engine/step_model.h"
-#include "potential/evaluator.h"
+#include "potential/model.h"
 
 namespace mlff::gpu {
 
-struct StepOptions {
-    int device = 0;
-    double neighbor_skin = 0;        // angstrom; 0: neighbours are searched in every call
-    int64_t memory_limit_bytes = 0;  // for atoms and edges, beside the model; 0: what is free
-};
-
-// Makes the model while the device is current; its uploads go through the stream, which is that of all steps.
-using MakeStepModel = std::function<std::unique_ptr<StepModel>(cudaStream_t stream)>;
-
-// Finds neighbours itself, except those of joined systems and domains. A system that does not fit in memory is refused
-// with Error{memory}, which says what would.
-std::unique_ptr<Evaluator> make_step_evaluator(const StepOptions& options, const MakeStepModel& make_model);
+// Of the options it reads device, neighbor_skin and gpu_memory_limit_bytes. Finds neighbours itself, except those of
+// batches with boundaries and of domains. Throws Error{device} without such a GPU. A system that does not fit in memory
+// is refused with Error{memory}, which says what would.
+std::unique_ptr<Evaluator> make_step_evaluator(const BackendOptions& options, const MakeStepModel& make_model);
 
 // What a model has for the sizes of a step, to a kernel that is about to use it; capacity was taken from the list of
 // buffers.

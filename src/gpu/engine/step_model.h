@@ -50,10 +50,10 @@ public:
 
     // Before every step, when the atoms are known: tables of the elements that are there (indices) and what else
     // depends on the system beside positions. True if memory has moved, so that graphs of earlier steps are void.
-    // Systems that are joined are prepared by the first of them.
+    // A batch is prepared by its first system.
     virtual bool prepare(const SystemView& system, const std::vector<int>& elements_present, ThreadTeam& team,
                          cudaStream_t stream) = 0;
-    virtual bool can_join(const SystemView& first, const SystemView& next) const {
+    virtual bool can_batch(const SystemView& first, const SystemView& next) const {
         (void)first, (void)next;
         return true;
     }
@@ -74,7 +74,7 @@ public:
     // Throws Error{system}: *short_edges was set.
     [[noreturn]] virtual void refuse_short_edges() const = 0;
 
-    void set_stages(GpuStages* stages) { stages_ = stages; }
+    virtual void set_stages(GpuStages* stages) { stages_ = stages; }
 
 protected:
     // What enqueue() launches from here on belongs to this stage.

@@ -11,7 +11,8 @@
 #include "gpu/engine/totals.h"
 #include "gpu/neighbors/gpu_neighbor_list.h"
 #include "gpu/runtime/device_buffer.h"
-#include "potential/evaluator.h"
+#include "potential/domain.h"
+#include "potential/outputs.h"
 
 namespace mlff::gpu {
 

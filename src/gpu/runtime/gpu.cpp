@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "gpu/runtime/gpu.h"
 
+#include "core/error.h"
+
 namespace mlff {
 
 const GpuInventory& gpu_inventory() {
@@ -8,8 +10,12 @@ const GpuInventory& gpu_inventory() {
     return inventory;
 }
 
-int gpu_ordinal(const std::string& device) {
-    return gpu_inventory().gpus.at(static_cast<size_t>(std::stoi(device.substr(5)))).ordinal;
+int gpu_ordinal(const Device& device) {
+    const GpuInventory& found = gpu_inventory();
+    if (device.index < 0 || static_cast<size_t>(device.index) >= found.gpus.size())
+        fail(Status::device, "there is no GPU ", device.index, ": ",
+             found.gpus.empty() ? found.why_none : concat("there are ", found.gpus.size()));
+    return found.gpus[static_cast<size_t>(device.index)].ordinal;
 }
 
 }  // namespace mlff

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/device.h"
+
 namespace mlff {
 
 struct Gpu {
@@ -27,9 +29,8 @@ struct GpuInventory {
 // Asked once and remembered. Never throws: no driver and no GPU are ordinary states.
 const GpuInventory& gpu_inventory();
 
-// Whether a device of a session, "cpu" or "cuda:0", is a GPU; its CUDA ordinal if so.
-inline bool is_gpu(const std::string& device) { return device.starts_with("cuda:"); }
-int gpu_ordinal(const std::string& device);
+// CUDA's number for the GPU of a session. Throws Error{device} if there is no such GPU.
+int gpu_ordinal(const Device& device);
 
 // Bytes of a GPU's memory that are in use, by this process and others. Throws Error{device}.
 int64_t gpu_used_bytes(int ordinal);

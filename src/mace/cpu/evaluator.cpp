@@ -11,7 +11,7 @@
 #include "mace/cpu/stage_work.h"
 #include "mace/functions/embedding.h"
 #include "mace/functions/radial.h"
-#include "potential/domain_evaluator.h"
+#include "potential/edge_evaluator.h"
 #include "potential/edge_results.h"
 
 namespace mlff::mace::cpu {
@@ -63,9 +63,9 @@ struct Scratch {
 };
 
 template <class Real>
-class CpuEvaluator : public DomainEvaluator {
+class CpuEvaluator : public EdgeEvaluator {
 public:
-    CpuEvaluator(std::shared_ptr<const Weights> weights, const CpuOptions& options)
+    CpuEvaluator(std::shared_ptr<const Weights> weights, const BackendOptions& options)
         : weights_(std::move(weights)),
           head_(options.head),
           kernels_(choose_kernels<Real>()),
@@ -86,7 +86,7 @@ public:
     }
 
     // Charge and spin change the first features of all atoms alike, which are kept by element.
-    bool can_join(const SystemView& first, const SystemView& next) const override {
+    bool can_batch(const SystemView& first, const SystemView& next) const override {
         return !weights_->joint_embedding ||
                (first.total_charge == next.total_charge && first.spin_multiplicity == next.spin_multiplicity);
     }
@@ -749,10 +749,10 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Evaluator> make_cpu_evaluator(std::shared_ptr<const Weights> weights, const CpuOptions& options) {
+std::unique_ptr<Evaluator> make_cpu_evaluator(std::shared_ptr<const Weights> weights, const BackendOptions& options) {
     const std::string why_not = why_not_on_cpu(*weights);
     if (!why_not.empty()) fail(Status::unsupported, "the fast CPU backend cannot run this model: ", why_not);
-    if (options.is_single) return std::make_unique<CpuEvaluator<float>>(std::move(weights), options);
+    if (options.is_single()) return std::make_unique<CpuEvaluator<float>>(std::move(weights), options);
     return std::make_unique<CpuEvaluator<double>>(std::move(weights), options);
 }
 

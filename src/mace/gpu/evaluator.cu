@@ -13,6 +13,7 @@
 #include "gpu/engine/step_evaluator.h"
 #include "gpu/runtime/cuda_check.h"
 #include "gpu/runtime/device_buffer.h"
+#include "gpu/runtime/gpu.h"
 #include "mace/gpu/atoms.h"
 #include "mace/gpu/device_layer.h"
 #include "mace/gpu/edges.h"
@@ -30,15 +31,19 @@ using ElementSet = std::bitset<kMaxAtomicNumber>;
 template <class Real>
 class MaceStep : public StepModel {
 public:
-    MaceStep(std::shared_ptr<const Weights> weights, const CudaOptions& options, cudaStream_t stream)
+    MaceStep(std::shared_ptr<const Weights> weights, const BackendOptions& options, int64_t message_scratch_bytes,
+             cudaStream_t stream)
         : weights_(std::move(weights)),
-          options_(options),
+          head_(options.head),
+          memory_limit_bytes_(options.gpu_memory_limit_bytes),
+          most_message_scratch_(message_scratch_bytes),
           stream_(stream),
           facts_{weights_->cutoff, weights_->atomic_numbers, weights_->descriptor_count()} {
         const int element_count = weights_->element_count();
         int most_shared = 0;
-        check(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, options.device),
-              "asking for the device");
+        check(
+            cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu_ordinal(options.device)),
+            "asking for the device");
         size_t free_memory = 0, total_memory = 0;
         check(cudaMemGetInfo(&free_memory, &total_memory), "asking for free memory");
         total_memory_ = static_cast<int64_t>(total_memory);
@@ -49,7 +54,7 @@ public:
         for (const Layer& layer : weights_->layers) {
             const MessageOptions messages = {
                 kCanFuse<Real> && FusedMessages::can_run(layer.interaction, static_cast<size_t>(most_shared)),
-                options.is_fast, static_cast<size_t>(most_shared)};
+                options.precision == Precision::fast, static_cast<size_t>(most_shared)};
             plans_.push_back(std::make_unique<plan::LayerPlan<Real>>(
                 *weights_, layer, *below, plan::LayerOptions{.hidden_radial = messages.are_fused}));
             layers_.push_back(std::make_unique<DeviceLayer<Real>>(
@@ -70,12 +75,12 @@ public:
                  cudaStream_t) override {
         elements_present_ = elements_present;
         const bool has_moved = prepare_elements(team);
-        first_.update(*weights_, options_.head, system, first_layout_, plans_.front()->sender_layout, stream_);
+        first_.update(*weights_, head_, system, first_layout_, plans_.front()->sender_layout, stream_);
         return has_moved;
     }
 
     // Charge and spin change the first features of all atoms alike, which are kept by element.
-    bool can_join(const SystemView& first, const SystemView& next) const override {
+    bool can_batch(const SystemView& first, const SystemView& next) const override {
         return !weights_->joint_embedding ||
                (first.total_charge == next.total_charge && first.spin_multiplicity == next.spin_multiplicity);
     }
@@ -163,7 +168,7 @@ public:
         if (wanted.descriptors) compute_descriptors(results.descriptors.data());
     }
     EnergyView energy_view(const Step& step) const override {
-        const auto head = static_cast<size_t>(options_.head);
+        const auto head = static_cast<size_t>(head_);
         return {step.edges.elements, first_.energies(), weights_->scale[head], weights_->shift[head]};
     }
 
@@ -182,9 +187,9 @@ private:
             if (layer->fused)
                 bytes_per_edge = std::max(bytes_per_edge, layer->fused->scratch_bytes_per_edge(has_gradients));
         const int64_t share =
-            options_.message_scratch_bytes > 0
-                ? options_.message_scratch_bytes
-                : std::max(kLeast, (options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes : total_memory_) / 8);
+            most_message_scratch_ > 0
+                ? most_message_scratch_
+                : std::max(kLeast, (memory_limit_bytes_ > 0 ? memory_limit_bytes_ : total_memory_) / 8);
         return std::min({bytes_per_edge * (edges + kEdgesPerTile), std::max(kEnough, kForEachAtom * atoms), share});
     }
     FusedMessages::Scratch message_scratch() const {
@@ -211,7 +216,7 @@ private:
         repulsion_.cutoff_exponent = plain.cutoff_exponent;
         repulsion_.radii = radii_.data();
         repulsion_.atomic_numbers = atomic_numbers_.data();
-        repulsion_.scale = weights_->scale[static_cast<size_t>(options_.head)];
+        repulsion_.scale = weights_->scale[static_cast<size_t>(head_)];
     }
 
     // Tables of the pairs of elements that are there. Whether that took new memory.
@@ -412,7 +417,7 @@ private:
         const plan::LayerPlan<Real>& plan = layer.plan;
         const int linear_size = plan.linear_layout.size, message_size = plan.message_layout.size,
                   features_size = plan.features_layout.size;
-        const double scale = weights_->scale[static_cast<size_t>(options_.head)];
+        const double scale = weights_->scale[static_cast<size_t>(head_)];
         begin_stage("readouts and linear maps", Direction::reverse, index, stream_);
         for (size_t i = 0; i < readouts_.size(); ++i)
             if (static_cast<size_t>(weights_->readouts[i].layer) == index)
@@ -516,7 +521,9 @@ private:
     }
 
     std::shared_ptr<const Weights> weights_;
-    CudaOptions options_;
+    int head_;
+    int64_t memory_limit_bytes_;    // 0: what is free
+    int64_t most_message_scratch_;  // bytes; 0: what is sensible
     cudaStream_t stream_;
     StepModelFacts facts_;
     int64_t total_memory_ = 0;
@@ -565,15 +572,20 @@ std::string why_not_on_gpu(const Weights& weights) {
     return plan::why_not_on_cpu(weights);
 }
 
-std::unique_ptr<Evaluator> make_gpu_evaluator(std::shared_ptr<const Weights> weights, const CudaOptions& options) {
+MakeStepModel make_step_model(std::shared_ptr<const Weights> weights, const BackendOptions& options,
+                              int64_t message_scratch_bytes) {
     const std::string why_not = why_not_on_gpu(*weights);
     if (!why_not.empty()) fail(Status::unsupported, "the GPU backend cannot run this model: ", why_not);
-    return make_step_evaluator({options.device, options.neighbor_skin, options.memory_limit_bytes},
-                               [&](cudaStream_t stream) -> std::unique_ptr<StepModel> {
-                                   if (options.is_single)
-                                       return std::make_unique<MaceStep<float>>(weights, options, stream);
-                                   return std::make_unique<MaceStep<double>>(weights, options, stream);
-                               });
+    return [weights, options, message_scratch_bytes](void* stream) -> std::shared_ptr<StepModel> {
+        const auto on = static_cast<cudaStream_t>(stream);
+        if (options.is_single()) return std::make_shared<MaceStep<float>>(weights, options, message_scratch_bytes, on);
+        return std::make_shared<MaceStep<double>>(weights, options, message_scratch_bytes, on);
+    };
+}
+
+std::unique_ptr<Evaluator> make_gpu_evaluator(std::shared_ptr<const Weights> weights, const BackendOptions& options,
+                                              int64_t message_scratch_bytes) {
+    return make_step_evaluator(options, make_step_model(std::move(weights), options, message_scratch_bytes));
 }
 
 }  // namespace mlff::mace::gpu

@@ -6,7 +6,11 @@ namespace mlff::mace::gpu {
 
 std::string why_not_on_gpu(const Weights&) { return "this build has no CUDA"; }
 
-std::unique_ptr<Evaluator> make_gpu_evaluator(std::shared_ptr<const Weights> weights, const CudaOptions&) {
+MakeStepModel make_step_model(std::shared_ptr<const Weights> weights, const BackendOptions&, int64_t) {
+    fail(Status::unsupported, "the GPU backend cannot run this model: ", why_not_on_gpu(*weights));
+}
+
+std::unique_ptr<Evaluator> make_gpu_evaluator(std::shared_ptr<const Weights> weights, const BackendOptions&, int64_t) {
     fail(Status::unsupported, "the GPU backend cannot run this model: ", why_not_on_gpu(*weights));
 }
 

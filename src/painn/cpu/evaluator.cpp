@@ -11,7 +11,7 @@
 #include "painn/cpu/strips.h"
 #include "painn/functions/near_field.h"
 #include "painn/functions/repulsion_pairs.h"
-#include "potential/domain_evaluator.h"
+#include "potential/edge_evaluator.h"
 #include "potential/edge_results.h"
 
 namespace mlff::painn::cpu {
@@ -53,9 +53,9 @@ struct Scratch {
 };
 
 template <class Real>
-class CpuEvaluator : public DomainEvaluator {
+class CpuEvaluator : public EdgeEvaluator {
 public:
-    CpuEvaluator(std::shared_ptr<const Weights> weights, const CpuOptions& options)
+    CpuEvaluator(std::shared_ptr<const Weights> weights, const BackendOptions& options)
         : weights_(std::move(weights)),
           hidden_(weights_->hidden),
           kernels_(kernels::choose_kernels<Real>()),
@@ -66,8 +66,6 @@ public:
         for (size_t b = 0; b < weights_->blocks.size(); ++b) plans_.emplace_back(*weights_, b);
         states_.resize(plans_.size());
     }
-
-    bool can_join(const SystemView&, const SystemView&) const override { return true; }
 
 private:
     // Each pass reads of other atoms only what passes before it have written, and writes of its own atoms, edges and
@@ -621,8 +619,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Evaluator> make_cpu_evaluator(std::shared_ptr<const Weights> weights, const CpuOptions& options) {
-    if (options.is_mixed) return std::make_unique<CpuEvaluator<float>>(std::move(weights), options);
+std::unique_ptr<Evaluator> make_cpu_evaluator(std::shared_ptr<const Weights> weights, const BackendOptions& options) {
+    if (options.is_single()) return std::make_unique<CpuEvaluator<float>>(std::move(weights), options);
     return std::make_unique<CpuEvaluator<double>>(std::move(weights), options);
 }
 

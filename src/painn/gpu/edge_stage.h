@@ -5,7 +5,7 @@
 #include <cuda_runtime.h>
 
 #include "gpu/engine/step_edges.h"
-#include "painn/functions/repulsion.h"
+#include "painn/functions/repulsion_pairs.h"
 
 namespace mlff::painn::gpu {
 

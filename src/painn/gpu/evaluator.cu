@@ -286,15 +286,19 @@ std::string why_not_on_gpu(const Weights& weights) {
     return "";
 }
 
-std::unique_ptr<Evaluator> make_gpu_evaluator(std::shared_ptr<const Weights> weights, const CudaOptions& options) {
+MakeStepModel make_step_model(std::shared_ptr<const Weights> weights, const BackendOptions& options) {
     const std::string why_not = why_not_on_gpu(*weights);
     if (!why_not.empty()) fail(Status::unsupported, "the GPU backend cannot run this model: ", why_not);
-    return make_step_evaluator({options.device_ordinal, options.neighbor_skin, options.memory_limit_bytes},
-                               [&](cudaStream_t stream) -> std::unique_ptr<StepModel> {
-                                   if (options.is_mixed)
-                                       return std::make_unique<PainnStep<float>>(weights, options.is_fast, stream);
-                                   return std::make_unique<PainnStep<double>>(weights, false, stream);
-                               });
+    return [weights, options](void* stream) -> std::shared_ptr<StepModel> {
+        const auto on = static_cast<cudaStream_t>(stream);
+        if (options.is_single())
+            return std::make_shared<PainnStep<float>>(weights, options.precision == Precision::fast, on);
+        return std::make_shared<PainnStep<double>>(weights, false, on);
+    };
+}
+
+std::unique_ptr<Evaluator> make_gpu_evaluator(std::shared_ptr<const Weights> weights, const BackendOptions& options) {
+    return make_step_evaluator(options, make_step_model(std::move(weights), options));
 }
 
 }  // namespace mlff::painn::gpu

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
-#include "painn/gpu/evaluator.h"
-
 #include "core/error.h"
+#include "painn/gpu/evaluator.h"
 
 namespace mlff::painn::gpu {
 
 std::string why_not_on_gpu(const Weights&) { return "this build has no CUDA"; }
 
-std::unique_ptr<Evaluator> make_gpu_evaluator(std::shared_ptr<const Weights> weights, const CudaOptions&) {
+MakeStepModel make_step_model(std::shared_ptr<const Weights> weights, const BackendOptions&) {
+    fail(Status::unsupported, "the GPU backend cannot run this model: ", why_not_on_gpu(*weights));
+}
+
+std::unique_ptr<Evaluator> make_gpu_evaluator(std::shared_ptr<const Weights> weights, const BackendOptions&) {
     fail(Status::unsupported, "the GPU backend cannot run this model: ", why_not_on_gpu(*weights));
 }
 

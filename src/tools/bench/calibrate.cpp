@@ -81,7 +81,7 @@ double measure_steps(Bench& bench, const Frame& frame, double call, double time_
     const auto block =
         static_cast<int64_t>(std::clamp((bench.is_quick ? 0.02 : 0.15) / std::max(call, 1e-7), 1.0, 500.0));
     SessionOptions session_options = bench.options;
-    session_options.neighbor_skin_on_cpu = kSkinOnCpu;
+    session_options.is_trajectory = true;
     Session session(bench.model, session_options);
     SessionForces forces(session);
     Particles particles(frame.view());

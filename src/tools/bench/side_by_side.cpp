@@ -87,7 +87,7 @@ SideBySideRun::SideBySideRun(std::vector<Implementation> implementations, bool i
             std::shared_ptr<const Model>& model = models[one.model];
             if (!model) model = load_model(one.model);
             Contestant contestant{std::make_unique<Session>(model, one.options), nullptr};
-            one.device = contestant.session->device();
+            one.device = contestant.session->device_name();
             one.precision = precision_name(contestant.session->precision());
             one.head = contestant.session->head();
             one.threads = python::is_python_name(one.model) ? 0 : contestant.session->thread_count();

@@ -45,7 +45,7 @@ void add_phases(Row& row, const MemoryMonitor& monitor) {
 double free_bytes(const Bench& bench) {
     if (!bench.gpu_memory) return static_cast<double>(available_memory());
     for (const Gpu& gpu : gpu_inventory().gpus)
-        if (gpu.ordinal == gpu_ordinal(bench.options.device))
+        if (gpu.ordinal == gpu_ordinal(*parse_device(bench.options.device)))
             return static_cast<double>(gpu.memory_bytes - bench.gpu_memory->used_bytes());
     return 0;
 }
@@ -156,7 +156,7 @@ void run_dynamics(Bench& bench, Report& report) {
     const Frame frame = make_box(bench.material, kDynamicsAtoms);
     bench.announce("dynamics, " + atoms_text(frame));
     SessionOptions session_options = bench.options;
-    session_options.neighbor_skin_on_cpu = kSkinOnCpu;  // as `mlff md` has it
+    session_options.is_trajectory = true;  // as `mlff md` has it
     MemoryMonitor monitor(bench.device_memory());
     monitor.begin("session");
     Session session(bench.model, session_options);
@@ -228,7 +228,7 @@ void run_dynamics(Bench& bench, Report& report) {
 }
 
 void run_memory(Bench& bench, Report& report) {
-    if (is_gpu(bench.options.device) && !bench.gpu_memory) {
+    if (names_gpu(bench.options.device) && !bench.gpu_memory) {
         report.left_out.push_back("memory: mlff was built without CUDA and cannot ask how much of the GPU's is in use");
         return;
     }
@@ -357,7 +357,7 @@ void run_suites(Bench& bench, const std::vector<Suite>& suites, Report& report,
             if (suite.repeats) run_suite(suite, unused);
         }
     const auto cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-    const int threads = is_gpu(bench.options.device)     ? 1
+    const int threads = names_gpu(bench.options.device)  ? 1
                         : bench.options.thread_count > 0 ? bench.options.thread_count
                                                          : available_cores();
     for (const Suite& suite : suites) {

@@ -30,11 +30,11 @@ CalibrationKey key_of(const Session& session, const std::string& model_id, bool 
     key.instructions = kernels::choose_kernels<float>().name;
     key.cores = available_cores();
     key.model = model_id;
-    key.device = is_gpu(session.device()) ? "cuda" : session.device();
+    key.device = session.device().is_gpu() ? "cuda" : session.device_name();
     key.precision = precision_name(session.precision());
     key.threads = session.thread_count();
     key.exact_radial = exact_radial;
-    if (!is_gpu(session.device())) return key;
+    if (!session.device().is_gpu()) return key;
     for (const Gpu& gpu : gpu_inventory().gpus)
         if (gpu.ordinal == gpu_ordinal(session.device())) key.gpu = gpu.name;
     return key;
@@ -81,7 +81,8 @@ GpuMemory plan_gpu_memory(Session& session, const SystemView& system, int64_t us
                           int64_t limit_bytes) {
     std::vector<int> elements;  // and one atom of each, far from the others
     std::vector<double> positions;
-    const double distance = 4 * session.forecast_radius();
+    MemoryForecasts& forecasts = *session.memory_forecasts();
+    const double distance = 4 * forecasts.forecast_radius();
     for (int64_t atom = 0; atom < system.atom_count; ++atom) {
         if (std::find(elements.begin(), elements.end(), system.atomic_numbers[atom]) != elements.end()) continue;
         positions.insert(positions.end(), {distance * static_cast<double>(elements.size()), 0, 0});
@@ -106,20 +107,20 @@ GpuMemory plan_gpu_memory(Session& session, const SystemView& system, int64_t us
     for (const Gpu& gpu : gpu_inventory().gpus)
         if (gpu.ordinal == ordinal) total = gpu.memory_bytes;
     GpuMemory memory;
-    memory.edges = count_edges(system, session.forecast_radius(), session.team());
+    memory.edges = count_edges(system, forecasts.forecast_radius(), session.team());
     const double edges_per_atom =
         system.atom_count > 0 ? static_cast<double>(memory.edges) / static_cast<double>(system.atom_count) : 0;
     const auto held = static_cast<double>(std::max<int64_t>(0, used - used_before_session));
     const auto bytes_of = [&](int64_t atom_count) {
         return held +
                static_cast<double>(
-                   session.forecast_memory(atom_count, std::llround(edges_per_atom * static_cast<double>(atom_count)))
+                   forecasts.forecast_memory(atom_count, std::llround(edges_per_atom * static_cast<double>(atom_count)))
                        .least);
     };
     int64_t there = gpu::usable_bytes(std::max<int64_t>(0, total - used));
     if (limit_bytes > 0) there = std::min(there, limit_bytes);
     memory.plan = plan_memory(bytes_of, system.atom_count, held + static_cast<double>(there));
-    memory.usual_bytes = held + static_cast<double>(session.forecast_memory(system.atom_count, memory.edges).usual);
+    memory.usual_bytes = held + static_cast<double>(forecasts.forecast_memory(system.atom_count, memory.edges).usual);
     return memory;
 }
 

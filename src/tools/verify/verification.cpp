@@ -87,7 +87,8 @@ public:
     }
 
     Verification run() {
-        found_ = {session_.device(), std::string(precision_name(session_.precision())), session_.head(), "", {}, {}};
+        found_ = {
+            session_.device_name(), std::string(precision_name(session_.precision())), session_.head(), "", {}, {}};
         announce("published figures");
         check_published();
         announce("the probes");
@@ -330,11 +331,12 @@ private:
     }
 
     void check_threads() {
-        if (session_.device() != "cpu")
-            return leave_out("one thread against many", "the work is not shared by threads on " + session_.device());
+        if (session_.device().kind != Device::Kind::cpu)
+            return leave_out("one thread against many",
+                             "the work is not shared by threads on " + session_.device_name());
         if (session_.thread_count() == 1) return leave_out("one thread against many", "the session has one thread");
         SessionOptions options = options_;
-        options.device = session_.device();
+        options.device = session_.device_name();
         options.thread_count = 1;
         Session one(model_, options);
         std::vector<Evaluation> found;
@@ -346,7 +348,7 @@ private:
     // since.
     void check_repetition() {
         SessionOptions options = options_;
-        options.device = session_.device();
+        options.device = session_.device_name();
         Session other(model_, options);
         std::vector<Frame> near = probes_;
         std::vector<Evaluation> again, in_other, moved, expected;

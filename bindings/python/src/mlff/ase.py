@@ -26,17 +26,17 @@ class MLFFCalculator(Calculator):
     """Energy, free energy (the same), forces, energies of atoms, stress and stresses of atoms; the last two where the cell has three lattice vectors.
 
     model: a path, "builtin", "analytic", or a Model
-    device, precision, threads, head, skin, exact_radial: see mlff.Session; here the skin is 1 angstrom unless another is given, so that dynamics
+    device, precision, threads, head, skin, exact_radial: see mlff.Session; calls are taken for steps of a trajectory, so that dynamics
     searches neighbours now and then instead of at each step
 
     `atoms.info` may have `total_charge` (or `charge`), `total_spin` (or `spin`, the multiplicity 2S + 1) for models that take them, and `head`.
     """
 
     implemented_properties = ["energy", "free_energy", "forces", "energies", "stress", "stresses"]
-    default_parameters = {"model": "builtin", "device": "auto", "precision": "auto", "threads": 0, "head": None, "skin": 1.0, "exact_radial": False}
+    default_parameters = {"model": "builtin", "device": "auto", "precision": "auto", "threads": 0, "head": None, "skin": 0.0, "exact_radial": False}
 
     def __init__(self, model: Model | str | os.PathLike[str] = "builtin", device: str = "auto", precision: str = "auto", threads: int = 0,
-                 head: str | None = None, skin: float = 1.0, exact_radial: bool = False, **kwargs: Any) -> None:
+                 head: str | None = None, skin: float = 0.0, exact_radial: bool = False, **kwargs: Any) -> None:
         self._model: Model | None = None
         self._sessions: dict[str | None, Session] = {}
         self._process = os.getpid()
@@ -124,7 +124,7 @@ class MLFFCalculator(Calculator):
         session = self._sessions.get(head)
         if session is None:
             options = {name: self.parameters[name] for name in ("device", "precision", "threads", "skin", "exact_radial")}
-            session = self._sessions[head] = Session(self.model, head=head, **options)
+            session = self._sessions[head] = Session(self.model, head=head, is_trajectory=True, **options)
         return session
 
     def __getstate__(self) -> dict[str, Any]:

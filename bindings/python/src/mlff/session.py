@@ -69,13 +69,15 @@ class Session:
     precision: "auto", "mixed", "fp64", "fp32" or "fast"
     threads: 0 is one for each core that this process may use
     head: one of the model's heads; None if it has only one
-    skin: angstrom > 0 keeps candidates for neighbours from call to call while that is exact; 0 is the library's choice: none on the CPU, 1 on a GPU
+    skin: angstrom > 0 keeps candidates for neighbours from call to call while that is exact; 0 is the library's choice: 1 on a GPU; on the CPU 0.5 with is_trajectory, else none
+    is_trajectory: atoms move little from call to call, as in dynamics
     exact_radial: no tables of radial functions; slower, and exact to rounding in fp64
     gpu_memory_limit: most bytes that atoms and edges may take on a GPU; 0 is what is free
     """
 
     def __init__(self, model: Model | str | os.PathLike[str] = "builtin", device: str = "auto", precision: str = "auto", threads: int = 0,
-                 head: str | None = None, skin: float = 0.0, exact_radial: bool = False, gpu_memory_limit: int = 0) -> None:
+                 head: str | None = None, skin: float = 0.0, exact_radial: bool = False, gpu_memory_limit: int = 0,
+                 is_trajectory: bool = False) -> None:
         if precision not in PRECISIONS:
             raise ArgumentError(f"precision is {precision!r}, expected one of {', '.join(PRECISIONS)}")
         for name, value, kind, expected in (("device", device, str, "a name"), ("head", head or "", str, "a name"), ("threads", threads, int, "a number of threads"),
@@ -83,8 +85,8 @@ class Session:
             if not isinstance(value, kind):
                 raise ArgumentError(f"{name} is {value!r}, expected {expected}")
         self.model: Model = model if isinstance(model, Model) else Model(model)
-        self._options = (device, precision, threads, head, skin, exact_radial, gpu_memory_limit)
-        self._handle = _core.Session(self.model._handle, device, PRECISIONS[precision], threads, head or "", skin, exact_radial, gpu_memory_limit)
+        self._options = (device, precision, threads, head, skin, exact_radial, gpu_memory_limit, is_trajectory)
+        self._handle = _core.Session(self.model._handle, device, PRECISIONS[precision], threads, head or "", skin, exact_radial, gpu_memory_limit, is_trajectory)
 
     def evaluate(self, numbers: ArrayLike, positions: ArrayLike, cell: ArrayLike | None = None, pbc: bool | ArrayLike | None = None,
                  charge: float = 0.0, spin: float = 1.0, *, forces: bool = True, stress: bool | None = None, virial: bool = False, atom_energies: bool = False,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "neighbors/joined_edges.h"
+#include "neighbors/batch_edges.h"
 
 namespace mlff {
 
-void JoinedEdges::clear() {
+void BatchEdges::clear() {
     first_.assign(1, 0);
     sender_.clear();
     reverse_.clear();
@@ -11,7 +11,7 @@ void JoinedEdges::clear() {
     distance_.clear();
 }
 
-void JoinedEdges::append(const Edges& edges) {
+void BatchEdges::append(const Edges& edges) {
     const auto first_atom = static_cast<int32_t>(first_.size() - 1);
     const int64_t first_edge = first_.back();
     for (int64_t atom = 0; atom < edges.atom_count; ++atom) first_.push_back(first_edge + edges.first[atom + 1]);
@@ -22,7 +22,7 @@ void JoinedEdges::append(const Edges& edges) {
     distance_.insert(distance_.end(), edges.distance, edges.distance + edges.edge_count);
 }
 
-Edges JoinedEdges::edges() const {
+Edges BatchEdges::edges() const {
     Edges edges;
     edges.atom_count = static_cast<int64_t>(first_.size()) - 1;
     edges.edge_count = first_.back();

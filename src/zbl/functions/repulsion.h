@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "core/host_device.h"
 
-namespace mlff::painn {
+namespace mlff::zbl {
 
 struct RepulsionPair {
     double strength = 0;  // k Z_i Z_j, eV angstrom
@@ -37,4 +39,20 @@ MLFF_HOST_DEVICE inline RepulsionValue pair_repulsion(const RepulsionPair& pair,
             coulomb * ((screening_slope - screening / distance) * fade + screening * fade_slope)};
 }
 
-}  // namespace mlff::painn
+inline RepulsionPair repulsion_pair(int atomic_number, int other, double reach) {
+    constexpr double kCoulomb = 14.3996454784255, kBohr = 0.529177210903;  // eV angstrom, angstrom
+    const double first = atomic_number, second = other;
+    return {kCoulomb * first * second, 0.8854 * kBohr / (std::pow(first, 0.23) + std::pow(second, 0.23)), reach};
+}
+
+// All pairs of elements, [element][element]. `radii`: [element], angstrom; none: no repulsion.
+inline std::vector<RepulsionPair> repulsion_pairs(std::span<const int> atomic_numbers, std::span<const double> radii) {
+    std::vector<RepulsionPair> pairs;
+    for (size_t i = 0; i < atomic_numbers.size(); ++i)
+        for (size_t j = 0; j < atomic_numbers.size(); ++j)
+            pairs.push_back(radii.empty() ? RepulsionPair{}
+                                          : repulsion_pair(atomic_numbers[i], atomic_numbers[j], radii[i] + radii[j]));
+    return pairs;
+}
+
+}  // namespace mlff::zbl

@@ -8,7 +8,7 @@
 
 namespace mlff {
 
-class JoinedEdges {
+class BatchEdges {
 public:
     void clear();
     void append(const Edges& edges);  // with vectors and distances, and reverse edges in all or in none

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// An evaluator that works on edges: for it one system, a batch of them and a part of one are the same work.
+#pragma once
+
+#include "potential/batch_evaluation.h"
+#include "potential/domain_evaluation.h"
+#include "potential/ghost_rows.h"
+
+namespace mlff {
+
+class EdgeEvaluator : public Evaluator, private BatchEvaluation, private DomainEvaluation {
+public:
+    void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) final {
+        evaluate_batch({&system, 1}, edges, {&outputs, 1}, team);
+    }
+    BatchEvaluation* batches() final { return this; }
+    DomainEvaluation* domains() final { return this; }
+
+protected:
+    // Atoms from `owned_count` on are ghosts, whose features fill_ghosts() fills.
+    virtual void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges,
+                                std::span<const Outputs> outputs, int64_t owned_count, ThreadTeam& team) = 0;
+    bool can_batch(const SystemView& first, const SystemView& next) const override {
+        (void)first, (void)next;
+        return true;
+    }
+
+    // Copies what other atoms read of an atom from own atoms to ghosts, of this domain and of others. Does nothing for
+    // whole systems.
+    void fill_ghosts(std::span<const DomainRows> rows) {
+        if (domain_) ghost_rows_.fill(domain_->halo, domain_->owned_count, rows);
+    }
+
+    // visit(system, its first atom, the end of its atoms)
+    template <class Visit>
+    static void for_each_system(std::span<const SystemView> systems, const Visit& visit) {
+        int64_t begin = 0;
+        for (size_t s = 0; s < systems.size(); ++s) {
+            visit(s, begin, begin + systems[s].atom_count);
+            begin += systems[s].atom_count;
+        }
+    }
+
+private:
+    void evaluate_batch(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs,
+                        ThreadTeam& team) final {
+        domain_ = nullptr;
+        evaluate_atoms(systems, edges, outputs, edges.atom_count, team);
+    }
+    void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs, ThreadTeam& team) final {
+        domain_ = &domain;
+        evaluate_atoms({&domain.atoms, 1}, edges, {&outputs, 1}, domain.owned_count, team);
+    }
+
+    const Domain* domain_ = nullptr;  // of this evaluation; nullptr: whole systems
+    GhostRows ghost_rows_;
+};
+
+}  // namespace mlff

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Where results go. nullptr = not wanted. What is there is overwritten.
+#pragma once
+
+namespace mlff {
+
+struct Outputs {
+    double* energy = nullptr;         // [1], eV
+    double* forces = nullptr;         // [atom][3], eV/angstrom
+    double* virial = nullptr;         // [3][3] = -dE/dstrain, eV; symmetric
+    double* atom_energies = nullptr;  // [atom], eV
+    double* atom_virials = nullptr;   // [atom][3][3], eV; their sum is the virial
+    double* descriptors = nullptr;    // [atom][descriptor_count of the model]: invariant features of the atom
+};
+
+// Results that stay on the evaluator's GPU.
+struct DeviceOutputs {
+    Outputs outputs;           // device pointers
+    double* stress = nullptr;  // [6], as in Results
+    double volume = 0;         // for the stress
+};
+
+}  // namespace mlff

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// The model "zbl": the screened repulsion of nuclei (repulsion.h) for the first 96 elements, with their covalent radii.
+// It binds nothing: it is a term for sums such as "builtin+zbl", where it keeps atoms apart that a model never saw
+// close.
+#pragma once
+
+#include <memory>
+
+#include "potential/model.h"
+
+namespace mlff {
+
+std::shared_ptr<const Model> make_zbl_model();
+
+}  // namespace mlff

@@ -3,6 +3,7 @@
 // functions, a warp's loads. Included by fused_messages.cu only.
 #pragma once
 
+#include "gpu/engine/instructions.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
 #include "mace/gpu/fused_messages.h"
@@ -45,8 +46,6 @@ __device__ __forceinline__ void store(const float (&from)[4], float* to) {
 
 // Tells the compiler that a number is the same in all lanes, so that what depends on it does not diverge.
 __device__ __forceinline__ int uniform(int number) { return __shfl_sync(kAllLanes, number, 0); }
-
-__device__ __forceinline__ void prefetch(const void* line) { asm volatile("prefetch.global.L1 [%0];" ::"l"(line)); }
 
 // ---- chunks ----
 
@@ -292,16 +291,16 @@ __device__ __forceinline__ void prefetch_tile(const FusedMessages::View& view, c
     constexpr int kLine = 128 / sizeof(float);
     const int edge = tile * kEdgesPerTile + e;
     const float* shares = view.shares + int64_t{tile} * kEdgesPerTile * view.share_stride + first_share * kEdgesPerTile;
-    for (int at = lane * kLine; at < share_count * kEdgesPerTile; at += 32 * kLine) prefetch(shares + at);
+    for (int at = lane * kLine; at < share_count * kEdgesPerTile; at += 32 * kLine) prefetch_line(shares + at);
     const int function_lines = kSteps * RadialProduct::kFunctionPlanes * 4;
     for (int line = lane; line < function_lines; line += 32) {
         const int64_t at = int64_t{tile} * function_lines * 8 + line * 8;
-        prefetch(view.functions + at);
-        if (with_slopes) prefetch(view.function_slopes + at);
+        prefetch_line(view.functions + at);
+        if (with_slopes) prefetch_line(view.function_slopes + at);
     }
     if (q >= Components || !own.has(edge)) return;
     const float* features = senders.of(__ldg(sender + edge)) + offset;
-    for (int a = q; a < Components; a += 4) prefetch(features + a * stride);
+    for (int a = q; a < Components; a += 4) prefetch_line(features + a * stride);
 }
 
 }  // namespace

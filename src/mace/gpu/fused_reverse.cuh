@@ -2,18 +2,11 @@
 // Fused messages in reverse. Included by fused_messages.cu only.
 #pragma once
 
+#include "gpu/engine/instructions.h"
 #include "mace/gpu/fused_edges.cuh"
 
 namespace mlff::mace::gpu {
 namespace {
-
-// `a` where the bits of `mask` are set, `b` where it is zero. The compiler would make branches of many conditions on
-// the same lane.
-__device__ __forceinline__ float choose(unsigned mask, float a, float b) {
-    unsigned bits;
-    asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(bits) : "r"(mask), "r"(__float_as_uint(a)), "r"(__float_as_uint(b)));
-    return __uint_as_float(bits);
-}
 
 // Sums over the eight lanes with the same lane % 4, by halving what each still has: lane 4 g + q gets numbers
 // g Count / 8 ... (g + 1) Count / 8 - 1, at the beginning.
@@ -22,8 +15,8 @@ __device__ __forceinline__ void halve(float (&numbers)[Count], unsigned distance
     const unsigned upper = threadIdx.x & distance ? 0xffffffffu : 0u;
 #pragma unroll
     for (int i = 0; i < Half; ++i) {
-        const float mine = choose(upper, numbers[i + Half], numbers[i]),
-                    theirs = choose(upper, numbers[i], numbers[i + Half]);
+        const float mine = choose_by_mask(upper, numbers[i + Half], numbers[i]),
+                    theirs = choose_by_mask(upper, numbers[i], numbers[i + Half]);
         numbers[i] = mine + __shfl_xor_sync(kAllLanes, theirs, distance);
     }
 }

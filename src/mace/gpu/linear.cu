@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "gpu/engine/instructions.h"
 #include "gpu/engine/tensor_product.h"
 #include "gpu/runtime/cuda_check.h"
 
@@ -108,18 +109,6 @@ __device__ __forceinline__ LinearStep load_step(const LinearStep* from) {
     const uint4 bytes = load_bytes(from);
     return {static_cast<int32_t>(bytes.x), static_cast<int32_t>(bytes.y), static_cast<int32_t>(bytes.z)};
 }
-// Copies 16 bytes to shared memory, zeros in place of those after `bytes`.
-__device__ __forceinline__ void copy_async(void* to, const void* from, int bytes) {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(
-                     static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-                 "l"(from), "r"(bytes)
-                 : "memory");
-}
-__device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int Pending>
-__device__ __forceinline__ void wait_for_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
-}
 
 // Many rows: each warp computes RowTiles * kProductRows rows of its kProductColumns columns; the warps share the rows.
 template <int RowTiles, int Warps>
@@ -167,12 +156,12 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
                 min(max(step.copies - first_number, 0), Pack<Real>::kCount) * static_cast<int>(sizeof(Real));
 #pragma unroll
             for (int i = 0; i < kCopies; ++i)
-                copy_async(&staged_rows[slot][copied_row + i * kRowsAtOnce][copied_pack],
+                start_copy(&staged_rows[slot][copied_row + i * kRowsAtOnce][copied_pack],
                            from[i] + (step.offset + component[i] * step.stride), bytes);
             if (has_columns)
 #pragma unroll
                 for (int i = 0; i < kColumnTiles; ++i)
-                    copy_async(&staged_matrix[slot][warp * kColumnTiles + i][lane], matrix + i * (8 * kStep<Real>), 16);
+                    start_copy(&staged_matrix[slot][warp * kColumnTiles + i][lane], matrix + i * (8 * kStep<Real>), 16);
             matrix += matrix_step;
         }
         end_copies();

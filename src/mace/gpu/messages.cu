@@ -5,6 +5,7 @@
 
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
+#include "mace/gpu/path_shapes.h"
 
 namespace mlff::mace::gpu {
 namespace {
@@ -116,18 +117,11 @@ template <int Most, class Real>
 __device__ void sum_any_path(const typename DeviceMessages<Real>::View& view,
                              const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
                              const RowsView<const Real>& senders, bool is_first, Real* sums) {
-    switch (100 * path.in_components + path.out_components) {
-// clang-format off
-#define MLFF_CASE(A, C) \
-    case 100 * A + C:   \
-        if constexpr (A <= Most) return sum_path<A, C, Real>(view, path, chunk, count, senders, 0, 0, is_first, sums); \
-        else break;
-        MLFF_CASE(1, 1) MLFF_CASE(1, 3) MLFF_CASE(1, 5) MLFF_CASE(1, 7) MLFF_CASE(3, 1) MLFF_CASE(3, 3) MLFF_CASE(3, 5) MLFF_CASE(3, 7)
-        MLFF_CASE(5, 1) MLFF_CASE(5, 3) MLFF_CASE(5, 5) MLFF_CASE(5, 7)
-#undef MLFF_CASE
-            // clang-format on
-            default : break;
-    }
+    const bool is_done = visit_path_shape<Most>(
+        path.in_components, path.out_components, [&]<int In, int Out>(Constant<In>, Constant<Out>) {
+            sum_path<In, Out, Real>(view, path, chunk, count, senders, 0, 0, is_first, sums);
+        });
+    if (is_done) return;
     for (int a = 0; a < path.in_components; ++a)
         for (int c = 0; c < path.out_components; ++c)
             sum_path<1, 1, Real>(view, path, chunk, count, senders, a, c, is_first && a == 0, sums);
@@ -258,18 +252,12 @@ template <int Most, class Real>
 __device__ void reverse_any_path(const typename DeviceMessages<Real>::View& view,
                                  const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
                                  const Real* features, const Real* sums_gradient, Real* features_gradient) {
-    switch (100 * path.in_components + path.out_components) {
-// clang-format off
-#define MLFF_CASE(A, C) \
-    case 100 * A + C:   \
-        if constexpr (A <= Most) return reverse_path<Most, A, C, Real>(view, path, chunk, count, features, sums_gradient, 0, 0, features_gradient); \
-        else break;
-        MLFF_CASE(1, 1) MLFF_CASE(1, 3) MLFF_CASE(1, 5) MLFF_CASE(1, 7) MLFF_CASE(3, 1) MLFF_CASE(3, 3) MLFF_CASE(3, 5) MLFF_CASE(3, 7)
-        MLFF_CASE(5, 1) MLFF_CASE(5, 3) MLFF_CASE(5, 5) MLFF_CASE(5, 7)
-#undef MLFF_CASE
-            // clang-format on
-            default : break;
-    }
+    const bool is_done = visit_path_shape<Most>(
+        path.in_components, path.out_components, [&]<int In, int Out>(Constant<In>, Constant<Out>) {
+            reverse_path<Most, In, Out, Real>(view, path, chunk, count, features, sums_gradient, 0, 0,
+                                              features_gradient);
+        });
+    if (is_done) return;
     for (int a = 0; a < path.in_components; ++a)
         for (int c = 0; c < path.out_components; ++c)
             reverse_path<Most, 1, 1, Real>(view, path, chunk, count, features, sums_gradient, a, c, features_gradient);

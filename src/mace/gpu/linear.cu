@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "gpu/engine/four.h"
 #include "gpu/engine/instructions.h"
 #include "gpu/engine/tensor_product.h"
 #include "gpu/runtime/cuda_check.h"
@@ -94,13 +95,9 @@ struct SourceRow {
     }
 };
 
-template <class Real>
-struct alignas(16) FourNumbers {
-    Real of[4];
-};
 // Those of a lane for 16 columns of row g (`half` 0) or g + 8.
 template <class Real>
-__device__ __forceinline__ FourNumbers<Real> four_of(const ProductSum<Real>& sum, int pair, int half) {
+__device__ __forceinline__ Four<Real> four_of(const ProductSum<Real>& sum, int pair, int half) {
     return {{sum[2 * pair][2 * half], sum[2 * pair][2 * half + 1], sum[2 * pair + 1][2 * half],
              sum[2 * pair + 1][2 * half + 1]}};
 }
@@ -208,7 +205,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
             for (int t = 0; t < Shape::kTiles; ++t)
 #pragma unroll
                 for (int half = 0; half < 2; ++half) {
-                    const auto before = *reinterpret_cast<const FourNumbers<Real>*>(to[t][half] + 16 * pair);
+                    const Four<Real> before = load_four(to[t][half] + 16 * pair);
 #pragma unroll
                     for (int i = 0; i < 4; ++i) sum[t][2 * pair + i / 2][2 * half + i % 2] += before.of[i];
                 }
@@ -217,7 +214,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
 #pragma unroll
             for (int half = 0; half < 2; ++half)
                 if (area.has_row(t * kProductRows + 8 * half + g))
-                    *reinterpret_cast<FourNumbers<Real>*>(to[t][half] + 16 * pair) = four_of<Real>(sum[t], pair, half);
+                    store_four(to[t][half] + 16 * pair, four_of<Real>(sum[t], pair, half));
     }
 }
 
@@ -293,8 +290,7 @@ __global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __g
     for (int half = 0; half < 2; ++half)
 #pragma unroll
         for (int pair = 0; pair < 2; ++pair)
-            *reinterpret_cast<FourNumbers<Real>*>(&partial[warp][8 * half + g][16 * pair + 4 * q]) =
-                four_of<Real>(sum, pair, half);
+            store_four(&partial[warp][8 * half + g][16 * pair + 4 * q], four_of<Real>(sum, pair, half));
     __syncthreads();
     if (!has_place) return;
 #pragma unroll

@@ -9,11 +9,14 @@
 // which lanes have two lines each, took half as many look-ups, twice the instructions and more time.)
 #include <algorithm>
 
+#include "gpu/engine/four.h"
+#include "gpu/engine/product_lane.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
 #include "painn/gpu/messages.h"
 #include "painn/gpu/packed_filter.h"
 #include "painn/gpu/sizes.h"
+#include "painn/gpu/widths.h"
 
 namespace mlff::painn::gpu {
 namespace {
@@ -34,22 +37,13 @@ struct Shape {
     static_assert(!IsOneSlice || Groups == 1);
 };
 
-struct alignas(16) Four {
-    float of[4];
-};
-__device__ __forceinline__ Four load_four(const float* from) { return *reinterpret_cast<const Four*>(from); }
-__device__ __forceinline__ void store_four(float* to, const Four& numbers) { *reinterpret_cast<Four*>(to) = numbers; }
-
+// A warp's slice of the channels, of which a lane has four, and its share of the atoms and edges.
 template <class S>
-struct Place {
-    int lane, g, q, slice, group, channel;
+struct SlicePlace : ProductLane {
+    int slice, group, channel;
     int64_t first_atom, atom_stride;
 
-    __device__ Place() {
-        const int warp = static_cast<int>(threadIdx.x / 32);
-        lane = static_cast<int>(threadIdx.x % 32);
-        g = lane / 4;
-        q = lane % 4;
+    __device__ SlicePlace() {
         slice = S::kIsOneSlice ? static_cast<int>(blockIdx.x) % S::kSlices : warp % S::kSlices;
         group = S::kIsOneSlice ? 0 : warp / S::kSlices;
         first_atom = blockIdx.x / S::kBlocksTogether * int64_t{S::kAtomsAtOnce} + (S::kIsOneSlice ? warp : 0);
@@ -67,8 +61,8 @@ template <class S, bool IsFirst, template <int> class Filter>
 __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
     sum_kernel(const __grid_constant__ MessageStage<float> stage) {
     constexpr int Width = S::kWidth, kParts = IsFirst ? 2 : 3, kRows = IsFirst ? kFirstRows : kSentRows;  // s, u, v
-    __shared__ Four room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][32];
-    const Place<S> place;
+    __shared__ Four<float> room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][32];
+    const SlicePlace<S> place;
     const int group_count = stage.functions.group_count;
     int parts[kParts] = {0, 2};
     if constexpr (!IsFirst) parts[2] = 1;
@@ -81,7 +75,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
         const int count = static_cast<int>(stage.edges.first[atom + 1] - begin);
         float scalar[4] = {}, vector[3][4] = {};
         for (int first = kEdgesPerTile * place.group; first < count; first += kEdgesPerTile * S::kGroups) {
-            Four sent[2][kRows], direction[2];
+            Four<float> sent[2][kRows], direction[2];
 #pragma unroll
             for (int j = 0; j < 2;
                  ++j) {  // edges beyond the last are taken to be the last, with functions that are zero
@@ -123,7 +117,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
             }
         }
         // Lane q takes row q of s, v_x, v_y, v_z.
-        Four total;
+        Four<float> total;
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
             const float rows[4] = {sum_over_own_edges(scalar[c]), sum_over_own_edges(vector[0][c]),
@@ -136,14 +130,14 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
             if (place.group > 0) return;
 #pragma unroll
             for (int other = 0; other < S::kGroups - 1; ++other) {
-                const Four more = room[other][place.slice][place.lane];
+                const Four<float> more = room[other][place.slice][place.lane];
 #pragma unroll
                 for (int c = 0; c < 4; ++c) total.of[c] += more.of[c];
             }
         }
         const float unscale = 1 / (stage.filter.scale * kValueScale);
         const int64_t vector_at = (3 * atom + place.q - 1) * Width + place.channel;
-        Four before = {};
+        Four<float> before = {};
         if (place.q == 0)
             before = load_four(stage.scalars + (IsFirst ? int64_t{stage.edges.elements[atom]} : atom) * Width +
                                place.channel);
@@ -180,9 +174,9 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
     constexpr int Width = S::kWidth, kParts = IsFirst ? 2 : 3;  // s, u, v
     constexpr int kOwnRows = IsFirst ? kGradientRows : kSentRows, kOtherRows = IsFirst ? kFirstRows : kGradientRows;
     // [edge][dE/d(distance), dE/d(direction)] of each slice
-    __shared__ Four partial[S::kSlices][kChunk];
-    __shared__ Four room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][5][8];
-    const Place<S> place;
+    __shared__ Four<float> partial[S::kSlices][kChunk];
+    __shared__ Four<float> room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][5][8];
+    const SlicePlace<S> place;
     const int group_count = stage.functions.group_count;
     int parts[kParts] = {0, 2};
     if constexpr (!IsFirst) parts[2] = 1;
@@ -195,7 +189,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
         const int64_t begin = stage.edges.first[atom];
         const int count = static_cast<int>(stage.edges.first[atom + 1] - begin);
         // Of this atom: what it sent or, in the first block, the gradient of what it received.
-        Four own[kOwnRows];
+        Four<float> own[kOwnRows];
 #pragma unroll
         for (int row = 0; row < kOwnRows; ++row)
             own[row] =
@@ -206,7 +200,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
             const int chunk_end = min(chunk + kChunk, count);
             for (int first = chunk + kEdgesPerTile * place.group; first < chunk_end;
                  first += kEdgesPerTile * S::kGroups) {
-                Four other[2][kOtherRows], direction[2];
+                Four<float> other[2][kOtherRows], direction[2];
 #pragma unroll
                 for (int j = 0; j < 2;
                      ++j) {  // edges beyond the last are taken to be the last, with functions that are zero
@@ -280,15 +274,15 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
             __syncthreads();
             for (int i = static_cast<int>(threadIdx.x); i < 3 * (chunk_end - chunk); i += S::kThreads) {
                 const int e = i / 3, k = i % 3;
-                Four sum = {};
+                Four<float> sum = {};
 #pragma unroll
                 for (int slice = 0; slice < S::kSlices; ++slice) {
-                    const Four more = partial[slice][e];
+                    const Four<float> more = partial[slice][e];
 #pragma unroll
                     for (int c = 0; c < 4; ++c) sum.of[c] += more.of[c];
                 }
                 const int64_t edge = begin + chunk + e;
-                const Four direction = load_four(stage.functions.direction + 4 * edge);
+                const Four<float> direction = load_four(stage.functions.direction + 4 * edge);
                 const float radial =
                     sum.of[1] * direction.of[0] + sum.of[2] * direction.of[1] + sum.of[3] * direction.of[2];
                 const float own_turn = k == 0 ? sum.of[1] : k == 1 ? sum.of[2] : sum.of[3];
@@ -300,7 +294,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
             __syncthreads();
         }
         if constexpr (!IsFirst) {
-            Four totals[5];  // of phi_s, phi_u, phi_v v
+            Four<float> totals[5];  // of phi_s, phi_u, phi_v v
 #pragma unroll
             for (int c = 0; c < 4; ++c) {
                 totals[0].of[c] = sum_over_own_edges(phi_s_gradient[c]);
@@ -323,15 +317,16 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
             }
             // Lane q writes part q of the gradient of phi, and component q of that of the vectors.
             if (place.q == 3) continue;
-            const Four phi_v = load_four(stage.phi_v + atom * Width + place.channel);
-            Four of_phi = {};
+            const Four<float> phi_v = load_four(stage.phi_v + atom * Width + place.channel);
+            Four<float> of_phi = {};
 #pragma unroll
             for (int k = 0; k < 3; ++k) {
-                const Four vector = load_four(stage.vectors + (3 * atom + k) * Width + place.channel);
+                const Four<float> vector = load_four(stage.vectors + (3 * atom + k) * Width + place.channel);
 #pragma unroll
                 for (int c = 0; c < 4; ++c) of_phi.of[c] += totals[2 + k].of[c] * vector.of[c];
             }
-            Four of_vector = load_four(stage.gradient + (kGradientRows * atom + 1 + place.q) * Width + place.channel);
+            Four<float> of_vector =
+                load_four(stage.gradient + (kGradientRows * atom + 1 + place.q) * Width + place.channel);
 #pragma unroll
             for (int c = 0; c < 4; ++c) {
                 of_phi.of[c] = unscale * (place.q == 0   ? totals[0].of[c]
@@ -409,23 +404,11 @@ void reverse_messages_of_width(const MessageReverse<float>& stage, cudaStream_t 
 
 void sum_messages(int width, const MessageStage<float>& stage, cudaStream_t stream) {
     if (stage.edges.atom_count == 0) return;
-    switch (width) {
-        case 32: return sum_messages_of_width<32>(stage, stream);
-        case 64: return sum_messages_of_width<64>(stage, stream);
-        case 128: return sum_messages_of_width<128>(stage, stream);
-        case 256: return sum_messages_of_width<256>(stage, stream);
-        default: fail(Status::internal, "no messages of width ", width);
-    }
+    with_width(width, [&](auto F) { sum_messages_of_width<F>(stage, stream); });
 }
 void reverse_messages(int width, const MessageReverse<float>& stage, cudaStream_t stream) {
     if (stage.edges.atom_count == 0) return;
-    switch (width) {
-        case 32: return reverse_messages_of_width<32>(stage, stream);
-        case 64: return reverse_messages_of_width<64>(stage, stream);
-        case 128: return reverse_messages_of_width<128>(stage, stream);
-        case 256: return reverse_messages_of_width<256>(stage, stream);
-        default: fail(Status::internal, "no messages of width ", width);
-    }
+    with_width(width, [&](auto F) { reverse_messages_of_width<F>(stage, stream); });
 }
 
 }  // namespace mlff::painn::gpu

@@ -7,6 +7,7 @@
 #include "gpu/engine/four.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
+#include "painn/gpu/edge_gradient.h"
 #include "painn/gpu/sizes.h"
 #include "painn/gpu/widths.h"
 
@@ -241,12 +242,10 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
         for (int i = 0; i < 3; ++i) turn[i] = __shfl_sync(kAllLanes, total, (4 * e + 1 + i) * kLanesPerSum);
         if (slice == 0 && lane < 3 * kEdges && begin + e < end) {
             const Four<Real> direction = load_four(stage.functions.direction + 4 * (begin + e));
-            const Real radial = turn[0] * direction.of[0] + turn[1] * direction.of[1] + turn[2] * direction.of[2];
-            const Real own_turn = k == 0 ? turn[0] : k == 1 ? turn[1] : turn[2];
-            const Real own_direction = k == 0 ? direction.of[0] : k == 1 ? direction.of[1] : direction.of[2];
-            const Real across = (own_turn - radial * own_direction) * direction.of[3];
+            const EdgeComponent<Real> own_component(direction, turn[0], turn[1], turn[2], k);
+            const Real across = own_component.across * direction.of[3];
             stage.vector_gradient[3 * (begin + e) + k] +=
-                static_cast<double>(by_distance * own_direction + (IsFirst ? across : -across));
+                static_cast<double>(by_distance * own_component.direction + (IsFirst ? across : -across));
         }
     }
     if constexpr (!IsFirst) {

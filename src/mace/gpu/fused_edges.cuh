@@ -92,11 +92,11 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
     const bool is_edge = edge < edge_count;
     plan::SplinePoint<float> point;
     if (is_edge) {
-        int table = 0;
+        const plan::RadialTableView<float>* table = view.tables;
         if (view.receiver_stride + view.sender_stride > 0)
-            table = edges.elements[atom_ending_after(edges.first, edges.atom_count, edge)] * view.receiver_stride +
-                    edges.elements[edges.sender[edge]] * view.sender_stride;
-        point = view.tables[table].at(edges.distance[edge]);
+            table = &view.table(edges.elements[atom_ending_after(edges.first, edges.atom_count, edge)],
+                                edges.elements[edges.sender[edge]]);
+        point = table->at(edges.distance[edge]);
     }
     constexpr int kPlanes = RadialProduct::kFunctionPlanes;
     for (int step = 0; step < kSteps; ++step) {
@@ -149,9 +149,8 @@ __global__ void __launch_bounds__(kBlockThreads)
     const int lane = static_cast<int>(threadIdx.x % 32);
     float sum = 0;
     for (int64_t edge = edges.first[atom] + lane; edge < edges.first[atom + 1]; edge += 32) {
-        const int table =
-            edges.elements[atom] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
-        sum += plan::value_at(view.tables[table].at(edges.distance[edge]), view.density_column);
+        const auto& table = view.table(edges.elements[atom], edges.elements[edges.sender[edge]]);
+        sum += plan::value_at(table.at(edges.distance[edge]), view.density_column);
     }
     sum = sum_over_warp(sum);
     if (lane == 0) densities[atom] = sum;

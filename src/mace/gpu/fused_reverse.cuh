@@ -214,10 +214,9 @@ __global__ void __launch_bounds__(kBlockThreads)
     auto slope = static_cast<double>(sum);
     if (view.density_column >= 0) {
         const int64_t atom = atom_ending_after(edges.first, edges.atom_count, edge);
-        const int table =
-            edges.elements[atom] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
+        const auto& table = view.table(edges.elements[atom], edges.elements[edges.sender[edge]]);
         slope += static_cast<double>(densities_gradient[atom] *
-                                     plan::slope_at(view.tables[table].at(edges.distance[edge]), view.density_column));
+                                     plan::slope_at(table.at(edges.distance[edge]), view.density_column));
     }
     gradients.distance[edge] = accumulate ? gradients.distance[edge] + slope : slope;
 }

@@ -144,16 +144,15 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
 __global__ void __launch_bounds__(kBlockThreads)
     sum_densities(FusedMessages::View view, EdgesView<float> edges, float* densities) {
     mlff::gpu::await_predecessor();
-    const int64_t atom = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
-    if (atom >= edges.atom_count) return;
-    const int lane = static_cast<int>(threadIdx.x % 32);
+    const WarpOfAtom at;
+    if (at.atom >= edges.atom_count) return;
     float sum = 0;
-    for (int64_t edge = edges.first[atom] + lane; edge < edges.first[atom + 1]; edge += 32) {
-        const auto& table = view.table(edges.elements[atom], edges.elements[edges.sender[edge]]);
+    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32) {
+        const auto& table = view.table(edges.elements[at.atom], edges.elements[edges.sender[edge]]);
         sum += plan::value_at(table.at(edges.distance[edge]), view.density_column);
     }
     sum = sum_over_warp(sum);
-    if (lane == 0) densities[atom] = sum;
+    if (at.lane == 0) densities[at.atom] = sum;
 }
 
 // ---- what a warp has and loads ----

@@ -4,6 +4,7 @@
 
 #include "gpu/engine/instructions.h"
 #include "mace/gpu/fused_edges.cuh"
+#include "mace/gpu/path_shapes.h"
 
 namespace mlff::mace::gpu {
 namespace {
@@ -116,23 +117,15 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
         for (int path = first_path; path < path_end; ++path) {
             const float* rows = gradient + view.paths[path].out_offset;
             float* share_gradient = share_gradients + view.paths[path].first_share - group.first_share;
+            const auto reverse = [&]<int Rows>(Constant<Rows>) {
+                reverse_path<Components, Rows>(view, path, group.stride, tile, rows, features, features_gradient, slope,
+                                               share_gradient);
+            };
             switch (uniform(view.paths[path].out_components)) {
-                case 1:
-                    reverse_path<Components, 1>(view, path, group.stride, tile, rows, features, features_gradient,
-                                                slope, share_gradient);
-                    break;
-                case 3:
-                    reverse_path<Components, 3>(view, path, group.stride, tile, rows, features, features_gradient,
-                                                slope, share_gradient);
-                    break;
-                case 5:
-                    reverse_path<Components, 5>(view, path, group.stride, tile, rows, features, features_gradient,
-                                                slope, share_gradient);
-                    break;
-                default:
-                    reverse_path<Components, 7>(view, path, group.stride, tile, rows, features, features_gradient,
-                                                slope, share_gradient);
-                    break;
+                case 1: reverse(Constant<1>()); break;
+                case 3: reverse(Constant<3>()); break;
+                case 5: reverse(Constant<5>()); break;
+                default: reverse(Constant<7>()); break;
             }
         }
         const int slot = worker.slice * view.group_count + group_index;

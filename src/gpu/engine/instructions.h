@@ -55,6 +55,34 @@ __device__ __forceinline__ void load_two(const double* from, double& first, doub
     asm volatile("ld.global.v2.f64 {%0,%1}, [%2];" : "=d"(first), "=d"(second) : "l"(from));
 }
 
+// Asks for the line of memory that holds `address` to be brought into the first-level cache.
+__device__ __forceinline__ void prefetch_line(const void* address) {
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(address));
+}
+
+// Copies from memory to shared memory that run while the thread goes on. start_copy() copies `bytes` bytes, at most 16,
+// and writes zeros after them up to 16. end_copies() makes a group of the copies since the last call;
+// wait_for_copies() waits until at most `Pending` of the thread's groups are on their way.
+__device__ __forceinline__ void start_copy(void* to_shared, const void* from, int bytes) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(to_shared))),
+                 "l"(from), "r"(bytes)
+                 : "memory");
+}
+__device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int Pending>
+__device__ __forceinline__ void wait_for_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+}
+
+// `a` where the bits of `mask` are set, `b` where they are not. The compiler would make branches of many conditions on
+// the same lane.
+__device__ __forceinline__ float choose_by_mask(uint32_t mask, float a, float b) {
+    uint32_t bits;
+    asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(bits) : "r"(mask), "r"(__float_as_uint(a)), "r"(__float_as_uint(b)));
+    return __uint_as_float(bits);
+}
+
 // Shared memory whose size is chosen at launch.
 __device__ __forceinline__ unsigned char* launched_shared_memory() {
     extern __shared__ __align__(128) unsigned char launched_shared_bytes[];

@@ -68,10 +68,9 @@ template <class Real>
 __global__ void __launch_bounds__(kBlockThreads)
     copy_columns_kernel(int64_t atom_count, int count, const Real* from, int from_stride, double* to, int to_stride) {
     mlff::gpu::await_predecessor();
-    const int64_t atom = (blockIdx.x * int64_t{kBlockThreads} + threadIdx.x) / 32;
-    if (atom >= atom_count) return;
-    for (int k = static_cast<int>(threadIdx.x % 32); k < count; k += 32)
-        to[atom * to_stride + k] = from[atom * from_stride + k];
+    const WarpOfAtom at;
+    if (at.atom >= atom_count) return;
+    for (int k = at.lane; k < count; k += 32) to[at.atom * to_stride + k] = from[at.atom * from_stride + k];
 }
 
 // ---- gates ----

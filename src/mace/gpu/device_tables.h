@@ -12,13 +12,28 @@
 
 namespace mlff::mace::gpu {
 
+// As kernels see them.
+template <class Real>
+struct TablesView {
+    const plan::RadialTableView<Real>* tables = nullptr;  // [receiver * receiver_stride + sender * sender_stride]
+    int receiver_stride = 0, sender_stride = 0;
+
+    __device__ const plan::RadialTableView<Real>& table(int receiver_element, int sender_element) const {
+        return tables[receiver_element * receiver_stride + sender_element * sender_stride];
+    }
+};
+
 template <class Real>
 class DeviceTables {
 public:
     using HostTables = std::vector<std::unique_ptr<plan::RadialTable<Real>>>;
 
     // `host` has its final size, and will have tables by the time they are needed.
-    explicit DeviceTables(const HostTables& host) : host_(host), tables_(host.size()) {}
+    DeviceTables(const HostTables& host, size_t receiver_stride, size_t sender_stride)
+        : host_(host),
+          receiver_stride_(static_cast<int>(receiver_stride)),
+          sender_stride_(static_cast<int>(sender_stride)),
+          tables_(host.size()) {}
 
     // Copies the tables that were made since the last call.
     void prepare(cudaStream_t stream) {
@@ -34,12 +49,11 @@ public:
         views_.upload(views.data(), static_cast<int64_t>(views.size()), "the model", stream);
     }
 
-    const plan::RadialTableView<Real>* views() const {
-        return views_.data();
-    }  // [receiver * receiver_stride + sender * sender_stride]
+    TablesView<Real> view() const { return {views_.data(), receiver_stride_, sender_stride_}; }
 
 private:
     const HostTables& host_;
+    int receiver_stride_, sender_stride_;
     std::vector<mlff::gpu::DeviceBuffer<Real>> tables_;
     mlff::gpu::DeviceBuffer<plan::RadialTableView<Real>> views_;
 };

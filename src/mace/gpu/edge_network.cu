@@ -15,12 +15,11 @@ using mlff::gpu::LaunchShape;
 
 template <class Real>
 struct FirstLayerView {
-    const plan::RadialTableView<Real>* tables = nullptr;
-    int receiver_stride = 0, sender_stride = 0, width = 0;
+    TablesView<Real> tables;
+    int width = 0;
 
     __device__ plan::SplinePoint<Real> point(const EdgesView<Real>& edges, int64_t atom, int64_t edge) const {
-        return tables[edges.elements[atom] * receiver_stride + edges.elements[edges.sender[edge]] * sender_stride].at(
-            edges.distance[edge]);
+        return tables.table(edges.elements[atom], edges.elements[edges.sender[edge]]).at(edges.distance[edge]);
     }
 };
 
@@ -196,7 +195,7 @@ DeviceEdgeNetwork<Real>::DeviceEdgeNetwork(const plan::LayerPlan<Real>& plan, co
                        : 1),
       receiver_stride_(host_tables_.size() > 1 ? static_cast<size_t>(plan.weights.element_count()) : 0),
       sender_stride_(host_tables_.size() > 1 ? 1 : 0),
-      tables_(host_tables_),
+      tables_(host_tables_, receiver_stride_, sender_stride_),
       down_layout_(plan.layer.interaction.down->out),
       ends_layout_(make_ends(plan.weights, plan.layer.interaction).out),
       down_(*plan.layer.interaction.down, below, down_layout_, stream),
@@ -283,8 +282,7 @@ EdgeWeights<Real> DeviceEdgeNetwork<Real>::compute(const EdgesView<Real>& edges,
                                                    int64_t edge_capacity, cudaStream_t stream) {
     const EdgeWeights<Real> result = {weights_.data(), nullptr, geometry.reverse, plan_.columns.count};
     if (edges.atom_count == 0 || edge_capacity == 0) return result;
-    const FirstLayerView<Real> first = {tables_.views(), static_cast<int>(receiver_stride_),
-                                        static_cast<int>(sender_stride_), width_};
+    const FirstLayerView<Real> first = {tables_.view(), width_};
     launch("networks of edges", first_layer_kernel<Real>, blocks_of_atoms(edges.atom_count), kBlockThreads, stream,
            first, edges, ends_rows_.data(), layers_.front().input.data());
     for (size_t n = 0; n < layers_.size(); ++n) {
@@ -320,8 +318,7 @@ void DeviceEdgeNetwork<Real>::reverse(const EdgesView<Real>& edges, const EdgesV
                        edges_with_ghosts, edge_capacity, stream);
         gradient = below;
     }
-    const FirstLayerView<Real> first = {tables_.views(), static_cast<int>(receiver_stride_),
-                                        static_cast<int>(sender_stride_), width_};
+    const FirstLayerView<Real> first = {tables_.view(), width_};
     launch("reversing networks of edges", reverse_first_layer_kernel<Real>, blocks_of_atoms(edges.atom_count),
            kBlockThreads, stream, first, edges, geometry.reverse, gradient, distance_gradient, ends_rows_.data());
     if (!features_gradient.first) return;

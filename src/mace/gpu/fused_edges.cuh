@@ -3,6 +3,7 @@
 // functions, a warp's loads. Included by fused_messages.cu only.
 #pragma once
 
+#include "gpu/engine/instructions.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
 #include "mace/gpu/fused_messages.h"
@@ -45,8 +46,6 @@ __device__ __forceinline__ void store(const float (&from)[4], float* to) {
 
 // Tells the compiler that a number is the same in all lanes, so that what depends on it does not diverge.
 __device__ __forceinline__ int uniform(int number) { return __shfl_sync(kAllLanes, number, 0); }
-
-__device__ __forceinline__ void prefetch(const void* line) { asm volatile("prefetch.global.L1 [%0];" ::"l"(line)); }
 
 // ---- chunks ----
 
@@ -93,11 +92,11 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
     const bool is_edge = edge < edge_count;
     plan::SplinePoint<float> point;
     if (is_edge) {
-        int table = 0;
+        const plan::RadialTableView<float>* table = view.tables;
         if (view.receiver_stride + view.sender_stride > 0)
-            table = edges.elements[atom_ending_after(edges.first, edges.atom_count, edge)] * view.receiver_stride +
-                    edges.elements[edges.sender[edge]] * view.sender_stride;
-        point = view.tables[table].at(edges.distance[edge]);
+            table = &view.table(edges.elements[atom_ending_after(edges.first, edges.atom_count, edge)],
+                                edges.elements[edges.sender[edge]]);
+        point = table->at(edges.distance[edge]);
     }
     constexpr int kPlanes = RadialProduct::kFunctionPlanes;
     for (int step = 0; step < kSteps; ++step) {
@@ -145,17 +144,15 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
 __global__ void __launch_bounds__(kBlockThreads)
     sum_densities(FusedMessages::View view, EdgesView<float> edges, float* densities) {
     mlff::gpu::await_predecessor();
-    const int64_t atom = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
-    if (atom >= edges.atom_count) return;
-    const int lane = static_cast<int>(threadIdx.x % 32);
+    const WarpOfAtom at;
+    if (at.atom >= edges.atom_count) return;
     float sum = 0;
-    for (int64_t edge = edges.first[atom] + lane; edge < edges.first[atom + 1]; edge += 32) {
-        const int table =
-            edges.elements[atom] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
-        sum += plan::value_at(view.tables[table].at(edges.distance[edge]), view.density_column);
+    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32) {
+        const auto& table = view.table(edges.elements[at.atom], edges.elements[edges.sender[edge]]);
+        sum += plan::value_at(table.at(edges.distance[edge]), view.density_column);
     }
     sum = sum_over_warp(sum);
-    if (lane == 0) densities[atom] = sum;
+    if (at.lane == 0) densities[at.atom] = sum;
 }
 
 // ---- what a warp has and loads ----
@@ -292,16 +289,16 @@ __device__ __forceinline__ void prefetch_tile(const FusedMessages::View& view, c
     constexpr int kLine = 128 / sizeof(float);
     const int edge = tile * kEdgesPerTile + e;
     const float* shares = view.shares + int64_t{tile} * kEdgesPerTile * view.share_stride + first_share * kEdgesPerTile;
-    for (int at = lane * kLine; at < share_count * kEdgesPerTile; at += 32 * kLine) prefetch(shares + at);
+    for (int at = lane * kLine; at < share_count * kEdgesPerTile; at += 32 * kLine) prefetch_line(shares + at);
     const int function_lines = kSteps * RadialProduct::kFunctionPlanes * 4;
     for (int line = lane; line < function_lines; line += 32) {
         const int64_t at = int64_t{tile} * function_lines * 8 + line * 8;
-        prefetch(view.functions + at);
-        if (with_slopes) prefetch(view.function_slopes + at);
+        prefetch_line(view.functions + at);
+        if (with_slopes) prefetch_line(view.function_slopes + at);
     }
     if (q >= Components || !own.has(edge)) return;
     const float* features = senders.of(__ldg(sender + edge)) + offset;
-    for (int a = q; a < Components; a += 4) prefetch(features + a * stride);
+    for (int a = q; a < Components; a += 4) prefetch_line(features + a * stride);
 }
 
 }  // namespace

@@ -81,7 +81,11 @@ bool FusedMessages::can_run(const Interaction& interaction, size_t most_shared) 
 
 FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_count, size_t most_shared, bool is_fast,
                              cudaStream_t stream)
-    : plan_(plan), harmonic_count_(harmonic_count), most_shared_(most_shared), is_fast_(is_fast), tables_(plan.tables) {
+    : plan_(plan),
+      harmonic_count_(harmonic_count),
+      most_shared_(most_shared),
+      is_fast_(is_fast),
+      tables_(plan.tables, plan.receiver_stride, plan.sender_stride) {
     int device = 0;
     check(cudaGetDevice(&device), "asking for the device");
     check(cudaDeviceGetAttribute(&multiprocessor_count_, cudaDevAttrMultiProcessorCount, device),
@@ -156,8 +160,9 @@ FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_co
 // Shares and the gradients of harmonics carry the inverse of the scales of weights and functions.
 void FusedMessages::upload_terms(cudaStream_t stream) {
     const double scale = 1 / (weight_scale_ * function_scale_);
-    std::vector<std::vector<Term>> share_terms(static_cast<size_t>(share_stride_)),
-        harmonic_terms(host_groups_.size() * static_cast<size_t>(harmonic_count_));
+    ShareLists<float> lists;
+    lists.of_shares.resize(static_cast<size_t>(share_stride_));
+    lists.of_harmonics.resize(host_groups_.size() * static_cast<size_t>(harmonic_count_));
     for (size_t g = 0; g < host_groups_.size(); ++g)
         for (int path = host_groups_[g].first_path; path < host_groups_[g].first_path + host_groups_[g].path_count;
              ++path) {
@@ -167,13 +172,12 @@ void FusedMessages::upload_terms(cudaStream_t stream) {
                 const auto value = static_cast<float>(scale * static_cast<double>(coupling.value));
                 const int rows = host_paths_[static_cast<size_t>(path)].out_components,
                           padded = coupling.share / rows * share_row(rows) + coupling.share % rows;
-                share_terms[static_cast<size_t>(first_share + padded)].push_back({coupling.harmonic, value});
-                harmonic_terms[g * static_cast<size_t>(harmonic_count_) + static_cast<size_t>(coupling.harmonic)]
+                lists.of_shares[static_cast<size_t>(first_share + padded)].push_back({coupling.harmonic, value});
+                lists.of_harmonics[g * static_cast<size_t>(harmonic_count_) + static_cast<size_t>(coupling.harmonic)]
                     .push_back({first_share + coupling.share - host_groups_[g].first_share, value});
             }
         }
-    upload_lists(share_terms, share_terms_, first_share_term_, stream);
-    upload_lists(harmonic_terms, harmonic_terms_, first_harmonic_term_, stream);
+    shares_.upload(lists, stream);
 }
 
 void FusedMessages::prepare(cudaStream_t stream) {
@@ -224,7 +228,7 @@ int64_t FusedMessages::scratch_bytes_per_edge(bool is_reverse) const {
 }
 
 FusedMessages::View FusedMessages::view() const {
-    View view;
+    View view{view_layer(plan_, shares_, tables_)};
     view.paths = paths_.data();
     view.passes = passes_.data();
     view.groups = groups_.data();
@@ -235,16 +239,6 @@ FusedMessages::View FusedMessages::view() const {
     view.slice_count = slice_count_;
     view.share_stride = share_stride_;
     view.most_group_shares = most_group_shares_;
-    view.first_share_term = first_share_term_.data();
-    view.share_terms = share_terms_.data();
-    view.first_harmonic_term = first_harmonic_term_.data();
-    view.harmonic_terms = harmonic_terms_.data();
-    view.tables = tables_.views();
-    view.receiver_stride = static_cast<int>(plan_.receiver_stride);
-    view.sender_stride = static_cast<int>(plan_.sender_stride);
-    view.density_column = plan_.columns.density;
-    view.sums_size = plan_.sums_layout.size;
-    view.sender_size = plan_.sender_layout.size;
     view.function_scale = static_cast<float>(function_scale_);
     view.is_fast = is_fast_;
     view.function_count = plan::padded(function_count_of(plan_.layer.interaction));

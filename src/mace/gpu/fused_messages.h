@@ -19,6 +19,7 @@
 #include "gpu/runtime/device_buffer.h"
 #include "mace/gpu/device_tables.h"
 #include "mace/gpu/engine_names.h"
+#include "mace/gpu/layer_view.h"
 #include "mace/gpu/messages.h"
 #include "mace/plan/layer_plan.h"
 
@@ -70,22 +71,14 @@ public:
         int32_t first_path = 0, path_count = 0;
         int32_t first_share = 0, share_count = 0;
     };
-    using Term = DeviceMessages<float>::Term;
-    struct View {
+    // Terms of harmonics are [group][harmonic_count], of a share within the group.
+    struct View : LayerView<float> {
         const Path* paths = nullptr;
         const Pass* passes = nullptr;
         const Group* groups = nullptr;
         const uint4* weights = nullptr;  // [slice][path][step][plane][lane]
         int path_count = 0, pass_count = 0, group_count = 0, slice_count = 0;
         int share_stride = 0, most_group_shares = 0;
-        const int32_t* first_share_term = nullptr;  // [share_stride + 1]
-        const Term* share_terms = nullptr;
-        const int32_t* first_harmonic_term = nullptr;  // [group][harmonic_count], and the end
-        const Term* harmonic_terms = nullptr;          // of a share within the group
-        const plan::RadialTableView<float>* tables = nullptr;
-        int receiver_stride = 0, sender_stride = 0;
-        int density_column = -1;
-        int sums_size = 0, sender_size = 0;
         int function_count = 0;  // columns of the tables that are functions
         float function_scale = 1;
         bool is_fast = false;
@@ -128,8 +121,7 @@ private:
     mlff::gpu::DeviceBuffer<Pass> passes_;
     mlff::gpu::DeviceBuffer<Group> groups_;
     mlff::gpu::DeviceBuffer<uint4> weights_;
-    mlff::gpu::DeviceBuffer<int32_t> first_share_term_, first_harmonic_term_;
-    mlff::gpu::DeviceBuffer<Term> share_terms_, harmonic_terms_;
+    DeviceShares<float> shares_;
     DeviceTables<float> tables_;
 };
 

@@ -2,18 +2,12 @@
 // Fused messages in reverse. Included by fused_messages.cu only.
 #pragma once
 
+#include "gpu/engine/instructions.h"
 #include "mace/gpu/fused_edges.cuh"
+#include "mace/gpu/path_shapes.h"
 
 namespace mlff::mace::gpu {
 namespace {
-
-// `a` where the bits of `mask` are set, `b` where it is zero. The compiler would make branches of many conditions on
-// the same lane.
-__device__ __forceinline__ float choose(unsigned mask, float a, float b) {
-    unsigned bits;
-    asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(bits) : "r"(mask), "r"(__float_as_uint(a)), "r"(__float_as_uint(b)));
-    return __uint_as_float(bits);
-}
 
 // Sums over the eight lanes with the same lane % 4, by halving what each still has: lane 4 g + q gets numbers
 // g Count / 8 ... (g + 1) Count / 8 - 1, at the beginning.
@@ -22,8 +16,8 @@ __device__ __forceinline__ void halve(float (&numbers)[Count], unsigned distance
     const unsigned upper = threadIdx.x & distance ? 0xffffffffu : 0u;
 #pragma unroll
     for (int i = 0; i < Half; ++i) {
-        const float mine = choose(upper, numbers[i + Half], numbers[i]),
-                    theirs = choose(upper, numbers[i], numbers[i + Half]);
+        const float mine = choose_by_mask(upper, numbers[i + Half], numbers[i]),
+                    theirs = choose_by_mask(upper, numbers[i], numbers[i + Half]);
         numbers[i] = mine + __shfl_xor_sync(kAllLanes, theirs, distance);
     }
 }
@@ -123,23 +117,15 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
         for (int path = first_path; path < path_end; ++path) {
             const float* rows = gradient + view.paths[path].out_offset;
             float* share_gradient = share_gradients + view.paths[path].first_share - group.first_share;
+            const auto reverse = [&]<int Rows>(Constant<Rows>) {
+                reverse_path<Components, Rows>(view, path, group.stride, tile, rows, features, features_gradient, slope,
+                                               share_gradient);
+            };
             switch (uniform(view.paths[path].out_components)) {
-                case 1:
-                    reverse_path<Components, 1>(view, path, group.stride, tile, rows, features, features_gradient,
-                                                slope, share_gradient);
-                    break;
-                case 3:
-                    reverse_path<Components, 3>(view, path, group.stride, tile, rows, features, features_gradient,
-                                                slope, share_gradient);
-                    break;
-                case 5:
-                    reverse_path<Components, 5>(view, path, group.stride, tile, rows, features, features_gradient,
-                                                slope, share_gradient);
-                    break;
-                default:
-                    reverse_path<Components, 7>(view, path, group.stride, tile, rows, features, features_gradient,
-                                                slope, share_gradient);
-                    break;
+                case 1: reverse(Constant<1>()); break;
+                case 3: reverse(Constant<3>()); break;
+                case 5: reverse(Constant<5>()); break;
+                default: reverse(Constant<7>()); break;
             }
         }
         const int slot = worker.slice * view.group_count + group_index;
@@ -221,10 +207,9 @@ __global__ void __launch_bounds__(kBlockThreads)
     auto slope = static_cast<double>(sum);
     if (view.density_column >= 0) {
         const int64_t atom = atom_ending_after(edges.first, edges.atom_count, edge);
-        const int table =
-            edges.elements[atom] * view.receiver_stride + edges.elements[edges.sender[edge]] * view.sender_stride;
+        const auto& table = view.table(edges.elements[atom], edges.elements[edges.sender[edge]]);
         slope += static_cast<double>(densities_gradient[atom] *
-                                     plan::slope_at(view.tables[table].at(edges.distance[edge]), view.density_column));
+                                     plan::slope_at(table.at(edges.distance[edge]), view.density_column));
     }
     gradients.distance[edge] = accumulate ? gradients.distance[edge] + slope : slope;
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "gpu/engine/four.h"
+#include "gpu/engine/instructions.h"
 #include "gpu/engine/tensor_product.h"
 #include "gpu/runtime/cuda_check.h"
 
@@ -93,13 +95,9 @@ struct SourceRow {
     }
 };
 
-template <class Real>
-struct alignas(16) FourNumbers {
-    Real of[4];
-};
 // Those of a lane for 16 columns of row g (`half` 0) or g + 8.
 template <class Real>
-__device__ __forceinline__ FourNumbers<Real> four_of(const ProductSum<Real>& sum, int pair, int half) {
+__device__ __forceinline__ Four<Real> four_of(const ProductSum<Real>& sum, int pair, int half) {
     return {{sum[2 * pair][2 * half], sum[2 * pair][2 * half + 1], sum[2 * pair + 1][2 * half],
              sum[2 * pair + 1][2 * half + 1]}};
 }
@@ -107,18 +105,6 @@ __device__ __forceinline__ FourNumbers<Real> four_of(const ProductSum<Real>& sum
 __device__ __forceinline__ LinearStep load_step(const LinearStep* from) {
     const uint4 bytes = load_bytes(from);
     return {static_cast<int32_t>(bytes.x), static_cast<int32_t>(bytes.y), static_cast<int32_t>(bytes.z)};
-}
-// Copies 16 bytes to shared memory, zeros in place of those after `bytes`.
-__device__ __forceinline__ void copy_async(void* to, const void* from, int bytes) {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(
-                     static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-                 "l"(from), "r"(bytes)
-                 : "memory");
-}
-__device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int Pending>
-__device__ __forceinline__ void wait_for_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
 
 // Many rows: each warp computes RowTiles * kProductRows rows of its kProductColumns columns; the warps share the rows.
@@ -167,12 +153,12 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
                 min(max(step.copies - first_number, 0), Pack<Real>::kCount) * static_cast<int>(sizeof(Real));
 #pragma unroll
             for (int i = 0; i < kCopies; ++i)
-                copy_async(&staged_rows[slot][copied_row + i * kRowsAtOnce][copied_pack],
+                start_copy(&staged_rows[slot][copied_row + i * kRowsAtOnce][copied_pack],
                            from[i] + (step.offset + component[i] * step.stride), bytes);
             if (has_columns)
 #pragma unroll
                 for (int i = 0; i < kColumnTiles; ++i)
-                    copy_async(&staged_matrix[slot][warp * kColumnTiles + i][lane], matrix + i * (8 * kStep<Real>), 16);
+                    start_copy(&staged_matrix[slot][warp * kColumnTiles + i][lane], matrix + i * (8 * kStep<Real>), 16);
             matrix += matrix_step;
         }
         end_copies();
@@ -219,7 +205,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
             for (int t = 0; t < Shape::kTiles; ++t)
 #pragma unroll
                 for (int half = 0; half < 2; ++half) {
-                    const auto before = *reinterpret_cast<const FourNumbers<Real>*>(to[t][half] + 16 * pair);
+                    const Four<Real> before = load_four(to[t][half] + 16 * pair);
 #pragma unroll
                     for (int i = 0; i < 4; ++i) sum[t][2 * pair + i / 2][2 * half + i % 2] += before.of[i];
                 }
@@ -228,7 +214,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
 #pragma unroll
             for (int half = 0; half < 2; ++half)
                 if (area.has_row(t * kProductRows + 8 * half + g))
-                    *reinterpret_cast<FourNumbers<Real>*>(to[t][half] + 16 * pair) = four_of<Real>(sum[t], pair, half);
+                    store_four(to[t][half] + 16 * pair, four_of<Real>(sum[t], pair, half));
     }
 }
 
@@ -304,8 +290,7 @@ __global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __g
     for (int half = 0; half < 2; ++half)
 #pragma unroll
         for (int pair = 0; pair < 2; ++pair)
-            *reinterpret_cast<FourNumbers<Real>*>(&partial[warp][8 * half + g][16 * pair + 4 * q]) =
-                four_of<Real>(sum, pair, half);
+            store_four(&partial[warp][8 * half + g][16 * pair + 4 * q], four_of<Real>(sum, pair, half));
     __syncthreads();
     if (!has_place) return;
 #pragma unroll

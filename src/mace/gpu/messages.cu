@@ -5,6 +5,7 @@
 
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
+#include "mace/gpu/path_shapes.h"
 
 namespace mlff::mace::gpu {
 namespace {
@@ -67,15 +68,14 @@ __device__ void stage_chunk(const typename DeviceMessages<Real>::View& view, con
     for (int e = static_cast<int>(threadIdx.x); e < count; e += kBlockThreads) {
         const int32_t other = edges.sender[begin + e];
         const int element = edges.elements[other];
-        const int table = is_sender ? element * view.receiver_stride + own * view.sender_stride
-                                    : own * view.receiver_stride + element * view.sender_stride;
+        const auto& table = is_sender ? view.table(element, own) : view.table(own, element);
         chunk.others[e] = other;
         chunk.points[e] =
             kHasEdgeWeights<Most> && view.edge_weights.weights
                 ? point_of_edge(view.edge_weights, is_sender ? view.edge_weights.reverse[begin + e] : begin + e)
-                : view.tables[table].at(edges.distance[begin + e]);
+                : table.at(edges.distance[begin + e]);
     }
-    const auto* terms = is_sender ? view.reversed_share_terms : view.share_terms;
+    const ShareTerm<Real>* terms = is_sender ? view.reversed.share_terms : view.share_terms;
     for (int i = static_cast<int>(threadIdx.x); i < count * view.share_count; i += kBlockThreads) {
         const int e = i / view.share_count, share = i % view.share_count;
         const Real* harmonics = edges.harmonics + (begin + e) * edges.harmonic_count;
@@ -116,18 +116,11 @@ template <int Most, class Real>
 __device__ void sum_any_path(const typename DeviceMessages<Real>::View& view,
                              const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
                              const RowsView<const Real>& senders, bool is_first, Real* sums) {
-    switch (100 * path.in_components + path.out_components) {
-// clang-format off
-#define MLFF_CASE(A, C) \
-    case 100 * A + C:   \
-        if constexpr (A <= Most) return sum_path<A, C, Real>(view, path, chunk, count, senders, 0, 0, is_first, sums); \
-        else break;
-        MLFF_CASE(1, 1) MLFF_CASE(1, 3) MLFF_CASE(1, 5) MLFF_CASE(1, 7) MLFF_CASE(3, 1) MLFF_CASE(3, 3) MLFF_CASE(3, 5) MLFF_CASE(3, 7)
-        MLFF_CASE(5, 1) MLFF_CASE(5, 3) MLFF_CASE(5, 5) MLFF_CASE(5, 7)
-#undef MLFF_CASE
-            // clang-format on
-            default : break;
-    }
+    const bool is_done = visit_path_shape<Most>(
+        path.in_components, path.out_components, [&]<int In, int Out>(Constant<In>, Constant<Out>) {
+            sum_path<In, Out, Real>(view, path, chunk, count, senders, 0, 0, is_first, sums);
+        });
+    if (is_done) return;
     for (int a = 0; a < path.in_components; ++a)
         for (int c = 0; c < path.out_components; ++c)
             sum_path<1, 1, Real>(view, path, chunk, count, senders, a, c, is_first && a == 0, sums);
@@ -258,18 +251,12 @@ template <int Most, class Real>
 __device__ void reverse_any_path(const typename DeviceMessages<Real>::View& view,
                                  const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
                                  const Real* features, const Real* sums_gradient, Real* features_gradient) {
-    switch (100 * path.in_components + path.out_components) {
-// clang-format off
-#define MLFF_CASE(A, C) \
-    case 100 * A + C:   \
-        if constexpr (A <= Most) return reverse_path<Most, A, C, Real>(view, path, chunk, count, features, sums_gradient, 0, 0, features_gradient); \
-        else break;
-        MLFF_CASE(1, 1) MLFF_CASE(1, 3) MLFF_CASE(1, 5) MLFF_CASE(1, 7) MLFF_CASE(3, 1) MLFF_CASE(3, 3) MLFF_CASE(3, 5) MLFF_CASE(3, 7)
-        MLFF_CASE(5, 1) MLFF_CASE(5, 3) MLFF_CASE(5, 5) MLFF_CASE(5, 7)
-#undef MLFF_CASE
-            // clang-format on
-            default : break;
-    }
+    const bool is_done = visit_path_shape<Most>(
+        path.in_components, path.out_components, [&]<int In, int Out>(Constant<In>, Constant<Out>) {
+            reverse_path<Most, In, Out, Real>(view, path, chunk, count, features, sums_gradient, 0, 0,
+                                              features_gradient);
+        });
+    if (is_done) return;
     for (int a = 0; a < path.in_components; ++a)
         for (int c = 0; c < path.out_components; ++c)
             reverse_path<Most, 1, 1, Real>(view, path, chunk, count, features, sums_gradient, a, c, features_gradient);
@@ -315,8 +302,8 @@ __global__ void __launch_bounds__(kBlockThreads)
             const int e = i / edges.harmonic_count, harmonic = i % edges.harmonic_count;
             Real sum = 0;
             for (int t = view.first_harmonic_term[harmonic]; t < view.first_harmonic_term[harmonic + 1]; ++t)
-                sum += view.reversed_harmonic_terms[t].value *
-                       chunk.shares_gradient[e * view.share_count + view.reversed_harmonic_terms[t].index];
+                sum += view.reversed.harmonic_terms[t].value *
+                       chunk.shares_gradient[e * view.share_count + view.reversed.harmonic_terms[t].index];
             Real* to = gradients.harmonics + (begin + e) * edges.harmonic_count + harmonic;
             *to = accumulate ? *to + sum : sum;
         }
@@ -334,56 +321,29 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 template <class Real>
 DeviceMessages<Real>::DeviceMessages(const plan::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream)
-    : plan_(plan), tables_(plan.tables) {
+    : plan_(plan), tables_(plan.tables, plan.receiver_stride, plan.sender_stride) {
     std::vector<Path> paths;
-    std::vector<std::vector<Term>> share_terms, reversed_share_terms,
-        harmonic_terms(static_cast<size_t>(harmonic_count)), reversed_harmonic_terms(harmonic_terms);
     for (const plan::PathPlan<Real>& path : plan.paths) {
-        const auto first = static_cast<int32_t>(share_terms.size());
         paths.push_back({path.in_offset, path.in_components, path.out_offset, path.out_components, path.stride,
-                         path.column, first});
-        share_terms.resize(share_terms.size() + static_cast<size_t>(path.share_count()));
-        reversed_share_terms.resize(share_terms.size());
-        for (const auto& coupling : path.couplings) {
-            const auto share = static_cast<size_t>(first + coupling.share);
-            share_terms[share].push_back({coupling.harmonic, coupling.value});
-            reversed_share_terms[share].push_back({coupling.harmonic, path.reversal * coupling.value});
-            harmonic_terms[static_cast<size_t>(coupling.harmonic)].push_back(
-                {static_cast<int32_t>(share), coupling.value});
-            reversed_harmonic_terms[static_cast<size_t>(coupling.harmonic)].push_back(
-                {static_cast<int32_t>(share), path.reversal * coupling.value});
-        }
+                         path.column, share_count_});
+        share_count_ += path.share_count();
     }
-    share_count_ = static_cast<int>(share_terms.size());
     upload(paths_, paths, stream);
-    upload_lists(reversed_share_terms, reversed_share_terms_, first_share_term_, stream);
-    upload_lists(share_terms, share_terms_, first_share_term_, stream);
-    upload_lists(harmonic_terms, harmonic_terms_, first_harmonic_term_, stream);
-    upload_lists(reversed_harmonic_terms, reversed_harmonic_terms_, first_harmonic_term_, stream);
+    shares_.upload(list_shares(plan.paths, harmonic_count, false), stream);
+    reversed_shares_.upload(list_shares(plan.paths, harmonic_count, true), stream);
 }
 
 template <class Real>
 typename DeviceMessages<Real>::View DeviceMessages<Real>::view(const EdgeWeights<Real>& weights,
                                                                bool is_reverse) const {
-    View view;
+    View view{view_layer(plan_, shares_, tables_)};
+    view.reversed = reversed_shares_.view();
     view.paths = paths_.data();
     view.path_count = static_cast<int>(paths_.size());
     view.share_count = share_count_;
     for (const plan::PathPlan<Real>& path : plan_.paths)
         view.most_feature_rows = std::max(view.most_feature_rows, path.in_components * path.stride);
-    view.first_share_term = first_share_term_.data();
-    view.share_terms = share_terms_.data();
-    view.reversed_share_terms = reversed_share_terms_.data();
-    view.first_harmonic_term = first_harmonic_term_.data();
-    view.harmonic_terms = harmonic_terms_.data();
-    view.reversed_harmonic_terms = reversed_harmonic_terms_.data();
-    view.tables = tables_.views();
     view.edge_weights = weights;
-    view.receiver_stride = static_cast<int>(plan_.receiver_stride);
-    view.sender_stride = static_cast<int>(plan_.sender_stride);
-    view.density_column = plan_.columns.density;
-    view.sums_size = plan_.sums_layout.size;
-    view.sender_size = plan_.sender_layout.size;
     // As many edges at once as fit into this much shared memory, so that several blocks run side by side.
     constexpr size_t kShared = 40 << 10;
     view.edges_per_chunk = 96;

@@ -8,6 +8,7 @@
 #include "gpu/runtime/device_buffer.h"
 #include "mace/gpu/device_tables.h"
 #include "mace/gpu/engine_names.h"
+#include "mace/gpu/layer_view.h"
 #include "mace/plan/layer_plan.h"
 
 namespace mlff::mace::gpu {
@@ -60,24 +61,11 @@ public:
         int32_t in_offset = 0, in_components = 0, out_offset = 0, out_components = 0, stride = 0, column = 0;
         int32_t first_share = 0;  // in the shares of all paths, [a][c]
     };
-    struct Term {  // of a share: value * harmonic[index];  of the gradient of a harmonic: value * share[index]
-        int32_t index = 0;
-        Real value = 0;
-    };
-    struct View {
+    struct View : LayerView<Real> {
+        SharesView<Real> reversed;  // for edges seen from the other end
         const Path* paths = nullptr;
         int path_count = 0, share_count = 0, edges_per_chunk = 0, most_feature_rows = 0;
-        const int32_t* first_share_term = nullptr;  // [share_count + 1]
-        const Term* share_terms = nullptr;
-        const Term* reversed_share_terms = nullptr;     // for edges seen from the other end
-        const int32_t* first_harmonic_term = nullptr;   // [harmonic_count + 1]
-        const Term* harmonic_terms = nullptr;           // for edges as they are
-        const Term* reversed_harmonic_terms = nullptr;  // for edges seen from the other end
-        const plan::RadialTableView<Real>* tables = nullptr;
         EdgeWeights<Real> edge_weights;
-        int receiver_stride = 0, sender_stride = 0;
-        int density_column = -1;
-        int sums_size = 0, sender_size = 0;
     };
 
 private:
@@ -88,8 +76,7 @@ private:
     DeviceTables<Real> tables_;
     int share_count_ = 0;
     mlff::gpu::DeviceBuffer<Path> paths_;
-    mlff::gpu::DeviceBuffer<int32_t> first_share_term_, first_harmonic_term_;
-    mlff::gpu::DeviceBuffer<Term> share_terms_, reversed_share_terms_, harmonic_terms_, reversed_harmonic_terms_;
+    DeviceShares<Real> shares_, reversed_shares_;
 };
 
 }  // namespace mlff::mace::gpu

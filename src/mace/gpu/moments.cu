@@ -134,8 +134,7 @@ __device__ SenderCounts stage_chunk(const typename DeviceMoments<Real>::View& vi
         const bool is_padding = row >= view.row_count;
         const int first = is_padding ? 0 : view.first_share_term[row],
                   end = is_padding ? 0 : view.first_share_term[row + 1];
-        const typename DeviceMoments<Real>::Term term =
-            first < end ? view.share_terms[first] : typename DeviceMoments<Real>::Term{};
+        const ShareTerm<Real> term = first < end ? view.share_terms[first] : ShareTerm<Real>{};
         for (int e = thread / kLanes; e < total; e += kBatch * kGroups) {
             Real numbers[kBatch];
 #pragma unroll
@@ -415,39 +414,19 @@ __global__ void __launch_bounds__(kBlockThreads, kReverseBlocks)
 
 template <class Real>
 DeviceMoments<Real>::DeviceMoments(const plan::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream)
-    : plan_(plan), tables_(plan.tables) {
-    // Senders have one component, so that the shares of the paths are the rows of the moments.
-    std::vector<std::vector<Term>> by_share, by_harmonic(static_cast<size_t>(harmonic_count));
-    for (const plan::PathPlan<Real>& path : plan.paths) {
-        const size_t first = by_share.size();
-        by_share.resize(first + static_cast<size_t>(path.share_count()));
-        for (const auto& coupling : path.couplings) {
-            const size_t share = first + static_cast<size_t>(coupling.share);
-            by_share[share].push_back({coupling.harmonic, coupling.value});
-            by_harmonic[static_cast<size_t>(coupling.harmonic)].push_back(
-                {static_cast<int32_t>(share), coupling.value});
-        }
-    }
-    if (!plan.moments || plan.moments->row_count() != static_cast<int>(by_share.size()))
+    : plan_(plan), tables_(plan.tables, plan.receiver_stride, plan.sender_stride) {
+    const ShareLists<Real> lists = list_shares(plan.paths, harmonic_count, false);
+    if (!plan.moments || plan.moments->row_count() != static_cast<int>(lists.of_shares.size()))
         fail(Status::internal, "the layer has no moments");
-    upload_lists(by_share, share_terms_, first_share_term_, stream);
-    upload_lists(by_harmonic, harmonic_terms_, first_harmonic_term_, stream);
+    shares_.upload(lists, stream);
 }
 
 template <class Real>
 typename DeviceMoments<Real>::View DeviceMoments<Real>::view(bool is_reverse) const {
-    View view;
+    View view{view_layer(plan_, shares_, tables_)};
     view.row_count = plan_.moments->row_count();
     view.padded_rows = (view.row_count + kRows - 1) / kRows * kRows;
     view.stride = plan_.moments->stride();
-    view.first_share_term = first_share_term_.data();
-    view.share_terms = share_terms_.data();
-    view.first_harmonic_term = first_harmonic_term_.data();
-    view.harmonic_terms = harmonic_terms_.data();
-    view.tables = tables_.views();
-    view.receiver_stride = static_cast<int>(plan_.receiver_stride);
-    view.sender_stride = static_cast<int>(plan_.sender_stride);
-    view.density_column = plan_.columns.density;
     // At most a thread for each edge, and as many edges as fit into this much shared memory, so that several blocks run
     // side by side. Multiples of 16 keep what follows the points at multiples of 16 bytes.
     constexpr size_t kShared = 40 << 10;

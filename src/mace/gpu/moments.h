@@ -10,6 +10,7 @@
 #include "core/host_device.h"
 #include "gpu/runtime/device_buffer.h"
 #include "mace/gpu/device_tables.h"
+#include "mace/gpu/layer_view.h"
 #include "mace/gpu/messages.h"
 #include "mace/plan/layer_plan.h"
 
@@ -34,16 +35,9 @@ public:
                  const Real* densities_gradient, const EdgeGradientsView<Real>& gradients, bool accumulate,
                  cudaStream_t stream) const;
 
-    using Term = typename DeviceMessages<Real>::Term;
-    struct View {
+    // Senders have one component, so that the shares of the paths are the rows of the moments.
+    struct View : LayerView<Real> {
         int row_count = 0, padded_rows = 0, stride = 0, edges_per_chunk = 0;
-        const int32_t* first_share_term = nullptr;  // [row_count + 1]
-        const Term* share_terms = nullptr;
-        const int32_t* first_harmonic_term = nullptr;  // [harmonic_count + 1]
-        const Term* harmonic_terms = nullptr;
-        const plan::RadialTableView<Real>* tables = nullptr;
-        int receiver_stride = 0, sender_stride = 0;
-        int density_column = -1;
     };
     struct Senders {
         int32_t count = 0, per_block = 1;
@@ -62,8 +56,7 @@ private:
 
     const plan::LayerPlan<Real>& plan_;
     DeviceTables<Real> tables_;
-    mlff::gpu::DeviceBuffer<int32_t> first_share_term_, first_harmonic_term_;
-    mlff::gpu::DeviceBuffer<Term> share_terms_, harmonic_terms_;
+    DeviceShares<Real> shares_;
 };
 
 }  // namespace mlff::mace::gpu

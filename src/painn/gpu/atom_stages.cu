@@ -3,12 +3,16 @@
 
 #include <algorithm>
 
+#include "gpu/engine/four.h"
+#include "gpu/engine/product_lane.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
 #include "painn/gpu/activation.h"
+#include "painn/gpu/block_atoms.h"
 #include "painn/gpu/cluster_stages.h"
 #include "painn/gpu/messages.h"
 #include "painn/gpu/sizes.h"
+#include "painn/gpu/widths.h"
 
 namespace mlff::painn::gpu {
 namespace {
@@ -39,29 +43,15 @@ struct Cells {
     typename S::Real of[S::kRowTiles][2][4];
 };
 
-template <class Real>
-struct alignas(16) FourOf {
-    Real of[4];
-};
-
+// The cells of a thread.
 template <class S>
-struct Place {
-    int lane, warp, g, q, column;
-    int64_t first_atom, atom_count;
+struct CellPlace : ProductLane, BlockAtoms {
+    int column;
 
-    __device__ explicit Place(int64_t atom_count_in)
-        : lane(static_cast<int>(threadIdx.x % 32)),
-          warp(static_cast<int>(threadIdx.x / 32)),
-          g(lane / 4),
-          q(lane % 4),
-          column(16 * warp + 4 * q),
-          first_atom(blockIdx.x * int64_t{S::kRows}),
-          atom_count(atom_count_in) {}
+    __device__ explicit CellPlace(int64_t atoms)
+        : BlockAtoms{blockIdx.x * int64_t{S::kRows}, atoms}, column(16 * warp + 4 * q) {}
 
     __device__ int row(int t, int h) const { return kProductRows * t + 8 * h + g; }
-    // Rows beyond the last atom are computed like the last, and not written.
-    __device__ int64_t clamped_atom(int row) const { return min(first_atom + row, atom_count - 1); }
-    __device__ bool has(int row) const { return first_atom + row < atom_count; }
 };
 
 // action(t, h) for all rows of a lane
@@ -73,18 +63,9 @@ __device__ __forceinline__ void for_rows(const Action& action) {
         for (int h = 0; h < 2; ++h) action(t, h);
 }
 
-template <class Real>
-__device__ __forceinline__ FourOf<Real> load_four(const Real* from) {
-    return *reinterpret_cast<const FourOf<Real>*>(from);
-}
-template <class Real>
-__device__ __forceinline__ void store_four(Real* to, const Real (&numbers)[4]) {
-    *reinterpret_cast<FourOf<Real>*>(to) = {{numbers[0], numbers[1], numbers[2], numbers[3]}};
-}
-
 // Copies rows [first, first + Columns) of each atom, whose numbers begin every `stride`, to shared memory.
 template <class S, int Columns>
-__device__ __forceinline__ void copy_rows(const Place<S>& place, const typename S::Real* from, int64_t stride,
+__device__ __forceinline__ void copy_rows(const CellPlace<S>& place, const typename S::Real* from, int64_t stride,
                                           typename S::Real* to, int pitch) {
     using Real = typename S::Real;
     constexpr int kPerRow = Columns / Pack<Real>::kCount;
@@ -98,7 +79,7 @@ __device__ __forceinline__ void copy_rows(const Place<S>& place, const typename 
 // result[group] = rows times matrix, for columns `place.column + group * Width` of a matrix with `Columns`. Rows
 // [kRows][pitch] are in shared memory.
 template <class S, int Depth, int Columns, int Groups>
-__device__ __forceinline__ void multiply(const Place<S>& place, const typename S::Real* rows, int pitch,
+__device__ __forceinline__ void multiply(const CellPlace<S>& place, const typename S::Real* rows, int pitch,
                                          const typename S::Real* matrix, Cells<S> (&result)[Groups]) {
     using Real = typename S::Real;
     using Product = TensorProduct<Real>;
@@ -157,13 +138,13 @@ __device__ __forceinline__ void multiply(const Place<S>& place, const typename S
 
 // [row][column] of shared memory = silu(product + bias), which is kept before the activation.
 template <class S, int Depth>
-__device__ __forceinline__ void hidden_layer(const Place<S>& place, const MapView<typename S::Real>& map,
+__device__ __forceinline__ void hidden_layer(const CellPlace<S>& place, const MapView<typename S::Real>& map,
                                              const typename S::Real* rows, int pitch, typename S::Real* kept,
                                              typename S::Real* to) {
     using Real = typename S::Real;
     Cells<S> hidden[1];
     multiply<S, Depth, S::kWidth>(place, rows, pitch, map.matrix, hidden);
-    const FourOf<Real> bias = load_four(map.bias + place.column);
+    const Four<Real> bias = load_four(map.bias + place.column);
     for_rows<S>([&](int t, int h) {
         const int row = place.row(t, h);
         Real(&cell)[4] = hidden[0].of[t][h];
@@ -178,7 +159,7 @@ __device__ __forceinline__ void hidden_layer(const Place<S>& place, const MapVie
 
 // The message network of the next block. `scalars` [row][kWidePitch] are in shared memory, `hidden` is room there.
 template <class S>
-__device__ __forceinline__ void send(const Place<S>& place, const AtomStage<typename S::Real>& stage,
+__device__ __forceinline__ void send(const CellPlace<S>& place, const AtomStage<typename S::Real>& stage,
                                      const typename S::Real* scalars, typename S::Real* hidden) {
     using Real = typename S::Real;
     constexpr int F = S::kWidth;
@@ -186,7 +167,7 @@ __device__ __forceinline__ void send(const Place<S>& place, const AtomStage<type
     __syncthreads();
     Cells<S> phi[3];
     multiply<S, F, 3 * F>(place, hidden, S::kPitch, stage.message.output.matrix, phi);
-    FourOf<Real> bias[3];
+    Four<Real> bias[3];
 #pragma unroll
     for (int part = 0; part < 3; ++part) bias[part] = load_four(stage.message.output.bias + part * F + place.column);
     for_rows<S>([&](int t, int h) {
@@ -203,7 +184,7 @@ __device__ __forceinline__ void send(const Place<S>& place, const AtomStage<type
         store_four(stage.kept_message.phi_v + atom * F + place.column, phi[1].of[t][h]);
 #pragma unroll
         for (int k = 0; k < 3; ++k) {
-            const FourOf<Real> vector =
+            const Four<Real> vector =
                 load_four(stage.new_vectors + (3 * atom + k) * F + place.column);  // this thread has written it
             Real product[4];
 #pragma unroll
@@ -215,14 +196,14 @@ __device__ __forceinline__ void send(const Place<S>& place, const AtomStage<type
 
 // Energies, from `scalars` [row][kWidePitch] in shared memory. `partial`: room for [kRows][F / 32] doubles there.
 template <class S>
-__device__ __forceinline__ void read_out(const Place<S>& place, const ReadoutView<typename S::Real>& readout,
+__device__ __forceinline__ void read_out(const CellPlace<S>& place, const ReadoutView<typename S::Real>& readout,
                                          const typename S::Real* scalars, double* partial) {
     using Real = typename S::Real;
     constexpr int F = S::kWidth, kHalf = F / 2, kParts = kHalf / 16;
     if (place.warp < kParts) {
         Cells<S> hidden[1];
         multiply<S, F, kHalf>(place, scalars, S::kWidePitch, readout.hidden.matrix, hidden);
-        const FourOf<Real> bias = load_four(readout.hidden.bias + place.column);
+        const Four<Real> bias = load_four(readout.hidden.bias + place.column);
         for_rows<S>([&](int t, int h) {
             const int row = place.row(t, h);
             Real(&cell)[4] = hidden[0].of[t][h];
@@ -256,7 +237,7 @@ __global__ void __launch_bounds__(S::kThreads)
     mlff::gpu::await_predecessor();
     using Real = typename S::Real;
     constexpr int F = S::kWidth;
-    const Place<S> place(stage.atom_count);
+    const CellPlace<S> place(stage.atom_count);
     Real* const vectors = reinterpret_cast<Real*>(launched_shared_memory());  // [3][kRows][kPitch]
     Real* const scalars = vectors + 3 * S::kRows * S::kPitch;                 // [kRows][kWidePitch]: s, n
     Real* const hidden = vectors;  // [kRows][kPitch], when the vectors are done with
@@ -292,7 +273,7 @@ __global__ void __launch_bounds__(S::kThreads)
 
     Cells<S> gates[3];
     multiply<S, F, 3 * F>(place, hidden, S::kPitch, stage.update.output.matrix, gates);
-    FourOf<Real> bias[3];
+    Four<Real> bias[3];
 #pragma unroll
     for (int part = 0; part < 3; ++part) bias[part] = load_four(stage.update.output.bias + part * F + place.column);
     for_rows<S>([&](int t, int h) {
@@ -306,19 +287,19 @@ __global__ void __launch_bounds__(S::kThreads)
         if (place.has(row))
 #pragma unroll
             for (int k = 0; k < 3; ++k) {
-                const FourOf<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column),
-                                   v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
+                const Four<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column),
+                                 v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
 #pragma unroll
                 for (int i = 0; i < 4; ++i) dot[i] += u.of[i] * v.of[i];
                 if (stage.is_last) continue;
-                const FourOf<Real> before = load_four(stage.vectors + (3 * atom + k) * F + place.column);
+                const Four<Real> before = load_four(stage.vectors + (3 * atom + k) * F + place.column);
                 Real sum[4];
 #pragma unroll
                 for (int i = 0; i < 4; ++i) sum[i] = before.of[i] + gates[2].of[t][h][i] * u.of[i];
                 store_four(stage.new_vectors + (3 * atom + k) * F + place.column, sum);
             }
         Real* own_scalars = scalars + row * S::kWidePitch + place.column;
-        const FourOf<Real> before = load_four(own_scalars);
+        const Four<Real> before = load_four(own_scalars);
         Real after[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) after[i] = before.of[i] + (gates[0].of[t][h][i] + gates[1].of[t][h][i] * dot[i]);
@@ -343,7 +324,7 @@ __global__ void __launch_bounds__(S::kThreads)
 
 // The gradient of the scalars after the last block. `hidden` is room in shared memory for [kRows][kPitch].
 template <class S>
-__device__ __forceinline__ void reverse_readout(const Place<S>& place, const ReadoutView<typename S::Real>& readout,
+__device__ __forceinline__ void reverse_readout(const CellPlace<S>& place, const ReadoutView<typename S::Real>& readout,
                                                 typename S::Real* hidden, Cells<S> (&gradient)[1]) {
     using Real = typename S::Real;
     constexpr int F = S::kWidth, kHalf = F / 2;
@@ -361,7 +342,7 @@ __device__ __forceinline__ void reverse_readout(const Place<S>& place, const Rea
 // `hidden` [row][column] of shared memory = product of gradients with the transposed output, times the slope of the
 // activation.
 template <class S, int Depth>
-__device__ __forceinline__ void reverse_output(const Place<S>& place, const MapView<typename S::Real>& output,
+__device__ __forceinline__ void reverse_output(const CellPlace<S>& place, const MapView<typename S::Real>& output,
                                                const typename S::Real* kept_hidden, const typename S::Real* rows,
                                                typename S::Real* hidden) {
     using Real = typename S::Real;
@@ -369,7 +350,7 @@ __device__ __forceinline__ void reverse_output(const Place<S>& place, const MapV
     multiply<S, Depth, S::kWidth>(place, rows, S::kWidestPitch, output.transposed, gradient);
     for_rows<S>([&](int t, int h) {
         const int row = place.row(t, h);
-        const FourOf<Real> before = load_four(kept_hidden + place.clamped_atom(row) * S::kWidth + place.column);
+        const Four<Real> before = load_four(kept_hidden + place.clamped_atom(row) * S::kWidth + place.column);
         Real(&cell)[4] = gradient[0].of[t][h];
 #pragma unroll
         for (int i = 0; i < 4; ++i) cell[i] *= silu_slope(before.of[i]);
@@ -383,7 +364,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks)
     mlff::gpu::await_predecessor();
     using Real = typename S::Real;
     constexpr int F = S::kWidth;
-    const Place<S> place(stage.atom_count);
+    const CellPlace<S> place(stage.atom_count);
     Real* const rows =
         reinterpret_cast<Real*>(launched_shared_memory());   // [kRows][kWidestPitch]; at the end [kRows][kWidePitch]
     Real* const hidden = rows + S::kRows * S::kWidestPitch;  // [kRows][kPitch]
@@ -399,8 +380,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks)
         __syncthreads();
         multiply<S, F, F>(place, hidden, S::kPitch, stage.message.hidden.transposed, scalars);
         for_rows<S>([&](int t, int h) {
-            const FourOf<Real> more = load_four(
-                stage.gradient_after + place.clamped_atom(place.row(t, h)) * (kGradientRows * F) + place.column);
+            const Four<Real> more = load_four(stage.gradient_after +
+                                              place.clamped_atom(place.row(t, h)) * (kGradientRows * F) + place.column);
 #pragma unroll
             for (int i = 0; i < 4; ++i) scalars[0].of[t][h][i] += more.of[i];
         });
@@ -413,12 +394,12 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks)
         Real dot[4] = {}, along[4] = {};
 #pragma unroll
         for (int k = 0; k < 3; ++k) {
-            const FourOf<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column),
-                               v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
+            const Four<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column),
+                             v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
 #pragma unroll
             for (int i = 0; i < 4; ++i) dot[i] += u.of[i] * v.of[i];
             if (stage.is_last) continue;
-            const FourOf<Real> gradient = load_four(stage.vectors_gradient + (3 * atom + k) * F + place.column);
+            const Four<Real> gradient = load_four(stage.vectors_gradient + (3 * atom + k) * F + place.column);
 #pragma unroll
             for (int i = 0; i < 4; ++i) along[i] += u.of[i] * gradient.of[i];
         }
@@ -443,7 +424,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks)
         Real norm[4] = {};
 #pragma unroll
         for (int k = 0; k < 3; ++k) {
-            const FourOf<Real> v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
+            const Four<Real> v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
 #pragma unroll
             for (int i = 0; i < 4; ++i) norm[i] += v.of[i] * v.of[i];
         }
@@ -460,10 +441,10 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks)
         for_rows<S>([&](int t, int h) {
             const int row = place.row(t, h);
             const int64_t atom = place.clamped_atom(row);
-            const FourOf<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column),
-                               v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
-            const FourOf<Real> gate = load_four(stage.kept.gates + atom * (2 * F) + place.column);
-            FourOf<Real> vector_gate = {}, gradient = {};
+            const Four<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column),
+                             v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
+            const Four<Real> gate = load_four(stage.kept.gates + atom * (2 * F) + place.column);
+            Four<Real> vector_gate = {}, gradient = {};
             if (!stage.is_last) {
                 vector_gate = load_four(stage.kept.gates + atom * (2 * F) + F + place.column);
                 gradient = load_four(stage.vectors_gradient + (3 * atom + k) * F + place.column);
@@ -487,7 +468,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks)
             if (!place.has(row)) return;
             const int64_t atom = place.first_atom + row;
             if (!stage.is_last) {
-                const FourOf<Real> gradient = load_four(stage.vectors_gradient + (3 * atom + k) * F + place.column);
+                const Four<Real> gradient = load_four(stage.vectors_gradient + (3 * atom + k) * F + place.column);
 #pragma unroll
                 for (int i = 0; i < 4; ++i) vector[0].of[t][h][i] += gradient.of[i];
             }
@@ -537,26 +518,14 @@ void update_atoms(int width, const AtomStage<Real>& stage, cudaStream_t stream) 
     if (stage.atom_count == 0) return;
     if constexpr (sizeof(Real) == 4)
         if (runs_in_clusters(width, stage.atom_count)) return update_atoms_in_clusters(stage, stream);
-    switch (width) {
-        case 32: return update_atoms_of_width<Real, 32>(stage, stream);
-        case 64: return update_atoms_of_width<Real, 64>(stage, stream);
-        case 128: return update_atoms_of_width<Real, 128>(stage, stream);
-        case 256: return update_atoms_of_width<Real, 256>(stage, stream);
-        default: fail(Status::internal, "no update of width ", width);
-    }
+    with_width(width, [&](auto F) { update_atoms_of_width<Real, F>(stage, stream); });
 }
 template <class Real>
 void reverse_atoms(int width, const AtomReverse<Real>& stage, cudaStream_t stream) {
     if (stage.atom_count == 0) return;
     if constexpr (sizeof(Real) == 4)
         if (runs_in_clusters(width, stage.atom_count)) return reverse_atoms_in_clusters(stage, stream);
-    switch (width) {
-        case 32: return reverse_atoms_of_width<Real, 32>(stage, stream);
-        case 64: return reverse_atoms_of_width<Real, 64>(stage, stream);
-        case 128: return reverse_atoms_of_width<Real, 128>(stage, stream);
-        case 256: return reverse_atoms_of_width<Real, 256>(stage, stream);
-        default: fail(Status::internal, "no update of width ", width);
-    }
+    with_width(width, [&](auto F) { reverse_atoms_of_width<Real, F>(stage, stream); });
 }
 
 template void update_atoms<float>(int, const AtomStage<float>&, cudaStream_t);

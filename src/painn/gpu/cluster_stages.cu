@@ -8,7 +8,9 @@
 #include "painn/gpu/cluster_stages.h"
 
 #include "gpu/engine/cluster.h"
+#include "gpu/engine/product_lane.h"
 #include "painn/gpu/activation.h"
+#include "painn/gpu/block_atoms.h"
 #include "painn/gpu/messages.h"
 #include "painn/gpu/sizes.h"
 
@@ -33,26 +35,20 @@ struct Shared {
     double energies[kRows];
 };
 
-struct Place {
-    int lane, warp, g, q, rank;
-    int64_t first_atom, atom_count;
-    int row, channel;  // of this thread's cell
-    int64_t atom;      // rows beyond the last atom are computed like the last, and not written
+// A thread in its cluster, with one cell of the rows: an atom and a channel.
+struct ClusterPlace : ProductLane, BlockAtoms {
+    int rank;
+    int row, channel;
+    int64_t atom;
     bool has_atom;
 
-    __device__ explicit Place(int64_t atom_count_in)
-        : lane(static_cast<int>(threadIdx.x % 32)),
-          warp(static_cast<int>(threadIdx.x / 32)),
-          g(lane / 4),
-          q(lane % 4),
+    __device__ explicit ClusterPlace(int64_t atoms)
+        : BlockAtoms{blockIdx.x / kClusterSize * int64_t{kRows}, atoms},
           rank(rank_in_cluster()),
-          first_atom(blockIdx.x / kClusterSize * int64_t{kRows}),
-          atom_count(atom_count_in),
           row(static_cast<int>(threadIdx.x) / kChannels),
           channel(kChannels * rank + static_cast<int>(threadIdx.x) % kChannels),
           atom(clamped_atom(row)),
-          has_atom(first_atom + row < atom_count) {}
-    __device__ int64_t clamped_atom(int row_in) const { return min(first_atom + row_in, atom_count - 1); }
+          has_atom(has(row)) {}
 };
 
 __device__ __forceinline__ Shared& shared_memory_of_block() {
@@ -65,7 +61,7 @@ template <int Parts, int Groups>
 struct OwnWeights {
     Pack<float> of[Parts][Groups][2];
 
-    __device__ __forceinline__ OwnWeights(const Place& place, const float* matrix) {
+    __device__ __forceinline__ OwnWeights(const ClusterPlace& place, const float* matrix) {
         const float* own = matrix + kChannels * place.rank * kStep<float> + place.lane * Pack<float>::kCount;
 #pragma unroll
         for (int part = 0; part < Parts; ++part)
@@ -84,7 +80,7 @@ struct OwnSmallWeights {
     Pack<float> of[2] = {};
     bool is_there;
 
-    __device__ __forceinline__ OwnSmallWeights(const Place& place, const float* matrix, int steps, int columns)
+    __device__ __forceinline__ OwnSmallWeights(const ClusterPlace& place, const float* matrix, int steps, int columns)
         : is_there(place.warp < steps && kChannels * place.rank < columns) {
         if (!is_there) return;
         const float* own =
@@ -99,7 +95,7 @@ struct Rows {
     Pack<float> top, bottom;
 };
 // From [atom][stride] numbers of device memory; `from` is at the first channel of the F that the step is of.
-__device__ __forceinline__ Rows rows_of_atoms(const Place& place, const float* from, int64_t stride) {
+__device__ __forceinline__ Rows rows_of_atoms(const ClusterPlace& place, const float* from, int64_t stride) {
     const float* own = from + kChannels * place.warp + 4 * place.q;
     return {load_pack(own + place.clamped_atom(place.g) * stride),
             load_pack(own + place.clamped_atom(place.g + 8) * stride)};
@@ -109,7 +105,7 @@ __device__ __forceinline__ Pack<float> pack_from_peer(const float* own, int rank
     return {{__uint_as_float(bytes.x), __uint_as_float(bytes.y), __uint_as_float(bytes.z), __uint_as_float(bytes.w)}};
 }
 // What the block of that rank has put into `group`.
-__device__ __forceinline__ Rows rows_of_peer(const Place& place, const Group& group) {
+__device__ __forceinline__ Rows rows_of_peer(const ClusterPlace& place, const Group& group) {
     return {pack_from_peer(group + place.g * kChannels + 4 * place.q, place.warp),
             pack_from_peer(group + (place.g + 8) * kChannels + 4 * place.q, place.warp)};
 }
@@ -119,7 +115,7 @@ __device__ __forceinline__ void add_product(const Rows& rows, const Pack<float> 
     const Product::Operand columns[2] = {Product::split(weights[0]), Product::split(weights[1])};
     Product::add_abreast(Product::split(rows.top), Product::split(rows.bottom), columns, sum);
 }
-__device__ __forceinline__ void store_partial(const Place& place, const Sum& sum, Group& group) {
+__device__ __forceinline__ void store_partial(const ClusterPlace& place, const Sum& sum, Group& group) {
     *reinterpret_cast<Pack<float>*>(group + place.g * kChannels +
                                     4 * place.q) = {{sum[0][0], sum[0][1], sum[1][0], sum[1][1]}};
     *reinterpret_cast<Pack<float>*>(group + (place.g + 8) * kChannels +
@@ -138,7 +134,7 @@ __device__ __forceinline__ void add_up(const Shared& shared, float (&cells)[Grou
 }
 // cells[group] = rows times matrix
 template <int Parts, int Groups>
-__device__ __forceinline__ void multiply(const Place& place, const Rows (&rows)[Parts],
+__device__ __forceinline__ void multiply(const ClusterPlace& place, const Rows (&rows)[Parts],
                                          const OwnWeights<Parts, Groups>& weights, Shared& shared,
                                          float (&cells)[Groups]) {
 #pragma unroll
@@ -150,7 +146,7 @@ __device__ __forceinline__ void multiply(const Place& place, const Rows (&rows)[
     }
     add_up(shared, cells);
 }
-__device__ __forceinline__ void multiply(const Place& place, const Rows& rows, const OwnSmallWeights& weights,
+__device__ __forceinline__ void multiply(const ClusterPlace& place, const Rows& rows, const OwnSmallWeights& weights,
                                          Shared& shared, float (&cells)[1]) {
     Sum sum = {};
     if (weights.is_there) add_product(rows, weights.of, sum);
@@ -165,7 +161,7 @@ struct NextWeights {
     OwnWeights<1, 3> output;
     float hidden_bias, output_bias[3];
 
-    __device__ __forceinline__ NextWeights(const Place& place, const AtomStage<float>& stage)
+    __device__ __forceinline__ NextWeights(const ClusterPlace& place, const AtomStage<float>& stage)
         : hidden(place, stage.message.hidden.matrix),
           output(place, stage.message.output.matrix),
           hidden_bias(stage.message.hidden.bias[place.channel]) {
@@ -177,14 +173,14 @@ template <>
 struct NextWeights<true> {
     OwnSmallWeights hidden;
 
-    __device__ __forceinline__ NextWeights(const Place& place, const AtomStage<float>& stage)
+    __device__ __forceinline__ NextWeights(const ClusterPlace& place, const AtomStage<float>& stage)
         : hidden(place, stage.readout.hidden.matrix, kWarpsOfBlock, F / 2) {}
 };
 
 enum Exchanged { kNorms, kHidden, kScalars, kMessageHidden };
 
 // Energies, from the scalars that peers have.
-__device__ __forceinline__ void read_out(const Place& place, const ReadoutView<float>& readout,
+__device__ __forceinline__ void read_out(const ClusterPlace& place, const ReadoutView<float>& readout,
                                          const OwnSmallWeights& weights, Shared& shared) {
     constexpr int kHalf = F / 2;
     float hidden[1];
@@ -219,7 +215,7 @@ __device__ __forceinline__ void read_out(const Place& place, const ReadoutView<f
 
 template <bool IsLast>
 __global__ void __launch_bounds__(kThreads, 1) update_kernel(const __grid_constant__ AtomStage<float> stage) {
-    const Place place(stage.atom_count);
+    const ClusterPlace place(stage.atom_count);
     Shared& shared = shared_memory_of_block();
     const OwnWeights<1, 2> mix(place, stage.mix.matrix);
     const OwnWeights<2, 1> update_hidden(place, stage.update.hidden.matrix);
@@ -333,7 +329,7 @@ enum ExchangedGradients { kReversedHidden, kGates, kUpdateHidden = kGates + 3, k
 template <bool IsLast>
 __global__ void __launch_bounds__(kThreads, 1) reverse_kernel(const __grid_constant__ AtomReverse<float> stage) {
     constexpr int kGateParts = IsLast ? 2 : 3;  // no gate for vectors at the end
-    const Place place(stage.atom_count);
+    const ClusterPlace place(stage.atom_count);
     Shared& shared = shared_memory_of_block();
     const OwnWeights<kGateParts, 1> update_output(place, stage.update.output.transposed);
     const OwnWeights<1, 2> update_hidden(place, stage.update.hidden.transposed);

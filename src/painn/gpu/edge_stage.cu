@@ -26,7 +26,7 @@ __device__ __forceinline__ void sine_and_cosine(double a, double& sine, double& 
 }
 
 // `group` of `count`
-__device__ __forceinline__ void store_group(const double (&numbers)[4], double, int, int, FourDoubles* to) {
+__device__ __forceinline__ void store_group(const double (&numbers)[4], double, int, int, Four<double>* to) {
     *to = {{numbers[0], numbers[1], numbers[2], numbers[3]}};
 }
 __device__ __forceinline__ void store_group(const float (&numbers)[4], float scale, int group, int count, uint4* to) {

@@ -4,16 +4,13 @@
 
 #include <cuda_runtime.h>
 
+#include "gpu/engine/four.h"
 #include "gpu/engine/step_edges.h"
 #include "painn/functions/repulsion_pairs.h"
 
 namespace mlff::painn::gpu {
 
 using mlff::gpu::StepEdges;
-
-struct alignas(16) FourDoubles {
-    double of[4];
-};
 
 // How functions of edges are stored. In double precision as they are, padded to whole groups of four; in single
 // precision as tensor cores take them, each number as the sum of two of half precision: four functions in 16 bytes,
@@ -22,7 +19,7 @@ template <class Real>
 struct FunctionLayout;
 template <>
 struct FunctionLayout<double> {
-    using Group = FourDoubles;
+    using Group = mlff::gpu::Four<double>;
     static constexpr int group_count(int radial_count) { return (radial_count + 1 + 3) / 4; }
 };
 template <>

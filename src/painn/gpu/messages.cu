@@ -4,9 +4,12 @@
 
 #include <algorithm>
 
+#include "gpu/engine/four.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
+#include "painn/gpu/edge_gradient.h"
 #include "painn/gpu/sizes.h"
+#include "painn/gpu/widths.h"
 
 namespace mlff::painn::gpu {
 namespace {
@@ -38,14 +41,6 @@ template <class Real, int Count>
 __device__ __forceinline__ void store(Real* to, const Numbers<Real, Count>& numbers) {
     *reinterpret_cast<Numbers<Real, Count>*>(to) = numbers;
 }
-template <class Real>
-struct alignas(16) FourOf {
-    Real of[4];
-};
-template <class Real>
-__device__ __forceinline__ FourOf<Real> load_four(const Real* from) {
-    return *reinterpret_cast<const FourOf<Real>*>(from);
-}
 
 // filter[edge][part][channel] of a few edges. Parts are s, v, u; the first block has no v. Edges beyond the last are
 // taken to be the last.
@@ -62,7 +57,7 @@ __device__ __forceinline__ void evaluate_filter(const Real* functions, int funct
 #pragma unroll
     for (int e = 0; e < Edges; ++e) of_edge[e] = functions + min(begin + e, end - 1) * function_count;
     for (int n = 0; n < function_count; n += 4) {
-        FourOf<Real> function[Edges];
+        Four<Real> function[Edges];
 #pragma unroll
         for (int e = 0; e < Edges; ++e) function[e] = load_four(of_edge[e] + n);
 #pragma unroll
@@ -100,7 +95,7 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
         for (int e = 0; e < kEdges; ++e) {
             if (begin + e >= end) break;
             const int32_t sender = stage.edges.sender[begin + e];
-            const FourOf<Real> direction = load_four(stage.functions.direction + 4 * (begin + e));
+            const Four<Real> direction = load_four(stage.functions.direction + 4 * (begin + e));
             const Real* sent = stage.sent +
                                (IsFirst ? int64_t{stage.edges.elements[sender]} * (kFirstRows * Width)
                                         : int64_t{sender} * (kSentRows * Width)) +
@@ -197,7 +192,7 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
         for (int e = 0; e < kEdges; ++e) {
             if (begin + e >= end) break;
             const int32_t neighbor = stage.edges.sender[begin + e];
-            const FourOf<Real> direction = load_four(stage.functions.direction + 4 * (begin + e));
+            const Four<Real> direction = load_four(stage.functions.direction + 4 * (begin + e));
             const Real* from = (IsFirst ? stage.sent + int64_t{stage.edges.elements[neighbor]} * (kFirstRows * Width)
                                         : stage.gradient + int64_t{neighbor} * (kGradientRows * Width)) +
                                channel;
@@ -246,13 +241,11 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
 #pragma unroll
         for (int i = 0; i < 3; ++i) turn[i] = __shfl_sync(kAllLanes, total, (4 * e + 1 + i) * kLanesPerSum);
         if (slice == 0 && lane < 3 * kEdges && begin + e < end) {
-            const FourOf<Real> direction = load_four(stage.functions.direction + 4 * (begin + e));
-            const Real radial = turn[0] * direction.of[0] + turn[1] * direction.of[1] + turn[2] * direction.of[2];
-            const Real own_turn = k == 0 ? turn[0] : k == 1 ? turn[1] : turn[2];
-            const Real own_direction = k == 0 ? direction.of[0] : k == 1 ? direction.of[1] : direction.of[2];
-            const Real across = (own_turn - radial * own_direction) * direction.of[3];
+            const Four<Real> direction = load_four(stage.functions.direction + 4 * (begin + e));
+            const EdgeComponent<Real> own_component(direction, turn[0], turn[1], turn[2], k);
+            const Real across = own_component.across * direction.of[3];
             stage.vector_gradient[3 * (begin + e) + k] +=
-                static_cast<double>(by_distance * own_direction + (IsFirst ? across : -across));
+                static_cast<double>(by_distance * own_component.direction + (IsFirst ? across : -across));
         }
     }
     if constexpr (!IsFirst) {
@@ -321,23 +314,11 @@ void reverse_messages_of_width(const MessageReverse<Real>& stage, cudaStream_t s
 
 void sum_messages(int width, const MessageStage<double>& stage, cudaStream_t stream) {
     if (stage.edges.atom_count == 0) return;
-    switch (width) {
-        case 32: return sum_messages_of_width<double, 32>(stage, stream);
-        case 64: return sum_messages_of_width<double, 64>(stage, stream);
-        case 128: return sum_messages_of_width<double, 128>(stage, stream);
-        case 256: return sum_messages_of_width<double, 256>(stage, stream);
-        default: fail(Status::internal, "no messages of width ", width);
-    }
+    with_width(width, [&](auto F) { sum_messages_of_width<double, F>(stage, stream); });
 }
 void reverse_messages(int width, const MessageReverse<double>& stage, cudaStream_t stream) {
     if (stage.edges.atom_count == 0) return;
-    switch (width) {
-        case 32: return reverse_messages_of_width<double, 32>(stage, stream);
-        case 64: return reverse_messages_of_width<double, 64>(stage, stream);
-        case 128: return reverse_messages_of_width<double, 128>(stage, stream);
-        case 256: return reverse_messages_of_width<double, 256>(stage, stream);
-        default: fail(Status::internal, "no messages of width ", width);
-    }
+    with_width(width, [&](auto F) { reverse_messages_of_width<double, F>(stage, stream); });
 }
 
 }  // namespace mlff::painn::gpu

@@ -15,6 +15,7 @@
 
 #include "gpu/engine/step_edges.h"
 #include "painn/gpu/edge_stage.h"
+#include "painn/gpu/widths.h"
 
 namespace mlff::painn::gpu {
 
@@ -36,7 +37,7 @@ struct FilterView<float> {
     bool is_fast = false;
 };
 
-// Rows of F numbers.
+// Rows of F numbers; `width` is F.
 template <class Real>
 struct MessageStage {
     StepEdges edges;
@@ -71,10 +72,5 @@ struct MessageReverse {
 };
 void reverse_messages(int width, const MessageReverse<double>& stage, cudaStream_t stream);
 void reverse_messages(int width, const MessageReverse<float>& stage, cudaStream_t stream);
-
-// Widths that the kernels are compiled for.
-inline constexpr bool is_compiled_width(int width) {
-    return width == 32 || width == 64 || width == 128 || width == 256;
-}
 
 }  // namespace mlff::painn::gpu

@@ -9,11 +9,15 @@
 // which lanes have two lines each, took half as many look-ups, twice the instructions and more time.)
 #include <algorithm>
 
+#include "gpu/engine/four.h"
+#include "gpu/engine/product_lane.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
+#include "painn/gpu/edge_gradient.h"
 #include "painn/gpu/messages.h"
 #include "painn/gpu/packed_filter.h"
 #include "painn/gpu/sizes.h"
+#include "painn/gpu/widths.h"
 
 namespace mlff::painn::gpu {
 namespace {
@@ -34,22 +38,13 @@ struct Shape {
     static_assert(!IsOneSlice || Groups == 1);
 };
 
-struct alignas(16) Four {
-    float of[4];
-};
-__device__ __forceinline__ Four load_four(const float* from) { return *reinterpret_cast<const Four*>(from); }
-__device__ __forceinline__ void store_four(float* to, const Four& numbers) { *reinterpret_cast<Four*>(to) = numbers; }
-
+// A warp's slice of the channels, of which a lane has four, and its share of the atoms and edges.
 template <class S>
-struct Place {
-    int lane, g, q, slice, group, channel;
+struct SlicePlace : ProductLane {
+    int slice, group, channel;
     int64_t first_atom, atom_stride;
 
-    __device__ Place() {
-        const int warp = static_cast<int>(threadIdx.x / 32);
-        lane = static_cast<int>(threadIdx.x % 32);
-        g = lane / 4;
-        q = lane % 4;
+    __device__ SlicePlace() {
         slice = S::kIsOneSlice ? static_cast<int>(blockIdx.x) % S::kSlices : warp % S::kSlices;
         group = S::kIsOneSlice ? 0 : warp / S::kSlices;
         first_atom = blockIdx.x / S::kBlocksTogether * int64_t{S::kAtomsAtOnce} + (S::kIsOneSlice ? warp : 0);
@@ -63,87 +58,131 @@ __device__ __forceinline__ float sum_over_own_edges(float value) {  // over q
     return value + __shfl_xor_sync(kAllLanes, value, 2);
 }
 
+// Filters are of s, u and, but in the first block, v; their weights are stored as s, v, u.
+template <bool IsFirst>
+inline constexpr int kFilterParts = IsFirst ? 2 : 3;
+enum FilterPart { kPartS, kPartU, kPartV };
+
+// The weights of a warp's slice.
+template <bool IsFirst, template <int> class Filter, class S>
+__device__ __forceinline__ Filter<kFilterParts<IsFirst>> load_filter(const SlicePlace<S>& place,
+                                                                     const FilterView<float>& filter, int group_count) {
+    int parts[kFilterParts<IsFirst>] = {0, 2};
+    if constexpr (!IsFirst) parts[kPartV] = 1;
+    return {filter.weights + place.slice * 3 * group_count * kUnitsPerGroup, parts, place.lane, group_count};
+}
+
+// What a lane gathers for its two edges of a tile: rows of the neighbours ([atom][Rows][F] or, in the first block,
+// [element][Rows][F]) and directions. Edges beyond the last are taken to be the last, with functions that are zero.
+template <bool IsFirst, int Rows>
+struct GatheredEdges {
+    Four<float> rows[2][Rows], direction[2];
+
+    template <class S>
+    __device__ __forceinline__ GatheredEdges(const SlicePlace<S>& place, const StepEdges& edges,
+                                             const EdgeFunctions<float>& functions, const float* rows_of_all,
+                                             int64_t begin, int first, int count) {
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+            const int64_t edge = begin + min(first + 2 * place.q + j, count - 1);
+            const int32_t neighbor = edges.sender[edge];
+            const float* from = rows_of_all +
+                                (IsFirst ? int64_t{edges.elements[neighbor]} : int64_t{neighbor}) * (Rows * S::kWidth) +
+                                place.channel;
+#pragma unroll
+            for (int row = 0; row < Rows; ++row) rows[j][row] = load_four(from + row * S::kWidth);
+            direction[j] = load_four(functions.direction + 4 * edge);
+        }
+    }
+};
+
+// ---- forward ----
+
+// What a lane sums over its edges for its channels.
+struct ReceivedSums {
+    float scalar[4] = {}, vector[3][4] = {};
+};
+
+// Adds the messages of a lane's two edges.
+template <bool IsFirst, class Filter, int Rows>
+__device__ __forceinline__ void add_messages(const Filter& weights, const typename Filter::Operand& functions,
+                                             bool is_fast, const GatheredEdges<IsFirst, Rows>& edges,
+                                             ReceivedSums& sums) {
+    float filter[4][2];
+    weights.multiply(kPartS, functions, is_fast, filter);
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) sums.scalar[c] += filter[c][j] * edges.rows[j][0].of[c];
+    weights.multiply(kPartU, functions, is_fast, filter);
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+            const float along = filter[c][j] * edges.rows[j][1].of[c];
+#pragma unroll
+            for (int k = 0; k < 3; ++k) sums.vector[k][c] += along * edges.direction[j].of[k];
+        }
+    if constexpr (!IsFirst) {
+        weights.multiply(kPartV, functions, is_fast, filter);
+#pragma unroll
+        for (int j = 0; j < 2; ++j)
+#pragma unroll
+            for (int k = 0; k < 3; ++k)
+#pragma unroll
+                for (int c = 0; c < 4; ++c) sums.vector[k][c] += filter[c][j] * edges.rows[j][2 + k].of[c];
+    }
+}
+
+// Over the lanes of all q: lane q gets row q of s, v_x, v_y, v_z.
+__device__ __forceinline__ Four<float> total_of_row(const ReceivedSums& sums, int q) {
+    Four<float> total;
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+        const float rows[4] = {sum_over_own_edges(sums.scalar[c]), sum_over_own_edges(sums.vector[0][c]),
+                               sum_over_own_edges(sums.vector[1][c]), sum_over_own_edges(sums.vector[2][c])};
+        total.of[c] = q == 0 ? rows[0] : q == 1 ? rows[1] : q == 2 ? rows[2] : rows[3];
+    }
+    return total;
+}
+
 template <class S, bool IsFirst, template <int> class Filter>
 __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
     sum_kernel(const __grid_constant__ MessageStage<float> stage) {
-    constexpr int Width = S::kWidth, kParts = IsFirst ? 2 : 3, kRows = IsFirst ? kFirstRows : kSentRows;  // s, u, v
-    __shared__ Four room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][32];
-    const Place<S> place;
+    constexpr int Width = S::kWidth, kRows = IsFirst ? kFirstRows : kSentRows;
+    __shared__ Four<float> room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][32];
+    const SlicePlace<S> place;
     const int group_count = stage.functions.group_count;
-    int parts[kParts] = {0, 2};
-    if constexpr (!IsFirst) parts[2] = 1;
-    const Filter<kParts> weights(stage.filter.weights + place.slice * 3 * group_count * kUnitsPerGroup, parts,
-                                 place.lane, group_count);
+    const auto weights = load_filter<IsFirst, Filter>(place, stage.filter, group_count);
     const bool is_fast = stage.filter.is_fast;
     await_predecessor();
     for (int64_t atom = place.first_atom; atom < stage.edges.atom_count; atom += place.atom_stride) {
         const int64_t begin = stage.edges.first[atom];
         const int count = static_cast<int>(stage.edges.first[atom + 1] - begin);
-        float scalar[4] = {}, vector[3][4] = {};
+        ReceivedSums sums;
         for (int first = kEdgesPerTile * place.group; first < count; first += kEdgesPerTile * S::kGroups) {
-            Four sent[2][kRows], direction[2];
-#pragma unroll
-            for (int j = 0; j < 2;
-                 ++j) {  // edges beyond the last are taken to be the last, with functions that are zero
-                const int64_t edge = begin + min(first + 2 * place.q + j, count - 1);
-                const int32_t sender = stage.edges.sender[edge];
-                const float* from =
-                    stage.sent + (IsFirst ? int64_t{stage.edges.elements[sender]} : int64_t{sender}) * (kRows * Width) +
-                    place.channel;
-#pragma unroll
-                for (int row = 0; row < kRows; ++row) sent[j][row] = load_four(from + row * Width);
-                direction[j] = load_four(stage.functions.direction + 4 * edge);
-            }
+            const GatheredEdges<IsFirst, kRows> edges(place, stage.edges, stage.functions, stage.sent, begin, first,
+                                                      count);
             const int own = first + place.g;
             const auto functions =
                 weights.load(stage.functions.value + (begin + min(own, count - 1)) * group_count, place.q, own < count);
-            float filter[4][2];
-            weights.multiply(0, functions, is_fast, filter);
-#pragma unroll
-            for (int j = 0; j < 2; ++j)
-#pragma unroll
-                for (int c = 0; c < 4; ++c) scalar[c] += filter[c][j] * sent[j][0].of[c];
-            weights.multiply(1, functions, is_fast, filter);
-#pragma unroll
-            for (int j = 0; j < 2; ++j)
-#pragma unroll
-                for (int c = 0; c < 4; ++c) {
-                    const float along = filter[c][j] * sent[j][1].of[c];
-#pragma unroll
-                    for (int k = 0; k < 3; ++k) vector[k][c] += along * direction[j].of[k];
-                }
-            if constexpr (!IsFirst) {
-                weights.multiply(2, functions, is_fast, filter);
-#pragma unroll
-                for (int j = 0; j < 2; ++j)
-#pragma unroll
-                    for (int k = 0; k < 3; ++k)
-#pragma unroll
-                        for (int c = 0; c < 4; ++c) vector[k][c] += filter[c][j] * sent[j][2 + k].of[c];
-            }
+            add_messages(weights, functions, is_fast, edges, sums);
         }
-        // Lane q takes row q of s, v_x, v_y, v_z.
-        Four total;
-#pragma unroll
-        for (int c = 0; c < 4; ++c) {
-            const float rows[4] = {sum_over_own_edges(scalar[c]), sum_over_own_edges(vector[0][c]),
-                                   sum_over_own_edges(vector[1][c]), sum_over_own_edges(vector[2][c])};
-            total.of[c] = place.q == 0 ? rows[0] : place.q == 1 ? rows[1] : place.q == 2 ? rows[2] : rows[3];
-        }
+        Four<float> total = total_of_row(sums, place.q);
         if constexpr (S::kGroups > 1) {  // here a block has one atom
             if (place.group > 0) room[place.group - 1][place.slice][place.lane] = total;
             __syncthreads();
             if (place.group > 0) return;
 #pragma unroll
             for (int other = 0; other < S::kGroups - 1; ++other) {
-                const Four more = room[other][place.slice][place.lane];
+                const Four<float> more = room[other][place.slice][place.lane];
 #pragma unroll
                 for (int c = 0; c < 4; ++c) total.of[c] += more.of[c];
             }
         }
         const float unscale = 1 / (stage.filter.scale * kValueScale);
         const int64_t vector_at = (3 * atom + place.q - 1) * Width + place.channel;
-        Four before = {};
+        Four<float> before = {};
         if (place.q == 0)
             before = load_four(stage.scalars + (IsFirst ? int64_t{stage.edges.elements[atom]} : atom) * Width +
                                place.channel);
@@ -156,11 +195,119 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
     }
 }
 
+// ---- reverse ----
+
 // Edges whose gradients are summed over slices together.
 constexpr int kChunk = 64;
 
+template <bool IsFirst>
+inline constexpr int kOwnRows = IsFirst ? kGradientRows : kSentRows;
+template <bool IsFirst>
+inline constexpr int kOtherRows = IsFirst ? kFirstRows : kGradientRows;
+
+// The inverse of the scales of weights and functions.
+struct Unscale {
+    float value, slope;
+
+    __device__ __forceinline__ explicit Unscale(float filter_scale)
+        : value(1 / (filter_scale * kValueScale)), slope(1 / filter_scale) {}
+};
+
+// The filters of a tile of edges, and their slopes.
+template <class Weights>
+struct TileFilter {
+    const Weights& weights;
+    typename Weights::Operand values, slopes;
+    bool is_fast;
+
+    __device__ __forceinline__ void multiply_values(FilterPart part, float (&filter)[4][2]) const {
+        weights.multiply(part, values, is_fast, filter);
+    }
+    __device__ __forceinline__ void multiply_slopes(FilterPart part, float (&slope)[4][2]) const {
+        weights.multiply(part, slopes, is_fast, slope);
+    }
+};
+
+// What a lane sums over its edges for what the atom has sent, in its channels.
+struct SentGradients {
+    float phi_s[4] = {}, phi_u[4] = {}, vectors[3][4] = {};
+};
+
+// A lane's two edges: [edge][dE/d(distance), dE/d(direction)], of its channels.
+using EdgeSums = float[8];
+
+// The next three add what one part of the filter gives to the gradients of a lane's two edges and of what the atom has
+// sent. `own`, of the atom: what it sent or, in the first block, the gradient of what it received; `edges` has the
+// other of the two, of the neighbours.
+template <bool IsFirst, class Weights>
+__device__ __forceinline__ void reverse_part_s(const TileFilter<Weights>& tile,
+                                               const Four<float> (&own)[kOwnRows<IsFirst>],
+                                               const GatheredEdges<IsFirst, kOtherRows<IsFirst>>& edges, EdgeSums& sums,
+                                               SentGradients& sent) {
+    float filter[4][2], slope[4][2];
+    tile.multiply_slopes(kPartS, slope);
+    if constexpr (!IsFirst) tile.multiply_values(kPartS, filter);
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+            sums[4 * j] += own[0].of[c] * edges.rows[j][0].of[c] * slope[c][j];
+            if constexpr (!IsFirst) sent.phi_s[c] += filter[c][j] * edges.rows[j][0].of[c];
+        }
+}
+// dE/dv of the edge's receiver, and phi_u of its sender; one of them is of this atom.
+template <bool IsFirst, class Weights>
+__device__ __forceinline__ void reverse_part_u(const TileFilter<Weights>& tile,
+                                               const Four<float> (&own)[kOwnRows<IsFirst>],
+                                               const GatheredEdges<IsFirst, kOtherRows<IsFirst>>& edges, EdgeSums& sums,
+                                               SentGradients& sent) {
+    float filter[4][2], slope[4][2];
+    tile.multiply_values(kPartU, filter);
+    tile.multiply_slopes(kPartU, slope);
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+            const float phi_u = IsFirst ? edges.rows[j][1].of[c] : own[1].of[c];
+            float gradient[3], along = 0;
+#pragma unroll
+            for (int k = 0; k < 3; ++k) {
+                gradient[k] = IsFirst ? own[IsFirst ? 1 + k : 0].of[c] : edges.rows[j][IsFirst ? 0 : 1 + k].of[c];
+                along += edges.direction[j].of[k] * gradient[k];
+            }
+            if (!IsFirst) along = -along;  // the edge that carries the message has the opposite direction
+            sums[4 * j] += phi_u * along * slope[c][j];
+            const float turn = phi_u * filter[c][j];
+#pragma unroll
+            for (int k = 0; k < 3; ++k) sums[4 * j + 1 + k] += turn * gradient[k];
+            sent.phi_u[c] += filter[c][j] * along;
+        }
+}
+// Not in the first block, where there are no vectors yet.
+template <class Weights>
+__device__ __forceinline__ void reverse_part_v(const TileFilter<Weights>& tile,
+                                               const Four<float> (&own)[kOwnRows<false>],
+                                               const GatheredEdges<false, kOtherRows<false>>& edges, EdgeSums& sums,
+                                               SentGradients& sent) {
+    float filter[4][2], slope[4][2];
+    tile.multiply_values(kPartV, filter);
+    tile.multiply_slopes(kPartV, slope);
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+            float product = 0;
+#pragma unroll
+            for (int k = 0; k < 3; ++k) {
+                product += own[2 + k].of[c] * edges.rows[j][1 + k].of[c];
+                sent.vectors[k][c] += filter[c][j] * edges.rows[j][1 + k].of[c];
+            }
+            sums[4 * j] += product * slope[c][j];
+        }
+}
+
 // Sums over the lanes of all g; that of number g of `sums` is returned.
-__device__ __forceinline__ float sum_over_channels(float (&sums)[8], int lane) {
+__device__ __forceinline__ float sum_over_channels(EdgeSums& sums, int lane) {
 #pragma unroll
     for (int have = 4, distance = 16; distance >= 4; have /= 2, distance /= 2) {
         const bool is_upper = (lane & distance) != 0;
@@ -174,177 +321,135 @@ __device__ __forceinline__ float sum_over_channels(float (&sums)[8], int lane) {
     return sums[0];
 }
 
+// Adds up the slices' gradients of `count` edges from `first` on, and turns them into those of the edges' vectors. All
+// threads, a component of an edge each.
+template <class S, bool IsFirst>
+__device__ __forceinline__ void write_edge_gradients(const MessageReverse<float>& stage, const Unscale& unscale,
+                                                     const Four<float> (&partial)[S::kSlices][kChunk], int64_t first,
+                                                     int count) {
+    for (int i = static_cast<int>(threadIdx.x); i < 3 * count; i += S::kThreads) {
+        const int e = i / 3, k = i % 3;
+        Four<float> sum = {};
+#pragma unroll
+        for (int slice = 0; slice < S::kSlices; ++slice) {
+            const Four<float> more = partial[slice][e];
+#pragma unroll
+            for (int c = 0; c < 4; ++c) sum.of[c] += more.of[c];
+        }
+        const int64_t edge = first + e;
+        const Four<float> direction = load_four(stage.functions.direction + 4 * edge);
+        const EdgeComponent<float> own(direction, sum.of[1], sum.of[2], sum.of[3], k);
+        const float across = unscale.value * own.across * direction.of[3];
+        stage.vector_gradient[3 * edge + k] +=
+            static_cast<double>(unscale.slope * sum.of[0] * own.direction + (IsFirst ? across : -across));
+    }
+}
+
+// Gradients of phi_s, phi_u, phi_v v, summed over the edges of all lanes.
+struct SentTotals {
+    Four<float> of[kSentRows];
+
+    __device__ __forceinline__ explicit SentTotals(const SentGradients& sent) {
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+            of[0].of[c] = sum_over_own_edges(sent.phi_s[c]);
+            of[1].of[c] = sum_over_own_edges(sent.phi_u[c]);
+#pragma unroll
+            for (int k = 0; k < 3; ++k) of[2 + k].of[c] = sum_over_own_edges(sent.vectors[k][c]);
+        }
+    }
+};
+
+// Lane q writes part q of the gradient of phi, and component q of that of the vectors.
+template <class S>
+__device__ __forceinline__ void write_atom_gradients(const MessageReverse<float>& stage, const SlicePlace<S>& place,
+                                                     int64_t atom, float unscale, const SentTotals& totals) {
+    constexpr int Width = S::kWidth;
+    if (place.q == 3) return;
+    const Four<float> phi_v = load_four(stage.phi_v + atom * Width + place.channel);
+    Four<float> of_phi = {};
+#pragma unroll
+    for (int k = 0; k < 3; ++k) {
+        const Four<float> vector = load_four(stage.vectors + (3 * atom + k) * Width + place.channel);
+#pragma unroll
+        for (int c = 0; c < 4; ++c) of_phi.of[c] += totals.of[2 + k].of[c] * vector.of[c];
+    }
+    Four<float> of_vector = load_four(stage.gradient + (kGradientRows * atom + 1 + place.q) * Width + place.channel);
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+        of_phi.of[c] = unscale * (place.q == 0 ? totals.of[0].of[c] : place.q == 1 ? of_phi.of[c] : totals.of[1].of[c]);
+        of_vector.of[c] += unscale *
+                           (place.q == 0   ? totals.of[2].of[c]
+                            : place.q == 1 ? totals.of[3].of[c]
+                                           : totals.of[4].of[c]) *
+                           phi_v.of[c];
+    }
+    store_four(stage.phi_gradient + (3 * atom + place.q) * Width + place.channel, of_phi);
+    store_four(stage.vectors_gradient + (3 * atom + place.q) * Width + place.channel, of_vector);
+}
+
 template <class S, bool IsFirst, template <int> class Filter>
 __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
     reverse_kernel(const __grid_constant__ MessageReverse<float> stage) {
-    constexpr int Width = S::kWidth, kParts = IsFirst ? 2 : 3;  // s, u, v
-    constexpr int kOwnRows = IsFirst ? kGradientRows : kSentRows, kOtherRows = IsFirst ? kFirstRows : kGradientRows;
+    using Weights = Filter<kFilterParts<IsFirst>>;
     // [edge][dE/d(distance), dE/d(direction)] of each slice
-    __shared__ Four partial[S::kSlices][kChunk];
-    __shared__ Four room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][5][8];
-    const Place<S> place;
+    __shared__ Four<float> partial[S::kSlices][kChunk];
+    __shared__ Four<float> room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][kSentRows][8];
+    const SlicePlace<S> place;
     const int group_count = stage.functions.group_count;
-    int parts[kParts] = {0, 2};
-    if constexpr (!IsFirst) parts[2] = 1;
-    const Filter<kParts> weights(stage.filter.weights + place.slice * 3 * group_count * kUnitsPerGroup, parts,
-                                 place.lane, group_count);
-    const float unscale = 1 / (stage.filter.scale * kValueScale), unscale_slope = 1 / stage.filter.scale;
+    const Weights weights = load_filter<IsFirst, Filter>(place, stage.filter, group_count);
+    const Unscale unscale(stage.filter.scale);
     const bool is_fast = stage.filter.is_fast;
     await_predecessor();
     for (int64_t atom = place.first_atom; atom < stage.edges.atom_count; atom += place.atom_stride) {
         const int64_t begin = stage.edges.first[atom];
         const int count = static_cast<int>(stage.edges.first[atom + 1] - begin);
-        // Of this atom: what it sent or, in the first block, the gradient of what it received.
-        Four own[kOwnRows];
+        Four<float> own[kOwnRows<IsFirst>];
 #pragma unroll
-        for (int row = 0; row < kOwnRows; ++row)
-            own[row] =
-                load_four((IsFirst ? stage.gradient : stage.sent) + (atom * kOwnRows + row) * Width + place.channel);
-        float phi_s_gradient[4] = {}, phi_u_gradient[4] = {}, sent_gradient[3][4] = {};
-
+        for (int row = 0; row < kOwnRows<IsFirst>; ++row)
+            own[row] = load_four((IsFirst ? stage.gradient : stage.sent) +
+                                 (atom * kOwnRows<IsFirst> + row) * S::kWidth + place.channel);
+        SentGradients sent;
         for (int chunk = 0; chunk < count; chunk += kChunk) {
             const int chunk_end = min(chunk + kChunk, count);
             for (int first = chunk + kEdgesPerTile * place.group; first < chunk_end;
                  first += kEdgesPerTile * S::kGroups) {
-                Four other[2][kOtherRows], direction[2];
-#pragma unroll
-                for (int j = 0; j < 2;
-                     ++j) {  // edges beyond the last are taken to be the last, with functions that are zero
-                    const int64_t edge = begin + min(first + 2 * place.q + j, count - 1);
-                    const int32_t neighbor = stage.edges.sender[edge];
-                    const float* from =
-                        (IsFirst ? stage.sent + int64_t{stage.edges.elements[neighbor]} * (kFirstRows * Width)
-                                 : stage.gradient + int64_t{neighbor} * (kGradientRows * Width)) +
-                        place.channel;
-#pragma unroll
-                    for (int row = 0; row < kOtherRows; ++row) other[j][row] = load_four(from + row * Width);
-                    direction[j] = load_four(stage.functions.direction + 4 * edge);
-                }
+                const GatheredEdges<IsFirst, kOtherRows<IsFirst>> edges(
+                    place, stage.edges, stage.functions, IsFirst ? stage.sent : stage.gradient, begin, first, count);
                 const int own_edge = first + place.g;
                 const int64_t functions_at = (begin + min(own_edge, count - 1)) * group_count;
-                const auto values = weights.load(stage.functions.value + functions_at, place.q, own_edge < count);
-                const auto slopes = weights.load(stage.functions.slope + functions_at, place.q, own_edge < count);
-                float sums[8] = {};  // [edge][by distance, turn x, y, z]
-                float filter[4][2], slope[4][2];
-                // s
-                weights.multiply(0, slopes, is_fast, slope);
-                if constexpr (!IsFirst) weights.multiply(0, values, is_fast, filter);
-#pragma unroll
-                for (int j = 0; j < 2; ++j)
-#pragma unroll
-                    for (int c = 0; c < 4; ++c) {
-                        sums[4 * j] += own[0].of[c] * other[j][0].of[c] * slope[c][j];
-                        if constexpr (!IsFirst) phi_s_gradient[c] += filter[c][j] * other[j][0].of[c];
-                    }
-                // u: dE/dv of the edge's receiver, and phi_u of its sender; one of them is of this atom.
-                weights.multiply(1, values, is_fast, filter);
-                weights.multiply(1, slopes, is_fast, slope);
-#pragma unroll
-                for (int j = 0; j < 2; ++j)
-#pragma unroll
-                    for (int c = 0; c < 4; ++c) {
-                        const float phi_u = IsFirst ? other[j][1].of[c] : own[1].of[c];
-                        float gradient[3], along = 0;
-#pragma unroll
-                        for (int k = 0; k < 3; ++k) {
-                            gradient[k] =
-                                IsFirst ? own[IsFirst ? 1 + k : 0].of[c] : other[j][IsFirst ? 0 : 1 + k].of[c];
-                            along += direction[j].of[k] * gradient[k];
-                        }
-                        if (!IsFirst) along = -along;  // the edge that carries the message has the opposite direction
-                        sums[4 * j] += phi_u * along * slope[c][j];
-                        const float turn = phi_u * filter[c][j];
-#pragma unroll
-                        for (int k = 0; k < 3; ++k) sums[4 * j + 1 + k] += turn * gradient[k];
-                        phi_u_gradient[c] += filter[c][j] * along;
-                    }
-                if constexpr (!IsFirst) {  // v
-                    weights.multiply(2, values, is_fast, filter);
-                    weights.multiply(2, slopes, is_fast, slope);
-#pragma unroll
-                    for (int j = 0; j < 2; ++j)
-#pragma unroll
-                        for (int c = 0; c < 4; ++c) {
-                            float product = 0;
-#pragma unroll
-                            for (int k = 0; k < 3; ++k) {
-                                product += own[2 + k].of[c] * other[j][1 + k].of[c];
-                                sent_gradient[k][c] += filter[c][j] * other[j][1 + k].of[c];
-                            }
-                            sums[4 * j] += product * slope[c][j];
-                        }
-                }
+                const TileFilter<Weights> tile = {
+                    weights, weights.load(stage.functions.value + functions_at, place.q, own_edge < count),
+                    weights.load(stage.functions.slope + functions_at, place.q, own_edge < count), is_fast};
+                EdgeSums sums = {};
+                reverse_part_s<IsFirst>(tile, own, edges, sums, sent);
+                reverse_part_u<IsFirst>(tile, own, edges, sums, sent);
+                if constexpr (!IsFirst) reverse_part_v(tile, own, edges, sums, sent);
                 partial[place.slice][first - chunk + 2 * place.q + place.g / 4].of[place.g % 4] =
                     sum_over_channels(sums, place.lane);
             }
             __syncthreads();
-            for (int i = static_cast<int>(threadIdx.x); i < 3 * (chunk_end - chunk); i += S::kThreads) {
-                const int e = i / 3, k = i % 3;
-                Four sum = {};
-#pragma unroll
-                for (int slice = 0; slice < S::kSlices; ++slice) {
-                    const Four more = partial[slice][e];
-#pragma unroll
-                    for (int c = 0; c < 4; ++c) sum.of[c] += more.of[c];
-                }
-                const int64_t edge = begin + chunk + e;
-                const Four direction = load_four(stage.functions.direction + 4 * edge);
-                const float radial =
-                    sum.of[1] * direction.of[0] + sum.of[2] * direction.of[1] + sum.of[3] * direction.of[2];
-                const float own_turn = k == 0 ? sum.of[1] : k == 1 ? sum.of[2] : sum.of[3];
-                const float own_direction = k == 0 ? direction.of[0] : k == 1 ? direction.of[1] : direction.of[2];
-                const float across = unscale * (own_turn - radial * own_direction) * direction.of[3];
-                stage.vector_gradient[3 * edge + k] +=
-                    static_cast<double>(unscale_slope * sum.of[0] * own_direction + (IsFirst ? across : -across));
-            }
+            write_edge_gradients<S, IsFirst>(stage, unscale, partial, begin + chunk, chunk_end - chunk);
             __syncthreads();
         }
         if constexpr (!IsFirst) {
-            Four totals[5];  // of phi_s, phi_u, phi_v v
-#pragma unroll
-            for (int c = 0; c < 4; ++c) {
-                totals[0].of[c] = sum_over_own_edges(phi_s_gradient[c]);
-                totals[1].of[c] = sum_over_own_edges(phi_u_gradient[c]);
-#pragma unroll
-                for (int k = 0; k < 3; ++k) totals[2 + k].of[c] = sum_over_own_edges(sent_gradient[k][c]);
-            }
+            SentTotals totals(sent);
             if constexpr (S::kGroups > 1) {  // here a block has one atom
                 if (place.group > 0 && place.q == 0)
 #pragma unroll
-                    for (int row = 0; row < 5; ++row) room[place.group - 1][place.slice][row][place.g] = totals[row];
+                    for (int row = 0; row < kSentRows; ++row)
+                        room[place.group - 1][place.slice][row][place.g] = totals.of[row];
                 __syncthreads();
                 if (place.group > 0) return;
 #pragma unroll
                 for (int other = 0; other < S::kGroups - 1; ++other)
 #pragma unroll
-                    for (int row = 0; row < 5; ++row)
+                    for (int row = 0; row < kSentRows; ++row)
 #pragma unroll
-                        for (int c = 0; c < 4; ++c) totals[row].of[c] += room[other][place.slice][row][place.g].of[c];
+                        for (int c = 0; c < 4; ++c)
+                            totals.of[row].of[c] += room[other][place.slice][row][place.g].of[c];
             }
-            // Lane q writes part q of the gradient of phi, and component q of that of the vectors.
-            if (place.q == 3) continue;
-            const Four phi_v = load_four(stage.phi_v + atom * Width + place.channel);
-            Four of_phi = {};
-#pragma unroll
-            for (int k = 0; k < 3; ++k) {
-                const Four vector = load_four(stage.vectors + (3 * atom + k) * Width + place.channel);
-#pragma unroll
-                for (int c = 0; c < 4; ++c) of_phi.of[c] += totals[2 + k].of[c] * vector.of[c];
-            }
-            Four of_vector = load_four(stage.gradient + (kGradientRows * atom + 1 + place.q) * Width + place.channel);
-#pragma unroll
-            for (int c = 0; c < 4; ++c) {
-                of_phi.of[c] = unscale * (place.q == 0   ? totals[0].of[c]
-                                          : place.q == 1 ? of_phi.of[c]
-                                                         : totals[1].of[c]);
-                of_vector.of[c] += unscale *
-                                   (place.q == 0   ? totals[2].of[c]
-                                    : place.q == 1 ? totals[3].of[c]
-                                                   : totals[4].of[c]) *
-                                   phi_v.of[c];
-            }
-            store_four(stage.phi_gradient + (3 * atom + place.q) * Width + place.channel, of_phi);
-            store_four(stage.vectors_gradient + (3 * atom + place.q) * Width + place.channel, of_vector);
+            write_atom_gradients(stage, place, atom, unscale.value, totals);
         }
     }
 }
@@ -409,23 +514,11 @@ void reverse_messages_of_width(const MessageReverse<float>& stage, cudaStream_t 
 
 void sum_messages(int width, const MessageStage<float>& stage, cudaStream_t stream) {
     if (stage.edges.atom_count == 0) return;
-    switch (width) {
-        case 32: return sum_messages_of_width<32>(stage, stream);
-        case 64: return sum_messages_of_width<64>(stage, stream);
-        case 128: return sum_messages_of_width<128>(stage, stream);
-        case 256: return sum_messages_of_width<256>(stage, stream);
-        default: fail(Status::internal, "no messages of width ", width);
-    }
+    with_width(width, [&](auto F) { sum_messages_of_width<F>(stage, stream); });
 }
 void reverse_messages(int width, const MessageReverse<float>& stage, cudaStream_t stream) {
     if (stage.edges.atom_count == 0) return;
-    switch (width) {
-        case 32: return reverse_messages_of_width<32>(stage, stream);
-        case 64: return reverse_messages_of_width<64>(stage, stream);
-        case 128: return reverse_messages_of_width<128>(stage, stream);
-        case 256: return reverse_messages_of_width<256>(stage, stream);
-        default: fail(Status::internal, "no messages of width ", width);
-    }
+    with_width(width, [&](auto F) { reverse_messages_of_width<F>(stage, stream); });
 }
 
 }  // namespace mlff::painn::gpu

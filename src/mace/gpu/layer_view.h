@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// What all kernels of messages and moments know of a layer. For CUDA sources only.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "gpu/engine/warp.h"
+#include "gpu/runtime/device_buffer.h"
+#include "mace/gpu/device_tables.h"
+#include "mace/plan/layer_plan.h"
+
+namespace mlff::mace::gpu {
+
+// Of a share, which is a sum of couplings times harmonics: value * harmonic[index].
+// Of the gradient of a harmonic: value * (gradient of share[index]).
+template <class Real>
+struct ShareTerm {
+    int32_t index = 0;
+    Real value = 0;
+};
+
+// The terms of all shares, and of the gradients of all harmonics.
+template <class Real>
+struct ShareLists {
+    std::vector<std::vector<ShareTerm<Real>>> of_shares, of_harmonics;
+};
+// Shares of the paths one after the other, each [a][c]. `is_reversed`: for edges seen from the other end.
+template <class Real>
+ShareLists<Real> list_shares(const std::vector<plan::PathPlan<Real>>& paths, int harmonic_count, bool is_reversed) {
+    ShareLists<Real> lists;
+    lists.of_harmonics.resize(static_cast<size_t>(harmonic_count));
+    for (const plan::PathPlan<Real>& path : paths) {
+        const size_t first = lists.of_shares.size();
+        lists.of_shares.resize(first + static_cast<size_t>(path.share_count()));
+        for (const auto& coupling : path.couplings) {
+            const size_t share = first + static_cast<size_t>(coupling.share);
+            const Real value = is_reversed ? path.reversal * coupling.value : coupling.value;
+            lists.of_shares[share].push_back({coupling.harmonic, value});
+            lists.of_harmonics[static_cast<size_t>(coupling.harmonic)].push_back({static_cast<int32_t>(share), value});
+        }
+    }
+    return lists;
+}
+
+template <class Real>
+struct SharesView {
+    const int32_t* first_share_term = nullptr;  // [share], and the end
+    const ShareTerm<Real>* share_terms = nullptr;
+    const int32_t* first_harmonic_term = nullptr;  // [harmonic], and the end
+    const ShareTerm<Real>* harmonic_terms = nullptr;
+};
+
+// A copy of the lists in the GPU's memory.
+template <class Real>
+class DeviceShares {
+public:
+    void upload(const ShareLists<Real>& lists, cudaStream_t stream) {
+        mlff::gpu::upload_lists(lists.of_shares, share_terms_, first_share_term_, stream);
+        mlff::gpu::upload_lists(lists.of_harmonics, harmonic_terms_, first_harmonic_term_, stream);
+    }
+    SharesView<Real> view() const {
+        return {first_share_term_.data(), share_terms_.data(), first_harmonic_term_.data(), harmonic_terms_.data()};
+    }
+
+private:
+    mlff::gpu::DeviceBuffer<int32_t> first_share_term_, first_harmonic_term_;
+    mlff::gpu::DeviceBuffer<ShareTerm<Real>> share_terms_, harmonic_terms_;
+};
+
+template <class Real>
+struct LayerView : SharesView<Real>, TablesView<Real> {
+    int density_column = -1;             // of the tables
+    int sums_size = 0, sender_size = 0;  // numbers of an atom
+};
+template <class Real>
+LayerView<Real> view_layer(const plan::LayerPlan<Real>& plan, const DeviceShares<Real>& shares,
+                           const DeviceTables<Real>& tables) {
+    return {shares.view(), tables.view(), plan.columns.density, plan.sums_layout.size, plan.sender_layout.size};
+}
+
+}  // namespace mlff::mace::gpu

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// The paths of messages that kernels are written out for. For CUDA sources only.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <type_traits>
+
+namespace mlff::mace::gpu {
+
+template <int Count>
+using Constant = std::integral_constant<int, Count>;
+
+// visit(components of the senders, components of the sums), as constants of the compiler, if the former are 1, 3 or 5,
+// but at most `Most`, and the latter 1, 3, 5 or 7; returns whether they are.
+template <int Most, class Visit>
+__device__ __forceinline__ bool visit_path_shape(int in_components, int out_components, const Visit& visit) {
+    const auto visit_if_few = [&]<int In>(Constant<In> in, auto out) {
+        if constexpr (In <= Most) visit(in, out);
+        return In <= Most;
+    };
+    constexpr auto shape = [](int in, int out) { return 100 * in + out; };
+    switch (shape(in_components, out_components)) {
+        case shape(1, 1): return visit_if_few(Constant<1>(), Constant<1>());
+        case shape(1, 3): return visit_if_few(Constant<1>(), Constant<3>());
+        case shape(1, 5): return visit_if_few(Constant<1>(), Constant<5>());
+        case shape(1, 7): return visit_if_few(Constant<1>(), Constant<7>());
+        case shape(3, 1): return visit_if_few(Constant<3>(), Constant<1>());
+        case shape(3, 3): return visit_if_few(Constant<3>(), Constant<3>());
+        case shape(3, 5): return visit_if_few(Constant<3>(), Constant<5>());
+        case shape(3, 7): return visit_if_few(Constant<3>(), Constant<7>());
+        case shape(5, 1): return visit_if_few(Constant<5>(), Constant<1>());
+        case shape(5, 3): return visit_if_few(Constant<5>(), Constant<3>());
+        case shape(5, 5): return visit_if_few(Constant<5>(), Constant<5>());
+        case shape(5, 7): return visit_if_few(Constant<5>(), Constant<7>());
+        default: return false;
+    }
+}
+
+}  // namespace mlff::mace::gpu

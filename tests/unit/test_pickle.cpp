@@ -332,9 +332,9 @@ TEST_CASE("pickle: programs that make no sense are refused") {
     check_refused("duplicate nothing", "2.", "empty stack");
     check_refused("tuple of nothing", "\x85.", "empty stack");
     check_refused("tuple without a mark", "Nt.", "a mark is missing");
-    check_refused("append to a number", "K\1Na.", "no list");
-    check_refused("append to a tuple", ")Na.", "no list");
-    check_refused("items of a list", "](NNu.", "no list");
+    check_refused("append to a number", "K\1Na.", "not a list");
+    check_refused("append to a tuple", ")Na.", "not a list");
+    check_refused("items of a list", "](NNu.", "not a list");
     check_refused("a key without a value", "}(Nu.", "a key has no value");
     check_refused("call without a tuple", pk::global("a.f") + "NR.", "arguments of a call are not a tuple");
     check_refused("state of a number", "K\1Nb.", "state of something that has none");

@@ -158,7 +158,7 @@ TEST_CASE("zip: broken archives are refused") {
                   "no local header");
     check_refused("header in the middle", changed([](auto& m) { m.header_offset = 1; }), "no local header");
     check_refused("both at one place", make_zip({good, {.name = "b", .contents = "", .header_offset = 0}}),
-                  "another name");
+                  "a different name");
     check_refused("no zip64 sizes",
                   changed([](auto& m) { m.stored_size = 0xffffffff, m.directory_extra = std::string("\1\0\0\0", 4); }),
                   "lacks its zip64 sizes");

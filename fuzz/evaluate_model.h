@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One evaluation of a model that a fuzz target has let in: its numbers are finite, or there is an Error.
+// Evaluates a model that a fuzz target has accepted: the results are finite, or there is an Error.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ inline void evaluate_model(const std::shared_ptr<const Model>& model) {
     const ModelSummary& summary = model->summary();
     if (!summary.why_not_runnable.empty() || summary.elements.empty() || summary.layer_count > 4 ||
         summary.descriptor_count > 2000)
-        return;  // takes long
+        return;  // would take too long
     const std::vector<int32_t> numbers = {summary.elements.front(), summary.elements.back(), summary.elements.front()};
     const std::vector<double> positions = {0, 0, 0, 0.9, 0.1, 0, -0.3, 1.1, 0.2};
     SystemView system;
@@ -33,7 +33,7 @@ inline void evaluate_model(const std::shared_ptr<const Model>& model) {
         SessionOptions options;
         options.device = "cpu";
         options.thread_count = 1;
-        options.exact_radial = true;  // tables take a second
+        options.exact_radial = true;  // building tables takes a second
         options.head = summary.fixed_head < 0 && summary.heads.size() > 1 ? summary.heads.back() : "";
         Session session(model, options);
         session.evaluate({&system, 1}, {&results, 1});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads any bytes as extended XYZ; what could be read must survive writing and reading unchanged.
+// Reads arbitrary bytes as extended XYZ. What can be read must survive writing and reading unchanged.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,7 +21,7 @@ std::string written(const mlff::Frame& frame) {
     return output.str();
 }
 
-// A frame that was read can be written, so no error is expected here.
+// A frame that was read can be written, so any error here is a bug.
 void check_round_trip(const mlff::Frame& frame) {
     const std::string text = written(frame);
     std::istringstream input(text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads any bytes as the index of the model cache: what is let in has harmless names, and is the same after it was
-// written and read again.
+// Reads arbitrary bytes as the index of the model cache. Accepted entries have harmless names, and are the same after
+// writing and reading.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs any bytes as a pickle, twice with the same result, and visits everything that can be reached from the root.
+// Reads arbitrary bytes as a pickle, twice with the same result, and visits everything reachable from the root.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// A number that depends on every node that can be reached.
+// A number that depends on every reachable node.
 uint64_t fingerprint(const mlff::Pickle& graph) {
     std::unordered_set<mlff::PickleId> seen;
     std::vector<mlff::PickleId> waiting = {graph.root().id()};

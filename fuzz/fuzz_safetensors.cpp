@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads any bytes as a safetensors file: the tensors must tile the data. Where it is a container of ours, packing what
-// it holds gives the same metadata again. Where it is a model, MACE or PaiNN, it is loaded and evaluated; where it is a
-// state of dynamics, that is read.
+// Reads arbitrary bytes as a safetensors file: the tensors must fill the data. A container of ours must give the same
+// metadata when packed again. A model, MACE or PaiNN, is loaded and evaluated. A restart file is read.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -33,7 +32,7 @@ void check_container(const mlff::Safetensors& contents) {
     mlff::fuzz::evaluate_model(mlff::make_mace_model(std::move(file)));
 }
 
-// What was let in is consistent.
+// Checks that an accepted restart is consistent.
 void check_restart(const mlff::Restart& restart) {
     const mlff::Particles& particles = restart.state.particles;
     const size_t count = particles.atom_count();

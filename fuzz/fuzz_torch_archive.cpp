@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Reads any bytes as a model file. Bytes that do not start like a zip archive are taken for the data.pkl of one, so
-// that the fuzzer gets past the checksums; those of real archives are mended for the same reason. What can be read
-// survives our own container and, if it is a model, is loaded and evaluated.
+// Reads arbitrary bytes as a model file. Bytes that do not begin like a zip archive become the data.pkl of one, so that
+// the fuzzer gets past the checksums; checksums of real archives are repaired for the same reason. What can be read
+// must survive our container and, if it is a model, is loaded and evaluated.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -33,7 +33,7 @@ std::string archive_around(std::string_view data_pkl) {
          {.name = "a/code/__torch__/m.py", .contents = "class C(Module):\n  __parameters__ = [\"w\", ]\n"}});
 }
 
-// Writes the true checksum into each entry of the directory, which stands at the end, in order.
+// Writes the right checksum into each entry of the directory at the end.
 void mend_checksums(std::string& bytes) {
     const mlff::ZipArchive archive(mlff::test::as_bytes(bytes), "fuzz");
     size_t at = 0;

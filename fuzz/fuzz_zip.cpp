@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads any bytes as a zip archive: entries must lie inside it, apart from each other, and have the sizes they claim.
+// Reads arbitrary bytes as a zip archive. Entries must lie inside it, not overlap, and have the sizes they claim.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the seeds of the fuzz targets zip, pickle, torch_archive and safetensors into corpus/ beside this file.
+"""Writes the seeds of the fuzz targets zip, pickle, torch_archive and safetensors into corpus/ next to this file.
 
-Needs Python's standard library only: classes of torch, e3nn and mace are stand-ins that merely have the right names.
+Needs only Python's standard library: the classes of torch, e3nn and mace are stand-ins with the right names.
 """
 import collections
 import copyreg
@@ -53,7 +53,7 @@ class Storage:
         self.id = ("storage", stand_in("torch." + kind), key, location, count)
 
 
-class Pickler(pickle._Pickler):  # the C one insists that a new object is of its class
+class Pickler(pickle._Pickler):  # the C version requires that a new object is of its class
     def persistent_id(self, value):
         return value.id if isinstance(value, Storage) else None
 
@@ -95,7 +95,7 @@ def irreps(*terms):
         New("e3nn.o3._irreps._MulIr", (mul, New("e3nn.o3._irreps.Irrep", (degree, parity)))) for mul, degree, parity in terms))
 
 
-FLOATS = struct.pack("<16f", *range(16))  # 64 bytes, as in the storages that fuzz_torch_archive puts beside a pickle
+FLOATS = struct.pack("<16f", *range(16))  # 64 bytes, as in the storages that fuzz_torch_archive adds to a pickle
 
 
 def archive(data, members=(), compression=zipfile.ZIP_STORED):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs a fuzz target over files that are named, or lie in directories that are named: for compilers without libFuzzer.
+// Runs a fuzz target on the given files and folders: for compilers without libFuzzer.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -30,7 +30,7 @@ int main(int argument_count, char** arguments) {
             return 1;
         }
         const std::string bytes(std::istreambuf_iterator<char>(file), {});
-        std::fprintf(stderr, "%s\n", path.c_str());  // the last one named is the one that failed
+        std::fprintf(stderr, "%s\n", path.c_str());  // after a crash, the last line names the input
         LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
     }
     std::printf("%zu inputs\n", files.size());

@@ -4,9 +4,9 @@
 !     gfortran mlff.f90 program.f90 $(pkg-config --libs mlff)
 !
 ! Units: angstrom, eV, eV/angstrom, eV/angstrom^3. Positions and forces are (3, atoms); cell(:, k) is lattice vector k.
-! Procedures with an argument `error` leave it unallocated where all went well; otherwise it says why, in one sentence. Without that argument a failure
-! stops the program with the sentence. A model serves any number of sessions and threads; a session serves one thread at a time. Both free themselves when
-! they go out of scope, so do not assign one to another.
+! Procedures with an argument `error` leave it unallocated on success; on failure it contains the reason. Without that
+! argument a failure stops the program with the message. Any number of sessions and threads can share a model. A session
+! serves one thread at a time. Both free themselves when they go out of scope, so do not assign one to another.
 module mlff
     use, intrinsic :: iso_c_binding
     implicit none
@@ -22,7 +22,7 @@ module mlff
         procedure :: load => model_load             ! (path [, error]): a file, 'builtin', 'python:...'
         procedure :: cutoff => model_cutoff         ! angstrom
         procedure :: elements => model_elements     ! atomic numbers, ascending
-        procedure :: free => model_free             ! sessions made of it go on
+        procedure :: free => model_free             ! existing sessions keep working
         final :: model_finalize
     end type
 
@@ -215,7 +215,7 @@ contains
         error = why
     end subroutine
 
-    ! What is not present is not computed. Without `periodic` a system with a cell is periodic in all directions.
+    ! Absent arguments are not computed. Without `periodic`, a system with a cell is periodic in all directions.
     subroutine session_evaluate(self, numbers, positions, energy, forces, cell, periodic, stress, virial, atom_energies, &
                                 charge, multiplicity, error)
         class(mlff_session), intent(inout) :: self
@@ -223,7 +223,7 @@ contains
         real(c_double), intent(in), contiguous, target :: positions(:, :)               ! (3, atoms)
         real(c_double), intent(out), target :: energy
         real(c_double), intent(inout), contiguous, target, optional :: forces(:, :)     ! (3, atoms)
-        real(c_double), intent(in), contiguous, target, optional :: cell(:, :)          ! (3, 3), a lattice vector in each column
+        real(c_double), intent(in), contiguous, target, optional :: cell(:, :)          ! (3, 3), one lattice vector per column
         logical, intent(in), optional :: periodic(3)
         real(c_double), intent(inout), contiguous, target, optional :: stress(:)        ! (6): xx yy zz yz xz xy
         real(c_double), intent(inout), contiguous, target, optional :: virial(:, :)     ! (3, 3)
@@ -295,7 +295,7 @@ contains
 
     ! ---- Helpers ----
 
-    ! Adds to `why` if an array has another shape than it must have; memory would be written that is not its own.
+    ! Adds to `why` if the shape of an array is wrong; the library would write beyond its end.
     subroutine check_shape(why, name, found, expected)
         character(len=:), allocatable, intent(inout) :: why
         character(len=*), intent(in) :: name
@@ -313,7 +313,7 @@ contains
         stop 1
     end subroutine
 
-    ! A text of C, or '' for NULL, as one of Fortran.
+    ! Converts a C string to a Fortran string; '' for NULL.
     function text_at(address) result(text)
         type(c_ptr), intent(in) :: address
         character(len=:), allocatable :: text

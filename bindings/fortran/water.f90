@@ -7,7 +7,7 @@ program water
 
     integer(c_int32_t), parameter :: numbers(3) = [8, 1, 1]
     real(c_double), parameter :: masses(3) = [15.999d0, 1.008d0, 1.008d0]                                     ! u
-    real(c_double), parameter :: cell(3, 3) = reshape([9d0, 0d0, 0d0, 1d0, 9d0, 0d0, 0d0, 0.5d0, 9d0], [3, 3]) ! a column for each vector
+    real(c_double), parameter :: cell(3, 3) = reshape([9d0, 0d0, 0d0, 1d0, 9d0, 0d0, 0d0, 0.5d0, 9d0], [3, 3]) ! one vector per column
     real(c_double), parameter :: acceleration = 9.648533212d-3, step = 0.25d0 ! eV/(angstrom u) in angstrom/fs^2; fs
     real(c_double) :: positions(3, 3), velocities(3, 3), forces(3, 3), stress(6), potential, total, first_total
     type(mlff_model) :: model

@@ -8,14 +8,14 @@ module mace_wrapper
         real(c_double) :: energy           ! eV
         type(c_ptr) :: forces              ! (3, num_atoms), eV/angstrom
         integer(c_int) :: num_atoms
-        integer(c_int) :: success          ! 1, or 0: error_msg says why
+        integer(c_int) :: success          ! 1 on success; 0: see error_msg
         character(kind=c_char) :: error_msg(512)
     end type
 
     interface
         function mace_init(model_path, model_type, device, enable_cueq) bind(c) result(handle)
             import :: c_ptr, c_int
-            type(c_ptr), value :: model_path, model_type, device ! texts that end with c_null_char, or c_null_ptr
+            type(c_ptr), value :: model_path, model_type, device ! strings that end with c_null_char, or c_null_ptr
             integer(c_int), value :: enable_cueq
             type(c_ptr) :: handle
         end function
@@ -60,7 +60,7 @@ module mace_wrapper
 
 contains
 
-    ! A text of C as one of Fortran.
+    ! Converts a C string to a Fortran string.
     function text_at(address) result(text)
         type(c_ptr), intent(in) :: address
         character(len=:), allocatable :: text

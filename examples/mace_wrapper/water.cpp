@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Energies and forces of a water molecule, alone and in a periodic box, by the functions of mace_wrapper.h.
+// Energies and forces of a water molecule, isolated and in a periodic box, with the functions of mace_wrapper.h.
 //
 //     c++ -std=c++17 water.cpp -o water $(pkg-config --cflags --libs mace_wrapper)
-//     ./water X.model          or: ./water small, a model of the model cache
+//     ./water X.model          or: ./water small, a model from the model cache
 #include <mace_wrapper.h>
 
 #include <cstdio>

@@ -1,8 +1,8 @@
 ! SPDX-License-Identifier: MIT
-! Energies and forces of a water molecule, alone and in a periodic box, by the functions of mace_wrapper.h.
+! Energies and forces of a water molecule, isolated and in a periodic box, with the functions of mace_wrapper.h.
 !
 !     gfortran mace_wrapper.f90 water.f90 -o water $(pkg-config --libs mace_wrapper)
-!     ./water X.model          or: ./water small, a model of the model cache
+!     ./water X.model          or: ./water small, a model from the model cache
 program water
     use mace_wrapper
     implicit none

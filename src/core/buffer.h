@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A growing array whose new elements are not initialised: scratch that is kept from call to call.
+// A growing array that does not initialise new elements. Used for scratch memory that is kept from call to call.
 #pragma once
 
 #include <sys/mman.h>
@@ -27,7 +27,7 @@ public:
     }
     ~Buffer() { std::free(data_); }
 
-    // Forgets the contents. Never shrinks the memory.
+    // Sets the size and discards the contents. The allocated memory never shrinks.
     void resize_discard(size_t count) {
         if (count > capacity_) {
             std::free(std::exchange(data_, nullptr));

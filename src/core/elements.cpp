@@ -25,7 +25,7 @@ constexpr std::array<double, 96> kCovalentRadii = {
     1.94, 1.92, 1.92, 1.89, 1.90, 1.87, 1.87, 1.75, 1.70, 1.62, 1.51, 1.44, 1.41, 1.36, 1.36, 1.32,
     1.45, 1.46, 1.48, 1.40, 1.50, 1.50, 2.60, 2.21, 2.15, 2.06, 2.00, 1.96, 1.90, 1.87, 1.80, 1.69};
 
-// Conventional atomic weights; for elements without stable isotopes, the mass of the longest-lived.
+// Conventional atomic weights. For elements without stable isotopes: the mass of the longest-lived isotope.
 constexpr std::array<double, kMaxAtomicNumber> kMasses = {
     1.008,   4.0026,  6.94,    9.01218, 10.81,   12.011,  14.007,  15.999,  18.9984, 20.1797, 22.9898, 24.305,
     26.9815, 28.085,  30.9738, 32.06,   35.45,   39.948,  39.0983, 40.078,  44.9559, 47.867,  50.9415, 51.9961,
@@ -42,7 +42,8 @@ constexpr std::array<double, kMaxAtomicNumber> kMasses = {
 
 std::string_view element_symbol(int atomic_number) {
     if (atomic_number < 1 || atomic_number > kMaxAtomicNumber)
-        fail(Status::system, "there is no element with atomic number ", atomic_number);
+        fail(Status::system, "there is no element with atomic number ", atomic_number, "; expected 1 to ",
+             kMaxAtomicNumber);
     return kSymbols[static_cast<size_t>(atomic_number - 1)];
 }
 
@@ -58,7 +59,7 @@ double covalent_radius(int atomic_number) {
 }
 
 double atomic_mass(int atomic_number) {
-    element_symbol(atomic_number);  // or an error
+    element_symbol(atomic_number);  // throws if there is no such element
     return kMasses[static_cast<size_t>(atomic_number - 1)];
 }
 

@@ -10,7 +10,7 @@ namespace mlff {
 
 inline constexpr int kMaxAtomicNumber = 118;
 
-// "H" for 1; throws for numbers outside 1..118.
+// "H" for 1. Throws Error{system} for numbers outside 1..118.
 std::string_view element_symbol(int atomic_number);
 
 // 1 for "H"; 0 if there is no such symbol. Case matters.
@@ -19,7 +19,7 @@ int atomic_number_of(std::string_view symbol);
 // Single-bond covalent radius in angstrom (Cordero et al., Dalton Trans. 2008, 2832), known for 1..96; 0 beyond.
 double covalent_radius(int atomic_number);
 
-// In u; throws for numbers outside 1..118.
+// Atomic mass in u. Throws Error{system} for numbers outside 1..118.
 double atomic_mass(int atomic_number);
 
 // "H C N O" for {1, 6, 7, 8}.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Files that become part of the library. The assembler copies them: no time to compile, and the same for gcc and clang
-// on every ELF machine.
+// Embeds files in the library. The assembler copies the bytes, so this costs no compile time. It works with gcc and
+// clang on every ELF platform.
 //
-//   MLFF_EMBED_FILE(mlff_water, "/path/water.xyz")      at namespace scope, once in the program for each symbol
-//   MLFF_EMBEDDED(mlff_water)                            its bytes, a std::span<const std::byte>
+//   MLFF_EMBED_FILE(mlff_water, "/path/water.xyz")      at namespace scope, once per symbol in the program
+//   MLFF_EMBEDDED(mlff_water)                            the bytes, a std::span<const std::byte>
 #pragma once
 
 #include <cstddef>

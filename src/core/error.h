@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The one exception type of the library. src/api turns it into a status and a message.
+// The only exception type of the library. src/api turns it into a status and a message.
 #pragma once
 
 #include <initializer_list>
@@ -34,8 +34,8 @@ private:
     Status status_;
 };
 
-// A part of a text, and how it is written. There is code for each type of part, not for each list of them: that would
-// be a sixth of the library.
+// One part of a message and the function that writes it. This generates code once per type, not once per combination of
+// types, which would be a sixth of the library.
 struct TextPart {
     const void* value;
     void (*write)(std::ostream& stream, const void* value);
@@ -57,19 +57,19 @@ TextPart text_part(const Part& part) {
 __attribute__((noinline)) inline std::string join_parts(std::initializer_list<TextPart> parts) {
     std::ostringstream text;
     text.exceptions(
-        std::ios_base::badbit);  // out of memory: a stream keeps that to itself otherwise, and the text ends early
+        std::ios_base::badbit);  // throw when out of memory; by default a stream ignores it and truncates the text
     for (const TextPart& part : parts) part.write(text, part.value);
     return text.str();
 }
 
-// concat("atom ", 7, " of ", path): everything that has an operator<<, in one string.
+// concat("atom ", 7, " of ", path): joins everything that has an operator<< into one string.
 template <class... Parts>
 std::string concat(const Parts&... parts) {
     return join_parts({text_part(parts)...});
 }
 
-// Messages quote what files hold, which may be long or made to confuse a terminal: one line of moderate length is kept,
-// its beginning (the path) and its end (the reason).
+// Makes a message safe to print. Messages quote file contents, which may be long or contain control characters. The
+// result is one line of moderate length; the beginning (the path) and the end (the reason) are kept.
 __attribute__((noinline)) inline std::string as_message(std::string text) {
     constexpr size_t kHead = 1000, kTail = 500;
     if (text.size() > kHead + kTail) {

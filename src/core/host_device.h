@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Marks functions that CPU and GPU code share, so that both compute the same bits from one source.
+// Marks functions shared by CPU and GPU code. One source gives both the same results, bit for bit.
 #pragma once
 
 #ifdef __CUDACC__

@@ -7,7 +7,7 @@
 namespace mlff {
 namespace {
 
-std::mutex log_mutex;  // one line at a time, and no call after set_log_callback has returned
+std::mutex log_mutex;  // one line at a time; after set_log_callback returns, the old callback is not called
 LogCallback log_callback = nullptr;
 void* log_user_data = nullptr;
 std::atomic<int> log_limit{0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Log lines go to the callback that the host program set, and nowhere else.
+// Logging. Lines go only to the callback that the host program sets.
 #pragma once
 
 #include <string>
@@ -12,6 +12,6 @@ using LogCallback = void (*)(int level, const char* message, void* user_data);
 
 void set_log_callback(LogCallback callback, LogLevel most_verbose, void* user_data);
 void log(LogLevel level, const std::string& message);
-bool is_logged(LogLevel level);  // to spare the making of messages nobody reads
+bool is_logged(LogLevel level);  // lets callers skip formatting messages that are not logged
 
 }  // namespace mlff

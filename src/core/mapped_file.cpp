@@ -26,7 +26,7 @@ struct Descriptor {
 }  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-    // Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
+    // Without O_NONBLOCK, opening a pipe would wait for a writer.
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) fail_with_errno(path, "open the file");
     const Descriptor guard{descriptor};
@@ -52,7 +52,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
         const ssize_t got = ::read(descriptor, file->copy_.get() + done, size - done);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) fail_with_errno(path, "read the file");
-        if (got == 0) fail(Status::file, path, ": became shorter while it was read");
+        if (got == 0) fail(Status::file, path, ": the file became shorter while it was being read");
         done += static_cast<size_t>(got);
     }
     file->bytes_ = {file->copy_.get(), size};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A whole file as bytes: mapped where the system can, else read into memory.
+// A whole file as bytes: mapped where the system supports it, otherwise read into memory.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ public:
     MappedFile& operator=(const MappedFile&) = delete;
 
     Bytes bytes() const { return bytes_; }
-    // Gives back the memory of pages that were looked at; they are read again when next needed.
+    // Releases the memory of pages that were read. They are read again when needed.
     void drop_pages() const;
 
 private:

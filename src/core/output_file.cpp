@@ -15,7 +15,7 @@
 namespace mlff {
 namespace {
 
-// The file that a link leads to, which need not be there yet: that is replaced, the link stays.
+// Follows symbolic links to the file itself, which need not exist yet. That file is replaced; the link stays.
 std::string behind_links(const std::string& path) {
     std::error_code not_there, unreadable;
     std::filesystem::path at = path;
@@ -31,7 +31,7 @@ std::string behind_links(const std::string& path) {
 OutputFile::OutputFile(const std::string& path) : path_(path), target_(behind_links(path)) {
     std::error_code ignored;
     if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
-        descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);  // a device or a pipe cannot be replaced
+        descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);  // a device or a pipe is written in place
     } else {
         static std::atomic<unsigned> counter{0};
         temporary_ = concat(target_, ".", ::getpid(), "-", counter++, ".part");
@@ -58,8 +58,8 @@ void OutputFile::write(const void* data, size_t size) {
 }
 
 void OutputFile::commit() {
-    const bool is_on_disk =
-        ::fdatasync(descriptor_) == 0 || errno == EINVAL || errno == EROFS;  // a pipe or a device has no disk
+    const bool is_on_disk = ::fdatasync(descriptor_) == 0 || errno == EINVAL ||
+                            errno == EROFS;  // pipes and devices cannot be synchronised to disk
     const int sync_error = errno;
     const bool is_closed = ::close(std::exchange(descriptor_, -1)) == 0;
     if (!is_on_disk) errno = sync_error;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A file that appears under its name only when it is complete: written beside it, then renamed. Where the name is a
-// link, the file behind it is replaced.
+// A file that appears under its name only when it is complete. It is written to a temporary file in the same folder,
+// which is then renamed. If the name is a symbolic link, the file it points to is replaced.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace mlff {
 class OutputFile {
 public:
     explicit OutputFile(const std::string& path);  // throws Error{file}
-    ~OutputFile();                                 // without commit(): what was there before stays as it was
+    ~OutputFile();                                 // without commit(): an existing file stays unchanged
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
 
@@ -20,7 +20,7 @@ public:
 
 private:
     std::string path_;
-    std::string target_;  // where its links lead to
+    std::string target_;  // the path after following links
     std::string temporary_;
     int descriptor_ = -1;
 };

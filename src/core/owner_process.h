@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// A forked process has a copy of everything but the other threads and the processes of its parent: what needs these
-// must know that it is a copy.
+// Detects use in a forked process. A fork copies memory but not the parent's threads or child processes, so objects
+// that depend on these must know that they are copies.
 #pragma once
 
 #include <unistd.h>
 
 namespace mlff {
 
-// The process that made it. Asking takes one short system call; a handler by pthread_atfork() would save it, but stays
-// in the host program and misses processes that are made by other calls.
+// Remembers the process that created it. Each check costs one short system call. A pthread_atfork() handler would avoid
+// it, but would stay installed in the host program and miss processes created by other calls.
 class OwnerProcess {
 public:
     bool is_here() const { return pid_ == getpid(); }

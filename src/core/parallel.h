@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plain loops over atoms, on a team of threads.
+// Parallel loops over atoms.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace mlff {
 
-// Calls work(atom) for every atom. Each call may write what belongs to this atom and to the edges it receives, nothing
-// else: then the result does not depend on the number of threads.
+// Calls work(atom) for every atom. A call may write only data of this atom and of the edges it receives. The result
+// then does not depend on the number of threads.
 template <class Work>
 void for_each_atom(ThreadTeam& team, int64_t atom_count, const Work& work) {
     constexpr int64_t kAtomsPerChunk = 4;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-// Some versions of clang declare the instructions only when all code is compiled for them.
+// Some versions of clang declare the SHA intrinsics only if all code is compiled for them.
 #if defined(__aarch64__) && !defined(__clang__)
 #define MLFF_SHA256_ARMV8
 #include <arm_neon.h>
@@ -88,7 +88,7 @@ CompressBlocks best_compress() {
 __attribute__((target("sha,sse4.1,ssse3"))) void compress_sha_ni(State& state, const uint8_t* blocks,
                                                                  size_t block_count) {
     const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0bll, 0x0405060700010203ll);
-    // The instructions want the state as ABEF and CDGH.
+    // The instructions need the state in the order ABEF and CDGH.
     __m128i dcba = _mm_loadu_si128(reinterpret_cast<const __m128i*>(&state[0]));
     __m128i hgfe = _mm_loadu_si128(reinterpret_cast<const __m128i*>(&state[4]));
     const __m128i cdab = _mm_shuffle_epi32(dcba, 0xb1), efgh = _mm_shuffle_epi32(hgfe, 0x1b);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// SHA-256 (FIPS 180-4), with the processor's own instructions where it has them.
+// SHA-256 (FIPS 180-4). Uses the processor's SHA instructions where available.
 #pragma once
 
 #include <string>
@@ -9,6 +9,6 @@
 namespace mlff {
 
 std::string sha256_hex(Bytes bytes);           // 64 lower-case hexadecimal digits
-std::string sha256_hex_portable(Bytes bytes);  // the same without special instructions, for tests
+std::string sha256_hex_portable(Bytes bytes);  // the same without SHA instructions, for tests
 
 }  // namespace mlff

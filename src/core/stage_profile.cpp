@@ -95,7 +95,7 @@ std::vector<StageLog::Sum> StageProfile::stages() const {
         for (const StageLog::Sum& sum : log->sums()) {
             StageLog::Sum& total = sum_of(all, sum.stage, sum.first_begin);
             total.first_begin = std::min(total.first_begin, sum.first_begin);
-            total.has_inner |= sum.has_inner;  // a worker that came too late may have found nothing to do inside
+            total.has_inner |= sum.has_inner;  // a late worker may have had no work in the inner stages
             total.calls += sum.calls;
             total.nanoseconds += sum.nanoseconds;
             total.flops += sum.flops;

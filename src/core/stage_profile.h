@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where the time of an evaluation goes: stages with names, timed on each worker of a team. A team that is not profiled
-// has no logs, and then a stage costs the test of a pointer.
+// Profile of an evaluation: named stages, timed on each worker of a thread team. Without profiling, a stage costs one
+// pointer test.
 #pragma once
 
 #include <array>
@@ -15,16 +15,16 @@ namespace mlff {
 enum class Direction { neither, forward, reverse };
 
 struct Stage {
-    const char* name = "";  // a literal
+    const char* name = "";  // a string literal
     Direction direction = Direction::neither;
-    int layer = -1;  // -1: of none
+    int layer = -1;  // -1: belongs to no layer
 
     bool operator==(const Stage&) const;
 };
-std::string stage_text(const Stage& stage);  // "layer 1: messages"; without the direction
+std::string stage_text(const Stage& stage);  // "layer 1: messages"; omits the direction
 
-// What a stage does, counted from the sizes of what it works on: useful additions and multiplications, and numbers read
-// and written in memory or caches, each once for each time the stage is entered. NaN: not known.
+// The work of a stage, computed from array sizes: useful additions and multiplications, and numbers read from and
+// written to memory or caches, each counted once per entry into the stage. NaN: not known.
 struct StageWork {
     double flops = 0, bytes = 0;
 
@@ -33,31 +33,31 @@ struct StageWork {
 };
 inline constexpr double kUnknownWork = __builtin_nan("");
 
-// The stages of one worker, which alone writes here.
+// The stages of one worker. Only that worker writes here.
 class StageLog {
 public:
-    // All times that a stage was entered, added up. Time in stages that began inside it is theirs.
+    // The sum over all entries into a stage. Excludes the time spent in nested stages.
     struct Sum {
         Stage stage;
-        int64_t first_begin = 0;  // nanoseconds of the steady clock
+        int64_t first_begin = 0;  // nanoseconds, steady clock
         int64_t calls = 0, nanoseconds = 0;
-        bool has_inner = false;       // stages began inside it
+        bool has_inner = false;       // other stages were nested inside
         double flops = 0, bytes = 0;  // NaN: not known
     };
     struct Interval {
         Stage stage;
-        int64_t begin = 0, end = 0;  // nanoseconds of the steady clock
+        int64_t begin = 0, end = 0;  // nanoseconds, steady clock
     };
 
     void begin(const Stage& stage, const StageWork& work);
     void end();
-    void add(const Stage& stage, int64_t begin, int64_t end, const StageWork& work);  // one that was timed elsewhere
+    void add(const Stage& stage, int64_t begin, int64_t end, const StageWork& work);  // a stage timed elsewhere
     const Stage* current() const {
         return open_count_ > 0 ? &sums_[open_[open_count_ - 1].sum].stage : nullptr;
-    }  // nullptr: in none
+    }  // nullptr: no stage is open
 
     const std::vector<Sum>& sums() const { return sums_; }  // in the order in which they were first entered
-    const std::vector<Interval>& intervals() const { return intervals_; }  // by their ends
+    const std::vector<Interval>& intervals() const { return intervals_; }  // ordered by end
     void clear();
     void keep_intervals(bool keep) { keeps_intervals_ = keep; }
 
@@ -81,15 +81,15 @@ public:
     int worker_count() const { return static_cast<int>(logs_.size()); }
     StageLog& log(int worker) { return *logs_[static_cast<size_t>(worker)]; }
     const StageLog& log(int worker) const { return *logs_[static_cast<size_t>(worker)]; }
-    // What a GPU was busy with, by its own clock; empty on the CPU.
+    // GPU stages, timed by the GPU's clock. Empty on the CPU.
     StageLog& device() { return device_; }
     const StageLog& device() const { return device_; }
     void clear();
-    // Every interval is kept as well, for a trace; this takes memory.
+    // Also keeps every interval, for a trace. This takes memory.
     void keep_intervals(bool keep);
 
-    // All workers together, in the order in which they were first entered. Without stages that only hold others: their
-    // own time is what threads wait for each other.
+    // Sums over all workers, in the order of first entry. Omits stages that only contain others: their own time is
+    // threads waiting for each other.
     std::vector<StageLog::Sum> stages() const;
 
 private:
@@ -98,7 +98,7 @@ private:
     bool keeps_intervals_ = false;
 };
 
-// Stages one after the other: each ends where the next begins, the last at the end of the scope.
+// Consecutive stages: each ends where the next begins, the last at the end of the scope.
 class Stages {
 public:
     explicit Stages(StageLog* log, Direction direction = Direction::neither, int layer = -1)
@@ -110,7 +110,7 @@ public:
     void begin(const char* name) {
         if (log_) start(name, {kUnknownWork, kUnknownWork});
     }
-    // `work` says the StageWork, and is asked only if somebody wants to know.
+    // `work` returns the StageWork. It is called only while profiling.
     template <class Work>
     void begin(const char* name, const Work& work) {
         if (log_) start(name, work());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// For programs: a full disk or a closed pipe behind standard output shows itself only when what was written there is
+// For command-line programs: detects lost output. A full disk or a closed pipe shows up only when standard output is
 // flushed.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace mlff {
 
-// Flushes it. False if something that was written there is lost.
+// Flushes standard output. Returns false if any output was lost.
 inline bool is_output_complete() {
     std::cout.flush();
     const bool is_flushed = std::fflush(stdout) == 0;

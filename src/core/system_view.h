@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Atoms as the caller holds them. Nothing here owns memory.
+// The atoms of a system, as views of the caller's arrays. Nothing here owns memory.
 #pragma once
 
 #include <array>

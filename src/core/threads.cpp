@@ -36,8 +36,8 @@ void relax_processor() {
 #endif
 }
 
-// An evaluation is many short jobs, and a thread that sleeps takes as long to wake as some of them take: look for a
-// moment before falling asleep.
+// An evaluation is many short jobs, and waking a sleeping thread can take longer than a job. So spin briefly before
+// going to sleep.
 template <class Condition>
 bool came_soon(const Condition& condition) {
     constexpr auto kMoment = std::chrono::microseconds(50);
@@ -53,7 +53,8 @@ bool came_soon(const Condition& condition) {
 
 }  // namespace
 
-// A job is written before its number changes, and read after; nobody writes another before all are done with it.
+// The caller writes a job before it increments the job number; workers read it after. The next job is written only when
+// all workers have finished.
 struct ThreadTeam::Shared {
     std::mutex mutex;
     std::condition_variable job_ready;
@@ -64,12 +65,12 @@ struct ThreadTeam::Shared {
     std::atomic<uint64_t> job_number{0};
     std::atomic<int> busy{0};
     std::atomic<bool> stopping{false};
-    bool may_look = true;  // for a moment before falling asleep: not where threads have to share cores
+    bool may_look = true;  // spin before sleeping; off if threads share cores
     std::exception_ptr first_error;
     std::vector<std::thread> threads;
     OwnerProcess owner;
     StageProfile* profile = nullptr;
-    Stage stage;  // that the caller is in while it is profiled
+    Stage stage;  // the caller's stage, while profiling
 
     void take_chunks(int worker) {
         for (;;) {
@@ -85,7 +86,7 @@ struct ThreadTeam::Shared {
         }
     }
 
-    // What is not part of any other stage is part of the caller's.
+    // Time outside any nested stage counts for the caller's stage.
     void work_profiled(int worker) {
         Stages stages(profile ? &profile->log(worker) : nullptr, stage.direction, stage.layer);
         stages.begin(stage.name);
@@ -133,8 +134,8 @@ ThreadTeam::ThreadTeam(int thread_count) : shared_(std::make_unique<Shared>()) {
     try {
         for (int worker = 1; worker < thread_count; ++worker)
             shared_->threads.emplace_back([shared = shared_.get(), worker] { shared->serve(worker); });
-    } catch (const std::system_error&) {  // the system allows no more: work with those there are
-    } catch (...) {                       // no memory: those there are must not be destroyed while they run
+    } catch (const std::system_error&) {  // the system allows no more threads: use those that started
+    } catch (...) {                       // out of memory: stop the running threads before destroying them
         shared_->stop();
         throw;
     }
@@ -145,14 +146,15 @@ ThreadTeam::~ThreadTeam() {
     if (shared_->owner.is_here())
         shared_->stop();
     else
-        (void)shared_.release();  // in a forked process there is nobody to be waited for, and nothing may be touched
-                                  // that they might hold
+        (void)shared_.release();  // In a forked process there are no workers to join, and they may have held
+                                  // locks at the time of the fork: leak the state.
 }
 
 void ThreadTeam::require_threads() const {
     if (!shared_->threads.empty() && !shared_->owner.is_here())
         fail(Status::argument,
-             "this was made before the process was forked, and its threads stayed behind: make one in each process");
+             "this object was created before the process was forked, and threads do not survive a fork: create one in "
+             "each process");
 }
 
 int ThreadTeam::size() const { return static_cast<int>(shared_->threads.size()) + 1; }

@@ -11,13 +11,13 @@ namespace mlff {
 class StageLog;
 class StageProfile;
 
-// Cores this process may run on.
+// The number of cores this process may run on.
 int available_cores();
 
 class ThreadTeam {
 public:
-    // thread_count 0: one thread for each core this process may run on. The calling thread is one of the team, which is
-    // smaller than asked for where the system allows no more threads.
+    // thread_count 0: one thread per core this process may run on. The calling thread is part of the team. The team is
+    // smaller than requested if the system allows no more threads.
     explicit ThreadTeam(int thread_count);
     ~ThreadTeam();
     ThreadTeam(const ThreadTeam&) = delete;
@@ -25,20 +25,20 @@ public:
 
     int size() const;
 
-    // Throws Error{argument} in a process that was forked from that which made the team: its threads are not there, and
-    // run() would wait for them without end. A team of one works.
+    // Throws Error{argument} in a process that was forked after the team was created: the worker threads do not exist
+    // there, and run() would wait for ever. A team of one works.
     void require_threads() const;
 
-    // Calls work(chunk, worker) once for each chunk in [0, chunk_count), worker in [0, size()). Which worker gets a
-    // chunk is not fixed, so results must depend on the chunk alone. Returns when all are done; the first
-    // exception is thrown here. Not reentrant.
+    // Calls work(chunk, worker) once for each chunk in [0, chunk_count), with worker in [0, size()). The assignment of
+    // chunks to workers is not fixed, so results must depend on the chunk alone. Returns when all chunks are done, and
+    // rethrows the first exception. Not reentrant.
     void run(int64_t chunk_count, const std::function<void(int64_t chunk, int worker)>& work);
 
-    // Where the workers' time goes is written there from now on (core/stage_profile.h), nullptr: nowhere. The profile
-    // must outlive this or the next call.
+    // Records the workers' time in this profile from now on (core/stage_profile.h); nullptr stops it. The profile must
+    // outlive the team or the next call of set_profile.
     void set_profile(StageProfile* profile);
     StageProfile* profile() const;
-    StageLog* stage_log(int worker) const;  // for stages that this worker is in; nullptr: nobody wants to know
+    StageLog* stage_log(int worker) const;  // where this worker records its stages; nullptr: not profiling
 
 private:
     struct Shared;

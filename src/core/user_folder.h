@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where files of the user's are kept that programs make.
+// The folder for files that mlff creates for the user.
 #pragma once
 
 #include <cstdlib>
@@ -12,10 +12,10 @@ inline std::string environment_text(const char* name) {
     return value ? value : "";
 }
 
-// $XDG_DATA_HOME/mlff or ~/.local/share/mlff; "" if the environment says neither.
+// $XDG_DATA_HOME/mlff or ~/.local/share/mlff; "" if neither variable is set.
 inline std::string user_data_folder() {
     if (const std::string data = environment_text("XDG_DATA_HOME"); data.starts_with('/'))
-        return data + "/mlff";  // relative ones are to be ignored
+        return data + "/mlff";  // the XDG specification says to ignore relative paths
     if (const std::string home = environment_text("HOME"); !home.empty()) return home + "/.local/share/mlff";
     return "";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text that nobody vouches for, one character at a time.
+// Reads untrusted text as UTF-8, one character at a time.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace mlff {
 
-// Bytes of the UTF-8 character that begins at `at`; 0 if none does: a stray byte, an overlong form, a surrogate, or the
-// end cuts it short.
+// Number of bytes of the UTF-8 character at `at`. 0 if there is none: a stray byte, an overlong form, a surrogate, or a
+// character cut off by the end of the text.
 inline size_t utf8_length(std::string_view text, size_t at) {
     const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
     const unsigned lead = byte(0);
@@ -38,8 +38,8 @@ inline bool is_utf8(std::string_view text) {
     return true;
 }
 
-// For terminals, which obey control characters: these become '?', also those beyond ASCII, as characters or as stray
-// bytes. All else stays as it is.
+// Makes text safe for terminals: replaces control characters, including those beyond ASCII and stray bytes, by '?'.
+// Everything else stays as it is.
 inline std::string printable(std::string_view text) {
     std::string result;
     result.reserve(text.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernels that this processor can run. Whether they are right is another question: kernel_check.h.
+// The kernels that this processor can run. kernel_check.h tests whether they compute correct results.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace mlff::kernels {
 template <class Real>
 std::vector<KernelTable<Real>> available_kernels();  // best first
 
-// Of one instruction set each, whatever the processor has.
+// The table of one instruction set, whether or not the processor supports it.
 template <class Real>
 KernelTable<Real> avx512_kernels();
 template <class Real>

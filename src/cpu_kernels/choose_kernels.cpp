@@ -21,7 +21,7 @@ std::string fault_list(const std::vector<KernelFault>& faults, const char* preci
     return text;
 }
 
-// A table, and what is wrong with it, which is found when it is first asked for.
+// A kernel table and its faults. The faults are determined on first use.
 template <class Real>
 class CheckedTable {
 public:
@@ -33,8 +33,7 @@ public:
             faults_ = find_kernel_faults(table_, kSeed, true);
             if (!faults_.empty())
                 log(LogLevel::warning,
-                    concat("the ", table_.name,
-                           " kernels of the CPU compute wrong numbers on this machine and are not used: ",
+                    concat("the ", table_.name, " CPU kernels compute wrong numbers on this machine and are not used: ",
                            fault_list(faults_, sizeof(Real) == 4 ? "single" : "double")));
         });
         return faults_;
@@ -76,11 +75,12 @@ const KernelTable<Real>& choose_kernels() {
             fail(Status::device, "MLFF_CPU asks for the ", wanted,
                  " kernels, which compute wrong numbers on this machine (",
                  fault_list(one->faults(), sizeof(Real) == 4 ? "single" : "double"),
-                 "); without MLFF_CPU the best that are right are used");
+                 "); unset MLFF_CPU to use the best kernels that are correct");
     }
     if (is_forced) fail(Status::argument, "MLFF_CPU is '", wanted, "', but this processor has only ", kernel_names());
-    fail(Status::device, "all kernels of the CPU (", kernel_names(),
-         ") compute wrong numbers on this machine; mlff doctor says which, and the device 'reference' does without "
+    fail(Status::device, "all CPU kernels (", kernel_names(),
+         ") compute wrong numbers on this machine; run mlff doctor for details, or use the device 'reference', which "
+         "does without "
          "them");
 }
 template const KernelTable<float>& choose_kernels<float>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// For programs that go through the kernels of each instruction set.
+// For tests and benchmarks that run the kernels of each instruction set in turn.
 #pragma once
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 
 namespace mlff::kernels {
 
-// MLFF_CPU while this lives, and what it was after that.
+// Sets MLFF_CPU while it lives, and restores the old value afterwards.
 class ForcedKernels {
 public:
     explicit ForcedKernels(const std::string& name) {

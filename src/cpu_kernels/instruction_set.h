@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// How the kernel files are compiled for one instruction set: kernels_avx512.cpp, kernels_avx2.cpp and
-// kernels_baseline.cpp each include the same kernels inside a namespace and a target region of their own. What they
-// include before that region stays code for any processor.
+// How kernels are compiled for one instruction set. kernels_avx512.cpp, kernels_avx2.cpp and kernels_baseline.cpp each
+// include the same kernels in their own namespace and target region. Anything included before that region is compiled
+// for any processor.
 #pragma once
 
-// A register that is passed to, or returned by, a function that is not inlined may lose its upper lanes: g++ 12 clears
-// them before it returns. So every function that takes or returns registers is inlined, and the compiler refuses what
-// it cannot inline; the test kernel_symbols reads the object files.
+// A register passed to or returned by a function that is not inlined may lose its upper lanes: g++ 12 clears them
+// before it returns. So every function that takes or returns registers must be inlined, and the compiler rejects those
+// that it cannot inline. The test kernel_symbols checks the object files.
 #define MLFF_INLINE inline __attribute__((always_inline))
 
 #if defined(__clang__)

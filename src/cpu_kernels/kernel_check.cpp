@@ -14,7 +14,8 @@
 namespace mlff::kernels {
 namespace {
 
-// The same numbers on every machine; a linear congruential generator is fast, and good enough here.
+// Pseudo-random numbers that are the same on every machine. A linear congruential generator is fast, and good enough
+// here.
 class Numbers {
 public:
     explicit Numbers(uint64_t seed) : state_(seed) {
@@ -33,20 +34,20 @@ private:
     uint64_t state_;
 };
 
-// Memory for one case after the other: it stays in the cache, and nothing is allocated.
+// Scratch memory reused by all cases: it stays in the cache, and nothing is allocated.
 template <class T>
 class Memory {
 public:
     explicit Memory(size_t count) { all_.resize_discard(count); }
 
-    // Begins at a multiple of 64 bytes.
+    // Aligned to 64 bytes.
     std::span<T> take(size_t count) {
         const size_t begin = used_;
         used_ += (count + kRowPadding - 1) / kRowPadding * kRowPadding;
         if (used_ > all_.size()) fail(Status::internal, "a case of the check of kernels is larger than expected");
         return {all_.data() + begin, count};
     }
-    // What is taken while this lives is given back after it.
+    // Releases at its end everything taken during its life.
     class Scope {
     public:
         explicit Scope(Memory& memory) : memory_(memory), used_(memory.used_) {}
@@ -78,7 +79,7 @@ double deviation_of(std::span<const Real> found, std::span<const Real> expected)
     return size > 0 ? largest / size : largest > 0 ? std::numeric_limits<double>::infinity() : 0;
 }
 
-// One kernel of the table beside the scalar one.
+// Compares one kernel of the table with the scalar kernel.
 template <class Real>
 class Comparison {
 public:
@@ -99,14 +100,14 @@ public:
     Numbers& numbers() { return numbers_; }
     Real number() { return static_cast<Real>(numbers_.between(kLow, 1)); }
 
-    // Rows of numbers that do not cancel when they are added up, for as long as the case lasts.
+    // Numbers that do not cancel when summed, valid for the duration of the case.
     Row row(int count, double low = kLow, double high = 1) {
         return filled(memory_.take(static_cast<size_t>(count)), low, high);
     }
     std::span<double> doubles(int count, double low, double high) {
         return filled(doubles_.take(static_cast<size_t>(count)), low, high);
     }
-    // Memory that a kernel has to write before it reads it.
+    // Scratch memory that a kernel must write before reading.
     Real* work(size_t count) {
         const Row row = memory_.take(count);
         if (!is_small_) std::fill(row.begin(), row.end(), std::numeric_limits<Real>::quiet_NaN());
@@ -114,7 +115,7 @@ public:
     }
     auto memory_scope() { return typename Memory<Real>::Scope(memory_); }
 
-    // `run(table, outputs)` is called for both, each with its own copy of the outputs.
+    // Calls `run(table, outputs)` for both tables, each with its own copy of the outputs.
     template <class Run, class... Output>
     void compare(std::string_view kernel, const Run& run, const Output&... output) {
         std::array<Row, sizeof...(Output)> found = {copy_of(output)...}, expected = {copy_of(output)...};
@@ -133,7 +134,7 @@ public:
 private:
     static constexpr double kLow = -0.4;
 
-    // From somewhere in a ring of random numbers on, which is faster than new ones each time.
+    // A stretch of a ring of random numbers, which is faster than drawing new ones each time.
     template <class T>
     std::span<T> filled(std::span<T> row, double low, double high) {
         size_t at = static_cast<size_t>(numbers_.integer(0, static_cast<int>(ring_.size()) - 1));
@@ -196,7 +197,7 @@ void check_dense(Comparison<Real>& check) {
 
 // ---- radial functions and messages ----
 
-// Edges somewhere in a small table.
+// Edges at arbitrary places in a small table.
 template <class Real>
 struct TablePlaces {
     static constexpr int kIntervals = 3, kRows = (kIntervals + 1) * kSplineRows;
@@ -320,7 +321,7 @@ void check_path(Comparison<Real>& check, int components, int outs, int edges, in
                      with_radial ? out[1].data() : nullptr, stride + kStrip, out[2].data(), out[3].data(), work});
             for (int s = 0; s < share_count; ++s)
                 std::fill(out[2].data() + s * kEdgesPerBatch + edges, out[2].data() + (s + 1) * kEdgesPerBatch,
-                          Real(0));  // of no edge
+                          Real(0));  // unused edges
             std::fill(out[3].data() + edges, out[3].data() + kEdgesPerBatch, Real(0));
         },
         check.row(kAtoms * components * stride), check.row(edges * (stride + kStrip)),
@@ -330,7 +331,7 @@ void check_path(Comparison<Real>& check, int components, int outs, int edges, in
 template <class Real>
 void check_messages(Comparison<Real>& check) {
     const auto memory = check.memory_scope();
-    // As many channels as are taken at a time and some more; edges of a whole register and some more.
+    // Enough channels for a full block and a remainder; enough edges for a full register and a remainder.
     constexpr int kMostStrips = 9;
     const int column = kStrip * check.size(1, 0, 3);
     const TablePlaces<Real> places(check, column + kStrip * check.size(5, kMostStrips, kMostStrips));
@@ -363,7 +364,7 @@ void check_polynomial(Comparison<Real>& check, int atoms, int steps_wanted) {
         step.row = check.numbers().integer(0, in_rows - 1);
         const int deepest = steps.empty() ? 0 : std::min(steps.back().level + 1, kPolynomialLevels - 1);
         step.level = check.size(steps.size() == 4 ? 1 : deepest, 0,
-                                deepest);  // small: down to the last level, and once more from the first
+                                deepest);  // small: down to the last level, then once more from the first
         step.leaf_count = check.numbers().integer(0, 3);
         for (int i = 0; i < step.leaf_count; ++i) leaf_rows.push_back(check.numbers().integer(0, in_rows - 1));
         if (step.level == 0) ++polynomial.out_row_count;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The inner loops of the CPU backends of all models, compiled once for each instruction set (instruction_set.h) and
-// chosen when the program runs.
+// The inner loops of all CPU backends. Compiled once for each instruction set (instruction_set.h) and selected at run
+// time.
 //
-// Rows of channels are padded with zeros to a multiple of kRowPadding, start at multiples of 64 bytes, and are
-// processed whole: no kernel has a loop for a rest.
+// Rows of channels are zero-padded to a multiple of kRowPadding and aligned to 64 bytes. Kernels process whole rows, so
+// they have no remainder loops.
 #pragma once
 
 #include <cstddef>
@@ -17,25 +17,25 @@ namespace mlff::kernels {
 
 inline constexpr int kRowPadding = 16;  // numbers: 64 bytes of float, 128 of double
 inline constexpr int kSplineOrder =
-    5;  // rows that are added to the value at the beginning of the interval: quintic interpolation
-inline constexpr int kSplineRows = 4;  // of each node: f, the difference to the next f, h f', h^2 f''
+    5;  // terms added to the value at the beginning of the interval: quintic interpolation
+inline constexpr int kSplineRows = 4;  // per node: f, the difference to the next f, h f', h^2 f''
 
 inline constexpr int padded(int count) { return (count + kRowPadding - 1) / kRowPadding * kRowPadding; }
 
-// Matrices [depth][width] lie in strips of kRowPadding columns, so that a strip is one stretch of memory.
+// Matrices [depth][width] are stored in strips of kRowPadding columns, each contiguous.
 inline constexpr size_t matrix_index(size_t row, size_t column, size_t depth) {
     return (column / kRowPadding * depth + row) * kRowPadding + column % kRowPadding;
 }
 
-// Which row, counted from the first of the interval's node, has share t (spline_formulas.inc).
+// The row of term t, counted from the first row of the interval's node (spline_formulas.inc).
 MLFF_HOST_DEVICE inline constexpr int spline_row(int t) { return t < kSplineRows - 1 ? t + 1 : t + 3; }
 
-// Where a distance falls in a radial table [node][kSplineRows][column]:
+// The place of a distance in a radial table [node][kSplineRows][column]:
 //   value = row 0 + sum over t of value[t] * row spline_row(t),  slope = sum over t of slope[t] * row spline_row(t).
-// Rows of differences and slopes, rounded after they were formed, keep slopes as exact as values in single precision.
+// Differences and slopes are formed before rounding, so in single precision slopes are as accurate as values.
 template <class Real>
 struct SplinePoint {
-    const Real* row = nullptr;  // the first of the node, at the first column
+    const Real* row = nullptr;  // first row of the node, at the first column
     ptrdiff_t stride = 0;       // from row to row
     Real value[kSplineOrder] = {};
     Real slope[kSplineOrder] = {};
@@ -56,12 +56,12 @@ MLFF_HOST_DEVICE Real slope_at(const SplinePoint<Real>& point, int column) {
     return sum;
 }
 
-// The same for some edges, in a table [block of columns][node][kSplineRows][width of the block].
+// The same for a batch of edges, in a table [block of columns][node][kSplineRows][width of the block].
 inline constexpr int kEdgesPerBatch = 32;  // a multiple of kRowPadding
 template <class Real>
 struct SplinePoints {
     const Real* table = nullptr;
-    int row_count = 0;  // of each block
+    int row_count = 0;  // per block
     alignas(64) int32_t interval[kEdgesPerBatch];
     alignas(64) Real value[kSplineOrder][kEdgesPerBatch];
     alignas(64) Real slope[kSplineOrder][kEdgesPerBatch];
@@ -86,14 +86,14 @@ Real slope_at(const SplinePoints<Real>& points, int edge, int column, int width,
     return sum;
 }
 
-// Intervals of a table, from `low` on.
+// The intervals of a table, beginning at `low`.
 struct SplineGrid {
     double low = 0, inverse_step = 0;
     int interval_count = 0;
 };
 
-// Where functions of the distance go: that of column k of edge e to values[e * edge_stride + k / kRowPadding *
-// strip_stride + k % kRowPadding].
+// Where functions of the distance are written. Column k of edge e goes to
+//   values[e * edge_stride + k / kRowPadding * strip_stride + k % kRowPadding].
 template <class Real>
 struct FunctionRows {
     Real* values = nullptr;
@@ -102,14 +102,14 @@ struct FunctionRows {
     ptrdiff_t edge_stride = 0, strip_stride = 0;
 };
 
-// A multiple of one row of kEdgesPerBatch numbers that is added to another.
+// Adds a multiple of one row of kEdgesPerBatch numbers to another.
 template <class Real>
 struct RowShare {
     int32_t to = 0, from = 0;
     Real share = 0;
 };
 
-// One path of the tensor product along some edges: what is sent along edge e from component a to component c is
+// One path of the tensor product along some edges. The message along edge e from component a to component c is
 //   shares[a][c][e] R[k] features[e][a][k],  R in the block of the table that begins at `column`.
 template <class Real>
 struct MessageEdges {
@@ -121,7 +121,7 @@ struct MessageEdges {
     int component_count = 0, out_count = 0, stride = 0;  // of a, c and k
 };
 
-// Gradients by what a message is made of, from those by the sums that it is added to.
+// Gradients with respect to the inputs of a message, from those with respect to the sums it is added to.
 template <class Real>
 struct MessageGradients {
     const Real* const* sums = nullptr;  // [edge] -> [c][stride]
@@ -136,16 +136,16 @@ inline constexpr size_t message_work_size(int share_count, int stride) {
     return static_cast<size_t>(share_count + 1) * kRowPadding * kRowPadding + 2 * static_cast<size_t>(stride);
 }
 
-// The symmetric contraction as a tree of monomials, cut into steps in preorder. A node stands for the product of the
-// rows on the way to it; its value is
+// The symmetric contraction as a tree of monomials, split into steps in preorder. A node is the product of the rows on
+// the path to it. Its value is
 //   coefficient + sum over leaves of in[row] coefficient + sum over other children of in[row] value(child).
-// A step begins a node, has all of its leaves, and ends the nodes that have no more children. Coefficients are in the
-// order in which steps need them.
+// A step begins a node, processes all of its leaves, and ends the nodes that have no more children. Coefficients are
+// stored in the order in which the steps use them.
 inline constexpr int kPolynomialLevels = 4;
 struct PolynomialStep {
-    int32_t row = 0;          // what the parent multiplies this node by
+    int32_t row = 0;          // the row by which the parent multiplies this node
     int32_t level = 0;        // 0: the root of the next row of the result
-    int32_t leaf_count = 0;   // the next of `leaf_rows`
+    int32_t leaf_count = 0;   // number of next `leaf_rows` to use
     int32_t close_count = 0;  // nodes that end here: this one first, then its ancestors
 };
 struct Polynomial {
@@ -156,7 +156,7 @@ struct Polynomial {
     int coefficient_count = 0;
 };
 
-// kRowPadding channels of some atoms; rows are `stride` apart, atoms `in_step` and `out_step`.
+// kRowPadding channels of some atoms. Rows are `stride` apart, atoms `in_step` and `out_step`.
 template <class Real>
 struct PolynomialRows {
     const Real* coefficients = nullptr;  // [coefficient][kRowPadding]
@@ -171,7 +171,7 @@ inline constexpr size_t polynomial_work_size(int in_row_count) {
     return (2 * static_cast<size_t>(in_row_count) + 2 * kPolynomialLevels) * kMostAtoms * kRowPadding;
 }
 
-// Where a distance falls in a table of PaiNN's filters, as in SplinePoint.
+// The place of a distance in a table of PaiNN's filters, as in SplinePoint.
 template <class Real>
 struct SplineShares {
     int64_t interval = 0;
@@ -179,13 +179,13 @@ struct SplineShares {
     Real slope[kSplineOrder] = {};
 };
 
-// Moments of the edges of an atom: with the functions b_n of an edge's distance, in the same table as the filters,
+// Moments of the edges of an atom. The functions b_n of the distance are in the same table as the filters:
 //   scalars[element of the sender][n] = sum of b_n,  vectors[element][c][n] = sum of b_n u_c.
-// In reverse these are the gradients by the moments.
+// In the reverse pass these are the gradients with respect to the moments.
 template <class Real>
 struct PainnMoments {
     const Real* table = nullptr;                 // [node][kSplineRows][stride]
-    int64_t first_node = 0;                      // of the table
+    int64_t first_node = 0;                      // first node of the table
     const SplineShares<Real>* shares = nullptr;  // [edge]
     const Real* directions = nullptr;            // [edge][3]
     const int32_t* sender = nullptr;             // [edge]
@@ -197,31 +197,31 @@ struct PainnMoments {
     Real* vectors = nullptr;                     // [slot][slot_stride][3][stride]
 };
 
-// An edge that messages pass. Where it stands for its reverse too, they pass it both ways, and filters are made once.
+// An edge along which messages pass. If it also stands for its reverse edge, messages pass in both directions, and the
+// filters are computed once.
 inline constexpr int kLinkValue = 0, kLinkSlope = kSplineOrder,
-                     kLinkDirection = 2 * kSplineOrder;  // places in `factors`
+                     kLinkDirection = 2 * kSplineOrder;  // offsets in `factors`
 template <class Real>
 struct PainnLink {
-    Real factors[kRowPadding] =
-        {};                // shares of the value and of the slope, and the direction from the receiver to the sender
-    int64_t interval = 0;  // of the table
+    Real factors[kRowPadding] = {};  // shares of the value and of the slope; the direction from receiver to sender
+    int64_t interval = 0;            // interval of the table
     int64_t edge = 0;
     int64_t atom = 0;  // the edge's sender
 };
 struct PainnLinkCount {
-    int32_t both_ways = 0;  // these first
+    int32_t both_ways = 0;  // stored first
     int32_t all = 0;
 };
 
-// One strip of kRowPadding channels in a block of PaiNN (docs/painn.md), for some atoms: a strip of the table is small
-// enough to stay in a near cache while all edges pass. Of every edge it has the filters for the scalars, for the
-// vectors and for the direction. Links that pass both ways are between these atoms; in links that pass one way they
-// receive forward, and send in reverse.
+// One strip of kRowPadding channels in a block of PaiNN (docs/painn.md), for some atoms. A strip of the table is small
+// enough to stay in a fast cache while all edges are processed. For each edge it holds the filters for the scalars, for
+// the vectors and for the direction. Both ends of two-way links are among these atoms. In one-way links these atoms
+// receive in the forward pass, and send in the reverse pass.
 template <class Real>
 struct PainnStrip {
     const Real* table = nullptr;             // [node][kSplineRows][scalars, vectors, direction][kRowPadding]
-    int64_t first_node = 0;                  // of the table
-    const PainnLink<Real>* links = nullptr;  // those of an atom from first[atom] on
+    int64_t first_node = 0;                  // first node of the table
+    const PainnLink<Real>* links = nullptr;  // those of an atom begin at first[atom]
     const PainnLinkCount* counts = nullptr;  // [atom]
     const int64_t* first = nullptr;          // [atom + 1]
     int64_t begin = 0, end = 0;              // atoms
@@ -233,12 +233,12 @@ struct PainnMessages : PainnStrip<Real> {
 };
 template <class Real>
 struct PainnReverse : PainnStrip<Real> {
-    const Real* gradients = nullptr;   // [atom][s, v_x, v_y, v_z][kRowPadding]: by what messages are added to
-    Real* edge_gradients = nullptr;    // [edge][4]: by the distance and by the direction of each link's edge
-    Real* senders_gradient = nullptr;  // as `senders`, overwritten
+    const Real* gradients = nullptr;   // [atom][s, v_x, v_y, v_z][kRowPadding]: with respect to the sums
+    Real* edge_gradients = nullptr;    // [edge][4]: with respect to the distance and direction of each link's edge
+    Real* senders_gradient = nullptr;  // like `senders`, overwritten
 };
 
-// Rows of F of x, y and z, so many numbers from one component to the next.
+// Rows of F numbers for x, y and z, `stride` apart.
 template <class Real>
 struct PainnComponents {
     Real* first = nullptr;
@@ -246,12 +246,12 @@ struct PainnComponents {
 
     Real* operator[](int component) const { return first + component * stride; }
 };
-// U v and V v of one atom, V v right behind U v.
+// U v and V v of one atom. V v directly follows U v.
 template <class Real>
 using PainnMixed = PainnComponents<const Real>;
 
-// The gradient of U v and V v, from those after the update and that of the norms. vectors_gradient may be nullptr:
-// zero.
+// The gradient with respect to U v and V v, from the gradients after the update and that of the norms. vectors_gradient
+// may be nullptr: zero.
 template <class Real>
 struct PainnMixedGradient {
     PainnMixed<Real> mixed;
@@ -271,15 +271,15 @@ struct KernelTable {
     void (*transpose)(const Real* in, ptrdiff_t in_stride, int row_count, int column_count, Real* out,
                       ptrdiff_t out_stride);
 
-    // Intervals and shares of kEdgesPerBatch distances.
+    // Intervals and shares for kEdgesPerBatch distances.
     void (*find_points)(const double* distances, const SplineGrid& grid, SplinePoints<Real>& points);
 
-    // The first out.width columns of the table, which are a block, and their slopes.
+    // Interpolates the first out.width columns of the table, which form a block, and their slopes.
     void (*interpolate)(const SplinePoints<Real>& points, int edge_count, const FunctionRows<Real>& out);
 
     // harmonics[lm][e] of the unit vectors directions[3][e], up to max_degree <= 3, for kEdgesPerBatch edges
     void (*compute_harmonics)(int max_degree, const double* directions, Real* harmonics);
-    // by_vector[3][e] = gradient of the sum over lm of gradient[lm][e] Y[lm] by the vector lengths[e] *
+    // by_vector[3][e] = gradient of  sum over lm of gradient[lm][e] Y[lm]  with respect to the vector lengths[e] *
     // directions[3][e]
     void (*reverse_harmonics)(int max_degree, const double* directions, const double* lengths, const Real* gradient,
                               double* by_vector);
@@ -287,7 +287,7 @@ struct KernelTable {
     // to[share.to][e] += share.share * from[share.from][e], one share after the other, for kEdgesPerBatch edges
     void (*add_scaled_rows)(const RowShare<Real>* shares, int count, const Real* from, Real* to);
 
-    // sums[e][c][k] += what edge e sends, one edge after the other
+    // sums[e][c][k] += message of edge e, one edge after the other
     void (*sum_messages)(const MessageEdges<Real>& edges, Real* const* sums);
 
     //   S[a] = sum_c shares[a][c] sums[c];  features[a] += R S[a];  radial[k] += sum_a features[a][k] S[a][k]
@@ -302,27 +302,27 @@ struct KernelTable {
 
     // Adds to the moments.
     void (*sum_painn_moments)(const PainnMoments<Real>& moments);
-    // edge_gradients[edge][4] = gradients by the distance and the direction
+    // edge_gradients[edge][4] = gradients with respect to the distance and the direction
     void (*reverse_painn_moments)(const PainnMoments<Real>& gradients, Real* edge_gradients);
 
     // sums = sum of x_s, sum of x_v v_j + x_u u
     void (*sum_painn_messages)(const PainnMessages<Real>& messages);
     void (*reverse_painn_messages)(const PainnReverse<Real>& messages);
 
-    // Updates of PaiNN, for one atom (painn/reference/update.h); `gates` are a_ss, a_sv, a_vv, F = hidden numbers each.
-    // norms[F] = sqrt(sum over x, y, z of (V v)^2 + floor), and one over them
+    // Updates of PaiNN, for one atom (painn/reference/update.h). `gates` are a_ss, a_sv, a_vv, F = hidden numbers each.
+    // norms[F] = sqrt(sum over x, y, z of (V v)^2 + floor), and their inverses
     void (*compute_painn_norms)(int hidden, PainnMixed<Real> mixed, Real floor, Real* norms, Real* inverse_norms);
     // scalars[F] += a_ss + a_sv * dot
     void (*add_to_painn_scalars)(int hidden, PainnMixed<Real> mixed, const Real* gates, Real* scalars);
     // updated[3][F] = vectors + a_vv * (U v)
     void (*update_painn_vectors)(int hidden, PainnMixed<Real> mixed, const Real* gates,
                                  PainnComponents<const Real> vectors, Real* updated);
-    // gates_gradient, from the gradients after the update; vectors_gradient [3][F] may be nullptr: zero, and a_vv has
-    // none.
+    // Computes gates_gradient from the gradients after the update. vectors_gradient [3][F] may be nullptr: zero; then
+    // a_vv has no gradient.
     void (*reverse_painn_gates)(int hidden, PainnMixed<Real> mixed, const Real* scalars_gradient,
                                 const Real* vectors_gradient, Real* gates_gradient);
     void (*reverse_painn_mixed)(int hidden, const PainnMixedGradient<Real>& rows);
-    // What an atom sends with its vectors, phi_v v, and in reverse the gradients of both; those of v are added to.
+    // What an atom sends with its vectors: phi_v v. The reverse pass gives the gradients of both; that of v is added.
     void (*weigh_painn_vectors)(int hidden, const Real* phi, const Real* vectors, Real* sent);
     void (*reverse_painn_weighing)(int hidden, const Real* phi, const Real* vectors, const Real* sent_gradient,
                                    Real* phi_gradient, Real* vectors_gradient);
@@ -330,19 +330,19 @@ struct KernelTable {
     // values[k] = silu(values[k]), slopes[k] = silu'(values[k]), k < count, a multiple of kRowPadding
     void (*activate_silu)(Real* values, Real* slopes, int count);
 
-    // For the processor's peak: so many rounds of independent multiply-adds on registers; *result is to be zero, and
-    // then 78. Returns the operations, two each.
+    // Measures the processor's peak: runs `rounds` rounds of independent multiply-adds on registers. *result must be
+    // zero on entry, and is 78 at the end. Returns the number of operations, two per multiply-add.
     double (*multiply_add)(int64_t rounds, Real* result);
 
     std::string_view name;  // "neon", "avx2", "avx512", "baseline"
 };
 
-// The best of `available_kernels` that computes what scalar code does (kernel_check.h), or the one named by the
-// environment variable MLFF_CPU. Throws Error{argument} if that names one that is not there, and Error{device} if it,
-// or all, are wrong.
+// The best of `available_kernels` that computes the same as scalar code (kernel_check.h), or the one named by the
+// environment variable MLFF_CPU. Throws Error{argument} if that one is not available, and Error{device} if it, or all
+// of them, compute wrong numbers.
 template <class Real>
 const KernelTable<Real>& choose_kernels();
 
-std::string kernel_names();  // those this processor can run, best first
+std::string kernel_names();  // those that this processor can run, best first
 
 }  // namespace mlff::kernels

@@ -277,7 +277,7 @@ struct StripFilters {
 };
 
 // Visits the messages that pass the links: visit(link, sender, receiver, sign of the link's direction).
-// `begins_at_atom`: those of one way go out from the atom.
+// `begins_at_atom`: one-way messages are sent by the atom.
 template <class Real, class Visit>
 void for_each_message(const PainnStrip<Real>& in, bool begins_at_atom, const Visit& visit) {
     for (int64_t atom = in.begin; atom < in.end; ++atom)

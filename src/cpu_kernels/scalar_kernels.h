@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// All kernels as plain loops over numbers, summed in double precision: what the fast ones are compared with, never
-// chosen.
+// All kernels as plain scalar loops with double-precision sums. The fast kernels are compared with these; evaluations
+// never use them.
 #pragma once
 
 #include "cpu_kernels/kernel_table.h"

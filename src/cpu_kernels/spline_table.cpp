@@ -13,16 +13,16 @@ namespace {
 
 constexpr int kFewestIntervals = 64, kMostIntervals = 4096;
 
-// Samples are half an interval apart. Slopes and curvatures at a node come from differences of eighth order of it and
-// four samples on either side.
+// Samples are half an interval apart. Slopes and curvatures at a node come from eighth-order differences, with four
+// samples on either side.
 constexpr size_t kReach = 4;
 constexpr std::array<double, kReach> kSlope = {4.0 / 5, -1.0 / 5, 4.0 / 105,
-                                               -1.0 / 280};  // of f(q k) - f(-q k), for q f'
+                                               -1.0 / 280};  // coefficients of f(q k) - f(-q k), for q f'
 constexpr double kCurvatureHere = -205.0 / 72;
 constexpr std::array<double, kReach> kCurvature = {8.0 / 5, -1.0 / 5, 8.0 / 315,
-                                                   -1.0 / 560};  // of f(q k) + f(-q k), for q^2 f''
+                                                   -1.0 / 560};  // coefficients of f(q k) + f(-q k), for q^2 f''
 
-// Rows of `width` functions at begin, begin + step, ...
+// Samples of `width` functions at begin, begin + step, ...
 std::vector<double> sample_rows(const SampleRows& sample, size_t width, int row_count, double begin, double step,
                                 ThreadTeam& team) {
     std::vector<double> samples(static_cast<size_t>(row_count) * width);
@@ -36,7 +36,7 @@ std::vector<double> sample_rows(const SampleRows& sample, size_t width, int row_
     return samples;
 }
 
-// What is known of one function at a node.
+// One function at a node.
 struct Node {
     double value, slope, curvature;  // f, h f', h^2 f''
 };
@@ -66,7 +66,7 @@ double largest_size(const std::vector<double>& values) {
     return largest;
 }
 
-// The largest difference between interpolation and sample in the middle of an interval, where it is largest.
+// The largest difference between interpolation and sample in the middle of the intervals, where the error is largest.
 double largest_error(const Samples& samples, size_t interval_count) {
     double value[kSplineOrder], slope[kSplineOrder], largest = 0;
     spline_formula(0.5, value, slope);
@@ -77,7 +77,7 @@ double largest_error(const Samples& samples, size_t interval_count) {
             const double found = left.value + value[0] * (right.value - left.value) + value[1] * left.slope +
                                  value[2] * left.curvature + value[3] * right.slope + value[4] * right.curvature;
             const double error = std::abs(found - samples.at(2 * i + 1, column));
-            if (!(error <= largest)) largest = error;  // also where it is not a number
+            if (!(error <= largest)) largest = error;  // also if it is NaN
             left = right;
         }
     }
@@ -107,7 +107,7 @@ SplineTable<Real>::SplineTable(const SampleRows& sample, std::span<const int> bl
     }
     if (!(worst_error <= 1000 * kTolerance))
         fail(Status::unsupported, "the radial functions of this model vary too fast for a table (error ", worst_error,
-             " with ", interval_count, " intervals); exact radial functions can be asked for");
+             " with ", interval_count, " intervals); use exact radial functions (option exact_radial) instead");
     const size_t node_count = static_cast<size_t>(interval_count) + 1;
     coefficients_.resize_discard(node_count * kSplineRows * width);
     Real* node_rows = coefficients_.data();

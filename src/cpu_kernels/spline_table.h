@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Functions of the distance as a table: quintic Hermite interpolation, with an error that was checked.
+// Tables of functions of the distance, with quintic Hermite interpolation and a checked error bound.
 //
-// Between r_i and r_i+1 a function is the polynomial of degree five that has its value, slope and curvature at both
-// ends, so that forces are smooth. What is stored of each node are f_i, f_i+1 - f_i, h f'_i and h^2 f''_i.
+// Between r_i and r_i+1 a function is the polynomial of degree five that matches its value, slope and curvature at both
+// ends, so forces are smooth. Each node stores f_i, f_i+1 - f_i, h f'_i and h^2 f''_i.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ namespace mlff::kernels {
 #include "cpu_kernels/spline_formulas.inc"
 #undef MLFF_FORMULA
 
-// What an interpolation needs, in memory of the CPU or the GPU.
+// What an interpolation needs, in CPU or GPU memory.
 template <class Real>
 struct SplineTableView {
     const Real* coefficients =
@@ -28,7 +28,7 @@ struct SplineTableView {
     int interval_count = 0;
     double low = 0;
     double inverse_step = 0;
-    int row_count = 0;  // of all nodes
+    int row_count = 0;  // rows of all nodes
 
     struct Place {
         int interval;
@@ -54,7 +54,7 @@ struct SplineTableView {
         return shares;
     }
 
-    // For a table of one block.
+    // For a table with a single block.
     MLFF_HOST_DEVICE SplinePoint<Real> at(double distance) const {
         const SplineShares<Real> shares = locate(distance);
         SplinePoint<Real> point;
@@ -68,15 +68,15 @@ struct SplineTableView {
     }
 };
 
-// Fills rows[distance][column_count]; called by several threads at a time.
+// Fills rows[distance][column_count]. Called from several threads at a time.
 using SampleRows = std::function<void(std::span<const double> distances, double* rows)>;
 
 template <class Real>
 class SplineTable {
 public:
-    // Functions are sampled a little beyond `low` and `high` too, where they must be as smooth as between. Columns lie
-    // in blocks of these widths, each of which is a table [node][kSplineRows][width] of its own. Throws
-    // Error{unsupported} if the error bound cannot be met with a table of sensible size.
+    // Functions are also sampled slightly beyond `low` and `high`, and must be smooth there too. Columns are grouped in
+    // blocks of these widths; each block is a table [node][kSplineRows][width] of its own. Throws Error{unsupported} if
+    // the error bound cannot be met with a table of reasonable size.
     SplineTable(const SampleRows& sample, std::span<const int> block_widths, double low, double high, ThreadTeam& team);
 
     const SplineTableView<Real>& view() const { return view_; }

@@ -36,17 +36,16 @@ CellRescaling::CellRescaling(const BarostatOptions& options, const Particles& pa
       seed_(seed) {
     if (!std::isfinite(options.pressure)) fail(Status::argument, "the pressure is not finite");
     if (!(options.relaxation_time > 0 && std::isfinite(options.relaxation_time)))
-        fail(Status::argument, "a relaxation time of ", options.relaxation_time,
-             " fs of the barostat is not possible, expected more than 0");
+        fail(Status::argument, "the barostat's relaxation time is ", options.relaxation_time,
+             " fs, expected more than 0");
     if (!(options.compressibility > 0 && std::isfinite(options.compressibility)))
-        fail(Status::argument, "a compressibility of ", options.compressibility,
-             "/bar is not possible, expected more than 0");
+        fail(Status::argument, "the barostat's compressibility is ", options.compressibility,
+             "/bar, expected more than 0");
     if (options.every < 1)
-        fail(Status::argument, "a barostat that acts every ", options.every,
-             " steps is not possible, expected 1 or more");
+        fail(Status::argument, "the barostat acts every ", options.every, " steps, expected 1 or more");
     if (particles.has_fixed_atoms())
         fail(Status::system,
-             "atoms are fixed, and a cell that changes would move them: constant pressure needs all atoms free");
+             "some atoms are fixed, and a changing cell would move them: at constant pressure all atoms must be free");
     for (size_t k = 0; k < 3; ++k)
         if (!particles.environment.periodic[k])
             fail(Status::system, "constant pressure needs a cell that is periodic in all directions; direction ", k + 1,
@@ -82,7 +81,7 @@ Mat3 CellRescaling::deformation(const Mat3& pressure, const Mat3& cell, int64_t 
             if (!(std::abs(entry) <= 0.1))
                 fail(Status::system, "the barostat would change the cell by ", 100 * entry, " % at step ", step,
                      ": the pressure is ", (pressure[0][0] + pressure[1][1] + pressure[2][2]) / 3 / kBar,
-                     " bar; relax the structure first, or give the barostat more time");
+                     " bar; relax the structure first, or increase the barostat's relaxation time");
     return exponential(strain);
 }
 

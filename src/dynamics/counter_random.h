@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Random numbers that are a function of where they are used, not of what was drawn before (Philox 4x32-10, Salmon et
-// al. 2011): a run that is continued draws what the uninterrupted run would have drawn, and atoms can be treated in any
-// order.
+// Counter-based random numbers (Philox 4x32-10, Salmon et al. 2011): a function of seed, step and index, without a
+// state. A continued run draws the same numbers as an uninterrupted one, and atoms can be processed in any order.
 #pragma once
 
 #include <array>
@@ -13,7 +12,7 @@
 
 namespace mlff {
 
-// Draws with an index below this one belong to atoms; the others to what acts on all of them.
+// Indices below this belong to atoms; the others to thermostats and barostats.
 inline constexpr uint64_t kThermostatDraw = uint64_t{1} << 60, kBarostatDraw = uint64_t{2} << 60;
 
 // 128 random bits for a key and a counter.
@@ -33,8 +32,8 @@ MLFF_HOST_DEVICE inline std::array<uint32_t, 4> random_bits(uint64_t key, uint64
     return x;
 }
 
-// Three independent numbers of the standard normal distribution, for draw `index` of step `step`: Box and Muller, from
-// uniform numbers in (0, 1).
+// Three independent standard normal numbers for draw `index` of step `step`, by Box and Muller from uniform numbers in
+// (0, 1).
 MLFF_HOST_DEVICE inline std::array<double, 3> random_normals(uint64_t seed, uint64_t step, uint64_t index) {
     const std::array<uint32_t, 4> bits = random_bits(seed, step, index);
     const auto uniform = [&](size_t i) { return (bits[i] + 0.5) / 4294967296.0; };
@@ -43,8 +42,8 @@ MLFF_HOST_DEVICE inline std::array<double, 3> random_normals(uint64_t seed, uint
     return {first * std::cos(angle), first * std::sin(angle), second * std::cos(other_angle)};
 }
 
-// The sum of the squares of `degrees` independent standard normal numbers, from draws `index`, `index` + 1, ...: twice
-// a number of the gamma distribution of shape degrees / 2, by Marsaglia and Tsang (2000).
+// The sum of squares of `degrees` independent standard normal numbers, from draws `index`, `index` + 1, ... This is
+// twice a gamma-distributed number of shape degrees / 2, by Marsaglia and Tsang (2000).
 MLFF_HOST_DEVICE inline double random_chi_square(uint64_t seed, uint64_t step, uint64_t index, int64_t degrees) {
     if (degrees <= 0) return 0;
     if (degrees == 1) {

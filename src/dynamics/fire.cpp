@@ -19,7 +19,7 @@ void Fire::step(std::span<double> variables, double, std::span<const double> gra
         }
     } else {
         std::fill(velocities_.begin(), velocities_.end(), 0.0);
-        time_step_ *= downhill_count_ > 0 ? 0.5 : 1;  // not because a run begins at rest
+        time_step_ *= downhill_count_ > 0 ? 0.5 : 1;  // not at the start of a run, which begins at rest
         mixing_ = kStartMixing;
         downhill_count_ = 0;
     }

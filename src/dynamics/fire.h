@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// FIRE (Bitzek, Koskinen, Gahler, Moseler and Gumbsch 2006): dynamics that is turned towards the force, and stopped
-// when it goes uphill.
+// FIRE (Bitzek, Koskinen, Gahler, Moseler and Gumbsch 2006): dynamics whose velocities are turned towards the force,
+// and stopped when they go uphill.
 #pragma once
 
 #include <vector>

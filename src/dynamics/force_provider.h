@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where dynamics and minimisers get energies and forces from: a session (session_forces.h), or a few lines of a test.
+// The source of energies and forces for dynamics and minimisers: a session (session_forces.h), or a function in a test.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace mlff {
 class ForceProvider {
 public:
     virtual ~ForceProvider() = default;
-    // The energy, eV. Writes forces [atom][3], eV/angstrom, and, unless it is nullptr, the virial [3][3] = -dE/dstrain,
-    // eV.
+    // Returns the energy, eV. Writes forces [atom][3], eV/angstrom, and the virial [3][3] = -dE/dstrain, eV, unless it
+    // is nullptr.
     virtual double compute(const SystemView& system, double* forces, double* virial) = 0;
-    // Grows when neighbours were searched anew. Where that was decides the last bits of results until the next search.
+    // Incremented by every neighbour search. Where searches happen decides the last bits of the results that follow.
     virtual int64_t search_count() const { return 0; }
 };
 

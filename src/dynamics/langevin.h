@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Friction and noise between the half drifts: BAOAB (Leimkuhler and Matthews 2013).
+// Langevin thermostat: friction and noise between the half drifts, as in BAOAB (Leimkuhler and Matthews 2013).
 #pragma once
 
 #include <cmath>
@@ -10,9 +10,9 @@
 
 namespace mlff {
 
-// What the bath does to one atom: CPU and GPU do it with the same code.
+// The effect of the bath on one atom. CPU and GPU use the same code.
 struct LangevinKick {
-    double kept = 1;      // of a velocity, over a step
+    double kept = 1;      // part of a velocity kept over a step
     double variance = 0;  // of the noise, for a mass of 1 u
     uint64_t seed = 0;
 
@@ -22,7 +22,7 @@ struct LangevinKick {
           variance((1 - kept * kept) * kBoltzmann * options.temperature * kAccelerationUnit),
           seed(options.seed) {}
 
-    // Changes a velocity; returns by how much m v^2 grew, u angstrom^2/fs^2.
+    // Changes a velocity. Returns the increase of m v^2, u angstrom^2/fs^2.
     MLFF_HOST_DEVICE double apply(double* velocity, double mass, int64_t step, int64_t atom) const {
         const std::array<double, 3> normal =
             random_normals(seed, static_cast<uint64_t>(step), static_cast<uint64_t>(atom));

@@ -11,7 +11,7 @@ void Lbfgs::remember(std::span<const double> variables, std::span<const double> 
         pair.change.push_back(gradient[i] - last_gradient_[i]);
     }
     pair.curvature = dot_product(pair.move, pair.change);
-    if (!(pair.curvature > 1e-12 * dot_product(pair.change, pair.change))) return;  // no minimum in that direction
+    if (!(pair.curvature > 1e-12 * dot_product(pair.change, pair.change))) return;  // no minimum in this direction
     pairs_.push_back(std::move(pair));
     if (pairs_.size() > kMemory) pairs_.pop_front();
 }

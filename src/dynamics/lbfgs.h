@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// L-BFGS (Nocedal 1980) without line search: one evaluation a step, moves bounded in length, and a fresh start where
-// the energy rose.
+// L-BFGS (Nocedal 1980) without line search: one evaluation per step, moves of limited length, and a restart when the
+// energy rises.
 #pragma once
 
 #include <deque>

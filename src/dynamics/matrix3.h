@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Arithmetic of vectors and 3x3 matrices: strains, cells, stresses.
+// Vectors and 3x3 matrices: strains, cells, stresses.
 #pragma once
 
 #include "core/system_view.h"

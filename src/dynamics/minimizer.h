@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A way downhill, one evaluation at a time. Variables come in threes (atoms, rows of a cell), and none of the threes
-// moves farther than kLongestMove at once: models are trusted near where they were asked last only.
+// The interface of minimisers: one evaluation per step. Variables come in groups of three (atoms, rows of a cell). No
+// group moves farther than kLongestMove in one step, because a model is reliable only near where it was last evaluated.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@ inline constexpr double kLongestMove = 0.2;  // angstrom
 class Minimizer {
 public:
     virtual ~Minimizer() = default;
-    // Moves `variables`, of which energy and gradient are known. The number of variables never changes.
+    // Moves `variables`, given their energy and gradient. The number of variables never changes.
     virtual void step(std::span<double> variables, double energy, std::span<const double> gradient) = 0;
 };
 
-// What a move must be multiplied by so that none of its threes is longer than kLongestMove.
+// The factor that limits every group of three in a move to kLongestMove.
 inline double move_limit(std::span<const double> move) {
     double longest = 0;
     for (size_t i = 0; i + 2 < move.size(); i += 3)

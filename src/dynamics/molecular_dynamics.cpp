@@ -17,7 +17,7 @@ using Kind = ThermostatOptions::Kind;
 
 void check(const DynamicsOptions& options, const Particles& particles) {
     if (!(options.time_step > 0 && std::isfinite(options.time_step)))
-        fail(Status::argument, "a time step of ", options.time_step, " fs is not possible");
+        fail(Status::argument, "the time step is ", options.time_step, " fs, expected a finite number above 0");
     if (options.barostat && options.thermostat.kind == Kind::none)
         fail(Status::argument, "constant pressure needs a thermostat");
     if (options.remove_momentum_every < 0)
@@ -25,12 +25,12 @@ void check(const DynamicsOptions& options, const Particles& particles) {
              " steps, expected 0 (never) or more");
     if (options.remove_momentum_every > 0 && options.thermostat.kind == Kind::langevin)
         fail(Status::argument,
-             "a Langevin bath moves the centre of mass; removing its momentum goes with the other thermostats only");
+             "a Langevin bath moves the centre of mass; its momentum can be removed only with other thermostats");
     if (options.remove_momentum_every > 0 && particles.has_fixed_atoms())
-        fail(Status::argument, "atoms are fixed, and removing the momentum would move them");
+        fail(Status::argument, "some atoms are fixed, and removing the momentum would move them");
     for (size_t atom = 0; atom < particles.atom_count(); ++atom)
         if (!(particles.masses[atom] > 0 && std::isfinite(particles.masses[atom])))
-            fail(Status::system, "atom ", atom, " has a mass of ", particles.masses[atom], " u");
+            fail(Status::system, "atom ", atom, " has a mass of ", particles.masses[atom], " u, expected more than 0");
 }
 
 Particles with_rigid_degrees(Particles particles, const DynamicsOptions& options) {
@@ -74,8 +74,8 @@ MolecularDynamics::MolecularDynamics(ForceProvider& provider, const DynamicsStat
     : MolecularDynamics(nullptr, &provider, with_rigid_degrees(state.particles, options), options) {
     const std::span<double> bath_state = thermostat_ ? thermostat_->state() : std::span<double>{};
     if (state.thermostat.size() != bath_state.size())
-        fail(Status::argument, "the state has ", state.thermostat.size(), " numbers of a thermostat, but this one has ",
-             bath_state.size());
+        fail(Status::argument, "the state has ", state.thermostat.size(),
+             " thermostat variables, but this thermostat has ", bath_state.size());
     std::copy(state.thermostat.begin(), state.thermostat.end(), bath_state.begin());
     now_.step_count = state.step_count;
     now_.heat = state.heat;
@@ -92,12 +92,11 @@ MolecularDynamics::MolecularDynamics(ForceProvider& provider, const DynamicsStat
         searched_cell_ = state.searched_cell;
     }
     compute_forces();
-    const double tolerance =
-        1e-3 * static_cast<double>(
-                   std::max<size_t>(now_.particles.atom_count(), 1));  // eV; other devices and precisions are let in
+    const double tolerance = 1e-3 * static_cast<double>(std::max<size_t>(
+                                        now_.particles.atom_count(), 1));  // eV; accepts other devices and precisions
     if (!(std::abs(now_.potential_energy - state.potential_energy) <= tolerance))
-        fail(Status::argument, "the potential energy of the state was ", state.potential_energy, " eV, and is ",
-             now_.potential_energy, " eV now: it is of another model");
+        fail(Status::argument, "the potential energy of the restart state was ", state.potential_energy, " eV, and is ",
+             now_.potential_energy, " eV now: the state belongs to another model");
 }
 
 void check_finite(const DynamicsNow& now) {
@@ -106,7 +105,7 @@ void check_finite(const DynamicsNow& now) {
             fail(Status::system, "the force on atom ", i / 3, " is not finite at step ", now.step_count,
                  " of the dynamics");
     if (!std::isfinite(now.potential_energy))
-        fail(Status::system, "the model gives no finite energy at step ", now.step_count, " of the dynamics");
+        fail(Status::system, "the energy is not finite at step ", now.step_count, " of the dynamics");
 }
 
 MolecularDynamics::~MolecularDynamics() = default;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Molecular dynamics: velocity Verlet, with a thermostat and a barostat if wanted. A step is
+// Molecular dynamics: velocity Verlet, with an optional thermostat and barostat. A step is
 //
 //   thermostat, half kick, half drift, thermostat, barostat, half drift, forces, half kick, thermostat
 //
-// where each thermostat acts at its own places: with Langevin between the drifts this is BAOAB. One computation of
-// forces a step, and no memory taken.
+// Each thermostat acts at some of these places. With Langevin between the half drifts this is BAOAB. A step computes
+// forces once and allocates no memory.
 #pragma once
 
 #include <cstdint>
@@ -32,35 +32,35 @@ struct LangevinBath {
 struct DynamicsOptions {
     double time_step = 1;  // fs
     ThermostatOptions thermostat;
-    std::optional<BarostatOptions> barostat;  // with a thermostat only
-    int64_t remove_momentum_every = 0;        // steps; 0 = never. Where nothing is periodic, the rotation too
-    bool wants_virial = false;                // virial() after each step; always there with a barostat
+    std::optional<BarostatOptions> barostat;  // needs a thermostat
+    int64_t remove_momentum_every = 0;        // steps; 0 = never. Also removes the rotation if nothing is periodic
+    bool wants_virial = false;                // computes virial() in each step; always on with a barostat
 };
 
-// Where a run is.
+// The current state of a run.
 struct DynamicsNow {
     Particles particles;
     std::vector<double> forces;   // eV/angstrom
     Mat3 virial{};                // eV
     double potential_energy = 0;  // eV
-    double kinetic_energy = 0;    // eV; of runs on a GPU
+    double kinetic_energy = 0;    // eV; only for runs on a GPU
     double heat = 0;              // eV, see MolecularDynamics::conserved_energy()
     int64_t step_count = 0;
 };
 
-// All that the next step depends on.
+// Everything the next step depends on.
 struct DynamicsState {
     Particles particles;
     int64_t step_count = 0;
-    double potential_energy = 0;  // eV; recomputed when a run goes on, and compared
+    double potential_energy = 0;  // eV; recomputed and compared when a run continues
     double heat = 0;              // eV, see conserved_energy()
     std::vector<double> thermostat;
     std::vector<double>
-        searched_positions;  // where neighbours were last searched: decides the order of sums until the next search
+        searched_positions;  // at the last neighbour search: determine the order of sums until the next one
     Mat3 searched_cell{};
 };
 
-// How many degrees of freedom these options keep at rest: those of the centre of mass, and of the rotation where it is
+// The number of degrees of freedom that these options keep at rest: the centre of mass, and the rotation if it is
 // removed; none in a Langevin bath.
 int count_rigid_degrees(const DynamicsOptions& options, const Particles& particles);
 
@@ -71,45 +71,44 @@ class ResidentMotion;
 
 class MolecularDynamics {
 public:
-    // Compute the first forces. `session` and `provider` must outlive this. Throw Error for options that make no sense.
-    // The first leaves Particles::rigid_degrees as it is; the others count what these options keep at rest.
+    // Compute the first forces. `session` and `provider` must outlive this. Throw Error for invalid options. The first
+    // constructor keeps Particles::rigid_degrees; the others set it from the options.
     MolecularDynamics(Session& session, Particles particles, double time_step, std::optional<LangevinBath> bath = {});
     MolecularDynamics(ForceProvider& provider, Particles particles, const DynamicsOptions& options);
-    // Goes on from a state, bit for bit as the run that it is of, given the same options and a provider that has not
-    // searched neighbours before.
+    // Continues from a state, bit for bit like the original run. This needs the same options, and a provider that has
+    // not searched neighbours yet.
     MolecularDynamics(ForceProvider& provider, const DynamicsState& state, const DynamicsOptions& options);
     ~MolecularDynamics();
     MolecularDynamics(MolecularDynamics&&) noexcept;
 
-    // From now on the atoms stay on the GPU, whose evaluator the provider has used last; both must outlive this. See
-    // resident_motion.h.
+    // Keeps the atoms on the GPU from now on (resident_motion.h). The provider must have used the stepper's evaluator
+    // last. Both arguments must outlive this.
     void move_to_device(DeviceStepper& stepper, ThreadTeam& team);
-    // From now on a step beyond the limits throws Error{system}, and the last steps are kept.
+    // Checks every step from now on: one beyond the limits throws Error{system}. Also keeps the last steps.
     void watch(const StabilityLimits& limits);
 
-    // Throw Error{system} if energy or forces are no longer finite; the particles are then those of the step that
-    // failed.
+    // Throw Error{system} if the energy or a force is not finite; the particles are then those of the failed step.
     void step() { advance(1); }
-    // So many steps, or fewer if `goes_on`, unless it is empty, says so after one; on a GPU what is launched by then is
-    // finished. `goes_on` may ask for what is known without the atoms, not for them.
+    // Runs `count` steps, or fewer: `goes_on`, unless empty, is called after each step, and false stops the run. On a
+    // GPU, steps already launched are finished. `goes_on` must not access the atoms.
     void advance(int64_t count, const std::function<bool()>& goes_on = {});
 
     const Particles& particles() const { return here().particles; }
     const std::vector<double>& forces() const { return here().forces; }  // eV/angstrom
-    const RecentSnapshots& recent() const;  // those before the last step, if the run is watched
+    const RecentSnapshots& recent() const;  // the steps before the last one, if watch() was called
 
-    // These are known without asking the GPU for the atoms.
+    // These need no transfer of the atoms from the GPU.
     double potential_energy() const { return now_.potential_energy; }  // eV
     double kinetic_energy() const { return resident_ ? now_.kinetic_energy : now_.particles.kinetic_energy(); }
     double temperature() const { return now_.particles.temperature_of(kinetic_energy()); }  // K
     double total_energy() const { return potential_energy() + kinetic_energy(); }
-    // The total energy less what thermostats have brought in: constant but for the error of the integrator. Not with a
+    // The total energy minus the heat from thermostats. Constant except for the integrator's error. Not valid with a
     // barostat.
     double conserved_energy() const { return total_energy() - now_.heat; }
     double heat() const { return now_.heat; }                             // eV
     const Mat3& virial() const { return now_.virial; }                    // eV
     const Mat3& cell() const { return now_.particles.environment.cell; }  // angstrom
-    double pressure() const;  // eV/angstrom^3, the mean of the three; needs the virial
+    double pressure() const;  // eV/angstrom^3, a third of the trace; needs the virial
     int64_t step_count() const { return now_.step_count; }
     size_t atom_count() const { return now_.particles.atom_count(); }
     double time_step() const { return options_.time_step; }  // fs
@@ -121,16 +120,16 @@ public:
 private:
     MolecularDynamics(std::unique_ptr<ForceProvider> owned, ForceProvider* provider, Particles particles,
                       const DynamicsOptions& options);
-    const DynamicsNow& here() const;  // with atoms
+    const DynamicsNow& here() const;  // including the atoms
     void step_here();
     void compute_forces();
-    void kick();   // velocities, by half a step
-    void drift();  // positions, by half a step
+    void kick();   // updates velocities by half a step
+    void drift();  // updates positions by half a step
 
     std::unique_ptr<ForceProvider> owned_;
     ForceProvider* provider_;
     DynamicsOptions options_;
-    mutable DynamicsNow now_;  // in runs on a GPU a copy of what is there
+    mutable DynamicsNow now_;  // in runs on a GPU, a copy of the state there
     std::unique_ptr<Thermostat> thermostat_;
     std::optional<CellRescaling> barostat_;
     std::vector<double> inverse_masses_;  // [atom], 1/u times the unit of acceleration; 0 for a fixed atom

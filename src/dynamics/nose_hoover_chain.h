@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The chain of nose_hoover.h by itself: CPU and GPU move it with the same code.
+// The chain variables of nose_hoover.h. CPU and GPU use the same code.
 #pragma once
 
 #include <cmath>
@@ -28,8 +28,8 @@ struct NoseHooverChain {
         inertia[0] *= degrees;
     }
 
-    // Half a step of `state`: positions of the chain, then its rates xi, 1/fs. Returns what velocities are to be
-    // multiplied by; `kinetic` is their energy, eV.
+    // Advances `state` by half a step: positions of the chain, then its rates xi, 1/fs. Returns the factor for the
+    // velocities; `kinetic` is their energy, eV.
     MLFF_HOST_DEVICE double advance(double* state, double kinetic) const {
         if (degrees == 0) return 1;
         double* position = state;
@@ -41,7 +41,7 @@ struct NoseHooverChain {
             const double slowed = j + 1 < kLength ? std::exp(-0.25 * time * rate[j + 1]) : 1;
             rate[j] = (rate[j] * slowed + 0.5 * time * excess / inertia[j]) * slowed;
         };
-        const double outer = 1 / (2 - std::cbrt(2.0));  // Yoshida's weights of fourth order
+        const double outer = 1 / (2 - std::cbrt(2.0));  // Yoshida's fourth-order weights
         const double weights[3] = {outer, 1 - 2 * outer, outer};
         for (const double weight : weights) {
             const double time = weight * half_step;

@@ -80,7 +80,7 @@ void remove_momentum(Particles& particles) {
         for (size_t k = 0; k < 3; ++k) particles.velocities[3 * atom + k] -= momentum[k] / mass;
 }
 
-// By Cramer's rule.
+// Solves by Cramer's rule.
 Vec3 angular_velocity(const Mat3& inertia, const Vec3& angular_momentum) {
     const Vec3 rows[3] = {cross(inertia[1], inertia[2]), cross(inertia[2], inertia[0]), cross(inertia[0], inertia[1])};
     const double determinant = dot(inertia[0], rows[0]), trace = inertia[0][0] + inertia[1][1] + inertia[2][2];
@@ -120,7 +120,7 @@ void remove_rotation(Particles& particles) {
 
 void set_temperature(Particles& particles, double temperature, uint64_t seed) {
     if (!(temperature >= 0 && std::isfinite(temperature)))
-        fail(Status::argument, "a temperature of ", temperature, " K is not possible");
+        fail(Status::argument, "the temperature is ", temperature, " K, expected a finite number, 0 or more");
     for (size_t atom = 0; atom < particles.atom_count(); ++atom) {
         const std::array<double, 3> normal = random_normals(seed, 0, atom);
         const double spread = std::sqrt(kBoltzmann * temperature * kAccelerationUnit / particles.masses[atom]);

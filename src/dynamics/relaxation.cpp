@@ -19,14 +19,12 @@ Relaxation::Relaxation(const Particles& start, const RelaxationOptions& options)
       variables_(start.positions),
       forces_(start.positions.size()) {
     if (!(options.largest_force > 0))
-        fail(Status::argument, "a largest force of ", options.largest_force,
-             " eV/A is not possible, expected more than 0");
+        fail(Status::argument, "the force limit is ", options.largest_force, " eV/A, expected more than 0");
     if (!(options.largest_stress > 0))
-        fail(Status::argument, "a largest stress of ", options.largest_stress,
-             " eV/A^3 is not possible, expected more than 0");
+        fail(Status::argument, "the stress limit is ", options.largest_stress, " eV/A^3, expected more than 0");
     if (!std::isfinite(options.pressure)) fail(Status::argument, "the pressure is not finite");
     if (options.step_limit < 0)
-        fail(Status::argument, "a limit of ", options.step_limit, " steps is not possible, expected 0 or more");
+        fail(Status::argument, "the step limit is ", options.step_limit, ", expected 0 or more");
     if (options.method == RelaxationOptions::Method::fire)
         minimizer_ = std::make_unique<Fire>();
     else
@@ -34,12 +32,12 @@ Relaxation::Relaxation(const Particles& start, const RelaxationOptions& options)
     if (!options.with_cell) return;
     if (start.has_fixed_atoms())
         fail(Status::system,
-             "atoms are fixed, and a cell that changes would move them: relaxing the cell needs all atoms free");
+             "some atoms are fixed, and a changing cell would move them: to relax the cell, all atoms must be free");
     for (size_t k = 0; k < 3; ++k)
         if (!start.environment.periodic[k])
-            fail(Status::system, "relaxing the cell needs one that is periodic in all directions; direction ", k + 1,
-                 " is not");
-    if (start.atom_count() == 0) fail(Status::system, "relaxing the cell needs atoms in it");
+            fail(Status::system, "relaxing the cell needs a system that is periodic in all directions; direction ",
+                 k + 1, " is not");
+    if (start.atom_count() == 0) fail(Status::system, "relaxing the cell needs at least one atom");
     for (size_t k = 0; k < 9; ++k)
         variables_.push_back(kIdentity[k / 3][k % 3] * static_cast<double>(start.atom_count()));
 }
@@ -56,7 +54,7 @@ void Relaxation::set_gradient() {
     Mat3 deformation{};
     for (size_t k = 0; k < 9; ++k) deformation[k / 3][k % 3] = variables_[3 * count + k] / static_cast<double>(count);
     const double volume = std::abs(determinant(particles_.environment.cell));
-    Mat3 slope{};  // of the enthalpy, by strain
+    Mat3 slope{};  // dH/dstrain, H the enthalpy
     largest_stress_ = 0;
     for (size_t i = 0; i < 3; ++i)
         for (size_t j = 0; j < 3; ++j) {
@@ -78,7 +76,7 @@ void Relaxation::place_atoms() {
     Mat3 deformation{};
     for (size_t k = 0; k < 9; ++k) deformation[k / 3][k % 3] = variables_[3 * count + k] / static_cast<double>(count);
     if (!(determinant(deformation) > 0.05 && determinant(deformation) < 20))
-        fail(Status::system, "the cell has ", determinant(deformation), " times the volume it had after ", move_count_,
+        fail(Status::system, "the cell has ", determinant(deformation), " times its initial volume after ", move_count_,
              " moves: the model does not hold this structure together");
     transform_vectors(deformation, particles_.positions.data(), count);
     particles_.environment.cell = start_cell_;
@@ -87,7 +85,7 @@ void Relaxation::place_atoms() {
 
 void Relaxation::advance(double energy, std::span<const double> forces, const Mat3& virial) {
     if (is_finished()) return;
-    if (!std::isfinite(energy)) fail(Status::system, "the model gives no finite energy after ", move_count_, " moves");
+    if (!std::isfinite(energy)) fail(Status::system, "the energy is not finite after ", move_count_, " moves");
     for (size_t i = 0; i < forces.size(); ++i)
         if (!std::isfinite(forces[i]))
             fail(Status::system, "the force on atom ", i / 3, " is not finite after ", move_count_, " moves");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Dynamics whose atoms stay on the GPU: positions, velocities, neighbours, model, thermostat. The host launches a step
-// as one graph, a step ahead of the one that runs, and learns energies; frames come to it when they are asked for. It
-// has a word where the cell changes or rigid motion is removed.
+// Dynamics that keeps everything on the GPU: positions, velocities, neighbour list, model, thermostat. The host
+// launches each step as one graph, one step ahead of the running one, and reads energies. It fetches positions only on
+// request. Steps that change the cell or remove rigid motion need the host.
 #pragma once
 
 #include <functional>
@@ -17,18 +17,19 @@ namespace mlff {
 class ResidentMotion {
 public:
     virtual ~ResidentMotion() = default;
-    // Steps until `last_step`, fewer if `goes_on`, unless empty, says so after one. `now` follows but for positions,
-    // velocities and forces, which fetch() brings. Throws Error{system} when `guard` or the numbers say that the run is
-    // broken.
+    // Runs until `last_step`, or stops earlier: `goes_on`, unless empty, is called after each step, and false stops the
+    // run. Updates `now`, except positions, velocities and forces, which fetch() copies. Throws Error{system} if
+    // `guard` finds the run unstable or results are not finite.
     virtual void advance(DynamicsNow& now, int64_t last_step, const std::function<bool()>& goes_on,
                          const StabilityGuard* guard) = 0;
-    virtual void fetch(DynamicsNow& now) = 0;           // what is not there yet
-    virtual void fetch_rest(DynamicsState& state) = 0;  // numbers of the thermostat, and where neighbours were searched
-    virtual void fetch_recent(RecentSnapshots& snapshots) = 0;  // of the steps before the last
+    virtual void fetch(DynamicsNow& now) = 0;  // copies what the host does not have yet
+    virtual void fetch_rest(
+        DynamicsState& state) = 0;  // the thermostat's variables, and the positions of the last search
+    virtual void fetch_recent(RecentSnapshots& snapshots) = 0;  // the steps before the last one
 };
 
-// `thermostat` are its numbers, of which there may be none. The stepper must have computed the forces of `now` last,
-// and outlive this.
+// `thermostat`: its variables, possibly empty. The stepper must have computed the forces of `now` last, and must
+// outlive this.
 std::unique_ptr<ResidentMotion> make_resident_motion(DeviceStepper& stepper, ThreadTeam& team,
                                                      const DynamicsOptions& options, const DynamicsNow& now,
                                                      std::span<const double> thermostat);

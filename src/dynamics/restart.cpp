@@ -28,7 +28,7 @@ public:
 
     const Tensor& find(const char* name, DType dtype, const std::vector<int64_t>& shape) {
         const Tensor* tensor = contents_.find(name);
-        if (!tensor) fail(Status::format, path_, ": no tensor '", name, "' in the restart file");
+        if (!tensor) fail(Status::format, path_, ": the restart file has no tensor '", name, "'");
         if (tensor->dtype != dtype || tensor->shape != shape)
             fail(Status::format, path_, ": tensor '", name, "' is ", dtype_name(tensor->dtype), " of shape ",
                  shape_text(tensor->shape), ", expected ", dtype_name(dtype), " of shape ", shape_text(shape));
@@ -60,18 +60,17 @@ public:
     std::string text(const char* key) const {
         const auto found = contents_.metadata.find(key);
         if (found == contents_.metadata.end())
-            fail(Status::format, path_, ": no '", key, "' in its metadata: not a restart file of mlff md");
+            fail(Status::format, path_, ": the metadata have no '", key, "': not a restart file of mlff md");
         return found->second;
     }
     int64_t length(const char* name) const {
         const Tensor* tensor = contents_.find(name);
         if (!tensor || tensor->shape.size() != 1)
-            fail(Status::format, path_, ": no list '", name, "' in the restart file");
+            fail(Status::format, path_, ": the restart file has no list '", name, "'");
         return tensor->shape[0];
     }
     void check_that_all_were_read() const {
-        if (found_ != contents_.tensors.size())
-            fail(Status::format, path_, ": the restart file has tensors that do not belong there");
+        if (found_ != contents_.tensors.size()) fail(Status::format, path_, ": the restart file has unknown tensors");
     }
 
 private:
@@ -84,7 +83,7 @@ int64_t step_number(const std::string& text, const std::string& path) {
     int64_t step = -1;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), step);
     if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || step < 0)
-        fail(Status::format, path, ": step '", text, "' is not a number of steps");
+        fail(Status::format, path, ": step '", text, "' is not a step number");
     return step;
 }
 
@@ -134,22 +133,23 @@ Restart read_restart(const std::string& path) {
 Restart parse_restart(const Safetensors& contents, const std::string& path) {
     Reader reader(contents, path);
     if (reader.text("format") != kFormat)
-        fail(Status::format, path, ": format '", reader.text("format"), "' is not ", kFormat);
+        fail(Status::format, path, ": format '", reader.text("format"), "', expected ", kFormat);
     if (reader.text("version") != kVersion)
         fail(Status::unsupported, path, ": version '", reader.text("version"),
-             "' of the restart format; this mlff reads version ", kVersion);
+             "' of the restart format, expected version ", kVersion);
     Restart restart;
     DynamicsState& state = restart.state;
     Particles& particles = state.particles;
     state.step_count = step_number(reader.text("step"), path);
     const int64_t atoms = reader.length("atomic_numbers");
     for (int64_t z : reader.find("atomic_numbers", DType::int32, {atoms}).to_integers()) {
-        if (z < 1 || z > kMaxAtomicNumber) fail(Status::format, path, ": atomic number ", z, " is no element");
+        if (z < 1 || z > kMaxAtomicNumber)
+            fail(Status::format, path, ": tensor 'atomic_numbers' holds ", z, ", expected 1 to ", kMaxAtomicNumber);
         particles.atomic_numbers.push_back(static_cast<int32_t>(z));
     }
     particles.masses = reader.doubles("masses", {atoms});
     for (double mass : particles.masses)
-        if (!(mass > 0)) fail(Status::format, path, ": a mass of ", mass, " u");
+        if (!(mass > 0)) fail(Status::format, path, ": tensor 'masses' holds ", mass, " u, expected more than 0");
     particles.positions = reader.doubles("positions", {atoms, 3});
     particles.velocities = reader.doubles("velocities", {atoms, 3});
     particles.is_fixed = reader.flags("is_fixed", atoms);

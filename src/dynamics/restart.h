@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A state of dynamics as a file: safetensors with the numbers, and text that says what run it belongs to.
+// Restart files: the state of a dynamics run as a safetensors file, with metadata that identify the run.
 //
-//   __metadata__  format = "mlff-dynamics", version = "1", step, and the caller's own entries with names that begin
-//   with "run." tensors       atomic_numbers I32 [n], is_fixed U8 [n], periodic U8 [3]; F64: masses [n], positions,
-//   velocities, searched_positions [n, 3],
-//                 cell, searched_cell [3, 3], thermostat [any], scalars [4] = potential energy, heat, total charge,
-//                 spin multiplicity
+//   __metadata__  format = "mlff-dynamics", version = "1", step, and the caller's entries, whose names begin with
+//   "run." tensors       atomic_numbers I32 [n], is_fixed U8 [n], periodic U8 [3];
+//                 F64: masses [n], positions, velocities, searched_positions [n, 3], cell, searched_cell [3, 3],
+//                 thermostat [any], scalars [4] = potential energy, heat, total charge, spin multiplicity
 #pragma once
 
 #include <map>
@@ -24,7 +23,7 @@ struct Restart {
 // The file appears under its name only when it is complete. Throws Error{file}.
 void write_restart(const std::string& path, const Restart& restart);
 
-// Throws Error{file | format}, naming the file and what is wrong in it.
+// Throws Error{file | format} that names the file and the fault.
 Restart read_restart(const std::string& path);
 Restart parse_restart(const Safetensors& contents, const std::string& name_for_errors);
 

@@ -12,8 +12,8 @@ DynamicsOptions with_bath(double time_step, const std::optional<LangevinBath>& b
     options.time_step = time_step;
     if (!bath) return options;
     if (!(bath->temperature >= 0 && bath->friction >= 0))
-        fail(Status::argument, "a bath of ", bath->temperature, " K with a friction of ", bath->friction,
-             "/fs is not possible");
+        fail(Status::argument, "the Langevin bath has ", bath->temperature, " K and a friction of ", bath->friction,
+             "/fs, expected 0 or more for both");
     options.thermostat = {ThermostatOptions::Kind::langevin, bath->temperature, 1 / bath->friction, bath->seed};
     return options;
 }

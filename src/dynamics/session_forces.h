@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Forces from a session.
+// Forces computed by a session.
 #pragma once
 
 #include "dynamics/force_provider.h"
@@ -9,7 +9,7 @@ namespace mlff {
 
 class SessionForces : public ForceProvider {
 public:
-    explicit SessionForces(Session& session) : session_(session) {}  // which must outlive this
+    explicit SessionForces(Session& session) : session_(session) {}  // the session must outlive this
     double compute(const SystemView& system, double* forces, double* virial) override;
     int64_t search_count() const override { return session_.neighbor_build_count(); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A step of dynamics as files keep it: what changes from frame to frame.
+// One step of a trajectory: what changes from frame to frame.
 #pragma once
 
 #include <array>
@@ -23,16 +23,14 @@ struct Snapshot {
     void take(const MolecularDynamics& dynamics);
 };
 
-// The last few steps, for when the next one breaks.
+// Keeps the last few steps, for a report when a run becomes unstable.
 class RecentSnapshots {
 public:
     static constexpr size_t kLength = 5;
 
-    Snapshot& next() { return snapshots_[count_++ % kLength]; }  // to be filled
+    Snapshot& next() { return snapshots_[count_++ % kLength]; }  // to be filled by the caller
     size_t size() const { return count_ < kLength ? count_ : kLength; }
-    const Snapshot& operator[](size_t i) const {
-        return snapshots_[(count_ - size() + i) % kLength];
-    }  // the oldest is the first
+    const Snapshot& operator[](size_t i) const { return snapshots_[(count_ - size() + i) % kLength]; }  // oldest first
 
 private:
     std::array<Snapshot, kLength> snapshots_;

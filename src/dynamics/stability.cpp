@@ -84,10 +84,9 @@ std::string describe_closest_pair(const SystemView& system) {
 StabilityGuard::StabilityGuard(const Particles& start, const StabilityLimits& limits)
     : farthest_(outermost_atom(start).distance + limits.distance), temperature_(limits.temperature) {
     if (!(limits.temperature > 0))
-        fail(Status::argument, "a temperature limit of ", limits.temperature,
-             " K is not possible, expected more than 0");
+        fail(Status::argument, "the temperature limit is ", limits.temperature, " K, expected more than 0");
     if (!(limits.distance > 0))
-        fail(Status::argument, "a distance limit of ", limits.distance, " A is not possible, expected more than 0");
+        fail(Status::argument, "the distance limit is ", limits.distance, " A, expected more than 0");
 }
 
 void StabilityGuard::check(const Particles& particles, int64_t step) const {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// When a run is no longer physics: atoms that fly away, temperatures that no one asked for. And what to tell people
-// about it.
+// Detects unphysical runs: atoms that fly away, temperatures far too high. Builds the message for the user.
 #pragma once
 
 #include <optional>
@@ -15,8 +14,7 @@ struct AtomPair {
     double distance = 0;  // angstrom
 };
 
-// The two atoms, or images of atoms, that are closest to each other, up to 12 angstrom. Nothing where positions are not
-// finite.
+// The closest pair of atoms (or images), up to 12 angstrom. Nothing if positions are not finite.
 std::optional<AtomPair> closest_pair(const SystemView& system);
 std::string describe_closest_pair(
     const SystemView& system);  // "; the closest atoms are 3 (H) and 7 (O), 0.31 A apart", or nothing
@@ -24,7 +22,7 @@ std::string describe_closest_pair(
 struct StabilityLimits {
     double temperature = 10000;  // K
     double distance =
-        50;  // angstrom, in open directions: how much farther from the centre than the outermost atom at the start
+        50;  // angstrom, in open directions: allowed distance from the centre beyond that of the outermost initial atom
 };
 
 class StabilityGuard {

@@ -15,10 +15,11 @@ std::unique_ptr<Thermostat> make_thermostat(const ThermostatOptions& options, co
     using Kind = ThermostatOptions::Kind;
     if (options.kind == Kind::none) return nullptr;
     if (!(options.temperature >= 0 && std::isfinite(options.temperature)))
-        fail(Status::argument, "a bath of ", options.temperature, " K is not possible");
+        fail(Status::argument, "the thermostat's temperature is ", options.temperature,
+             " K, expected a finite number, 0 or more");
     if (!(options.relaxation_time > 0))
-        fail(Status::argument, "a relaxation time of ", options.relaxation_time,
-             " fs of the thermostat is not possible, expected more than 0");
+        fail(Status::argument, "the thermostat's relaxation time is ", options.relaxation_time,
+             " fs, expected more than 0");
     if (options.kind == Kind::langevin) return std::make_unique<Langevin>(options, time_step);
     if (options.kind == Kind::nose_hoover && !(options.temperature > 0))
         fail(Status::argument, "Nose-Hoover chains need a temperature above 0 K");
@@ -26,7 +27,7 @@ std::unique_ptr<Thermostat> make_thermostat(const ThermostatOptions& options, co
         fail(Status::argument, "the relaxation time of the thermostat is not finite");
     if (options.temperature > 0 && particles.degrees_of_freedom() > 0 && !(particles.kinetic_energy() > 0))
         fail(Status::argument,
-             "the atoms are at rest, and this thermostat scales velocities: give the atoms some first");
+             "the atoms are at rest, but this thermostat only scales velocities: set initial velocities first");
     if (options.kind == Kind::nose_hoover)
         return std::make_unique<NoseHoover>(options, particles.degrees_of_freedom(), time_step);
     return std::make_unique<VelocityRescaling>(options, particles.degrees_of_freedom(), time_step);

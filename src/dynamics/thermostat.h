@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What changes velocities so that a run has a temperature. A step of dynamics calls it at three places; each thermostat
-// uses those it needs.
+// The interface of thermostats. A step of dynamics calls it at three places; each thermostat uses those it needs.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +21,15 @@ struct ThermostatOptions {
 class Thermostat {
 public:
     virtual ~Thermostat() = default;
-    // Change velocities, and return by how much the kinetic energy grew, eV.
+    // Change velocities. Return the increase of the kinetic energy, eV.
     virtual double begin_step(Particles&, int64_t) { return 0; }  // before the first kick
     virtual double half_way(Particles&, int64_t) { return 0; }    // between the two half drifts
     virtual double end_step(Particles&, int64_t) { return 0; }    // after the last kick
-    virtual std::span<double> state() { return {}; }  // all that is not in the particles and the step number
+    virtual std::span<double> state() { return {}; }              // all variables except particles and step number
 };
 
-// nullptr for Kind::none. Throws Error{argument} for options that make no sense, or atoms at rest that a thermostat
-// could not set in motion.
+// nullptr for Kind::none. Throws Error{argument} for invalid options, or if the atoms are at rest and the thermostat
+// cannot set them in motion.
 std::unique_ptr<Thermostat> make_thermostat(const ThermostatOptions& options, const Particles& particles,
                                             double time_step);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Units of dynamics: eV, angstrom, fs, u, K and, for pressures that people read and write, bar.
+// Units of dynamics: eV, angstrom, fs, u, K; bar for pressures in input and output.
 #pragma once
 
 namespace mlff {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Spherical harmonics of edge directions in the order and normalisation of spherical_harmonics.h, written out up to
-// degree 3 (cpu_kernels/harmonics_formulas.inc).
+// Spherical harmonics of edge directions, in the order and normalisation of spherical_harmonics.h. Written out up to
+// degree 3 (equivariant/harmonics_formulas.inc).
 #pragma once
 
 #include "core/host_device.h"
@@ -28,7 +28,7 @@ MLFF_HOST_DEVICE inline void compute_edge_harmonics(int max_degree, const Vec3& 
     for (int i = 0; i < harmonic_count(max_degree); ++i) y[i] = static_cast<Real>(all[i]);
 }
 
-// The gradient of sum over lm of gradient[lm] Y_lm(v / |v|) by v, for v = length * direction.
+// The gradient of  sum over lm of gradient[lm] Y_lm(v / |v|)  with respect to v, for v = length * direction.
 template <class Real>
 MLFF_HOST_DEVICE inline Vec3 reverse_edge_harmonics(int max_degree, const Vec3& n, double length,
                                                     const Real* gradient) {

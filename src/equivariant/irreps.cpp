@@ -8,7 +8,8 @@
 namespace mlff {
 namespace {
 
-// Far above any real model; they keep products of sizes inside 32 bits and hostile files cheap.
+// Far above any real model. These limits keep products of sizes inside 32 bits, and make malicious files cheap to
+// reject.
 constexpr int kMaxMultiplicity = 1 << 16;
 constexpr int kMaxDimension = 1 << 20;
 constexpr int kMaxBlocks = 512;
@@ -44,7 +45,7 @@ Irreps Irreps::parse(std::string_view text) {
         const char last = irrep.empty() ? '?' : irrep.back();
         const int degree = irrep.empty() ? -1 : small_number(irrep.substr(0, irrep.size() - 1), kMaxDegree);
         if (multiplicity < 0 || degree < 0 || (last != 'e' && last != 'o'))
-            fail(Status::format, "'", term, "' in irreps '", text, "' is not like 8x1o with a degree up to ",
+            fail(Status::format, "'", term, "' in irreps '", text, "' does not have the form 8x1o with a degree up to ",
                  kMaxDegree);
         result.append(multiplicity, {degree, last == 'e' ? 1 : -1});
     }
@@ -55,7 +56,7 @@ void Irreps::append(int multiplicity, Irrep irrep) {
     const bool sane = multiplicity >= 0 && multiplicity <= kMaxMultiplicity && irrep.degree >= 0 &&
                       irrep.degree <= kMaxDegree && (irrep.parity == 1 || irrep.parity == -1);
     if (!sane || block_count() >= kMaxBlocks || multiplicity * irrep.dimension() > kMaxDimension - dimension_)
-        fail(Status::format, "irreps with a block ", multiplicity, "x", irrep.degree, " are beyond what any model has");
+        fail(Status::format, "irreps with a block ", multiplicity, "x", irrep.degree, " are larger than in any model");
     blocks_.push_back({multiplicity, irrep, dimension_});
     dimension_ += blocks_.back().size();
 }

@@ -32,7 +32,7 @@ struct IrrepBlock {
 class Irreps {
 public:
     Irreps() = default;
-    // Throws Error{format} for text that is no irreps and for sizes that no model has.
+    // Throws Error{format} for text that is not irreps, and for sizes that no model has.
     static Irreps parse(std::string_view text);
 
     void append(int multiplicity, Irrep irrep);
@@ -43,7 +43,7 @@ public:
     int dimension() const { return dimension_; }
     int copies_of(Irrep irrep) const;  // sum of the multiplicities of its blocks
     bool all_scalar() const;           // only 0e
-    // Neighbouring blocks of one irrep joined, empty blocks dropped: the memory layout is the same.
+    // Merges adjacent blocks of the same irrep and drops empty blocks. The memory layout stays the same.
     Irreps merged() const;
     bool same_layout(const Irreps& other) const;
     std::string text() const;

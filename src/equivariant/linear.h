@@ -8,8 +8,8 @@
 
 namespace mlff {
 
-// out[w] = sum over paths into this block, sum over u of weight[element][u][w] in[u]  (+ bias), for every component
-// alike.
+// out[w] = sum over paths into this block, sum over u of weight[element][u][w] in[u]  (+ bias), the same for every
+// component.
 struct Linear {
     struct Path {
         int in_block = 0;
@@ -25,7 +25,7 @@ struct Linear {
 
 // out[w][m] = sum over paths, u of weight[element][u][w] in[u][m] + bias
 void compute_linear(const Linear& linear, int element, const double* in, double* out);
-// Adds the gradient by `in`.
+// Adds the gradient with respect to `in`.
 void reverse_linear(const Linear& linear, int element, const double* out_gradient, double* in_gradient);
 
 }  // namespace mlff

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Real spherical harmonics of all degrees up to a largest one, in the order and normalisation of e3nn ("component").
+// Real spherical harmonics up to a given degree, in e3nn's order and "component" normalisation.
 #pragma once
 
 #include <array>
@@ -67,8 +67,8 @@ MLFF_HOST_DEVICE inline void compute_harmonics(int max_degree, const Vec3& direc
 
 // The same for the direction of `vector`, and gradients[lm] = dY_lm / dvector.
 //
-// The formulas above are polynomials in the components of u = v / r. Their gradient g by u becomes
-// dY/dv = (g - u (u.g)) / r.
+// The formulas above are polynomials in the components of u = v / r. With their gradient g with respect to u:
+//   dY/dv = (g - u (u.g)) / r.
 MLFF_HOST_DEVICE inline void compute_harmonics_and_gradients(int max_degree, const Vec3& vector, double* harmonics,
                                                              Vec3* gradients) {
     const double r = std::sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2]);

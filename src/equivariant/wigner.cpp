@@ -52,7 +52,7 @@ Complex real_from_complex(int m, int order) {
     return order < 0 ? Complex(0, half) : Complex(0, -sign * half);
 }
 
-// One entry of the invariant tensor in the real basis; real or purely imaginary as l1 + l2 + l3 is even or odd.
+// One entry of the invariant tensor in the real basis. It is real if l1 + l2 + l3 is even, imaginary if odd.
 Complex real_entry(const std::array<int, 3>& l, int a, int b, int c) {
     Complex sum = 0;
     for (int sign_a : {-1, 1}) {
@@ -94,7 +94,7 @@ std::vector<double> sorted_3j(const std::array<int, 3>& l) {
 std::vector<double> wigner_3j(int degree1, int degree2, int degree3) {
     const std::array<int, 3> degrees = {degree1, degree2, degree3};
     for (int degree : degrees)
-        if (degree < 0 || degree > kMaxDegree) fail(Status::internal, "no 3j symbol is kept for degree ", degree);
+        if (degree < 0 || degree > kMaxDegree) fail(Status::internal, "no 3j symbols exist for degree ", degree);
     if (degree3 < std::abs(degree1 - degree2) || degree3 > degree1 + degree2)
         fail(Status::internal, "degrees ", degree1, ", ", degree2, " do not couple to ", degree3);
 

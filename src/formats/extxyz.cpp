@@ -18,7 +18,7 @@ void put_info(Frame& frame, std::string_view key, InfoValue value) {
     frame.info.emplace_back(key, std::move(value));
 }
 
-// The value of whichever of the two keys is there; they must not contradict each other.
+// The value of whichever key is present. Throws if both are present and differ.
 double number_of_either(const Frame& frame, std::string_view key, std::string_view other_key, double otherwise) {
     const std::optional<double> value = frame.info_number(key);
     const std::optional<double> other = frame.info_number(other_key);
@@ -56,7 +56,7 @@ std::optional<double> Frame::info_number(std::string_view key) const {
         return reals->front();
     if (const auto* integers = std::get_if<std::vector<int64_t>>(&value->values); integers && integers->size() == 1)
         return static_cast<double>(integers->front());
-    fail(Status::format, "the value of ", key, " in the comment line is not one number");
+    fail(Status::format, "the value of ", key, " in the comment line is not a single number");
 }
 
 std::optional<std::string> Frame::info_text(std::string_view key) const {
@@ -64,7 +64,7 @@ std::optional<std::string> Frame::info_text(std::string_view key) const {
     if (!value) return std::nullopt;
     if (const auto* texts = std::get_if<std::vector<std::string>>(&value->values); texts && texts->size() == 1)
         return texts->front();
-    fail(Status::format, "the value of ", key, " in the comment line is not one text");
+    fail(Status::format, "the value of ", key, " in the comment line is not a single text");
 }
 
 void Frame::set_info(std::string_view key, double value) { put_info(*this, key, {std::vector<double>{value}, {}}); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Extended XYZ: frames of atoms with named columns and a comment line of key=value pairs.
 //
-// Reads what ASE, OVITO, QUIP and plain XYZ writers produce; streams, so that a file of any length needs the memory
-// of one frame. Errors name the file, line and column. Writes what ASE reads.
+// Reads what ASE, OVITO, QUIP and plain XYZ writers produce. Reading is streamed: a file of any length needs the memory
+// of one frame. Errors name the file, line and column. ASE can read what this writes.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct InfoValue {
     std::vector<int64_t> shape;
 };
 
-// A per-atom column group: name:type:width of Properties.
+// Per-atom data: one name:type:width group of Properties.
 struct AtomColumn {
     std::string name;
     int64_t width = 1;
@@ -42,15 +42,15 @@ struct Frame {
     std::vector<AtomColumn> columns;                      // in file order; without species/Z and pos
 
     int64_t atom_count() const { return static_cast<int64_t>(atomic_numbers.size()); }
-    SystemView view() const;  // valid while the frame lives; charge and spin from total_charge/charge and
-                              // total_spin/spin, refused if they are not numbers
+    SystemView view() const;  // valid while the frame lives; charge and spin come from total_charge/charge
+                              // and total_spin/spin; throws if these are not finite numbers
 
     const InfoValue* find_info(std::string_view key) const;
     const AtomColumn* find_column(std::string_view name) const;        // nullptr if there is none
-    std::optional<double> info_number(std::string_view key) const;     // throws if there but not one number
-    std::optional<std::string> info_text(std::string_view key) const;  // throws if there but not one text
+    std::optional<double> info_number(std::string_view key) const;     // throws if present but not a single number
+    std::optional<std::string> info_text(std::string_view key) const;  // throws if present but not a single text
 
-    // Add or replace.
+    // These add or replace.
     void set_info(std::string_view key, double value);
     void set_info(std::string_view key, std::vector<double> values);
     void set_info(std::string_view key, std::string text);
@@ -76,7 +76,7 @@ private:
 
 std::vector<Frame> read_extxyz(const std::string& path);
 
-// Numbers are written with as many digits as are needed to read back the same double.
+// Writes the digits needed to read back the same double.
 void write_extxyz(std::ostream& output, const Frame& frame);
 
 }  // namespace mlff

@@ -8,7 +8,7 @@
 namespace mlff::extxyz {
 namespace {
 
-constexpr std::string_view kJsonMark = "_JSON ";  // what ASE puts before values that are not plain numbers or text
+constexpr std::string_view kJsonMark = "_JSON ";  // ASE's prefix for values that are not plain numbers or text
 constexpr size_t kMaxArrayDepth = 16;
 
 bool is_key_character(char c) {
@@ -40,7 +40,7 @@ public:
         const size_t after_equals = ++cursor_;
         skip_blanks();
         entry.value_offset = cursor_;
-        // ASE writes an empty text as nothing at all, `name= pbc="T T T"`: the next pair must not become its value.
+        // ASE writes an empty text as nothing, `name= pbc="T T T"`: the next pair must not become its value.
         if (cursor_ == text_.size() || (cursor_ > after_equals && at_key_with_value())) return true;
         Word value = read_word(/*is_key=*/false);
         entry.text = std::move(value.text);
@@ -142,13 +142,14 @@ bool mentions_structure(std::string_view text) {
 
 InfoValue scalar_text(std::string_view text) { return {std::vector<std::string>{std::string(text)}, {}}; }
 
-// Words such as 1d3 are names more often than Fortran numbers: in the comment line those need a decimal point.
+// Words such as 1d3 are more often names than Fortran numbers, so in the comment line Fortran numbers need a decimal
+// point.
 bool is_info_real(std::string_view word, double& value) {
     if (word.find_first_of("dD") != std::string_view::npos && word.find('.') == std::string_view::npos) return false;
     return parse_real(word, value) == NumberStatus::ok;
 }
 
-// All words as whole numbers, else all as real numbers, else all as flags; false if they are none of these.
+// Reads all words as whole numbers, else all as real numbers, else all as flags; false if none of these fits.
 bool read_words(const std::vector<std::string_view>& words, InfoValue& result) {
     std::vector<int64_t> integers;
     for (int64_t value; const std::string_view word : words) {
@@ -210,7 +211,7 @@ int64_t read_hex4(std::string_view text, size_t& cursor) {
     return code;
 }
 
-// A JSON string that begins at `cursor`; `cursor` moves behind its closing quote.
+// Reads the JSON string that begins at `cursor`, and moves `cursor` past its closing quote.
 std::optional<std::string> read_json_string(std::string_view text, size_t& cursor) {
     constexpr std::string_view kEscapes = "\"\\/bfnrt";
     constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";
@@ -242,7 +243,8 @@ std::optional<std::string> read_json_string(std::string_view text, size_t& curso
     return std::nullopt;
 }
 
-// [[1, 2], [3, 4]]: all elements at the same depth, all rows of the same length, all of one kind; else nothing.
+// Reads [[1, 2], [3, 4]]: all elements at the same depth and of one kind, all rows of the same length. Otherwise
+// returns nothing.
 std::optional<InfoValue> read_array(std::string_view text, char open, char close) {
     constexpr int64_t kNotKnown = -1;
     std::vector<int64_t> counts;  // elements so far of each array that is open
@@ -322,7 +324,7 @@ std::vector<CommentEntry> parse_comment(const SourceLine& line) {
             if (keys.insert(entry.key).second)
                 entries.push_back(std::move(entry));
             else if (!may_be_free_text)
-                line.fail_at(entry.key_offset, "the key " + shown(entry.key) + " is there twice");
+                line.fail_at(entry.key_offset, "the key " + shown(entry.key) + " occurs twice");
         }
     } catch (const Error&) {
         if (!may_be_free_text) throw;

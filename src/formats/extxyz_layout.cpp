@@ -12,7 +12,7 @@
 namespace mlff::extxyz {
 namespace {
 
-// Names that mean the same must not both be there.
+// Maps synonyms to one name. A frame must not contain two synonyms.
 std::string_view canonical_name(std::string_view name) {
     if (name == "symbols") return "species";
     if (name == "numbers") return "Z";
@@ -34,7 +34,7 @@ Property parse_property(const SourceLine& line, size_t offset, const std::array<
     if (property.role == Role::position && (property.type != 'R' || property.width != 3))
         line.fail_at(type_offset, concat("expected ", name, ":R:3 in Properties"));
     const bool is_number = canonical_name(name) == "Z";
-    // ASE writes species:R:1 if there are no atoms, so only the words below it tell whether species makes sense.
+    // ASE writes species:R:1 if there are no atoms, so an unusual type is an error only once there are atom lines.
     const bool is_element_type = is_number ? property.type == 'I' : property.type != 'L';
     if (property.role == Role::element && (!is_element_type || property.width != 1))
         line.fail_at(type_offset, concat("expected ", name, is_number ? ":I:1" : ":S:1", " in Properties"));
@@ -59,7 +59,7 @@ std::vector<Property> parse_properties(const SourceLine& line, const CommentEntr
         }
         properties.push_back(parse_property(line, offset, fields));
         if (!names.insert(std::string(canonical_name(fields[0]))).second)
-            line.fail_at(offset, concat("the property ", shown(fields[0]), " is there twice"));
+            line.fail_at(offset, concat("the property ", shown(fields[0]), " occurs twice in Properties"));
         has_element |= properties.back().role == Role::element;
         has_position |= properties.back().role == Role::position;
     }
@@ -68,7 +68,7 @@ std::vector<Property> parse_properties(const SourceLine& line, const CommentEntr
     return properties;
 }
 
-// Nine numbers: the vectors a, b, c one after the other. Three numbers: the lengths of an orthorhombic cell.
+// Nine numbers: the vectors a, b, c, one after another. Three numbers: the edge lengths of an orthorhombic cell.
 Mat3 parse_lattice(const SourceLine& line, const CommentEntry& entry) {
     const auto is_separator = [](char c) {
         return is_space(c) || std::string_view(",[]{}").find(c) != std::string_view::npos;
@@ -110,7 +110,7 @@ std::array<bool, 3> parse_periodic(const SourceLine& line, const CommentEntry& e
     return {flags[0], flags[1], flags[2]};
 }
 
-// Without a value these are words of free text ("total charge 0"): nothing may be concluded from them.
+// Without a value these keys are words of free text ("total charge 0") and have no meaning.
 bool needs_value(std::string_view key) {
     for (const std::string_view name : {"Properties", "Lattice", "pbc", "charge", "total_charge", "spin", "total_spin"})
         if (key == name) return true;
@@ -155,7 +155,7 @@ Layout read_comment(const SourceLine& line, Frame& frame) {
     if (pbc) {
         frame.periodic = parse_periodic(line, *pbc);
         if (!frame.cell && (frame.periodic[0] || frame.periodic[1] || frame.periodic[2]))
-            line.fail_at(pbc->key_offset, "pbc is true, but there is no Lattice");
+            line.fail_at(pbc->key_offset, "pbc is true, but the comment line has no Lattice");
     } else if (frame.cell) {
         frame.periodic = {true, true, true};
     }

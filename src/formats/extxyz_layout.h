@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the comment line says about the frame: its cell, its periodicity and the columns of its atom lines.
+// The frame's layout from its comment line: cell, periodicity, and the columns of the atom lines.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace mlff::extxyz {
 
 enum class Role { element, position, other };
 
-// One name:type:width of Properties.
+// One name:type:width group of Properties.
 struct Property {
     std::string name;
     char type = 'R';
@@ -28,10 +28,10 @@ struct Layout {
     bool ignores_extra_columns = false;  // plain XYZ
 };
 
-// Fills everything of the frame but the atoms.
+// Fills in the whole frame except the atoms.
 Layout read_comment(const SourceLine& line, Frame& frame);
 
-// species, symbols, Z, numbers; pos, positions: names that are not columns of their own.
+// species, symbols, Z, numbers, pos and positions have a role; they are not stored as extra columns.
 Role role_of(std::string_view name);
 
 // Throws, naming `what`, unless the word is a finite number.

@@ -23,9 +23,9 @@ using extxyz::shown;
 using extxyz::SourceLine;
 
 constexpr size_t kBlockBytes = size_t{1} << 16;
-constexpr size_t kMaxLineBytes = size_t{1} << 26;  // an endless line must not take all memory
+constexpr size_t kMaxLineBytes = size_t{1} << 26;  // so that an endless line does not exhaust memory
 
-// Hands out lines from a buffer of one block, which grows only if a line is longer.
+// Reads lines through a buffer of one block, which grows only for longer lines.
 class LineReader {
 public:
     LineReader(std::streambuf& input, std::string name) : input_(input), name_(std::move(name)), buffer_(kBlockBytes) {}
@@ -56,7 +56,7 @@ public:
         return true;
     }
 
-    // The place right behind the last line, for errors about what is missing.
+    // The position after the last line, for errors about missing lines.
     SourceLine end() const { return {name_, number_ + 1, {}}; }
 
 private:
@@ -98,7 +98,7 @@ AtomColumn empty_column(const Property& property) {
     return column;
 }
 
-// The atomic number for a symbol in any case or a number; 0 if it is neither.
+// The atomic number for an element symbol (any case) or a number; 0 if it is neither.
 int32_t element_of(std::string_view word) {
     static const auto numbers_by_letters = [] {
         std::array<std::array<uint8_t, 27>, 26> table{};
@@ -201,7 +201,7 @@ bool is_blank(std::string_view text) {
 struct ExtxyzReader::State {
     State(std::streambuf& input, std::string name) : lines(input, std::move(name)) {}
 
-    std::unique_ptr<std::filebuf> file;  // none if the stream belongs to the caller
+    std::unique_ptr<std::filebuf> file;  // null if the caller owns the stream
     LineReader lines;
     int64_t frames_read = 0;
 };
@@ -249,7 +249,7 @@ bool ExtxyzReader::next(Frame& frame) {
         property.column = frame.columns.size();
         frame.columns.push_back(empty_column(property));
     }
-    // Nothing is reserved by the atom count: it may be wrong by any factor.
+    // The atom count is not trusted, so no memory is reserved for it.
     for (int64_t atom = 0; atom < atom_count; ++atom) {
         if (!lines.next(line))
             lines.end().fail_at(0, concat("expected ", std::to_string(atom_count), " atom lines, found ",

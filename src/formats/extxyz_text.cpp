@@ -12,8 +12,8 @@
 namespace mlff::extxyz {
 namespace {
 
-// Whether a decimal number that does not fit a double is too small for it (and not too large):
-// its first digit that is not zero stands right of the decimal point once the exponent is applied.
+// True if a decimal number outside the range of double is too small (not too large): its first non-zero digit is right
+// of the decimal point once the exponent is applied.
 bool is_tiny(std::string_view digits) {
     const size_t exponent_at = digits.find_first_of("eE");
     const std::string_view mantissa = digits.substr(0, exponent_at);
@@ -41,7 +41,7 @@ NumberStatus parse_decimal(std::string_view word, double& value) {
         if (!is_tiny(word)) return NumberStatus::too_large;
         value = *first == '-' ? -0.0 : 0.0;
     } else if (!std::isfinite(value) && last[-1] == ')') {
-        return NumberStatus::not_a_number;  // "nan(text)" is C, not XYZ
+        return NumberStatus::not_a_number;  // C reads "nan(text)" as a number; XYZ does not
     }
     return NumberStatus::ok;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Words, numbers and places in the text of an extended XYZ file. None of it depends on the locale.
+// Words, numbers and positions in the text of an extended XYZ file. Independent of the locale.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +21,24 @@ struct SourceLine {
     [[noreturn]] void fail_at(size_t offset, const std::string& what) const;
 };
 
-// The next run of characters that are not blank, from `cursor` on; empty at the end of the line.
-// `cursor` moves behind it.
+// The next word (run of non-blank characters) from `cursor` on; empty at the end of the line. Moves `cursor` past it.
 std::string_view next_word(std::string_view text, size_t& cursor);
 
-// Text in quotes for an error message: shortened, and bytes that are not printable ASCII as \xNN.
+// Quotes text for an error message: shortens it, and writes bytes that are not printable ASCII as \xNN.
 std::string shown(std::string_view text);
 
 enum class NumberStatus { ok, not_a_number, too_large };
 
-// The whole word must be the number. Fortran exponents (1.0d-3), a leading '+', nan and inf are numbers;
-// what is too small for a double becomes zero.
+// The whole word must be a number. Fortran exponents (1.0d-3), a leading '+', nan and inf are accepted. Numbers too
+// small for a double become zero.
 NumberStatus parse_real(std::string_view word, double& value);
 NumberStatus parse_integer(std::string_view word, int64_t& value);
 
-// T, F, true, false and their other spellings that ASE knows.
+// Accepts T, F, true, false and the other spellings that ASE accepts.
 std::optional<bool> parse_logical(std::string_view word);
 
-// The shortest digits that read back as the same double, with a point or exponent so that it stays a real number.
+// The shortest digits that read back as the same double, with a decimal point or exponent so that it stays a real
+// number.
 void append_real(std::string& out, double value);
 void append_integer(std::string& out, int64_t value);
 

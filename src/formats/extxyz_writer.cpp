@@ -17,7 +17,7 @@ namespace {
 using extxyz::append_integer;
 using extxyz::append_real;
 
-// In quotes unless nothing in the text could mean something else to a reader.
+// Appends the text, quoted unless every reader would take it as is.
 void append_word(std::string& out, std::string_view text) {
     const bool is_bare = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -55,7 +55,7 @@ void append_json_string(std::string& out, std::string_view text) {
     out += '"';
 }
 
-// Whether text with these characters is text to ASE and to us, or would be taken for numbers, flags or nothing.
+// True if ASE and mlff read this text back as text, not as numbers, flags or nothing.
 bool reads_back_as_text(std::string_view key, const std::string& text) {
     if (extxyz::is_always_text(key)) return true;
     const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
@@ -63,7 +63,7 @@ bool reads_back_as_text(std::string_view key, const std::string& text) {
     const InfoValue read = extxyz::interpret_text(key, text);
     const auto* texts = std::get_if<std::vector<std::string>>(&read.values);
     if (!texts || !read.shape.empty() || texts->front() != text) return false;
-    // Python reads 1_000 as a number, and one that is too large as infinity.
+    // Python accepts 1_000 as a number, and reads numbers that are too large as infinity.
     std::string digits = text;
     std::erase(digits, '_');
     double number = 0;
@@ -87,11 +87,11 @@ void append_element(std::string& out, const InfoValue& value, size_t index, bool
     }
 }
 
-// "[[1, 2], [3, 4]]", after the mark by which ASE knows it.
+// "[[1, 2], [3, 4]]", after ASE's JSON prefix.
 std::string json_text(const InfoValue& value, size_t count) {
     std::string text = "_JSON ";
     if (count == 0) return text + "[]";
-    std::vector<size_t> strides(value.shape.size(), 1);  // elements in one array of each depth
+    std::vector<size_t> strides(value.shape.size(), 1);  // elements per array at each depth
     size_t product = 1;
     for (size_t depth = value.shape.size(); depth-- > 0;) {
         product *= static_cast<size_t>(value.shape[depth]);
@@ -117,11 +117,12 @@ void append_info(std::string& out, const std::string& key, const InfoValue& valu
         expected = fits ? expected * static_cast<size_t>(length) : count + 1;
         if (!fits) break;
     }
-    if (expected != count) fail(Status::argument, "the value of ", key, " does not have the shape it claims");
+    if (expected != count)
+        fail(Status::argument, "the value of ", key, " has ", count, " elements, which do not match its shape");
     append_word(out, key);
     out += '=';
     const bool is_text = std::holds_alternative<std::vector<std::string>>(value.values);
-    // ASE takes these two for 3x3 matrices, column after column, and refuses any other form.
+    // ASE reads these two as 3x3 matrices in column-major order, and rejects any other form.
     const bool is_tensor = (key == "stress" || key == "virial") && count == 9 && !is_text;
     if (is_text && value.shape.empty()) {
         const std::string& text = std::get<std::vector<std::string>>(value.values)[0];
@@ -154,7 +155,7 @@ std::string properties_text(const Frame& frame) {
             extxyz::role_of(column.name) != extxyz::Role::other)
             fail(Status::argument, "a column of an extended XYZ file cannot be named ", extxyz::shown(column.name));
         if (!names.insert(column.name).second)
-            fail(Status::argument, "the column ", extxyz::shown(column.name), " is there twice");
+            fail(Status::argument, "the column ", extxyz::shown(column.name), " occurs twice");
         const auto count =
             std::visit([](const auto& values) { return static_cast<int64_t>(values.size()); }, column.values);
         if (column.width < 1 || count % column.width != 0 || count / column.width != frame.atom_count())
@@ -188,7 +189,8 @@ void append_comment(std::string& out, const Frame& frame) {
     for (const auto& [key, value] : frame.info) {
         if (key.empty() || key == "Lattice" || key == "Properties" || key == "pbc")
             fail(Status::argument, "a value of the comment line cannot be named ", extxyz::shown(key));
-        if (!keys.insert(key).second) fail(Status::argument, "the value ", extxyz::shown(key), " is there twice");
+        if (!keys.insert(key).second)
+            fail(Status::argument, "the value ", extxyz::shown(key), " occurs twice in the comment line");
         out += ' ';
         append_info(out, key, value);
     }

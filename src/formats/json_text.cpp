@@ -9,10 +9,10 @@ namespace mlff {
 namespace {
 
 constexpr size_t kMaxJsonDepth = 400;
-constexpr size_t kMaxJsonValues = 4'000'000;  // a value takes some 50 bytes, and two of the text
+constexpr size_t kMaxJsonValues = 4'000'000;  // a value takes about 50 bytes of memory and at least two of text
 
-// Grows the tree from what nlohmann's parser meets. Its own way of building one with a look at every value takes a time
-// that grows with the square of the number of members.
+// Builds the tree from the events of nlohmann's SAX parser. Its callback parser takes time quadratic in the number of
+// members.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 public:
     explicit TreeBuilder(const std::string& where) : where_(where) {}
@@ -25,7 +25,7 @@ public:
     bool number_unsigned(number_unsigned_t value) override { return add(value); }
     bool number_float(number_float_t value, const string_t&) override { return add(value); }
     bool string(string_t& value) override { return add(std::move(value)); }
-    bool binary(binary_t&) override { return false; }  // which JSON text has not
+    bool binary(binary_t&) override { return false; }  // does not occur in JSON text
     bool start_object(size_t) override { return open(JsonValue::Object()); }
     bool start_array(size_t) override { return open(JsonValue::Array()); }
     bool end_object() override { return close(); }
@@ -42,7 +42,7 @@ public:
     }
 
 private:
-    // Where the next value goes: the root, the member whose key came last, or a new element of the innermost array.
+    // The place of the next value: the root, the member of the last key, or a new element of the innermost array.
     JsonValue& put(JsonValue value) {
         if (++value_count_ > kMaxJsonValues)
             fail(Status::format, where_, ": JSON of more than ", kMaxJsonValues, " values");
@@ -68,7 +68,7 @@ private:
     const std::string& where_;
     JsonValue root_;
     JsonValue* place_ = &root_;
-    std::vector<JsonValue*> open_;  // containers; none moves while one inside it is open
+    std::vector<JsonValue*> open_;  // open containers; a container does not move while one inside it is open
     size_t value_count_ = 0;
 };
 

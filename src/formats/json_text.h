@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// JSON from files we do not trust.
+// Parses JSON from untrusted files.
 #pragma once
 
 #include <string>
@@ -11,12 +11,11 @@
 
 namespace mlff {
 
-// Refuses what nlohmann's parser would let pass: duplicate keys, zero bytes, nesting deeper than 400 and more than 4
-// million values. Takes time and memory in proportion to the text. Throws Error{format}; the message begins with
-// `where`.
+// Rejects what nlohmann's parser would accept: duplicate keys, zero bytes, nesting deeper than 400, and more than 4
+// million values. Time and memory are linear in the text. Throws Error{format}; the message begins with `where`.
 JsonValue parse_json(std::string_view text, const std::string& where);
 
-// The same for commands, which have their documents from nlohmann.
+// The same for commands, which use nlohmann's documents.
 nlohmann::json parse_untrusted_json(std::string_view text, const std::string& where);
 
 }  // namespace mlff

@@ -107,7 +107,7 @@ const JsonValue* JsonValue::find(std::string_view key) const {
 
 const JsonValue& JsonValue::operator[](std::string_view key) const {
     const JsonValue* found = find(key);
-    if (!found) fail(Status::internal, "JSON without the member '", key, "' that was expected");
+    if (!found) fail(Status::internal, "a JSON object has no member '", key, "'");
     return *found;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// JSON as a tree of our own, for whatever is kept of model files. Unlike nlohmann's it takes no memory when it is
-// destroyed, so that a load that runs out of memory ends with an error, not with the process.
+// A JSON tree, used for data from model files. Unlike nlohmann's, it allocates nothing when it is destroyed, so a load
+// that runs out of memory ends with an error instead of terminating the process.
 #pragma once
 
 #include <concepts>
@@ -53,45 +53,45 @@ public:
     bool is_array() const { return std::holds_alternative<Array>(value_); }
     bool is_object() const { return std::holds_alternative<Object>(value_); }
 
-    // Throw where the value is of another kind: ask first.
+    // These throw if the value is of another kind, so check first.
     bool boolean() const { return std::get<bool>(value_); }
     const std::string& text() const { return std::get<std::string>(value_); }
     double number() const;
-    int64_t integer() const { return std::get<int64_t>(value_); }  // and where it does not fit
-    uint64_t unsigned_integer() const;                             // of is_number_unsigned()
+    int64_t integer() const { return std::get<int64_t>(value_); }  // also throws if it does not fit
+    uint64_t unsigned_integer() const;                             // for is_number_unsigned()
     const Array& array() const { return std::get<Array>(value_); }
     const Object& object() const { return std::get<Object>(value_); }
 
-    // Of an array or an object, else nothing.
+    // Number of elements of an array or members of an object; 0 for anything else.
     size_t size() const;
     bool empty() const { return size() == 0; }
-    // Elements of an array; none of anything else.
+    // Iterates over the elements of an array; empty for anything else.
     const JsonValue* begin() const { return is_array() ? array().data() : nullptr; }
     const JsonValue* end() const { return is_array() ? array().data() + array().size() : nullptr; }
     const JsonValue& operator[](size_t i) const { return array().at(i); }
-    // A member of an object; nullptr if there is none, or this is no object.
+    // A member of an object. nullptr if there is none, or if this is not an object.
     const JsonValue* find(std::string_view key) const;
     bool contains(std::string_view key) const { return find(key) != nullptr; }
-    const JsonValue& operator[](std::string_view key) const;  // throws where there is none
+    const JsonValue& operator[](std::string_view key) const;  // throws if there is none
 
-    // Make an array or an object of null.
+    // These turn null into an array or an object.
     void push_back(JsonValue value) { append() = std::move(value); }
-    JsonValue& append();  // a new element, null
+    JsonValue& append();  // adds a null element
     JsonValue& operator[](std::string_view key);
 
-    // Numbers are equal if their values are.
+    // Numbers compare by value.
     friend bool operator==(const JsonValue& a, const JsonValue& b);
 
-    // Without line breaks, or with this many spaces for each level. Numbers read back as they are, those that are not
-    // finite become null; bytes that are not UTF-8 become the replacement character.
+    // Writes one line, or indents by this many spaces per level. Numbers read back unchanged; those that are not finite
+    // become null. Bytes that are not UTF-8 become the replacement character.
     std::string dump(int indent = -1) const;
 
 private:
     std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, Array, Object>
-        value_;  // uint64_t: beyond int64_t
+        value_;  // uint64_t only for numbers beyond int64_t
 };
 
-// For documents that commands write: `nlohmann::json document = value`.
+// For documents written by commands: `nlohmann::json document = value`.
 void to_json(nlohmann::json& document, const JsonValue& value);
 
 }  // namespace mlff

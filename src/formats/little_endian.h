@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers and text at byte offsets. The caller has checked the bounds.
+// Reads little-endian numbers and text at byte offsets. The caller checks the bounds.
 #pragma once
 
 #include <bit>

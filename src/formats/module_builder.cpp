@@ -23,7 +23,7 @@ bool ends_with(std::string_view text, std::string_view tail) {
 }
 bool starts_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
 
-// Torch's own bookkeeping, of no meaning outside a running Python.
+// Torch's own bookkeeping, meaningless outside Python.
 bool is_bookkeeping(std::string_view key) {
     return key.find("_hook") != std::string_view::npos || key == "training" || key == "_non_persistent_buffers_set" ||
            key == "_modules" || key == "_parameters" || key == "_buffers" || key == "__codegen__";
@@ -42,7 +42,7 @@ std::string plain_class_path(std::string_view path) {
     return plain;
 }
 
-// An object of one member, which is moved there.
+// An object with one member.
 JsonValue named(std::string_view key, JsonValue value) {
     JsonValue result = JsonValue::Object();
     result[key] = std::move(value);
@@ -65,7 +65,7 @@ public:
         Module result;
         const bool is_graph = value.class_name() == kReduceGraphModule;
         const bool is_script = starts_with(value.class_name(), kScriptPrefix);
-        if (!is_utf8(value.class_name())) broken(path, "is of a class whose name is not text");
+        if (!is_utf8(value.class_name())) broken(path, "has a class whose name is not UTF-8 text");
         result.class_path = is_graph ? "torch.fx.graph_module.GraphModule" : plain_class_path(value.class_name());
         const PickleValue state = is_graph && value.arguments().size() > 0 ? value.arguments()[0] : value.state();
         if (is_script) {
@@ -94,12 +94,12 @@ private:
     void spend(size_t count, const std::string& path) {
         if (!budget_.spend(count)) broken(path, "unfolds to more than ", ValueBudget::kLimit, " values");
     }
-    // Refuses what cannot fit before any of it is built.
+    // Rejects values that cannot fit the budget, before building any of them.
     void need_room(PickleValue value, const std::string& path) {
         if (!budget_.has(least_values(value, 0))) spend(ValueBudget::kLimit + 1, path);
     }
-    // How many values this one unfolds to at least: lists in lists, each looked at once however often it is shared. One
-    // that holds itself counts once.
+    // A lower bound on the number of values this one unfolds to: nested lists, each visited once however often it is
+    // shared. A list that contains itself counts once.
     size_t least_values(PickleValue value, int depth) {
         if (!(value.is(PickleKind::list) || value.is(PickleKind::tuple) || value.is(PickleKind::dict)) ||
             value.size() == 0 || depth > kMaxDepth)
@@ -115,7 +115,8 @@ private:
 
     std::string key_text(PickleValue key, const std::string& path) {
         spend_text(key.text(), path);
-        if (!key.is(PickleKind::text) || !is_utf8(key.text())) broken(path, "has a member whose name is not text");
+        if (!key.is(PickleKind::text) || !is_utf8(key.text()))
+            broken(path, "has a member whose name is not UTF-8 text");
         return std::string(key.text());
     }
     std::string joined(const std::string& path, const std::string& name) const {
@@ -123,7 +124,7 @@ private:
         return path.empty() ? name : path + "." + name;
     }
 
-    // Dotted paths must lead to one member only.
+    // A dotted path must lead to exactly one member.
     template <class Members>
     void check_names(const Members& members, const std::string& path) const {
         std::vector<std::string_view> names;
@@ -139,7 +140,7 @@ private:
     // One member of a module: a tensor, a module, or a plain value.
     void add_member(Module& target, const std::string& key, PickleValue value, const std::string& path, int depth) {
         const std::string full = joined(path, key);
-        spend(value.state().size() / 2, full);  // is_module looks at all of them
+        spend(value.state().size() / 2, full);  // is_module visits all of them
         need_room(value, full);
         if (auto tensor = storages_.tensor(value, full)) {
             enter(depth, full);
@@ -153,7 +154,7 @@ private:
         }
     }
 
-    // TorchScript knows no Irreps, only the tuples they are made of: ((8, (0, 1)), (8, (1, -1))).
+    // TorchScript stores Irreps as tuples: ((8, (0, 1)), (8, (1, -1))).
     static JsonValue irreps_from_tuples(JsonValue value) {
         if (!value.is_array()) return value;
         std::string text;
@@ -171,7 +172,7 @@ private:
         if (!dict.is(PickleKind::dict)) return;
         spend(dict.size() / 2, path);
         for (size_t i = 0; i + 1 < dict.size(); i += 2) {
-            if (dict[i + 1].is_none()) continue;  // a registered but absent tensor or module
+            if (dict[i + 1].is_none()) continue;  // a registered tensor or module that is None
             const size_t tensors_before = target.tensors.size();
             add_member(target, key_text(dict[i], path), dict[i + 1], path, depth);
             if (target.tensors.size() > tensors_before) target.tensors.back().second.is_parameter = are_parameters;
@@ -187,8 +188,8 @@ private:
         }
     }
 
-    // e3nn keeps its compiled tensor products as archives in the archive. Their buffers (the Wigner 3j symbols, in the
-    // file's precision) matter to the numbers, their code does not.
+    // e3nn stores its compiled tensor products as archives inside the archive. Their buffers (Wigner 3j symbols in the
+    // file's precision) affect the results; their code does not.
     void read_generated_code(Module& target, PickleValue generated, const std::string& path) {
         if (!generated.is(PickleKind::dict) || !sources_.open_nested) return;
         for (size_t i = 0; i + 1 < generated.size(); i += 2)
@@ -201,8 +202,8 @@ private:
             }
     }
 
-    // TorchScript does not tell parameters from buffers in its data, nor which function an activation is; the source
-    // beside it names both, in lines that are looked for as text.
+    // TorchScript data do not distinguish parameters from buffers, nor name the activation function. The source text
+    // next to the data does, so it is searched for these lines.
     void read_script_members(Module& target, std::string_view class_path, PickleValue state, const std::string& path,
                              int depth) {
         spend(state.size() / 2, path);
@@ -245,7 +246,7 @@ private:
         return std::to_string(degree) + (parity > 0 ? "e" : "o");
     }
 
-    // e3nn: Irreps((_MulIr((mul, Irrep((l, p)))), ...)); an argument tuple may or may not be wrapped once more.
+    // e3nn: Irreps((_MulIr((mul, Irrep((l, p)))), ...)); the argument tuple may be wrapped once more.
     static PickleValue unwrapped(PickleValue object) {
         const PickleValue arguments = object.arguments();
         return arguments.size() == 1 && arguments[0].is(PickleKind::tuple) ? arguments[0] : arguments;
@@ -316,7 +317,7 @@ private:
         const auto dtype = numpy_dtype(state[2]);
         std::vector<int64_t> shape;
         for (size_t i = 0; i < state[1].size(); ++i) shape.push_back(state[1][i].integer());
-        if (!dtype) broken(path, "holds a numpy array of a type mlff does not know");
+        if (!dtype) broken(path, "holds a numpy array of a type that mlff does not read");
         std::vector<int64_t> strides = row_major_strides(shape);
         if (state[3].boolean()) {  // Fortran order
             strides = row_major_strides({shape.rbegin(), shape.rend()});
@@ -362,7 +363,7 @@ private:
         if (name == "torch.jit._pickle.restore_type_tag" || starts_with(name, "torch.jit._pickle.build_") ||
             name == "torch.Size")
             return arguments.size() > 0 ? json(arguments[0], path, depth + 1) : JsonValue();
-        if (!is_utf8(name)) broken(path, "is of a class whose name is not text");
+        if (!is_utf8(name)) broken(path, "has a class whose name is not UTF-8 text");
         JsonValue result = named("class", plain_class_path(name));
         if (arguments.size() > 0) result["arguments"] = array(arguments, path, depth);
         if (!value.state().is_none()) result["state"] = json(value.state(), path, depth + 1);
@@ -385,7 +386,7 @@ private:
             case PickleKind::dict: return dict(value, path, depth);
             case PickleKind::global:
                 spend_text(value.text(), path);
-                if (!is_utf8(value.text())) broken(path, "holds a name that is not text");
+                if (!is_utf8(value.text())) broken(path, "holds a name that is not UTF-8 text");
                 return named("function", value.text());
             case PickleKind::object: return object(value, path, depth);
             case PickleKind::persistent: return named("storage", nullptr);
@@ -397,8 +398,8 @@ private:
     const ModuleSources& sources_;
     ValueBudget& budget_;
     const std::string& name_;
-    std::unordered_map<PickleId, size_t> least_values_;       // of containers
-    std::unordered_map<PickleId, std::string> irreps_texts_;  // of objects, which may be shared
+    std::unordered_map<PickleId, size_t> least_values_;       // for containers
+    std::unordered_map<PickleId, std::string> irreps_texts_;  // for objects, which may be shared
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From the inert graph of a pickle to a Module.
+// Builds a Module from the inert graph of a pickle.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,8 @@
 
 namespace mlff {
 
-// The work that one file may cause. Shared nodes of a pickle are copied into the tree, so a small graph can unfold to a
-// huge one; every value that is looked at counts, long texts count more, and archives inside the archive draw on the
-// same budget.
+// A limit on the work that one file may cause. Shared nodes of a pickle are copied into the tree, so a small graph can
+// unfold to a huge tree. Every visited value counts, long texts count more, and nested archives share the budget.
 class ValueBudget {
 public:
     static constexpr size_t kLimit = 2'000'000;
@@ -28,18 +27,18 @@ private:
     size_t left_ = kLimit;
 };
 
-// What a pickle alone does not tell; each may be empty.
+// What the pickle alone does not contain. Each function may be empty.
 struct ModuleSources {
-    // The module inside a nested archive (the bytes of a `__codegen__` entry of e3nn), "" if it holds none.
+    // The module inside a nested archive (the bytes of a `__codegen__` entry of e3nn).
     std::function<Module(std::string_view archive_bytes)> open_nested;
     // The source text of a TorchScript class, by its full name.
     std::function<std::string_view(std::string_view class_path)> script_source;
 };
 
-// True if the value is a torch.nn.Module (or a TorchScript object).
+// True for a torch.nn.Module or a TorchScript object.
 bool is_module(PickleValue value);
 
-// Throws Error{format} on graphs that no module has: too deep, too large, two members of one name, text that is not
+// Throws Error{format} for graphs that no module has: too deep, too large, duplicate member names, text that is not
 // UTF-8.
 Module build_module(PickleValue value, TorchStorages& storages, const ModuleSources& sources, ValueBudget& budget,
                     const std::string& name_for_errors);

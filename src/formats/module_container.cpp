@@ -40,7 +40,7 @@ public:
         if (!json.is_object() || !json.contains("class") || !json["class"].is_string() ||
             !json.contains("attributes") || !json["attributes"].is_object() || !json.contains("tensors") ||
             !json["tensors"].is_array() || !json.contains("children") || !json["children"].is_array())
-            broken(path, "is no proper module");
+            broken(path, "is not a valid module description");
         Module result;
         result.class_path = json["class"].text();
         result.attributes = json["attributes"];
@@ -50,7 +50,7 @@ public:
                 broken(path, "has a malformed tensor");
             const auto name = tensor[0].text();
             const auto found = unused_.find(joined(path, name));
-            if (found == unused_.end()) broken(joined(path, name), "is not among the tensors");
+            if (found == unused_.end()) broken(joined(path, name), "is not among the tensors of the file");
             result.tensors.emplace_back(name, *found->second);
             result.tensors.back().second.is_parameter = tensor[1] == "parameter";
             unused_.erase(found);
@@ -63,7 +63,7 @@ public:
         return result;
     }
     void expect_all_used() const {
-        if (!unused_.empty()) broken(unused_.begin()->first, "belongs to no module");
+        if (!unused_.empty()) broken(unused_.begin()->first, "is a tensor that no module refers to");
     }
 
 private:
@@ -94,10 +94,10 @@ Module unpack_module(const Safetensors& contents, const std::string& name_for_er
              "', which holds no tree of modules and needs no conversion");
     if (get("format") != "mlff")
         fail(Status::unsupported, name_for_errors,
-             ": a safetensors file that mlff did not write, so it lacks the description of the model");
+             ": a safetensors file that mlff did not write, without the description of the model");
     if (get("mlff_layout") != kLayout)
-        fail(Status::unsupported, name_for_errors, ": layout ", get("mlff_layout"), " of a later mlff, expected ",
-             kLayout);
+        fail(Status::unsupported, name_for_errors, ": container layout ", get("mlff_layout"),
+             " of a later mlff, expected ", kLayout);
     Unpacker unpacker(contents, name_for_errors);
     Module root = unpacker.module(parse_json(get("mlff_module"), name_for_errors + " (mlff_module)"), "");
     unpacker.expect_all_used();

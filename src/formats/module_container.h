@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Our own model container: a safetensors file whose metadata hold the module tree.
+// mlff's model container: a safetensors file whose metadata hold the module tree.
 //
 //   metadata "format"      = "mlff"
 //   metadata "mlff_layout" = "1"
-//   metadata "mlff_module" = JSON of the root: {"class", "attributes", "tensors": [[name, "parameter" | "buffer"],
-//   ...],
-//                            "children": [[name, {...}], ...]}
+//   metadata "mlff_module" = JSON of the root: {"class", "attributes",
+//                            "tensors": [[name, "parameter" | "buffer"], ...], "children": [[name, {...}], ...]}
 //   tensors                  by dotted path, "interactions.0.linear.weight"
 //
-// Nothing is lost on the way from a torch file but strides, hooks and code, which carry no numbers.
+// Conversion from a torch file drops only strides, hooks and code; these do not affect results.
 #pragma once
 
 #include <string>
@@ -19,7 +18,7 @@
 namespace mlff {
 
 Safetensors pack_module(const Module& root);
-// Throws Error{format | unsupported}: a safetensors file without our metadata, or of a later layout.
+// Throws Error{format | unsupported}, also for a safetensors file without mlff's metadata or with a later layout.
 Module unpack_module(const Safetensors& contents, const std::string& name_for_errors);
 
 }  // namespace mlff

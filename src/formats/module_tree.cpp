@@ -12,7 +12,7 @@
 namespace mlff {
 namespace {
 
-// "a.b.c" -> {"a.b", "c"}; {"", "c"} without a dot.
+// "a.b.c" -> {"a.b", "c"}; "c" -> {"", "c"}.
 std::pair<std::string_view, std::string_view> split_last(std::string_view path) {
     const size_t dot = path.rfind('.');
     if (dot == std::string_view::npos) return {{}, path};
@@ -25,12 +25,12 @@ std::pair<std::string_view, std::string_view> split_last(std::string_view path) 
 
 [[noreturn]] void refuse_contents(Bytes bytes, const std::string& path) {
     if (bytes.empty()) fail(Status::format, path, ": the file is empty");
-    // torch before 1.6 wrote bare pickles that begin with a magic number.
+    // torch before 1.6 wrote plain pickles that begin with a magic number.
     if (bytes[0] == std::byte{0x80} &&
         text_at(bytes, 0, std::min<size_t>(bytes.size(), 32)).find("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19") !=
             std::string_view::npos)
         fail(Status::unsupported, path,
-             ": saved in torch's format of before version 1.6; load it with torch and save it again");
+             ": saved in the format of torch before version 1.6; load it with torch and save it again");
     if (bytes[0] == std::byte{0x80})
         fail(Status::unsupported, path, ": a bare pickle, expected a zip archive written by torch.save");
     if (text_at(bytes, 0, std::min<size_t>(bytes.size(), 40)).substr(0, 15) == "version https:/")
@@ -98,7 +98,7 @@ ModuleFile open_module_file(const std::string& path) {
     } else {
         refuse_contents(bytes, path);
     }
-    mapped->drop_pages();  // checking the CRCs has looked at every page; most tensors are needed later or never
+    mapped->drop_pages();  // the CRC check read every page, but most tensors are needed later or never
     file.memory.push_back(mapped);
     return file;
 }

@@ -14,7 +14,7 @@ constexpr size_t kMaxNodes = 4'000'000;
 constexpr size_t kMaxStack = 64'000'000;
 constexpr PickleId kNone = 0, kFalse = 1, kTrue = 2, kEmptyTuple = 3;
 
-// Text of the pickle is UTF-8; `_codecs.encode(text, "latin1")` means the bytes whose values are its code points.
+// Text in a pickle is UTF-8. `_codecs.encode(text, "latin1")` stands for bytes whose values are the code points.
 bool latin1_bytes(std::string_view utf8, std::string& bytes) {
     bytes.clear();
     bytes.reserve(utf8.size());
@@ -72,13 +72,13 @@ private:
     template <class Length>
     std::string_view counted() {
         const auto length = number<Length>();
-        if (length > bytes_.size() - at_) broken("a text of ", length, " bytes does not fit into the file");
+        if (length > bytes_.size() - at_) broken("a text of ", length, " bytes runs past the end of the pickle");
         return take(static_cast<size_t>(length));
     }
     std::string_view line() {
         const auto rest = text_at(bytes_, at_, bytes_.size() - at_);
         const size_t length = rest.find('\n');
-        if (length == std::string_view::npos) broken("a name without an end");
+        if (length == std::string_view::npos) broken("a name has no end");
         at_ += length + 1;
         return rest.substr(0, length);
     }
@@ -90,9 +90,9 @@ private:
         graph_.nodes_.emplace_back().kind = kind;
         return static_cast<PickleId>(graph_.nodes_.size() - 1);
     }
-    // Copies are the one way in which a few instructions could make much data: bounded by the size of the pickle.
+    // Only copies let a few instructions create much data, so copies are limited by the size of the pickle.
     void spend(size_t bytes) {
-        if (bytes > copy_budget_) broken("it copies the same data again and again");
+        if (bytes > copy_budget_) broken("it copies the same data too often");
         copy_budget_ -= bytes;
     }
     std::string_view own(std::string text) {
@@ -122,7 +122,7 @@ private:
 
     // ---- stack ----
     void push(PickleId id) {
-        if (stack_.size() >= kMaxStack) broken("its stack grows without end");
+        if (stack_.size() >= kMaxStack) broken("its stack is too deep");
         stack_.push_back(id);
     }
     size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
@@ -159,16 +159,16 @@ private:
     void append(const std::vector<PickleId>& items, PickleKind plain_kind) {
         PickleNode& target = node(top());
         if (target.kind != plain_kind && target.kind != PickleKind::object)
-            broken("it appends to something that is no list");
+            broken("it appends to something that is not a list");
         target.items.insert(target.items.end(), items.begin(), items.end());
     }
     void set_items(const std::vector<PickleId>& items) {
-        if (items.size() % 2 != 0) broken("a key without a value");
+        if (items.size() % 2 != 0) broken("a key has no value");
         append(items, PickleKind::dict);
     }
-    // Calls that only make plain data are carried out; every other call stays a record.
+    // Carries out calls that only create plain data; keeps every other call as a record.
     void push_call(PickleId callable, PickleId arguments) {
-        if (node(arguments).kind != PickleKind::tuple) broken("a call whose arguments are no tuple");
+        if (node(arguments).kind != PickleKind::tuple) broken("the arguments of a call are not a tuple");
         const std::string_view name =
             node(callable).kind == PickleKind::global ? node(callable).text : std::string_view();
         const std::vector<PickleId>& given = node(arguments).items;
@@ -184,7 +184,7 @@ private:
         }
         if (name == "_codecs.encode" && given.size() == 2 && node(given[0]).kind == PickleKind::text) {
             std::string bytes;
-            if (!latin1_bytes(node(given[0]).text, bytes)) broken("bytes that are not encoded as latin1");
+            if (!latin1_bytes(node(given[0]).text, bytes)) broken("bytes are not encoded as latin1");
             return push(add_text(PickleKind::bytes, own(std::move(bytes))));
         }
         const PickleId id = add(PickleKind::object);
@@ -205,18 +205,19 @@ private:
         const PickleId state = pop();
         const PickleKind kind = node(top()).kind;
         if (kind != PickleKind::object && kind != PickleKind::dict)
-            broken("it gives a state to something that has none");
+            broken("it sets the state of something that has none");
         node(top()).state = state;
     }
     void stack_global() {
         const PickleId name = pop(), module = pop();
         if (node(name).kind != PickleKind::text || node(module).kind != PickleKind::text)
-            broken("a global that is not named by text");
+            broken("the name of a global is not text");
         spend(node(module).text.size() + node(name).text.size());
         push(add_global(node(module).text, node(name).text));
     }
-    void push_long(std::string_view digits) {                                     // little-endian two's complement
-        if (digits.size() > 8) return push(add_text(PickleKind::bytes, digits));  // too wide for any use we know
+    void push_long(std::string_view digits) {  // little-endian two's complement
+        if (digits.size() > 8)
+            return push(add_text(PickleKind::bytes, digits));  // wider than any integer a model needs
         uint64_t value = 0;
         for (size_t i = 0; i < digits.size(); ++i)
             value |= static_cast<uint64_t>(static_cast<unsigned char>(digits[i])) << (8 * i);
@@ -224,7 +225,7 @@ private:
         if (bits > 0 && bits < 64 && (value >> (bits - 1)) & 1) value |= ~uint64_t{0} << bits;
         push(add_integer(static_cast<int64_t>(value)));
     }
-    void push_float() {  // big-endian, unlike everything else
+    void push_float() {  // big-endian, unlike all other numbers
         const PickleId id = add(PickleKind::real);
         take(8);
         uint64_t bits = byte_swapped(load_le<uint64_t>(bytes_, at_ - 8));
@@ -232,7 +233,7 @@ private:
         push(id);
     }
     void remember(uint64_t slot) {
-        if (slot > kMaxNodes) broken("memo slot ", slot);
+        if (slot > kMaxNodes) broken("memo slot ", slot, " is beyond the limit of ", kMaxNodes);
         memo_[static_cast<uint32_t>(slot)] = top();
     }
     void recall(uint64_t slot) {
@@ -320,7 +321,7 @@ private:
             case 0x94: return remember(memo_.size());
             case 'h': return recall(number<uint8_t>());
             case 'j': return recall(number<uint32_t>());
-            default: broken("instruction 0x", std::hex, int{opcode}, " is not one that torch writes");
+            default: broken("instruction 0x", std::hex, int{opcode}, " is not supported; torch does not write it");
         }
     }
 

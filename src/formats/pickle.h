@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Pickles read as data. A pickle is a program for a small stack machine; this one runs the machine but gives it nothing
-// to act on: a GLOBAL is a name and is never imported, a call is a record of what would have been called, and a
-// persistent id is a record of its argument. Whatever the bytes say, the result is a graph of inert nodes.
+// Reads pickles as data, without running anything. A pickle is a program for a small stack machine. This reader runs
+// the machine, but a GLOBAL is only a name and is never imported, a call is only a record of what would be called, and
+// a persistent id is a record of its argument. Whatever the bytes contain, the result is a graph of inert nodes.
 //
-// Nodes live in one array and refer to each other by index, so cycles, deep nesting and shared nodes are all harmless
-// here; code that walks the graph must bound its depth and its steps.
+// Nodes live in one array and refer to each other by index, so cycles, deep nesting and shared nodes are harmless here.
+// Code that walks the graph must limit its depth and its number of steps.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ enum class PickleKind : uint8_t {
     dict,  // items: key, value, key, value ...
     set,
     global,      // text: "module.name"
-    object,      // callable(arguments), then perhaps state, and items that were appended or set
+    object,      // callable(arguments); possibly a state, and items that were appended or set
     persistent,  // arguments: the persistent id
 };
 
@@ -39,7 +39,7 @@ struct PickleNode {
     PickleKind kind = PickleKind::none;
     PickleId callable = 0;
     PickleId arguments = 0;
-    PickleId state = 0;  // what BUILD gave; node 0 (None) if nothing
+    PickleId state = 0;  // set by BUILD; node 0 (None) if not set
     int64_t integer = 0;
     double real = 0;
     std::string_view text;  // text, bytes, or the name of a global
@@ -65,15 +65,15 @@ public:
     double real() const { return node().real; }
     std::string_view text() const { return node().text; }
 
-    size_t size() const { return node().items.size(); }  // of a dict: twice the number of entries
+    size_t size() const { return node().items.size(); }  // for a dict: twice the number of entries
     PickleValue operator[](size_t i) const { return {graph_, node().items[i]}; }
 
     PickleValue callable() const { return {graph_, node().callable}; }
     PickleValue arguments() const { return {graph_, node().arguments}; }
     PickleValue state() const { return {graph_, node().state}; }
-    std::string_view class_name() const;  // of an object whose callable is a global, else ""
+    std::string_view class_name() const;  // for an object whose callable is a global, else ""
 
-    // The value under a text key of a dict; a None if this is no dict or has no such key.
+    // The value for a text key of a dict; None if this is not a dict or has no such key.
     PickleValue get(std::string_view key) const;
     bool has(std::string_view key) const;
 
@@ -96,7 +96,7 @@ public:
 private:
     friend class PickleMachine;
     std::deque<PickleNode> nodes_;
-    std::deque<std::string> owned_text_;  // text that is not in the pickle as it stands
+    std::deque<std::string> owned_text_;  // text that does not occur verbatim in the pickle
     PickleId root_ = 0;
 };
 

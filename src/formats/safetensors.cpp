@@ -14,7 +14,7 @@
 namespace mlff {
 namespace {
 
-constexpr uint64_t kMaxHeaderSize = 100'000'000;  // the limit of the reference implementation
+constexpr uint64_t kMaxHeaderSize = 100'000'000;  // as in the reference implementation
 constexpr size_t kMaxTensors = 100'000;           // models have hundreds
 constexpr std::array<std::pair<std::string_view, DType>, 16> kNames = {{{"F64", DType::float64},
                                                                         {"F32", DType::float32},
@@ -56,7 +56,9 @@ Tensor read_entry(const JsonValue& entry, Bytes data, const std::string& where) 
         std::find_if(kNames.begin(), kNames.end(), [&](const auto& pair) { return pair.first == name; });
     if (known == kNames.end()) fail(Status::unsupported, where, " has dtype ", name, ", which mlff does not read");
     const auto begin = offsets[0].unsigned_integer(), end = offsets[1].unsigned_integer();
-    if (begin > end || end > data.size()) fail(Status::format, where, " lies outside the file");
+    if (begin > end || end > data.size())
+        fail(Status::format, where, " (bytes ", begin, " to ", end, ") lies outside the file's ", data.size(),
+             " bytes of data");
     std::vector<int64_t> shape;
     for (const JsonValue& extent : shape_json) shape.push_back(extent.integer());
     Tensor tensor = make_tensor(known->second, shape, row_major_strides(shape), 0,
@@ -82,7 +84,8 @@ Safetensors read_safetensors(Bytes bytes, const std::string& name_for_errors) {
     if (bytes.size() < 8) fail(Status::format, name_for_errors, ": too short for a safetensors file");
     const auto header_size = load_le<uint64_t>(bytes, 0);
     if (header_size > kMaxHeaderSize || header_size > bytes.size() - 8)
-        fail(Status::format, name_for_errors, ": the safetensors header claims ", header_size, " bytes");
+        fail(Status::format, name_for_errors, ": the safetensors header claims ", header_size,
+             " bytes, expected at most ", std::min<uint64_t>(kMaxHeaderSize, bytes.size() - 8));
     const JsonValue header = parse_json(text_at(bytes, 8, static_cast<size_t>(header_size)), name_for_errors);
     if (!header.is_object()) fail(Status::format, name_for_errors, ": the safetensors header is not a JSON object");
     if (header.size() > kMaxTensors + 1)
@@ -112,7 +115,8 @@ Safetensors read_safetensors(Bytes bytes, const std::string& name_for_errors) {
             fail(Status::format, name_for_errors, ": tensor '", name, "' leaves a gap or overlaps the one before it");
         expected += tensor.storage.size();
     }
-    if (expected != data.data() + data.size()) fail(Status::format, name_for_errors, ": bytes after the last tensor");
+    if (expected != data.data() + data.size())
+        fail(Status::format, name_for_errors, ": there are bytes after the last tensor");
     return contents;
 }
 
@@ -145,7 +149,7 @@ void write_safetensors(const std::string& path, const Safetensors& contents) {
     try {
         text = header.dump();
     } catch (const nlohmann::json::exception& error) {
-        fail(Status::argument, path, ": a name or metadata that is not UTF-8 text: ", error.what());
+        fail(Status::argument, path, ": a tensor name or metadata is not UTF-8 text: ", error.what());
     }
     text.resize((text.size() + 7) / 8 * 8, ' ');
 

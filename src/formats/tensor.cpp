@@ -37,8 +37,8 @@ constexpr std::array<DTypeTraits, 17> kTraits = {{{"float64", 8},
 constexpr size_t kMaxDimensions = 32;
 constexpr int64_t kMaxRepeatedElements = int64_t{1} << 20;
 
-// A binary floating-point number of few bits: sign, exponent, fraction. `has_infinity` is false for float8_e4m3,
-// whose largest exponent holds ordinary numbers and one NaN.
+// Decodes a small binary floating-point number: sign, exponent, fraction. `has_infinity` is false for float8_e4m3,
+// whose largest exponent encodes ordinary numbers and one NaN.
 double small_float(unsigned bits, int exponent_bits, int fraction_bits, bool has_infinity) {
     const int bias = (1 << (exponent_bits - 1)) - 1;
     const int exponent = static_cast<int>(bits >> fraction_bits) & ((1 << exponent_bits) - 1);
@@ -130,7 +130,7 @@ bool Tensor::is_contiguous() const {
 }
 
 std::vector<double> Tensor::to_doubles() const {
-    if (is_complex(dtype)) fail(Status::format, "a complex tensor where real numbers were expected");
+    if (is_complex(dtype)) fail(Status::format, "found a complex tensor, expected real numbers");
     std::vector<double> values;
     values.reserve(static_cast<size_t>(element_count()));
     const bool real = is_floating(dtype);
@@ -147,18 +147,18 @@ std::vector<double> Tensor::to_doubles() const {
 
 std::vector<int64_t> Tensor::to_integers() const {
     if (is_complex(dtype) || is_floating(dtype))
-        fail(Status::format, "a tensor of ", dtype_name(dtype), " where whole numbers were expected");
+        fail(Status::format, "found a tensor of ", dtype_name(dtype), ", expected whole numbers");
     std::vector<int64_t> values;
     values.reserve(static_cast<size_t>(element_count()));
     for_each_element(*this, [&](const std::byte* at) { values.push_back(load_integer(dtype, at, is_big_endian)); });
     if (dtype == DType::uint64 && std::any_of(values.begin(), values.end(), [](int64_t value) { return value < 0; }))
-        fail(Status::format, "a tensor of uint64 holds numbers above 2^63");
+        fail(Status::format, "a tensor of uint64 holds a number too large for int64");
     return values;
 }
 
 double Tensor::item() const {
     if (element_count() != 1)
-        fail(Status::format, "a tensor of shape ", shape_text(shape), " where one number was expected");
+        fail(Status::format, "found a tensor of shape ", shape_text(shape), ", expected one number");
     return to_doubles()[0];
 }
 
@@ -169,7 +169,7 @@ void Tensor::copy_bytes_to(std::byte* destination) const {
         if (count > 0) std::memcpy(destination, storage.data() + static_cast<size_t>(offset) * size, count * size);
         return;
     }
-    const size_t unit = is_complex(dtype) ? size / 2 : size;  // endianness is that of each part
+    const size_t unit = is_complex(dtype) ? size / 2 : size;  // the real and imaginary parts are swapped separately
     for_each_element(*this, [&](const std::byte* at) {
         for (size_t part = 0; part < size; part += unit)
             for (size_t i = 0; i < unit; ++i) destination[part + i] = at[part + (is_big_endian ? unit - 1 - i : i)];
@@ -195,7 +195,7 @@ Tensor make_tensor(DType dtype, std::vector<int64_t> shape, std::vector<int64_t>
         overflow |= __builtin_add_overflow(last, reach, &last);
     }
     const auto stored = static_cast<int64_t>(storage.size() / dtype_size(dtype));
-    // Stride 0 repeats elements, which is fine, but could also make a huge tensor of one number.
+    // Stride 0 repeats elements. That is allowed, but must not turn one number into a huge tensor.
     const bool is_bomb = count > stored && count > kMaxRepeatedElements;
     if (overflow || (!is_empty && (last >= stored || is_bomb)))
         fail(Status::format, where, " of shape ", shape_text(shape), " reaches outside its storage of ", stored,
@@ -215,7 +215,7 @@ std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape) {
     for (size_t axis = shape.size(); axis-- > 0;) {
         strides[axis] = stride;
         if (__builtin_mul_overflow(stride, std::max<int64_t>(shape[axis], 1), &stride))
-            stride = 0;  // make_tensor refuses it
+            stride = 0;  // make_tensor rejects it
     }
     return strides;
 }

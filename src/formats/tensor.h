@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A named array as it lies in a file: type, shape, strides and a view of its bytes.
+// A tensor in a file: type, shape, strides and a view of its bytes.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct Tensor {
     DType dtype = DType::float32;
     std::vector<int64_t> shape;    // empty for a scalar
     std::vector<int64_t> strides;  // in elements, as many as `shape`
-    Bytes storage;                 // all elements that offset and strides reach lie in here (see make_tensor)
+    Bytes storage;                 // contains all elements (make_tensor checks this)
     int64_t offset = 0;            // of the first element, in elements
     bool is_big_endian = false;
     bool is_parameter = false;  // else a buffer
@@ -51,13 +51,12 @@ struct Tensor {
     std::vector<double> to_doubles() const;    // throws Error{format} for a complex tensor
     std::vector<int64_t> to_integers() const;  // throws Error{format} unless whole numbers or flags
     double item() const;                       // the only element; throws unless there is exactly one
-    // The elements in row-major order, little-endian, in the tensor's own type.
+    // Copies the elements in row-major order, little-endian, in the tensor's own type.
     void copy_bytes_to(std::byte* destination) const;
 };
 
-// Checks that shape and strides are sane and stay inside the storage. Throws Error{format}; the message begins with
-// `where`
-// ("water.model: tensor 'scale'").
+// Checks that shape and strides are valid and stay inside the storage. Throws Error{format}; the message begins with
+// `where` ("water.model: tensor 'scale'").
 Tensor make_tensor(DType dtype, std::vector<int64_t> shape, std::vector<int64_t> strides, int64_t offset, Bytes storage,
                    const std::string& where);
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);

@@ -15,16 +15,16 @@ namespace {
 
 constexpr int kMaxNesting = 2;
 
-// The one top folder of the archive: where data.pkl is.
+// The archive's top folder: the one that contains data.pkl.
 std::string top_folder(const ZipArchive& archive, const std::string& name) {
     for (const ZipEntry& entry : archive.entries()) {
         const size_t slash = entry.name.find('/');
         if (slash != std::string::npos && entry.name.substr(slash) == "/data.pkl") return entry.name.substr(0, slash);
     }
-    fail(Status::format, name, ": a zip archive without data.pkl, so not one that torch saved");
+    fail(Status::format, name, ": a zip archive without data.pkl, so torch did not save it");
 }
 
-// Source text of TorchScript classes: a.b.C is in code/a/b.py.
+// Source texts of TorchScript classes: a.b.C is in code/a/b.py.
 class ScriptSources {
 public:
     ScriptSources(const ZipArchive& archive, std::string folder) : archive_(archive), folder_(std::move(folder)) {}
@@ -88,7 +88,7 @@ Contents read_contents(Bytes bytes, const std::string& name, std::vector<std::sh
     if (nesting > 0) {
         size_t size = 0;
         for (const ZipEntry& entry : archive.entries()) size += static_cast<size_t>(entry.size);
-        if (!budget.spend(size / 16)) fail(Status::format, name, ": too much of it");
+        if (!budget.spend(size / 16)) fail(Status::format, name, ": the archive and those nested in it are too large");
     }
     const std::string folder = top_folder(archive, name);
     const std::vector<std::byte> pickle_bytes = archive.read(*archive.find(folder + "/data.pkl"));
@@ -105,7 +105,7 @@ Contents read_contents(Bytes bytes, const std::string& name, std::vector<std::sh
             auto copy = std::make_shared<const std::vector<std::byte>>(begin, begin + text.size());
             Module nested = read_contents(*copy, name + " (generated code)", memory, budget, nesting + 1).root;
             if (!nested.tensors.empty()) memory.push_back(std::move(copy));
-            nested.children.clear();  // only buffers of the top module are of use
+            nested.children.clear();  // only buffers of the top module are used
             return nested;
         };
     Contents contents;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files written by torch.save and torch.jit.save, read as data. No code in them is run or even looked at.
+// Reads files written by torch.save and torch.jit.save as data. Never runs code from them.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,8 @@
 
 namespace mlff {
 
-// `bytes` must stay alive as long as the tensors of the tree are used; what is allocated beside it is added to
-// `memory`. Throws Error{format} if the file is damaged and Error{unsupported} if it holds no module (a bare state
-// dict, say).
+// `bytes` must stay valid while the tensors of the tree are used; other allocations are added to `memory`. Throws
+// Error{format} if the file is damaged, and Error{unsupported} if it contains no module (but, say, a bare state dict).
 ModuleFile read_torch_archive(Bytes bytes, const std::string& path);
 
 }  // namespace mlff

@@ -48,7 +48,7 @@ std::optional<DType> dtype_of(std::string_view global, std::string_view NamedDTy
     return std::nullopt;
 }
 
-// A tuple of whole numbers; torch.Size and the like hold one as their only argument.
+// A tuple of whole numbers. torch.Size and similar classes hold one as their only argument.
 std::optional<std::vector<int64_t>> integers(PickleValue value) {
     if (value.is(PickleKind::object) && value.arguments().size() == 1) value = value.arguments()[0];
     if (!value.is(PickleKind::tuple) && !value.is(PickleKind::list)) return std::nullopt;
@@ -88,7 +88,7 @@ Bytes TorchStorages::storage_bytes(std::string_view key, std::string_view tensor
     const ZipEntry* entry = archive_.find(folder_ + "/data/" + std::string(key));
     if (!entry) broken(tensor_name, "refers to storage '", key, "', which is not in the file");
     Bytes bytes;
-    if (entry->is_deflated) {  // not by torch, but by tools that rewrite archives
+    if (entry->is_deflated) {  // torch does not compress storages; tools that rewrite archives may
         auto inflated = std::make_shared<const std::vector<std::byte>>(archive_.read(*entry));
         bytes = *inflated;
         memory_.push_back(std::move(inflated));
@@ -104,13 +104,13 @@ TorchStorages::Storage TorchStorages::storage(PickleValue persistent, std::strin
     if (!persistent.is(PickleKind::persistent) || !id.is(PickleKind::tuple) || id.size() < 5 ||
         !id[0].is(PickleKind::text) || id[0].text() != "storage" || !id[1].is(PickleKind::global) ||
         !id[2].is(PickleKind::text) || !id[4].is(PickleKind::integer))
-        broken(tensor_name, "has no proper storage");
-    // id[3] is the device it was saved from: of no concern here.
+        broken(tensor_name, "has a malformed storage");
+    // id[3], the device the tensor was saved from, is not needed.
     Storage result;
     const std::string_view type = id[1].text();
     result.dtype = dtype_of(type, &NamedDType::storage);
     if (!result.dtype && type != "torch.UntypedStorage" && type != "torch.storage.UntypedStorage")
-        fail(Status::unsupported, name_, ": tensor '", tensor_name, "' is kept in a ", type,
+        fail(Status::unsupported, name_, ": tensor '", tensor_name, "' has a storage of type ", type,
              ", which mlff does not read");
     result.bytes = storage_bytes(id[2].text(), tensor_name);
     const size_t element_size = result.dtype ? dtype_size(*result.dtype) : 1;
@@ -138,11 +138,11 @@ std::optional<Tensor> TorchStorages::tensor(PickleValue value, std::string_view 
             fail(Status::unsupported, name_, ": tensor '", name, "' is of a kind mlff does not read (", function, ")");
         return std::nullopt;
     }
-    if (arguments.size() < (has_dtype ? 7u : 4u)) broken(name, "is incomplete");
+    if (arguments.size() < (has_dtype ? 7u : 4u)) broken(name, "lacks some of its description");
     Storage source = storage(arguments[0], name);
     if (has_dtype && arguments[6].is(PickleKind::global))
         source.dtype = dtype_of(arguments[6].text(), &NamedDType::dtype);
-    if (!source.dtype) broken(name, "has a type that mlff does not know");
+    if (!source.dtype) broken(name, "has a type that mlff does not read");
     auto shape = integers(arguments[2]), strides = integers(arguments[3]);
     if (!arguments[1].is(PickleKind::integer) || !shape || !strides) broken(name, "has a malformed shape");
     Tensor result = make_tensor(*source.dtype, std::move(*shape), std::move(*strides), arguments[1].integer(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tensors of a torch archive: pickled calls of torch's rebuild functions become views of the storages in the zip.
+// The tensors of a torch archive. Pickled calls of torch's rebuild functions become views of the storages in the zip.
 #pragma once
 
 #include <map>
@@ -16,17 +16,17 @@ namespace mlff {
 class TorchStorages {
 public:
     // `folder` is the archive's top folder; storages are entries "<folder>/data/<key>". Tensors are views of the
-    // archive; what had to be inflated is added to `memory`, which must live as long as they do.
+    // archive. Storages that had to be inflated are added to `memory`, which must live as long as the tensors.
     TorchStorages(const ZipArchive& archive, std::string folder, std::string name_for_errors,
                   std::vector<std::shared_ptr<const void>>& memory);
 
-    // The tensor that `value` would rebuild, or nothing if it is no such call. Throws Error{format | unsupported}.
+    // The tensor that `value` would rebuild; nothing if it is not such a call. Throws Error{format | unsupported}.
     std::optional<Tensor> tensor(PickleValue value, std::string_view name);
 
 private:
     struct Storage {
         Bytes bytes;
-        std::optional<DType> dtype;  // an untyped storage has none
+        std::optional<DType> dtype;  // none for an untyped storage
     };
     Storage storage(PickleValue persistent, std::string_view tensor_name);
     Bytes storage_bytes(std::string_view key, std::string_view tensor_name);
@@ -37,7 +37,7 @@ private:
     std::string folder_;
     std::string name_;
     bool is_big_endian_ = false;
-    std::map<std::string, Bytes, std::less<>> checked_;  // by key: the CRC is verified once
+    std::map<std::string, Bytes, std::less<>> checked_;  // by key; the CRC of each is verified once
     std::vector<std::shared_ptr<const void>>& memory_;
 };
 

@@ -24,12 +24,11 @@ constexpr size_t kEnd64LocatorSize = 20;
 constexpr size_t kDirectoryHeaderSize = 46;
 constexpr size_t kLocalHeaderSize = 30;
 constexpr uint64_t kMaxEntries = 1'000'000;
-// Torch deflates only source text. All deflated members together may have this size plus so many times that of the
-// file.
+// torch compresses only source text. The total inflated size may be at most this, plus a multiple of the file size.
 constexpr uint64_t kMaxInflatedSize = uint64_t{1} << 24;
 constexpr uint64_t kMaxInflatedRatio = 32;
 
-// The end record is the last thing in the file but for a comment of at most 65535 bytes.
+// The end record is at the end of the file, followed only by a comment of at most 65535 bytes.
 size_t find_end_record(Bytes bytes) {
     if (bytes.size() < kEndRecordSize) return std::string::npos;
     const size_t last = bytes.size() - kEndRecordSize;
@@ -88,7 +87,7 @@ void ZipArchive::read_directory() {
     const auto directory_end = static_cast<size_t>(offset + size);
     for (uint64_t i = 0; i < count; ++i) {
         if (directory_end - at < kDirectoryHeaderSize || load_le<uint32_t>(bytes_, at) != kDirectoryHeader)
-            broken("directory entry ", i, " of ", count, " is not one");
+            broken("directory entry ", i, " of ", count, " has no valid signature");
         const uint16_t flags = load_le<uint16_t>(bytes_, at + 8);
         const uint16_t method = load_le<uint16_t>(bytes_, at + 10);
         const size_t name_size = load_le<uint16_t>(bytes_, at + 28);
@@ -103,20 +102,19 @@ void ZipArchive::read_directory() {
         entry.compressed_size = load_le<uint32_t>(bytes_, at + 20);
         entry.size = load_le<uint32_t>(bytes_, at + 24);
         entry.header_offset = load_le<uint32_t>(bytes_, at + 42);
-        if (entry.name.empty() || entry.name.find('\0') != std::string::npos)
-            broken("entry ", i, " has no proper name");
+        if (entry.name.empty() || entry.name.find('\0') != std::string::npos) broken("entry ", i, " has no valid name");
         if (flags & 1) broken("entry '", entry.name, "' is encrypted");
         if (method != 0 && method != 8)
             broken("entry '", entry.name, "' uses compression method ", method, ", expected stored (0) or deflate (8)");
         entry.is_deflated = method == 8;
 
-        // Sizes that do not fit 32 bits are in the zip64 extra field, in this order and only those.
+        // Sizes that do not fit 32 bits are in the zip64 extra field, in this order; it contains only those.
         const size_t extra_begin = at + kDirectoryHeaderSize + name_size;
         const Bytes extra = bytes_.subspan(extra_begin, extra_size);
         uint64_t* const wide[] = {&entry.size, &entry.compressed_size, &entry.header_offset};
         for (size_t field = 0; field + 4 <= extra.size();) {
             const size_t length = load_le<uint16_t>(extra, field + 2);
-            if (length > extra.size() - field - 4) break;  // padding is not always a proper field
+            if (length > extra.size() - field - 4) break;  // padding need not be a valid field
             if (load_le<uint16_t>(extra, field) == 1) {
                 size_t value = field + 4;
                 for (uint64_t* number : wide) {
@@ -152,12 +150,12 @@ void ZipArchive::locate_data(ZipEntry& entry) const {
     if (bytes_.size() - header - kLocalHeaderSize < name_size + extra_size)
         broken("the local header of entry '", entry.name, "' runs past the end of the file");
     if (text_at(bytes_, header + kLocalHeaderSize, name_size) != entry.name)
-        broken("entry '", entry.name, "' has another name in its local header");
+        broken("entry '", entry.name, "' has a different name in its local header");
     entry.data_offset = at + kLocalHeaderSize + name_size + extra_size;
     if (entry.compressed_size > bytes_.size() - entry.data_offset)
-        broken("entry '", entry.name, "' claims ", entry.compressed_size, " bytes but the file ends before");
+        broken("entry '", entry.name, "' claims ", entry.compressed_size, " bytes, but the file ends earlier");
     if (!entry.is_deflated && entry.size != entry.compressed_size)
-        broken("stored entry '", entry.name, "' has two different sizes");
+        broken("stored entry '", entry.name, "' has different compressed and uncompressed sizes");
 }
 
 void ZipArchive::refuse_overlaps(uint64_t directory_offset) const {
@@ -168,7 +166,7 @@ void ZipArchive::refuse_overlaps(uint64_t directory_offset) const {
     for (size_t i = 0; i < by_offset.size(); ++i) {
         const uint64_t limit = i + 1 < by_offset.size() ? by_offset[i + 1]->header_offset : directory_offset;
         if (by_offset[i]->data_offset + by_offset[i]->compressed_size > limit)
-            broken("entry '", by_offset[i]->name, "' overlaps what follows it");
+            broken("entry '", by_offset[i]->name, "' overlaps the next entry or the directory");
     }
 }
 

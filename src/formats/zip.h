@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Zip archives held in memory, read as data: nothing is unpacked to disk.
+// Zip archives in memory, read as data. Nothing is unpacked to disk.
 //
-// Only what the central directory says is believed, after it has been checked against the local headers:
-// entries lie inside the file, do not overlap, have distinct names, and their CRC is verified when they are read.
+// The central directory is used only after it has been checked against the local headers: entries lie inside the file,
+// do not overlap, and have distinct names. The CRC of an entry is verified when it is read.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ public:
     const std::vector<ZipEntry>& entries() const { return entries_; }
     const ZipEntry* find(std::string_view name) const;
 
-    // The bytes of a stored entry where they lie in the archive; refuses a deflated one.
+    // The bytes of a stored entry, in place. Throws for a deflated entry.
     Bytes stored(const ZipEntry& entry) const;
-    // The contents of any entry, inflated if need be.
+    // The contents of any entry, inflated if necessary.
     std::vector<std::byte> read(const ZipEntry& entry) const;
 
 private:
@@ -53,7 +53,7 @@ private:
     Bytes bytes_;
     std::string name_;
     std::vector<ZipEntry> entries_;
-    bool has_checksums_ = false;  // torch can be told to write none: then all are zero
+    bool has_checksums_ = false;  // torch can write archives without checksums: then all are zero
     std::unordered_map<std::string_view, size_t> index_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The edges of several systems as one list, atoms and edges numbered through.
+// The edges of a batch of systems as one list. Atoms and edges have one index range across the batch.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace mlff {
 class BatchEdges {
 public:
     void clear();
-    void append(const Edges& edges);  // with vectors and distances, and reverse edges in all or in none
+    void append(const Edges& edges);  // needs vectors and distances; reverse edges in all systems or in none
     Edges edges() const;              // valid until the next change
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The oracle: deliberately simple, and independent of Lattice and of the cell list.
+// The reference neighbour list for tests: deliberately simple, and independent of Lattice and of the cell list.
 #include <cmath>
 
 #include "core/error.h"
@@ -10,8 +10,8 @@ namespace {
 
 double dot(const Vec3& a, const Vec3& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
-// The vectors d_k with d_k . cell[l] = (k == l) in the space of the periodic directions; zero elsewhere.
-// From the inverse of the Gram matrix, by Gauss-Jordan elimination.
+// The dual vectors: d_k . cell[l] = (k == l) in the space of the periodic directions; zero elsewhere. Computed from the
+// inverse of the Gram matrix, by Gauss-Jordan elimination.
 Mat3 dual_vectors(const SystemView& system) {
     Mat3 gram{};
     Mat3 inverse{};
@@ -49,7 +49,7 @@ struct ImageRange {
     int to;
 };
 
-// |r + s a + ...| < cutoff needs |r . d + s| < cutoff |d|; one image more on both sides absorbs rounding.
+// r + s a + ...| < cutoff implies |r . d + s| < cutoff |d|. One more image on both sides covers rounding.
 ImageRange image_range(const Vec3& separation, const Vec3& dual, double cutoff) {
     if (dot(dual, dual) == 0) return {0, 0};
     const double middle = -dot(separation, dual);

@@ -8,10 +8,10 @@
 namespace mlff {
 namespace {
 
-constexpr double kMostNeighbors = 1e6;  // estimated, of one atom
-constexpr double kBinsPerAtom = 2;      // bounds the memory for boxes that are mostly empty
-constexpr double kMostBins = 2e9;       // counted by int32
-// Direction 0 is binned finely, because there a range of bins costs no more than one bin.
+constexpr double kMostNeighbors = 1e6;  // per atom, estimated
+constexpr double kBinsPerAtom = 2;      // limits the memory for mostly empty boxes
+constexpr double kMostBins = 2e9;       // indexed by int32
+// Direction 0 has fine bins, because searching a range of bins along it costs no more than searching one.
 constexpr std::array<double, 3> kBinsPerReach = {8, 2, 1};
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
@@ -19,9 +19,9 @@ constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 double length(const Vec3& v) { return std::hypot(v[0], v[1], v[2]); }
 double largest_component(const Vec3& v) { return std::max({std::abs(v[0]), std::abs(v[1]), std::abs(v[2])}); }
 
-// Where nothing repeats, the grid covers the bulk of the atoms, and those beyond it fall into the outermost bins:
-// bins d apart still are at least d - 1 widths apart, and one stray atom does not spread the grid over a vacuum.
-// The bounds of the bulk are coarse, so that the order in which the atoms were summed does not show in the grid.
+// In non-periodic directions the grid covers the bulk of the atoms; atoms outside it go into the outermost bins. Bins
+// that are d apart are still at least d - 1 widths apart, and one stray atom does not stretch the grid over a vacuum.
+// The bounds of the bulk are coarse, so the grid does not depend on the order of summation over atoms.
 void place_grid(const AtomSurvey& survey, int64_t atom_count, CellGrid& grid) {
     const double atoms = static_cast<double>(std::max<int64_t>(atom_count, 1));
     const double step = grid.reach / 64;
@@ -42,10 +42,10 @@ void place_grid(const AtomSurvey& survey, int64_t atom_count, CellGrid& grid) {
     }
 }
 
-// Single precision: a wrapped position is at most M from the middle of the grid, its image T farther. Rounding
-// both positions, the translation, their sum and the square costs less than sqrt(3) u (3 M + 2 T) + 6 u reach
-// with u = 2^-24; 16 u (M + T + reach) is safe. Double precision, in the positions and in edge_vector: a few
-// roundings of numbers no larger than the farthest atom plus what wrapping subtracts from it.
+// Single precision: a wrapped position is at most M from the middle of the grid, and its image T farther. Rounding both
+// positions, the translation, their sum and the square costs less than sqrt(3) u (3 M + 2 T) + 6 u reach with u =
+// 2^-24; 16 u (M + T + reach) is a safe bound. Double precision, in the positions and in edge_vector: a few roundings
+// of numbers no larger than the farthest atom plus the wrapping translation.
 void choose_margins(const AtomSurvey& survey, CellGrid& grid) {
     const Lattice& lattice = grid.lattice;
     const double edges = length(lattice.vectors[0]) * length(lattice.vectors[1]) * length(lattice.vectors[2]);
@@ -110,7 +110,7 @@ float CellGrid::surely_beyond() const {
 }
 
 void check_atom_count(int64_t atom_count) {
-    if (atom_count < 0) fail(Status::argument, "the system has ", atom_count, " atoms");
+    if (atom_count < 0) fail(Status::argument, "the system has ", atom_count, " atoms, expected 0 or more");
     if (atom_count > std::numeric_limits<int32_t>::max())
         fail(Status::system, "the system has ", atom_count, " atoms, the limit is ",
              std::numeric_limits<int32_t>::max());
@@ -120,7 +120,8 @@ void refuse_atom(int64_t atom, const double* at) {
     if (!std::isfinite(at[0]) || !std::isfinite(at[1]) || !std::isfinite(at[2]))
         fail(Status::system, "the position of atom ", atom, " is not finite");
     fail(Status::system, "atom ", atom, " at (", at[0], ", ", at[1], ", ", at[2],
-         ") angstrom is too far away: the limits are ", kFarthestAtom, " angstrom and ", kMostWraps, " cells");
+         ") angstrom is too far from the origin: the limits are ", kFarthestAtom, " angstrom and ", kMostWraps,
+         " cells");
 }
 
 CellGrid choose_grid(const Lattice& lattice, const AtomSurvey& survey, int64_t atom_count, double search_reach) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The grid of bins of a search, chosen from the lattice and a survey of the atoms. The CPU and the GPU list use the
-// same grid and the same functions of it, so that they sort atoms alike.
+// The grid of bins for a neighbour search, chosen from the lattice and a survey of the atoms. The CPU and GPU lists use
+// the same grid and the same functions, so they sort atoms identically.
 //
-// Bins are numbered with direction 0 fastest: neighbouring bins along direction 0 hold one contiguous run of
-// sorted atoms. Periodic directions are wrapped into the cell; in others the outermost bins have no outer end.
+// Bin numbers run fastest along direction 0: adjacent bins along direction 0 hold one contiguous run of sorted atoms.
+// Atoms are wrapped into the cell in periodic directions; in other directions the outermost bins are open-ended.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +19,13 @@
 namespace mlff {
 
 constexpr int kMostImages = 500;       // in one direction; image numbers are packed in 10 bits
-constexpr double kFarthestAtom = 1e9;  // angstrom; beyond, positions have no digits left for distances
-constexpr double kMostWraps = 1e9;     // the difference of two, plus an image, fits an int32
+constexpr double kFarthestAtom = 1e9;  // angstrom; beyond this, positions are too coarse for distances
+constexpr double kMostWraps = 1e9;     // so that the difference of two wraps plus an image fits an int32
 
-// An atom of the list. One record, because pairs need all of it and visit atoms in scattered order.
+// An atom in the list. One record, because pairs need all of it and access atoms in scattered order.
 struct Site {
     Vec3 position;                // as given, angstrom
-    std::array<int32_t, 3> wrap;  // lattice vectors to subtract to get into the cell
+    std::array<int32_t, 3> wrap;  // lattice vectors to subtract to move it into the cell
     int32_t atom;                 // original index
 };
 
@@ -36,9 +36,9 @@ MLFF_HOST_DEVICE inline Vec3 fractional(const Lattice& lattice, const double* x)
     return result;
 }
 
-// What one pass over the atoms finds out. All but the two sums are the same in whatever order the atoms are taken.
+// The result of one pass over the atoms. All but the two sums are independent of the order of the atoms.
 struct AtomSurvey {
-    int64_t refused = std::numeric_limits<int64_t>::max();  // the first atom that cannot be used
+    int64_t refused = std::numeric_limits<int64_t>::max();  // the first atom with an invalid position
     double farthest = 0;                                    // largest coordinate, angstrom
     Vec3 most_wraps = {0, 0, 0};
     Vec3 lowest = {kNone, kNone, kNone};  // of the fractional coordinates
@@ -80,7 +80,7 @@ private:
     static constexpr double kNone = std::numeric_limits<double>::max();
 };
 
-// An atom moved into the cell.
+// An atom wrapped into the cell.
 struct WrappedAtom {
     std::array<int32_t, 3> wrap;  // as in Site
     std::array<float, 3> place;   // relative to the middle of the grid, angstrom
@@ -91,16 +91,16 @@ struct CellGrid {
     double reach = 0;  // pairs up to this distance can be found
     std::array<int32_t, 3> bin_count{};
     Vec3 bin_width{};          // in fractional coordinates
-    double bin_margin = 0;     // an atom may sit this far outside its bin, angstrom
-    double filter_margin = 0;  // |distance between WrappedAtom::place - distance by edge_vector| is less, angstrom
+    double bin_margin = 0;     // rounding can place an atom this far outside its bin, angstrom
+    double filter_margin = 0;  // bound on |distance by WrappedAtom::place - distance by edge_vector|, angstrom
     Vec3 origin{};             // in fractional coordinates
     Vec3 length{};             // in fractional coordinates
     Vec3 middle{};             // angstrom
 
     int64_t total_bins() const { return int64_t{bin_count[0]} * bin_count[1] * bin_count[2]; }
 
-    // A pair whose single-precision squared distance is less is within the reach; if it is not less than the other, it
-    // is beyond.
+    // Bounds on the single-precision squared distance: a pair below the first is within the reach; a pair at or above
+    // the second is beyond it.
     float surely_within() const;
     float surely_beyond() const;
 
@@ -129,9 +129,9 @@ struct CellGrid {
     }
 };
 
-// Throws Error for a number of atoms that no list can hold.
+// Throws Error if no list can hold this number of atoms.
 void check_atom_count(int64_t atom_count);
-// Says why the survey refused an atom.
+// Throws Error{system} that says why the survey rejected an atom.
 [[noreturn]] void refuse_atom(int64_t atom, const double* position);
 // Throws Error{system} if the reach needs too many images or gives too many neighbours.
 CellGrid choose_grid(const Lattice& lattice, const AtomSurvey& survey, int64_t atom_count, double search_reach);

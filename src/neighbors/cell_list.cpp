@@ -8,7 +8,7 @@
 namespace mlff {
 namespace {
 
-constexpr int64_t kAtomsPerChunk = 4096;  // fewer are not worth another thread
+constexpr int64_t kAtomsPerChunk = 4096;  // fewer do not justify another thread
 constexpr int64_t kMostChunks = 64;
 
 // Calls work(chunk, begin, end) for at most kMostChunks ranges of atoms.
@@ -50,7 +50,7 @@ void CellList::build(const SystemView& system, double search_reach, ThreadTeam& 
     place_atoms(system, team);
 }
 
-// A counting sort, stable, so that the order depends on nothing but the positions.
+// A stable counting sort: the order depends only on the positions.
 void CellList::sort_atoms(const SystemView& system, ThreadTeam& team) {
     const auto atoms = static_cast<size_t>(system.atom_count);
     unsorted_bin_.resize_discard(atoms);
@@ -63,7 +63,7 @@ void CellList::sort_atoms(const SystemView& system, ThreadTeam& team) {
     std::inclusive_scan(first_in_bin.begin(), first_in_bin.end(), first_in_bin.begin());
     sites.resize_discard(atoms);
     bin.resize_discard(atoms);
-    for (size_t atom = atoms; atom-- > 0;) {  // turns the ends of the bins into their beginnings
+    for (size_t atom = atoms; atom-- > 0;) {  // turns the end of each bin into its beginning
         const int32_t in = unsorted_bin_[atom];
         const auto place = static_cast<size_t>(--first_in_bin[static_cast<size_t>(in)]);
         sites[place].atom = static_cast<int32_t>(atom);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Atoms sorted into the bins of a grid that follows the lattice.
+// Atoms sorted into the bins of a grid aligned with the lattice.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct CellList {
     CellGrid grid;
     Buffer<int32_t> first_in_bin;  // [bins + 1], into the sorted atoms
     Buffer<Site> sites;            // [atom], sorted by bin, then by original index
-    Buffer<int32_t> bin;           // [atom] of the sorted atom
+    Buffer<int32_t> bin;           // [sorted atom]
     Buffer<float> x, y, z;         // [atom] wrapped, relative to the middle of the grid
 
-    // Throws Error{system} for atoms, cells and reaches that cannot be searched.
+    // Throws Error{system} for atoms, cells or reaches that cannot be searched.
     void build(const SystemView& system, double search_reach, ThreadTeam& team);
-    // New positions for the sites, which keep their order and their wraps.
+    // Updates the positions of the sites. Their order and wraps stay the same.
     void move_sites(const SystemView& system, ThreadTeam& team);
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How far atoms have moved since a search, and whether its candidates may be reused.
+// How far atoms have moved since the last search, and whether its candidates may be reused.
 #pragma once
 
 #include <cmath>
@@ -9,8 +9,7 @@
 
 namespace mlff {
 
-// The two largest displacements, squared, in whatever order they are added. One that is not a number counts as
-// infinite.
+// The two largest displacements, squared. Independent of the order in which they are added. A NaN counts as infinite.
 struct LargestDisplacements {
     double largest = 0;
     double second = 0;

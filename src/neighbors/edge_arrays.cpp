@@ -10,7 +10,7 @@
 namespace mlff {
 namespace {
 
-// Where to write; null where nothing is wanted.
+// The output arrays; null if not wanted.
 struct Targets {
     int32_t* sender;
     int32_t* shift;
@@ -25,7 +25,7 @@ void fill_chunk(const CellList& cells, const PairList& pairs, int64_t chunk, con
     const PairList::Chunk& found = pairs.chunk[static_cast<size_t>(chunk)];
     const int32_t* neighbor = found.neighbor.data();
     const ImageRun* run = found.run.data();
-    std::array<int32_t, 3> last_shift{};  // neighbouring pairs mostly have the same
+    std::array<int32_t, 3> last_shift{};  // consecutive pairs mostly share it
     Vec3 translation = shift_vector(cell, 0, 0, 0);
     for (int64_t atom = pairs.chunk_begin(chunk); atom < pairs.chunk_end(chunk); ++atom) {
         const Site receiver = sites[atom];
@@ -107,8 +107,8 @@ void EdgeArrays::find_reverse(int64_t atom_count, ThreadTeam& team) {
     team.run((atom_count + kAtomsPerChunk - 1) / kAtomsPerChunk, std::ref(find));
 }
 
-// The search visits the bins around every atom in the same order, so that the reverse edge is near the mirrored
-// place in the list of the sender: looking outwards from there takes few steps.
+// The search visits the bins around every atom in the same order, so the reverse edge is near the mirrored position in
+// the sender's list. A search outwards from there takes few steps.
 int64_t EdgeArrays::reverse_of(int64_t receiver, int64_t edge) const {
     const auto is_reverse = [&](int64_t other) {
         const int32_t* s = shift_.data() + 3 * edge;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Edges are grouped by receiver; this is the same list by sender, for passes that gather what an atom sends.
+// Edges regrouped by sender, for passes that gather what an atom sends. (Edges themselves are grouped by receiver.)
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace mlff {
 
 struct EdgesBySender {
     std::vector<int64_t> receiver;    // [edge]
-    std::vector<int64_t> first_sent;  // [atom + 1]: the edges that an atom sends are sent[first_sent[atom]] ...
+    std::vector<int64_t> first_sent;  // [atom + 1]: an atom sends the edges sent[first_sent[atom]] ...
     std::vector<int64_t> sent;        // [edge]
 };
 

@@ -10,8 +10,8 @@
 namespace mlff {
 namespace {
 
-constexpr double kShortestRow = 1e-10;  // angstrom; less counts as zero
-constexpr double kLongestRow = 1e9;     // angstrom; beyond, positions have no digits left for distances
+constexpr double kShortestRow = 1e-10;  // angstrom; shorter rows count as zero
+constexpr double kLongestRow = 1e9;     // angstrom; beyond this, positions are too coarse for distances
 constexpr double kFlattest = 1e-6;      // volume of the cell / product of its edges
 
 double dot(const Vec3& a, const Vec3& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
@@ -23,7 +23,7 @@ Vec3 cross(const Vec3& a, const Vec3& b) {
     return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
 }
 
-// The unit vector perpendicular to the unit vector `axis` that is nearest to a coordinate axis.
+// A unit vector perpendicular to the unit vector `axis`, as close as possible to a coordinate axis.
 Vec3 perpendicular(const Vec3& axis) {
     const auto smaller = [](double a, double b) { return std::abs(a) < std::abs(b); };
     const auto k = static_cast<size_t>(std::min_element(axis.begin(), axis.end(), smaller) - axis.begin());
@@ -44,7 +44,7 @@ void check_row(const SystemView& system, size_t k) {
              kLongestRow);
 }
 
-// Replaces the rows that are not given by unit vectors perpendicular to the given ones and to each other.
+// Replaces missing rows by unit vectors perpendicular to the given rows and to each other.
 Mat3 complete_rows(Mat3 rows, const std::array<bool, 3>& given) {
     const int count = int{given[0]} + int{given[1]} + int{given[2]};
     if (count == 0) return {Vec3{1, 0, 0}, Vec3{0, 1, 0}, Vec3{0, 0, 1}};
@@ -65,11 +65,11 @@ Mat3 complete_rows(Mat3 rows, const std::array<bool, 3>& given) {
     return rows;
 }
 
-// Checked on unit vectors, so that neither very long nor very short edges hide a flat cell.
+// Checked on unit vectors, so that very long or very short edges do not hide a flat cell.
 void check_not_flat(const Mat3& rows) {
     const double share = std::abs(dot(cross(unit(rows[0]), unit(rows[1])), unit(rows[2])));
     if (!(share > kFlattest))
-        fail(Status::system, "the cell is flat: its volume is ", share, " of the product of its edges");
+        fail(Status::system, "the cell is flat: its volume is ", share, " of the product of its edge lengths");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The geometry of a possibly partly periodic cell.
+// The geometry of a cell with any combination of periodic directions.
 #pragma once
 
 #include <array>
@@ -18,14 +18,14 @@ struct Lattice {
     std::array<bool, 3> periodic;
 };
 
-// Throws Error{system} with a sentence for: non-finite numbers, a periodic row that is zero, periodic rows that
-// are (nearly) linearly dependent.
+// Throws Error{system} for non-finite numbers, a periodic row that is zero, or periodic rows that are (nearly) linearly
+// dependent.
 Lattice make_lattice(const SystemView& system);
 
-// The volume that stresses are divided by: |det cell|, where a zero row in a non-periodic direction counts as
-// perpendicular to the others and (extent of the atoms along it + 2 cutoff + 1 angstrom) long.
+// The volume that stresses are divided by: |det cell|. A zero row in a non-periodic direction counts as perpendicular
+// to the others, with length (extent of the atoms along it + 2 cutoff + 1 angstrom).
 double stress_volume(const SystemView& system, double cutoff);
-// Whether that reads positions: some lattice vector is not given.
+// True if stress_volume reads positions: some lattice vector is missing.
 bool stress_volume_needs_positions(const SystemView& system);
 
 }  // namespace mlff

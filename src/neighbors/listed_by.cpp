@@ -17,7 +17,7 @@ void ListedBy::find(int64_t atom_count, const ListedNeighbors& list) {
     int64_t before = 0;
     for (size_t atom = 0; atom <= rest; ++atom) before += std::exchange(first_[atom], before);
     neighbors_.resize_discard(static_cast<size_t>(first_[rest]));
-    // Each beginning moves to the next one's while its list is filled.
+    // While its list is filled, each start index moves to that of the next list.
     for (int64_t atom = 0; atom < own; ++atom)
         for (int64_t place = list.first[atom]; place < list.first[atom + 1]; ++place)
             if (list.neighbors[place] >= own)

@@ -13,12 +13,14 @@ namespace {
 void check_places(int64_t atom_count, const ListedNeighbors& list) {
     if (list.receiver_count < 0 || list.receiver_count > atom_count)
         fail(Status::argument, list.receiver_count, " atoms have neighbours, but there are ", atom_count, " atoms");
-    if (!list.first) fail(Status::argument, "the list of neighbours is NULL");
+    if (!list.first) fail(Status::argument, "the offsets of the neighbour list (first) are NULL");
     if (list.first[0] != 0) fail(Status::argument, "the neighbours of atom 0 begin at ", list.first[0], ", expected 0");
     for (int64_t atom = 0; atom < list.receiver_count; ++atom)
         if (list.first[atom + 1] < list.first[atom])
-            fail(Status::argument, "the neighbours of atom ", atom, " end before they begin");
-    if (list.first[list.receiver_count] > 0 && !list.neighbors) fail(Status::argument, "the neighbours are NULL");
+            fail(Status::argument, "the neighbours of atom ", atom, " end at ", list.first[atom + 1],
+                 ", before they begin at ", list.first[atom]);
+    if (list.first[list.receiver_count] > 0 && !list.neighbors)
+        fail(Status::argument, "the neighbour indices are NULL");
 }
 
 void check_neighbor(int64_t atom_count, int64_t atom, int32_t neighbor) {
@@ -27,7 +29,7 @@ void check_neighbor(int64_t atom_count, int64_t atom, int32_t neighbor) {
              " atoms");
 }
 
-// A number that says as good as nothing of the two.
+// A hash of the ordered pair.
 uint64_t scrambled(int64_t a, int64_t b) {
     uint64_t x = static_cast<uint64_t>(a) << 32 | static_cast<uint64_t>(b);
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -44,7 +46,8 @@ void check_listed_neighbors(int64_t atom_count, const ListedNeighbors& list) {
             check_neighbor(atom_count, atom, list.neighbors[place]);
 }
 
-// Sums over all pairs in both directions are the same if the pairs are, and else, but for one chance in 2^64, are not.
+// Compares the sums of the hashes of all pairs in both directions. They are equal if every pair is listed both ways;
+// otherwise they differ, except with probability 2^-64.
 void check_both_ways(const ListedNeighbors& list) {
     uint64_t there = 0, back = 0;
     for (int64_t atom = 0; atom < list.receiver_count; ++atom)
@@ -63,7 +66,7 @@ void check_both_ways(const ListedNeighbors& list) {
             const int64_t other = list.neighbors[place];
             if (other < list.receiver_count && times_listed(atom, other) != times_listed(other, atom))
                 fail(Status::argument, "atom ", atom, " lists atom ", other,
-                     " as its neighbour, but not the other way round");
+                     " as its neighbour, but not the other way round; list each pair in both directions");
         }
 }
 

@@ -21,11 +21,11 @@ struct NeighborList::State {
 
     CellList cells;
     PairSearch search;
-    PairList found;     // without skin the pairs themselves, else candidates
-    PairList selected;  // the candidates that are within the cutoff
+    PairList found;     // without skin: the pairs; with skin: the candidates
+    PairList selected;  // the candidates within the cutoff
     EdgeArrays arrays;
 
-    // The system that was searched; only kept with skin.
+    // The system of the last search; kept only with a skin.
     bool has_candidates = false;
     Buffer<double> searched_positions;
     Mat3 searched_cell{};
@@ -72,7 +72,7 @@ void NeighborList::update(const SystemView& system, ThreadTeam& team) {
     state.edges = state.arrays.fill(state.cells, *pairs, system.cell, options, team);
 }
 
-// Positions that are not numbers are searched, and refused there.
+// NaN positions lead to a search, which rejects them.
 bool NeighborList::State::can_reuse(const SystemView& system) const {
     const auto coordinates = static_cast<size_t>(3 * system.atom_count);
     if (!has_candidates || coordinates != searched_positions.size() || system.cell != searched_cell ||

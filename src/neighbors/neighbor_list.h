@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Neighbour lists: all pairs closer than a cutoff, periodic images included, in O(N) time and memory.
 //
-// An edge says that atom `sender`, displaced by `shift` lattice vectors, is a neighbour of the atom that
-// receives the edge:  vector = (x[sender] - x[receiver]) + (shift[0] a + shift[1] b + shift[2] c),
-// |vector|^2 < cutoff^2 evaluated in this order in double precision, without fused multiply-adds. All
-// implementations use `edge_vector` below, so that they agree on every pair, to the last bit.
+// An edge states that atom `sender`, displaced by `shift` lattice vectors, is a neighbour of the receiving atom:
+//   vector = (x[sender] - x[receiver]) + (shift[0] a + shift[1] b + shift[2] c),   |vector|^2 < cutoff^2,
+// evaluated in this order in double precision, without fused multiply-adds. All implementations use `edge_vector`
+// below, so they agree on every pair to the last bit.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,19 @@ namespace mlff {
 
 struct NeighborOptions {
     double cutoff = 0;  // angstrom
-    double skin = 0;    // angstrom; candidates up to cutoff + skin are kept while that is exact
-    bool half = false;  // each pair once: sender > receiver, or a self-image with its first non-zero shift > 0
+    double skin = 0;    // angstrom; candidates up to cutoff + skin are reused while that gives exact results
+    bool half = false;  // each pair once: sender > receiver, or an atom's own image whose first non-zero shift is > 0
     bool want_shifts = true;
     bool want_vectors = true;
     bool want_distances = true;
     bool want_reverse = false;  // not with `half`
 };
 
-// Throws Error{argument} for a cutoff or skin that makes no sense, or a half list with reverse edges.
+// Throws Error{argument} for an invalid cutoff or skin, or a half list with reverse edges.
 void check_options(const NeighborOptions& options);
 
-// Edges grouped by receiver: those of atom i are first[i] ... first[i + 1] - 1. The order within an atom
-// is fixed by the positions at the last search alone, not by the number of threads.
+// Edges grouped by receiver: atom i receives edges first[i] ... first[i + 1] - 1. The order within an atom depends only
+// on the positions at the last search, not on the number of threads.
 struct Edges {
     int64_t atom_count = 0;
     int64_t edge_count = 0;
@@ -41,7 +41,7 @@ struct Edges {
     const int32_t* shift = nullptr;    // [edge_count][3]
     const double* vector = nullptr;    // [edge_count][3], receiver to neighbour, angstrom
     const double* distance = nullptr;  // [edge_count]
-    const int64_t* reverse = nullptr;  // [edge_count]: the edge from the other end, with the opposite shift
+    const int64_t* reverse = nullptr;  // [edge_count]: the same pair in the opposite direction, with the opposite shift
 };
 
 MLFF_HOST_DEVICE inline Vec3 shift_vector(const Mat3& cell, int s0, int s1, int s2) {
@@ -55,18 +55,17 @@ MLFF_HOST_DEVICE inline Vec3 edge_vector(const double* receiver, const double* s
 }
 MLFF_HOST_DEVICE inline double squared_length(const Vec3& v) { return (v[0] * v[0] + v[1] * v[1]) + v[2] * v[2]; }
 
-// A list that is kept from step to step. One thread at a time.
+// A neighbour list that is kept from step to step. Used by one thread at a time.
 class NeighborList {
 public:
-    explicit NeighborList(const NeighborOptions& options);  // throws on a cutoff or skin that makes no sense
+    explicit NeighborList(const NeighborOptions& options);  // throws for an invalid cutoff or skin
     ~NeighborList();
     NeighborList(NeighborList&&) noexcept;
 
-    // Makes `edges()` right for these atoms. Candidates are reused if and only if atom count, cell and periodic
-    // directions are the same and the two largest displacements since the search add up to at most the skin:
-    // then no pair that was beyond cutoff + skin can be within the cutoff now.
-    // Throws Error{system} for NaN, flat cells, or a cutoff that would need absurdly many images; the list then
-    // is empty and the next update searches afresh.
+    // Updates `edges()` for these atoms. Reuses the candidates if and only if atom count, cell and periodic directions
+    // are the same and the two largest displacements since the search add up to at most the skin: then no pair that was
+    // beyond cutoff + skin can be within the cutoff now. Throws Error{system} for NaN, flat cells, or a cutoff that
+    // would need far too many images; the list is then empty, and the next update searches.
     void update(const SystemView& system, ThreadTeam& team);
 
     const Edges& edges() const;
@@ -79,8 +78,8 @@ private:
     std::unique_ptr<State> state_;
 };
 
-// The oracle for tests: every pair of atoms and every image within reach, O(N^2). Same conventions and options
-// (skin ignored); edges of an atom in order of sender, then shift. The system must be one that NeighborList accepts.
+// The reference for tests: every pair of atoms and every image within reach, O(N^2). Same conventions and options (skin
+// is ignored); the edges of an atom are ordered by sender, then shift. NeighborList must accept the system.
 struct BruteForceEdges {
     std::vector<int64_t> first;
     std::vector<int32_t> sender;

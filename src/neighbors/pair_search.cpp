@@ -11,12 +11,12 @@ namespace mlff {
 
 struct PairSearch::Scratch {
     std::vector<CandidateRun> runs;
-    std::vector<ImageRun> images;  // the runs, with neighbours in the same image merged
-    Buffer<float> x, y, z;         // candidates where their image is
+    std::vector<ImageRun> images;  // the runs; adjacent runs of the same image are merged
+    Buffer<float> x, y, z;         // positions of the candidates' images
     Buffer<float> squared;         // distance to the receiver
-    Buffer<int32_t> index;         // sorted
+    Buffer<int32_t> index;         // sorted index
     std::vector<int32_t> neighbor;
-    size_t neighbor_count = 0;  // used so far; the vector only grows
+    size_t neighbor_count = 0;  // elements in use; the buffer only grows
     std::vector<ImageRun> neighbor_runs;
 };
 
@@ -36,7 +36,7 @@ namespace {
 
 constexpr int kGroupBins = 4;  // along direction 0
 
-// The search for one chunk of receivers.
+// Searches one chunk of receivers.
 class ChunkSearch {
 public:
     ChunkSearch(const CellList& cells, const Mat3& cell, const PairRule& rule, const std::vector<StencilRow>& stencil,
@@ -72,7 +72,7 @@ public:
     }
 
 private:
-    // Receivers in the same row within a few bins share their candidates.
+    // Receivers within a few bins of the same row share their candidates.
     int64_t find_group(int64_t begin, int64_t end) const {
         const int row_length = cells_.grid.bin_count[0];
         const int first = cells_.bin[static_cast<size_t>(begin)];
@@ -138,7 +138,7 @@ private:
         }
     }
 
-    // Fills scratch_.squared; returns how many candidates are too near the cutoff for single precision.
+    // Fills scratch_.squared. Returns how many candidates are too close to the cutoff for single precision to decide.
     int measure_candidates(int32_t receiver) {
         const float* __restrict x = scratch_.x.data();
         const float* __restrict y = scratch_.y.data();
@@ -210,7 +210,7 @@ private:
     PairSearch::Scratch& scratch_;
     float surely_in_;
     float surely_out_;
-    int64_t home_offset_ = 0;  // candidate that is the receiver itself, less its sorted index
+    int64_t home_offset_ = 0;  // candidate index of the receiver itself, minus its sorted index
 };
 
 }  // namespace

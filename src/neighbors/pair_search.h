@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finds the pairs of a CellList.
+// Finds all pairs of a CellList within a distance.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@
 
 namespace mlff {
 
-// Neighbours that lie in the same image, one after the other.
+// Consecutive neighbours in the same periodic image.
 struct ImageRun {
     uint32_t image;
     int32_t count;
 };
 
-// The neighbours of sorted atoms. Chunk c holds those of atoms c * atoms_per_chunk and up, one atom after the
-// other; the split depends on the number of atoms alone.
+// The neighbours of the sorted atoms. Chunk c holds those of atoms c * atoms_per_chunk and up, one atom after the
+// other. The chunk size depends only on the number of atoms.
 struct PairList {
     struct Chunk {
         Buffer<int32_t> neighbor;  // sorted index
@@ -40,10 +40,10 @@ struct PairList {
     int64_t chunk_end(int64_t index) const { return std::min(atom_count, (index + 1) * atoms_per_chunk); }
 };
 
-// Which pairs are wanted.
+// Which pairs to keep.
 struct PairRule {
-    double cutoff_squared = 0;  // decides, by edge_vector, if `exact`
-    bool exact = true;          // otherwise all pairs within the reach, and some up to 2 filter_margin beyond it
+    double cutoff_squared = 0;  // if `exact`: compared with edge_vector
+    bool exact = true;          // if false: all pairs within the reach, and some up to 2 filter_margin beyond it
     bool half = false;          // as in NeighborOptions
 };
 

@@ -13,11 +13,11 @@ struct Selector {
     const Mat3& cell;
     double cutoff_squared;
 
-    // Copies the neighbours of one image that are within the cutoff; returns how many.
+    // Copies the neighbours of one image that are within the cutoff. Returns their number.
     int32_t select_run(size_t receiver, const ImageRun& run, const int32_t* candidate, int32_t* kept) const {
         const auto image = unpack_image(run.image);
         const Site& from = cells.sites[receiver];
-        std::array<int32_t, 3> last_shift{};  // neighbouring pairs mostly have the same
+        std::array<int32_t, 3> last_shift{};  // consecutive pairs mostly share it
         Vec3 translation = shift_vector(cell, 0, 0, 0);
         int32_t count = 0;
         for (int32_t k = 0; k < run.count; ++k) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Keeps the candidates that are within the cutoff now.
+// Selects the candidates that are within the cutoff now.
 #pragma once
 
 #include "core/threads.h"
@@ -8,7 +8,7 @@
 
 namespace mlff {
 
-// The order of the pairs is kept.
+// Keeps the order of the pairs.
 void select_pairs(const CellList& cells, const PairList& candidates, const Mat3& cell, double cutoff_squared,
                   ThreadTeam& team, PairList& selected);
 

@@ -15,7 +15,7 @@ Interval operator*(double factor, const Interval& a) {
     return {std::min(factor * a.low, factor * a.high), std::max(factor * a.low, factor * a.high)};
 }
 
-// The lattice vectors in a frame where the first points along x and the second lies in the xy plane.
+// The lattice vectors rotated so that the first points along x and the second lies in the xy plane.
 Mat3 triangular(const Mat3& rows) {
     Mat3 axes = rows;
     Mat3 result{};
@@ -30,14 +30,15 @@ Mat3 triangular(const Mat3& rows) {
     return result;
 }
 
-// Two atoms in the same bin are less than this far apart along a direction, in units of bins. The last term
-// covers the rounding of the stencil itself.
+// An upper bound on the distance of two atoms in the same bin along a direction, in units of bins. The last term covers
+// the rounding of the stencil itself.
 double bin_diameter(const CellGrid& grid, size_t direction) {
     return 1 + 2 * grid.bin_margin / (grid.bin_width[direction] * grid.lattice.height[direction]) + 1e-9;
 }
 
-// How far apart, in fractional coordinates, atoms are whose bins are `offset` apart along a direction. Where
-// nothing repeats only the near end is right, but only that is used: such directions are perpendicular to others.
+// The range of separations, in fractional coordinates, of atoms whose bins are `offset` apart along a direction. In
+// non-periodic directions only the near end is right; only that end is used, because such directions are perpendicular
+// to the others.
 Interval separation(const CellGrid& grid, size_t direction, int offset) {
     const double diameter = bin_diameter(grid, direction);
     return {(offset - diameter) * grid.bin_width[direction], (offset + diameter) * grid.bin_width[direction]};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which bins around a bin can hold neighbours, and the runs of sorted atoms that lie in them.
+// Which bins around a bin can hold neighbours, and the runs of sorted atoms in them.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace mlff {
 
-// Three image numbers, each within +-kMostImages and a little more, in 30 bits.
+// Packs three image numbers into 30 bits, each a little beyond +-kMostImages.
 MLFF_HOST_DEVICE inline uint32_t pack_image(int q0, int q1, int q2) {
     return static_cast<uint32_t>(q0 + 512) | static_cast<uint32_t>(q1 + 512) << 10 |
            static_cast<uint32_t>(q2 + 512) << 20;
@@ -22,21 +22,21 @@ MLFF_HOST_DEVICE inline std::array<int32_t, 3> unpack_image(uint32_t image) {
             static_cast<int32_t>(image >> 20) - 512};
 }
 
-// The shift between the positions as given, for two sites of which the sender is moved to this image.
+// The shift between the original positions, for a pair of sites whose sender is moved to this image.
 MLFF_HOST_DEVICE inline std::array<int32_t, 3> pair_shift(const Site& receiver, const Site& sender,
                                                           const std::array<int32_t, 3>& image) {
     return {image[0] + receiver.wrap[0] - sender.wrap[0], image[1] + receiver.wrap[1] - sender.wrap[1],
             image[2] + receiver.wrap[2] - sender.wrap[2]};
 }
 
-// Of the two ends of a pair a half list keeps one: sender > receiver, or a self-image with its first non-zero number >
-// 0.
+// A half list keeps one direction of each pair: sender > receiver, or an atom's own image whose first non-zero shift is
+// > 0.
 MLFF_HOST_DEVICE inline bool is_in_half_list(int32_t receiver, int32_t sender, const std::array<int32_t, 3>& image) {
     if (receiver != sender) return sender > receiver;
     return image[0] != 0 ? image[0] > 0 : image[1] != 0 ? image[1] > 0 : image[2] > 0;
 }
 
-// The bins b + (lowest ... highest, offset1, offset2) can hold neighbours of atoms in bin b.
+// Bins b + (lowest ... highest, offset1, offset2) can hold neighbours of atoms in bin b.
 struct StencilRow {
     int32_t offset1, offset2;
     int32_t lowest, highest;
@@ -44,7 +44,7 @@ struct StencilRow {
 
 void make_stencil(const CellGrid& grid, std::vector<StencilRow>& stencil);
 
-// Sorted atoms begin ... end - 1 in one image.
+// Sorted atoms begin ... end - 1, in one image.
 struct CandidateRun {
     int32_t begin, end;
     uint32_t image;
@@ -53,7 +53,7 @@ struct CandidateRun {
 struct ImageBin {
     int image, bin;
 };
-// bin = image * count + remainder. Most calls need no division.
+// Splits bin = image * count + remainder. Most calls need no division.
 MLFF_HOST_DEVICE inline ImageBin split_bin(int bin, int count) {
     if (bin >= 0 && bin < count) return {0, bin};
     const int image = bin >= 0 ? bin / count : -((count - 1 - bin) / count);
@@ -67,7 +67,7 @@ struct BinnedAtoms {
     const int32_t* first_in_bin;  // [bins + 1]
 };
 
-// Neighbouring bins of one row.
+// Adjacent bins of one row.
 struct BinRange {
     int first0, last0;  // along direction 0
     int bin1, bin2;
@@ -78,8 +78,8 @@ MLFF_HOST_DEVICE inline BinRange bin_range(const BinnedAtoms& atoms, int first_b
     return {first_bin - begin, last_bin - begin, row % atoms.bin_count[1], row / atoms.bin_count[1]};
 }
 
-// The runs of atoms in one row of the stencil around some bins, image by image. A bin that leaves the cell is split
-// into an image number and a bin, which handles any number of images alike.
+// Iterates over the runs of atoms in one row of the stencil around some bins, image by image. A bin outside the cell is
+// split into an image number and a bin, so any number of images is handled the same way.
 class RunCursor {
 public:
     MLFF_HOST_DEVICE RunCursor(const BinnedAtoms& atoms, const BinRange& around, const StencilRow& row)
@@ -96,7 +96,7 @@ public:
         if ((image1_ != 0 && !atoms.periodic[1]) || (image2_ != 0 && !atoms.periodic[2])) to_ = from_ - 1;
     }
 
-    // The next run that is not empty; false if there is none.
+    // The next non-empty run; false if there are no more.
     MLFF_HOST_DEVICE bool next(CandidateRun& run) {
         while (from_ <= to_) {
             const ImageBin along0 = split_bin(from_, count_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A system as the interface to Python has it.
+// Converts a system to the form of the Python interface.
 #pragma once
 
 #include "core/system_view.h"

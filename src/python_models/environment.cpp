@@ -19,12 +19,12 @@ std::string variable(const char* name) {
     return value ? value : "";
 }
 
-// The folder of libmlff.so, or of the program that has libmlff inside.
+// The folder of libmlff.so, or of the program that contains libmlff.
 fs::path folder_of_library() {
     Dl_info where{};
     std::error_code ignored;
     if (!dladdr(reinterpret_cast<void*>(&folder_of_library), &where) || !where.dli_fname) return ".";
-    // A program's own name may be relative to where it was started.
+    // A program's own name may be relative to its starting folder.
     const bool is_program = !std::string(where.dli_fname).ends_with(".so") &&
                             std::string(where.dli_fname).find(".so.") == std::string::npos;
     const fs::path file =
@@ -35,7 +35,7 @@ fs::path folder_of_library() {
 bool is_environment(const fs::path& folder) { return access((folder / "bin" / "python3").c_str(), X_OK) == 0; }
 
 struct Search {
-    std::string looked_at;  // for the message
+    std::string looked_at;  // for the error message
     fs::path found;
 
     void look(const std::string& origin, const fs::path& folder) {
@@ -77,7 +77,7 @@ fs::path find_environment(const ModelName& model) {
     if (search.found.empty())
         fail(Status::unsupported, "model '", model.text, "': no Python environment was found; looked at ",
              search.looked_at.empty() ? "nothing" : search.looked_at,
-             "; make one with scripts/install --python, or name one with env= or MLFF_PYTHON_ENV");
+             "; create one with scripts/install --python, or give one with env= or MLFF_PYTHON_ENV");
     std::error_code ignored;
     return fs::absolute(search.found, ignored);
 }
@@ -107,7 +107,7 @@ fs::path find_python_library() {
     if (const std::string given = variable("MLFF_PYTHON_LIBRARY"); !given.empty()) {
         std::error_code ignored;
         if (!fs::exists(given, ignored))
-            fail(Status::unsupported, "MLFF_PYTHON_LIBRARY is ", given, ", which is not there");
+            fail(Status::unsupported, "MLFF_PYTHON_LIBRARY is ", given, ", which does not exist");
         return fs::absolute(given, ignored);
     }
     const fs::path here = folder_of_library();
@@ -119,7 +119,7 @@ fs::path find_python_library() {
         looked_at += (looked_at.empty() ? "" : ", ") + place.lexically_normal().string();
     }
     fail(Status::unsupported,
-         "Python models need libmlff_python.so, which this mlff was built without or which is not where it was "
+         "Python models need libmlff_python.so, but this mlff was built without it, or it has been moved since it was "
          "installed; looked in ",
          looked_at, " (python3-dev and pybind11-dev are needed to build it)");
 }
@@ -131,7 +131,7 @@ fs::path find_host_program() {
         if (access(file.c_str(), X_OK) == 0) return file.lexically_normal();
     }
     fail(Status::unsupported,
-         "the program mlff-python-host, which hosts Python models, is not beside libmlff_python.so in ", here.string());
+         "the program mlff-python-host, which runs Python models, is not next to libmlff_python.so in ", here.string());
 }
 
 }  // namespace mlff::python

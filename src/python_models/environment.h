@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where things are that Python models need: the environment (a folder as `python3 -m venv` makes it), libmlff_python.so
-// and the program that hosts it.
+// Locates what Python models need: the environment (a folder as created by `python3 -m venv`), libmlff_python.so, and
+// the program mlff-python-host.
 #pragma once
 
 #include <filesystem>
@@ -11,20 +11,20 @@
 
 namespace mlff::python {
 
-// The environment of a model: env= of its name, else $MLFF_PYTHON_ENV, else the one that scripts/install made for it,
-// else $VIRTUAL_ENV. env= and $MLFF_PYTHON_ENV are paths, or names of installed ones. Throws Error{unsupported} that
-// says where it looked.
+// The environment of a model: env= in its name, else $MLFF_PYTHON_ENV, else the one that scripts/install created for
+// it, else $VIRTUAL_ENV. env= and $MLFF_PYTHON_ENV are paths, or names of installed environments. Throws
+// Error{unsupported} that lists where it looked.
 std::filesystem::path find_environment(const ModelName& model);
 
-// All that find_environment() would take without being given a name, in that order and each once: what `mlff doctor`
-// tries.
+// All environments that find_environment() would try without a name, in that order and without duplicates. `mlff
+// doctor` tries these.
 std::vector<std::filesystem::path> known_environments();
 
-// $MLFF_PYTHON_LIBRARY, or from where libmlff is. Throws Error{unsupported} if this mlff has none.
+// $MLFF_PYTHON_LIBRARY, or relative to libmlff. Throws Error{unsupported} if there is none.
 std::filesystem::path find_python_library();
-std::filesystem::path find_host_program();  // beside it, or in libexec
+std::filesystem::path find_host_program();  // next to that library, or in libexec
 
-// PREFIX/share/mlff/python, where scripts/install puts environments; a folder for each name.
+// PREFIX/share/mlff/python, where scripts/install puts environments, one folder per name.
 std::filesystem::path installed_environments();
 
 }  // namespace mlff::python

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// mlff-python-host: a process of its own for one Python model. Started by libmlff with a socket, a memory file and the
-// path of libmlff_python.so; ends when the socket is closed, which the system does too when the other process dies.
+// mlff-python-host: runs one Python model in a separate process. libmlff starts it with a socket, a memory file and the
+// path of libmlff_python.so. It ends when the socket is closed, which the system also does when the parent dies.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@
 namespace mlff::python {
 namespace {
 
-// Standard output is not the host program's, but what is written there is shown when something goes wrong.
+// The parent captures this output, and shows it when something goes wrong.
 [[noreturn]] void give_up(const std::string& message) {
     std::cerr << "mlff-python-host: " << message << std::endl;
     _exit(2);
@@ -44,17 +44,17 @@ bool send_message(Message message, const char* text, size_t text_size, int flags
 void answer(Message message, int status, const std::string& text) {
     message.kind = MessageKind::answer;
     message.status = status;
-    if (!send_message(message, text.data(), text.size(), 0)) _exit(0);  // nobody listens any more
+    if (!send_message(message, text.data(), text.size(), 0)) _exit(0);  // the parent has closed the socket
 }
 
 void log_from_python(void*, int level, const char* line) {
     Message message;
     message.kind = MessageKind::log;
     message.status = level;
-    send_message(message, line, std::strlen(line), MSG_DONTWAIT);  // a line is lost rather than an evaluation held up
+    send_message(message, line, std::strlen(line), MSG_DONTWAIT);  // drops a line rather than block an evaluation
 }
 
-// Shows that this process runs, and ends it when the other one is gone, whatever Python does.
+// Signals that this process runs, and ends it when the parent is gone, whatever Python is doing.
 void keep_beating(Heartbeat* heartbeat, pid_t parent) {
     for (;;) {
         heartbeat->count.fetch_add(1, std::memory_order_relaxed);
@@ -66,7 +66,7 @@ void keep_beating(Heartbeat* heartbeat, pid_t parent) {
 
 class MappedArrays {
 public:
-    // The file has grown when the capacity has.
+    // Maps the memory file again when its capacity has grown.
     SharedArrays at(int64_t capacity) {
         if (capacity != capacity_) {
             if (memory_) munmap(memory_, SharedArrays::byte_count(capacity_));
@@ -88,7 +88,7 @@ class Host {
 public:
     explicit Host(const char* library) : library_(library) {}
 
-    // One request, one answer.
+    // Handles one request and sends one answer.
     void serve(const Message& request, const std::string& text) {
         std::string reply;
         const TextSink sink = {
@@ -105,7 +105,8 @@ public:
                 case MessageKind::prepare: status = interface_->prepare(teacher_, text.c_str(), sink); break;
                 case MessageKind::evaluate: status = evaluate(request, result, sink); break;
                 default:
-                    fail(Status::internal, "a message of kind ", static_cast<uint32_t>(request.kind), " from libmlff");
+                    fail(Status::internal, "libmlff sent a message of unknown kind ",
+                         static_cast<uint32_t>(request.kind));
             }
         } catch (const Error& error) {
             status = static_cast<int>(error.status());
@@ -140,9 +141,9 @@ private:
 
 int run(int argc, char** argv) {
     if (argc != 3 || std::atoi(argv[1]) != static_cast<int>(kProtocolVersion))
-        give_up("it is started by libmlff of the same version, not by hand");
+        give_up("this program is started by libmlff of the same version, not by hand");
     for (const int descriptor : {kSocketDescriptor, kMemoryDescriptor})
-        fcntl(descriptor, F_SETFD, FD_CLOEXEC);  // programs that Python starts get neither
+        fcntl(descriptor, F_SETFD, FD_CLOEXEC);  // programs started by Python do not inherit them
     void* page = mmap(nullptr, sizeof(Heartbeat), PROT_READ | PROT_WRITE, MAP_SHARED, kMemoryDescriptor, 0);
     if (page == MAP_FAILED) give_up(concat("cannot map the memory file: ", std::strerror(errno)));
     std::thread(keep_beating, static_cast<Heartbeat*>(page), getppid()).detach();
@@ -154,7 +155,7 @@ int run(int argc, char** argv) {
         if (size < 0 && errno == EINTR) continue;
         if (size <= 0) _exit(0);
         Message request;
-        if (static_cast<size_t>(size) < sizeof request) give_up("half a message");
+        if (static_cast<size_t>(size) < sizeof request) give_up("libmlff sent an incomplete message");
         std::memcpy(&request, buffer.data(), sizeof request);
         host.serve(request, std::string(buffer.data() + sizeof request, static_cast<size_t>(size) - sizeof request));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Python in the process of the host program.
+// Runs a Python model inside the host program's process.
 #include <dlfcn.h>
 
 #include <string>
@@ -17,14 +17,14 @@ namespace {
 
 void log_from_python(void*, int level, const char* line) { log(static_cast<LogLevel>(level), line); }
 
-// A reply or an error of the interface.
+// A reply or an error from the interface.
 class Answer {
 public:
     TextSink sink() {
         return {[](void* to, const char* text, size_t size) { static_cast<std::string*>(to)->append(text, size); },
                 &text_};
     }
-    // Throws what a call failed with.
+    // Throws if the call failed.
     const std::string& of(int status, const std::string& model) const {
         if (status != 0) fail(static_cast<Status>(status), "model '", model, "': ", text_);
         return text_;
@@ -34,8 +34,8 @@ private:
     std::string text_;
 };
 
-// A host program that is a Python itself has these functions; loading ours beside those of another version would mix
-// the two.
+// If the host program is itself a Python interpreter, it already has these functions. Loading another version next to
+// them would mix the two.
 void check_interpreter_of_host(const std::string& version, const std::string& model) {
     using IsInitialized = int (*)();
     using GetVersion = const char* (*)();
@@ -46,7 +46,7 @@ void check_interpreter_of_host(const std::string& version, const std::string& mo
     if (!version.empty() && !running.starts_with(version + "."))
         fail(Status::unsupported, "model '", model, "': this program runs Python ",
              running.substr(0, running.find(' ')), " already, but this mlff was built for Python ", version,
-             "; let the model have a process of its own (host=process)");
+             "; run the model in a separate process (host=process)");
 }
 
 class InProcessTeacher : public Teacher {
@@ -61,7 +61,7 @@ public:
         Answer loaded;
         description_ =
             parse_json(loaded.of(interface_->load(model.request().dump().c_str(), &handle_, loaded.sink()), name_),
-                       concat("model '", name_, "': what Python says of it"));
+                       concat("model '", name_, "': its description from Python"));
     }
     ~InProcessTeacher() override {
         if (handle_) interface_->unload(handle_);

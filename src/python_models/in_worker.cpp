@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Python in a process of its own, which is started again if it has died.
+// Runs a Python model in a separate process, which is restarted if it has died.
 #include <memory>
 #include <optional>
 
@@ -37,14 +37,14 @@ public:
 private:
     bool is_alive() const { return worker_ && worker_->is_usable(); }
 
-    // Everything up to the first evaluation; a worker that fails on the way is not kept.
+    // Everything up to the first evaluation. A worker that fails in between is discarded.
     void start() {
         worker_.reset();
         auto worker =
             std::make_unique<Worker>(find_host_program(), find_python_library(), model_.text, model_.time_limit);
         worker->ask(MessageKind::start, nlohmann::json{{"environment", environment_.string()}}.dump());
         description_ = parse_json(worker->ask(MessageKind::load, model_.request().dump()),
-                                  concat("model '", model_.text, "': what Python says of it"));
+                                  concat("model '", model_.text, "': its description from Python"));
         if (choice_) worker->ask(MessageKind::prepare, choice_->dump());
         worker_ = std::move(worker);
     }

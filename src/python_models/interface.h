@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What libmlff_python.so gives to those that load it: libmlff in the host's own process, or the program
-// mlff-python-host in one of its own. Plain C types only, and a version that both sides compare: libmlff itself never
-// links Python.
+// The interface of libmlff_python.so, which is loaded by libmlff in the host's process, or by mlff-python-host in a
+// separate one. It has only plain C types, and a version that both sides compare: libmlff itself never links Python.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +13,14 @@ constexpr const char* kInterfaceSymbol = "mlff_python_interface";
 
 extern "C" {
 
-// Where a call writes its text: the reply (JSON) if it returns 0, else the message of the error.
+// Receives the text of a call: the reply (JSON) if it returns 0, else the error message.
 struct TextSink {
     void (*write)(void* to, const char* text, size_t size);
     void* to;
 };
 
-// Lines of Python's standard output, standard error, warnings and logging; levels as in mlff.h. May be called from any
-// thread.
+// Receives lines from Python's standard output, standard error, warnings and logging; levels as in mlff.h. May be
+// called from any thread.
 typedef void (*LogLine)(void* to, int level, const char* line);
 
 struct SystemArrays {
@@ -41,16 +40,16 @@ struct ResultArrays {       // nullptr = not wanted
     double* atom_energies;  // [atom_count], eV
 };
 
-// Every function may be called from any thread, and returns 0 or a value of mlff_status.
+// Every function may be called from any thread. Returns 0 or a value of mlff_status.
 struct Interface {
     uint32_t version;            // kInterfaceVersion
     const char* python_version;  // "3.11"
-    // Makes the interpreter of this process that of the environment (a folder with bin/python3), or finds it so.
-    // `options`: {"environment": path}
+    // Starts the interpreter of this process in the environment (a folder with bin/python3), or checks that it already
+    // runs there. `options`: {"environment": path}
     int (*start)(const char* options, LogLine log, void* log_to, TextSink text);
-    // Loads the model of a request (see teachers.py) and describes it.
+    // Loads the model of a request (see teachers.py), and describes it.
     int (*load)(const char* request, void** teacher, TextSink text);
-    // Chooses device, precision and head. Needed before evaluate().
+    // Selects device, precision and head. Required before evaluate().
     int (*prepare)(void* teacher, const char* request, TextSink text);
     int (*evaluate)(void* teacher, const struct SystemArrays* system, const struct ResultArrays* results,
                     TextSink text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// libmlff_python.so: CPython in this process, with the packages of one environment. The models themselves are run by
-// teachers.py, which is part of this library.
+// libmlff_python.so: CPython in this process, with the packages of one environment. teachers.py, which is embedded in
+// this library, runs the models.
 #include <dlfcn.h>
 #include <signal.h>
 
@@ -27,7 +27,7 @@ namespace py = pybind11;
 #define MLFF_VERSION_TEXT(major, minor) MLFF_TEXT_OF(major) "." MLFF_TEXT_OF(minor)
 constexpr const char* kPythonVersion = MLFF_VERSION_TEXT(PY_MAJOR_VERSION, PY_MINOR_VERSION);
 
-// Lets this thread run Python, whichever thread of the host it is.
+// Lets the current thread of the host run Python.
 class PythonLock {
 public:
     PythonLock() : state_(PyGILState_Ensure()) {}
@@ -45,7 +45,7 @@ bool is_interpreter_ours = false;
 LogLine log_line = nullptr;
 void* log_to = nullptr;
 py::object* teachers =
-    nullptr;  // the module; never freed, as the interpreter is never ended: torch cannot be loaded twice
+    nullptr;  // the module; never freed, because the interpreter never ends: torch cannot be loaded twice
 
 extern "C" {
 __attribute__((visibility("hidden"))) extern const char mlff_teachers_begin[], mlff_teachers_end[];
@@ -62,11 +62,11 @@ asm(".pushsection .rodata\n"
     ".popsection\n");
 
 void write_log(int level, const std::string& line) {
-    const py::gil_scoped_release others_may_run;  // the host's callback may want Python too
+    const py::gil_scoped_release others_may_run;  // the host's callback may use Python too
     if (log_line) log_line(log_to, level, line.c_str());
 }
 
-// "3.12" for an environment made by Python 3.12; "" if nothing says it.
+// "3.12" for an environment made by Python 3.12; "" if unknown.
 std::string version_of(const fs::path& environment) {
     std::ifstream file(environment / "pyvenv.cfg");
     for (std::string line; std::getline(file, line);) {
@@ -84,8 +84,8 @@ std::string version_of(const fs::path& environment) {
     return "";
 }
 
-// Modules compiled for Python (numpy) find its functions among the global symbols only, and this library was loaded
-// without making them so.
+// Compiled Python modules (numpy) find Python's functions only among the global symbols. This library was loaded with
+// local symbols.
 void make_python_symbols_global() {
     Dl_info where{};
     if (dladdr(reinterpret_cast<void*>(&Py_IsInitialized), &where) && where.dli_fname)
@@ -95,11 +95,11 @@ void make_python_symbols_global() {
 void check(const PyStatus& status, const fs::path& environment) {
     if (PyStatus_Exception(status))
         fail(Status::unsupported, "Python ", kPythonVersion, " cannot start in ", environment.string(), ": ",
-             status.err_msg ? status.err_msg : "it does not say why");
+             status.err_msg ? status.err_msg : "unknown reason");
 }
 
-// Python's module for signals takes over SIGINT when it is first imported, where the host has left it alone: Ctrl-C is
-// the host's.
+// Python's signal module takes over SIGINT on its first import if the host left it at the default. Ctrl-C belongs to
+// the host.
 void keep_signals_of_host() {
     struct sigaction before {};
     sigaction(SIGINT, nullptr, &before);
@@ -108,13 +108,13 @@ void keep_signals_of_host() {
     sigaction(SIGINT, &before, nullptr);
 }
 
-// Nothing from PYTHONHOME, PYTHONPATH or the user's own packages, no signal handlers, no change of the locale or of the
-// standard streams.
+// Ignores PYTHONHOME, PYTHONPATH and the user's own packages. Installs no signal handlers, and does not change the
+// locale or the standard streams.
 void initialize(const fs::path& environment) {
     const std::string version = version_of(environment);
     if (!version.empty() && version != kPythonVersion)
         fail(Status::unsupported, "the environment ", environment.string(), " is of Python ", version,
-             ", but this mlff was built for Python ", kPythonVersion, "; make it with python", kPythonVersion,
+             ", but this mlff was built for Python ", kPythonVersion, "; create it with python", kPythonVersion,
              ", or build mlff with -DMLFF_PYTHON_EXECUTABLE=python", version);
     make_python_symbols_global();
     PyPreConfig before;
@@ -128,7 +128,7 @@ void initialize(const fs::path& environment) {
     const std::string program = (environment / "bin" / "python3").string();
     PyStatus status = PyConfig_SetBytesString(&config, &config.executable, program.c_str());
     if (!PyStatus_Exception(status)) status = PyConfig_SetBytesString(&config, &config.program_name, program.c_str());
-    // The standard library is that of the Python we are linked to: the environment may be of another patch release,
+    // Uses the standard library of the Python that we are linked to: the environment may be from another patch release,
     // whose compiled modules do not fit.
     std::error_code ignored;
     if (!PyStatus_Exception(status) &&
@@ -157,7 +157,7 @@ void import_teachers() {
 
 void write_text(const TextSink& sink, const std::string& text) { sink.write(sink.to, text.data(), text.size()); }
 
-// Runs `work`, which may throw anything; its errors become a status and a message.
+// Runs `work`, and turns any exception into a status and a message.
 template <class Work>
 int guarded(const TextSink& sink, const Work& work) noexcept {
     try {
@@ -169,7 +169,7 @@ int guarded(const TextSink& sink, const Work& work) noexcept {
     } catch (py::error_already_set& error) {
         const PythonLock lock;
         int status = static_cast<int>(Status::internal);
-        std::string message = "Python failed, and so did the explanation";
+        std::string message = "Python failed, and its error message could not be formatted";
         try {
             if (teachers) {
                 if (error.trace()) PyException_SetTraceback(error.value().ptr(), error.trace().ptr());
@@ -196,19 +196,19 @@ int guarded(const TextSink& sink, const Work& work) noexcept {
     }
 }
 
-// The interpreter of the host program is used if it is of the right version and environment.
+// Uses the host program's interpreter if its version and environment are right.
 void adopt(const fs::path& environment) {
     const std::string running = Py_GetVersion();
     if (!running.starts_with(std::string(kPythonVersion) + "."))
         fail(Status::unsupported, "this program runs Python ", running.substr(0, running.find(' ')),
              " already, but this mlff was built for Python ", kPythonVersion,
-             "; let the model have a process of its own (host=process)");
+             "; run the model in a separate process (host=process)");
     const PythonLock lock;
     const auto prefix = py::module_::import("sys").attr("prefix").cast<std::string>();
     std::error_code ignored;
     if (!fs::equivalent(prefix, environment, ignored))
-        fail(Status::unsupported, "this program runs Python in ", prefix, " already, and the model wants ",
-             environment.string(), "; let it have a process of its own (host=process)");
+        fail(Status::unsupported, "this program runs Python in ", prefix, " already, but the model needs ",
+             environment.string(), "; run it in a separate process (host=process)");
     import_teachers();
 }
 
@@ -220,8 +220,8 @@ int start(const char* options, LogLine log, void* to, TextSink text) {
             std::error_code ignored;
             if (fs::equivalent(started_environment, environment, ignored)) return;
             fail(Status::unsupported, "Python runs in this process with the environment ", started_environment,
-                 " already, and the model wants ", environment.string(),
-                 "; let it have a process of its own (host=process)");
+                 " already, but the model needs ", environment.string(),
+                 "; run it in a separate process (host=process)");
         }
         log_line = log;
         log_to = to;
@@ -230,7 +230,7 @@ int start(const char* options, LogLine log, void* to, TextSink text) {
         } else {
             is_interpreter_ours = true;
             initialize(environment);
-            struct LockRelease {  // from here on any thread may take the lock
+            struct LockRelease {  // afterwards any thread may take the lock
                 ~LockRelease() { PyEval_SaveThread(); }
             } const at_the_end;
             keep_signals_of_host();

@@ -11,19 +11,19 @@
 
 namespace mlff::python {
 
-// Never unloaded: Python cannot be.
+// Never unloads the library, because Python cannot be unloaded.
 inline const Interface* load_interface(const std::filesystem::path& library) {
     void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         const char* reason = dlerror();
-        fail(Status::unsupported, "the Python library of mlff cannot be loaded: ", reason ? reason : library.string(),
-             " (where a libpython is missing, install that package)");
+        fail(Status::unsupported, "cannot load libmlff_python.so: ", reason ? reason : library.string(),
+             " (if a libpython is missing, install that package)");
     }
     auto* function = reinterpret_cast<InterfaceFunction*>(dlsym(handle, kInterfaceSymbol));
-    if (!function) fail(Status::unsupported, library.string(), " is not the Python library of mlff");
+    if (!function) fail(Status::unsupported, library.string(), " is not mlff's Python library");
     const Interface* interface = function();
     if (interface->version != kInterfaceVersion)
-        fail(Status::unsupported, library.string(), " is of another version of mlff: it has interface ",
+        fail(Status::unsupported, library.string(), " belongs to another version of mlff: it has interface version ",
              interface->version, ", expected ", kInterfaceVersion);
     return interface;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A Python program as a Model: mace-torch or an ASE calculator (python/model_name.h).
+// A Python program as a Model: mace-torch or an ASE calculator (python_models/model_name.h).
 #pragma once
 
 #include <memory>

@@ -24,14 +24,14 @@ std::string percent_decoded(const std::string& text, const std::string& name) {
         const auto parsed = std::from_chars(begin, end, code, 16);
         if (parsed.ec != std::errc() || parsed.ptr != begin + 2 || code == 0)
             fail(Status::argument, "model '", name,
-                 "': '%' must be followed by two hexadecimal digits, %25 is the sign itself");
+                 "': '%' must be followed by two hexadecimal digits; write %25 for the sign itself");
         decoded += static_cast<char>(code);
         i += 2;
     }
     return decoded;
 }
 
-// 1, 2.5, true and null as JSON has them, Python's True, False and None, anything else as text.
+// 1, 2.5, true and null as in JSON; Python's True, False and None; anything else is text.
 nlohmann::json typed(const std::string& text) {
     if (text == "True" || text == "true") return true;
     if (text == "False" || text == "false") return false;
@@ -40,7 +40,7 @@ nlohmann::json typed(const std::string& text) {
     return value.is_number() ? value : nlohmann::json(text);
 }
 
-// Options begin at the last '?', so that a path may have others.
+// Options begin at the last '?', so a path may contain others.
 void read_options(ModelName& model, const std::string& options) {
     for (size_t begin = 0; begin < options.size();) {
         const size_t end = std::min(options.find('&', begin), options.size());
@@ -57,17 +57,17 @@ void read_options(ModelName& model, const std::string& options) {
             model.environment = value;
         } else if (key == "host") {
             if (value != "inprocess" && value != "process")
-                fail(Status::argument, "model '", model.text, "': host=", value, " is none of inprocess, process");
+                fail(Status::argument, "model '", model.text, "': host=", value, ", expected inprocess or process");
             model.is_in_process = value == "inprocess";
         } else if (key == "timeout") {
             const auto number = typed(value);
             if (!number.is_number() || !(number.get<double>() >= 0) || !(number.get<double>() <= 1e6))
                 fail(Status::argument, "model '", model.text, "': timeout=", value,
-                     " is not a number of seconds (0 = no limit)");
+                     ", expected a number of seconds (0 = no limit)");
             model.time_limit = number.get<double>();
         } else if (is_mace && key == "dtype") {
             if (value != "float32" && value != "float64")
-                fail(Status::argument, "model '", model.text, "': dtype=", value, " is none of float32, float64");
+                fail(Status::argument, "model '", model.text, "': dtype=", value, ", expected float32 or float64");
             model.dtype = value;
         } else if (is_mace && key == "cueq") {
             if (value != "0" && value != "1")
@@ -78,7 +78,7 @@ void read_options(ModelName& model, const std::string& options) {
             model.head = value;
         } else if (is_mace) {
             fail(Status::argument, "model '", model.text, "': there is no key '", key,
-                 "', only dtype, cueq, head, env, host and timeout");
+                 "'; the keys are dtype, cueq, head, env, host and timeout");
         } else {
             model.arguments[key] = typed(value);
         }
@@ -110,14 +110,14 @@ ModelName parse_model_name(const std::string& name) {
         if (colon != std::string::npos) model.factory = rest.substr(colon + 1);
         if (model.module.empty() || (colon != std::string::npos && model.factory.empty()))
             fail(Status::argument, "model '", name,
-                 "' is none of python:mace:PATH, python:MODULE:FACTORY and python:NAME");
+                 "': expected python:mace:PATH, python:MODULE:FACTORY or python:NAME");
         if (!model.module.ends_with(".py")) model.default_environment = model.module.substr(0, model.module.find('.'));
     }
     read_options(model, options);
     try {
         model.request().dump();
     } catch (const nlohmann::json::exception&) {
-        fail(Status::argument, "model '", name, "': the name is not UTF-8, which Python models need");
+        fail(Status::argument, "model '", name, "': the name is not UTF-8, as Python models require");
     }
     return model;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A Python model that is loaded somewhere: in this process, or in one of its own.
+// A loaded Python model, in this process or in a separate one.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@ public:
     virtual const JsonValue& description() const = 0;  // see describe() in teachers.py
     // `choice`: {"device": "cuda:0", "dtype": "float64", "head": 0}. Once, before evaluate().
     virtual void prepare(const nlohmann::json& choice) = 0;
-    // Energy, forces, virial and energies of atoms, as far as they are wanted. One thread at a time.
+    // Energy, forces, virial and atomic energies, as requested. One thread at a time.
     virtual void evaluate(const SystemView& system, const Outputs& outputs) = 0;
 };
 

@@ -15,27 +15,27 @@ import threading
 import traceback
 import warnings
 
-# The values of mlff_status.
+# Values of mlff_status.
 FILE, FORMAT, UNSUPPORTED, SYSTEM, DEVICE, MEMORY = 2, 3, 4, 5, 6, 7
-# Those of mlff_log_level.
+# Values of mlff_log_level.
 WARNING, INFO, DEBUG = 1, 2, 3
 
 ALL_CHANGES = ["positions", "numbers", "cell", "pbc", "initial_charges", "initial_magmoms"]
 
 
 class TeacherError(Exception):
-    """A message that says it all: shown without a traceback."""
+    """An error whose message is sufficient: shown without a traceback."""
 
     def __init__(self, status, message):
         super().__init__(message)
         self.status = status
 
 
-# ---- What Python says goes to the log ----
+# ---- Python's output goes to the log ----
 
 
 class LogStream(io.TextIOBase):
-    """Takes the place of sys.stdout and sys.stderr: whole lines go to the log."""
+    """Replaces sys.stdout and sys.stderr: whole lines go to the log."""
 
     encoding, errors = "utf-8", "replace"
 
@@ -63,17 +63,17 @@ class LogHandler(logging.Handler):
         level = WARNING if record.levelno >= logging.WARNING else INFO if record.levelno >= logging.INFO else DEBUG
         try:
             self.send(level, "%s: %s" % (record.name, record.getMessage().replace("\n", " ")))
-        except Exception:  # a record that cannot be formatted is not worth an evaluation
+        except Exception:  # a record that cannot be formatted must not stop an evaluation
             self.send(level, record.name + ": a message that cannot be formatted")
 
 
 def plain(text):
-    """Text that can leave Python: a lone surrogate cannot."""
+    """Replaces lone surrogates, which cannot be encoded as UTF-8."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def redirect_output(to_host):
-    """Only in an interpreter of our own: that of a host program is left as it is."""
+    """Redirects output to the log. Only in our own interpreter; a host program's is left as it is."""
 
     def log(level, line):
         to_host(level, plain(line))
@@ -105,7 +105,7 @@ def explain(error, log):
 
 def status_of(error):
     name = type(error).__name__
-    if isinstance(error, MemoryError) or name == "OutOfMemoryError":  # the second is torch's, of a GPU
+    if isinstance(error, MemoryError) or name == "OutOfMemoryError":  # the second is torch's, for GPU memory
         return MEMORY
     if isinstance(error, FileNotFoundError):
         return FILE
@@ -118,7 +118,7 @@ def status_of(error):
 
 
 class PlainAtoms:
-    """What calculators read of ase.Atoms, for environments without ASE."""
+    """The part of ase.Atoms that calculators use, for environments without ASE."""
 
     def __init__(self, numbers, positions, cell, pbc):
         self.numbers, self.positions, self.cell, self.pbc, self.info = numbers, positions, cell, pbc, {}
@@ -200,7 +200,7 @@ def module_of(name, model):
         raise TeacherError(FILE, "'%s': there is no file %s" % (model, name))
     folder, file = os.path.split(os.path.abspath(name))
     if folder not in sys.path:
-        sys.path.append(folder)  # for its own imports; after all others
+        sys.path.append(folder)  # for its own imports; searched last
     spec = importlib.util.spec_from_file_location(file[:-3], name)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -212,7 +212,7 @@ def class_name(thing):
 
 
 class Teacher:
-    """A calculator, loaded and described; prepare() makes it ready for a device."""
+    """A calculator, loaded and described. prepare() sets it up for a device."""
 
     calculator = None
     atoms = None
@@ -239,17 +239,17 @@ class Teacher:
             wanted.append("forces")
         if virial is not None:
             if not pbc.all():
-                raise TeacherError(SYSTEM, "a virial or stress was asked for, which Python calculators give for systems that are periodic in three directions")
+                raise TeacherError(SYSTEM, "a virial or stress was requested, but Python calculators provide it only for systems that are periodic in three directions")
             wanted.append("stress")
         if atom_energies is not None:
             wanted.append("energies")
         for name in wanted:
             if name not in self.properties:
-                names = {"energies": "energies of atoms", "stress": "stress"}
-                raise TeacherError(UNSUPPORTED, "the calculator %s gives no %s, only %s" % (class_name(self.calculator), names.get(name, name), ", ".join(self.properties)))
+                names = {"energies": "atomic energies", "stress": "stress"}
+                raise TeacherError(UNSUPPORTED, "the calculator %s does not provide %s, only %s" % (class_name(self.calculator), names.get(name, name), ", ".join(self.properties)))
         results = self.calculate(atoms, wanted)
 
-        # All are checked before any is written.
+        # Check all before writing any.
         checked = []
         if energy is not None:
             checked.append((energy, checked_array(results, "energy", ())))
@@ -266,11 +266,11 @@ class Teacher:
             numpy.frombuffer(target, dtype=numpy.float64)[:] = value.reshape(-1)
 
     def calculate(self, atoms, wanted):
-        """As ase.calculators.calculator.Calculator.get_property() does for one property, for all that are wanted."""
+        """Like ase.calculators.calculator.Calculator.get_property(), but for all requested properties at once."""
         calculator = self.calculator
         if hasattr(calculator, "check_state"):
             changes = calculator.check_state(atoms)
-            state = (atoms.info.get("charge"), atoms.info.get("spin"))  # which ASE does not compare
+            state = (atoms.info.get("charge"), atoms.info.get("spin"))  # ASE does not compare these
             if changes or state != self.state:
                 calculator.reset()
             self.state = state
@@ -281,7 +281,7 @@ class Teacher:
             calculator.calculate(atoms, missing, changes)
         for name in wanted:
             if calculator.results.get(name) is None:
-                raise TeacherError(UNSUPPORTED, "the calculator %s gave no '%s' for these atoms" % (class_name(calculator), name))
+                raise TeacherError(UNSUPPORTED, "the calculator %s returned no '%s' for these atoms" % (class_name(calculator), name))
         return calculator.results
 
 
@@ -292,9 +292,9 @@ def checked_array(results, name, shape):
     if name == "energy" and value.size == 1:
         value = value.reshape(())
     if value.shape != shape:
-        raise TeacherError(UNSUPPORTED, "the calculator gave '%s' of shape %s, expected %s" % (name, value.shape, shape))
+        raise TeacherError(UNSUPPORTED, "the calculator returned '%s' of shape %s, expected %s" % (name, value.shape, shape))
     if not numpy.isfinite(value).all():
-        raise TeacherError(SYSTEM, "the calculator gave a '%s' that is not finite" % name)
+        raise TeacherError(SYSTEM, "the calculator returned a '%s' that is not finite" % name)
     return value
 
 
@@ -303,8 +303,8 @@ def checked_array(results, name, shape):
 
 @contextlib.contextmanager
 def default_dtype(torch, name):
-    """mace-torch makes some numbers (those of its pair repulsion) in torch's default dtype, which is float32: fp64 is not fp64 then. The default is one
-    for all threads, so that these take turns."""
+    """mace-torch creates some numbers (those of its pair repulsion) in torch's default dtype, float32, so fp64 would not be fp64. The default dtype is shared
+    by all threads, so they take turns."""
     with default_dtype_lock:
         before = torch.get_default_dtype()
         torch.set_default_dtype(getattr(torch, name))
@@ -336,17 +336,17 @@ class MaceTeacher(Teacher):
 
     def read(self):
         try:
-            # A .model file is a pickle: this runs what is in it, as mace-torch does.
+            # A .model file is a pickle: loading it runs the code in it, as in mace-torch.
             model = self.torch.load(self.path, map_location="cpu", weights_only=False)
         except ModuleNotFoundError as error:
-            raise TeacherError(UNSUPPORTED, "%s: the model is made of classes of the Python module '%s', which mace-torch's environment lacks" % (self.path, error.name)) from None
+            raise TeacherError(UNSUPPORTED, "%s: the model uses classes of the Python module '%s', which is not in mace-torch's environment" % (self.path, error.name)) from None
         except Exception as error:
             raise TeacherError(FORMAT, "%s: torch cannot read it as a model (%s: %s)" % (self.path, type(error).__name__, " ".join(str(error).split())[:300])) from None
         name = class_name(model)
         if not all(hasattr(model, needed) for needed in ("r_max", "atomic_numbers", "num_interactions")):
-            raise TeacherError(FORMAT, "%s: it holds a %s, not a MACE model of mace-torch" % (self.path, name))
+            raise TeacherError(FORMAT, "%s: the file contains a %s, expected a MACE model of mace-torch" % (self.path, name))
         if name in ("AtomicDipolesMACE", "AtomicDielectricMACE") or not hasattr(model, "atomic_energies_fn"):
-            raise TeacherError(UNSUPPORTED, "%s: a %s gives no energies" % (self.path, name))
+            raise TeacherError(UNSUPPORTED, "%s: a %s predicts no energies" % (self.path, name))
         return model
 
     def describe(self):
@@ -373,7 +373,7 @@ class MaceTeacher(Teacher):
     def prepare(self, choice):
         from mace.calculators import MACECalculator
 
-        model, self.model = self.model or self.read(), None  # MACECalculator changes it: one for each
+        model, self.model = self.model or self.read(), None  # MACECalculator modifies its model, so each needs its own
         heads = getattr(model, "heads", None) or ["Default"]
         self.dtype = choice["dtype"]
         with default_dtype(self.torch, self.dtype):
@@ -403,16 +403,16 @@ def existing_file(path):
 
 @contextlib.contextmanager
 def downloading(what, advice):
-    """For packages that fetch their weights at first use: what stands in the way then, no network for one, is an OSError in all of them."""
+    """For packages that download weights on first use: in all of them a failure, such as a missing network, is an OSError."""
     try:
         yield
     except OSError as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise TeacherError(FILE, "%s could not be fetched (%s): %s" % (what, reason, advice)) from None
+        raise TeacherError(FILE, "%s could not be downloaded (%s): %s" % (what, reason, advice)) from None
 
 
 def make_orb(model="orb_v3_conservative_inf_omat", weights_path=None, device="cpu", precision="float32-high", compile=False, **arguments):
-    """Orb's own default is to compile the network, which needs a compiler on the machine and time before the first result."""
+    """Does not compile the network: Orb's default does, which needs a compiler and delays the first result."""
     from orb_models.forcefield import pretrained
 
     model = str(model).replace("-", "_")
@@ -425,7 +425,7 @@ def make_orb(model="orb_v3_conservative_inf_omat", weights_path=None, device="cp
     else:
         with downloading("the weights of " + model, "download them elsewhere and give the file: python:orb?model=%s&weights_path=PATH" % model):
             network = make(**options)
-    if isinstance(network, tuple):  # releases for Python 3.12 give the adapter of atoms beside the network
+    if isinstance(network, tuple):  # releases for Python 3.12 also return an adapter for atoms
         from orb_models.forcefield.inference.calculator import ORBCalculator
 
         return ORBCalculator(network[0], network[1], device=device, **arguments)
@@ -436,14 +436,14 @@ def make_orb(model="orb_v3_conservative_inf_omat", weights_path=None, device="cp
 
 def make_fennol(model=None, **arguments):
     if not model:
-        raise TeacherError(UNSUPPORTED, "python:fennol needs a model file, which FeNNol does not bring: python:fennol?model=PATH")
+        raise TeacherError(UNSUPPORTED, "python:fennol needs a model file, which FeNNol does not include: python:fennol?model=PATH")
     path = existing_file(model)
     from fennol import ase
 
     class FENNIXCalculator(ase.FENNIXCalculator):
         def calculate(self, atoms=None, properties=("energy",), system_changes=tuple(ALL_CHANGES)):
             if "pbc" in system_changes:
-                self._raw_inputs = None  # FeNNol looks at the boundaries only when the cell changes
+                self._raw_inputs = None  # FeNNol updates the periodicity only when the cell changes
             super().calculate(atoms, list(properties), system_changes)
 
     return charges_from_info(FENNIXCalculator(model=path, **arguments))
@@ -461,7 +461,7 @@ def make_sevennet(model="7net-0", device="cpu", **arguments):
     model = str(model)
     if "/" in model or model.endswith(".pth"):
         return SevenNetCalculator(model=existing_file(model), device=device, **arguments)
-    with downloading("the SevenNet model '%s'" % model, "sevenn brings 7net-0 and 7net-l3i5; download others elsewhere and give the file: python:sevennet?model=PATH"):
+    with downloading("the SevenNet model '%s'" % model, "sevenn includes 7net-0 and 7net-l3i5; download others elsewhere and give the file: python:sevennet?model=PATH"):
         return SevenNetCalculator(model=model, device=device, **arguments)
 
 
@@ -469,12 +469,12 @@ def make_chgnet(device="cpu", **arguments):
     from chgnet.model.dynamics import CHGNetCalculator
 
     arguments.setdefault("use_device", device)
-    arguments.setdefault("return_site_energies", True)  # it says that it gives them
+    arguments.setdefault("return_site_energies", True)  # it declares that it provides them
     return CHGNetCalculator(**arguments)
 
 
 def charges_from_info(calculator):
-    """For calculators that read the total charge and the unpaired electrons as ASE has them: sums over atoms of initial charges and moments."""
+    """For calculators that read total charge and unpaired electrons as in ASE: as sums of initial charges and moments over atoms."""
     calculator.reads_initial_charges = True
     return calculator
 
@@ -491,37 +491,37 @@ class AseTeacher(Teacher):
             for part in request["factory"].split("."):
                 factory = getattr(factory, part, None)
             if not callable(factory):
-                raise TeacherError(UNSUPPORTED, "'%s': the module %s has no '%s' that could be called" % (name, request["module"], request["factory"]))
+                raise TeacherError(UNSUPPORTED, "'%s': the module %s has no callable '%s'" % (name, request["module"], request["factory"]))
         else:
             factory = SHORT_NAMES.get(request["module"])
             if factory is None:
                 raise TeacherError(
-                    UNSUPPORTED, "'%s' is none of python:mace:PATH, python:MODULE:FACTORY and the short names %s" % (name, ", ".join("python:" + short for short in sorted(SHORT_NAMES)))
+                    UNSUPPORTED, "'%s': expected python:mace:PATH, python:MODULE:FACTORY or one of the short names %s" % (name, ", ".join("python:" + short for short in sorted(SHORT_NAMES)))
                 )
         try:
             self.calculator = factory(**arguments)
         except ModuleNotFoundError as error:
             raise TeacherError(UNSUPPORTED, "'%s' needs the Python module '%s', which is not in the environment %s" % (name, error.name, sys.prefix)) from None
         if not hasattr(self.calculator, "calculate"):
-            raise TeacherError(UNSUPPORTED, "'%s' made a %s, which is no ASE calculator: it has no calculate()" % (name, class_name(self.calculator)))
+            raise TeacherError(UNSUPPORTED, "'%s' returned a %s, which is not an ASE calculator: it has no calculate()" % (name, class_name(self.calculator)))
         properties = [str(p) for p in getattr(self.calculator, "implemented_properties", ["energy", "forces"])]
         self.properties = [p for p in ("energy", "forces", "stress", "energies") if p in properties]
         if "energy" not in self.properties:
-            raise TeacherError(UNSUPPORTED, "'%s' made a %s, which gives no energy" % (name, class_name(self.calculator)))
+            raise TeacherError(UNSUPPORTED, "'%s' returned a %s, which provides no energy" % (name, class_name(self.calculator)))
 
     def describe(self):
         return {
             "class": class_name(self.calculator),
-            "elements": None,  # whatever the calculator takes
+            "elements": None,  # not known: the calculator decides
             "cutoff": 0,
             "layers": 0,
             "heads": ["Default"],
             "dtype": "float64",
-            "precisions": [],  # its own
+            "precisions": [],  # fixed by the calculator
             "parameters": 0,
             "properties": self.properties,
             "gpus": 0,
-            "why_no_gpu": "a calculator chooses its own device: give it as an argument of its factory, ?device=cuda for instance, where that takes one",
+            "why_no_gpu": "a calculator chooses its own device: pass it as an argument to the factory, for instance ?device=cuda, if the factory accepts one",
             "versions": {},
         }
 

@@ -32,9 +32,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMilliseconds = 50;
-constexpr int kMostSilentPolls = 60;     // 3 s without a heartbeat; counted in polls, so that a host program that was
-                                         // stopped itself does not blame the other
-constexpr size_t kMostOutput = 4000;     // bytes of output that are kept
+constexpr int kMostSilentPolls = 60;  // 3 s without a heartbeat. Counted in polls, so that a pause of the host program
+                                      // itself does not count against the worker
+constexpr size_t kMostOutput = 4000;  // bytes of output that are kept
 constexpr int64_t kLeastCapacity = 256;  // atoms
 
 void close_descriptor(int& descriptor) {
@@ -42,7 +42,7 @@ void close_descriptor(int& descriptor) {
     descriptor = -1;
 }
 
-// The host program's variables without those that steer a Python: what is set for it must not reach the model's.
+// The host program's environment without the variables that configure Python: they must not affect the model's Python.
 std::vector<char*> environment_of_child() {
     std::vector<char*> kept;
     for (char** entry = environ; *entry; ++entry)
@@ -51,7 +51,7 @@ std::vector<char*> environment_of_child() {
     return kept;
 }
 
-// Undoes what was set up for posix_spawn.
+// Destroys what was set up for posix_spawn.
 struct SpawnSetup {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -64,7 +64,7 @@ struct SpawnSetup {
         posix_spawnattr_setsigmask(&attributes, &none);
         posix_spawnattr_setsigdefault(&attributes, &all);
         posix_spawnattr_setpgroup(&attributes,
-                                  0);  // Ctrl-C is for the host program, which may want to end in an orderly way
+                                  0);  // Ctrl-C is for the host program, which may want to shut down cleanly
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     }
     ~SpawnSetup() {
@@ -80,8 +80,7 @@ Worker::Worker(const std::filesystem::path& program, const std::filesystem::path
     : name_(std::move(name)), time_limit_(time_limit), buffer_(sizeof(Message) + kMostText, '\0') {
     int sockets[2] = {-1, -1}, output[2] = {-1, -1};
     int error = 0;
-    // All descriptors are closed on exec; those for the child are put in their places by posix_spawn, and it gets no
-    // others.
+    // All descriptors are closed on exec. posix_spawn puts those for the child in place, and the child gets no others.
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0 || pipe2(output, O_CLOEXEC) != 0 ||
         (memory_file_ = memfd_create("mlff-python", MFD_CLOEXEC)) < 0 ||
         ftruncate(memory_file_, static_cast<off_t>(kArraysOffset)) != 0)
@@ -98,7 +97,7 @@ Worker::Worker(const std::filesystem::path& program, const std::filesystem::path
     }
     if (error == 0) {
         SpawnSetup setup;
-        // First out of the way of 0 ... 4, then to their places.
+        // First move them above 0 ... 4, then to their places.
         std::array<int, 3> high = {fcntl(sockets[1], F_DUPFD_CLOEXEC, 16), fcntl(memory_file_, F_DUPFD_CLOEXEC, 16),
                                    fcntl(output[1], F_DUPFD_CLOEXEC, 16)};
         posix_spawn_file_actions_addopen(&setup.actions, 0, "/dev/null", O_RDONLY, 0);
@@ -123,17 +122,18 @@ Worker::Worker(const std::filesystem::path& program, const std::filesystem::path
         end();
         fail(Status::device, "model '", name_, "': ", program.string(), " cannot be started: ", std::strerror(error));
     }
-    pid_descriptor_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));  // a name that no other process can take over
+    pid_descriptor_ =
+        static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));  // unlike the pid, it cannot be reused by another process
 }
 
 Worker::~Worker() { end(); }
 
-// Kills the process, if there is one, and gives back everything.
+// Kills the process if it runs, and releases everything.
 std::string Worker::end() {
     std::string how;
     is_usable_ = false;
     close_descriptor(socket_);
-    if (!owner_.is_here()) pid_ = -1;  // in a forked process: it belongs to the one that started it
+    if (!owner_.is_here()) pid_ = -1;  // in a forked process: the worker belongs to the process that started it
     if (pid_ > 0) {
         const auto is_over = [&](int options) {
             siginfo_t info{};
@@ -141,13 +141,13 @@ std::string Worker::end() {
             const int result =
                 waitid(has_descriptor ? static_cast<idtype_t>(P_PIDFD) : P_PID,
                        static_cast<id_t>(has_descriptor ? pid_descriptor_ : pid_), &info, WEXITED | options);
-            if (result != 0) return errno != EINTR;  // the host program has collected it, or lets the system do so
+            if (result != 0) return errno != EINTR;  // the host program has reaped it, or lets the system do so
             if (info.si_pid == 0) return false;
             if (info.si_code == CLD_EXITED)
                 how = concat("it ended with exit code ", info.si_status);
             else
                 how = concat("it was killed by signal ", info.si_status, " (", strsignal(info.si_status),
-                             info.si_status == SIGKILL ? ", perhaps by the system for want of memory)" : ")");
+                             info.si_status == SIGKILL ? ", perhaps because the system ran out of memory)" : ")");
             return true;
         };
         if (!is_over(WNOHANG)) {
@@ -169,7 +169,7 @@ std::string Worker::end() {
     return how;
 }
 
-// What it wrote to its standard output: into the log, and the end of it kept.
+// Reads the worker's standard output: copies it to the log, and keeps the end.
 void Worker::read_output() {
     char part[4096];
     for (;;) {
@@ -183,11 +183,11 @@ void Worker::read_output() {
         for (size_t end; (end = line_.find('\n', begin)) != std::string::npos; begin = end + 1)
             if (end > begin) log(LogLevel::info, "Python: " + line_.substr(begin, end - begin));
         line_.erase(0, begin);
-        if (line_.size() > kMostOutput) line_.clear();  // no text
+        if (line_.size() > kMostOutput) line_.clear();  // not a line of text
     }
 }
 
-// The last three lines that have text.
+// The last three non-empty lines.
 std::string Worker::last_words() const {
     std::vector<std::string> lines;
     std::istringstream text(output_text_);
@@ -204,7 +204,7 @@ void Worker::fail_as_dead(const std::string& what) {
     const std::string words = last_words();
     const std::string reason =
         !what.empty() ? what : concat("the Python process ended unexpectedly", how.empty() ? "" : ": ", how);
-    fail(Status::device, "model '", name_, "': ", reason, words.empty() ? "" : "; its last words: ", words,
+    fail(Status::device, "model '", name_, "': ", reason, words.empty() ? "" : "; its last output: ", words,
          "; the next call starts a new process");
 }
 
@@ -225,7 +225,7 @@ void Worker::send(Message& request, const std::string& text) {
 bool Worker::read_message(Message& message, std::string& text) {
     const ssize_t size = recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
     if (size < static_cast<ssize_t>(sizeof message))
-        return false;  // nothing yet, or closed, which the process descriptor tells too
+        return false;  // nothing yet, or closed; the process descriptor reports the latter
     std::memcpy(&message, buffer_.data(), sizeof message);
     text.assign(buffer_.data() + sizeof message, static_cast<size_t>(size) - sizeof message);
     return true;
@@ -234,13 +234,13 @@ bool Worker::read_message(Message& message, std::string& text) {
 Message Worker::exchange(Message request, const std::string& text, std::string& answer) {
     if (!owner_.is_here())
         fail(Status::argument, "model '", name_,
-             "': its Python process was started before this one was forked: make a session in each process");
+             "': the process was forked after the Python process was started: create a session in each process");
     send(request, text);
     const auto begin = Clock::now();
     uint64_t last_beat = heartbeat_->count.load(std::memory_order_relaxed);
     int silent_polls = 0;
     for (;;) {
-        // The process descriptor tells its end even if a process that it has left behind keeps the socket open.
+        // The process descriptor reports the end even if a process left behind by the worker keeps the socket open.
         std::array<pollfd, 3> events = {pollfd{socket_, POLLIN, 0}, pollfd{output_, POLLIN, 0},
                                         pollfd{pid_descriptor_, POLLIN, 0}};
         const int ready = poll(events.data(), events.size(), kPollMilliseconds);
@@ -260,11 +260,11 @@ Message Worker::exchange(Message request, const std::string& text, std::string& 
             last_beat = beat;
             if (silent_polls > kMostSilentPolls)
                 fail_as_dead(
-                    "the Python process does not run any more (it was stopped, or the machine is out of memory), and "
+                    "the Python process no longer runs (it was stopped, or the machine is out of memory) and "
                     "was ended");
         }
         if (time_limit_ > 0 && std::chrono::duration<double>(Clock::now() - begin).count() > time_limit_)
-            fail_as_dead(concat("Python gave no answer within ", time_limit_, " s (timeout=), and was ended"));
+            fail_as_dead(concat("Python gave no answer within ", time_limit_, " s (timeout=) and was ended"));
     }
 }
 
@@ -283,12 +283,14 @@ void Worker::reserve(int64_t atom_count) {
     arrays_ = nullptr;
     capacity_ = 0;
     const size_t bytes = SharedArrays::byte_count(capacity);
-    // Allocated, not only promised: a full memory is an error here, not a bus error later.
+    // Allocates now: running out of memory is an error here, instead of a bus error later.
     if (const int error = posix_fallocate(memory_file_, 0, static_cast<off_t>(kArraysOffset + bytes)); error != 0)
-        fail(Status::memory, "model '", name_, "': no shared memory for ", capacity, " atoms: ", std::strerror(error));
+        fail(Status::memory, "model '", name_, "': cannot allocate shared memory for ", capacity,
+             " atoms: ", std::strerror(error));
     void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory_file_, kArraysOffset);
     if (mapped == MAP_FAILED)
-        fail(Status::memory, "model '", name_, "': no shared memory for ", capacity, " atoms: ", std::strerror(errno));
+        fail(Status::memory, "model '", name_, "': cannot map shared memory for ", capacity,
+             " atoms: ", std::strerror(errno));
     arrays_ = mapped;
     capacity_ = capacity;
 }

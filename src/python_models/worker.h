@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A process mlff-python-host and the ways to talk to it. A process that has died, does not answer in time or does not
-// run becomes an Error, after which the worker is of no more use: make a new one.
+// A process mlff-python-host and the communication with it. If the process dies, stops, or does not answer in time, a
+// call throws Error. The worker is then unusable: create a new one.
 #pragma once
 
 #include <sys/types.h>
@@ -17,14 +17,14 @@ namespace mlff::python {
 
 class Worker {
 public:
-    // `name` is for messages; `time_limit` in seconds for each call, 0 = none.
+    // `name` is for messages. `time_limit`: seconds per call, 0 = no limit.
     Worker(const std::filesystem::path& program, const std::filesystem::path& library, std::string name,
            double time_limit);  // throws Error
     ~Worker();
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
 
-    // Sends a request and waits for its answer: the text. Throws Error.
+    // Sends a request, waits for the answer and returns its text. Throws Error.
     std::string ask(MessageKind kind, const std::string& text);
     void evaluate(const SystemView& system, const Outputs& outputs);
     bool is_usable() const { return is_usable_; }
@@ -32,11 +32,11 @@ public:
 private:
     Message exchange(Message request, const std::string& text, std::string& answer);
     void send(Message& request, const std::string& text);
-    bool read_message(Message& message, std::string& text);  // false: none is there
+    bool read_message(Message& message, std::string& text);  // false: no message
     void read_output();
     void reserve(int64_t atom_count);
     [[noreturn]] void fail_as_dead(const std::string& what);
-    std::string end();  // kills the process if it is there, and says how it ended
+    std::string end();  // kills the process if it runs, and says how it ended
     std::string last_words() const;
 
     std::string name_;
@@ -47,9 +47,9 @@ private:
     Heartbeat* heartbeat_ = nullptr;
     void* arrays_ = nullptr;
     int64_t capacity_ = 0;
-    std::string line_;         // the beginning of a line whose end has not been written yet
-    std::string output_text_;  // the end of what the process wrote to its standard output and error
-    std::string buffer_;       // of messages
+    std::string line_;         // an incomplete line
+    std::string output_text_;  // the end of the process's standard output and error
+    std::string buffer_;       // for messages
     bool is_usable_ = true;
 };
 

@@ -23,7 +23,7 @@ int64_t limit_of(const TrainingSet& set, int64_t frames, const std::vector<int64
     const auto n = static_cast<double>(set.frame_count), m = static_cast<double>(frames);
     const double mean = sum / n, variance = std::max(0.0, squares / n - mean * mean);
     const auto limit = static_cast<int64_t>(std::ceil(m * mean + 3 * std::sqrt(m * variance)));
-    return (std::max(limit, largest) + 31) / 32 * 32;  // even row counts suit the matrix products
+    return (std::max(limit, largest) + 31) / 32 * 32;  // multiples of 32 rows suit the matrix products
 }
 
 class Gathering {
@@ -75,7 +75,7 @@ std::vector<int64_t> FrameOrder::next(const BatchSize& limit) {
 
 void FrameOrder::restore(int64_t epoch, int64_t position) {
     if (epoch < 0 || position < 0 || position >= set_.frame_count)
-        fail(Status::format, "the checkpoint belongs to other data");
+        fail(Status::format, "the checkpoint belongs to different training data");
     epoch_ = epoch;
     position_ = position;
     shuffle();
@@ -133,7 +133,7 @@ void write_indices(const TrainingSet& set, std::span<const int64_t> frames, cons
     std::fill(first_of_atom, first_of_atom + size.atoms + 1, edges);
     for (int64_t edge = edges; edge-- > 0;) first_of_atom[receiver[edge]] = edge;
     for (int64_t atom = atoms; atom-- > 0;)
-        first_of_atom[atom] = std::min(first_of_atom[atom], first_of_atom[atom + 1]);  // atoms alone
+        first_of_atom[atom] = std::min(first_of_atom[atom], first_of_atom[atom + 1]);  // atoms without edges
     for (; atoms < size.atoms; ++atoms) {
         atom_row[atoms] = set.first_atom.back();
         frame_of_atom[atoms] = size.frames;

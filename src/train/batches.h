@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which frames go together, and the index lists that pick them out of a TrainingSet on the device.
+// Groups frames into batches, and makes the index lists that select them from a TrainingSet on the device.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace mlff::train {
 
-// Frames, atoms and edges of a batch; as limits, or as what all batches are padded to.
+// Frames, atoms and edges of a batch; used as limits, or as the padded size of all batches.
 struct BatchSize {
     int64_t frames = 0, atoms = 0, edges = 0;
 };
 
-// Limits that nearly every batch of `frames` drawn at random fits (mean + 3 standard deviations), and the largest frame
-// in any case.
+// Limits that almost every random batch of `frames` frames fits (mean + 3 standard deviations). The largest frame
+// always fits.
 BatchSize fitting_size(const TrainingSet& set, int64_t frames);
 
-// Frames in random order, epoch after epoch; a batch takes frames until one does not fit, which is the first of the
-// next batch: every frame is used once in each epoch. The whole state is two numbers.
+// Frames in random order, epoch after epoch. A batch takes frames until one does not fit; that one is first in the next
+// batch. So every frame is used once per epoch. The whole state is two numbers.
 class FrameOrder {
 public:
     FrameOrder(const TrainingSet& set, uint64_t seed);
@@ -39,18 +39,18 @@ private:
     std::vector<int64_t> order_;
 };
 
-// All frames in their own order, in batches within the limit.
+// All frames in their original order, in batches within the limit.
 std::vector<std::vector<int64_t>> batches_in_order(const TrainingSet& set, std::span<const int64_t> frames,
                                                    const BatchSize& limit);
 
-// Where the lists of a batch lie in one array of int64, so that one copy brings them to the device.
+// Offsets of the lists of a batch in one int64 array, so that one copy brings them to the device.
 struct BatchLayout {
     BatchSize size;
     int64_t total() const { return size.frames + 1 + 3 * size.atoms + 1 + 4 * size.edges; }
 };
 BatchSize size_of(const TrainingSet& set, std::span<const int64_t> frames);
-// `size` must hold the frames. Padding: atoms past the last belong to the frame slot `size.frames`; edges past the last
-// carry nothing and go round over all atoms, so that none of them is hit by many.
+// `size` must be large enough for the frames. Padding: extra atoms belong to frame slot `size.frames`. Extra edges
+// carry no message, and are spread over all atoms so that no atom has many of them.
 void write_indices(const TrainingSet& set, std::span<const int64_t> frames, const BatchSize& size, int64_t* indices);
 
 struct Batch {
@@ -62,10 +62,10 @@ struct Batch {
     at::Tensor stress, per_volume;  // or undefined
 };
 
-// Gathers batches on the device; only launches work there, and waits for nothing.
+// Gathers batches on the device. Only launches work there, without waiting.
 class BatchMaker {
 public:
-    // `uses_kernels`: message_kernels.h in place of tensor operations.
+    // `uses_kernels`: use message_kernels.h instead of tensor operations.
     BatchMaker(const TrainingSet& set, const ModelShape& shape, const ElementTable& elements, bool uses_kernels);
     Batch make(const at::Tensor& indices, const BatchSize& size) const;  // `indices` on the device
 

@@ -25,7 +25,7 @@ std::vector<NamedBuffer> buffers(const Optimizer& optimizer, const at::Tensor& b
             {"best", best}};
 }
 
-// What must be the same for a run to go on.
+// What must be the same to continue a run.
 Json identity(const TrainerOptions& options, const ElementTable& elements) {
     return {{"hidden", options.shape.hidden},
             {"blocks", options.shape.blocks},
@@ -83,12 +83,12 @@ TrainerState read_checkpoint(const std::string& path, const TrainerOptions& opti
                expected = Json::parse(identity(options, elements).dump());
     for (const auto& [key, value] : expected.items())
         if (!found.contains(key) || found[key] != value)
-            fail(Status::format, path, ": the run was started with another ", key, ": ",
-                 found.contains(key) ? found[key].dump() : "none", ", not ", value.dump());
+            fail(Status::format, path, ": the run was started with a different ", key, ": ",
+                 found.contains(key) ? found[key].dump() : "none", ", now ", value.dump());
     for (const NamedBuffer& buffer : buffers(optimizer, best)) {
         const Tensor* tensor = file.find(buffer.name);
         if (!tensor || tensor->dtype != DType::float32 || tensor->element_count() != buffer.values.numel())
-            fail(Status::format, path, ": tensor '", buffer.name, "' is missing or of another size");
+            fail(Status::format, path, ": tensor '", buffer.name, "' is missing or has a different size");
         at::Tensor values = at::empty({tensor->element_count()}, at::kFloat);
         tensor->copy_bytes_to(reinterpret_cast<std::byte*>(values.data_ptr<float>()));
         const at::NoGradGuard no_grad;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The subcommands of mlff-train; each adds itself to the command line in a file of its own.
+// The subcommands of mlff-train. Each adds itself to the command line, in its own file.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace mlff::train {
 
-using Work = std::function<int()>;  // left by the subcommand that was chosen; its result is the exit code
+using Work = std::function<int()>;  // set by the chosen subcommand; returns the exit code
 
 void add_train(CLI::App& app, Work& work);
 void add_evaluate(CLI::App& app, Work& work);

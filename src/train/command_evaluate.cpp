@@ -29,8 +29,9 @@ int run_evaluate(const EvaluateOptions& options) {
     int64_t unknown = 0;
     const Split split = options.split == "all" ? Split::test : split_of_text(options.split);
     const TrainingSet set = make_training_set(frames, split, model.shape, model.elements, device, unknown);
-    if (unknown > 0) std::cerr << "skipped " << unknown << " frames: an element that the model does not know\n";
-    if (set.frame_count == 0) fail(Status::format, "no frame of split '", options.split, "' in the data");
+    if (unknown > 0)
+        std::cerr << "skipped " << unknown << " frames: they contain elements that the model does not know\n";
+    if (set.frame_count == 0) fail(Status::format, "the data have no usable frame of split '", options.split, "'");
     const ParameterLayout layout = parameter_layout(model.shape, model.elements.size());
     const Parameters parameters(model.shape, layout, model.parameters.to(device, at::kFloat), false);
     const ModelErrors errors =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// mlff-train predict: energies, forces and stresses in the form of `mlff eval --json`, to compare the two.
+// mlff-train predict: energies, forces and stresses in the format of `mlff eval --json`, for comparison.
 #include <iostream>
 #include <memory>
 

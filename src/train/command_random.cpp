@@ -30,7 +30,7 @@ int run_random(const RandomOptions& options) {
     for (size_t i = 0; i < model.elements.atomic_numbers.size(); ++i) {
         const int number = model.elements.atomic_numbers[i];
         if (number < 1 || number > 96 || (i > 0 && number == model.elements.atomic_numbers[i - 1]))
-            fail(Status::argument, "--elements: different atomic numbers from 1 to 96 were expected");
+            fail(Status::argument, "--elements: expected distinct atomic numbers from 1 to 96");
         model.elements.atomic_energies.push_back(-13.6 * number);
         model.elements.scales.push_back(1.0 + 0.1 * static_cast<double>(i));
         if (options.has_repulsion) model.elements.repulsion_radii.push_back(covalent_radius(number));
@@ -42,7 +42,7 @@ int run_random(const RandomOptions& options) {
         }
     const ParameterLayout layout = parameter_layout(model.shape, model.elements.size());
     model.parameters = initial_parameters(model.shape, layout, options.seed);
-    // Biases too, that an engine which forgets one is found out.
+    // Biases are random too, so that tests detect an engine that ignores one.
     const at::Tensor noise =
         initial_parameters({256, 8, 64, 5.0}, parameter_layout({256, 8, 64, 5.0}, 1), options.seed + 1);
     int64_t next = 256;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// mlff-train train: data in, a model file and the record of the run out.
+// mlff-train train: trains a model on labelled frames. Writes the model file, the log, the learning curve and a
+// checkpoint.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -38,7 +39,7 @@ Json read_card(const std::string& path) {
     std::ifstream file(path);
     if (!file) fail(Status::file, path, ": cannot be read");
     const Json card = Json::parse(file, nullptr, false);
-    if (!card.is_object()) fail(Status::format, path, ": a card is a JSON object");
+    if (!card.is_object()) fail(Status::format, path, ": expected a JSON object (--card)");
     return card;
 }
 
@@ -68,9 +69,9 @@ int run_train(TrainOptions options) {
     trainer.loss.energy = measure_of_text(options.energy_loss);
     trainer.loss.force = measure_of_text(options.force_loss);
     if (trainer.loss.energy == Measure::length)
-        fail(Status::argument, "--energy-loss norm: an energy has no direction");
+        fail(Status::argument, "--energy-loss norm: norm is for forces only; use mse, l1 or huber");
     if (trainer.schedule.steps <= 0 && trainer.schedule.minutes <= 0)
-        fail(Status::argument, "one of --steps and --minutes must say how long to train");
+        fail(Status::argument, "give the length of the run with --steps or --minutes");
     const Json card_base = read_card(options.card);
     const at::Device device = device_of_text(options.device);
     if (options.threads > 0) at::set_num_threads(options.threads);
@@ -81,7 +82,7 @@ int run_train(TrainOptions options) {
     if (options.messages != "auto" && options.messages != "tensors" && options.messages != "kernels")
         fail(Status::argument, "--messages is auto, tensors or kernels, not '", options.messages, "'");
     if (options.messages == "kernels" && device.is_cuda() && !has_message_kernels_cuda())
-        fail(Status::argument, "--messages kernels: this build has none for the GPU (it needs nvcc)");
+        fail(Status::argument, "--messages kernels: this build has no GPU kernels (building them needs nvcc)");
     trainer.uses_kernels =
         options.messages == "auto" ? device.is_cuda() && has_message_kernels_cuda() : options.messages == "kernels";
     std::filesystem::create_directories(options.output);
@@ -99,8 +100,8 @@ int run_train(TrainOptions options) {
     const TrainingSet test = make_training_set(frames, Split::test, trainer.shape, elements, device, unknown);
     if (unknown > 0)
         std::cerr << "skipped " << unknown << " validation and test frames: an element that no training frame has\n";
-    // The identity on the training data, so that training goes without it; it is part of the model that is written and
-    // of its errors.
+    // This is the identity on the training data, so training does not need it. It is part of the written model and of
+    // its errors.
     ElementTable stored_elements = elements;
     stored_elements.closest = shortest_distances(frames, trainer.shape.cutoff, elements);
     frames.frames = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How wrong a model is on a set of frames.
+// Errors of a model on a set of frames.
 #pragma once
 
 #include <span>
@@ -35,13 +35,13 @@ struct ModelErrors {
     nlohmann::json json(const ElementTable& elements, const std::vector<std::string>& kinds) const;
 };
 
-// `frames`: which, of the set. Batches of at most `limit`.
+// `frames`: indices into the set. Uses batches of at most `limit`.
 ModelErrors model_errors(const Parameters& parameters, const TrainingSet& set, const BatchMaker& maker,
                          const LossRule& rule, std::span<const int64_t> frames, const BatchSize& limit,
                          size_t kind_count, const ElementTable& elements);
 
 std::vector<int64_t> all_frames(const TrainingSet& set);
-// A share of the frames, spread evenly; all if there are no more.
+// Up to `count` frames, evenly spread over the set.
 std::vector<int64_t> some_frames(const TrainingSet& set, int64_t count);
 
 }  // namespace mlff::train

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Where LibTorch of this Python lies: NAME=VALUE lines for src/train/CMakeLists.txt, lists joined with ';'.
+"""Prints the paths of this Python's LibTorch as NAME=VALUE lines for src/train/CMakeLists.txt; lists are joined with ';'.
 
-Nothing but paths is asked for, so that neither the CUDA toolkit nor torch's own CMake package is needed.
+Only paths are needed, so this requires neither the CUDA toolkit nor torch's CMake package.
 """
 import glob
 import os
@@ -22,7 +22,7 @@ has_cuda = os.path.exists(os.path.join(libraries, "libtorch_cuda.so"))
 names = ["libtorch.so", "libtorch_cpu.so", "libc10.so"] + (["libtorch_cuda.so", "libc10_cuda.so"] if has_cuda else [])
 includes = [os.path.join(root, "include"), os.path.join(root, "include/torch/csrc/api/include")]
 
-# The headers of CUDA graphs include cuda_runtime_api.h: of a toolkit, or of the wheels torch was installed with.
+# CUDA graph headers include cuda_runtime_api.h, from a toolkit or from the wheels installed with torch.
 graph_headers = []
 if has_cuda:
     nvcc = shutil.which("nvcc")
@@ -31,7 +31,7 @@ if has_cuda:
     candidates = [os.path.join(home, "include") for home in homes if home]
     candidates += sorted(glob.glob(os.path.join(os.path.dirname(root), "nvidia/*/include")))
     graph_headers = [path for path in existing(candidates) if os.path.exists(os.path.join(path, "cuda_runtime_api.h"))][:1]
-    # With the wheels, cuBLAS and others have folders of their own beside that of the runtime.
+    # In the wheels, cuBLAS and others have their own folders next to that of the runtime.
     graph_headers += [path for path in sorted(glob.glob(os.path.join(os.path.dirname(root), "nvidia/*/include"))) if graph_headers]
 
 print("version=" + torch.__version__)

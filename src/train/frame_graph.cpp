@@ -48,7 +48,7 @@ FrameRepulsion frame_repulsion(const SystemView& system, const FrameGraph& graph
         const PairTerm pair =
             repulsion(system.atomic_numbers[i], system.atomic_numbers[j], radius_of[i] + radius_of[j], distance);
         if (pair.energy == 0 && pair.slope == 0) continue;
-        // A pair is two edges: half of it for each.
+        // A pair is two edges, so each counts half.
         result.energy += 0.5 * pair.energy;
         result.atom_energies[i] += 0.5 * pair.energy;
         for (size_t k = 0; k < 3; ++k) {

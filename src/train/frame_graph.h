@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Neighbours and repulsion of one frame.
+// Edges and repulsion of one frame.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace mlff::train {
 
 struct FrameGraph {
     std::vector<int32_t> receiver, sender;  // [edge]
-    std::vector<int32_t> reverse;           // [edge]: the same pair from the other end
+    std::vector<int32_t> reverse;           // [edge]: the same pair in the opposite direction
     std::vector<double> vectors;            // [edge][3], receiver to sender, angstrom
 };
 
@@ -25,7 +25,7 @@ struct FrameRepulsion {
     std::array<double, 9> virial{};     // sum of r (dE/dr)^T over edges
 };
 
-// Keeps its buffers; one thread at a time.
+// Keeps its buffers. Used by one thread at a time.
 class GraphMaker {
 public:
     explicit GraphMaker(double cutoff);
@@ -36,7 +36,7 @@ private:
     NeighborList list_;
 };
 
-// `radius_of` [atom]; none: no repulsion.
+// `radius_of` [atom]; empty: no repulsion.
 FrameRepulsion frame_repulsion(const SystemView& system, const FrameGraph& graph, const std::vector<double>& radius_of);
 
 double volume_of(const Mat3& cell);  // 0 for a flat one

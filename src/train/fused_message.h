@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// sum_messages (message.h) by the kernels of message_kernels.h.
+// sum_messages (message.h), computed by the kernels of message_kernels.h.
 #pragma once
 
 #include "train/message.h"
 
 namespace mlff::train {
 
-// float32, lists with `first` and `reverse`; on a CPU for tests only.
+// For float32 and edge lists with `first` and `reverse`. The CPU version is for tests only.
 NodeSums fused_sum_messages(const at::Tensor& phi, const at::Tensor& filter, const at::Tensor& v, const at::Tensor& u,
                             const EdgeLists& lists);
 

@@ -16,7 +16,7 @@ bool all_finite(const std::vector<double>& values) {
     return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
 
-// Stable over machines and runs, unlike std::hash.
+// A hash that is the same on all machines and in all runs, unlike std::hash.
 uint64_t text_hash(const std::string& text) {
     uint64_t hash = 14695981039346656037ull;  // FNV-1a
     for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 1099511628211ull;
@@ -29,9 +29,9 @@ Split split_by_hash(const std::string& text) {
     return share < 90 ? Split::train : share < 95 ? Split::valid : Split::test;
 }
 
-constexpr size_t kFewMolecules = 20;  // of which none can be spared
+constexpr size_t kFewMolecules = 20;  // too few to hold some out
 
-// Gives a side to each frame that has none.
+// Assigns a split to each frame that has none.
 void deal(FrameSet& set) {
     std::vector<LabelledFrame*> dealt;
     std::array<int64_t, 3> counts{};
@@ -45,7 +45,7 @@ void deal(FrameSet& set) {
         ++counts[static_cast<size_t>(*frame.split)];
     }
     if (dealt.size() < 3 || std::find(counts.begin(), counts.end(), 0) == counts.end()) return;
-    // Groups in an order that is stable: a twentieth of them, at least one, for validation, as many for the test.
+    // Groups in a stable order: a twentieth of them, at least one, for validation, and as many for the test.
     std::vector<std::pair<uint64_t, std::vector<LabelledFrame*>>> groups;
     set.is_dealt_by_frame = molecules.size() < kFewMolecules;
     if (set.is_dealt_by_frame)
@@ -60,7 +60,7 @@ void deal(FrameSet& set) {
             frame->split = i < share ? Split::valid : i < 2 * share ? Split::test : Split::train;
 }
 
-// "" if the frame may be used.
+// "" if the frame is usable.
 std::string fault_of(const LabelledFrame& frame, const FrameRules& rules) {
     const auto atoms = static_cast<size_t>(frame.atom_count());
     if (atoms == 0) return "no atoms";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Frames with energies and forces, from extended XYZ or from a packed file (packed_frames.h).
+// Reads frames with energies and forces, from extended XYZ or from a packed file (packed_frames.h).
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct LabelledFrame {
     std::array<bool, 3> periodic{};
     std::optional<std::array<double, 9>> stress;  // eV/angstrom^3, row-major
     std::optional<Split> split;
-    std::string molecule;  // frames with the same name are on one side of the split
+    std::string molecule;  // frames with the same name go into the same split
     int kind = 0;          // index into FrameSet::kinds
 
     int64_t atom_count() const { return static_cast<int64_t>(atomic_numbers.size()); }
@@ -36,21 +36,19 @@ struct LabelledFrame {
 struct FrameSet {
     std::vector<LabelledFrame> frames;
     std::vector<std::string> kinds;
-    std::map<std::string, int64_t> skipped;  // reason -> frames that were not used
-    bool is_dealt_by_frame =
-        false;  // there were too few molecules to keep some apart: errors are of molecules that were seen
+    std::map<std::string, int64_t> skipped;  // reason -> number of skipped frames
+    bool is_dealt_by_frame = false;  // too few molecules to hold some out: the test contains molecules seen in training
 };
 
 struct FrameRules {
-    double shortest_distance = 0.3;  // angstrom; closer atoms are an error of the data
+    double shortest_distance = 0.3;  // angstrom; frames with closer atoms are treated as faulty
     double largest_force = 0;        // eV/angstrom; 0 = any
 };
 
-// Reads all files. Frames that break a rule (not finite, lengths that do not match, atoms too close) are counted under
-// a reason and left out. Frames without a `split` get one: 90 % train, 5 % valid, 5 % test, by their `molecule` or else
-// their number, so that all frames of a molecule are on one side. Where chance leaves a side empty, each gets a
-// molecule, or with fewer than 20 of them some frames. Throws Error{file | format} for files that cannot be read at
-// all.
+// Reads all files. Frames that break a rule (not finite, mismatched lengths, atoms too close) are skipped and counted
+// by reason. Frames without a `split` get one: 90 % train, 5 % valid, 5 % test, by `molecule` or else by frame number,
+// so that all frames of a molecule are in the same split. If a split would be empty, each split gets a molecule; with
+// fewer than 20 molecules it gets some frames. Throws Error{file | format} for files that cannot be read at all.
 FrameSet read_labelled_frames(const std::vector<std::string>& paths, const FrameRules& rules);
 
 }  // namespace mlff::train

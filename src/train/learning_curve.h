@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The course of a run as a picture: an SVG file without any outside parts.
+// The learning curve of a run as a self-contained SVG file.
 #pragma once
 
 #include <string>

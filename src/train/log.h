@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run says while it goes: a CSV file, and lines or a progress bar on the terminal.
+// The log of a run: a CSV file, and lines or a progress bar on the terminal.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace mlff::train {
 
-// Errors of the averaged weights on validation frames.
+// Validation errors of the averaged weights.
 struct ValidationRow {
     int64_t step = 0;
     double seconds = 0;
@@ -34,7 +34,7 @@ public:
     void training(const TrainingRow& row, double progress);
     void validation(const ValidationRow& row, bool is_best);
     void note(const std::string& line);
-    void end();  // leaves the line of the progress bar
+    void end();  // ends the line of the progress bar
 
     const std::vector<TrainingRow>& rows() const { return rows_; }
 

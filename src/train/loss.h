@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is minimised: a measure of the errors of energies per atom, force components and stresses.
+// The loss: a measure of the errors of energies per atom, force components and stresses.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ Measure measure_of_text(const std::string& text);         // "mse", "l1", "huber
 
 struct LossRule {
     Measure energy = Measure::huber, force = Measure::huber;
-    double energy_delta = 0.01;  // eV/atom, where Huber turns from squared to linear
+    double energy_delta = 0.01;  // eV/atom, where the Huber loss changes from squared to linear
     double force_delta = 0.1;    // eV/angstrom
 };
 
 // Sums over frames, force components (atoms for `length`) and stress components; zero for padding.
 struct LossSums {
-    at::Tensor energy, force, stress;  // scalars; stress undefined where no frame has one
+    at::Tensor energy, force, stress;  // scalars; stress is undefined if no frame has one
 };
 
 struct Prediction {
@@ -31,7 +31,7 @@ Prediction predict(const Parameters& parameters, const Batch& batch, bool differ
 
 LossSums loss_sums(const LossRule& rule, const Batch& batch, const Prediction& prediction);
 
-// The same measure of one number, for errors gathered on the host.
+// The same measure for one number, for errors collected on the host.
 double measured(Measure measure, double difference, double delta);
 
 }  // namespace mlff::train

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// mlff-train: trains the PaiNN student of docs/painn.md. Exit codes are those of mlff: 0 good, 2 usage, 3 bad input, 4
-// device trouble.
+// mlff-train: trains the PaiNN student of docs/painn.md. Exit codes as for mlff: 0 success, 2 usage, 3 bad input, 4
+// device error.
 #include <iostream>
 #include <new>
 
@@ -48,13 +48,13 @@ int main(int argc, char** argv) {
     try {
         const int code = work();
         if (code != 0 || mlff::is_output_complete()) return code;
-        mlff::fail(mlff::Status::file, "standard output: cannot write all of it");
+        mlff::fail(mlff::Status::file, "standard output: cannot write all output");
     } catch (const mlff::Error& error) {
         std::cerr << "mlff-train: " << error.what() << "\n";
         return exit_code_of(error.status());
     } catch (const std::bad_alloc&) {
         std::cerr << "mlff-train: out of memory\n";
-    } catch (const std::exception& error) {  // of LibTorch: device trouble, in many lines
+    } catch (const std::exception& error) {  // from LibTorch: device errors, on many lines
         std::cerr << "mlff-train: " << error.what() << "\n";
     }
     return 4;

@@ -25,11 +25,11 @@ Tensor scatter(const Tensor& edges, const Tensor& index, int64_t atoms) {
     return at::zeros(shape, edges.options()).index_add_(0, index, edges);
 }
 
-// Below: a = phi[sender], y = v[sender], x = a filter; gs, gv = dL/d(scalars), dL/d(vectors); bs, bv = these at the
+// Below: a = phi[sender], y = v[sender], x = a filter; gs, gv = dL/d(scalars), dL/d(vectors); bs, bv = gs, gv at the
 // receiver.
 //   gx_s = bs,  gx_v = sum over xyz of bv y,  gx_u = sum over xyz of bv u
-//   dL/dphi = sum over edges of gx filter,  dL/dfilter = gx a,  dL/dv = sum over edges of bv x_v,  dL/du = sum over
-//   channels of bv x_u
+//   dL/dphi = sum over edges of gx filter,  dL/dfilter = gx a
+//   dL/dv = sum over edges of bv x_v,  dL/du = sum over channels of bv x_u
 struct MessageGradient : Function<MessageGradient> {
     static variable_list forward(AutogradContext* context, const Tensor& phi, const Tensor& filter, const Tensor& v,
                                  const Tensor& u, const Tensor& gs, const Tensor& gv, const Tensor& sender,
@@ -59,7 +59,7 @@ struct MessageGradient : Function<MessageGradient> {
         return {gradient_of_phi, gx * a, gradient_of_v, gradient_of_u};
     }
 
-    // With cotangents c of the four results, at the sender ca, cy, of filter and u cw, cu, and p = ca filter + cw a:
+    // Cotangents c of the four results: at the sender ca, cy; for filter and u cw, cu. With p = ca filter + cw a:
     //   L = gx . p + sum of bv (cy x_v + cu x_u)
     static variable_list backward(AutogradContext* context, variable_list outer) {
         const at::NoGradGuard no_grad;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The sum of messages over edges, with its first and second derivatives written out. Nearly all of the time of a step
-// goes into arrays of the size edges x channels; here each is read and written as rarely as tensor operations allow.
+// The sum of messages over edges, with explicit first and second derivatives. Nearly all of the time of a step goes
+// into arrays of size edges x channels; this reads and writes each as rarely as tensor operations allow.
 #pragma once
 
 #include "train/torch_headers.h"
@@ -9,8 +9,8 @@ namespace mlff::train {
 
 struct EdgeLists {
     at::Tensor sender, receiver;  // int64 [edges]
-    // For the kernels of message_kernels.h: edges grouped by receiver, those of an atom from first[atom] on; the
-    // reverse of each. Or undefined.
+    // For the kernels of message_kernels.h: edges grouped by receiver, those of an atom from first[atom] on, and the
+    // reverse of each edge. Otherwise undefined.
     at::Tensor first, reverse;  // int64 [atoms + 1], [edges]
     bool uses_kernels = false;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernels of message_kernels.h in loops over atoms and channels.
+// The kernels of message_kernels.h on the CPU, as loops over atoms and channels.
 #include "train/message_kernels.h"
 
 #include <algorithm>

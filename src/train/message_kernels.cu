@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The kernels of message_kernels.h on the GPU. Launch: block = the channels of an atom; further blocks clear the rows
-// of padding edges. Threads of a warp read neighbouring channels; what an atom's neighbours hold comes from the
-// second-level cache.
+// The kernels of message_kernels.h on the GPU. Launch: one block per atom, one thread per channel; further blocks zero
+// the rows of padding edges. Threads of a warp read adjacent channels. The data of an atom's neighbours come from the
+// L2 cache.
 #include <cuda_runtime_api.h>
 
 #include "core/error.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr unsigned kPaddingBlocks = 32;
 
-// Sums over the 32 channels of a warp, in a fixed order; the parts of an edge are added by the caller.
+// Sums over the 32 channels of a warp, in a fixed order. The caller adds the parts of an edge.
 struct WarpSums {
     float* sums;  // [parts][edges][3]
     int64_t edge_count;

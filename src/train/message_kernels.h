@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The sums of message.h and their derivatives, a thread for each atom and channel, without arrays of edges x channels
-// in between. The same source is compiled for the GPU (message_kernels.cu) and, to test it, for the CPU
+// The sums of message.h and their derivatives, one thread per atom and channel, without intermediate arrays of size
+// edges x channels. The same source is compiled for the GPU (message_kernels.cu) and, for tests, for the CPU
 // (message_kernels.cpp).
 //
 // Edges are grouped by receiver, and every edge has its reverse in the list: the edges that atom j sends are the
-// reverses of those it receives. Each result is summed in list order by one thread, so that runs repeat bit for bit.
+// reverses of those it receives. One thread sums each result in list order, so runs repeat bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ struct MessageEdges {
     const float* direction = nullptr;  // [edges][3]
 };
 
-// Inputs and results of the three stages, as in message.cpp; [atoms][3 F], [edges][3 F], [atoms][3][F]. v, cv and what
-// belongs to them are null in the first block.
+// Inputs and results of the three stages, as in message.cpp; [atoms][3 F], [edges][3 F], [atoms][3][F]. v, cv and their
+// derivatives are null in the first block.
 struct MessageArrays {
     const float *phi = nullptr, *filter = nullptr, *v = nullptr;
     const float *gs = nullptr, *gv = nullptr;                                      // gradient and second stage
     const float *of_phi = nullptr, *cw = nullptr, *of_v = nullptr, *cu = nullptr;  // second stage: cotangents
-    float *scalars = nullptr, *vectors = nullptr;  // sums; in the second stage of gs and gv
+    float *scalars = nullptr, *vectors = nullptr;  // sums; in the second stage, derivatives with respect to gs and gv
     float *grad_phi = nullptr, *grad_filter = nullptr, *grad_v = nullptr;
-    float* grad_direction = nullptr;  // [parts][edges][3]: a part for every 32 channels; null: not wanted
+    float* grad_direction = nullptr;  // [parts][edges][3]: one part per 32 channels; null: not wanted
 };
 
 enum class MessageStage { sums, gradient, second_by_sender, second_by_receiver };
@@ -78,7 +78,7 @@ MLFF_HOST_DEVICE void message_sums(const MessageEdges& edges, const MessageArray
     store_parts(arrays.vectors, atom, width, channel, {x, y, z});
 }
 
-// Of the edges that `atom` sends. `sum_channels(edge, x, y, z)` adds up over the channels.
+// Over the edges that `atom` sends. `sum_channels(edge, x, y, z)` sums over the channels.
 template <bool HasVectors, bool WantsDirection, class SumChannels>
 MLFF_HOST_DEVICE void message_gradient(const MessageEdges& edges, const MessageArrays& arrays, int64_t atom,
                                        int64_t channel, const SumChannels& sum_channels) {
@@ -181,7 +181,7 @@ MLFF_HOST_DEVICE void message_second_by_receiver(const MessageEdges& edges, cons
     store_parts(arrays.vectors, atom, width, channel, {x, y, z});
 }
 
-// `stream`: a cudaStream_t. Rows of padding edges are set to zero.
+// `stream`: a cudaStream_t. Sets the rows of padding edges to zero.
 void run_message_stage_cpu(MessageStage stage, const MessageEdges& edges, const MessageArrays& arrays);
 void run_message_stage_cuda(MessageStage stage, const MessageEdges& edges, const MessageArrays& arrays,
                             void* stream);  // throws Error{device}

@@ -23,7 +23,7 @@ at::Tensor two_layers(const Parameters::Linear& hidden, const Parameters::Linear
 
 struct NodeState {
     at::Tensor scalars;  // [atoms][F]
-    at::Tensor vectors;  // [atoms][3][F]; undefined before the first block, where it is zero
+    at::Tensor vectors;  // [atoms][3][F]; undefined (zero) before the first block
 };
 
 // s_i += sum of x_s,  v_i += sum of (x_v v_j + x_u u)
@@ -34,7 +34,7 @@ NodeState add_messages(const Parameters::Block& block, const AtomGraph& graph, c
     return {node.scalars + sums.scalars, node.vectors.defined() ? node.vectors + sums.vectors : sums.vectors};
 }
 
-// s_i += a_ss + a_sv (U v . V v),  v_i += a_vv (U v); the vectors of the last block are not used any more.
+// s_i += a_ss + a_sv (U v . V v),  v_i += a_vv (U v). The vectors of the last block are not needed.
 NodeState update(const Parameters::Block& block, const NodeState& node, bool is_last) {
     const int64_t atoms = node.scalars.size(0), hidden = node.scalars.size(1);
     const at::Tensor mixed = at::mm(node.vectors.view({3 * atoms, hidden}), block.mix).view({atoms, 3, 2, hidden});
@@ -121,7 +121,7 @@ Parameters::Parameters(const ModelShape& shape, const ParameterLayout& layout, c
 }
 
 at::Tensor initial_parameters(const ModelShape& shape, const ParameterLayout& layout, uint64_t seed) {
-    // Our own numbers, so that a seed means the same on every machine and version of torch.
+    // Uses our own random numbers, so that a seed gives the same on every machine and torch version.
     std::mt19937_64 bits(seed);
     const auto uniform = [&] { return (static_cast<double>(bits() >> 11) + 0.5) * 0x1p-53; };
     const auto normal = [&] {
@@ -135,7 +135,7 @@ at::Tensor initial_parameters(const ModelShape& shape, const ParameterLayout& la
             for (int64_t i = 0; i < slot.size; ++i) first[i] = static_cast<float>(normal());
         } else if (slot.shape.size() == 2) {
             const bool is_filter = slot.name.ends_with("filter");
-            const int64_t in = is_filter ? shape.radial : slot.shape[0];  // the other rows are a bias and padding
+            const int64_t in = is_filter ? shape.radial : slot.shape[0];  // the remaining rows are a bias and padding
             const double bound = std::sqrt(6.0 / static_cast<double>(in + slot.shape[1]));
             for (int64_t i = 0; i < in * slot.shape[1]; ++i) first[i] = static_cast<float>((2 * uniform() - 1) * bound);
         }
@@ -163,8 +163,8 @@ EdgeFunctions::EdgeFunctions(const ModelShape& shape, const ElementTable& elemen
         closest_ = at::tensor(elements.closest, at::kDouble).view({elements.size(), elements.size()}).to(options);
 }
 
-// See painn/near_field.h. Padding has no element, any will do: its edges are longer than the cutoff and seen as they
-// are.
+// See painn/functions/near_field.h. Padding edges have no element; any will do, because they are longer than the cutoff
+// and keep their distance.
 EdgeFunctions::Seen EdgeFunctions::see(const at::Tensor& distance, const AtomGraph& graph) const {
     const at::Tensor element = graph.element_one_hot.argmax(1);
     const at::Tensor pair =
@@ -201,8 +201,8 @@ void EdgeFunctions::compute(const at::Tensor& vectors, AtomGraph& graph) const {
 
 EnergyAndGradient energy_and_gradient(const Parameters& parameters, const AtomGraph& inputs, bool differentiable) {
     const at::AutoGradMode with_gradients(true);
-    // Energies depend on edge vectors through features(d) and u alone; the rest of the chain rule is written out below,
-    // with constants of the batch, so that it need not be differentiated again.
+    // Energies depend on edge vectors only through features(d) and u. The rest of the chain rule is written out below
+    // with constants of the batch, so it need not be differentiated again.
     AtomGraph graph = inputs;
     graph.features = inputs.features.detach().requires_grad_();
     graph.direction = inputs.direction.detach().requires_grad_();

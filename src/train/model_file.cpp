@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Owns what the tensors of a file that is being written look at.
+// Owns the memory behind the tensors of a file being written.
 class FileBuilder {
 public:
     template <class Value>
@@ -73,7 +73,8 @@ ModelShape read_shape(const Safetensors& file, const std::string& path) {
                config = file.metadata.find("config");
     if (format == file.metadata.end() || format->second != "mlff-painn")
         fail(Status::format, path, ": not a PaiNN file of mlff");
-    if (layout == file.metadata.end() || layout->second != "1") fail(Status::format, path, ": painn_layout is not 1");
+    if (layout == file.metadata.end() || layout->second != "1")
+        fail(Status::format, path, ": metadata 'painn_layout' is not 1");
     if (config == file.metadata.end()) fail(Status::format, path, ": no metadata 'config'");
     const Json json = parse_untrusted_json(config->second, path);
     ModelShape shape;
@@ -139,7 +140,7 @@ StoredModel read_model(const std::string& path) {
     for (const int64_t number : reader.get("atomic_numbers", {n}).to_integers()) {
         if (number < 1 || number > 118 ||
             (!model.elements.atomic_numbers.empty() && number <= model.elements.atomic_numbers.back()))
-            fail(Status::format, path, ": atomic_numbers must ascend from 1 to 118 at most");
+            fail(Status::format, path, ": tensor 'atomic_numbers' must be ascending numbers from 1 to 118");
         model.elements.atomic_numbers.push_back(static_cast<int>(number));
     }
     model.elements.atomic_energies = reader.numbers("atomic_energies", {n});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Model files as docs/painn.md defines them.
+// Reads and writes model files as defined in docs/painn.md.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace mlff::train {
 struct StoredModel {
     ModelShape shape;
     ElementTable elements;
-    at::Tensor parameters;  // flat, on the CPU, in the order of parameter_layout; double so that files of either width
-                            // keep their bits
+    at::Tensor parameters;  // flat, on the CPU, in the order of parameter_layout; double, so that
+                            // files of either precision keep their bits
     nlohmann::json card;
 };
 

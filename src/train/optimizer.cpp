@@ -38,7 +38,7 @@ at::Tensor Optimizer::step(const std::vector<at::Tensor>& gradients, const Devic
     at::Tensor gradient = at::cat(flat);
     const at::Tensor norm = at::linalg_vector_norm(gradient);
     if (rule_.largest_norm > 0) {
-        // min(1, limit / norm), and 0 for NaN or infinity
+        // min(1, limit / norm); 0 for NaN or infinity
         const at::Tensor factor = norm.reciprocal().mul_(rule_.largest_norm).clamp_max_(1).nan_to_num_(0.0);
         gradient.nan_to_num_(0.0, 0.0, 0.0).mul_(factor);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AdamW, clipping by norm and the moving average of the weights, on all parameters as one vector: a dozen kernels in
-// all.
+// AdamW, gradient clipping by norm, and the moving average of the weights. Acts on all parameters as one vector, with
+// about a dozen kernels in total.
 #pragma once
 
 #include "train/model.h"
@@ -13,11 +13,12 @@ struct OptimizerRule {
     double largest_norm = 10;  // of the gradient; 0 = any
 };
 
-// Numbers that change from step to step, on the device, so that a recorded step can be replayed with others.
+// Numbers that change from step to step. They are on the device, so that a recorded step can be replayed with new
+// values.
 struct StepControls {
     static constexpr int64_t kCount = 7;
     double learning_rate = 0, inverse_bias1 = 1, inverse_bias2 = 1, ema_weight = 1;
-    double energy_factor = 0, force_factor = 0, stress_factor = 0;  // of the sums of the loss
+    double energy_factor = 0, force_factor = 0, stress_factor = 0;  // of the loss sums
     void write(float* values) const;
 };
 struct DeviceControls {
@@ -30,7 +31,7 @@ class Optimizer {
 public:
     Optimizer(const OptimizerRule& rule, const ParameterLayout& layout, at::Tensor parameters);
 
-    // Returns the norm of the gradient, a scalar on the device. A gradient that is not finite counts as zero.
+    // Returns the norm of the gradient, a scalar on the device. A non-finite gradient counts as zero.
     at::Tensor step(const std::vector<at::Tensor>& gradients, const DeviceControls& controls);
 
     at::Tensor parameters, average, first_moment, second_moment;  // [total]

@@ -35,7 +35,8 @@ public:
         if (is_floating(tensor->dtype)) return get(name, {atoms, 3}).to_doubles();
         get(name, {3, atoms, 3});
         if (tensor->dtype != DType::uint8)
-            fail(Status::format, path_, ": tensor '", name, "' must be uint8 or floating point");
+            fail(Status::format, path_, ": tensor '", name, "' is ", dtype_name(tensor->dtype),
+                 ", expected uint8 or floating point");
         const double step = metadata_number(step_name);
         const auto plane = static_cast<size_t>(3 * atoms);
         std::vector<std::byte> bytes(3 * plane);
@@ -57,7 +58,7 @@ private:
             std::from_chars(found->second.data(), found->second.data() + found->second.size(), value).ec !=
                 std::errc() ||
             !(value > 0))
-            fail(Status::format, path_, ": metadata '", name, "' must be a number above zero");
+            fail(Status::format, path_, ": metadata '", name, "' must be a number above 0");
         return value;
     }
     const Safetensors& file_;
@@ -99,7 +100,8 @@ FrameSet read_packed_frames(const std::string& path) {
     const auto frame_count = static_cast<int64_t>(counts.size());
     int64_t atoms = 0;
     for (const int64_t count : counts) {
-        if (count < 1 || count > 65535) fail(Status::format, path, ": a frame of ", count, " atoms");
+        if (count < 1 || count > 65535)
+            fail(Status::format, path, ": a frame has ", count, " atoms, expected 1 to 65535");
         atoms += count;
     }
     const auto numbers = reader.get("numbers", {atoms}).to_integers();
@@ -128,7 +130,7 @@ FrameSet read_packed_frames(const std::string& path) {
         frame.energy = energies[index];
         if (!split.empty()) {
             if (split[index] < 0 || split[index] > 2)
-                fail(Status::format, path, ": frame ", index, " has split ", split[index]);
+                fail(Status::format, path, ": frame ", index, " has split ", split[index], ", expected 0, 1 or 2");
             frame.split = static_cast<Split>(split[index]);
         }
         if (!kind.empty()) {

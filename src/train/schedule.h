@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Learning rate and loss weights as functions of progress, 0 at the start and 1 at the planned end.
+// Learning rate and loss weights as functions of progress: 0 at the start, 1 at the planned end.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct Schedule {
     double progress(int64_t step, double seconds) const;  // within 0 ... 1
     // Linear warm-up, then half a cosine down to final_rate_fraction of the peak.
     double learning_rate(int64_t step, double progress) const;
-    // The first weight until energy_ramp_start, then by equal factors to the final one.
+    // The first weight until energy_ramp_start, then geometrically to the final one.
     double energy_weight_at(double progress) const;
-    // Early averages forget faster: they hold little else than the start.
+    // Early averages decay faster, because they contain little but the initial weights.
     double ema_weight(int64_t step) const;
 };
 

@@ -21,7 +21,7 @@ struct SiluSlope : Function<SiluSlope> {
         context->save_for_backward({g, x});
         return at::silu_backward(g, x);
     }
-    // Third derivatives are never asked for: the result need not be differentiable.
+    // Third derivatives are never needed, so the result need not be differentiable.
     static variable_list backward(AutogradContext* context, variable_list outer) {
         const at::NoGradGuard no_grad;
         const auto saved = context->get_saved_variables();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Operations whose first and second derivatives are written out. Forces are a derivative of the energy and the loss is
-// a function of forces, so everything is differentiated twice; left to itself LibTorch would make several times as many
-// kernels of it.
+// Operations with explicit first and second derivatives. Forces are derivatives of the energy and the loss depends on
+// forces, so everything is differentiated twice. LibTorch's automatic derivatives would launch several times as many
+// kernels.
 #pragma once
 
 #include "train/torch_headers.h"

@@ -18,7 +18,7 @@ struct SideStream::State {
 };
 SideStream::SideStream(const at::Device& device) {
     if (!device.is_cuda()) return;
-    torch::cuda::synchronize();  // what was put on the device before is there for the new stream
+    torch::cuda::synchronize();  // makes earlier work on the device visible to the new stream
     state_ = std::make_unique<State>(device);
 }
 SideStream::~SideStream() {
@@ -50,7 +50,7 @@ bool StepGraph::record(const std::function<void()>& step, std::string& reason) {
     if (is_recording) {
         try {
             state->graph.capture_end();
-        } catch (const std::exception&) {  // the recording is broken, which is known
+        } catch (const std::exception&) {  // the recording is known to be invalid
         }
     }
     try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A training step recorded once as a CUDA graph and replayed: one launch in place of a thousand.
+// Records a training step once as a CUDA graph and replays it: one launch instead of a thousand.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace mlff::train {
 
-// While it lives, work of this thread goes to a stream of its own (recording is not possible on the default stream).
-// Nothing on a CPU.
+// While it lives, this thread's work goes to a separate stream, because the default stream cannot be recorded. Does
+// nothing on a CPU.
 class SideStream {
 public:
     explicit SideStream(const at::Device& device);
@@ -29,8 +29,8 @@ public:
 
     static bool is_compiled_in();
 
-    // Records what `step` launches, which must have run a few times before, on this stream. Nothing is executed. On
-    // failure returns false, says why, and leaves things so that `step` can be run as before.
+    // Records what `step` launches, without running it. `step` must have run a few times on this stream. On failure
+    // returns false and the reason; `step` can still be run as before.
     bool record(const std::function<void()>& step, std::string& reason);
     void replay();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the trainer uses of LibTorch: tensors and autograd. torch/torch.h would bring modules, data loaders and
-// serialization too, at several times the compile time.
+// The part of LibTorch that the trainer uses: tensors and autograd. torch/torch.h would also include modules, data
+// loaders and serialisation, and take several times as long to compile.
 #pragma once
 
 #include <torch/autograd.h>

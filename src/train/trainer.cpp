@@ -30,7 +30,7 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 std::atomic<bool> stop_requested = false;
 void request_stop(int) { stop_requested = true; }
 
-// Ctrl-C and SIGTERM end the run in good order: after this step, with a checkpoint.
+// Ctrl-C and SIGTERM end the run cleanly: after the current step, with a checkpoint.
 class StopSignals {
 public:
     StopSignals() : interrupt_(std::signal(SIGINT, request_stop)), terminate_(std::signal(SIGTERM, request_stop)) {
@@ -46,7 +46,7 @@ private:
     void (*terminate_)(int);
 };
 
-// Brings what a step needs to the device, a few steps ahead of it.
+// Copies the inputs of a step to the device, a few steps ahead.
 class Staging {
 public:
     Staging(const at::Device& device, int64_t index_capacity) : device_(device) {
@@ -66,7 +66,7 @@ public:
               const StepControls& numbers) {
         Slot& slot = slots_[next_];
         next_ = (next_ + 1) % slots_.size();
-        if (slot.copied) slot.copied->synchronize();  // the device has taken what was here before
+        if (slot.copied) slot.copied->synchronize();  // wait until the device has copied the previous contents
         write_indices(set, frames, size, slot.indices.data_ptr<int64_t>());
         numbers.write(slot.controls.data_ptr<float>());
         const int64_t count = BatchLayout{size}.total();
@@ -78,7 +78,7 @@ public:
         }
     }
 
-    at::Tensor indices, controls;  // on the device, always at the same place
+    at::Tensor indices, controls;  // on the device, always at the same address
 
 private:
     struct Slot {
@@ -90,8 +90,8 @@ private:
     size_t next_ = 0;
 };
 
-// Counts calls of operators and the numbers they read. Views read nothing; a call within a call counts too, so that the
-// figures are for comparing one version of the step with another.
+// Counts operator calls and the numbers they read. Views read nothing. Nested calls count too, so the figures only
+// compare one version of the step with another.
 class OperationCount {
 public:
     OperationCount() {
@@ -240,7 +240,7 @@ private:
     }
 
     void one_step(double progress) {
-        constexpr int64_t kPlainSteps = 5;  // before recording: libraries set themselves up, memory is found
+        constexpr int64_t kPlainSteps = 5;  // before recording: libraries initialise, memory is allocated
         const std::vector<int64_t> frames = order_.next(limit_);
         const BatchSize real = size_of(training_, frames);
         const BatchSize size = options_.pads_batches ? limit_ : real;
@@ -281,7 +281,7 @@ private:
         if (++interval_steps_ == options_.log_every) report(progress);
     }
 
-    // Loss and norm of the gradient of a step that is taken back.
+    // Loss and gradient norm of a step that is undone.
     struct Trial {
         double loss = 0, norm = 0;
         bool agrees_with(const Trial& other) const {
@@ -305,7 +305,7 @@ private:
         return {found[0].item<double>(), found[3].item<double>()};
     }
 
-    // The kernels are used only if they give what LibTorch's own operations give for the same batch.
+    // Uses the kernels only if they agree with LibTorch's operations on the same batch.
     void check_kernels(const BatchSize& size) {
         Trial with_kernels{-1, -1};
         try {
@@ -321,7 +321,7 @@ private:
                          plain.norm));
     }
 
-    // A recording is used only if it gives what plain launches give for the same batch.
+    // Uses the recording only if it agrees with plain launches on the same batch.
     void record(const BatchSize& size) {
         std::string reason;
         const auto begin = Clock::now();
@@ -393,7 +393,7 @@ private:
         state_.stale_validations = is_best ? 0 : state_.stale_validations + 1;
         state_.history.push_back(row);
         log_.validation(row, is_best);
-        // Of validations that a slow step ran past, one is made.
+        // If a slow step passed several validations, only one is done.
         while (state_.next_validation <= options_.validations &&
                progress >= static_cast<double>(state_.next_validation) / static_cast<double>(options_.validations))
             ++state_.next_validation;
@@ -428,7 +428,7 @@ private:
     Staging staging_;
     DeviceControls controls_;
     at::Tensor
-        sums_;  // over the steps since the last report: loss, energy part, force part, gradient norm, steps skipped
+        sums_;  // over the steps since the last report: loss, energy part, force part, gradient norm, skipped steps
     StepGraph graph_;
     bool graph_is_recorded_ = false, uses_kernels_;
 
@@ -443,8 +443,8 @@ private:
 
 TrainerResult run_training(const TrainerOptions& options, const ElementTable& elements, const TrainingSet& training,
                            const TrainingSet& validation, size_t kind_count, bool resume, RunLog& log) {
-    if (training.frame_count == 0) fail(Status::format, "no training frame in the data");
-    if (validation.frame_count == 0) fail(Status::format, "no validation frame in the data");
+    if (training.frame_count == 0) fail(Status::format, "the data have no usable training frame");
+    if (validation.frame_count == 0) fail(Status::format, "the data have no usable validation frame");
     if (options.uses_graph && !StepGraph::is_compiled_in())
         log.note("CUDA graphs: this build has none, steps are launched one by one");
     return Trainer(options, elements, training, validation, kind_count, log).run(resume);

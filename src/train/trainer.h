@@ -25,16 +25,16 @@ struct TrainerOptions {
     uint64_t seed = 1;
     int64_t validations = 20;          // spread over the run
     int64_t validation_frames = 2000;  // at most; 0 = all
-    int64_t patience = 0;              // validations without improvement before the end; 0 = never
+    int64_t patience = 0;              // stop after so many validations without improvement; 0 = never
     int64_t log_every = 100;           // steps
-    int64_t stop_after = 0;            // steps in this process, then a checkpoint and the end; 0 = no stop
+    int64_t stop_after = 0;            // steps in this process, then write a checkpoint and end; 0 = no limit
     bool pads_batches = false, uses_graph = false;
     bool uses_kernels = false;       // message_kernels.h
-    bool counts_operations = false;  // of one step, printed
+    bool counts_operations = false;  // prints the operations of one step
     std::string checkpoint_path;
 };
 
-// Everything a run needs to go on as if it had not stopped.
+// Everything needed to continue a run as if it had not stopped.
 struct TrainerState {
     int64_t step = 0, epoch = 0, position = 0;
     double seconds = 0;
@@ -47,7 +47,7 @@ struct TrainerState {
 struct TrainerResult {
     at::Tensor parameters;  // averaged, of the best validation; flat, on the CPU
     TrainerState state;
-    bool is_complete = false;  // false: stopped early by --stop-after or a signal, to be resumed
+    bool is_complete = false;  // false: stopped early by --stop-after or a signal; can be resumed
     bool used_graph = false;
     double steps_per_second = 0, frames_per_second = 0;  // without validation
 };

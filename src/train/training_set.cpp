@@ -13,7 +13,7 @@
 namespace mlff::train {
 namespace {
 
-// Calls work(index, maker) for every index, on all cores; a maker serves one call at a time.
+// Calls work(index, maker) for every index, on all cores. Each maker is used by one call at a time.
 template <class Work>
 void for_each_frame(int64_t count, double cutoff, const Work& work) {
     ThreadTeam team(0);
@@ -26,7 +26,7 @@ void for_each_frame(int64_t count, double cutoff, const Work& work) {
     });
 }
 
-// Symmetric positive definite [n][n]; Cholesky.
+// Solves a symmetric positive definite system [n][n] by Cholesky decomposition.
 std::vector<double> solve(std::vector<double> matrix, std::vector<double> right, size_t n) {
     for (size_t j = 0; j < n; ++j) {
         for (size_t k = 0; k < j; ++k) matrix[j * n + j] -= matrix[j * n + k] * matrix[j * n + k];
@@ -47,8 +47,8 @@ std::vector<double> solve(std::vector<double> matrix, std::vector<double> right,
     return right;
 }
 
-// Least squares of sum over atoms of E0[element] = energy. A very small pull towards the mean energy per atom decides
-// what data of few compositions leaves open.
+// Least-squares fit of  sum over atoms of E0[element] = energy.  A very weak pull towards the mean energy per atom
+// decides what data with few compositions leave undetermined.
 std::vector<double> fit_atomic_energies(const std::vector<std::vector<int64_t>>& counts,
                                         const std::vector<double>& energies, size_t n) {
     double per_atom = 0, atoms = 0;
@@ -96,7 +96,7 @@ ElementTable fit_elements(const FrameSet& set, double cutoff, double repulsion_f
         frames.push_back(&frame);
         numbers.insert(frame.atomic_numbers.begin(), frame.atomic_numbers.end());
     }
-    if (frames.empty()) fail(Status::format, "no training frame in the data");
+    if (frames.empty()) fail(Status::format, "the data have no usable training frame");
     ElementTable table;
     table.atomic_numbers.assign(numbers.begin(), numbers.end());
     if (repulsion_factor > 0)
@@ -149,7 +149,7 @@ std::vector<double> shortest_distances(const FrameSet& set, double cutoff, const
     for (size_t i = 0; i < n; ++i)
         for (size_t j = 0; j <= i; ++j) {
             double shortest =
-                std::min(closest[i * n + j], closest[j * n + i]);  // the last bits of the two ways may differ
+                std::min(closest[i * n + j], closest[j * n + i]);  // the two directions may differ in the last bits
             if (!std::isfinite(shortest)) {
                 const double radii = covalent_radius(elements.atomic_numbers[i]) +
                                      covalent_radius(elements.atomic_numbers[j]);  // 0: unknown

@@ -392,7 +392,7 @@ class StyleTest(LammpsTest):
                 try:
                     output = self.lammps(script, 4)
                 except AssertionError as failure:
-                    if rows == "shared" and "GPU cannot be read" in str(failure):
+                    if rows == "shared" and "cannot read the GPU memory" in str(failure):
                         self.skipTest("GPUs of this machine do not read each other's memory")
                     raise
                 self.assertIn(text, output)

@@ -188,7 +188,7 @@ class Ipi(NumbersTest):
                 connection.sendall(b"POSDATA     " + np.zeros(18).tobytes() + np.int32(11).tobytes())
                 out, err = client.communicate(timeout=SECONDS)
             self.assertEqual(client.returncode, 3, out + err)
-            self.assertEqual(err, "mlff: the i-PI server has 11 atoms, expected 12\n")
+            self.assertEqual(err, "mlff: the i-PI server sent 11 atoms, expected 12\n")
             self.assertIn("connected again", out)
 
             client = subprocess.Popen([MLFF, "serve", "benzene.xyz", "--unix", path, *EXACT], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -199,7 +199,7 @@ class Arrays(NumbersTest):
         for bad in (np.empty((11, 3)), np.empty((12, 3), np.float32), np.empty((3, 12)).T, "forces"):
             with self.assertRaisesRegex(mlff.ArgumentError, r"out.forces is a .* expected a writable, C-contiguous float64 array of the shape \(12, 3\)"):
                 self.session.evaluate(numbers, positions, out=mlff.Result(0.0, bad))
-        with self.assertRaisesRegex(mlff.ArgumentError, "memory of positions"):
+        with self.assertRaisesRegex(mlff.ArgumentError, "shares memory with positions"):
             self.session.evaluate(numbers, positions, out=mlff.Result(0.0, positions))
 
 
@@ -221,11 +221,11 @@ class Errors(NumbersTest):
         self.refuses(mlff.ArgumentError, r"positions has the shape \(6,\)", evaluate, [6, 8], np.ravel(positions))
         self.refuses(mlff.ArgumentError, "positions has the type <U4, expected real numbers", evaluate, [6], [["zero", "0", "0"]])
         self.refuses(mlff.ArgumentError, "positions has the type complex128", evaluate, [6, 8], np.array(positions) * 1j)
-        self.refuses(mlff.ArgumentError, "positions is no array", evaluate, [6, 8], [[0, 0, 0], [0, 0]])
+        self.refuses(mlff.ArgumentError, "positions is not an array", evaluate, [6, 8], [[0, 0, 0], [0, 0]])
         self.refuses(mlff.ArgumentError, "numbers has the type float64, expected integers", evaluate, [6.5, 8], positions)
         self.refuses(mlff.ArgumentError, "numbers has the type <U1", evaluate, ["C", "O"], positions)
         self.refuses(mlff.ArgumentError, "numbers has the shape", evaluate, [[6, 8]], positions)
-        self.refuses(mlff.ArgumentError, "no atomic number", evaluate, [2**32 + 6, 8], positions)
+        self.refuses(mlff.ArgumentError, "not an atomic number", evaluate, [2**32 + 6, 8], positions)
         self.refuses(mlff.ArgumentError, r"cell has the shape \(3,\)", evaluate, [6, 8], positions, [9, 9, 9])
         self.refuses(mlff.ArgumentError, "pbc is", evaluate, [6, 8], positions, np.eye(3) * 9, [True, True])
         self.refuses(mlff.ArgumentError, "no cell", evaluate, [6, 8], positions, pbc=True)

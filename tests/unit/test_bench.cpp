@@ -730,7 +730,7 @@ TEST_CASE("a baseline of something else is refused by name") {
     CHECK(has(refusal(now, other), "old.json"));
     other = now;
     other["rows"][0]["blocks"] = {3, 4};
-    CHECK(has(refusal(now, other), "10 samples in blocks of 7"));
+    CHECK(has(refusal(now, other), "10 samples, but its blocks add up to 7"));
     other["rows"][0].erase("blocks");  // a file of an earlier version
     CHECK(refusal(now, other) == "");
     other = now;

@@ -444,13 +444,13 @@ TEST_CASE("on a GPU: a random crystal of the embedded student cut into domains, 
     CHECK(address == exact[0]->halo_sharing().gpu_address());
     CHECK_NOTHROW(exact[1]->halo_sharing().reach_gpu(address));
     ++address.token;
-    CHECK_THROWS_WITH_AS(exact[1]->halo_sharing().reach_gpu(address),
-                         "memory of another process's GPU cannot be read: it is not in the 2 MiB that were found there",
-                         Error);
+    CHECK_THROWS_WITH_AS(
+        exact[1]->halo_sharing().reach_gpu(address),
+        "cannot read the GPU memory of another process: the token was not found in the 2 MiB that were opened", Error);
     --address.token;
     ++address.machine;
     CHECK_THROWS_WITH_AS(exact[1]->halo_sharing().reach_gpu(address),
-                         "memory of another process's GPU cannot be read: it is on another machine", Error);
+                         "cannot read the GPU memory of another process: it is on another machine", Error);
 }
 
 TEST_CASE("a random crystal of the embedded student cut into domains, on several threads") {

@@ -271,7 +271,7 @@ TEST_CASE("options that make no sense are refused with the reason") {
     options.thermostat.relaxation_time = 0;
     CHECK(message(options, moving).find("relaxation time") != std::string::npos);
     options.thermostat = {Kind::nose_hoover, std::nan(""), 100, 1};
-    CHECK(message(options, moving).find("K is not possible") != std::string::npos);
+    CHECK(message(options, moving).find("K, expected") != std::string::npos);
     options.thermostat = {Kind::langevin, 300, 100, 1};
     options.remove_momentum_every = 10;
     CHECK(message(options, moving).find("Langevin") != std::string::npos);

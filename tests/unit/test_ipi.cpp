@@ -169,7 +169,7 @@ TEST_CASE("i-PI: what is wrong is said") {
     {
         FakeServer server(2);
         server.send_positions({}, {1, 2, 3});
-        check(server, Status::system, "the i-PI server has 1 atoms, expected 2");
+        check(server, Status::system, "the i-PI server sent 1 atoms, expected 2");
     }
     {
         FakeServer server(2);

@@ -204,7 +204,7 @@ TEST_CASE("mace loader: a tensor that is not finite or too large is named") {
         const std::string message = refusal(root);
         CAPTURE(message);
         CHECK(message.find("interactions.1.linear_up: tensor 'weight' holds") == 0);
-        CHECK(message.find("at place 3") != std::string::npos);
+        CHECK(message.find("at index 3") != std::string::npos);
     }
 }
 
@@ -244,7 +244,7 @@ TEST_CASE("mace loader: a model that unfolds to much more than its file is refus
     parts->children = {{"0", part}, {"1", part}, {"2", part}, {"3", part}};
     const std::string message = refusal(root);
     CAPTURE(message);
-    CHECK(message.find("unfold to many more terms") != std::string::npos);
+    CHECK(message.find("expand to far more terms") != std::string::npos);
 
     // Layers, more than anybody has.
     root = file.root;
@@ -262,7 +262,7 @@ TEST_CASE("mace loader: a model that unfolds to much more than its file is refus
     mlff::mace::LoadBudget budget(module);
     const mlff::mace::ModuleReader reader(module, "part", budget);
     for (int i = 0; i < 4; ++i) CHECK(reader.values("t").size() == 1 << 20);
-    CHECK_THROWS_WITH_AS(reader.values("t"), "part: the model unfolds to many more numbers than the file stores",
+    CHECK_THROWS_WITH_AS(reader.values("t"), "part: the model expands to far more numbers than the file stores",
                          mlff::Error);
     CHECK_THROWS_AS(reader.take_numbers(1), mlff::Error);
 }

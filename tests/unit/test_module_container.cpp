@@ -154,12 +154,13 @@ TEST_CASE("module container: other files are refused") {
           "occurs twice");
     check("tensor too few", changed([](auto& c) { c.tensors.pop_back(); }), "'2.a' is not among the tensors");
     check("tensor too many", changed([](auto& c) { c.tensors.emplace_back("extra", c.tensors[0].second); }),
-          "'extra' belongs to no module");
-    check("tree that is a list", with_tree([](Json& t) { t = Json::array(); }), "is no proper module");
+          "'extra' is a tensor that no module refers to");
+    check("tree that is a list", with_tree([](Json& t) { t = Json::array(); }), "is not a valid module description");
     for (const char* key : {"class", "attributes", "tensors", "children"}) {
-        check(key, with_tree([&](Json& t) { t.erase(key); }), "is no proper module");
-        check(key, with_tree([&](Json& t) { t[key] = 5; }), "is no proper module");
-        check(key, with_tree([&](Json& t) { t["children"][1][1].erase(key); }), "'2' is no proper module");
+        check(key, with_tree([&](Json& t) { t.erase(key); }), "is not a valid module description");
+        check(key, with_tree([&](Json& t) { t[key] = 5; }), "is not a valid module description");
+        check(key, with_tree([&](Json& t) { t["children"][1][1].erase(key); }),
+              "'2' is not a valid module description");
     }
     check("child that is no pair", with_tree([](Json& t) { t["children"][0] = Json::array({"10"}); }),
           "malformed child");

@@ -128,10 +128,10 @@ TEST_CASE("every tensor that is missing, misshapen, of the wrong type or not fin
         file.tensors[name].shape.back() *= 2;
         file.tensors[name].bytes += entry.bytes;
         CHECK(contains(error_of(file.bytes(), Status::format),
-                       name == "atomic_numbers" ? "does not ascend" : "has shape"));
+                       name == "atomic_numbers" ? "is not ascending" : "has shape"));
         file = good;
         file.tensors[name].dtype = name == "atomic_numbers" ? "F64" : "I64";
-        CHECK(contains(error_of(file.bytes(), Status::format), "tensor '" + name + "' is of type"));
+        CHECK(contains(error_of(file.bytes(), Status::format), "tensor '" + name + "' has type"));
         if (name == "atomic_numbers") continue;
         for (const double bad : {static_cast<double>(NAN), -static_cast<double>(INFINITY), 1e31}) {
             file = good;
@@ -147,13 +147,13 @@ TEST_CASE("every tensor that is missing, misshapen, of the wrong type or not fin
 
 TEST_CASE("atomic numbers and radii that make no sense") {
     const FileParts good = file_of(random_weights({}));
-    for (const auto& [numbers, words] :
-         std::vector<std::pair<std::vector<int64_t>, std::string>>{{{1, 8, 6}, "does not ascend"},
-                                                                   {{1, 6, 6}, "does not ascend"},
-                                                                   {{0, 6, 8}, "holds 0"},
-                                                                   {{1, 6, 119}, "holds 119"},
-                                                                   {{-1, 6, 8}, "holds -1"},
-                                                                   {{1, 6, int64_t{1} << 40}, "no element"}}) {
+    for (const auto& [numbers, words] : std::vector<std::pair<std::vector<int64_t>, std::string>>{
+             {{1, 8, 6}, "is not ascending"},
+             {{1, 6, 6}, "is not ascending"},
+             {{0, 6, 8}, "holds 0"},
+             {{1, 6, 119}, "holds 119"},
+             {{-1, 6, 8}, "holds -1"},
+             {{1, 6, int64_t{1} << 40}, "not an atomic number"}}) {
         FileParts file = good;
         file.tensors["atomic_numbers"].bytes = raw_bytes(numbers);
         CHECK(contains(error_of(file.bytes(), Status::format), words));

@@ -296,7 +296,7 @@ TEST_CASE("pickle: bombs are refused at once") {
                         "q\1"
                         "0"s;
     for (int i = 0; i < 10'000; ++i) bytes += pk::global("_codecs.encode") + "h\0h\1\x86R0"s;
-    check_refused("one text encoded again and again", bytes + "N.", "copies the same data again and again");
+    check_refused("one text encoded again and again", bytes + "N.", "copies the same data too often");
 
     bytes = long_text +
             "q\0"
@@ -305,17 +305,18 @@ TEST_CASE("pickle: bombs are refused at once") {
         bytes +=
             "h\0h\0\x93"
             "0"s;
-    check_refused("a long name used again and again", bytes + "N.", "copies the same data again and again");
+    check_refused("a long name used again and again", bytes + "N.", "copies the same data too often");
 
     bytes = "](" + std::string(100'000, 'N') +
             "e\x85q\0"
             "0"s;
     for (int i = 0; i < 10'000; ++i) bytes += pk::global("builtins.set") + "h\0R0"s;
-    check_refused("a list made a set again and again", bytes + "N.", "copies the same data again and again");
+    check_refused("a list made a set again and again", bytes + "N.", "copies the same data too often");
 
     check_refused("more values than memory", std::string(5'000'000, ']') + ".", "more than 4000000 values");
-    check_refused("a text longer than the file", "X\xff\xff\xff\x7fN.", "does not fit into the file");
-    check_refused("a text longer than anything", "\x8d" + std::string(8, '\xff') + "N.", "does not fit into the file");
+    check_refused("a text longer than the file", "X\xff\xff\xff\x7fN.", "runs past the end of the pickle");
+    check_refused("a text longer than anything", "\x8d" + std::string(8, '\xff') + "N.",
+                  "runs past the end of the pickle");
     check_refused("a memo slot far away", "Nr\xff\xff\xff\xff.", "memo slot 4294967295");
     CHECK(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < (kIsSanitized ? 20 : 2));
 }
@@ -331,16 +332,16 @@ TEST_CASE("pickle: programs that make no sense are refused") {
     check_refused("duplicate nothing", "2.", "empty stack");
     check_refused("tuple of nothing", "\x85.", "empty stack");
     check_refused("tuple without a mark", "Nt.", "a mark is missing");
-    check_refused("append to a number", "K\1Na.", "no list");
-    check_refused("append to a tuple", ")Na.", "no list");
-    check_refused("items of a list", "](NNu.", "no list");
-    check_refused("a key without a value", "}(Nu.", "a key without a value");
-    check_refused("call without a tuple", pk::global("a.f") + "NR.", "arguments are no tuple");
-    check_refused("state of a number", "K\1Nb.", "state to something that has none");
-    check_refused("state of the empty tuple", ")Nb.", "state to something that has none");
+    check_refused("append to a number", "K\1Na.", "not a list");
+    check_refused("append to a tuple", ")Na.", "not a list");
+    check_refused("items of a list", "](NNu.", "not a list");
+    check_refused("a key without a value", "}(Nu.", "a key has no value");
+    check_refused("call without a tuple", pk::global("a.f") + "NR.", "arguments of a call are not a tuple");
+    check_refused("state of a number", "K\1Nb.", "state of something that has none");
+    check_refused("state of the empty tuple", ")Nb.", "state of something that has none");
     check_refused("a set of a number", pk::call("builtins.set", {pk::integer(1)}) + ".", "not made from a list");
-    check_refused("global of numbers", "K\1K\2\x93.", "not named by text");
-    check_refused("global without an end", "cos", "a name without an end");
+    check_refused("global of numbers", "K\1K\2\x93.", "name of a global is not text");
+    check_refused("global without an end", "cos", "a name has no end");
     check_refused("empty memo", "h\7.", "memo slot 7 is empty");
     check_refused("empty long memo", "j\7\0\0\0."s, "memo slot 7 is empty");
     check_refused("memo of nothing", "q\7.", "empty stack");
@@ -357,7 +358,7 @@ TEST_CASE("pickle: instructions that torch does not write are named, with their 
         char hex[8];
         std::snprintf(hex, sizeof hex, "0x%x", static_cast<unsigned>(opcode));
         check_refused(hex, "NNN" + std::string(1, static_cast<char>(opcode)),
-                      "at byte 3: instruction " + std::string(hex) + " is not one");
+                      "at byte 3: instruction " + std::string(hex) + " is not supported");
     }
 }
 

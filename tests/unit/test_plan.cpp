@@ -170,8 +170,8 @@ TEST_CASE("a calibration is read as it was written, and what is none is refused 
         json[nlohmann::json::json_pointer(pointer)] = value;
         return plan_refusal([&] { plan::parse_calibration(json.dump(), "c.json"); });
     };
-    CHECK(says(changed("/version", 2), "c.json: version 2 of the format, this mlff reads 1"));
-    CHECK(says(changed("/format", "mlff-bench"), "is no calibration"));
+    CHECK(says(changed("/version", 2), "c.json: version 2 of the format, expected 1"));
+    CHECK(says(changed("/format", "mlff-bench"), "is not a calibration"));
     CHECK(says(changed("/memory/B_per_atom", -1), "c.json: 'memory': 'B_per_atom' is not a number from 0"));
     CHECK(says(changed("/memory/fixed_B", nullptr), "'fixed_B'"));
     CHECK(says(changed("/evaluation/floor_s", 1e300), "'floor_s'"));
@@ -180,7 +180,7 @@ TEST_CASE("a calibration is read as it was written, and what is none is refused 
     CHECK(says(changed("/machine", 3), "'machine' is not an object"));
     CHECK(says(changed("/threads", "all"), "'threads'"));
     CHECK(says(changed("/quick", 1), "'quick'"));
-    CHECK(says(plan_refusal([&] { plan::parse_calibration("[]", "c.json"); }), "c.json: is no calibration"));
+    CHECK(says(plan_refusal([&] { plan::parse_calibration("[]", "c.json"); }), "c.json: is not a calibration"));
     CHECK(says(plan_refusal([&] { plan::parse_calibration(text.substr(0, text.size() / 2), "c.json"); }), "c.json"));
 }
 

@@ -325,11 +325,11 @@ TEST_CASE("each way in which a Python model cannot be loaded has its own message
     const auto load_error = [](const std::string& name) { return error_of([&] { load_model(name); }); };
     check_text(load_error("python:"), Status::argument, {"python:mace:PATH", "python:MODULE:FACTORY"});
     check_text(load_error("python:mace"), Status::argument, {"needs the path of a model"});
-    check_text(load_error("python:a:b?host=moon"), Status::argument, {"host=moon", "inprocess, process"});
+    check_text(load_error("python:a:b?host=moon"), Status::argument, {"host=moon", "inprocess or process"});
     check_text(load_error("python:a:b?timeout=soon"), Status::argument, {"timeout=soon"});
     check_text(load_error("python:a:b?x"), Status::argument, {"'x' is not of the form key=value"});
     check_text(load_error("python:a:b?x=%zz"), Status::argument, {"two hexadecimal digits"});
-    check_text(load_error("python:mace:x.model?dtype=half"), Status::argument, {"dtype=half", "float32, float64"});
+    check_text(load_error("python:mace:x.model?dtype=half"), Status::argument, {"dtype=half", "float32 or float64"});
     check_text(load_error("python:mace:x.model?colour=red"), Status::argument, {"no key 'colour'"});
 
     // No environment, no Python in it, a Python of another version.
@@ -377,7 +377,7 @@ TEST_CASE("each way in which a Python model cannot be loaded has its own message
         check_text(load_error(std::string("python:") + name + "?" + first), Status::unsupported,
                    {"needs the Python", module});
     check_text(load_error("python:fennol?" + first), Status::unsupported,
-               {"needs a model file, which FeNNol does not bring", "?model=PATH"});
+               {"needs a model file, which FeNNol does not include", "?model=PATH"});
     check_text(load_error("python:fennol?model=/no/such.fnx&" + first), Status::file,
                {"/no/such.fnx: there is no such file"});
     check_text(load_error("python:mace:nowhere.model?" + first), Status::file,
@@ -390,7 +390,7 @@ TEST_CASE("each way in which a Python model cannot be loaded has its own message
     check_text(load_error(model_name("needs_absent_module", host)), Status::unsupported,
                {"needs the Python module 'a_module_that_is_not_there'"});
     check_text(load_error(model_name("no_calculator", host)), Status::unsupported,
-               {"made a str, which is no ASE calculator"});
+               {"returned a str, which is not an ASE calculator"});
     check_text(load_error(model_name("Pairs", host, "&colour=red")), Status::unsupported, {"TypeError", "colour"});
     check_text(load_error(model_name("Nobody", host)), Status::unsupported, {"has no 'Nobody'"});
 
@@ -418,7 +418,7 @@ TEST_CASE("a crash, a hang and a lack of memory of Python are errors within a se
         {"aborts", "", 1, Status::device, {"ended unexpectedly", "signal 6", "the last words of a calculator"}},
         {"exits", "", 1, Status::device, {"ended unexpectedly", "exit code 7"}},
         {"hangs", "&timeout=0.5", 1.5, Status::device, {"no answer within 0.5 s"}},
-        {"stops", "", 5, Status::device, {"does not run any more"}},
+        {"stops", "", 5, Status::device, {"no longer runs"}},
         {"takes_memory", "", 1, Status::memory, {"Unable to allocate"}},
     };
     const Structure good = make_structure(false);
@@ -581,7 +581,7 @@ TEST_CASE("what a Python process says of its model is not believed unseen") {
     for (const char* claim : {"cutoff", "class"}) {
         CAPTURE(claim);
         check_text(error_of([&] { load_model(model_name("claims", "process", std::string("&what=") + claim)); }),
-                   Status::format, {"what Python says of it", "malformed JSON"});
+                   Status::format, {"its description from Python", "malformed JSON"});
     }
 }
 

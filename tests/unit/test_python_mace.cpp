@@ -125,7 +125,7 @@ TEST_CASE("mace-torch in a process of its own, in fp32 and with its errors") {
     CHECK_GT(difference, 0);  // it is fp32
     CHECK_LT(difference, 1e-4);
 
-    CHECK_HAS(load_error_of(mace_name(MLFF_GOLDEN_DIR "/p20_state_dict.pt")), "not a MACE model of mace-torch");
+    CHECK_HAS(load_error_of(mace_name(MLFF_GOLDEN_DIR "/p20_state_dict.pt")), "expected a MACE model of mace-torch");
     CHECK_HAS(load_error_of(mace_name(MLFF_GOLDEN_DIR "/README.md")), "torch cannot read it as a model");
     CHECK_HAS(load_error_of(mace_name("/there/is/no.model")), "/there/is/no.model: there is no such file");
     CHECK_HAS(load_error_of(mace_name(model, "&host=inprocess&head=Moon")), "no head 'Moon'");

@@ -141,11 +141,11 @@ TEST_CASE("torch archive: untyped storages carry their type in the call") {
     check_refused(
         "unknown dtype",
         torch_archive(with_tensor(rebuilt("torch.quint8", pk::storage("UntypedStorage", "k", 2))), {{"k", "ab"}}),
-        "a type that mlff does not know");
+        "a type that mlff does not read");
     check_refused(
         "no dtype",
         torch_archive(with_tensor(pk::tensor(pk::storage("UntypedStorage", "k", 2), {2}, {1})), {{"k", "ab"}}),
-        "a type that mlff does not know");
+        "a type that mlff does not read");
 }
 
 TEST_CASE("torch archive: the device a tensor was saved from does not matter") {
@@ -202,12 +202,13 @@ TEST_CASE("torch archive: tensors that cannot be are refused") {
     check("shape that is none",
           pk::call("torch._utils._rebuild_tensor_v2", {kSixStorage, pk::integer(0), pk::none(), pk::integers({1})}),
           "malformed shape");
-    check("too few arguments", pk::call("torch._utils._rebuild_tensor_v2", {kSixStorage}), "is incomplete");
+    check("too few arguments", pk::call("torch._utils._rebuild_tensor_v2", {kSixStorage}),
+          "lacks some of its description");
     check("no storage",
           pk::call("torch._utils._rebuild_tensor_v2", {pk::none(), pk::integer(0), pk::integers({}), pk::integers({})}),
-          "no proper storage");
+          "malformed storage");
     check("persistent id of another kind", rebuild(pk::tuple({pk::text("module"), pk::none()}) + "Q"),
-          "no proper storage");
+          "malformed storage");
     check("parameter without a tensor", pk::parameter(pk::integer(1)), "a parameter without a tensor");
     check("parameter of nothing", pk::call("torch._utils._rebuild_parameter", {}), "a parameter without a tensor");
     check("parameter of a parameter", pk::parameter(pk::parameter(rebuild(kSixStorage))), "a parameter of a parameter");
@@ -282,14 +283,14 @@ TEST_CASE("torch archive: trees that cannot be are refused") {
           "two members called 't'");
     check("a dot in a name", pk::module("a.M", {.buffers = {{"a.b", tensor}}}), "a member called 'a.b'");
     check("no name", pk::module("a.M", {.children = {{"", pk::module("a.N", {})}}}), "a member called ''");
-    check("name that is not UTF-8", pk::module("a.M", {.buffers = {{"\xff", tensor}}}), "name is not text");
+    check("name that is not UTF-8", pk::module("a.M", {.buffers = {{"\xff", tensor}}}), "name is not UTF-8 text");
     check("a very long name", pk::module("a.M", {.buffers = {{std::string(5000, 'x'), tensor}}}), "too long");
-    check("text that is not UTF-8", with_attribute(pk::text("\xc0\x80")), "not text");
-    check("class that is not UTF-8", with_attribute(pk::object("a.\xff")), "not text");
-    check("function that is not UTF-8", with_attribute(pk::global("a.\xff")), "not text");
+    check("text that is not UTF-8", with_attribute(pk::text("\xc0\x80")), "not UTF-8 text");
+    check("class that is not UTF-8", with_attribute(pk::object("a.\xff")), "not UTF-8 text");
+    check("function that is not UTF-8", with_attribute(pk::global("a.\xff")), "not UTF-8 text");
     check("key that is a number",
           pk::build(pk::object("a.M"), "}(" + pk::text("_modules") + "}" + pk::text("_parameters") + "}K\1K\2u"),
-          "not text");
+          "not UTF-8 text");
     check("list in itself", with_attribute("]q\1h\1a"), "nested more than 100 levels");
     check("module in itself",
           pk::object("a.M") + "q\1" + pk::dict({{"_parameters", "}"}, {"_modules", pk::dict({{"me", pk::get(1)}})}}) +

@@ -157,7 +157,7 @@ TEST_CASE("thresholds come from a file, key by key, and nothing else is in it") 
     CHECK(thresholds.closest_contact == 1);
     CHECK(thresholds.bond_mean_percent == Thresholds{}.bond_mean_percent);
     CHECK_THROWS_WITH_AS(parse_thresholds(R"({"momentun": 0.5})", "limits.json"),
-                         doctest::Contains("limits.json: 'momentun' is no threshold"), Error);
+                         doctest::Contains("limits.json: 'momentun' is not a threshold"), Error);
     for (const char* bad : {R"({"momentum": -1})", R"({"momentum": 0})", R"({"momentum": "1"})",
                             R"({"momentum": null})", R"([1])", R"({"momentum": 1e999})", "{"})
         CHECK_THROWS_AS(parse_thresholds(bad, "limits.json"), Error);

@@ -137,27 +137,28 @@ TEST_CASE("zip: broken archives are refused") {
                   "do not match their CRC");
     check_refused("encrypted", changed([](auto& m) { m.flags = 1; }), "'a' is encrypted");
     check_refused("bzip2", changed([](auto& m) { m.method = 12; }), "compression method 12");
-    check_refused("no name", changed([](auto& m) { m.name = ""; }), "no proper name");
-    check_refused("zero byte in a name", changed([](auto& m) { m.name = std::string("a\0b", 3); }), "no proper name");
-    check_refused("two names", changed([](auto& m) { m.local_name = "c"; }), "another name in its local header");
+    check_refused("no name", changed([](auto& m) { m.name = ""; }), "no valid name");
+    check_refused("zero byte in a name", changed([](auto& m) { m.name = std::string("a\0b", 3); }), "no valid name");
+    check_refused("two names", changed([](auto& m) { m.local_name = "c"; }), "a different name in its local header");
     check_refused("the same name twice", changed([](auto& m) { m.name = "b"; }), "two entries are called 'b'");
-    check_refused("two sizes of a stored entry", changed([](auto& m) { m.size = 12; }), "two different sizes");
+    check_refused("two sizes of a stored entry", changed([](auto& m) { m.size = 12; }),
+                  "different compressed and uncompressed sizes");
     check_refused("larger than the file", changed([](auto& m) { m.size = m.stored_size = 100000; }),
-                  "the file ends before");
+                  "the file ends earlier");
     check_refused("as large as can be",
                   changed([](auto& m) { m.has_wide_sizes = true, m.size = m.stored_size = ~uint64_t{0}; }),
-                  "the file ends before");
+                  "the file ends earlier");
     check_refused("over the next entry", changed([](auto& m) { m.size = m.stored_size = 20; }),
-                  "'a' overlaps what follows");
+                  "'a' overlaps the next entry");
     check_refused("over the directory", make_zip({{.name = "a", .contents = "x", .size = 40, .stored_size = 40}}),
-                  "overlaps what follows");
+                  "overlaps the next entry");
     check_refused("header outside the file", changed([](auto& m) { m.header_offset = 1u << 30; }), "no local header");
     check_refused("header far outside the file",
                   changed([](auto& m) { m.has_wide_sizes = true, m.header_offset = ~uint64_t{0} - 5; }),
                   "no local header");
     check_refused("header in the middle", changed([](auto& m) { m.header_offset = 1; }), "no local header");
     check_refused("both at one place", make_zip({good, {.name = "b", .contents = "", .header_offset = 0}}),
-                  "another name");
+                  "a different name");
     check_refused("no zip64 sizes",
                   changed([](auto& m) { m.stored_size = 0xffffffff, m.directory_extra = std::string("\1\0\0\0", 4); }),
                   "lacks its zip64 sizes");
@@ -209,9 +210,9 @@ TEST_CASE("zip: directories that lie are refused") {
         check_refused("directory far outside", ending([](auto& e) { e.directory_offset = 0xfffffff0; }),
                       "outside the file");
         check_refused("directory elsewhere", ending([](auto& e) { e.directory_offset = 0; }),
-                      "directory entry 0 of 2 is not one");
+                      "directory entry 0 of 2 has no valid signature");
         check_refused("directory a little before", ending([&](auto& e) { e.directory_offset = start - 1; }),
-                      "is not one");
+                      "has no valid signature");
         check_refused("one part of several", ending([](auto& e) { e.disk = 1; }), "multi-part");
     }
     check_refused("offset and size that wrap around",

@@ -19,7 +19,7 @@ void GhostExchange::plan(const std::vector<Owner>& owner_of_ghost) {
     sends_.clear();
     receives_.clear();
 
-    // What is wanted of each rank, every atom once.
+    // The atoms needed from each rank, each once.
     std::vector<std::vector<int32_t>> wanted(static_cast<size_t>(rank_count_));
     for (const Owner& owner : owner_of_ghost)
         if (owner.rank != rank_) wanted[static_cast<size_t>(owner.rank)].push_back(owner.atom);
@@ -44,7 +44,7 @@ void GhostExchange::plan(const std::vector<Owner>& owner_of_ghost) {
                                     : wanted_starts[static_cast<size_t>(owner.rank)] + static_cast<int32_t>(place));
     }
 
-    // What others want of this one.
+    // The atoms that other ranks need from this one.
     MPI_Alltoall(wanted_counts.data(), 1, MPI_INT, asked_counts.data(), 1, MPI_INT, world_);
     size_t sent_count = 0;
     for (size_t rank = 0; rank < wanted.size(); ++rank) {
@@ -63,7 +63,7 @@ void GhostExchange::plan(const std::vector<Owner>& owner_of_ghost) {
 
 void GhostExchange::exchange(const void* sent, void* received, size_t row_bytes) {
     requests_.clear();
-    MPI_Datatype row_type;  // counts of rows stay far below the largest int, counts of bytes need not
+    MPI_Datatype row_type;  // counts of rows fit an int; counts of bytes may not
     MPI_Type_contiguous(static_cast<int>(row_bytes), MPI_BYTE, &row_type);
     MPI_Type_commit(&row_type);
     for (const Message& message : receives_) {

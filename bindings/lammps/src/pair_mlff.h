@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// pair_style mlff [device D] [precision P] [head H] [threads N] [radial tables|exact] [rows host|device|shared] [charge
-// Q] [spin M] pair_coeff * * MODEL ELEMENT_OF_TYPE_1 ...
+// The LAMMPS pair style:
+//   pair_style mlff [device D] [precision P] [head H] [threads N] [radial tables|exact] [rows host|device|shared]
+//                   [charge Q] [spin M]
+//   pair_coeff * * MODEL ELEMENT_OF_TYPE_1 ...
 #pragma once
 
 #include <memory>
@@ -21,7 +23,7 @@ public:
     void compute(int eflag, int vflag) override;
     double memory_usage() override;
 
-    // Who owns the atoms that ghosts are copies of.
+    // Sends the owners of the atoms that ghosts are copies of.
     int pack_forward_comm(int n, int* list, double* buffer, int pbc_flag, int* pbc) override;
     void unpack_forward_comm(int n, int first, double* buffer) override;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What `plugin load mlffplugin.so` calls.
+// The entry point called by `plugin load mlffplugin.so`.
 #include "error.h"
 #include "lammps.h"
 #include "mlff/mlff.h"
@@ -7,7 +7,7 @@
 
 namespace {
 
-// The entry of a style as LAMMPS' PLUGIN package reads it; its header is not among those that LAMMPS installs.
+// A style's entry as read by LAMMPS' PLUGIN package, whose header LAMMPS does not install.
 struct PluginEntry {
     const char* version;  // of LAMMPS
     const char* style;
@@ -27,9 +27,8 @@ extern "C" __attribute__((visibility("default"))) void lammpsplugin_init(void* l
                                                                          void* register_style) {
     auto* lmp = static_cast<LAMMPS_NS::LAMMPS*>(lammps);
     if (mlff_abi_version() != MLFF_ABI_VERSION)
-        lmp->error->all(FLERR, "mlffplugin.so was built for version " + std::to_string(MLFF_ABI_VERSION) +
-                                   " of the interface of libmlff, and version " + std::to_string(mlff_abi_version()) +
-                                   " was loaded");
+        lmp->error->all(FLERR, "mlffplugin.so was built for ABI version " + std::to_string(MLFF_ABI_VERSION) +
+                                   " of libmlff, but version " + std::to_string(mlff_abi_version()) + " was loaded");
     static const std::string info = std::string("mlff pair style, libmlff ") + mlff_version_string();
     PluginEntry entry = {lmp->version, "pair", "mlff", info.c_str(), "the mlff authors", make_pair, handle};
     reinterpret_cast<Register>(register_style)(&entry, lammps);

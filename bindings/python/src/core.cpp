@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// mlff._core: the C interface for the Python package, and nothing more. Defaults, conversions and messages about
-// arguments are in the Python files; what comes here has the right type, and shapes are checked once more only because
-// a wrong one would be read as memory.
+// mlff._core: the C interface for the Python package, and nothing more. The Python files handle defaults, conversions
+// and messages about arguments. Values that arrive here have the right type; shapes are checked again only because a
+// wrong one would access memory out of bounds.
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ using Positions = Array<const double, nb::shape<-1, 3>>;
 using Cell = Array<const double, nb::shape<3, 3>>;
 using Output = Array<double>;
 
-// What this file has to say itself, with the status that Python's mlff.Error shows.
+// An error raised by this file, with the status that Python's mlff.Error shows.
 class Refusal : public std::runtime_error {
 public:
     Refusal(mlff_status status, const char* message) : std::runtime_error(message), status_(status) {}
@@ -44,14 +44,14 @@ private:
     mlff_status status_;
 };
 
-// A message may hold a file name, which need not be UTF-8.
+// A message may contain a file name, which need not be UTF-8.
 nb::object text(const char* message) {
     PyObject* decoded = PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(std::strlen(message)), "replace");
     if (!decoded) throw nb::python_error();
     return nb::steal(decoded);
 }
 
-// Sets the exception of mlff.errors that belongs to the status.
+// Sets the exception of mlff.errors for the status.
 void set_python_error(mlff_status status, const char* message) {
     try {
         const nb::object error = nb::module_::import_("mlff.errors").attr("from_status")(status, text(message));
@@ -73,7 +73,7 @@ void translate_errors(const std::exception_ptr& thrown, void*) {
 
 // ---- Log lines ----
 
-PyObject* log_handler = nullptr;  // used only while the interpreter's lock is held
+PyObject* log_handler = nullptr;  // used only while holding the GIL
 
 void forward_log(mlff_log_level level, const char* message, void*) {
     const nb::gil_scoped_acquire gil;
@@ -88,7 +88,7 @@ void forward_log(mlff_log_level level, const char* message, void*) {
 void set_log_handler(nb::object handler) {
     const bool is_wanted = !handler.is_none();
     const nb::object old = nb::steal(std::exchange(log_handler, is_wanted ? handler.release().ptr() : nullptr));
-    const nb::gil_scoped_release no_gil;  // another thread may be in forward_log, and wait for the interpreter's lock
+    const nb::gil_scoped_release no_gil;  // another thread may be in forward_log, waiting for the GIL
     mlff::check_status(mlff_set_log_callback(is_wanted ? forward_log : nullptr, MLFF_LOG_DEBUG, nullptr));
 }
 
@@ -122,7 +122,7 @@ nb::dict model_info(const mlff::Model& model) {
 
 // ---- Sessions ----
 
-// One system with its outputs; keeps the arrays alive while the interpreter's lock is not held.
+// One system with its outputs. Keeps the arrays alive while the GIL is released.
 struct Job {
     Numbers numbers;
     Positions positions;
@@ -137,18 +137,18 @@ struct Job {
 double* output_pointer(Job& job, nb::handle object, size_t size) {
     if (object.is_none()) return nullptr;
     job.outputs.push_back(nb::cast<Output>(object, false));
-    if (job.outputs.back().size() != size) throw nb::value_error("an output array has a wrong size");
+    if (job.outputs.back().size() != size) throw nb::value_error("an output array has the wrong size");
     return job.outputs.back().data();
 }
 
 // (numbers, positions, cell or None, (a, b, c periodic), charge, spin, forces, stress, virial, atom_energies,
 // atom_virials, descriptors; these six or None)
 void read_job(Job& job, const nb::tuple& given, size_t descriptor_count) {
-    if (given.size() != 12) throw nb::value_error("a job has 12 parts");
+    if (given.size() != 12) throw nb::value_error("a job must have 12 parts");
     job.numbers = nb::cast<Numbers>(given[0], false);
     job.positions = nb::cast<Positions>(given[1], false);
     const size_t atoms = job.numbers.shape(0);
-    if (job.positions.shape(0) != atoms) throw nb::value_error("a position for each atom is needed");
+    if (job.positions.shape(0) != atoms) throw nb::value_error("expected one position per atom");
     job.system.struct_size = sizeof job.system;
     job.system.atom_count = static_cast<int64_t>(atoms);
     job.system.atomic_numbers = job.numbers.data();
@@ -158,7 +158,7 @@ void read_job(Job& job, const nb::tuple& given, size_t descriptor_count) {
         job.system.cell = job.cell.data();
     }
     const auto periodic = nb::cast<nb::tuple>(given[3]);
-    if (periodic.size() != 3) throw nb::value_error("three directions are periodic or not");
+    if (periodic.size() != 3) throw nb::value_error("expected three flags for the periodic directions");
     for (size_t k = 0; k < 3; ++k) job.system.periodic[k] = nb::cast<bool>(periodic[k]);
     job.system.total_charge = nb::cast<double>(given[4]);
     job.system.spin_multiplicity = nb::cast<double>(given[5]);
@@ -172,7 +172,7 @@ void read_job(Job& job, const nb::tuple& given, size_t descriptor_count) {
     job.result.descriptors = output_pointer(job, given[11], atoms * descriptor_count);
 }
 
-// A session serves one thread at a time: a second one waits.
+// A session serves one thread at a time; others wait.
 class LockedSession {
 public:
     LockedSession(const mlff::Model& model, const mlff::Options& options)
@@ -186,8 +186,8 @@ public:
 
     void close() {
         const nb::gil_scoped_release no_gil;
-        if (process_ != getpid()) {  // the threads of a session do not come along into a forked process: nobody is
-                                     // there to be waited for
+        if (process_ != getpid()) {  // a forked process does not have the session's threads,
+                                     // so there is nothing to wait for
             static_cast<void>(session_.release());
             return;
         }
@@ -195,7 +195,7 @@ public:
         session_.reset();
     }
 
-    // Writes the arrays of each job in place and returns the energies.
+    // Writes the arrays of each job in place, and returns the energies.
     std::vector<double> evaluate(const nb::list& given) {
         std::vector<Job> jobs(given.size());
         std::vector<mlff_system> systems;
@@ -237,13 +237,13 @@ public:
     }
 
 private:
-    // The right to use the session. The interpreter's lock must not be held, because whoever has this one may wait for
-    // it.
+    // Locks the session. Call it without the GIL, because the current holder may be waiting for the GIL.
     std::unique_lock<std::mutex> own() {
         if (process_ != getpid())
-            throw Refusal(MLFF_ERROR_ARGUMENT,
-                          "the session was made before this process was forked, and its threads stayed behind: make "
-                          "one in each process");
+            throw Refusal(
+                MLFF_ERROR_ARGUMENT,
+                "the session was created before this process was forked, and threads do not survive a fork: create "
+                "one in each process");
         std::unique_lock lock(mutex_);
         if (!session_) throw Refusal(MLFF_ERROR_ARGUMENT, "the session is closed");
         return lock;
@@ -259,7 +259,7 @@ void make_session(LockedSession* place, const mlff::Model& model, const std::str
                   int64_t threads, const std::string& head, double skin, bool exact_radial, int64_t gpu_memory_limit,
                   bool is_trajectory) {
     if (threads != static_cast<int32_t>(threads))
-        throw Refusal(MLFF_ERROR_ARGUMENT, "the number of threads is beyond all bounds");
+        throw Refusal(MLFF_ERROR_ARGUMENT, "the number of threads is too large");
     mlff::Options options;
     options.device = device;
     options.precision = precision;
@@ -274,7 +274,7 @@ void make_session(LockedSession* place, const mlff::Model& model, const std::str
 
 // ---- Neighbour lists ----
 
-// A numpy array of its own with `rows` rows of `columns` numbers; columns = 0: one dimension.
+// A new numpy array with `rows` rows of `columns` numbers; columns = 0: one dimension.
 template <class T>
 nb::object copied(const T* values, int64_t rows, size_t columns = 0) {
     const size_t count = static_cast<size_t>(rows) * std::max<size_t>(columns, 1);
@@ -296,7 +296,7 @@ nb::tuple find_neighbors(const Positions& positions, double cutoff, const nb::ob
         cell = nb::cast<Cell>(cell_object, false);
         system.cell = cell.data();
     }
-    if (periodic.size() != 3) throw nb::value_error("three directions are periodic or not");
+    if (periodic.size() != 3) throw nb::value_error("expected three flags for the periodic directions");
     for (size_t k = 0; k < 3; ++k) system.periodic[k] = periodic[k];
     mlff_neighbor_options options{};
     options.struct_size = sizeof options;
@@ -343,7 +343,7 @@ nb::list devices() {
 }  // namespace
 
 NB_MODULE(_core, module) {
-    nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no fault of the user's
+    nb::set_leak_warnings(false);  // objects that live until the interpreter ends are not a user error
     nb::register_exception_translator(translate_errors);
 
     module.def("version", [] { return mlff_version_string(); });

@@ -13,7 +13,7 @@ using Kind = ThermostatOptions::Kind;
 constexpr int kAtomThreads = 128;
 int64_t atom_blocks(int64_t atom_count) { return (atom_count + kAtomThreads - 1) / kAtomThreads; }
 
-// Kick, drift, bath, drift; and the atoms as they were are kept.
+// Kick, drift, bath, drift. Also saves the atoms as they were.
 struct MovedAtoms {
     MotionView view;
     bool stops_half_way;
@@ -88,9 +88,9 @@ struct FinishedAtoms {
     }
 };
 
-// One thread from here on: what follows from the sums.
+// Single-thread kernels from here on: they process the sums.
 
-// The energy is that of the velocities as they are, so that a run that is continued has the same bits.
+// Uses the kinetic energy of the current velocities, so that a continued run has the same bits.
 __global__ void begin_chain_kernel(MotionView view) {
     mlff::gpu::await_predecessor();
     MotionScalars& scalars = *view.scalars;
@@ -146,7 +146,7 @@ __global__ void resume_kernel(MotionScalars* scalars, bool finishes_step) {
     scalars->is_resumed = finishes_step;
 }
 
-// One thread for each atom.
+// Kernels with one thread per atom.
 
 __global__ void __launch_bounds__(kAtomThreads) scale_kernel(MotionView view) {
     mlff::gpu::await_predecessor();
@@ -203,7 +203,7 @@ __device__ void cross(const double* a, const double* b, double* result) {
 
 struct Turn {
     MotionView view;
-    RigidMotion about;  // its center
+    RigidMotion about;  // only its centre
     __device__ void add(int64_t atom, TurnSum& sum) const {
         const double m = view.masses[atom];
         double x[3], turn[3], squared = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The integrator on the GPU: molecular_dynamics.h for atoms that are there. For CUDA sources only.
+// The integrator on the GPU: molecular_dynamics.h for atoms in device memory. For CUDA sources only.
 //
-// A step is move_atoms(), forces, finish_atoms(). Where it cannot be finished (neighbours must be searched, two atoms
-// are too near) or is beyond the limits, MotionScalars::halt says why, and steps that are in the stream already leave
-// the atoms alone until resume().
+// A step is move_atoms(), forces, finish_atoms(). If it cannot be finished (a neighbour search is needed, or two atoms
+// are too close) or exceeds the limits, MotionScalars::halt gives the reason. Later steps already in the stream then
+// leave the atoms unchanged until resume().
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,7 +20,7 @@ namespace mlff::gpu {
 
 enum class Halt : int32_t { none, search_needed, short_edge, beyond_limits };
 
-// What the host learns of a step.
+// What the host receives from a step.
 struct MotionReport {
     int64_t step = 0;
     Halt halt = Halt::none;
@@ -28,22 +28,22 @@ struct MotionReport {
     double virial[9] = {};                                      // eV
 };
 
-// What a step knows beside the atoms.
+// The state of a step besides the atoms.
 struct MotionScalars {
-    MotionReport last;  // finished step
+    MotionReport last;  // the last finished step
     Halt halt = Halt::none;
-    int32_t is_resumed = 0;  // the step is finished after a halt
-    double begin_scale = 1;  // of velocities, by the thermostat, before and after velocity Verlet
+    int32_t is_resumed = 0;  // the step continues after a halt
+    double begin_scale = 1;  // the thermostat's factors for velocities, before and after velocity Verlet
     double end_scale = 1;
-    double move_growth = 0;  // of m v^2 in the step that was halted
-    double center[3] = {};   // of all atoms, a step ago
+    double move_growth = 0;  // of m v^2 in the halted step
+    double center[3] = {};   // of all atoms, one step ago
     double chain[NoseHooverChain::kStateSize] = {};
 };
 
-// Beyond them a step halts, and the host looks.
+// A step beyond these limits halts, and the host checks it.
 struct MotionLimits {
     double kinetic_energy = 0;    // eV
-    double squared_distance = 0;  // angstrom^2, from the centre in open directions
+    double squared_distance = 0;  // angstrom^2, distance from the centre in open directions
     bool is_open[3] = {};
 
     bool operator==(const MotionLimits&) const = default;
@@ -77,9 +77,9 @@ using TensorSum = NumberSums<6>;  // m v v: xx yy zz yz xz xy
 using WholeSum = NumberSums<7>;   // m, m x, m v
 using TurnSum = NumberSums<9>;    // angular momentum; inertia xx yy zz yz xz xy
 
-inline constexpr int kReportCount = 4;  // of the last steps
+inline constexpr int kReportCount = 4;  // reports kept
 
-// The atoms and everything a step takes part in; all pointers are of the device. Passed to kernels by value.
+// Everything a step needs; all pointers are device pointers, except `reports`. Passed to kernels by value.
 struct MotionView {
     int64_t atom_count = 0;
     double time_step = 0;  // fs
@@ -90,28 +90,28 @@ struct MotionView {
 
     double *positions = nullptr, *velocities = nullptr, *forces = nullptr;  // [atom][3]
     const double *masses = nullptr, *inverse_masses = nullptr;  // [atom]; the second as in MolecularDynamics
-    double* recent = nullptr;  // [step % recent_count][positions, velocities, forces][atom][3], before the step
+    double* recent = nullptr;  // [step % recent_count][positions, velocities, forces][atom][3], from before the step
     MotionReport* recent_reports = nullptr;  // [step % recent_count]
     int recent_count = 0;
 
     MotionScalars* scalars = nullptr;
-    MotionReport* reports = nullptr;  // [step % kReportCount], memory of the host
-    MoveSum* move_sums = nullptr;     // [kMostReductionBlocks + 1] each; the last is the sum
+    MotionReport* reports = nullptr;  // [step % kReportCount], host memory
+    MoveSum* move_sums = nullptr;     // [kMostReductionBlocks + 1] each; the last is the result
     FinishSum* finish_sums = nullptr;
     TensorSum* tensor_sums = nullptr;
     WholeSum* whole_sums = nullptr;
     TurnSum* turn_sums = nullptr;
 };
 
-// The first half of a step; or all of it but the last half drift, which drift_atoms() does.
+// The first half of a step. With stops_half_way, all but the last half drift, which drift_atoms() does.
 void move_atoms(const MotionView& view, bool stops_half_way, cudaStream_t stream);
 void drift_atoms(const MotionView& view, cudaStream_t stream);
 void finish_atoms(const MotionView& view, const MotionLimits& limits, const DeviceStepResults& results,
                   cudaStream_t stream);
 void resume(const MotionView& view, bool finishes_step,
-            cudaStream_t stream);  // after a halt, whose step is finished next or was finished
+            cudaStream_t stream);  // after a halt; the halted step is finished next, or has been
 
-// For what the host decides. Sums are the last of their arrays.
+// For operations decided by the host. The last element of each sum array is the result.
 void sum_kinetic_tensor(const MotionView& view, cudaStream_t stream);
 void sum_whole(const MotionView& view, cudaStream_t stream);
 void sum_turn(const MotionView& view, const std::array<double, 3>& center, cudaStream_t stream);
@@ -124,6 +124,6 @@ struct RigidMotion {
     std::array<double, 3> velocity{}, spin{}, center{};
 };
 void remove_rigid_motion(const MotionView& view, const RigidMotion& motion,
-                         cudaStream_t stream);  // and counts the heat
+                         cudaStream_t stream);  // also accounts for the heat
 
 }  // namespace mlff::gpu

@@ -22,12 +22,12 @@ using namespace gpu;
 
 constexpr const char* kPurpose = "the atoms of the dynamics";
 constexpr int64_t kStepsInFlight =
-    2;  // one runs, one waits: the GPU never waits for the host, and little is done in vain when a step halts
+    2;  // one runs, one is queued: the GPU never waits for the host, and a halt wastes little work
 static_assert(kStepsInFlight < kReportCount);
 
 class Event {
 public:
-    Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event"); }
+    Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "creating an event"); }
     Event(const Event&) = delete;
     Event& operator=(const Event&) = delete;
     ~Event() { cudaEventDestroy(event_); }
@@ -43,7 +43,7 @@ int64_t next_id() {
     return ++last;
 }
 
-// The first multiple of `interval` that is not before `step`; none without an interval.
+// The first multiple of `interval` at or after `step`; never without an interval.
 int64_t next_multiple(int64_t step, int64_t interval) {
     return interval > 0 ? (step + interval - 1) / interval * interval : std::numeric_limits<int64_t>::max();
 }
@@ -69,13 +69,13 @@ public:
         current_.reset();
     }
     ~CudaMotion() override {
-        current_.emplace(stepper_.device(), std::nothrow);  // memory is given back where it was taken
+        current_.emplace(stepper_.device(), std::nothrow);  // memory is freed on the device that owns it
         cudaStreamSynchronize(stream());
     }
 
     void advance(DynamicsNow& now, int64_t last_step, const std::function<bool()>& goes_on,
                  const StabilityGuard* guard) override {
-        if (is_broken_) fail(Status::argument, "the dynamics broke at step ", now.step_count, " and cannot go on");
+        if (is_broken_) fail(Status::argument, "the run failed at step ", now.step_count, " and cannot continue");
         const CurrentDevice current(stepper_.device());
         set_limits(now, guard);
         try {
@@ -84,7 +84,7 @@ public:
             cudaStreamSynchronize(stream());
             is_broken_ = true;
             launched_ = done_;
-            fetched_ = -1;  // the atoms are those of the step that failed
+            fetched_ = -1;  // the atoms are those of the failed step
             now.step_count = std::max(done_, begun_);
             throw;
         }
@@ -112,7 +112,7 @@ public:
 
     void fetch(DynamicsNow& now) override {
         if (fetched_ == done_) return;
-        if (launched_ > done_) fail(Status::internal, "atoms were asked for while the next step moves them");
+        if (launched_ > done_) fail(Status::internal, "atoms were requested while the next step moves them");
         const CurrentDevice current(stepper_.device());
         read(positions_.data(), now.particles.positions);
         read(velocities_.data(), now.particles.velocities);
@@ -128,7 +128,7 @@ public:
             state.thermostat.assign(scalars.chain, scalars.chain + NoseHooverChain::kStateSize);
         if (stepper_.has_neighbors(system_))
             return stepper_.read_searched(state.searched_positions, state.searched_cell);
-        state.searched_positions = state.particles.positions;  // the next step searches anew
+        state.searched_positions = state.particles.positions;  // the next step searches
         state.searched_cell = system_.cell;
     }
 
@@ -243,12 +243,12 @@ private:
         for (size_t k = 0; k < 3; ++k) limits.is_open[k] = !system_.periodic[k];
         if (limits == limits_) return;
         limits_ = limits;
-        id_ = next_id();  // they are part of the graphs
+        id_ = next_id();  // the graphs contain them
     }
 
     // ---- steps ----
 
-    // Steps that the GPU takes by itself, up to `last_step`.
+    // Steps that need no host, up to `last_step`.
     template <class Finish>
     void run(int64_t last_step, const Finish& finish) {
         launched_ = done_;
@@ -258,7 +258,7 @@ private:
                 events_[++launched_ % kStepsInFlight].record(stream());
             }
             events_[(done_ + 1) % kStepsInFlight].wait();
-            if (report_of(done_ + 1).halt != Halt::none) {  // what was launched after it does nothing
+            if (report_of(done_ + 1).halt != Halt::none) {  // later launches do nothing
                 wait();
                 launched_ = done_ + 1;
             }
@@ -272,7 +272,7 @@ private:
         }
     }
 
-    // A step that begins where no neighbours are known, or changes the cell.
+    // A step without a valid neighbour list, or one that changes the cell.
     MotionReport step_with_host(const DynamicsNow& now, bool changes_cell) {
         move_atoms(view_, changes_cell, stream());
         begun_ = launched_ = done_ + 1;
@@ -292,19 +292,19 @@ private:
     MotionReport report_of(int64_t step) const {
         const MotionReport& report = reports_.data()[step % kReportCount];
         if (report.step != step)
-            fail(Status::internal, "the GPU has not reported step ", step, " of the dynamics, but ", report.step);
+            fail(Status::internal, "the GPU reported step ", report.step, " of the dynamics, expected ", step);
         return report;
     }
     MotionReport counted(const MotionReport& report) {
         if (report.halt == Halt::search_needed)
-            fail(Status::internal, "neighbours that were just searched are too old");
+            fail(Status::internal, "the neighbour list is too old immediately after a search");
         begun_ = ++done_;
         keep_cell();
         return report;
     }
     void keep_cell() { cells_[static_cast<size_t>(done_) % cells_.size()] = system_.cell; }
 
-    // What the host keeps of a step. Positions and so on are fetched when someone asks.
+    // What the host keeps of a step. Positions, velocities and forces are fetched on request.
     void take(const MotionReport& report, DynamicsNow& now) const {
         now.step_count = report.step;
         now.potential_energy = report.potential_energy;
@@ -314,7 +314,7 @@ private:
         for (size_t k = 0; k < 9; ++k) now.virial[k / 3][k % 3] = report.virial[k];
     }
 
-    // The GPU sees the centre of a step ago, the guard that of now: it has the last word.
+    // The GPU checks against the centre of one step ago, the guard against the current one. The guard decides.
     void judge(DynamicsNow& now, const StabilityGuard* guard) {
         fetch(now);
         check_finite(now);
@@ -363,17 +363,17 @@ private:
     DeviceStepper& stepper_;
     ThreadTeam& team_;
     DynamicsOptions options_;
-    std::optional<CurrentDevice> current_;  // while members are made and given back
+    std::optional<CurrentDevice> current_;  // while members are created and destroyed
     std::vector<int32_t> numbers_;
     SystemView system_;
     std::optional<CellRescaling> barostat_;
     bool removes_rotation_ = false, wants_more_ = true, is_broken_ = false;
-    std::array<Mat3, RecentSnapshots::kLength> cells_{};  // [step % length], of the last steps
+    std::array<Mat3, RecentSnapshots::kLength> cells_{};  // [step % length], for the last steps
     int64_t degrees_ = 0;
-    int64_t first_ = 0, done_ = 0;  // steps: where this began, and the last one that is finished
+    int64_t first_ = 0, done_ = 0;  // the first step, and the last finished one
     int64_t launched_ = 0,
-            begun_ = 0;    // the last one that is launched, and the last whose atoms the host knows to have moved
-    int64_t fetched_ = 0;  // the step whose atoms the host has
+            begun_ = 0;    // the last launched step, and the last one known to have moved atoms
+    int64_t fetched_ = 0;  // the step whose atoms are on the host
     int64_t id_ = next_id();
 
     MotionView view_;

@@ -8,7 +8,7 @@
 namespace mlff::gpu {
 namespace {
 
-// Many threads for each atom finish sooner where there are few atoms, few threads waste less where there are many.
+// With few atoms, many threads per atom finish sooner. With many atoms, few threads per atom waste less.
 constexpr int64_t kManyAtoms = 20000;
 constexpr int kThreadsIfFew = 32;
 constexpr int kThreadsIfMany = 8;
@@ -34,7 +34,7 @@ __device__ float3 image_translation(const Mat3& vectors, uint32_t image) {
     return make_float3(static_cast<float>(shift[0]), static_cast<float>(shift[1]), static_cast<float>(shift[2]));
 }
 
-// The single-precision filter of the CPU's search, whose error CellGrid::filter_margin bounds.
+// The single-precision filter of the CPU search. CellGrid::filter_margin bounds its error.
 __device__ bool is_near(const float4& receiver, const float4& sender, const float3& translation, float surely_beyond) {
     const float x = (sender.x + translation.x) - receiver.x;
     const float y = (sender.y + translation.y) - receiver.y;
@@ -49,7 +49,7 @@ __device__ bool is_candidate(const SearchView& view, int64_t receiver, const flo
     return !view.half || is_in_half_list(view.sites[receiver].atom, view.sites[sender].atom, unpack_image(image));
 }
 
-// Launch: one team for each sorted atom, which looks at the runs of atoms in the bins around it, in the order of the
+// Launch: one team per sorted atom. A team goes through the runs of atoms in the surrounding bins, in the order of the
 // stencil. The first pass counts, the second writes from first[receiver] on.
 template <int kTeamThreads, bool kFill>
 __global__ void __launch_bounds__(kBlockThreads)
@@ -87,8 +87,8 @@ void launch_search(const SearchView& view, int32_t* count, const int64_t* first,
            kBlockThreads, stream, view, count, first, found);
 }
 
-// Where a candidate stands in the list of its receiver: the search goes through the rows of bins, images included, and
-// in a row through the images along direction 0 and the sorted atoms.
+// The position of a candidate in its receiver's list: ordered by row of bins, including images; within a row by the
+// image along direction 0, then by sorted atom.
 struct CandidateOrder {
     int64_t row;
     int64_t place;
@@ -105,7 +105,7 @@ __device__ CandidateOrder order_of(const SearchView& view, const Candidate& cand
     return {(row2 << 32) + row1, (int64_t{image[0]} << 32) + candidate.sender};
 }
 
-// Launch: one team for each sorted atom; each thread looks for the other end of one candidate at a time.
+// Launch: one team per sorted atom. Each thread finds the reverse of one candidate at a time.
 __global__ void __launch_bounds__(kBlockThreads)
     find_reverse(SearchView view, const int64_t* first, const Candidate* candidates, int32_t* reverse) {
     mlff::gpu::await_predecessor();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finds the pairs of SortedSites that are within the reach of the grid, and a few that are barely beyond.
+// Finds the pairs of SortedSites within the reach of the grid, and a few barely beyond it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -22,19 +22,19 @@ struct Candidate {
 
 class CandidateSearch {
 public:
-    // By count, scan and fill. `half` and `want_reverse` as in NeighborOptions. `admit` is called with the number of
-    // candidates before there is memory for them. Waits for the stream once.
+    // Counts, scans and fills. `half` and `want_reverse` as in NeighborOptions. `admit` is called with the number of
+    // candidates before memory for them is allocated. Waits for the stream once.
     void find(const SortedSites& sites, bool half, bool want_reverse, const std::function<void(int64_t)>& admit,
               cudaStream_t stream);
 
     int64_t total() const { return candidates_.size(); }
     const int64_t* first() const { return first_.data(); }              // [sorted atom + 1]
     const Candidate* candidates() const { return candidates_.data(); }  // in the order of the CPU's search
-    // [candidate]: which of the sender's candidates is the same pair. Every pair within the reach has one; of those
-    // barely beyond, rounding may have left out an end, which gives -1.
+    // [candidate]: the index of the same pair among the sender's candidates. Every pair within the reach has one.
+    // Barely beyond the reach, rounding may have dropped one direction; then it is -1.
     const int32_t* reverse() const { return reverse_.data(); }
 
-    // visit(buffer, numbers for each candidate)
+    // Calls visit(buffer, numbers per candidate).
     template <class Visit>
     void for_each_array(bool want_reverse, const Visit& visit) {
         visit(candidates_, 1);

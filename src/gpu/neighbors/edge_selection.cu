@@ -26,7 +26,7 @@ struct MovedSites {
     }
 };
 
-// Whether the candidates hold all pairs within the cutoff.
+// True if the candidates contain all pairs within the cutoff.
 template <class Real>
 __device__ bool is_exact(const Selection<Real>& selection) {
     return selection.displacements[kMostReductionBlocks].allow_reuse(selection.skin);
@@ -59,9 +59,8 @@ __device__ void write_edge(const Selection<Real>& selection, int64_t edge, const
     if (selection.distance) selection.distance[edge] = static_cast<Real>(std::sqrt(pair.squared));
 }
 
-// Launch: one team for each sorted atom. The first pass counts the candidates within the cutoff, the second writes them
-// from first[atom] on. Where a search is needed there are no edges: whoever is next in the stream has nothing to do in
-// vain.
+// Launch: one team per sorted atom. The first pass counts the candidates within the cutoff, the second writes them from
+// first[atom] on. If a search is needed there are no edges, so later kernels in the stream do no useless work.
 template <bool kFill, class Real>
 __global__ void __launch_bounds__(kBlockThreads) select_around(Selection<Real> selection) {
     mlff::gpu::await_predecessor();
@@ -79,7 +78,7 @@ __global__ void __launch_bounds__(kBlockThreads) select_around(Selection<Real> s
     const int64_t first = kFill ? selection.first[at.atom] : 0;
     const int64_t end = selection.candidate_first[receiver + 1];
     int64_t index = selection.candidate_first[receiver] + team.rank();
-    Candidate upcoming{};  // loaded a turn ahead, while the site of the one before is on its way
+    Candidate upcoming{};  // prefetched, while the site of the previous candidate is being loaded
     if (index < end) upcoming = selection.candidates[index];
     int32_t kept = 0;
     for (; index - team.rank() < end; index += kTeamThreads) {
@@ -101,9 +100,9 @@ __global__ void __launch_bounds__(kBlockThreads) select_around(Selection<Real> s
     if (!kFill && team.rank() == 0) selection.count[at.atom] = kept;
 }
 
-// Launch: one team for each sorted atom. An edge and its reverse are candidates of each other, and both within the
-// cutoff or both beyond, because the vectors of both are exactly opposite. An edge without reverse names itself, which
-// is safe to read.
+// Launch: one team per sorted atom. An edge and its reverse are candidates of each other. Their vectors are exactly
+// opposite, so both are within the cutoff or both are beyond. An edge without a reverse refers to itself, which is safe
+// to read.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) write_reverse(Selection<Real> selection) {
     mlff::gpu::await_predecessor();

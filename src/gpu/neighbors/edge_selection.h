@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The part of a step that needs no search: how far atoms have moved, which candidates are within the cutoff now, and
-// the edges made of them. Nothing here waits for the device or allocates.
+// The part of a step that needs no search: how far atoms have moved, which candidates are within the cutoff, and their
+// edges. Nothing here waits for the device or allocates memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,7 +15,7 @@
 
 namespace mlff::gpu {
 
-// Everything a step without a search works on. Two that are equal launch the same kernels with the same arguments.
+// The arguments of a step without a search. Equal arguments launch the same kernels with the same parameters.
 template <class Real>
 struct Selection {
     int64_t atom_count = 0;
@@ -27,13 +27,13 @@ struct Selection {
     const int64_t* candidate_first = nullptr;       // [sorted atom + 1]
     const Candidate* candidates = nullptr;          // [candidate]
     const int32_t* candidate_reverse = nullptr;     // [candidate], as CandidateSearch::reverse
-    LargestDisplacements* displacements = nullptr;  // [kMostReductionBlocks + 1], the last is the result
+    LargestDisplacements* displacements = nullptr;  // [kMostReductionBlocks + 1]; the last is the result
     int32_t* count = nullptr;                       // [atom + 1], the last is 0
-    int32_t* edge_of_candidate = nullptr;  // [candidate], among the edges of its atom; -1 if it is beyond the cutoff
+    int32_t* edge_of_candidate = nullptr;           // [candidate]: index among its atom's edges; -1 beyond the cutoff
 
     GpuNeighborReport* report = nullptr;
     int64_t* first = nullptr;    // [atom + 1]
-    int32_t* sender = nullptr;   // [candidate], like all that follow; null if not wanted
+    int32_t* sender = nullptr;   // [candidate], like the following arrays; null if not wanted
     int32_t* shift = nullptr;    // [candidate][3]
     Real* vector = nullptr;      // [candidate][3]
     Real* distance = nullptr;    // [candidate]
@@ -42,11 +42,11 @@ struct Selection {
     bool operator==(const Selection&) const = default;
 };
 
-// Moves the sites to these positions and measures how far that is from where they were searched.
+// Updates the positions of the sites, and measures their displacements since the search.
 template <class Real>
 void move_sites(const Selection<Real>& selection, const double* positions, cudaStream_t stream);
 
-// Fills the edges and the report. The order of the candidates is kept.
+// Fills in the edges and the report. Keeps the order of the candidates.
 template <class Real>
 void select_edges(const Selection<Real>& selection, const ExclusiveScan& scan, cudaStream_t stream);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The counts are cut into at most kMostChunks chunks, one for each block. A first pass adds up every chunk; in the
-// second each block adds up the chunks before its own and scans on from there.
+// Exclusive scan on the GPU. The counts are split into at most kMostChunks chunks, one per block. The first pass sums
+// every chunk. In the second, each block sums the chunks before its own and scans on from there.
 #include "gpu/neighbors/exclusive_scan.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct BlockScan {
     int64_t total;   // of the block
 };
 
-// All threads of the block call this together.
+// All threads of the block must call this together.
 __device__ BlockScan scan_block(int64_t value) {
     __shared__ int64_t warp_sums[kWarps];
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -30,7 +30,7 @@ __device__ BlockScan scan_block(int64_t value) {
         const int64_t lower = __shfl_up_sync(0xffffffffu, inclusive, distance);
         if (lane >= distance) inclusive += lower;
     }
-    __syncthreads();  // the sums of an earlier call have been read
+    __syncthreads();  // wait until the sums of an earlier call have been read
     if (lane == 31) warp_sums[warp] = inclusive;
     __syncthreads();
     BlockScan scan = {inclusive - value, 0};

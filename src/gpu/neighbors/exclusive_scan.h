@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Exclusive prefix sums of counts on the GPU. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>

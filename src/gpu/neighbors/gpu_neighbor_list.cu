@@ -41,7 +41,7 @@ struct GpuNeighborList<Real>::State {
     GpuNeighborMemory memory_for(int64_t candidate_count, bool of_listed);
     void describe_edges();
 
-    // visit(buffer, numbers for each candidate)
+    // Calls visit(buffer, numbers per candidate).
     template <class Visit>
     void for_each_edge_array(const Visit& visit) {
         visit(sender, 1);
@@ -56,7 +56,7 @@ struct GpuNeighborList<Real>::State {
     NeighborOptions options;
     std::function<void(int64_t, const GpuNeighborMemory&)> admit;
     GpuEdges<Real> edges;
-    GpuNeighborReport report;  // of the last update
+    GpuNeighborReport report;  // from the last update
     bool was_reused = false;
     int64_t build_count = 0;
     int64_t generation = 0;
@@ -77,9 +77,9 @@ struct GpuNeighborList<Real>::State {
     DeviceBuffer<Real> distance;
     DeviceBuffer<int64_t> reverse;
 
-    // The system that was searched; only kept with skin.
+    // The system of the last search; kept only with a skin.
     bool has_candidates = false;
-    bool is_listed = false;  // the candidates are the caller's
+    bool is_listed = false;  // the caller provided the candidates
     DeviceBuffer<double> searched_positions;
     std::array<bool, 3> searched_periodic{};
 
@@ -100,11 +100,11 @@ void GpuNeighborList<Real>::State::search(const SystemView& system, cudaStream_t
     if (system.atom_count > 0)
         find_candidates(system, stream);
     else
-        make_lattice(system);  // a bad cell is refused, atoms or not
+        make_lattice(system);  // rejects an invalid cell, even without atoms
     resize_edges(system.atom_count, system.atom_count > 0 ? candidates.total() : 0, stream);
     describe_selection(system.atom_count, system.cell, options.skin, sites.sites(), candidates);
 
-    // Nothing has moved yet.
+    // No atom has moved yet.
     check(cudaMemsetAsync(displacements.data() + kMostReductionBlocks, 0, sizeof(LargestDisplacements), stream),
           "clearing displacements");
     if (system.atom_count > 0) {
@@ -144,7 +144,7 @@ void GpuNeighborList<Real>::State::describe_selection(int64_t atom_count, const 
     if (!(selection == before)) ++generation;
 }
 
-// Of these candidates none is ever too far, so that the skin has no end and it does not matter where atoms were before.
+// The caller's candidates never become too old: the skin is infinite, and earlier positions do not matter.
 template <class Real>
 void GpuNeighborList<Real>::State::set_candidates(int64_t atom_count, const ListedNeighbors& list,
                                                   cudaStream_t stream) {
@@ -187,14 +187,14 @@ void GpuNeighborList<Real>::State::resize_edges(int64_t atom_count, int64_t capa
     for_each_edge_array([&](auto& array, int64_t width) { array.resize_discard(width * capacity, kPurpose); });
 }
 
-// Where there are no atoms, and no kernels that could write that.
+// Without atoms there are no kernels that could write this.
 template <class Real>
 void GpuNeighborList<Real>::State::clear_edges(cudaStream_t stream) {
     check(cudaMemsetAsync(first.data(), 0, sizeof(int64_t), stream), "clearing edges");
     check(cudaMemsetAsync(device_report.data(), 0, sizeof(GpuNeighborReport), stream), "clearing edges");
 }
 
-// Buffers never shrink, and take a little more when they grow.
+// Buffers never shrink, and grow with some reserve.
 template <class Real>
 GpuNeighborMemory GpuNeighborList<Real>::State::memory_for(int64_t candidate_count, bool of_listed) {
     GpuNeighborMemory memory;
@@ -306,7 +306,7 @@ int64_t GpuNeighborList<Real>::read_edge_count(void* stream) const {
 template <class Real>
 void GpuNeighborList<Real>::enqueue_reuse(const double* positions, void* stream) {
     if (!state_->has_candidates)
-        fail(Status::argument, "there are no candidates to reuse: update the list first, with a skin");
+        fail(Status::argument, "there are no candidates to reuse: first update the list, with a skin");
     state_->enqueue_reuse(positions, static_cast<cudaStream_t>(stream));
 }
 

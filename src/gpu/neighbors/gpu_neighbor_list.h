@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Neighbour lists on the GPU: the pairs of NeighborList, in the same order and to the last bit, from positions that are
-// on the device to edges that stay there. Same options, same rule of reuse, same refusals.
+// Neighbour lists on the GPU: the same pairs as NeighborList, in the same order and to the last bit. Positions are read
+// from the device, and edges stay there. Options, reuse rule and errors are the same.
 //
-// Steps without the host. A search has to talk to the host: the grid is chosen there from a survey of the atoms, and
-// memory may have to grow. A step that reuses the candidates does not: `enqueue_reuse` only launches kernels, allocates
-// nothing and can be captured in a CUDA graph together with what uses the edges. Its arrays cannot overflow, because
-// edges are a subset of the candidates, and the arrays have room for all of these (`edge_capacity`). What it cannot do
-// is search: if atoms have moved too far, report->search_needed is 1 and there are no edges, so the step does not
-// count. The host looks at the report whenever it likes, after one step or after many, goes back to the last good
-// state, calls `update`, and replays. A graph has to be captured again when `generation` has changed: an array was
-// moved by growing, or the cell or the number of atoms is another.
+// Steps without host synchronisation. A search needs the host: it chooses the grid from a survey of the atoms, and may
+// allocate memory. A step that reuses the candidates does not: `enqueue_reuse` only launches kernels, and can be
+// captured in a CUDA graph together with the kernels that use the edges. Its arrays cannot overflow, because the edges
+// are a subset of the candidates, and the arrays have room for all of these (`edge_capacity`). It cannot search: if
+// atoms have moved too far, report->search_needed is 1 and there are no edges, so the step is invalid. The host may
+// read the report after any number of steps. It then returns to the last valid state, calls `update`, and replays. A
+// graph must be captured again when `generation` has changed: an array has moved, or the cell or the number of atoms
+// has changed.
 #pragma once
 
 #include <cstdint>
@@ -22,72 +22,72 @@
 
 namespace mlff {
 
-// What a step found out; on the device, for later kernels of the same stream to read.
+// The result of a step. It is on the device, for later kernels of the same stream.
 struct GpuNeighborReport {
     int64_t edge_count = 0;
-    int64_t search_needed = 0;  // 1: some pair within the cutoff might be missing, so there are no edges
+    int64_t search_needed = 0;  // 1: pairs within the cutoff might be missing, so there are no edges
 };
 
-// Device pointers; null where the array is not wanted. Edges are grouped by receiver as in Edges. `first` and `reverse`
-// are 64 bits as there: 2^31 edges are 25 million atoms of water at 6 angstrom, which a large GPU can hold.
+// Device pointers; null if the array is not wanted. Edges are grouped by receiver, as in Edges. `first` and `reverse`
+// have 64 bits as there: 2^31 edges are 25 million atoms of water at 6 angstrom, which a large GPU can hold.
 template <class Real>
 struct GpuEdges {
     int64_t atom_count = 0;
-    int64_t edge_capacity = 0;  // room in the arrays; until the next search report->edge_count is never more
+    int64_t edge_capacity = 0;  // size of the arrays; report->edge_count stays below or equal until the next search
     const GpuNeighborReport* report = nullptr;
     const int64_t* first = nullptr;    // [atom_count + 1]
     const int32_t* sender = nullptr;   // [edge]
     const int32_t* shift = nullptr;    // [edge][3]
     const Real* vector = nullptr;      // [edge][3], receiver to neighbour, angstrom
     const Real* distance = nullptr;    // [edge]
-    const int64_t* reverse = nullptr;  // [edge]: the edge from the other end, with the opposite shift
+    const int64_t* reverse = nullptr;  // [edge]: the same pair in the opposite direction, with the opposite shift
 
     bool operator==(const GpuEdges&) const = default;
 };
 
-// Of the arrays with an entry for each candidate, which are nearly all of a list's memory.
+// The arrays with an entry per candidate, which are nearly all of a list's memory.
 struct GpuNeighborMemory {
     int64_t held_bytes = 0;
     int64_t needed_bytes = 0;
 };
 
-// Real is double or float. Vectors and distances are computed in double precision and rounded once.
-// One thread at a time, always with the same device current. `stream` is a cudaStream_t; null is the default stream.
-// Calls with different streams are for the caller to keep in order.
+// Real is double or float. Vectors and distances are computed in double precision and rounded once. Used by one thread
+// at a time, always with the same device current. `stream` is a cudaStream_t; null is the default stream. The caller
+// orders calls on different streams.
 template <class Real>
 class GpuNeighborList {
 public:
-    // Throws Error{argument} as NeighborList does, and Error{device} without a usable GPU or in builds without CUDA.
+    // Throws Error{argument} like NeighborList, and Error{device} without a usable GPU or in builds without CUDA.
     explicit GpuNeighborList(const NeighborOptions& options);
     ~GpuNeighborList();
     GpuNeighborList(GpuNeighborList&&) noexcept;
 
-    // Makes `edges()` right for these atoms; `system.positions` is a device pointer, the rest is read on the host.
-    // Waits for the stream once to see whether the candidates can be reused, and three times in a search. Throws what
-    // NeighborList::update throws, Error{memory} if the GPU has too little, Error{device}; the list then is empty and
-    // the next update searches afresh.
+    // Updates `edges()` for these atoms. `system.positions` is a device pointer; the rest is read on the host. Waits
+    // for the stream once to decide whether the candidates can be reused, and three times in a search. Throws what
+    // NeighborList::update throws, Error{memory} if the GPU has too little memory, and Error{device}; the list is then
+    // empty, and the next update searches.
     void update(const SystemView& system, void* stream);
 
-    // Whether the candidates are those of such a system, so that enqueue_reuse() serves it while its atoms are near
-    // enough.
+    // True if the candidates belong to a system with this atom count and cell, so that enqueue_reuse() is valid until
+    // atoms have moved too far.
     bool can_reuse(const SystemView& system) const;
 
-    // update() where it is known already that the candidates cannot be reused.
+    // update() when the candidates are known not to be reusable.
     void search(const SystemView& system, void* stream);
 
-    // Called in every search when the number of candidates is known and memory for them is not yet taken; may throw to
-    // refuse.
+    // Called in every search when the number of candidates is known and before memory for them is allocated. May throw
+    // to reject the search.
     void set_admission(std::function<void(int64_t candidate_count, const GpuNeighborMemory&)> admit);
     int64_t held_bytes() const;  // GpuNeighborMemory
     GpuNeighborMemory memory_for(int64_t candidate_count) const;
 
-    // Candidates that the caller has found, instead of a search: those of the first atoms, of which every pair is
-    // listed in both directions. The rest have no list of their own; their edges are those from atoms that list them.
-    // For atoms without a cell. enqueue_reuse() then takes these candidates, however far atoms have moved, until the
-    // next update or search; can_reuse() is false. Edges are there after enqueue_reuse(). Waits for the stream. Throws
-    // Error{argument} for a list that is none, and what a search throws.
+    // Uses the caller's candidates instead of a search. The list has the neighbours of the first atoms, and every pair
+    // of these in both directions. The other atoms (ghosts) have no list; their edges come from atoms that list them.
+    // For atoms without a cell. enqueue_reuse() then uses these candidates, however far atoms have moved, until the
+    // next update or search; can_reuse() is false. Edges exist after enqueue_reuse(). Waits for the stream. Throws
+    // Error{argument} for a malformed list, and what a search throws.
     void set_candidates(int64_t atom_count, const ListedNeighbors& list, void* stream);
-    bool has_listed_candidates() const;           // these are the caller's
+    bool has_listed_candidates() const;           // set by set_candidates()
     int64_t read_edge_count(void* stream) const;  // after enqueue_reuse(); waits for the stream
 
     // Enqueues a step that reuses the candidates of the last update, for the same atoms, cell and periodic directions;
@@ -99,10 +99,10 @@ public:
     const NeighborOptions& options() const;
     bool was_reused() const;      // by the last update
     int64_t build_count() const;  // searches so far
-    // The atoms of the last search, with skin only: positions [atom][3] on the device, and their cell.
+    // The atoms of the last search, only with a skin: positions [atom][3] on the device, and the cell.
     const double* searched_positions() const;
     const Mat3& searched_cell() const;
-    int64_t generation() const;  // graphs captured at another value are void
+    int64_t generation() const;  // graphs captured at another value are invalid
 
 private:
     struct State;

@@ -21,7 +21,7 @@ struct ListView {
     int64_t* one_way;
 };
 
-// Launch: one team for each atom; each thread looks for the other end of one candidate at a time.
+// Launch: one team per atom. Each thread finds the reverse of one candidate at a time.
 __global__ void __launch_bounds__(kBlockThreads) make_candidates(ListView view) {
     mlff::gpu::await_predecessor();
     const ListTeam team;
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kBlockThreads) make_candidates(ListView view) 
         view.reverse[index] = static_cast<int32_t>(at - begin);
         if (at < end) continue;
         view.reverse[index] = -1;
-        *view.one_way = atom << 32 | other;  // whichever of several is written last
+        *view.one_way = atom << 32 | other;  // if there are several, the last write wins
     }
 }
 
@@ -76,7 +76,7 @@ void ListedCandidates::set(int64_t atom_count, const ListedNeighbors& list, cons
     check(cudaStreamSynchronize(stream), "pairing neighbours");
     if (one_way >= 0)
         fail(Status::argument, "atom ", one_way >> 32, " lists atom ", one_way & 0xffffffff,
-             " as its neighbour, but not the other way round");
+             " as its neighbour, but not the other way round; list each pair in both directions");
 }
 
 }  // namespace mlff::gpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Candidates that the caller has found, on the GPU, as CandidateSearch has them: those of the first atoms as they are
-// listed, then those of the rest, which are the atoms that list them. Sites are in the order of the atoms.
+// The caller's candidates on the GPU, in the form of CandidateSearch. First those of the atoms with a list, as given;
+// then those of the other atoms (ghosts), which are the atoms that list them. Sites are in the order of the atoms.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,8 +16,8 @@ namespace mlff::gpu {
 
 class ListedCandidates {
 public:
-    // `admit` is called with the number of candidates before there is memory for them. Waits for the stream. Throws
-    // Error{argument} for a list that is none, and for a pair of the first atoms that only one of them lists.
+    // `admit` is called with the number of candidates before memory for them is allocated. Waits for the stream. Throws
+    // Error{argument} for a malformed list, and if only one of two atoms with a list lists the other.
     void set(int64_t atom_count, const ListedNeighbors& list, const std::function<void(int64_t)>& admit,
              cudaStream_t stream);
 
@@ -25,9 +25,9 @@ public:
     const int64_t* first() const { return first_.data(); }              // [atom + 1]
     const Candidate* candidates() const { return candidates_.data(); }  // [candidate]
     const int32_t* reverse() const { return reverse_.data(); }          // [candidate], as CandidateSearch::reverse
-    Site* sites() const { return sites_.data(); }                       // [atom], their positions not yet set
+    Site* sites() const { return sites_.data(); }                       // [atom]; positions are not set
 
-    // visit(buffer, numbers for each candidate)
+    // Calls visit(buffer, numbers per candidate).
     template <class Visit>
     void for_each_array(const Visit& visit) {
         visit(listed_, 1);
@@ -41,7 +41,7 @@ private:
     DeviceBuffer<int32_t> listed_, reverse_;
     DeviceBuffer<Candidate> candidates_;
     DeviceBuffer<Site> sites_;
-    DeviceBuffer<int64_t> one_way_;  // [1]: a pair that only one of the two lists; -1: there is none
+    DeviceBuffer<int64_t> one_way_;  // [1]: a pair listed in one direction only; -1: none
 };
 
 }  // namespace mlff::gpu

@@ -21,7 +21,7 @@ __global__ void count_bins(CellGrid grid, const double* positions, int64_t atom_
     atomicAdd(count + bin[atom], 1);
 }
 
-// Counts `left` down to zero. The order within a bin is left to chance here.
+// Counts `left` down to zero. The order within a bin is arbitrary here.
 __global__ void collect_atoms(const int32_t* bin, const int32_t* first_in_bin, int64_t atom_count, int32_t* left,
                               int32_t* atom_of_slot) {
     mlff::gpu::await_predecessor();
@@ -37,8 +37,8 @@ struct PlacedAtoms {
     float4* place;
 };
 
-// The place of an atom within its bin is the number of atoms there with a lower index. Bins of many atoms cost their
-// square, as the search of pairs does.
+// The position of an atom within its bin is the number of atoms there with a lower index. The cost per bin is quadratic
+// in its atoms, like that of the pair search.
 __global__ void place_atoms(CellGrid grid, const double* positions, int64_t atom_count, const int32_t* unsorted_bin,
                             const int32_t* first_in_bin, const int32_t* atom_of_slot, PlacedAtoms placed) {
     mlff::gpu::await_predecessor();

@@ -19,8 +19,8 @@ class SortedSites {
 public:
     SortedSites();
 
-    // `system.positions` is on the device, and there is at least one atom. Waits for the stream once. Throws as
-    // CellList::build does.
+    // `system.positions` is on the device; there must be at least one atom. Waits for the stream once. Throws like
+    // CellList::build.
     void build(const SystemView& system, double search_reach, cudaStream_t stream);
 
     const CellGrid& grid() const { return grid_; }
@@ -45,7 +45,7 @@ private:
     ExclusiveScan scan_;
     DeviceBuffer<int32_t> unsorted_bin_;  // [original atom]
     DeviceBuffer<int32_t> count_;         // [bins + 1]
-    DeviceBuffer<int32_t> atom_of_slot_;  // atoms by bin, in no order within one
+    DeviceBuffer<int32_t> atom_of_slot_;  // atoms by bin, unordered within a bin
 };
 
 }  // namespace mlff::gpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launch shapes: one thread for each atom, or a few neighbouring threads (a team) for each atom.
+// Launch shapes: one thread per atom, or a few adjacent threads (a team) per atom.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -15,8 +15,8 @@ inline int64_t blocks_for(int64_t threads) { return (threads + kBlockThreads - 1
 
 __device__ inline int64_t thread_index() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 
-// The threads that share one atom. They look at consecutive items, and those that keep theirs write them one after the
-// other, so that the order of the items is kept.
+// The threads that share one atom. They process consecutive items, and write the items they keep one after the other,
+// so the order of the items is kept.
 template <int kThreads>
 class Team {
 public:
@@ -29,7 +29,7 @@ public:
         int before;  // items kept by lower ranks
         int total;
     };
-    // All threads of the team call this together.
+    // All threads of the team must call this together.
     __device__ Kept count_kept(bool keep) const {
         const unsigned mask = tile_.ballot(keep);
         return {__popc(mask & ((1u << tile_.thread_rank()) - 1)), __popc(mask)};

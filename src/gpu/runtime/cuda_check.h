@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CUDA calls and launches whose failure becomes Error{device}. For CUDA sources only.
+// CUDA calls and kernel launches whose failure becomes Error{device}. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,14 +14,14 @@ namespace mlff::gpu {
 // `doing` completes "... failed on the GPU".
 inline void check(cudaError_t status, const char* doing) {
     if (status == cudaSuccess) return;
-    cudaGetLastError();  // reported here, it must not surface in a later call
+    cudaGetLastError();  // reported here, so a later call must not report it again
     fail(Status::device, doing, " failed on the GPU: ", cudaGetErrorString(status));
 }
 
-// The first statement of every kernel. Where the GPU can (compute capability 9.0), launch() lets a kernel begin while
-// the one before it in the stream still runs; here it waits until that one is done and its results are seen, and lets
-// the next begin in turn. So the time of a launch is hidden, and a kernel may do what depends on nothing before it
-// calls this.
+// The first statement of every kernel. On GPUs that support it (compute capability 9.0), launch() starts a kernel while
+// its predecessor in the stream still runs. This call waits until the predecessor has finished and its results are
+// visible, and allows the next kernel to start. This hides the launch latency. Code that depends on no earlier kernel
+// may come before this call.
 __device__ __forceinline__ void await_predecessor() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -29,7 +29,7 @@ __device__ __forceinline__ void await_predecessor() {
 #endif
 }
 
-// What lets a kernel begin early: set only for code that has the instructions above.
+// Enables the early start of a kernel. Used only for code that has the instructions above.
 class EarlyStart {
 public:
     template <class... Parameters>
@@ -47,8 +47,8 @@ private:
     cudaLaunchAttribute attribute_{};
 };
 
-// kernel<<<blocks, threads, 0, stream>>>(arguments...), judged by its own status: cudaGetLastError would also find
-// errors that the caller left behind.
+// kernel<<<blocks, threads, 0, stream>>>(arguments...), with its own status: cudaGetLastError would also report errors
+// that the caller left behind.
 template <class... Parameters, class... Arguments>
 void launch(const char* doing, void (*kernel)(Parameters...), int64_t blocks, int threads, cudaStream_t stream,
             Arguments&&... arguments) {
@@ -60,11 +60,11 @@ void launch(const char* doing, void (*kernel)(Parameters...), int64_t blocks, in
     check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), doing);
 }
 
-// Lets a kernel have as much shared memory as a block can have, where it needs more than it gets without asking. Always
-// the same number: sessions on other threads may be between this and their launch of the same kernel.
+// Raises a kernel's shared memory limit to the maximum per block, if it needs more than the default. Always sets the
+// same number: another thread's session may be between this call and its launch of the same kernel.
 template <class... Parameters>
 void allow_shared_memory(const char* doing, void (*kernel)(Parameters...), size_t needed_bytes) {
-    constexpr size_t kWithoutAsking = 48 << 10;  // together with what the kernel declares itself
+    constexpr size_t kWithoutAsking = 48 << 10;  // default limit, including what the kernel declares statically
     if (needed_bytes <= kWithoutAsking / 2) return;
     cudaFuncAttributes attributes{};
     check(cudaFuncGetAttributes(&attributes, kernel), doing);

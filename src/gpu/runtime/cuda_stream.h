@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which device is current, and streams and events that are given back. For CUDA sources only.
+// Owners of the current device, of streams and of events. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,12 +10,12 @@
 
 namespace mlff::gpu {
 
-// Makes a device current and the caller's again at the end.
+// Makes a device current, and restores the previous one at the end.
 class CurrentDevice {
 public:
     explicit CurrentDevice(int device) {
-        check(cudaGetDevice(&before_), "asking for the device");
-        check(cudaSetDevice(device), "choosing the device");
+        check(cudaGetDevice(&before_), "querying the current device");
+        check(cudaSetDevice(device), "setting the current device");
     }
     CurrentDevice(int device, std::nothrow_t) {
         cudaGetDevice(&before_);
@@ -29,10 +29,10 @@ private:
     int before_ = 0;
 };
 
-// Does not wait for the default stream, nor the default stream for it.
+// A stream that does not synchronise with the default stream.
 class Stream {
 public:
-    Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream"); }
+    Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream"); }
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
     ~Stream() { cudaStreamDestroy(stream_); }
@@ -42,10 +42,10 @@ private:
     cudaStream_t stream_ = nullptr;
 };
 
-// Makes `later` wait for what is in `earlier` now.
+// Makes `later` wait for the work now in `earlier`.
 class StreamOrder {
 public:
-    StreamOrder() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event"); }
+    StreamOrder() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "creating an event"); }
     StreamOrder(const StreamOrder&) = delete;
     StreamOrder& operator=(const StreamOrder&) = delete;
     ~StreamOrder() { cudaEventDestroy(event_); }
@@ -59,16 +59,16 @@ private:
     cudaEvent_t event_ = nullptr;
 };
 
-// Throws Error{argument} that calls the pointer by name unless kernels of the device can use it as their own memory.
-// nullptr is good.
+// Throws Error{argument} that names the pointer, unless kernels can use it as memory of this device. nullptr is
+// accepted.
 inline void require_on_device(const void* pointer, int device, const char* name) {
     if (!pointer) return;
     cudaPointerAttributes attributes{};
     if (cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess)
-        cudaGetLastError();  // a pointer CUDA does not know
+        cudaGetLastError();  // CUDA does not know the pointer
     const bool is_own = attributes.type == cudaMemoryTypeDevice && attributes.device == device;
     if (!is_own && attributes.type != cudaMemoryTypeManaged)
-        fail(Status::argument, name, " is not memory of the session's GPU");
+        fail(Status::argument, name, " does not point to memory of the session's GPU");
 }
 
 }  // namespace mlff::gpu

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Growing memory on the GPU, kept from step to step, and a pinned value that the GPU copies results to. For CUDA
-// sources only.
+// Growing GPU memory, kept from step to step, and pinned host memory for results. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -34,8 +33,8 @@ public:
     }
     ~DeviceBuffer() { cudaFree(data_); }
 
-    // Forgets the contents and never shrinks. Growing waits for the device. If there is not enough memory the buffer is
-    // left empty, and the error says what was needed for `purpose`.
+    // Sets the size and discards the contents. The memory never shrinks; growing waits for the device. If there is not
+    // enough memory, the buffer is left empty, and the error says how much `purpose` needed.
     void resize_discard(int64_t count, const char* purpose) {
         if (count > capacity_) {
             release();
@@ -44,7 +43,7 @@ public:
         size_ = count;
     }
 
-    // Makes room for exactly so many, forgetting the contents if that takes new memory. Errors as above.
+    // Allocates room for exactly this many elements; discards the contents if that needs new memory. Errors as above.
     void reserve_discard(int64_t count, const char* purpose) {
         if (count <= capacity_) return;
         release();
@@ -55,7 +54,7 @@ public:
         size_ = capacity_ = 0;
     }
 
-    // Makes it a copy of numbers of the host, which may be pageable. Waits for the stream.
+    // Copies from host memory, which may be pageable. Waits for the stream.
     void upload(const T* from, int64_t count, const char* purpose, cudaStream_t stream) {
         resize_discard(count, purpose);
         if (count == 0) return;
@@ -88,7 +87,7 @@ private:
             cudaGetLastError();
             return false;
         }
-        check(status, "allocating memory");
+        check(status, "allocating GPU memory");
         capacity_ = count;
         return true;
     }
@@ -106,7 +105,7 @@ private:
     int64_t capacity_ = 0;
 };
 
-// Memory of the host that the GPU copies to and from without waiting.
+// Pinned host memory: the GPU copies to and from it asynchronously.
 template <class T>
 class PinnedBuffer {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -117,15 +116,15 @@ public:
     PinnedBuffer& operator=(const PinnedBuffer&) = delete;
     ~PinnedBuffer() { cudaFreeHost(data_); }
 
-    // Forgets the contents and never shrinks.
+    // Sets the size and discards the contents. The memory never shrinks.
     void resize_discard(int64_t count) {
         if (count > capacity_) {
             cudaFreeHost(std::exchange(data_, nullptr));
             capacity_ = 0;
             if (cudaMallocHost(&data_, static_cast<size_t>(count) * sizeof(T)) != cudaSuccess) {
                 cudaGetLastError();
-                fail(Status::memory, "no ", static_cast<double>(count) * sizeof(T) / (1 << 20),
-                     " MiB of memory that the GPU can copy to");
+                fail(Status::memory, "cannot allocate ", static_cast<double>(count) * sizeof(T) / (1 << 20),
+                     " MiB of pinned host memory");
             }
             capacity_ = count;
         }
@@ -148,10 +147,10 @@ public:
     PinnedValue& operator=(const PinnedValue&) = delete;
     ~PinnedValue() { cudaFreeHost(value_); }
 
-    // Waits until everything before it in the stream is done.
+    // Copies the value to the host. Waits for all earlier work in the stream.
     const T& read(const T* on_device, cudaStream_t stream) {
         check(cudaMemcpyAsync(value_, on_device, sizeof(T), cudaMemcpyDeviceToHost, stream), "copying a result");
-        check(cudaStreamSynchronize(stream), "a kernel");
+        check(cudaStreamSynchronize(stream), "waiting for a result");
         return *value_;
     }
 

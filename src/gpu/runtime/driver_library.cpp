@@ -16,7 +16,7 @@ struct OpenedLibrary {
     bool is_hidden = false;
 };
 
-// By name; else in WSL's folder. Libraries of the driver stay loaded: some do not survive being unloaded.
+// Looks for the library by name, then in WSL's folder. Driver libraries stay loaded: some do not survive unloading.
 OpenedLibrary open_driver_library(const std::string& name, const std::string& wsl_folder) {
     OpenedLibrary library;
     library.handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT
-// The libraries of the NVIDIA driver, found by name when the program runs: none of them has to be there.
+// Finds the libraries of the NVIDIA driver at run time. None of them is required.
 #pragma once
 
 #include <string>
 
 namespace mlff {
 
-struct DriverLibraries {  // tests have their own
+struct DriverLibraries {  // tests use other names
     std::string cuda = "libcuda.so.1";
     std::string nvml = "libnvidia-ml.so.1";
-    std::string wsl_folder = "/usr/lib/wsl/lib";  // where WSL 2 keeps both; usually the loader knows of it
+    std::string wsl_folder = "/usr/lib/wsl/lib";  // where WSL 2 keeps both; usually in the loader's search path
 };
 
-// Sees to it that the CUDA runtime, which asks for libcuda by its name, finds it where only WSL's folder has it: a
-// library that is loaded already is found by its name. Does nothing elsewhere.
+// Lets the CUDA runtime find libcuda if only WSL's folder has it. The runtime looks it up by name, and finds a library
+// of that name that is already loaded. Has no effect elsewhere.
 void load_driver_of_wsl(const DriverLibraries& libraries = {});
 
 struct DriverFacts {
-    std::string cuda_library;     // the file that libcuda was loaded from; "" if there is none
-    std::string why_no_cuda;      // "" if it was loaded
-    bool is_cuda_hidden = false;  // the loader does not find it by its name: it was found in WSL's folder
-    int cuda_version = 0;         // the newest CUDA it serves, 13000 for 13.0; 0 if it does not say
+    std::string cuda_library;     // path of the loaded libcuda; "" if there is none
+    std::string why_no_cuda;      // the reason; "" if it was loaded
+    bool is_cuda_hidden = false;  // found only in WSL's folder, not by the loader
+    int cuda_version = 0;         // the newest CUDA it supports, 13000 for 13.0; 0 if unknown
     std::string nvml_library;     // the same for NVML
-    std::string why_no_nvml;      // "" if it works; else that it is not there, or what it lacks
-    std::string driver_version;   // "570.86.15", from NVML; "" if that does not say
+    std::string why_no_nvml;      // "" if it works; else why not
+    std::string driver_version;   // "570.86.15", from NVML; "" if unknown
 };
 
 DriverFacts probe_driver(const DriverLibraries& libraries = {});

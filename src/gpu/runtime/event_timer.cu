@@ -13,7 +13,7 @@ namespace {
 
 class TimedEvent {
 public:
-    TimedEvent() { gpu::check(cudaEventCreate(&event_), "making an event"); }
+    TimedEvent() { gpu::check(cudaEventCreate(&event_), "creating an event"); }
     ~TimedEvent() { cudaEventDestroy(event_); }
     TimedEvent(const TimedEvent&) = delete;
     TimedEvent& operator=(const TimedEvent&) = delete;
@@ -35,7 +35,7 @@ public:
         begin_.reset();
         end_.reset();
     }
-    // Ends of spans must not throw: what went wrong shows in seconds().
+    // The end of a span must not throw: errors are reported by seconds().
     void start() override { problem_ = record(*begin_); }
     void stop() override {
         if (problem_ == cudaSuccess) problem_ = record(*end_);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The time from one moment to another: of the host's steady clock, or on a GPU by the GPU's own clock, between events
-// in a stream.
+// Measures a time span: with the host's steady clock, or on a GPU with its own clock, between events in a stream.
 #pragma once
 
 #include <memory>
@@ -9,18 +8,18 @@ namespace mlff {
 
 class EventTimer {
 public:
-    EventTimer();                               // of the host
+    EventTimer();                               // host clock
     EventTimer(int gpu_ordinal, void* stream);  // a cudaStream_t of that GPU; throws Error{device}
     ~EventTimer();
     EventTimer(const EventTimer&) = delete;
     EventTimer& operator=(const EventTimer&) = delete;
 
-    // On a GPU these are moments of the stream: when it has done what was asked of it before.
+    // On a GPU these mark a point in the stream: when all earlier work has finished.
     void start();
     void stop();
-    double seconds() const;  // from start() to stop(), for which this waits; throws Error{device}
+    double seconds() const;  // from start() to stop(); waits for stop(); throws Error{device}
 
-    // Times what happens while it lives.
+    // Measures the time while it lives.
     class Span {
     public:
         explicit Span(EventTimer& timer) : timer_(timer) { timer_.start(); }
@@ -32,7 +31,7 @@ public:
         EventTimer& timer_;
     };
 
-    // What the clocks have in common.
+    // The interface of both clocks.
     class Events {
     public:
         virtual ~Events() = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where other processes of the same machine find memory of a GPU.
+// Identifies GPU memory for other processes on the same machine.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 namespace mlff {
 
 struct GpuAddress {
-    unsigned char handle[64] = {};  // CUDA's, for other processes; all zero: there is none
-    uint64_t machine = 0;           // since it was started
+    unsigned char handle[64] = {};  // CUDA's IPC handle; all zero: none
+    uint64_t machine = 0;           // identifies the machine since its last boot
     uint64_t process = 0;
-    uint64_t place = 0;  // in the memory of that process
-    uint64_t token = 0;  // is at the beginning of the memory, so that one who reads it knows that it is the right one
+    uint64_t place = 0;  // address in that process
+    uint64_t token = 0;  // also stored at the start of the memory; lets a reader verify that it opened the right one
 
     bool operator==(const GpuAddress&) const = default;
 };

@@ -8,10 +8,10 @@
 namespace mlff {
 namespace {
 
-// Proves that this build has machine code for the device, which a driver query alone does not.
+// Proves that this build has machine code for the device; a driver query alone does not.
 __global__ void write_answer(int* answer) { *answer = 42; }
 
-// "" if a kernel of ours runs there, else why not.
+// "" if a test kernel runs on the device, else why not.
 std::string why_kernels_fail(int device) {
     int previous = 0, answer = 0;
     int* on_device = nullptr;
@@ -39,7 +39,7 @@ GpuInventory query_gpus() {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
     if (status != cudaSuccess || count == 0) {
-        cudaGetLastError();  // the error is reported here, it must not surface in a later call
+        cudaGetLastError();  // reported here, so a later call must not report it again
         inventory.why_none = inventory.driver_version == 0 ? "no NVIDIA driver is installed"
                              : status != cudaSuccess       ? cudaGetErrorString(status)
                                                            : "the NVIDIA driver finds no GPU";
@@ -68,11 +68,11 @@ GpuInventory query_gpus() {
 int64_t gpu_used_bytes(int ordinal) {
     int previous = 0;
     size_t free_bytes = 0, total_bytes = 0;
-    gpu::check(cudaGetDevice(&previous), "asking for the device in use");
-    gpu::check(cudaSetDevice(ordinal), "choosing a device");
+    gpu::check(cudaGetDevice(&previous), "querying the current device");
+    gpu::check(cudaSetDevice(ordinal), "setting the current device");
     const cudaError_t status = cudaMemGetInfo(&free_bytes, &total_bytes);
-    gpu::check(cudaSetDevice(previous), "choosing a device");
-    gpu::check(status, "asking for free memory");
+    gpu::check(cudaSetDevice(previous), "setting the current device");
+    gpu::check(status, "querying the free memory");
     return static_cast<int64_t>(total_bytes - free_bytes);
 }
 

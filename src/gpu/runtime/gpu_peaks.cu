@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kThreads = 256, kChains = 8, kRounds = 2048, kTrials = 10;
 
-// Chains that do not wait for each other; what comes out is kept, or the compiler would leave it all out.
+// Independent chains. The result is stored, otherwise the compiler would remove the loop.
 template <class Real>
 __global__ void multiply_add(Real factor, Real* result) {
     gpu::await_predecessor();
@@ -32,7 +32,7 @@ __global__ void triad(int64_t count, const double* b, const double* c, double* a
         a[i] = b[i] + 3.0 * c[i];
 }
 
-// The best of all trials counts, after one that warms up.
+// Takes the best of all trials, after one warm-up.
 template <class Launch>
 double best_seconds(int ordinal, const gpu::Stream& stream, const Launch& launch) {
     EventTimer timer(ordinal, static_cast<cudaStream_t>(stream));
@@ -77,7 +77,7 @@ GpuPeaks measure_gpu_peaks(int ordinal) {
     const gpu::Stream stream;
     int processors = 0;
     gpu::check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ordinal),
-               "asking for the processors of the GPU");
+               "querying the number of multiprocessors");
     const int block_count = 64 * processors;
     return {peak_flops<float>(ordinal, block_count, stream), peak_flops<double>(ordinal, block_count, stream),
             peak_bytes(ordinal, block_count, stream)};

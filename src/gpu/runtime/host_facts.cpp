@@ -35,7 +35,7 @@ int64_t kilobytes_in(const std::string& path, const std::string& key) {
     return count > 0 && count < (int64_t{1} << 50) ? 1024 * count : 0;
 }
 
-// WSL 1 says "Microsoft", WSL 2 "microsoft-standard-WSL2"; a kernel of one's own says neither, and only WSL 2 can have
+// WSL 1 reports "Microsoft", WSL 2 "microsoft-standard-WSL2". A custom kernel reports neither, and only WSL 2 can have
 // one.
 int wsl_version(const std::string& proc_version, bool has_interop) {
     std::string lower = proc_version;
@@ -47,7 +47,7 @@ int wsl_version(const std::string& proc_version, bool has_interop) {
     return has_interop ? 2 : 0;
 }
 
-// The number that a file holds or, with `key`, the one after that word at the beginning of a line; -1 if there is none
+// The number in a file or, with `key`, the number after that word at the beginning of a line; -1 if there is none
 // ("max").
 int64_t number_in(const std::string& path, const std::string& key = "") {
     std::ifstream file(path);
@@ -61,14 +61,14 @@ int64_t number_in(const std::string& path, const std::string& key = "") {
     return -1;
 }
 
-// The names that the two versions of control groups have for the same files.
+// The names of the same files in the two versions of control groups.
 struct GroupFiles {
     const char *limit, *usage, *cached;
 };
 constexpr GroupFiles kGroupFiles[] = {{"memory.max", "memory.current", "inactive_file"},
                                       {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}};
 
-// What is left in a group and all groups around it; `least` if none has a limit. `top`: where the groups are mounted.
+// The memory left in a group and all enclosing groups; `least` if none has a limit. `top`: mount point of the groups.
 int64_t left_in_groups(const std::string& top, std::string group, int64_t least) {
     while (true) {
         const std::string folder = top + group + "/";
@@ -140,7 +140,7 @@ int64_t available_memory(const std::string& root) {
     int64_t available = kilobytes_in(root + "/proc/meminfo", "MemAvailable");
     if (available == 0) return 0;
     std::ifstream groups(root + "/proc/self/cgroup");
-    for (std::string line; std::getline(groups, line);) {  // "0::/a/b" of version 2, "4:memory:/a/b" of version 1
+    for (std::string line; std::getline(groups, line);) {  // version 2: "0::/a/b"; version 1: "4:memory:/a/b"
         const size_t first = line.find(':'), second = first == std::string::npos ? first : line.find(':', first + 1);
         if (second == std::string::npos) continue;
         const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the files of the system say about it, and the traps that are known for such systems.
+// Facts about the system, read from its files, and known problems of such systems.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,30 @@
 namespace mlff {
 
 struct HostFacts {
-    std::string distribution;                         // "Debian GNU/Linux 12 (bookworm)"; "" = not said
+    std::string distribution;                         // "Debian GNU/Linux 12 (bookworm)"; "" = unknown
     std::string kernel;                               // "6.1.0-18-amd64"
-    std::string processor;                            // "" where the kernel gives numbers only
-    std::string processor_id;                         // these numbers, "implementer 0x41, part 0xd0c", or the name
-    int wsl = 0;                                      // the version of the Windows Subsystem for Linux; 0 = none
-    int64_t memory_bytes = 0, free_memory_bytes = 0;  // 0 = not said
-    bool has_wsl_driver = false;                      // Windows offers its libcuda
+    std::string processor;                            // "" if the kernel reports only numbers
+    std::string processor_id;                         // those numbers ("implementer 0x41, part 0xd0c"), or the name
+    int wsl = 0;                                      // version of the Windows Subsystem for Linux; 0 = none
+    int64_t memory_bytes = 0, free_memory_bytes = 0;  // 0 = unknown
+    bool has_wsl_driver = false;                      // Windows provides its libcuda
 };
 
-// `root`: the folder that /proc, /etc and /usr are in; tests have one of their own. `has_wsl_interop`: whether the
-// environment has WSL_INTEROP, as it has under WSL 2 with any kernel.
+// `root`: the folder that contains /proc, /etc and /usr; tests use their own. `has_wsl_interop`: whether WSL_INTEROP is
+// set in the environment, as under WSL 2 with any kernel.
 HostFacts read_host_facts(const std::string& root = "", bool has_wsl_interop = false);
 
-// Bytes of host memory that a process could still take: what the kernel calls available, or less where a control group
-// (a container, a batch job) has a limit. What such a group holds of files that nobody uses counts as free. 0 = not
-// said; at least 1 otherwise.
+// Host memory still available to this process, in bytes: the kernel's estimate, or less if a control group (a
+// container, a batch job) has a limit. A group's inactive file cache counts as free. 0 = unknown; otherwise at least 1.
 int64_t available_memory(const std::string& root = "");
 
 struct Trap {
     std::string name, problem, advice;
-    std::string instead;  // what mlff does about it itself
+    std::string instead;  // what mlff does in this case
 };
 
 struct CudaBuild {
-    int runtime_version = 0;  // of the CUDA in this build; 0 = none
+    int runtime_version = 0;  // CUDA version of this build; 0 = none
 };
 
 std::vector<Trap> known_traps(const HostFacts& host, const DriverFacts& driver, const CudaBuild& build);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ranges with names for NVIDIA's tools (nsys, ncu), in the domain "mlff". Header only: without such a tool nothing is
-// loaded and next to nothing done. For CUDA sources only.
+// Named ranges for NVIDIA's profilers (nsys, ncu), in the domain "mlff". Header only: without a profiler nothing is
+// loaded, and the cost is negligible. For CUDA sources only.
 #pragma once
 
 #if __has_include(<nvtx3/nvToolsExt.h>)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums over atoms in an order that depends on their number alone, so that repeated runs agree bit for bit.
+// Sums over atoms in an order that depends only on their number, so that repeated runs agree bit for bit.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,9 +15,9 @@ namespace mlff::gpu {
 constexpr int kReductionThreads = 128;
 constexpr int64_t kMostReductionBlocks = 1024;
 constexpr int64_t kFewItems =
-    8 * kReductionThreads;  // for which a second launch takes longer than a few items for each thread
+    8 * kReductionThreads;  // up to here, a few items per thread are faster than a second launch
 
-// Sum: default constructed is nothing, merge(other) adds. Source: add(i, sum) adds item i.
+// Sum: the default is zero, merge(other) adds. Source: add(i, sum) adds item i.
 template <class Sum, class Source>
 __global__ void __launch_bounds__(kReductionThreads) reduce_block(Source source, int64_t count, Sum* sums) {
     mlff::gpu::await_predecessor();
@@ -40,7 +40,7 @@ struct PartialSums {
     __device__ void add(int64_t i, Sum& sum) const { sum.merge(sums[i]); }
 };
 
-// `sums` has room for kMostReductionBlocks + 1; the result is the last.
+// `sums` has kMostReductionBlocks + 1 elements; the last is the result.
 template <class Sum, class Source>
 void reduce(const Source& source, int64_t count, Sum* sums, cudaStream_t stream) {
     const int64_t wanted = (count + kReductionThreads - 1) / kReductionThreads;

@@ -18,8 +18,8 @@
 namespace mlff::gpu {
 namespace {
 
-// Memory is taken in multiples of this, and begins at multiples of it in the larger blocks that CUDA takes from the
-// driver. Handles are of those.
+// Allocations are multiples of this size. They are aligned to it within the larger blocks that CUDA takes from the
+// driver. CUDA's handles refer to those blocks.
 constexpr int64_t kBlock = 2 << 20;
 
 uint64_t random_number() {
@@ -43,7 +43,7 @@ uint64_t this_machine() {
     return number;
 }
 
-// What was opened at `first`, in bytes.
+// The size in bytes of the block opened at `first`.
 int64_t opened_size(const void* first) {
     using GetRange = int (*)(unsigned long long* base, size_t* size, unsigned long long pointer);
     void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -63,20 +63,20 @@ SharedAllocation::SharedAllocation(int64_t bytes, const char* purpose) : bytes_(
     if (cudaMalloc(&first_, static_cast<size_t>(whole)) != cudaSuccess) {
         cudaGetLastError();
         first_ = nullptr;
-        fail(Status::memory, "the GPU has no ", whole >> 20, " MiB for ", purpose);
+        fail(Status::memory, "the GPU cannot provide ", whole >> 20, " MiB for ", purpose);
     }
     address_.machine = this_machine();
     address_.process = this_process();
     address_.place = reinterpret_cast<uint64_t>(first_);
     address_.token = random_number();
     check(cudaMemcpy(first_, &address_.token, sizeof address_.token, cudaMemcpyHostToDevice), "writing a token");
-    check(cudaStreamSynchronize(nullptr), "writing a token");  // a copy of a few bytes may be on its way still
+    check(cudaStreamSynchronize(nullptr), "writing a token");  // a copy of a few bytes may return before it is complete
     cudaIpcMemHandle_t handle;
     static_assert(sizeof handle == sizeof address_.handle);
     if (cudaIpcGetMemHandle(&handle, first_) == cudaSuccess)
         std::memcpy(address_.handle, &handle, sizeof handle);
     else
-        cudaGetLastError();  // other processes will not reach it, and say so
+        cudaGetLastError();  // other processes cannot open it, and report that
 }
 
 SharedAllocation::SharedAllocation(SharedAllocation&& other) noexcept { *this = std::move(other); }
@@ -93,7 +93,7 @@ OpenedAllocations::~OpenedAllocations() {
 }
 
 OpenedAllocations::Opened OpenedAllocations::try_open(const GpuAddress& address) {
-    constexpr const char* kCannot = "memory of another process's GPU cannot be read: ";
+    constexpr const char* kCannot = "cannot read the GPU memory of another process: ";
     if (address.machine != this_machine()) fail(Status::device, kCannot, "it is on another machine");
     Opened opened;
     opened.address = address;
@@ -117,7 +117,7 @@ OpenedAllocations::Opened OpenedAllocations::try_open(const GpuAddress& address)
     }
     cudaGetLastError();
     close(opened);
-    fail(Status::device, kCannot, "it is not in the ", size >> 20, " MiB that were found there");
+    fail(Status::device, kCannot, "the token was not found in the ", size >> 20, " MiB that were opened");
 }
 
 void OpenedAllocations::close(const Opened& opened) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory of a GPU that other processes of the machine read, and that of others. For CUDA sources only.
+// GPU memory shared between processes of one machine: our own allocations, and opened ones of others. For CUDA sources
+// only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,11 +12,11 @@
 
 namespace mlff::gpu {
 
-// Is given back when it is destroyed: others must have closed it by then.
+// Freed on destruction: other processes must have closed it by then.
 class SharedAllocation {
 public:
     SharedAllocation() = default;
-    SharedAllocation(int64_t bytes, const char* purpose);  // zero bytes are memory too
+    SharedAllocation(int64_t bytes, const char* purpose);  // zero bytes are allowed
     SharedAllocation(SharedAllocation&& other) noexcept;
     SharedAllocation& operator=(SharedAllocation&& other) noexcept;
     ~SharedAllocation();
@@ -24,7 +25,7 @@ public:
     int64_t bytes() const { return bytes_; }
     const GpuAddress& address() const { return address_; }
 
-    static constexpr int64_t kHead = 256;  // bytes before data(), which begin with the token
+    static constexpr int64_t kHead = 256;  // bytes before data(); they begin with the token
 
 private:
     unsigned char* first_ = nullptr;
@@ -32,7 +33,7 @@ private:
     GpuAddress address_;
 };
 
-// What others have allocated, as this process sees it.
+// Allocations of other processes, opened in this process.
 class OpenedAllocations {
 public:
     OpenedAllocations() = default;
@@ -40,10 +41,10 @@ public:
     OpenedAllocations& operator=(const OpenedAllocations&) = delete;
     ~OpenedAllocations();
 
-    // data() of that allocation. Opened once, and kept. Throws Error{device} with the reason where this process cannot
-    // read it.
+    // data() of that allocation. Opened once and kept. Throws Error{device} with the reason if this process cannot read
+    // it.
     const unsigned char* open(const GpuAddress& address);
-    // Begins a round: what is not opened again until close_rest() is closed by that.
+    // Begins a round: close_rest() closes everything that was not opened again since.
     void begin_round();
     void close_rest();
 
@@ -51,7 +52,7 @@ private:
     struct Opened {
         GpuAddress address;
         unsigned char* first = nullptr;
-        void* opened = nullptr;  // what the handle of another process gave
+        void* opened = nullptr;  // the block behind another process's handle
         bool is_used = true;
     };
     static Opened try_open(const GpuAddress& address);

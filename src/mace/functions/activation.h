@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Activation functions and their derivatives, for CPU and GPU.
 #pragma once
 
 #include <cmath>

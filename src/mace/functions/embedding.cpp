@@ -22,7 +22,7 @@ void append_input(const JointEmbedding::Input& input, const SystemView& system, 
     const double row = value + input.offset;
     if (!(row >= 0 && row < input.row_count) || row != std::floor(row))
         fail(Status::system, is_charge ? "a total charge of " : "a spin multiplicity of ", value,
-             " is not known to the model; it has whole numbers from ", -input.offset, " to ",
+             " is not known to the model; it accepts whole numbers from ", -input.offset, " to ",
              input.row_count - 1 - input.offset);
     const double* begin = input.table.data() + static_cast<int64_t>(row) * input.width;
     embedded.insert(embedded.end(), begin, begin + input.width);

@@ -11,11 +11,11 @@
 namespace mlff::mace {
 
 // features[atom] = embedding[element] + silu(projection [embedded charge, embedded spin])
-// Throws Error{system} for a charge or spin that the model has no embedding for.
+// Throws Error{system} if the model has no embedding for the charge or spin.
 void compute_embedding(const Weights& weights, const SystemView& system, std::span<const int> elements,
                        std::vector<double>& features);
 
-// The energy that the embedding readout gives to one atom; 0 without one. It is in the energy, not in that of the atom.
+// The embedding readout's energy of one atom; 0 without one. It is part of the total energy, not of the atomic energy.
 double embedding_energy(const Weights& weights, int head, int element, const double* features);
 
 // atom = E0 + (scale * interaction_energy + shift)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Dense networks on one vector of numbers.
+// Evaluates a dense network on one vector.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace mlff::mace {
 
-// One forward pass and what its reverse pass needs.
+// One forward pass, and the data for its reverse pass.
 class NetworkPass {
 public:
     explicit NetworkPass(const DenseNetwork& network);
@@ -22,7 +22,7 @@ private:
     struct LayerPass {
         std::vector<double> input;
         std::vector<double> normalised;  // (x - mean) / deviation
-        std::vector<double> before;      // what the activation is applied to
+        std::vector<double> before;      // input of the activation
         std::vector<double> output;
         double deviation = 1;
     };

@@ -17,7 +17,7 @@ ValueAndSlope cutoff_function(const PolynomialCutoff& cutoff, double r);
 // x(r) for a pair of elements
 ValueAndSlope transform_distance(const RadialEmbedding& radial, int sender_element, int receiver_element, double r);
 
-// b_n(x(r)) without the cutoff, with slopes by r.
+// b_n(x(r)) without the cutoff, with derivatives with respect to r.
 void bare_basis(const RadialEmbedding& radial, int sender_element, int receiver_element, double r,
                 std::vector<ValueAndSlope>& basis);
 
@@ -28,7 +28,7 @@ void compute_radial(const RadialEmbedding& radial, int sender_element, int recei
 double reverse_radial(const RadialEmbedding& radial, int sender_element, int receiver_element, double r,
                       const double* basis_gradient, double cutoff_gradient);
 
-// The energy that one directed edge gives to its receiver, and its slope by r.
+// The energy of the receiver from one directed edge, and its derivative with respect to r.
 ValueAndSlope pair_repulsion(const PairRepulsion& repulsion, const Weights& weights, int sender_element,
                              int receiver_element, double r);
 

@@ -64,7 +64,7 @@ void compute_contraction(const SymmetricContraction& contraction, int element, c
     features_of(contraction.out, b, product);
 }
 
-// d(A1 A2 A3)/dA2 = A1 A3: each factor in turn is left out, which is right for repeated factors too.
+// d(A1 A2 A3)/dA2 = A1 A3: omits each factor in turn, which is also right for repeated factors.
 void reverse_contraction(const SymmetricContraction& contraction, int element, const double* basis,
                          const double* product_gradient, double* basis_gradient) {
     const auto channels = static_cast<size_t>(contraction.channel_count);

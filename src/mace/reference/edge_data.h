@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Everything that is known of an edge before the first layer: harmonics of its direction, radial functions of its
-// length.
+// Per-edge data that does not depend on the layers: harmonics of the direction, radial functions of the length.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +18,14 @@ struct EdgeData : EdgesBySender {
     size_t basis_count = 0;
     std::vector<double> harmonics;  // [edge][harmonic_count]
     std::vector<double> basis;      // [edge][basis_count]
-    std::vector<double> cutoff;     // [edge]; 1 where the basis has it already
+    std::vector<double> cutoff;     // [edge]; 1 if the basis already contains it
     std::vector<double> harmonics_gradient;
     std::vector<double> basis_gradient;
     std::vector<double> cutoff_gradient;
-    std::vector<double> distance_gradient;  // [edge], what does not pass through the basis (pair repulsion)
+    std::vector<double> distance_gradient;  // [edge], the part that does not pass through the basis (pair repulsion)
 };
 
-// Fills all of it; the gradients become zero. MACE takes harmonics of the vector from neighbour to centre, which is
+// Fills in everything, and zeroes the gradients. MACE takes harmonics of the vector from neighbour to centre, which is
 // minus the vector of our edge.
 void compute_edges(const Weights& weights, const Edges& edges, const int* elements, EdgeData& data, ThreadTeam& team);
 

@@ -17,7 +17,7 @@ namespace mlff::mace::reference {
 ReferenceEvaluator::ReferenceEvaluator(std::shared_ptr<const Weights> weights, int head)
     : weights_(std::move(weights)), head_(head) {
     if (head < 0 || head >= weights_->head_count())
-        fail(Status::argument, "there is no head ", head, "; the model has ", weights_->head_count());
+        fail(Status::argument, "there is no head ", head, "; the model has heads 0 to ", weights_->head_count() - 1);
 }
 
 void ReferenceEvaluator::evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs,
@@ -44,7 +44,7 @@ void ReferenceEvaluator::evaluate(const SystemView& system, const Edges& edges, 
         reverse_layers(team);
         reverse_edges(*weights_, edges_, vector_gradient_, team);
     }
-    // Results are written when nothing can fail any more.
+    // Write results only when nothing can fail any more.
     write_energies(outputs);
     write_descriptors(outputs);
     if (!wants_gradients) return;
@@ -137,7 +137,7 @@ void ReferenceEvaluator::write_descriptors(const Outputs& outputs) const {
         }
 }
 
-// From the last layer to the first. The features before the first layer do not depend on positions.
+// From the last layer to the first. The initial features do not depend on positions.
 void ReferenceEvaluator::reverse_layers(ThreadTeam& team) {
     std::vector<double> gradient(features_.back().size(), 0.0);
     std::vector<double> basis_gradient;

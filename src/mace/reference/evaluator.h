@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The reference backend: MACE in plain double-precision loops, one file for each stage, forward and reverse side by
-// side. It is meant to be read, and to be the measure of every faster backend.
+// The reference backend: MACE in plain double-precision loops, one file per stage, with forward and reverse pass next
+// to each other. It is written to be read, and every faster backend is compared with it.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ public:
     // Throws Error{argument} if there is no such head.
     ReferenceEvaluator(std::shared_ptr<const Weights> weights, int head);
 
-    // The energies of atoms are MACE's node energies: they do not contain the embedding readout, the energy does. Of
-    // the virial of an edge, half goes to its receiver and half to its sender. Results do not depend on the number of
+    // Atomic energies are MACE's node energies: unlike the total energy, they do not include the embedding readout.
+    // Half of an edge's virial goes to its receiver, half to its sender. Results do not depend on the number of
     // threads. Throws Error{system} for an element the model does not know.
     void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override;
 
@@ -37,7 +37,7 @@ private:
     int head_;
     std::vector<int> elements_;  // [atom]
     EdgeData edges_;
-    std::vector<std::vector<double>> features_;  // [layer + 1][atom][...]: before the first layer, after each
+    std::vector<std::vector<double>> features_;  // [layer + 1][atom][...]: before the first layer, and after each
     std::vector<InteractionState> interactions_;
     std::vector<double> interaction_energy_;  // [atom], before scale and shift
     std::vector<double> vector_gradient_;     // [edge][3]

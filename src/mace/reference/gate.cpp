@@ -6,9 +6,8 @@
 namespace mlff::mace::reference {
 namespace {
 
-// Calls visit(gate, first, dimension) for each copy of the gated blocks: the index of its gate among the inputs, the
-// index of its first component among the inputs, and how many components there are. In the output they lie gate_count
-// lower.
+// Calls visit(gate, first, dimension) for each copy of the gated blocks: the input index of its gate, the input index
+// of its first component, and the number of components. In the output, components are gate_count positions lower.
 template <class Visit>
 void for_each_gated_copy(const Gate& gate, const Visit& visit) {
     int next_gate = gate.scalar_count;

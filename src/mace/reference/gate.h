@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gated non-linearity on the features of one atom: scalars pass through a function, everything else is scaled by one.
+// The gated non-linearity on the features of one atom: a function acts on scalars; all else is multiplied by a gate.
 #pragma once
 
 #include "mace/weights/weights.h"
@@ -7,7 +7,7 @@
 namespace mlff::mace::reference {
 
 void compute_gate(const Gate& gate, const double* in, double* out);
-// Overwrites in_gradient with the gradient by `in`.
+// Overwrites in_gradient with the gradient with respect to `in`.
 void reverse_gate(const Gate& gate, const double* in, const double* out_gradient, double* in_gradient);
 
 }  // namespace mlff::mace::reference

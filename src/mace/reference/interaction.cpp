@@ -14,7 +14,7 @@ namespace {
 
 size_t size_of(const Irreps& irreps) { return static_cast<size_t>(irreps.dimension()); }
 
-// [R, from sender, from receiver]: what the two networks of an edge see.
+// [R, from sender, from receiver]: the input of the two networks of an edge.
 void gather_edge_input(const Interaction& interaction, const EdgeData& edges, const InteractionState& state,
                        size_t edge, std::vector<double>& input) {
     const double* basis = &edges.basis[edge * edges.basis_count];
@@ -36,7 +36,7 @@ void gather_edge_input(const Interaction& interaction, const EdgeData& edges, co
 }
 
 // Weights of the messages and density of one atom:  w = network(...) f,  density = sum over edges of tanh(d^2) f,
-// with f the cutoff where the basis does not have it, else 1.
+// f is the cutoff if the basis does not contain it, else 1.
 void compute_edge_networks(const Interaction& interaction, const EdgeData& edges, int64_t atom,
                            InteractionState& state) {
     NetworkPass radial(interaction.radial_network);
@@ -59,7 +59,7 @@ void compute_edge_networks(const Interaction& interaction, const EdgeData& edges
     state.divisor[static_cast<size_t>(atom)] = interaction.divisor_constant + interaction.divisor_density * density;
 }
 
-// m from the sum of the messages of one atom.
+// Computes m from the sum of the messages of one atom.
 void compute_update(const Interaction& interaction, int element, size_t atom, const double* message_sum,
                     InteractionState& state) {
     const size_t scaled_size = size_of(interaction.message.out);
@@ -81,7 +81,7 @@ void compute_update(const Interaction& interaction, int element, size_t atom, co
     }
 }
 
-// From dE/dm of one atom: dE/d(sum of its messages), dE/d(density), and what reaches g through the residual.
+// From dE/dm of one atom: dE/d(sum of its messages), dE/d(density), and the part that reaches g through the residual.
 double reverse_update(const Interaction& interaction, const InteractionState& state, int element, size_t atom,
                       const double* basis_gradient, double* sum_gradient, double* up_gradient) {
     const size_t scaled_size = size_of(interaction.message.out);
@@ -106,7 +106,7 @@ double reverse_update(const Interaction& interaction, const InteractionState& st
     return divisor_gradient * interaction.divisor_density;
 }
 
-// The same for all atoms. Gradients by sums of messages, densities, and g and down(h).
+// For all atoms: gradients with respect to the sums of messages, the densities, g and down(h).
 struct Gradients {
     std::vector<double> sum;
     std::vector<double> density;
@@ -115,8 +115,8 @@ struct Gradients {
     std::vector<double> sent_down;  // [edge][edge_width]: the part of `down` that belongs to the sender
 };
 
-// The edges that one atom receives: gradients by harmonics, radial basis and cutoff, and by the features the networks
-// see.
+// For the edges that one atom receives: gradients with respect to harmonics, radial basis, cutoff, and the features in
+// the network inputs.
 void reverse_received_edges(const Interaction& interaction, const InteractionState& state, int64_t atom,
                             EdgeData& edges, Gradients& gradients) {
     NetworkPass radial(interaction.radial_network);
@@ -163,7 +163,7 @@ void reverse_received_edges(const Interaction& interaction, const InteractionSta
     }
 }
 
-// The edges that one atom sends: gradients by its features, then by h.
+// For the edges that one atom sends: gradients with respect to its features, then to h.
 void reverse_sent_edges(const Interaction& interaction, const InteractionState& state, const EdgeData& edges,
                         size_t atom, Gradients& gradients, double* features_gradient) {
     const auto weight_count = static_cast<size_t>(interaction.convolution.weight_count);

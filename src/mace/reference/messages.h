@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What one edge sends to its receiver: the tensor product of the sender's features with the harmonics of the edge.
+// The message of one edge to its receiver: the tensor product of the sender's features and the edge's harmonics.
 #pragma once
 
 #include "mace/weights/weights.h"

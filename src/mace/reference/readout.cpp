@@ -10,7 +10,7 @@
 namespace mlff::mace::reference {
 namespace {
 
-// mask(f(x)) with f the activation: zero outside of the head's slice.
+// mask(f(x)) with f the activation: zero outside the head's slice.
 std::vector<double> activated(const Readout& readout, int head, const std::vector<double>& before) {
     std::vector<double> after(before.size());
     for (size_t i = 0; i < before.size(); ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The energy that one layer gives to one atom.
+// The energy contribution of one layer to one atom.
 #pragma once
 
 #include "mace/weights/weights.h"

@@ -17,7 +17,7 @@ std::string text_attribute(const Module* module, std::string_view name) {
     return value && value->is_string() ? value->text() : std::string();
 }
 
-// A number that may be a one-element tensor (newer files) or a plain attribute (older ones).
+// A number stored as a one-element tensor (newer files) or as a plain attribute (older files).
 std::optional<double> number(const Module* module, std::string_view name) {
     if (!module) return std::nullopt;
     if (const Tensor* tensor = module->find_tensor(name); tensor && tensor->element_count() == 1) return tensor->item();
@@ -50,14 +50,14 @@ std::vector<int> read_elements(const Module& model) {
     if (const Tensor* tensor = model.find_tensor("atomic_numbers")) {
         for (int64_t z : tensor->to_integers()) {
             if (z < 1 || z > kMaxAtomicNumber)
-                fail(Status::format, "tensor 'atomic_numbers' holds ", z, ", which is no element");
+                fail(Status::format, "tensor 'atomic_numbers' holds ", z, ", which is not an atomic number");
             elements.push_back(static_cast<int>(z));
         }
     } else {
         elements = small_integers(model.find_attribute("atomic_numbers"));
         for (int z : elements)
             if (z < 1 || z > kMaxAtomicNumber)
-                fail(Status::format, "atomic_numbers holds ", z, ", which is no element");
+                fail(Status::format, "attribute 'atomic_numbers' holds ", z, ", which is not an atomic number");
     }
     return elements;
 }
@@ -67,11 +67,11 @@ std::vector<std::string> read_heads(const Module& model) {
     if (const JsonValue* list = model.find_attribute("heads"); list && list->is_array())
         for (const JsonValue& head : *list)
             if (head.is_string()) heads.push_back(head.text());
-    if (heads.empty()) heads.push_back("Default");  // files of before multi-head training
+    if (heads.empty()) heads.push_back("Default");  // files from before multi-head training
     return heads;
 }
 
-// The highest order of the product: from the U tensors that are there, else from the attribute.
+// The highest order of the product, from the U tensors present, else from the attribute.
 int read_correlation(const Module* product) {
     const Module* contraction = product ? product->find("symmetric_contractions") : nullptr;
     if (!contraction) return 0;
@@ -147,7 +147,7 @@ int64_t count_parameters(const Module& module) {
     return count;
 }
 
-// The type of the first floating-point parameter, depth first: the one that the model was saved in.
+// The type of the first floating-point parameter, depth first: the precision in which the model was saved.
 const Tensor* first_parameter(const Module& module) {
     for (const auto& [name, tensor] : module.tensors)
         if (tensor.is_parameter && is_floating(tensor.dtype)) return &tensor;
@@ -165,7 +165,7 @@ void read_layers(const Module& model, Description& description) {
     for (size_t i = 0; i < layer_count; ++i) {
         const Module* product = products && i < products->children.size() ? &products->children[i].second : nullptr;
         description.layers.push_back(read_layer(&interactions->children[i].second, product));
-        // One readout for several layers reads the last one.
+        // A single readout for several layers reads the last one.
         if (readout_count == layer_count) description.layers[i].readout = class_of(&readouts->children[i].second);
     }
     if (readout_count == 1 && layer_count > 1)

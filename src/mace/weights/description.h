@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a MACE file says about itself. Reads the module tree leniently: describing a model must work for every version
+// What a MACE file contains, for `mlff model info`. Reads the module tree leniently: this must work for every version,
 // and for classes that cannot be run.
 #pragma once
 
@@ -17,13 +17,13 @@ struct LayerDescription {
     std::string output_irreps;
     int correlation = 0;
     std::optional<double> average_neighbor_count;
-    std::string readout;  // class name; "" if this layer is not read out
+    std::string readout;  // class name; "" if this layer has no readout
 };
 
 struct RadialDescription {
     std::string basis;  // "BesselBasis"
     int basis_count = 0;
-    std::string transform;  // "AgnesiTransform"; "" without
+    std::string transform;  // "AgnesiTransform"; "" if there is none
     std::optional<double> cutoff_exponent;
     bool applies_cutoff_to_basis = true;  // else to the messages
     std::vector<int> hidden_widths;       // of the radial network
@@ -31,8 +31,8 @@ struct RadialDescription {
 
 struct Description {
     std::string class_name;  // "ScaleShiftMACE"
-    bool is_mace = false;    // any of the MACE family, runnable or not
-    std::string wrapper;     // "LAMMPS_MACE" if the model sits in one; its head is then fixed
+    bool is_mace = false;    // a class of the MACE family, runnable or not
+    std::string wrapper;     // "LAMMPS_MACE" if the model is wrapped in one; its head is then fixed
     std::optional<int> fixed_head;
     std::vector<int> elements;
     double cutoff = 0;
@@ -42,7 +42,7 @@ struct Description {
     RadialDescription radial;
     std::vector<std::string> heads;
     std::vector<std::vector<double>> atomic_energies;  // [head][element], eV; empty if the model has none
-    std::vector<double> scale, shift;                  // per head or one for all; empty without
+    std::vector<double> scale, shift;                  // per head, or one for all; empty if there is none
     bool has_pair_repulsion = false;
     std::vector<std::string> extra_inputs;  // "total_charge"
     std::string gate;                       // activation of the last readout
@@ -51,10 +51,10 @@ struct Description {
     int64_t parameter_count = 0;
 };
 
-// Throws Error{format} only if something that every MACE model has is there but malformed.
+// Throws Error{format} only if something that every MACE model has is present but malformed.
 Description describe(const Module& root);
 
-// The MACE module itself: the root, or what is inside a LAMMPS wrapper.
+// The MACE module itself: the root, or the module inside a LAMMPS wrapper.
 const Module& unwrap(const Module& root);
 
 }  // namespace mlff::mace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The symmetric contraction as one sparse polynomial, from dense U tensors (MACE) or from lists of paths
+// Loads the symmetric contraction as one sparse polynomial, from dense U tensors (MACE) or from lists of paths
 // (cuequivariance).
 #include <algorithm>
 #include <cmath>
@@ -13,14 +13,14 @@ namespace {
 
 using Term = SymmetricContraction::Term;
 
-constexpr int64_t kMaxElements = int64_t{1} << 26;  // of a tensor
+constexpr int64_t kMaxElements = int64_t{1} << 26;  // per tensor
 
 struct RowTerm {
     int out_row;
     Term term;
 };
 
-// Every block must have the same number of copies, the channels; a row is one component of all of them.
+// Every block must have the same number of copies (channels). A row is one component of all channels.
 int count_rows(const ModuleReader& reader, const Irreps& irreps, int channel_count) {
     int rows = 0;
     for (const IrrepBlock& block : irreps.blocks()) {
@@ -31,7 +31,7 @@ int count_rows(const ModuleReader& reader, const Irreps& irreps, int channel_cou
     return rows;
 }
 
-// Sorts the rows of a term and adds it; the polynomial does not care about the order of its factors.
+// Sorts the factors of a term and adds it; the order of factors does not matter.
 void add_term(std::vector<RowTerm>& terms, int out_row, Term term) {
     for (size_t i = 1; i < static_cast<size_t>(term.order); ++i)
         for (size_t j = i; j > 0 && term.rows[j] < term.rows[j - 1]; --j) std::swap(term.rows[j], term.rows[j - 1]);
@@ -40,7 +40,7 @@ void add_term(std::vector<RowTerm>& terms, int out_row, Term term) {
 
 auto sort_key(const RowTerm& t) { return std::tuple(t.out_row, t.term.order, t.term.rows, t.term.path); }
 
-// Sorts the terms and joins those that differ in nothing but the coefficient.
+// Sorts the terms, and merges those that differ only in the coefficient.
 void store_terms(SymmetricContraction& contraction, std::vector<RowTerm> terms) {
     std::sort(terms.begin(), terms.end(), [](const RowTerm& a, const RowTerm& b) { return sort_key(a) < sort_key(b); });
     contraction.first_term.assign(static_cast<size_t>(contraction.out_row_count) + 1, 0);
@@ -56,7 +56,7 @@ void store_terms(SymmetricContraction& contraction, std::vector<RowTerm> terms) 
         contraction.first_term[row] += contraction.first_term[row - 1];
 }
 
-// Weights of one order of one output irrep: [elements or 1][paths][channels]
+// Weights of one order for one output irrep: [elements or 1][paths][channels]
 void append_paths(const ModuleReader& reader, const Tensor& tensor, const std::vector<double>& values,
                   int64_t path_count, SymmetricContraction& contraction, std::vector<std::vector<double>>& by_element) {
     const std::vector<int64_t> expected = {contraction.element_count, path_count, contraction.channel_count};
@@ -142,7 +142,7 @@ void add_sparse_term(const ModuleReader& reader, const JsonValue& path, const Sy
     const JsonValue* array = find_key(find_state(&path, "coefficients"), "array");
     if (!indices || !indices->is_array() || indices->size() < 3 || !array || !array->is_array() || array->size() != 1 ||
         !(*array)[0].is_number())
-        reader.malformed("a path of the polynomial has no indices or no coefficient");
+        reader.malformed("a path of the polynomial lacks its indices or its coefficient");
     Term term;
     term.order = static_cast<int>(indices->size()) - 2;
     if (term.order > kMaxCorrelation)
@@ -156,13 +156,13 @@ void add_sparse_term(const ModuleReader& reader, const JsonValue& path, const Sy
         fits = row.has_value();
         if (fits) term.rows[static_cast<size_t>(i)] = *row;
     }
-    if (!fits) reader.malformed("a path of the polynomial points outside of its operands");
+    if (!fits) reader.malformed("a path of the polynomial has an index outside its operands");
     reader.take_terms(1);
     term.path = *weight;
     add_term(terms, *out_row, term);
 }
 
-// Weights [elements or 1][a][channels], times projection [a][paths] where the file has one.
+// Weights [elements or 1][a][channels], multiplied by projection [a][paths] if the file has one.
 void load_sparse_weights(const ModuleReader& reader, SymmetricContraction& contraction) {
     const Tensor& tensor = reader.tensor("weight");
     const bool fits = tensor.shape.size() == 3 &&
@@ -199,18 +199,18 @@ void load_sparse(const ModuleReader& reader, SymmetricContraction& contraction) 
     load_sparse_weights(reader, contraction);
     const JsonValue* operations = find_state(find_state(reader.attribute("etp"), "polynomial"), "operations");
     if (!operations || !operations->is_array())
-        reader.unsupported("a cuequivariance version that does not store its polynomial is not implemented");
+        reader.unsupported("this cuequivariance version does not store its polynomial, which is not implemented");
     std::vector<RowTerm> terms;
     for (const JsonValue& operation : *operations) {
         const bool is_pair = operation.is_array() && operation.size() == 2;
         const JsonValue* buffers = is_pair ? find_state(&operation[0], "buffers") : nullptr;
         const JsonValue* paths = is_pair ? find_state(&operation[1], "paths") : nullptr;
         if (!buffers || !paths || !buffers->is_array() || !paths->is_array() || buffers->size() < 3)
-            reader.malformed("an operation of the polynomial is not complete");
+            reader.malformed("an operation of the polynomial is incomplete");
         for (size_t i = 0; i < buffers->size(); ++i) {
             const int expected = i == 0 ? 0 : i + 1 == buffers->size() ? 2 : 1;
             if (json_integer((*buffers)[i], 0, 2) != expected)
-                reader.unsupported("a polynomial with operands in another order");
+                reader.unsupported("the polynomial has its operands in an order that is not implemented");
         }
         for (const JsonValue& path : *paths) {
             const JsonValue* indices = find_state(&path, "indices");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The tensor product of features and harmonics. Its paths follow from the irreps: for each input block, each harmonic
-// and each degree that both couple to, kept if the output has it, then sorted stably by output irrep (degree, odd
-// before even).
+// Loads the tensor product of features and harmonics. Its paths follow from the irreps: for each input block, each
+// harmonic and each degree that both couple to, a path exists if the output has it. Paths are sorted stably by output
+// irrep (degree, odd before even).
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -38,8 +38,7 @@ std::vector<Candidate> sorted_candidates(const ModuleReader& reader, const Irrep
     return paths;
 }
 
-// e3nn keeps the 3j symbols in a buffer of the model's own precision wherever no degree is zero, and calculates with
-// these.
+// If no degree is zero, e3nn stores the 3j symbols in a buffer in the model's precision, and computes with these.
 std::vector<double> coupling_tensor(const ModuleReader& reader, int l1, int l2, int l3) {
     std::vector<double> exact = wigner_3j(l1, l2, l3);
     const auto compiled = reader.find("_compiled_main_left_right");
@@ -68,7 +67,7 @@ void check_instructions(const ModuleReader& reader, const Convolution& convoluti
     const auto list = instruction_arguments(reader);
     if (!list) return;
     if (list->size() != convolution.paths.size())
-        reader.unsupported("its paths are not those that follow from its irreps");
+        reader.unsupported("its paths differ from those that its irreps imply");
     for (size_t k = 0; k < list->size(); ++k) {
         const JsonValue& arguments = (*list)[k];
         const Convolution::Path& path = convolution.paths[k];
@@ -77,7 +76,7 @@ void check_instructions(const ModuleReader& reader, const Convolution& convoluti
         if (json_integer(arguments[0], 0, 1 << 20) != path.in_block ||
             json_integer(arguments[1], 0, 1 << 20) != path.degree || arguments[3] != "uvu" ||
             std::abs(arguments[5].number() - factor) > 1e-6)
-            reader.unsupported("path ", k, " is not the one that follows from its irreps");
+            reader.unsupported("path ", k, " differs from the one that its irreps imply");
     }
 }
 
@@ -109,7 +108,7 @@ Convolution load_convolution(const ModuleReader& reader, const Irreps& harmonics
         convolution.weight_count += block.multiplicity;
     }
     if (!convolution.out.same_layout(out))
-        reader.unsupported("irreps_out is '", out.text(), "', but the paths give '", convolution.out.text(), "'");
+        reader.unsupported("irreps_out is '", out.text(), "', but its paths produce '", convolution.out.text(), "'");
     check_instructions(reader, convolution);
     return convolution;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Total charge and spin as inputs of the model.
+// Loads the embeddings of total charge and spin.
 #include "mace/weights/loaders.h"
 
 namespace mlff::mace {
@@ -17,7 +17,7 @@ const JsonValue& spec_named(const ModuleReader& reader, const std::string& name)
         reader.malformed("no specs for '", name, "'");
     const JsonValue& spec = (*specs)[name];
     if (spec.contains("per") && spec["per"] != "graph")
-        reader.unsupported("input '", name, "' per ", spec["per"].dump(), "; only inputs per graph are implemented");
+        reader.unsupported("input '", name, "' is per ", spec["per"].dump(), "; only inputs per graph are implemented");
     return spec;
 }
 
@@ -44,7 +44,7 @@ JointEmbedding::Input load_input(const ModuleReader& reader, const ModuleReader&
     } else if (type == "continuous") {
         input.network = load_sequential(embedder);
         if (input.network.in_width() != 1)
-            embedder.malformed("takes ", input.network.in_width(), " numbers, expected one");
+            embedder.malformed("takes ", input.network.in_width(), " inputs, expected one");
         input.width = input.network.out_width();
     } else {
         reader.unsupported("input '", name, "' of type ", type.dump(), " is not implemented");
@@ -67,7 +67,7 @@ JointEmbedding load_joint_embedding(const ModuleReader& reader, int channel_coun
     }
     embedding.projection = load_sequential(reader.at("project"));
     if (embedding.projection.in_width() != width || embedding.projection.out_width() != channel_count)
-        reader.malformed("projects ", embedding.projection.in_width(), " numbers to ", embedding.projection.out_width(),
+        reader.malformed("projects ", embedding.projection.in_width(), " inputs to ", embedding.projection.out_width(),
                          ", expected ", width, " to ", channel_count);
     return embedding;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The six interaction blocks, brought to the one form of `Interaction`.
+// Loads the six interaction blocks of MACE into the common form `Interaction`.
 #include "mace/weights/loaders.h"
 
 namespace mlff::mace {
@@ -19,17 +19,18 @@ Kind kind_of(const ModuleReader& reader) {
 
 void expect_layout(const ModuleReader& reader, std::string_view what, const Irreps& found, const Irreps& expected) {
     if (!found.same_layout(expected))
-        reader.malformed(what, " takes '", found.text(), "', but is given '", expected.text(), "'");
+        reader.malformed(what, " takes '", found.text(), "', but its input is '", expected.text(), "'");
 }
 
-// The block's own children hold the rest; these are the two parts that say how the divisor is made.
+// Determines the divisor, from two parts of the block.
 void load_divisor(const ModuleReader& reader, Kind kind, Interaction& interaction) {
     if (const auto density = reader.find("density_fn")) interaction.density_network = load_network(*density);
     switch (kind) {
         case Kind::plain:
         case Kind::residual:
         case Kind::attention:
-            if (interaction.density_network) reader.unsupported("a density_fn in ", reader.class_name());
+            if (interaction.density_network)
+                reader.unsupported("a density_fn in ", reader.class_name(), " is not implemented");
             interaction.divisor_constant = reader.positive("avg_num_neighbors");
             break;
         case Kind::density:
@@ -46,7 +47,7 @@ void load_divisor(const ModuleReader& reader, Kind kind, Interaction& interactio
     }
 }
 
-// Gate: scalars, gates and gated blocks, and the two functions, in MACE's own class or in e3nn's.
+// Loads a gate: scalars, gates and gated blocks, and the two functions, from MACE's class or from e3nn's.
 Gate load_gate(const ModuleReader& reader) {
     Gate gate;
     const Irreps scalars = reader.irreps("irreps_scalars");
@@ -73,9 +74,10 @@ Gate load_gate(const ModuleReader& reader) {
         reader.malformed("gates '", gates.text(), "' do not fit '", gated.text(), "'");
     gate.scalar_count = scalars.dimension();
     gate.gate_count = gates.dimension();
-    // e3nn sorts its input; where that changes the order, gate.in is not the order of the features.
+    // e3nn sorts its input. If that changes the order, gate.in is not the order of the features.
     if (reader.attribute("_irreps_in") && !gate.in.same_layout(reader.irreps("_irreps_in")))
-        reader.unsupported("a gate whose inputs are not scalars, gates, gated in this order");
+        reader.unsupported(
+            "the inputs of the gate are not in the order scalars, gates, gated, which is not implemented");
     return gate;
 }
 
@@ -85,7 +87,8 @@ void load_edge_inputs(const ModuleReader& reader, Kind kind, const InteractionCo
         interaction.edge_input = Interaction::EdgeInput::features;
         interaction.down = load_linear(reader.at("linear_down"));
         expect_layout(reader, "linear_down", interaction.down->in, features);
-        if (!interaction.down->out.all_scalar()) reader.unsupported("attention on other than scalars");
+        if (!interaction.down->out.all_scalar())
+            reader.unsupported("attention on features that are not scalar is not implemented");
         interaction.edge_width = interaction.down->out.dimension();
     } else if (kind == Kind::non_linear) {
         interaction.edge_input = Interaction::EdgeInput::elements;
@@ -120,7 +123,7 @@ void check_networks(const ModuleReader& reader, const InteractionContext& contex
     const int in_width = context.basis_count + 2 * interaction.edge_width;
     const auto check = [&](std::string_view name, const DenseNetwork& network, int out_width) {
         if (network.in_width() != in_width || network.out_width() != out_width)
-            reader.malformed(name, " maps ", network.in_width(), " numbers to ", network.out_width(), ", expected ",
+            reader.malformed(name, " maps ", network.in_width(), " inputs to ", network.out_width(), ", expected ",
                              in_width, " to ", out_width);
     };
     check("conv_tp_weights", interaction.radial_network, interaction.convolution.weight_count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Linear maps between irreps, in the layouts of e3nn (with or without the explicit list of paths) and of
-// cuequivariance. In all of them the weights are flat: path after path, input-major, [copies in][(elements)][copies
+// Loads linear maps between irreps, in the layouts of e3nn (with or without an explicit list of paths) and of
+// cuequivariance. All of them store the weights flat: path after path, input-major, [copies in][(elements)][copies
 // out].
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 
 int64_t product(int a, int b, int c) { return int64_t{a} * b * c; }
 
-// The paths that e3nn makes by default: every pair of blocks with the same irrep.
+// The default paths of e3nn: every pair of blocks with the same irrep.
 std::vector<Linear::Path> default_paths(const Irreps& in, const Irreps& out) {
     std::vector<Linear::Path> paths;
     for (int i = 0; i < in.block_count(); ++i)
@@ -24,8 +24,8 @@ bool close_to(const JsonValue& value, double expected) {
     return value.is_number() && std::abs(value.number() - expected) <= 1e-6 * std::abs(expected);
 }
 
-// An instruction is (in, out, shape, factor) in a Linear, (in, 0, out, mode, has weights, factor, shape) in a tensor
-// product; in = -1 is a bias. Refuses a list that is not the default one.
+// An instruction is (in, out, shape, factor) in a Linear, and (in, 0, out, mode, has weights, factor, shape) in a
+// tensor product; in = -1 is a bias. Rejects a list that differs from the default.
 void check_instructions(const ModuleReader& reader, const Linear& linear, bool is_product) {
     const auto list = instruction_arguments(reader);
     if (!list) return;
@@ -35,7 +35,8 @@ void check_instructions(const ModuleReader& reader, const Linear& linear, bool i
     for (const JsonValue& arguments : *list) {
         if (arguments.size() <= factor_at) reader.malformed("an instruction is too short");
         if (!is_product && json_integer(arguments[0], -1, -1)) continue;
-        if (path == linear.paths.size()) reader.unsupported("its paths are not those of irreps_in and irreps_out");
+        if (path == linear.paths.size())
+            reader.unsupported("its paths differ from those that irreps_in and irreps_out imply");
         const Linear::Path& expected = linear.paths[path++];
         const Irrep irrep = linear.out[expected.out_block].irrep;
         const double squared = linear.in.copies_of(irrep) * (is_product ? linear.element_count : 1);
@@ -43,14 +44,15 @@ void check_instructions(const ModuleReader& reader, const Linear& linear, bool i
         if (json_integer(arguments[0], 0, 1 << 20) != expected.in_block ||
             json_integer(arguments[out_at], 0, 1 << 20) != expected.out_block ||
             !close_to(arguments[factor_at], factor))
-            reader.unsupported("path ", path - 1, " is not the one that follows from its irreps");
+            reader.unsupported("path ", path - 1, " differs from the one that its irreps imply");
     }
-    if (path != linear.paths.size()) reader.unsupported("its paths are not those of irreps_in and irreps_out");
+    if (path != linear.paths.size())
+        reader.unsupported("its paths differ from those that irreps_in and irreps_out imply");
 }
 
-// Cuts the flat weights into paths; [in][element][out] in the file becomes [element][in][out].
+// Splits the flat weights into paths; [in][element][out] in the file becomes [element][in][out].
 void fill_paths(const ModuleReader& reader, Linear& linear) {
-    if (linear.in.dimension() == 0 || linear.out.dimension() == 0) reader.malformed("maps nothing, or to nothing");
+    if (linear.in.dimension() == 0 || linear.out.dimension() == 0) reader.malformed("has no inputs or no outputs");
     linear.paths = default_paths(linear.in, linear.out);
     int64_t expected = 0;
     for (const Linear::Path& path : linear.paths)
@@ -76,7 +78,7 @@ void fill_paths(const ModuleReader& reader, Linear& linear) {
     }
 }
 
-// The bias lists the scalars only; ours has a place for every component.
+// The file's bias has only the scalars; ours has an entry for every component.
 void fill_bias(const ModuleReader& reader, Linear& linear) {
     if (!reader.has_tensor("bias") || reader.tensor("bias").element_count() == 0) return;
     const std::vector<double> bias = reader.values("bias", {linear.out.copies_of({0, 1})});
@@ -99,14 +101,14 @@ std::optional<std::vector<JsonValue>> instruction_arguments(const ModuleReader& 
         const bool wrapped = item.is_object() && item.contains("arguments");
         const JsonValue& arguments = wrapped ? item["arguments"] : item;
         if (!arguments.is_array() || arguments.empty())
-            reader.malformed("'instructions' holds something that is no instruction");
+            reader.malformed("'instructions' holds something that is not an instruction");
         result.push_back(arguments);
     }
     return result;
 }
 
 Linear load_linear(const ModuleReader& reader) {
-    if (!reader.is("Linear")) reader.unsupported("class ", reader.class_name(), " where a linear map is expected");
+    if (!reader.is("Linear")) reader.unsupported("class ", reader.class_name(), ", expected a linear map");
     Linear linear;
     linear.in = reader.irreps("irreps_in");
     linear.out = reader.irreps("irreps_out");
@@ -118,7 +120,7 @@ Linear load_linear(const ModuleReader& reader) {
 
 Linear load_element_linear(const ModuleReader& reader, int element_count) {
     if (!reader.is("FullyConnectedTensorProduct"))
-        reader.unsupported("class ", reader.class_name(), " where a product with the element is expected");
+        reader.unsupported("class ", reader.class_name(), ", expected a product with the element");
     const Irreps elements = reader.irreps("irreps_in2");
     if (elements.block_count() != 1 || !elements[0].irrep.is_scalar() || elements[0].multiplicity != element_count)
         reader.malformed("irreps_in2 is '", elements.text(), "', but there are ", element_count, " elements");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Dense networks on scalars: e3nn's FullyConnectedNet, MACE's RadialMLP, torch's Sequential of Linear, LayerNorm and
-// SiLU.
+// Loads dense networks on scalars: e3nn's FullyConnectedNet, MACE's RadialMLP, torch's Sequential of Linear, LayerNorm
+// and SiLU.
 #include <cmath>
 
 #include "mace/weights/loaders.h"
@@ -10,7 +10,8 @@ namespace {
 
 constexpr int64_t kMaxWidth = 1 << 20;
 
-// The second moment of f under a normal distribution, as e3nn sampled it: only TorchScript files do not store it.
+// The second moment of f under a normal distribution, as sampled by e3nn. Needed only for TorchScript files, which do
+// not store it.
 double second_moment_factor(Activation::Kind kind) {
     switch (kind) {
         case Activation::Kind::silu: return 1.6791767923989418;
@@ -22,7 +23,7 @@ double second_moment_factor(Activation::Kind kind) {
     return 1;
 }
 
-// Reads `weight` as a matrix with its sizes; checks that it follows on the layer before.
+// Reads `weight` as a matrix with its sizes.
 std::vector<double> load_matrix(const ModuleReader& reader, int64_t& rows, int64_t& columns) {
     const Tensor& tensor = reader.tensor("weight");
     if (tensor.shape.size() != 2 || tensor.shape[0] < 1 || tensor.shape[1] < 1 || tensor.shape[0] > kMaxWidth ||
@@ -35,16 +36,17 @@ std::vector<double> load_matrix(const ModuleReader& reader, int64_t& rows, int64
 
 void check_chain(const ModuleReader& reader, const DenseNetwork& network, int in_width) {
     if (!network.layers.empty() && network.out_width() != in_width)
-        reader.malformed("takes ", in_width, " numbers, but the layer before gives ", network.out_width());
+        reader.malformed("takes ", in_width, " inputs, but the previous layer has ", network.out_width(), " outputs");
 }
 
 // act(x W / sqrt(fan in)), W [in][out]; the last layer has no activation.
 DenseNetwork load_fully_connected(const ModuleReader& reader) {
     DenseNetwork network;
     for (const ModuleReader& child : reader.children()) {
-        if (!child.is("_Layer")) child.unsupported("class ", child.class_name(), " in a FullyConnectedNet");
+        if (!child.is("_Layer"))
+            child.unsupported("class ", child.class_name(), " in a FullyConnectedNet is not implemented");
         if (child.find_number("var_in").value_or(1) != 1 || child.find_number("var_out").value_or(1) != 1)
-            child.unsupported("variances other than 1");
+            child.unsupported("variances other than 1 are not implemented");
         int64_t rows = 0, columns = 0;
         DenseLayer layer;
         layer.weight = load_matrix(child, rows, columns);
@@ -76,7 +78,7 @@ DenseLayer load_dense(const ModuleReader& reader) {
 
 void add_layer_norm(const ModuleReader& reader, DenseLayer& layer) {
     if (!layer.norm_scale.empty() || layer.activation.kind != Activation::Kind::identity)
-        reader.unsupported("a LayerNorm that does not follow directly on a Linear");
+        reader.unsupported("a LayerNorm that does not directly follow a Linear is not implemented");
     layer.norm_scale = reader.values("weight", {layer.out_width});
     layer.norm_offset = reader.values("bias", {layer.out_width});
     layer.norm_epsilon = reader.find_number("eps").value_or(1e-5);
@@ -89,7 +91,7 @@ Activation named_activation(const ModuleReader& reader, const JsonValue* functio
     std::string name(if_absent);
     if (function) {
         if (!function->is_object() || !function->contains("function") || !(*function)["function"].is_string())
-            reader.unsupported("an activation that is not a named function");
+            reader.unsupported("an activation that is not a named function is not implemented");
         name = (*function)["function"].text();
     }
     const std::string last = name.substr(name.rfind('.') + 1);
@@ -101,8 +103,7 @@ Activation named_activation(const ModuleReader& reader, const JsonValue* functio
 }
 
 Activation load_activation(const ModuleReader& reader) {
-    if (!reader.is("normalize2mom"))
-        reader.unsupported("class ", reader.class_name(), " where an activation is expected");
+    if (!reader.is("normalize2mom")) reader.unsupported("class ", reader.class_name(), ", expected an activation");
     Activation activation = named_activation(reader, reader.attribute("f"), "");
     if (!reader.flag("_is_id", false))
         activation.factor = reader.find_number("cst").value_or(second_moment_factor(activation.kind));
@@ -110,20 +111,20 @@ Activation load_activation(const ModuleReader& reader) {
 }
 
 Activation load_activations(const ModuleReader& reader) {
-    if (!reader.is("Activation")) reader.unsupported("class ", reader.class_name(), " where an activation is expected");
+    if (!reader.is("Activation")) reader.unsupported("class ", reader.class_name(), ", expected an activation");
     const std::vector<ModuleReader> list = reader.at("acts").children();
-    if (list.empty()) return {};  // a model made without a non-linearity: the file then holds None
+    if (list.empty()) return {};  // a model without a non-linearity: the file holds None
     const Activation first = load_activation(list[0]);
     for (const ModuleReader& item : list) {
         const Activation other = load_activation(item);
         if (other.kind != first.kind || other.factor != first.factor)
-            reader.unsupported("different activations for different blocks");
+            reader.unsupported("different activations for different blocks are not implemented");
     }
     return first;
 }
 
 DenseNetwork load_sequential(const ModuleReader& reader) {
-    if (!reader.is("Sequential")) reader.unsupported("class ", reader.class_name(), " where a Sequential is expected");
+    if (!reader.is("Sequential")) reader.unsupported("class ", reader.class_name(), ", expected a Sequential");
     DenseNetwork network;
     for (const ModuleReader& child : reader.children()) {
         if (child.is("Linear")) {
@@ -132,14 +133,15 @@ DenseNetwork load_sequential(const ModuleReader& reader) {
             network.layers.push_back(std::move(layer));
             continue;
         }
-        if (network.layers.empty()) reader.unsupported("a network that begins with ", child.class_name());
+        if (network.layers.empty())
+            reader.unsupported("a network that begins with ", child.class_name(), " is not implemented");
         DenseLayer& layer = network.layers.back();
         if (child.is("LayerNorm")) {
             add_layer_norm(child, layer);
         } else if (child.is("SiLU") && layer.activation.kind == Activation::Kind::identity) {
             layer.activation = {Activation::Kind::silu, 1};
         } else {
-            child.unsupported("class ", child.class_name(), " in a network");
+            child.unsupported("class ", child.class_name(), " in a network is not implemented");
         }
     }
     if (network.layers.empty()) reader.malformed("has no layers");

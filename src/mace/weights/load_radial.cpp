@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is computed from distances and directions alone.
+// Loads the functions of distances and directions.
 #include "mace/weights/loaders.h"
 
 namespace mlff::mace {
@@ -8,7 +8,7 @@ namespace {
 constexpr int kMaxBasisCount = 4096;
 constexpr int kMaxExponent = 200;
 
-// The files hold the radius of every atomic number; we keep those of the elements of the model.
+// The file has the radius of every atomic number; only those of the model's elements are kept.
 std::vector<double> load_radii(const ModuleReader& reader, const std::vector<int>& atomic_numbers) {
     const std::vector<double> table = reader.values("covalent_radii");
     if (reader.tensor("covalent_radii").shape.size() != 1) reader.malformed("tensor 'covalent_radii' is not a list");
@@ -100,12 +100,13 @@ Irreps load_harmonics(const ModuleReader& reader) {
     const Irreps harmonics = reader.irreps("irreps_out");
     for (int l = 0; l < harmonics.block_count(); ++l)
         if (harmonics[l].multiplicity != 1 || harmonics[l].irrep.degree != l)
-            reader.unsupported("harmonics '", harmonics.text(), "': expected one of each degree from 0 on");
-    if (harmonics.block_count() == 0 || !harmonics[0].irrep.is_scalar()) reader.malformed("no harmonics");
+            reader.unsupported("harmonics '", harmonics.text(), "', expected one of each degree from 0 on");
+    if (harmonics.block_count() == 0 || !harmonics[0].irrep.is_scalar()) reader.malformed("has no harmonics");
     const JsonValue* normalization = reader.attribute("normalization");
     if (normalization && *normalization != "component")
-        reader.unsupported("harmonics normalised otherwise than by component");
-    if (!reader.flag("normalize", true)) reader.unsupported("harmonics of vectors that are not normalised");
+        reader.unsupported("harmonics with a normalisation other than 'component' are not implemented");
+    if (!reader.flag("normalize", true))
+        reader.unsupported("harmonics of vectors that are not normalised are not implemented");
     return harmonics;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From features to energies.
+// Loads a readout, which turns features into energies.
 #include "mace/weights/loaders.h"
 
 namespace mlff::mace {

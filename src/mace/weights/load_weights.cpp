@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMaxHeads = 1024;
 constexpr size_t kMaxLayers = 100;
 
-// Older files keep the atomic numbers as a plain list, newer ones as a tensor.
+// Older files store the atomic numbers as a plain list, newer ones as a tensor.
 std::vector<int> load_atomic_numbers(const ModuleReader& reader) {
     std::vector<double> found;
     if (reader.has_tensor("atomic_numbers")) {
@@ -27,7 +27,7 @@ std::vector<int> load_atomic_numbers(const ModuleReader& reader) {
     for (double value : found) {
         const bool sane = value >= 1 && value <= kMaxAtomicNumber && value == std::floor(value);
         if (!sane || std::find(numbers.begin(), numbers.end(), static_cast<int>(value)) != numbers.end())
-            reader.malformed("atomic number ", value, " makes no sense or occurs twice");
+            reader.malformed("atomic number ", value, " is not valid or occurs twice");
         numbers.push_back(static_cast<int>(value));
     }
     return numbers;
@@ -46,7 +46,7 @@ std::vector<std::string> load_heads(const ModuleReader& reader) {
     return heads;
 }
 
-// One number for all heads, or one for each.
+// One number for all heads, or one per head.
 std::vector<double> load_per_head(const ModuleReader& reader, std::string_view name, int head_count) {
     std::vector<double> values = reader.values(name);
     if (values.size() == 1) values.assign(static_cast<size_t>(head_count), values[0]);
@@ -84,7 +84,7 @@ void load_inputs(const ModuleReader& reader, Weights& weights) {
     if (const auto readout = reader.find("embedding_readout")) {
         const Readout loaded = load_readout(*readout, weights.head_count());
         if (loaded.last || !loaded.first.in.all_scalar() || loaded.first.in.dimension() != weights.channel_count)
-            readout->unsupported("an embedding readout other than a linear one of the first features");
+            readout->unsupported("only a linear embedding readout of the first features is implemented");
         weights.embedding_readout = loaded.first;
     }
     weights.radial = load_radial_embedding(reader.at("radial_embedding"), weights.atomic_numbers);
@@ -123,19 +123,20 @@ void load_layers(const ModuleReader& reader, Weights& weights) {
         layer.linear = load_linear(product.at("linear"));
         layer.uses_skip = product.flag("use_sc", true);
         if (!layer.contraction.in.same_layout(layer.interaction.message_irreps()))
-            product.malformed("takes '", layer.contraction.in.text(), "', but is given '",
+            product.malformed("takes '", layer.contraction.in.text(), "', but its input is '",
                               layer.interaction.message_irreps().text(), "'");
         if (!layer.linear.in.same_layout(layer.contraction.out))
-            product.malformed("linear takes '", layer.linear.in.text(), "', not '", layer.contraction.out.text(), "'");
+            product.malformed("linear takes '", layer.linear.in.text(), "', but its input is '",
+                              layer.contraction.out.text(), "'");
         if (layer.uses_skip && layer.interaction.skip && !layer.interaction.skip->out.same_layout(layer.linear.out))
-            product.malformed("the skip connection gives '", layer.interaction.skip->out.text(), "', not '",
+            product.malformed("the skip connection gives '", layer.interaction.skip->out.text(), "', expected '",
                               layer.linear.out.text(), "'");
         features = layer.linear.out;
         weights.layers.push_back(std::move(layer));
     }
 }
 
-// One readout for each layer, or a single one that reads the last layer.
+// One readout per layer, or a single one that reads the last layer.
 void load_readouts(const ModuleReader& reader, Weights& weights) {
     const std::vector<ModuleReader> readouts = reader.at("readouts").children();
     const size_t layer_count = weights.layers.size();
@@ -146,7 +147,7 @@ void load_readouts(const ModuleReader& reader, Weights& weights) {
         readout.layer = static_cast<int>(readouts.size() == 1 ? layer_count - 1 : i);
         const Irreps& features = weights.layers[static_cast<size_t>(readout.layer)].linear.out;
         if (!readout.first.in.same_layout(features))
-            readouts[i].malformed("takes '", readout.first.in.text(), "', but is given '", features.text(), "'");
+            readouts[i].malformed("takes '", readout.first.in.text(), "', but its input is '", features.text(), "'");
         weights.readouts.push_back(std::move(readout));
     }
 }
@@ -166,7 +167,7 @@ void load_energies(const ModuleReader& reader, Weights& weights) {
 Weights load_wrapped(const ModuleReader& reader) {
     if (reader.is("LAMMPS_MACE")) {
         const ModuleReader inner = reader.at("model");
-        if (inner.is("LAMMPS_MACE")) inner.malformed("a wrapper inside of a wrapper");
+        if (inner.is("LAMMPS_MACE")) inner.malformed("a wrapper inside a wrapper");
         Weights weights = load_wrapped(inner);
         weights.fixed_head = reader.has_tensor("head") ? reader.integer("head", 0, weights.head_count() - 1) : 0;
         return weights;
@@ -211,7 +212,7 @@ std::string why_not_runnable(const Module& root) {
     } catch (const Error& error) {
         return error.what();
     } catch (const std::bad_alloc&) {
-        return "the model needs more memory than there is";
+        return "there is not enough memory to load the model";
     }
 }
 

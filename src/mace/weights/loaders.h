@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parts of load_weights, one for each kind of module. All throw Error{format | unsupported} that names the module.
+// The parts of load_weights, one per kind of module. All throw Error{format | unsupported} that names the module.
 #pragma once
 
 #include <optional>
@@ -15,12 +15,12 @@ Linear load_linear(const ModuleReader& reader);
 Linear load_element_linear(const ModuleReader& reader, int element_count);  // a tensor product with the one-hot element
 // A linear map of the one-hot element: [element][width of its output].
 std::vector<double> load_element_table(const ModuleReader& reader, int element_count);
-// The argument lists of the `instructions` of an e3nn module; nothing where the file has none (cuequivariance).
+// The argument lists of the `instructions` of an e3nn module; nothing if the file has none (cuequivariance).
 std::optional<std::vector<JsonValue>> instruction_arguments(const ModuleReader& reader);
 
 // load_network.cpp
 Activation load_activation(const ModuleReader& reader);   // e3nn's normalize2mom
-Activation load_activations(const ModuleReader& reader);  // e3nn's Activation: the one that all its blocks share
+Activation load_activations(const ModuleReader& reader);  // e3nn's Activation: one function shared by all blocks
 Activation named_activation(const ModuleReader& reader, const JsonValue* function, std::string_view if_absent);
 DenseNetwork load_network(const ModuleReader& reader);
 DenseNetwork load_sequential(const ModuleReader& reader);

@@ -8,12 +8,12 @@
 namespace mlff::mace {
 namespace {
 
-// A tensor whose strides repeat its elements may claim any size; real models have few and small ones of these.
+// A tensor whose strides repeat its elements can claim any size; real models have few and small ones.
 constexpr int64_t kMaxRepeatedElements = int64_t{1} << 20;
 
-constexpr double kLargestSize = 1e30;  // of any number: float must hold it, and products of a few
+constexpr double kLargestSize = 1e30;  // of any number: it and products of a few must fit a float
 
-// Bytes of all storages, each of them once.
+// The bytes of all storages, each counted once.
 void collect_storages(const Module& module, std::set<std::pair<const std::byte*, size_t>>& storages) {
     for (const auto& [name, tensor] : module.tensors) storages.emplace(tensor.storage.data(), tensor.storage.size());
     for (const auto& [name, child] : module.children) collect_storages(child, storages);
@@ -68,7 +68,7 @@ std::optional<ModuleReader> ModuleReader::find(std::string_view child) const {
 
 ModuleReader ModuleReader::at(std::string_view child) const {
     const auto found = find(child);
-    if (!found) malformed("no module '", child, "'");
+    if (!found) malformed("has no module '", child, "'");
     return *found;
 }
 
@@ -86,7 +86,7 @@ void ModuleReader::expect_children(std::initializer_list<std::string_view> known
 
 const Tensor& ModuleReader::tensor(std::string_view name) const {
     const Tensor* found = module_->find_tensor(name);
-    if (!found) malformed("no tensor '", name, "'");
+    if (!found) malformed("has no tensor '", name, "'");
     if (!is_stored_in_full(*found))
         malformed("tensor '", name, "' ", shape_text(found->shape), " is larger than the numbers stored for it");
     return *found;
@@ -100,17 +100,17 @@ std::vector<double> ModuleReader::values(std::string_view name) const {
     std::vector<double> result = found.to_doubles();
     for (size_t i = 0; i < result.size(); ++i)
         if (!(std::abs(result[i]) <= kLargestSize))
-            malformed("tensor '", name, "' holds ", result[i], " at place ", i, ", which is not finite or too large");
+            malformed("tensor '", name, "' holds ", result[i], " at index ", i, ", which is not finite or too large");
     return result;
 }
 
 void ModuleReader::take_numbers(int64_t count) const {
-    if (!budget_->take_numbers(count)) malformed("the model unfolds to many more numbers than the file stores");
+    if (!budget_->take_numbers(count)) malformed("the model expands to far more numbers than the file stores");
 }
 
 void ModuleReader::take_terms(int64_t count) const {
     if (!budget_->take_terms(count))
-        malformed("the contractions unfold to many more terms than the file stores numbers");
+        malformed("the contractions expand to far more terms than the file stores numbers");
 }
 
 std::vector<double> ModuleReader::values(std::string_view name, const std::vector<int64_t>& shape) const {
@@ -133,13 +133,13 @@ std::optional<double> ModuleReader::find_number(std::string_view name) const {
     }
     const JsonValue* found = attribute(name);
     if (!found) return std::nullopt;
-    if (!found->is_number() || !std::isfinite(found->number())) malformed("'", name, "' is not a number");
+    if (!found->is_number() || !std::isfinite(found->number())) malformed("'", name, "' is not a finite number");
     return found->number();
 }
 
 double ModuleReader::number(std::string_view name) const {
     const auto found = find_number(name);
-    if (!found) malformed("no number '", name, "'");
+    if (!found) malformed("has no number '", name, "'");
     return *found;
 }
 
@@ -165,7 +165,7 @@ bool ModuleReader::flag(std::string_view name, bool if_absent) const {
 
 Irreps ModuleReader::irreps(std::string_view name) const {
     const JsonValue* found = attribute(name);
-    if (!found) malformed("no irreps '", name, "'");
+    if (!found) malformed("has no irreps '", name, "'");
     try {
         if (found->is_string()) return Irreps::parse(found->text());
         if (found->is_array())
@@ -173,7 +173,7 @@ Irreps ModuleReader::irreps(std::string_view name) const {
     } catch (const Error& error) {
         malformed("'", name, "': ", error.what());
     }
-    malformed("'", name, "' are no irreps");
+    malformed("'", name, "' is not a list of irreps");
 }
 
 }  // namespace mlff::mace

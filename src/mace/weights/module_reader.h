@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading a module tree with every size checked: each complaint names the module and the tensor.
+// Reads a module tree and checks every size. Each error names the module and the tensor.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +16,13 @@
 
 namespace mlff::mace {
 
-// What loading one file may take. Modules can share a storage or be shared themselves, so that a small file can be
-// loaded as a huge model: limits of single tensors do not help against that. Files of mace-torch take a fraction of it.
+// Limits what loading one file may cost. Modules can share a storage or be shared themselves, so a small file can
+// expand to a huge model; limits on single tensors do not prevent that. Files of mace-torch need a fraction of this
+// budget.
 class LoadBudget {
 public:
-    static constexpr int64_t kNumbers = int64_t{1} << 22;  // and one for each byte that the file stores
-    static constexpr int64_t kTerms = int64_t{1} << 20;    // of contractions, and one for every four bytes
+    static constexpr int64_t kNumbers = int64_t{1} << 22;  // plus one per byte that the file stores
+    static constexpr int64_t kTerms = int64_t{1} << 20;    // of contractions, plus one per four bytes
 
     explicit LoadBudget(const Module& root);
     [[nodiscard]] bool take_numbers(int64_t count) {
@@ -35,7 +36,7 @@ private:
 
 class ModuleReader {
 public:
-    // The budget must outlive the reader and those made by it.
+    // The budget must outlive the reader and all readers created by it.
     ModuleReader(const Module& module, std::string path, LoadBudget& budget)
         : module_(&module), path_(std::move(path)), budget_(&budget) {}
 
@@ -47,16 +48,16 @@ public:
     std::optional<ModuleReader> find(std::string_view child) const;
     ModuleReader at(std::string_view child) const;
     std::vector<ModuleReader> children() const;  // in file order
-    // Refuses a child that is not in the list: what it computes is not known here.
+    // Rejects a child that is not in the list, because its effect is unknown.
     void expect_children(std::initializer_list<std::string_view> known) const;
 
     bool has_tensor(std::string_view name) const { return module_->find_tensor(name) != nullptr; }
-    // Checked: real numbers, finite and such that float holds them, not more than the file has.
+    // Checked: real, finite, representable as float, and not more numbers than the file has.
     const Tensor& tensor(std::string_view name) const;
     std::vector<double> values(std::string_view name) const;
     std::vector<double> values(std::string_view name, const std::vector<int64_t>& shape) const;
-    // Before memory is taken for what follows from the file; values() does so itself. Throws Error{format} if the file
-    // asks for too much.
+    // Call before allocating memory whose size comes from the file; values() does so itself. Throws Error{format} if
+    // the file requires too much.
     void take_numbers(int64_t count) const;
     void take_terms(int64_t count) const;
 
@@ -86,7 +87,7 @@ private:
     LoadBudget* budget_;
 };
 
-// A JSON value as a whole number in a range; `what` begins the message.
+// A JSON value as a whole number in a range; nothing if it is not one.
 std::optional<int> json_integer(const JsonValue& value, int smallest, int largest);
 
 }  // namespace mlff::mace

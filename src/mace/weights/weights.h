@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A MACE model as plain numbers, ready to evaluate: one normal form for all versions and layouts of the file.
-// Everything is double precision; numbers that a file stores rounded to single precision stay as rounded as they are
-// there.
+// Everything is in double precision; numbers stored in single precision keep their rounded values.
 //
-// An element is an index into `atomic_numbers`. Features lie block by block, [copy][component] within a block (Irreps).
+// An element is an index into `atomic_numbers`. Features are stored block by block, [copy][component] within a block
+// (Irreps).
 #pragma once
 
 #include <array>
@@ -51,7 +51,7 @@ struct PolynomialCutoff {
     int exponent = 0;
 };
 
-// Distances may pass through a transform x(r) that depends on the two elements; then follow the basis functions of x.
+// Distances may pass through a transform x(r) that depends on the two elements; the basis functions are functions of x.
 struct RadialEmbedding {
     enum class Basis {
         bessel,    // factor sin(k_n x) / x,            parameters k_n
@@ -72,7 +72,7 @@ struct RadialEmbedding {
     double a = 0, p = 0, q = 0, alpha = 0, b = 0;
     std::vector<double> radii;  // [element], R above, angstrom
     PolynomialCutoff cutoff;
-    bool cutoff_in_basis = true;  // else the cutoff multiplies the weights of messages and densities
+    bool cutoff_in_basis = true;  // false: the cutoff multiplies the weights of messages and densities
 };
 
 // Ziegler-Biersack-Littmark repulsion: per directed edge, half of
@@ -96,14 +96,14 @@ struct JointEmbedding {
         int offset = 0;  // categorical: the row is value + offset
         int row_count = 0;
         std::vector<double> table;  // [row_count][width]
-        DenseNetwork network;       // not categorical: of the value itself
+        DenseNetwork network;       // not categorical: applied to the value itself
     };
     std::vector<Input> inputs;
     DenseNetwork projection;
 };
 
-// out = { scalar(x) of the scalars, gate(y) * v for each copy of the gated blocks }; the input is scalars, gates,
-// gated.
+// Output: { scalar(x) of the scalars, gate(y) * v for each copy of the gated blocks }. Input: scalars, gates, gated
+// blocks.
 struct Gate {
     Irreps in;
     Irreps out;
@@ -116,13 +116,12 @@ struct Gate {
 // All interaction blocks in one form. With g = up(h):
 //   sum    = sum over edges of convolution(g[sender], Y, radial_network([R, from sender, from receiver]))
 //   m      = message(sum) / (divisor_constant + divisor_density * density)
-//   m      = after_gate(gate(m + residual(g)))                     if there is a gate
-//   m      = message_skip[element](m)                              if there is one
-//   skip   = skip[element](h)                                      if there is one: added to the features after the
-//   product
+//   m      = after_gate(gate(m + residual(g)))   if there is a gate
+//   m      = message_skip[element](m)            if there is one
+//   skip   = skip[element](h)                    if there is one: added to the features after the product
 // density = sum over edges of tanh(density_network([...])^2).
 struct Interaction {
-    // What the networks see beside the radial basis: nothing, the features down(h), or a table by element.
+    // The inputs of the networks besides the radial basis: none, the features down(h), or a table by element.
     enum class EdgeInput { radial, features, elements };
     struct Gated {
         Linear residual;
@@ -131,7 +130,7 @@ struct Interaction {
     };
     EdgeInput edge_input = EdgeInput::radial;
     std::optional<Linear> down;        // EdgeInput::features
-    int edge_width = 0;                // of each of the two extra inputs
+    int edge_width = 0;                // width of each of the two extra inputs
     std::vector<double> sender_table;  // EdgeInput::elements: [element][edge_width]
     std::vector<double> receiver_table;
     Linear up;
@@ -149,12 +148,12 @@ struct Interaction {
 };
 
 // B[M][u] = sum over terms of row M of  coefficient * weights[element][path][u] * A[i1][u] * ... * A[i_order][u].
-// A row is one component (l, m) of all channels. Terms that differ in the order of the i only have been joined.
+// A row is one component (l, m) of all channels. Terms that differ only in the order of the i are merged.
 struct SymmetricContraction {
     struct Term {
         int path = 0;
         int order = 0;
-        std::array<int, kMaxCorrelation> rows{};  // the first `order` of them, ascending
+        std::array<int, kMaxCorrelation> rows{};  // the first `order` are used, ascending
         double coefficient = 0;
     };
     Irreps in;  // every block has `channel_count` copies
@@ -172,14 +171,14 @@ struct SymmetricContraction {
 struct Layer {
     Interaction interaction;
     SymmetricContraction contraction;
-    Linear linear;          // of the contraction
-    bool uses_skip = true;  // adds the interaction's skip, where that exists
+    Linear linear;          // applied to the contraction
+    bool uses_skip = true;  // adds the interaction's skip, if there is one
 };
 
 // energy = column `head` of  last(activation(middle(activation(first(h)))));  only `first` for a linear readout.
-// With several heads the hidden layer falls into equal slices; all but that of the head are zeroed.
+// With several heads, the hidden layer has one equal slice per head; all slices but the selected head's are zeroed.
 struct Readout {
-    int layer = 0;  // whose output features it reads
+    int layer = 0;  // the layer whose output it reads
     Linear first;
     Activation activation;
     std::optional<Linear> middle;
@@ -193,7 +192,7 @@ struct Weights {
     std::string class_name;              // "ScaleShiftMACE"
     std::vector<int> atomic_numbers;     // by element
     std::vector<std::string> heads;      // never empty
-    int fixed_head = -1;                 // a LAMMPS file works with one head only
+    int fixed_head = -1;                 // the only head of a LAMMPS file; -1: not fixed
     double cutoff = 0;                   // angstrom; edges are strictly shorter
     int max_degree = 0;                  // of the harmonics
     int channel_count = 0;               // of the first features
@@ -210,15 +209,15 @@ struct Weights {
 
     int element_count() const { return static_cast<int>(atomic_numbers.size()); }
     int head_count() const { return static_cast<int>(heads.size()); }
-    int element_of(int atomic_number) const;  // -1 if the model does not know it
-    int descriptor_count() const;             // invariant features (0e) of all layers together
+    int element_of(int atomic_number) const;  // -1 if unknown to the model
+    int descriptor_count() const;             // invariant features (0e), summed over layers
 };
 
-// Throws Error{unsupported} naming the class or option that cannot be run, Error{format} naming the tensor that is
-// wrong.
+// Throws Error{unsupported} that names the class or option that cannot be run, or Error{format} that names the faulty
+// tensor.
 Weights load_weights(const Module& root);
 
-// Empty if load_weights would succeed, else the message it fails with.
+// Empty if load_weights would succeed, else its error message.
 std::string why_not_runnable(const Module& root);
 
 }  // namespace mlff::mace

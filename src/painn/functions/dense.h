@@ -21,7 +21,7 @@ void reverse_linear(const Linear& linear, const double* out_gradient, double* in
 
 // out = output(silu(hidden(in)))
 void compute_two_layers(const Linear& hidden, const Linear& output, const double* in, double* out);
-// in_gradient += ...
+// Adds the gradient with respect to `in`.
 void reverse_two_layers(const Linear& hidden, const Linear& output, const double* in, const double* out_gradient,
                         double* in_gradient);
 

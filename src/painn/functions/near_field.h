@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What the network sees of a distance shorter than the shortest `c` that it was trained on:
+// Replaces distances shorter than `c`, the shortest in the training data, before the network sees them:
 //   seen(d) = c - w (x - x^3 + x^4 / 2),  x = min(1, (c - d) / w),  w = 0.3 c;  seen(d) = d from c on
-// Two derivatives are continuous; below 0.7 c it is 0.85 c. Filters are functions of seen(d), directions and the
-// repulsion are not.
+// Two derivatives are continuous; below 0.7 c the value is 0.85 c. Filters use seen(d); directions and the repulsion
+// use d.
 #pragma once
 
 #include "core/host_device.h"
@@ -11,10 +11,10 @@ namespace mlff::painn {
 
 struct SeenDistance {
     double value = 0;  // angstrom
-    double slope = 1;  // by the true distance
+    double slope = 1;  // derivative with respect to the true distance
 };
 
-// `closest` 0: all distances are seen as they are.
+// `closest` 0: distances are not modified.
 MLFF_HOST_DEVICE inline SeenDistance seen_distance(double closest, double distance) {
     if (!(distance < closest)) return {distance, 1};
     const double width = 0.3 * closest;

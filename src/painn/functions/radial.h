@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The functions of the distance that filters are made of, with their slopes:
-//   basis_n(d) = fade(d) sin(n pi d / c) / d,  n = 1..R;  basis_0(d) = fade(d), for the bias;  fade(d) = (1 + cos(pi d
-//   / c)) / 2
-// Edges are shorter than the cutoff c. Beyond it, and below 0, the formulas go on smoothly, which makes good tables.
+// The radial basis of the filters, and its slopes:
+//   basis_n(d) = fade(d) sin(n pi d / c) / d,  n = 1..R;  basis_0(d) = fade(d), for the bias
+//   fade(d) = (1 + cos(pi d / c)) / 2
+// Edges are shorter than the cutoff c. Beyond it and below 0, the formulas continue smoothly, which suits tables.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace mlff::painn {
 
-// values, slopes: [R + 1], the bias's first. `slopes` may be nullptr.
+// values, slopes: [R + 1], beginning with that of the bias. `slopes` may be nullptr.
 MLFF_HOST_DEVICE inline void radial_functions(int radial_count, double cutoff, double distance, double* values,
                                               double* slopes) {
     const double wave = std::numbers::pi / cutoff, x = wave * distance;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The repulsion of the elements of a model.
+// The repulsion between all elements of a model.
 #pragma once
 
 #include <vector>

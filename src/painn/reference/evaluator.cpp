@@ -29,7 +29,7 @@ void ReferenceEvaluator::evaluate(const SystemView& system, const Edges& edges, 
         reverse_energies(team);
         for (size_t b = blocks_.size(); b-- > 0;) reverse_block(b, team);
     }
-    // Results are written when nothing can fail any more.
+    // Write results only when nothing can fail any more.
     write_energies(outputs);
     if (outputs.descriptors) std::copy(last_.scalars.begin(), last_.scalars.end(), outputs.descriptors);
     if (!wants_gradients) return;
@@ -125,7 +125,7 @@ void ReferenceEvaluator::write_energies(const Outputs& outputs) const {
 
 // ---- reverse ----
 
-// Starts the gradients: of the last scalars through the readout, of the edges through the repulsion.
+// Initialises the gradients: of the last scalars through the readout, of the edges through the repulsion.
 void ReferenceEvaluator::reverse_energies(ThreadTeam& team) {
     const auto width = static_cast<size_t>(weights_->hidden);
     gradient_.scalars.assign(last_.scalars.size(), 0.0);
@@ -157,8 +157,8 @@ void ReferenceEvaluator::reverse_block(size_t b, ThreadTeam& team) {
     reverse_messages(b, team);
 }
 
-// Every atom gathers the gradients of what it sent. Those of the scalars and vectors before the block are those after
-// the sum, which adds to them, and what the messages bring.
+// Every atom gathers the gradients of what it sent. The gradients before the block are those after the sum, plus the
+// contribution of the messages.
 void ReferenceEvaluator::reverse_messages(size_t b, ThreadTeam& team) {
     const auto width = static_cast<size_t>(weights_->hidden);
     const Block& block = weights_->blocks[b];

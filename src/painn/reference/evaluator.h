@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The reference backend of PaiNN: plain double-precision loops, forward and reverse of each stage side by side.
-// It is meant to be read, and to be the measure of every faster backend.
+// The reference backend of PaiNN: plain double-precision loops, with forward and reverse pass of each stage next to
+// each other. It is written to be read, and every faster backend is compared with it.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ class ReferenceEvaluator : public Evaluator {
 public:
     explicit ReferenceEvaluator(std::shared_ptr<const Weights> weights);
 
-    // Of the virial of an edge, half goes to its receiver and half to its sender. Descriptors are the last scalars.
-    // Results do not depend on the number of threads. Throws Error{system} for an element the model does not know.
+    // Half of an edge's virial goes to its receiver, half to its sender. Descriptors are the last scalars. Results do
+    // not depend on the number of threads. Throws Error{system} for an element the model does not know.
     void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override;
 
 private:
@@ -51,7 +51,8 @@ private:
     const Edges* edges_ = nullptr;
     EdgesBySender by_sender_;
     std::vector<BlockState> blocks_;
-    Features last_, gradient_;  // after the last block; of the energy by what the stage at hand gives
+    Features last_,
+        gradient_;  // features after the last block; energy gradient with respect to the current stage's output
     std::vector<double> atom_energies_;
     std::vector<double> vector_gradient_;  // [edge][3]
 };

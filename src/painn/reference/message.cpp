@@ -47,7 +47,7 @@ void reverse_message(const Message& message, const double* scalars_gradient, con
     for (size_t k = 0; k < width; ++k) {
         const double x_v = message.phi[width + k] * message.filter[width + k];
         const double x_u = message.phi[2 * width + k] * message.filter[2 * width + k];
-        double by_x[3] = {scalars_gradient[k], 0, 0};  // by x_s, x_v, x_u
+        double by_x[3] = {scalars_gradient[k], 0, 0};  // with respect to x_s, x_v, x_u
         for (size_t c = 0; c < 3; ++c) {
             const double by_vector = vectors_gradient[c * width + k];
             by_x[1] += by_vector * message.vectors[c * width + k];

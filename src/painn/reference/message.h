@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The message of an edge: filter of its length times what the sender says, along the edge and along the sender's
-// vectors. Three parts of F numbers follow each other wherever there are 3F: for the scalars, for v_j, for the
-// direction u.
+// The message of an edge: the filter of its length times the sender's phi, along the edge and along the sender's
+// vectors. Arrays of 3F numbers have three consecutive parts of F: for the scalars, for v_j, for the direction u.
 #pragma once
 
 #include "core/system_view.h"
@@ -14,7 +13,7 @@ void compute_filter(const Weights& weights, const Block& block, double distance,
 // dE/dd from dE/dfilter
 double reverse_filter(const Weights& weights, const Block& block, double distance, const double* filter_gradient);
 
-// What an edge reads.
+// The inputs of a message.
 struct Message {
     int hidden = 0;
     const double* filter = nullptr;   // [3F]
@@ -32,7 +31,7 @@ struct MessageGradient {
     double* vectors = nullptr;  // [3][F], added to
     Vec3 direction{};           // overwritten
 };
-// From the gradients of the receiver's scalars and vectors.
+// Computes the gradients from those of the receiver's scalars and vectors.
 void reverse_message(const Message& message, const double* scalars_gradient, const double* vectors_gradient,
                      MessageGradient& gradient);
 

@@ -14,14 +14,14 @@ namespace {
 constexpr const char* kFormat = "mlff-painn";
 constexpr const char* kLayout = "1";
 constexpr double kLargestCutoff = 100;  // angstrom
-constexpr double kLargestSize = 1e30;   // of any number: float must hold it, and products of a few
+constexpr double kLargestSize = 1e30;   // of any number: it and products of a few must fit a float
 
 std::string metadata_of(const Safetensors& file, const char* key) {
     const auto found = file.metadata.find(key);
     return found == file.metadata.end() ? std::string() : found->second;
 }
 
-// Takes tensors by name and checks them; what is left at the end is unknown.
+// Reads tensors by name and checks them. Tensors that were never read are unknown.
 class TensorReader {
 public:
     TensorReader(const Safetensors& file, const std::string& name) : file_(file), name_(name) {
@@ -41,14 +41,14 @@ public:
 
     std::vector<double> doubles(const std::string& key, const std::vector<int64_t>& shape) {
         const Tensor& tensor = take(key, shape);
-        if (tensor.dtype != DType::float64) broken(key, "is of type ", dtype_name(tensor.dtype), ", expected float64");
+        if (tensor.dtype != DType::float64) broken(key, "has type ", dtype_name(tensor.dtype), ", expected float64");
         return finite(key, tensor);
     }
 
     std::vector<double> matrix(const std::string& key, const std::vector<int64_t>& shape) {
         const Tensor& tensor = take(key, shape);
         if (tensor.dtype != DType::float64 && tensor.dtype != DType::float32)
-            broken(key, "is of type ", dtype_name(tensor.dtype), ", expected float32 or float64");
+            broken(key, "has type ", dtype_name(tensor.dtype), ", expected float32 or float64");
         parameter_count_ += tensor.element_count();
         return finite(key, tensor);
     }
@@ -77,7 +77,7 @@ private:
         std::vector<double> values = tensor.to_doubles();
         for (size_t i = 0; i < values.size(); ++i)
             if (!(std::abs(values[i]) <= kLargestSize))
-                broken(key, "holds ", values[i], " at place ", i, ", which is not finite or too large");
+                broken(key, "holds ", values[i], " at index ", i, ", which is not finite or too large");
         return values;
     }
 
@@ -129,12 +129,12 @@ std::vector<int> read_atomic_numbers(TensorReader& reader, const Safetensors& fi
     if (found && (count < 1 || count > kMaxAtomicNumber))
         reader.broken(kName, "has shape ", shape_text(found->shape), ", expected [1] to [", kMaxAtomicNumber, "]");
     const Tensor& tensor = reader.take(kName, {count});
-    if (tensor.dtype != DType::int64) reader.broken(kName, "is of type ", dtype_name(tensor.dtype), ", expected int64");
+    if (tensor.dtype != DType::int64) reader.broken(kName, "has type ", dtype_name(tensor.dtype), ", expected int64");
     std::vector<int> numbers;
     for (int64_t z : tensor.to_integers()) {
-        if (z < 1 || z > kMaxAtomicNumber) reader.broken(kName, "holds ", z, ", which is no element");
+        if (z < 1 || z > kMaxAtomicNumber) reader.broken(kName, "holds ", z, ", which is not an atomic number");
         if (!numbers.empty() && z <= numbers.back())
-            reader.broken(kName, "does not ascend: ", z, " comes after ", numbers.back());
+            reader.broken(kName, "is not ascending: ", z, " comes after ", numbers.back());
         numbers.push_back(static_cast<int>(z));
     }
     return numbers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The numbers of a PaiNN model as docs/painn.md defines them, in double precision; matrices [out][in], row-major.
+// The parameters of a PaiNN model as defined in docs/painn.md, in double precision; matrices [out][in], row-major.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct Weights {
     std::vector<double> atomic_energies;  // [element], eV
     std::vector<double> scales;           // [element], eV
     std::vector<double> repulsion_radii;  // [element], angstrom, or empty
-    std::vector<double> closest;          // [element][element], angstrom, or empty: see near_field.h
+    std::vector<double> closest;          // [element][element], angstrom, or empty: see functions/near_field.h
     std::vector<double> embedding;        // [element][F]
     std::vector<Block> blocks;
     Linear readout_hidden, readout_output;  // F -> F/2 -> 1
@@ -42,7 +42,7 @@ struct Weights {
     DType dtype = DType::float64;  // of the matrices in the file
 
     int element_of(int atomic_number) const;  // -1 if unknown
-    // Of a pair of elements, 0 if there is no limit.
+    // `closest` for a pair of elements; 0 if there is no limit.
     double closest_of(int element, int other) const {
         return closest.empty()
                    ? 0
@@ -50,8 +50,7 @@ struct Weights {
     }
 };
 
-// The element of each atom, numbered through the systems. Throws Error{system} that names an atom the model does not
-// know.
+// The element of each atom of a batch. Throws Error{system} that names an atom the model does not know.
 void find_elements(const Weights& weights, std::span<const SystemView> systems, std::vector<int>& elements);
 
 inline constexpr double kNormFloor = 1e-8;  // under the square root of the norms of V v

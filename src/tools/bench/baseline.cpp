@@ -22,7 +22,7 @@ using validate::Verdict;
 
 double best_of(const SampleBlocks& blocks) { return percentile(joined(blocks), 0); }
 
-// Fields without which numbers cannot be compared.
+// Fields that must agree for numbers to be comparable.
 constexpr const char* kSame[] = {"/machine/processor",
                                  "/machine/architecture",
                                  "/machine/instructions",
@@ -50,7 +50,7 @@ std::string percent(double ratio) {
 
 std::string more_or_less(double ratio) { return percent(ratio) + (ratio >= 1 ? " more" : " less"); }
 
-// Samples that were taken in one go are cut into as many blocks.
+// Samples taken in one go are split into this many blocks.
 constexpr size_t kCutBlocks = 5;
 
 MeasuredTimes times_of(const json& row, const std::string& title) {
@@ -59,7 +59,7 @@ MeasuredTimes times_of(const json& row, const std::string& title) {
     auto sizes = row.value("blocks", std::vector<size_t>{samples.size()});
     const size_t all = std::accumulate(sizes.begin(), sizes.end(), size_t{0});
     if (all != samples.size() || std::count(sizes.begin(), sizes.end(), size_t{0}) > 0)
-        fail(Status::format, title, " has ", samples.size(), " samples in blocks of ", all);
+        fail(Status::format, title, " has ", samples.size(), " samples, but its blocks add up to ", all);
     if (sizes.size() < kLeastBlocks) {
         const size_t count = std::min(kCutBlocks, samples.size());
         sizes.clear();
@@ -87,7 +87,7 @@ void compare_samples(const json& now, const json& before, const std::string& tit
     Change change = compare_times(found, expected, allowed);
     if (!is_time)
         change.verdict =
-            change.low > 1 + allowed ? Verdict::failed : Verdict::passed;  // memory is known, however few the samples
+            change.low > 1 + allowed ? Verdict::failed : Verdict::passed;  // memory is exact, however few the samples
     const std::string sentence = title + ": " + quantity_text(best_of(found.blocks), unit) + ", before " +
                                  quantity_text(best_of(expected.blocks), unit) + ", " + more_or_less(change.ratio);
     if (change.verdict == Verdict::failed) result.regressions.push_back(sentence);
@@ -97,7 +97,7 @@ void compare_samples(const json& now, const json& before, const std::string& tit
     if (change.high < 1 / (1 + allowed)) result.improvements.push_back(sentence);
 }
 
-// What is to be known of a run whose times are longer than they need be.
+// Notes disturbances that may have made times longer.
 void note_disturbances(const json& document, const std::string& run, Comparison& result) {
     double worst = 1;
     for (const json& row : document.at("rows")) worst = std::max(worst, row.value("contention", 1.0));
@@ -136,11 +136,11 @@ void compare_checks(const json& now, const json& before, const std::string& titl
 }  // namespace
 
 Change compare_times(const MeasuredTimes& now, const MeasuredTimes& before, double allowed) {
-    double fastest = std::numeric_limits<double>::infinity();  // as the processor was at its best, in either run
+    double fastest = std::numeric_limits<double>::infinity();  // the processor at its best, in either run
     for (const MeasuredTimes* run : {&now, &before})
         for (double probe : run->probes) fastest = std::min(fastest, probe);
-    // What it takes when nothing disturbs it: not more than in the slowest block, and not less than the best one, had
-    // all that may have disturbed that one done so.
+    // The range of the undisturbed time: at most that of the slowest block, and at least the best one minus all that
+    // may have disturbed it.
     const auto undisturbed = [&](const MeasuredTimes& run) {
         std::vector<double> best;
         for (const auto& block : run.blocks) best.push_back(percentile(block, 0));
@@ -150,7 +150,7 @@ Change compare_times(const MeasuredTimes& now, const MeasuredTimes& before, doub
     };
     const Interval after = undisturbed(now), earlier = undisturbed(before);
     Change change;
-    if (after.high == earlier.high && after.low == earlier.low) return {1, 1, 1, Verdict::passed};  // zeros as well
+    if (after.high == earlier.high && after.low == earlier.low) return {1, 1, 1, Verdict::passed};  // also for zeros
     change.ratio = best_of(now.blocks) / best_of(before.blocks);
     change.low = after.low / earlier.high;
     change.high = after.high / earlier.low;
@@ -168,16 +168,17 @@ std::string counts_text(const Comparison& comparison) {
 
 void check_comparable(const json& now, const json& baseline, const std::string& name) {
     if (!baseline.is_object() || field(baseline, "/format") != "mlff-bench" || !field(baseline, "/rows").is_array())
-        fail(Status::format, "--baseline ", name, ": expected a file that mlff bench --json has written");
+        fail(Status::format, "--baseline ", name, ": expected a file written by mlff bench --json");
     if (field(baseline, "/version") != field(now, "/version"))
         fail(Status::format, "--baseline ", name, ": version ", field(baseline, "/version").dump(),
              " of the format, expected ", field(now, "/version").dump());
     for (const char* pointer : kSame) {
-        // The same file may lie elsewhere.
+        // The same file may have another path.
         if (std::string(pointer) == "/model" && field(now, "/sha256") != "") continue;
         if (field(now, pointer) != field(baseline, pointer))
-            fail(Status::format, "--baseline ", name, ": was measured with another ", std::string(pointer).substr(1),
-                 ": ", field(baseline, pointer).dump(), ", here it is ", field(now, pointer).dump());
+            fail(Status::format, "--baseline ", name, ": was measured with a different ",
+                 std::string(pointer).substr(1), ": ", field(baseline, pointer).dump(), ", here it is ",
+                 field(now, pointer).dump());
     }
 }
 

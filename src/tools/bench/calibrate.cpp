@@ -20,15 +20,14 @@
 namespace mlff::bench {
 namespace {
 
-constexpr double kThinner = 1.25;    // lengths: half the density
-constexpr size_t kLeastSystems = 4;  // measured however long they take
-constexpr int64_t kLeastAtomsOfMemory =
-    100;  // with fewer, what is seen is the making of the session and the chance of pages
-constexpr double kLongestCall = 1, kLongestStep = 0.4;  // seconds: what takes longer is not timed
-constexpr double kLongestOnce = 3;                      // nor, beyond this, is its memory measured
+constexpr double kThinner = 1.25;                       // factor of lengths: half the density
+constexpr size_t kLeastSystems = 4;                     // always measured, however long they take
+constexpr int64_t kLeastAtomsOfMemory = 100;            // with fewer, session setup and page effects dominate
+constexpr double kLongestCall = 1, kLongestStep = 0.4;  // seconds: longer calls are not timed
+constexpr double kLongestOnce = 3;                      // beyond this, memory is not measured either
 constexpr double kTimeStep = 0.5;                       // fs
 constexpr double kHottest = 3000;                       // kelvin, after steps that began with 300
-constexpr double kMemoryBound = 15, kTimeBound = 30;    // per cent: what a prediction may be off by
+constexpr double kMemoryBound = 15, kTimeBound = 30;    // per cent: the allowed error of a prediction
 
 struct SizedSystem {
     Frame frame;
@@ -46,14 +45,14 @@ SizedSystem sized(const Bench& bench, Frame frame, double factor) {
 
 std::string text_of(const plan::Load& load) { return concat(load.atoms, " atoms, ", load.edges, " edges"); }
 
-// `call`: seconds that one is expected to take.
+// `call`: expected seconds per call.
 SamplingRule calibration_rule(const Bench& bench, double call) {
     return call > kLongestCall ? SamplingRule{1, 0, 3, 3, 0}
            : bench.is_quick    ? SamplingRule{1, 0, 5, 20, 0.1}
                                : SamplingRule{2, 0.1, 7, 200, 0.8};
 }
 
-// The most memory that new sessions and their first calls take. look(session, bytes in use before it was made)
+// The peak memory of new sessions and their first calls. Calls look(session, bytes in use before it was created).
 template <class Look>
 std::vector<double> sample_memory(const Bench& bench, const Frame& frame, int sessions, const Look& look) {
     std::vector<double> samples;
@@ -75,7 +74,7 @@ std::vector<double> sample_calls(Bench& bench, const Frame& frame, double expect
     return sample_times(bench.clock, calibration_rule(bench, expected), [&] { verify::evaluate(session, frame); });
 }
 
-// A step of dynamics as `mlff md` does it, the median of some blocks of steps. `call`: seconds of an evaluation.
+// A step of dynamics as in `mlff md`: the median of some blocks of steps. `call`: seconds per evaluation.
 double measure_steps(Bench& bench, const Frame& frame, double call, double time_step) {
     constexpr int kBlocks = 5;
     const auto block =
@@ -102,10 +101,10 @@ double measure_steps(Bench& bench, const Frame& frame, double call, double time_
         times.push_back(elapsed / static_cast<double>(block));
     }
     if (time_step == kTimeStep && !(dynamics.temperature() < kHottest))
-        fail(Status::system, "the atoms fly apart, and with them the edges");
+        fail(Status::system, "the atoms fly apart, so the number of edges changes");
     return summarize(times).median;
 }
-// A model that was not trained for this material may break it: then with steps in which nothing moves far.
+// A model that was not trained for this material may make it unstable: then use steps so short that nothing moves far.
 double measure_step(Bench& bench, const Frame& frame, double call) {
     try {
         return measure_steps(bench, frame, call, kTimeStep);
@@ -118,10 +117,10 @@ double measure_step(Bench& bench, const Frame& frame, double call) {
 void check_calibratable(const Bench& bench) {
     if (!(bench.model->summary().cutoff > 0))
         fail(Status::unsupported, bench.model_name,
-             ": cannot be calibrated: it finds its neighbours itself, in a process of its own");
+             ": cannot be calibrated: it builds its neighbour list itself, in a separate process");
 }
 
-// Adds what was predicted to what was measured, and a verdict.
+// Adds the prediction to the measurement, and a verdict.
 void judge(Row& row, const plan::Load& load, double predicted, double bound) {
     row.figures = {{"predicted " + row.unit, predicted},
                    {"edges/atom", static_cast<double>(load.edges) / static_cast<double>(load.atoms)}};
@@ -138,7 +137,7 @@ plan::Calibration calibrate(Bench& bench) {
     calibration.is_quick = bench.is_quick;
     verify::evaluate(
         *std::make_unique<Session>(bench.model, bench.options),
-        make_system(bench.material, kLargestCluster));  // what is done once in a process is no matter of sessions
+        make_system(bench.material, kLargestCluster));  // one-time work of the process does not count for sessions
     bench.process_memory.begin_peak();
     calibration.process_bytes = static_cast<double>(bench.process_memory.used_bytes());
     const bool has_gpu = bench.gpu_memory != nullptr;
@@ -188,7 +187,7 @@ std::string calibration_table(const plan::Calibration& calibration) {
         return std::pair(a.atoms, a.edges) < std::pair(b.atoms, b.edges);
     };
     std::map<plan::Load, std::array<std::string, 3>, decltype(is_before)> rows(
-        is_before);  // not everything is measured of every system
+        is_before);  // not everything is measured for every system
     for (const plan::Sample& sample : calibration.memory_samples)
         rows[sample.load][0] = quantity_text(sample.value, "B");
     for (const plan::Sample& sample : calibration.evaluation_samples)
@@ -228,7 +227,8 @@ void run_plan(Bench& bench, Report& report) {
                                                         : std::vector<int64_t>{300, 2000, 5000};
     double factor = 1.12;
     for (const int64_t size : sizes) {
-        factor = factor == 1.12 ? 1.06 : 1.12;  // densities, and with them numbers of edges, that no calibration has
+        factor =
+            factor == 1.12 ? 1.06 : 1.12;  // densities, and so numbers of edges, that the calibration does not contain
         const SizedSystem system = sized(bench, make_box(bench.material, size), factor);
         const plan::TimePlan time = plan::plan_time(calibration, system.load);
         if (size != sizes.front() && time.evaluation > 5 * kLongestCall) {

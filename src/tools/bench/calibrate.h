@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Measures the cost model of a model on this machine: a handful of sizes in two densities.
+// Measures the cost model of a model on this machine, with a few sizes at two densities.
 #pragma once
 
 #include "tools/bench/suites.h"
 
 namespace mlff::bench {
 
-// Samples and fits; the caller fills in what it is a calibration of. Throws Error{unsupported} for models whose
-// neighbours and memory are not ours to see.
+// Samples and fits; the caller fills in the key. Throws Error{unsupported} for models whose neighbour lists and memory
+// mlff cannot see (Python models).
 plan::Calibration calibrate(Bench& bench);
 
-// The systems and what came out, for people.
+// The systems and the fitted costs, as a table for the terminal.
 std::string calibration_table(const plan::Calibration& calibration);
 
 }  // namespace mlff::bench

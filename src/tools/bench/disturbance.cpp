@@ -19,7 +19,7 @@ ProcessorTimes operator-(const ProcessorTimes& a, const ProcessorTimes& b) {
     return {a.others - b.others, a.all - b.all};
 }
 
-// "cpu  user nice system idle iowait irq softirq steal guest guest_nice": guests of this machine are in user already.
+// "cpu  user nice system idle iowait irq softirq steal guest guest_nice"; user already includes guests of this machine.
 ProcessorTimes parse_processor_times(std::string_view stat, double ticks_per_second, double own_seconds) {
     constexpr size_t kIdle = 3, kWaiting = 4;
     double ticks[8] = {};
@@ -43,14 +43,14 @@ ProcessorTimes processor_times() {
 }
 
 double contention(const ProcessorTimes& spent, int cores, int threads) {
-    constexpr double kLeastRoom = 0.01;  // of the machine
+    constexpr double kLeastRoom = 0.01;  // fraction of the machine
     if (!(spent.all > 0)) return 1;
     const double room = std::max(kLeastRoom, 1 - spent.others / spent.all) * cores;
     return std::max(1.0, threads / room);
 }
 
 double probe_seconds(Clock& clock) {
-    constexpr size_t kNumbers = 4096;  // fit into the nearest cache
+    constexpr size_t kNumbers = 4096;  // fit into the L1 cache
     constexpr int kTrials = 4, kRounds = 20;
     static std::vector<double> numbers(kNumbers, 1.0);
     double best = 0;

@@ -67,7 +67,7 @@ Frame make_thinner(const Material& material, const Frame& frame, double factor) 
 Frame make_cluster(const Material& material, int64_t atoms) {
     const auto size = static_cast<int64_t>(material.molecule_size);
     const int64_t molecules = std::max<int64_t>(1, (2 * atoms + size) / (2 * size));
-    const Frame box = make_box(material, 4 * molecules * size);  // a ball in it has half of its volume
+    const Frame box = make_box(material, 4 * molecules * size);  // a ball inside it has half its volume
     Vec3 centre{};
     for (const Vec3& edge : *box.cell)
         for (size_t k = 0; k < 3; ++k) centre[k] += 0.5 * edge[k];

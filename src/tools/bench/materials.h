@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Atoms in any number to measure a model with: liquid water where the model knows H and O, else the crystal that `mlff
-// verify` probes it with.
+// Systems of any size for benchmarks: liquid water if the model knows H and O, else the crystal of `mlff verify`.
 #pragma once
 
 #include <string>
@@ -13,23 +12,23 @@ namespace mlff::bench {
 struct Material {
     std::string name;
     Frame cell;
-    size_t molecule_size = 1;  // atoms that stay together; consecutive and whole in `cell`
+    size_t molecule_size = 1;  // atoms per molecule; molecules are consecutive and whole in `cell`
 };
 
 Material choose_material(const std::vector<int>& known_elements);
 
-// The smallest box of whole cells, as cubic as they allow, with at least so many atoms.
+// The smallest box of whole cells with at least this many atoms, as close to a cube as possible.
 Frame make_box(const Material& material, int64_t least_atoms);
 
-// The same molecules farther apart: lattice vectors and the places of molecules are scaled, molecules are not. Other
-// densities, other numbers of neighbours.
+// The same molecules farther apart: scales the lattice vectors and the centres of the molecules, but not the molecules.
+// This changes the density and the number of neighbours.
 Frame make_thinner(const Material& material, const Frame& frame, double factor);
 
-// The molecules nearest to a point inside, as many as come closest to so many atoms; no boundaries.
+// The molecules nearest to a point inside; their number comes closest to this many atoms. Not periodic.
 Frame make_cluster(const Material& material, int64_t atoms);
 
-// Systems to be evaluated again and again. Calculators of Python remember what they computed last, so each time the
-// first atom is somewhere else, by 1e-6 angstrom at most.
+// Systems for repeated evaluation. Python calculators cache their last result, so the first atom is moved each time, by
+// at most 1e-6 angstrom.
 class RepeatedFrames {
 public:
     explicit RepeatedFrames(std::vector<Frame> frames);
@@ -37,7 +36,7 @@ public:
 
 private:
     std::vector<Frame> frames_;
-    std::vector<double> places_;  // of the first atoms
+    std::vector<double> places_;  // positions of the first atoms
     int64_t count_ = 0;
 };
 

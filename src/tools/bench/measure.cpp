@@ -19,9 +19,9 @@ namespace mlff::bench {
 namespace {
 
 constexpr int64_t kLeastTrend = int64_t{256} << 10;
-constexpr double kShortCall = 0.02;  // seconds; what other calls leave behind is nothing to longer ones
+constexpr double kShortCall = 0.02;  // seconds; the cache state left by other calls does not matter for longer calls
 
-// The beginning of a file of /proc. Takes no memory itself, which would be measured. "" if there is no such file.
+// The beginning of a file in /proc. Allocates no memory, because memory is being measured. "" if there is no such file.
 struct ProcText {
     explicit ProcText(const char* path) {
         const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -47,7 +47,7 @@ int64_t status_bytes(const char* process, std::string_view key) {
     return at == std::string_view::npos ? -1 : std::strtoll(status.text + at + key.size(), nullptr, 10) * 1024;
 }
 
-// Calls `visit` with the number, as text, of each process that this one has started; theirs are not looked for.
+// Calls `visit` with the id, as text, of each child process (but not of their children).
 template <class Visit>
 void for_each_child(const Visit& visit) {
     DIR* folder = opendir("/proc");
@@ -98,7 +98,7 @@ double warm_up(Clock& clock, const SamplingRule& rule, const std::function<void(
     for (int i = 0; i < rule.warm_up_calls || spent < rule.warm_up_seconds; ++i) {
         elapsed = time_of(clock, call);
         spent += elapsed;
-        if (!(elapsed > 0) && i >= rule.warm_up_calls) break;  // a clock too coarse for this call would never get there
+        if (!(elapsed > 0) && i >= rule.warm_up_calls) break;  // the clock is too coarse for this call
     }
     return elapsed;
 }
@@ -141,12 +141,11 @@ void ProcessMemory::begin_peak() {
     for_each_child(clear_peak);
 }
 
-// Where the peak cannot be asked for: what is used, for sessions keep their buffers.
+// If the peak is not available: the memory in use, because sessions keep their buffers.
 int64_t ProcessMemory::peak_bytes() { return has_peak_ ? sum_of_status_bytes("VmHWM:") : used_bytes(); }
 
 MemoryGrowth memory_growth(const std::vector<int64_t>& readings) {
-    if (readings.size() < 2)
-        fail(Status::argument, "growth of memory from ", readings.size(), " readings; at least 2 are needed");
+    if (readings.size() < 2) fail(Status::argument, "memory growth needs at least 2 readings, found ", readings.size());
     MemoryGrowth growth;
     growth.bytes = readings.back() - readings.front();
     size_t grown = 0;

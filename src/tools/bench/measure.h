@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Repeated calls and how long each took. Clock and memory are asked through interfaces, so that tests can say what they
-// answer.
+// Times repeated calls, and measures memory. Clock and memory are interfaces, so that tests can replace them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@ namespace mlff::bench {
 class Clock {
 public:
     virtual ~Clock() = default;
-    virtual double seconds() = 0;  // since some fixed moment; never goes back
+    virtual double seconds() = 0;  // since a fixed point in time; monotonic
 };
 
 class SteadyClock : public Clock {
@@ -20,7 +19,7 @@ public:
     double seconds() override;
 };
 
-// Writes how long it lived.
+// Writes its lifetime to a variable.
 class Stopwatch {
 public:
     Stopwatch(Clock& clock, double& elapsed) : clock_(clock), elapsed_(elapsed), begin_(clock.seconds()) {}
@@ -34,8 +33,8 @@ private:
     double begin_;
 };
 
-// Calls that warm up caches, buffers and clocks are not counted: at least so many and for so long. Then samples are
-// taken until there are enough of them and the time is over, or the most of them.
+// Warm-up calls (for caches, buffers and clocks) are not counted: at least this many, for at least this long. Then
+// samples are taken until there are enough and the time is over, or until the maximum number is reached.
 struct SamplingRule {
     int warm_up_calls = 3;
     double warm_up_seconds = 0.2;
@@ -45,10 +44,9 @@ struct SamplingRule {
 };
 std::vector<double> sample_times(Clock& clock, const SamplingRule& rule, const std::function<void()>& call);
 
-// Several calls, [call][round]. Each warms up alone; then they take turns, every second round in the opposite order, so
-// that whatever else the machine does hits all alike. One that is short comes once more before it counts, to find its
-// data in the caches as it would alone. The rule is for each call: the time is over when all together have taken so
-// many times as much.
+// Samples several calls, [call][round]. Each warms up alone; then they take turns, in the opposite order every second
+// round, so that disturbances affect all of them alike. A short call is made once more before it is timed, so that it
+// finds its data in the caches as it would alone. The rule is per call: the total time is the sum over all calls.
 std::vector<std::vector<double>> sample_times_in_turns(Clock& clock, const SamplingRule& rule,
                                                        const std::vector<std::function<void()>>& calls);
 
@@ -56,12 +54,11 @@ class MemoryMeter {
 public:
     virtual ~MemoryMeter() = default;
     virtual int64_t used_bytes() = 0;
-    virtual void begin_peak() {}  // what was freed is given back; peak_bytes() counts from here
-    virtual int64_t peak_bytes() { return used_bytes(); }  // the most that was used since
+    virtual void begin_peak() {}  // returns freed memory to the system; peak_bytes() counts from here
+    virtual int64_t peak_bytes() { return used_bytes(); }  // the maximum since begin_peak()
 };
 
-// Memory that is resident, from /proc: of this process and of the processes that it has started, which is where Python
-// models are.
+// Resident memory from /proc, of this process and its child processes (which run Python models).
 class ProcessMemory : public MemoryMeter {
 public:
     int64_t used_bytes() override;
@@ -72,9 +69,9 @@ private:
     bool has_peak_ = false;
 };
 
-// Readings of the memory in use, evenly spaced: more than 10 MB from the first to the last is a leak, and so is a
-// trend: growth in more than half of the intervals, of 256 KiB or more in all. A buffer that is enlarged once or twice
-// is neither.
+// Evaluates evenly spaced readings of the memory in use. A leak is growth by more than 10 MB from first to last, or a
+// trend: growth in more than half of the intervals, by 256 KiB or more in total. A buffer that grows once or twice is
+// not a leak.
 struct MemoryGrowth {
     int64_t bytes = 0;
     bool is_trend = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory through the phases of a run: loading, a session, its first call, the calls after that.
+// Memory in the phases of a run: loading, creating a session, the first call, later calls.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ public:
 
     explicit MemoryMonitor(MemoryMeter& meter) : meter_(meter) { phases_.reserve(8); }
 
-    // Ends the phase before.
+    // Ends the previous phase.
     void begin(const char* name) {
         end();
         meter_.begin_peak();
@@ -37,7 +37,7 @@ public:
     }
 
     const std::vector<Phase>& phases() const { return phases_; }
-    // The most of all phases over what was in use at the beginning.
+    // The maximum over all phases, minus the memory in use at the beginning.
     int64_t most_bytes() const {
         int64_t most = 0;
         for (const Phase& phase : phases_) most = std::max(most, phase.peak - phases_.front().before);

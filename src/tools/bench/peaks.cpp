@@ -11,10 +11,10 @@
 namespace mlff::bench {
 namespace {
 
-// The best of all trials counts: anything else that runs only takes time away.
+// Takes the best of all trials: disturbances only make times longer.
 double best_time(Clock& clock, ThreadTeam& team, int trials, const std::function<void(int64_t, int)>& part) {
     double best = 0;
-    for (int trial = 0; trial <= trials; ++trial) {  // the first warms up
+    for (int trial = 0; trial <= trials; ++trial) {  // the first is a warm-up
         double elapsed = 0;
         {
             const Stopwatch watch(clock, elapsed);
@@ -27,14 +27,13 @@ double best_time(Clock& clock, ThreadTeam& team, int trials, const std::function
 
 template <class Real>
 double peak_flops(Clock& clock, ThreadTeam& team) {
-    constexpr int64_t kRounds =
-        500'000;  // about a millisecond, which is more likely to be undisturbed than a longer time
+    constexpr int64_t kRounds = 500'000;  // about a millisecond: less likely to be disturbed than a longer time
     const auto& kernels = kernels::choose_kernels<Real>();
     std::vector<double> operations(static_cast<size_t>(team.size()));
     const double seconds = best_time(clock, team, 40, [&](int64_t chunk, int) {
         Real result = 0;
         operations[static_cast<size_t>(chunk)] = kernels.multiply_add(kRounds, &result);
-        volatile Real kept = result;  // the work is not left out
+        volatile Real kept = result;  // keeps the compiler from removing the work
         (void)kept;
     });
     double sum = 0;

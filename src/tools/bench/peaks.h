@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What this machine could do at most, measured: the rates that stages are held against.
+// Measures the peak rates of this machine, for comparison with the rates of stages.
 #pragma once
 
 #include "core/threads.h"
@@ -8,8 +8,8 @@
 namespace mlff::bench {
 
 struct Peaks {
-    double flops_single = 0, flops_double = 0;  // multiply-adds on registers, operations/s, all threads together
-    double bytes = 0;  // a[i] = b[i] + s c[i] over arrays larger than caches, bytes/s, all threads together
+    double flops_single = 0, flops_double = 0;  // multiply-adds on registers, operations/s, sum over all threads
+    double bytes = 0;  // a[i] = b[i] + s c[i] for arrays larger than the caches, bytes/s, sum over all threads
 };
 
 inline constexpr int64_t kTriadBytes = 192 << 20;  // of the three arrays together

@@ -23,7 +23,7 @@ const char* direction_text(Direction direction) {
     return direction == Direction::forward ? "forward" : direction == Direction::reverse ? "reverse" : "";
 }
 
-// Results in memory that is there before, so that only the session is timed.
+// Allocates the results beforehand, so that only the session is timed.
 struct ProfiledSystem {
     ProfiledSystem(const Session& session, const Frame& frame)
         : system(frame.view()),
@@ -47,7 +47,7 @@ struct ProfiledSystem {
     Results results;
 };
 
-// The team's profile for as long as this lives.
+// Profiles the team while it lives.
 class Profiling {
 public:
     Profiling(ThreadTeam& team, StageProfile& profile) : team_(team) { team.set_profile(&profile); }
@@ -97,7 +97,7 @@ void append_events(ProfileJson& events, const std::vector<StageLog::Interval>& i
         {{"ph", "M"}, {"name", "thread_name"}, {"pid", process}, {"tid", thread}, {"args", {{"name", thread_name}}}});
     std::vector<const StageLog::Interval*> in_order;
     for (const StageLog::Interval& interval : intervals) in_order.push_back(&interval);
-    // Those that hold others come before them.
+    // Stages that contain others come first.
     std::stable_sort(in_order.begin(), in_order.end(), [](const auto* a, const auto* b) {
         return a->begin != b->begin ? a->begin < b->begin : a->end > b->end;
     });
@@ -126,7 +126,7 @@ Profile profile_evaluation(Bench& bench, Session& session, const Frame& frame, c
 
     StageProfile stages;
     const Profiling profiling(session.team(), stages);
-    profiled.evaluate(session);  // takes memory for the stages
+    profiled.evaluate(session);  // allocates memory for the stages
     profile.is_identical = plain.is_same(profiled);
     stages.clear();
     const double budget = bench.is_quick ? kProfiledSecondsOfQuick : kProfiledSeconds;
@@ -191,7 +191,7 @@ nlohmann::json profile_json(const Profile& profile) {
             {"calls", row.calls},
             {"seconds", row.seconds},
             {"share", row.share}};
-        // What is not known is left out.
+        // Unknown values are omitted.
         for (const auto& [key, value] :
              std::initializer_list<std::pair<const char*, double>>{{"flop", row.flops},
                                                                    {"flop_per_s", row.flop_rate},
@@ -227,7 +227,7 @@ nlohmann::json trace_json(const std::vector<Profile>& profiles) {
         for (size_t worker = 0; worker < profile.trace.size(); ++worker)
             append_events(events, profile.trace[worker], start, p + 1, worker,
                           worker == 0 ? "thread 0, the caller" : concat("thread ", worker));
-        // The GPU has a clock of its own: its first stage is drawn at the beginning.
+        // The GPU has its own clock: its first stage is drawn at the beginning.
         if (!profile.device_trace.empty())
             append_events(events, profile.device_trace, device_start, p + 1, profile.trace.size(),
                           "GPU, from its first stage on");

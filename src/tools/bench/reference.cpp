@@ -24,7 +24,7 @@ Reference make_reference(const std::string& model_name, const std::shared_ptr<co
         return {std::make_unique<Session>(load_model(name.path), options), ""};
     } catch (const Error& error) {
         if (!is_python && error.status() != Status::unsupported)
-            throw;  // mace-torch may run files that are not for native MACE
+            throw;  // mace-torch may support files that native MACE does not
         return {nullptr, error.what()};
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a model's numbers are held against: plain loops in fp64.
+// The reference for a model's results: plain loops in fp64.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace mlff::bench {
 
-// A native model in its reference backend. For mace-torch, `python:mace:FILE`, the native model of that file; other
-// Python models have none.
+// A native model in its reference backend. For mace-torch, `python:mace:FILE`, it is the native model of that file;
+// other Python models have none.
 struct Reference {
     std::unique_ptr<Session> session;  // nullptr: none
     std::string why_none;
@@ -20,9 +20,9 @@ struct Reference {
 Reference make_reference(const std::string& model_name, const std::shared_ptr<const Model>& model,
                          SessionOptions options);
 
-inline constexpr int64_t kLargestCompared = 100;  // atoms beside the reference, which is slow
+inline constexpr int64_t kLargestCompared = 100;  // atoms; the reference is slow
 
-// How far energy and forces of one system are from the reference's.
+// The deviation of energy and forces of one system from the reference.
 struct Accuracy {
     double meV_per_atom = 0;
     Check forces;  // within the bounds of `mlff verify` for the session's precision

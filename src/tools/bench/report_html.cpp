@@ -44,7 +44,7 @@ Plot time_plot(const std::string& title, const Rows& rows) {
     return plot;
 }
 
-// How many samples took how long, both axes logarithmic, so that a single slow call is seen.
+// A histogram of the samples' times, with logarithmic axes, so that a single slow call is visible.
 Plot tail_plot(const Row& row) {
     Plot plot{row.name + ": samples by their time", "ms", "samples", {}};
     plot.is_log_x = plot.is_log_y = true;
@@ -76,7 +76,7 @@ Plot throughput_plot(const Rows& rows) {
     return plot;
 }
 
-// A step's time in the blocks of the run one after the other: it rises where a machine grows hot or memory leaks.
+// The time per step in consecutive blocks of the run: it rises if the machine gets hot or memory leaks.
 Plot blocks_plot(const Row& row) {
     Curve curve;
     for (size_t block = 0; block < row.samples.size(); ++block) {

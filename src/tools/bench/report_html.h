@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What was measured as one HTML page with its plots in it, nothing to be loaded from elsewhere.
+// The results as one self-contained HTML page with plots.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace mlff::bench {
 
 std::string report_html(const Report& report, const std::optional<Comparison>& baseline = {});
 
-// Parts that pages about measurements share.
+// Parts shared by the pages about measurements.
 std::vector<std::vector<report::Cell>> fact_rows(const RunFacts& facts);
 report::Curve time_curve(const std::string& label,
                          const std::vector<const Row*>& rows);  // atoms, median in ms, and a band up to P95

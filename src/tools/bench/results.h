@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What was measured, for people and for programs.
+// Benchmark results, as text, Markdown and JSON.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,24 @@ namespace mlff::bench {
 
 using validate::Check;
 
-// What was measured of one thing so far.
+// The samples of one row so far.
 struct Measured {
     SampleBlocks blocks;
     std::vector<double> probes;  // s, probe_seconds() before and after each block
 };
 
-// One thing that was measured several times; less is better.
+// One quantity, measured several times; less is better.
 struct Row {
-    std::string suite, name;  // together they are the row's identity in a baseline
-    int64_t atoms = 0;        // 0: makes no sense here
+    std::string suite, name;  // together they identify the row in a baseline
+    int64_t atoms = 0;        // 0: does not apply
     std::string unit;         // of the samples: "s" or "B"
     std::vector<double> samples;
-    std::vector<size_t> blocks;  // how many samples were taken together, in the order of the samples
-    std::vector<double> probes;  // s, probe_seconds() meanwhile; none: it is no time
+    std::vector<size_t> blocks;  // number of samples per block, in the order of the samples
+    std::vector<double> probes;  // s, probe_seconds() meanwhile; empty: not a time
     double contention = 1;       // tools/bench/disturbance.h
     Summary summary;
-    std::vector<std::pair<std::string, double>> figures;  // what follows from the samples, with the unit in its name
-    std::vector<Check> checks;                            // errors and leaks, with what is allowed
+    std::vector<std::pair<std::string, double>> figures;  // derived figures; the name contains the unit
+    std::vector<Check> checks;                            // errors and leaks, with their limits
 
     Row(std::string suite_, std::string name_, int64_t atoms_, std::string unit_, std::vector<double> samples_)
         : suite(std::move(suite_)),
@@ -55,14 +55,14 @@ struct Row {
 struct Machine {
     std::string processor, architecture, instructions;
     int cores = 0;
-    std::string gpu, gpu_driver, gpu_runtime;  // "" if the device is no GPU
+    std::string gpu, gpu_driver, gpu_runtime;  // "" if the device is not a GPU
     int64_t gpu_memory_bytes = 0;
     int gpu_clock_MHz = 0;
 };
 
-// Of any run.
+// Facts about any run.
 struct RunFacts {
-    std::string mlff_version, commit, time;  // commit "": not known when this was built
+    std::string mlff_version, commit, time;  // commit "": unknown at build time
     Machine machine;
     std::string material;
     bool is_quick = false;
@@ -70,12 +70,12 @@ struct RunFacts {
 
 struct Report : RunFacts {
     std::string model, sha256, device, precision, head;
-    int threads = 0;  // 0: Python chooses them
+    int threads = 0;  // 0: chosen by Python
     std::vector<Row> rows;
-    std::vector<std::string> left_out;  // what makes no sense to measure here, and why
-    std::vector<std::string> failures;  // what could not be measured because it broke
+    std::vector<std::string> left_out;  // what does not apply here, and why
+    std::vector<std::string> failures;  // what could not be measured because it failed
 
-    bool is_passed() const;  // all checks, and nothing broke
+    bool is_passed() const;  // all checks passed, and nothing failed
 };
 
 nlohmann::json facts_json(const RunFacts& facts);
@@ -83,9 +83,9 @@ nlohmann::json row_json(const Row& row);
 nlohmann::json report_json(const Report& report);
 std::string report_markdown(const Report& report);
 std::string row_text(const Row& row);    // lines of the terminal's table
-std::string notes_text(const Row& row);  // the last column: figures, and how many samples are outliers
+std::string notes_text(const Row& row);  // the last column: figures and the number of outliers
 std::string machine_text(const Machine& machine);
-std::string threads_text(int count);  // "1 thread", "2 threads"; 0: Python chooses
+std::string threads_text(int count);  // "1 thread", "2 threads"; 0: chosen by Python
 // "mlff VERSION, commit ...; time; machine; material"
 std::string facts_text(const RunFacts& facts);
 

@@ -16,7 +16,7 @@
 namespace mlff::bench {
 namespace {
 
-// "X.model" of "/models/X.model" and "python:mace:X.model" of "python:mace:/models/X.model?env=...".
+// "X.model" for "/models/X.model", and "python:mace:X.model" for "python:mace:/models/X.model?env=...".
 std::string short_name(const std::string& model) {
     const bool is_python = python::is_python_name(model);
     const std::string name = is_python ? model.substr(0, model.rfind('?')) : model;
@@ -26,8 +26,8 @@ std::string short_name(const std::string& model) {
     return name.substr(0, prefix) + name.substr(folder + 1);
 }
 
-// Labels that say what differs, with whole names of models where those of their files are the same, and numbers where
-// everything is.
+// Makes labels that show what differs: full model names if the file names are the same, and numbers if everything is
+// the same.
 void add_labels(std::vector<Implementation>& implementations) {
     const auto settings = [](const Implementation& one) {
         return concat(", ", one.device, ", ", one.precision, one.threads > 0 ? ", " + threads_text(one.threads) : "");
@@ -109,7 +109,7 @@ SideBySideRun::SideBySideRun(std::vector<Implementation> implementations, bool i
             throw Error(error.status(), concat("--compare ", one.model, ": ", error.what()));
         }
     }
-    if (known.empty()) fail(Status::argument, "--compare: there is no element that all of the models know");
+    if (known.empty()) fail(Status::argument, "--compare: the models have no element in common");
     add_labels(result.implementations);
     material_ = choose_material(known);
     result.material = material_.name;

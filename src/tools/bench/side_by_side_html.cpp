@@ -10,7 +10,7 @@ namespace {
 using report::Cell;
 using report::Plot;
 
-// Of one implementation, one for each size.
+// The rows of one implementation, one per size.
 std::vector<const Row*> rows_of_implementation(const SideBySide& result, size_t index) {
     std::vector<const Row*> rows;
     for (const SideBySideSize& size : result.sizes) rows.push_back(&size.entries[index].row);
@@ -25,8 +25,8 @@ Plot times_plot(const SideBySide& result) {
     return plot;
 }
 
-// A group of bars for each size, one for each implementation but the first, which is the dashed line at 1. Logarithmic:
-// half as fast is as far from it as twice.
+// A group of bars per size, one bar per implementation except the first, which is the dashed line at 1. Logarithmic:
+// half as fast is as far from the line as twice as fast.
 Plot speed_up_plot(const SideBySide& result) {
     Plot plot{"Speed-up over " + result.implementations.front().label, "atoms", "times as fast", {}};
     plot.is_log_y = true;

@@ -13,12 +13,12 @@ namespace {
 
 constexpr uint64_t kBootstrapSeed = 20'240'229;
 constexpr double kOutlierDeviations = 3.5;
-constexpr double kMedianToStandard = 0.6745, kMeanToStandard = 1.2533;  // of normal numbers
+constexpr double kMedianToStandard = 0.6745, kMeanToStandard = 1.2533;  // for a normal distribution
 
 void need_samples(std::span<const double> samples) {
-    if (samples.empty()) fail(Status::argument, "statistics of no samples");
+    if (samples.empty()) fail(Status::argument, "statistics need at least one sample");
     for (double sample : samples)
-        if (!std::isfinite(sample)) fail(Status::argument, "statistics of a sample that is not a finite number");
+        if (!std::isfinite(sample)) fail(Status::argument, "statistics need finite samples");
 }
 
 double average(std::span<const double> values) {
@@ -38,7 +38,7 @@ double percentile_of_sorted(std::span<const double> values, double percent) {
     return values[below] + (at - static_cast<double>(below)) * (values[below + 1] - values[below]);
 }
 
-// The middle 95 % of what `figure` says of `kResamples` sets of `count` indices, drawn with replacement.
+// The middle 95 % of `figure` over `kResamples` sets of `count` indices, drawn with replacement.
 template <class Figure>
 Interval bootstrap_interval(size_t count, const Figure& figure) {
     std::vector<size_t> drawn(count);
@@ -85,11 +85,12 @@ Interval median_ratio_interval(std::span<const double> numerators, std::span<con
     need_samples(numerators);
     need_samples(denominators);
     if (numerators.size() != denominators.size())
-        fail(Status::argument, "the ratio of ", numerators.size(), " samples and ", denominators.size(),
-             ", which are no pairs");
+        fail(Status::argument, "a ratio needs pairs of samples, found ", numerators.size(), " and ",
+             denominators.size());
     return bootstrap_interval(numerators.size(), [&](const std::vector<size_t>& drawn) {
         const double denominator = median_of_drawn(denominators, drawn);
-        if (!(denominator > 0)) fail(Status::argument, "a ratio to samples whose median is ", denominator);
+        if (!(denominator > 0))
+            fail(Status::argument, "a ratio needs denominators with a median above 0, found ", denominator);
         return median_of_drawn(numerators, drawn) / denominator;
     });
 }
@@ -128,7 +129,7 @@ StraightLine fit_straight_line(std::span<const double> x, std::span<const double
     need_samples(x);
     need_samples(y);
     if (x.size() != y.size())
-        fail(Status::argument, "a line through ", x.size(), " positions and ", y.size(), " values");
+        fail(Status::argument, "a line needs as many values as positions, found ", y.size(), " and ", x.size());
     const double x_mean = average(x), y_mean = average(y);
     double xx = 0, xy = 0;
     for (size_t i = 0; i < x.size(); ++i) {

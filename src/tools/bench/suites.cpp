@@ -30,7 +30,7 @@ constexpr int64_t kDynamicsAtoms = 150;  // at least
 
 Check leak_check(const std::string& of, const std::vector<int64_t>& readings) {
     const MemoryGrowth growth = memory_growth(readings);
-    // A trend is a leak however small it is as yet.
+    // A trend is a leak, however small it still is.
     return validate::at_most("growth of the memory of the " + of, static_cast<double>(growth.bytes),
                              growth.is_trend ? 0 : static_cast<double>(kLeakBytes), "B",
                              growth.is_trend ? "it grows steadily" : "");
@@ -41,7 +41,7 @@ void add_phases(Row& row, const MemoryMonitor& monitor) {
         row.figures.emplace_back(concat("B kept by ", phase.name), static_cast<double>(phase.kept()));
 }
 
-// Of the device; 0: not known.
+// Free memory of the device; 0: not known.
 double free_bytes(const Bench& bench) {
     if (!bench.gpu_memory) return static_cast<double>(available_memory());
     for (const Gpu& gpu : gpu_inventory().gpus)
@@ -50,7 +50,7 @@ double free_bytes(const Bench& bench) {
     return 0;
 }
 
-// Something done again and again must not take more and more memory, neither of the host nor of the GPU.
+// Checks that repeated work does not take more and more memory, on the host or on the GPU.
 Row repeat_row(Bench& bench, const std::string& name, int64_t atoms, int calls, const std::function<void()>& call) {
     constexpr int kReadings = 20, kMostRounds = 4;
     std::vector<double> times, probes;
@@ -61,7 +61,7 @@ Row repeat_row(Bench& bench, const std::string& name, int64_t atoms, int calls, 
     gpu_bytes.reserve(kReadings);
     bench.announce("leaks, " + name);
     for (int i = 0; i < 3; ++i) call();
-    // What grows while threads and the allocator find their places stops growing; a leak does not.
+    // Growth while threads and the allocator settle stops; a leak does not.
     for (int round = 0; round < kMostRounds; ++round) {
         process_bytes.clear();
         gpu_bytes.clear();
@@ -177,7 +177,7 @@ void run_dynamics(Bench& bench, Report& report) {
     try {
         monitor.begin("first call");
         MolecularDynamics dynamics(forces, std::move(particles), options);
-        std::optional<EventTimer> timer;  // of the GPU's own clock
+        std::optional<EventTimer> timer;  // by the GPU's own clock
         if (DeviceStepper* stepper = session.device_stepper()) {
             dynamics.move_to_device(*stepper, session.team());
             timer.emplace(stepper->device(), stepper->stream());
@@ -317,7 +317,7 @@ void run_neighbors(Bench& bench, Report& report) {
 void run_load(Bench& bench, Report& report) {
     bench.announce("load");
     const SamplingRule rule = bench.is_python() ? SamplingRule{0, 0, bench.is_quick ? 1 : 5, 5, 0}
-                                                : bench.pass_rule();  // each sample starts Python anew
+                                                : bench.pass_rule();  // each sample starts Python again
     MemoryMonitor monitor(bench.process_memory);
     {
         monitor.begin("loading");
@@ -345,7 +345,7 @@ const std::vector<Suite>& all_suites() {
 
 void run_suites(Bench& bench, const std::vector<Suite>& suites, Report& report,
                 const std::function<void(size_t first)>& on_rows) {
-    std::map<std::string, ProcessorTimes> spent;  // by suite, in all passes
+    std::map<std::string, ProcessorTimes> spent;  // by suite, over all passes
     const auto run_suite = [&](const Suite& suite, Report& into) {
         const ProcessorTimes begin = processor_times();
         suite.run(bench, into);
@@ -353,7 +353,7 @@ void run_suites(Bench& bench, const std::vector<Suite>& suites, Report& report,
     };
     for (int pass = 1; pass < bench.pass_count(); ++pass)
         for (const Suite& suite : suites) {
-            Report unused;  // the bench keeps the samples, and the last pass reports them
+            Report unused;  // the bench keeps the samples; the last pass reports them
             if (suite.repeats) run_suite(suite, unused);
         }
     const auto cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
@@ -364,7 +364,7 @@ void run_suites(Bench& bench, const std::vector<Suite>& suites, Report& report,
         const size_t first = report.rows.size();
         run_suite(suite, report);
         for (size_t i = first; i < report.rows.size() && !bench.is_python();
-             ++i)  // its processes would count as others
+             ++i)  // its processes would count as other programs
             if (report.rows[i].unit == "s") report.rows[i].contention = contention(spent[suite.name], cores, threads);
         on_rows(first);
     }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kFriction = 0.01;  // 1/fs
 
-// "molecule" says which frames belong together: the trainer keeps them on one side of its split.
+// "molecule" marks frames that belong together: the trainer keeps them in the same split.
 std::string molecule_of(const Frame& structure, int64_t index) {
     for (const char* key : {"molecule", "name"})
         if (const InfoValue* value = structure.find_info(key))
@@ -27,7 +27,7 @@ public:
     Sampler(Session& teacher, const Frame& structure, int64_t index, const SamplingOptions& options)
         : teacher_(teacher), structure_(structure), molecule_(molecule_of(structure, index)), options_(options) {}
 
-    // The label of these positions, or a reason to do without the frame.
+    // Adds a frame with the label of these positions, or counts the reason to skip it.
     void add(const std::vector<double>& positions, const char* kind, double temperature) {
         Frame frame;
         frame.atomic_numbers = structure_.atomic_numbers;

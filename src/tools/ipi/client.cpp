@@ -25,7 +25,7 @@ End answer_server(Connection& connection, int64_t atom_count, const Evaluate& ev
                 evaluate(positions, answer);
                 has_forces = true;
             } else if (header == "GETFORCE") {
-                if (!has_forces) fail(Status::format, "the i-PI server asked for forces before it sent positions");
+                if (!has_forces) fail(Status::format, "the i-PI server requested forces before it sent positions");
                 write_forces(connection, answer.energy, answer.forces, answer.virial);
                 has_forces = false;
             } else if (header == "EXIT") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A client of i-PI: answers the questions of one server until it says EXIT or goes.
+// An i-PI client: answers the requests of one server until it sends EXIT or closes the connection.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,13 @@ struct Answer {
 };
 using Evaluate = std::function<void(const Positions&, Answer&)>;
 
-enum class End { exit, closed, stopped };  // the server said EXIT; it has gone without; Stop of the connection said so
+enum class End {
+    exit,
+    closed,
+    stopped
+};  // server sent EXIT; server closed the connection; the connection's Stop returned true
 
-// Errors of `evaluate` and of what the server sends are thrown as Error.
+// Errors from `evaluate` and from invalid messages are thrown as Error.
 End answer_server(Connection& connection, int64_t atom_count, const Evaluate& evaluate);
 
 }  // namespace mlff::ipi

@@ -21,12 +21,13 @@
 namespace mlff::ipi {
 namespace {
 
-constexpr int kMillisecondsBetweenQuestions = 100;  // to Stop
-constexpr double kLongestWait = 1e8;                // seconds; clocks count nanoseconds in 64 bits
+constexpr int kMillisecondsBetweenQuestions = 100;  // between calls of Stop
+constexpr double kLongestWait = 1e8;                // seconds; keeps 64-bit nanoseconds from overflowing
 
 using Clock = std::chrono::steady_clock;
 
-// One address: a socket that does not block, or -1 and why. Somebody who never answers must not keep us from stopping.
+// Tries one address. Returns a non-blocking socket, or -1 and the reason. An address that never answers must not delay
+// Stop.
 int try_address(int family, const sockaddr* address, socklen_t length, Clock::time_point end,
                 const Connection::Stop& stop, std::string& why) {
     const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -63,7 +64,7 @@ int try_server(const Address& server, Clock::time_point end, const Connection::S
     for (const addrinfo* one = list; one; one = one->ai_next)
         if (const int socket = try_address(one->ai_family, one->ai_addr, one->ai_addrlen, end, stop, why);
             socket >= 0) {
-            const int yes = 1;  // messages are short, and each is waited for
+            const int yes = 1;  // messages are short, and the peer waits for each
             setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
             return socket;
         }

@@ -56,10 +56,10 @@ Init read_init(Connection& connection) {
 
 void read_positions(Connection& connection, int64_t expected_count, Positions& positions) {
     const auto columns = read_value<std::array<double, 9>>(connection);
-    read_value<std::array<double, 9>>(connection);  // the inverse, which follows from the cell
+    read_value<std::array<double, 9>>(connection);  // the inverse cell, not needed
     const auto count = read_value<int32_t>(connection);
     if (count != expected_count)
-        fail(Status::system, "the i-PI server has ", count, " atoms, expected ", expected_count);
+        fail(Status::system, "the i-PI server sent ", count, " atoms, expected ", expected_count);
     for (size_t vector = 0; vector < 3; ++vector)
         for (size_t axis = 0; axis < 3; ++axis) positions.cell[vector][axis] = columns[3 * axis + vector] * kBohr;
     positions.positions.resize(static_cast<size_t>(3 * expected_count));
@@ -68,7 +68,7 @@ void read_positions(Connection& connection, int64_t expected_count, Positions& p
 }
 
 void write_forces(Connection& connection, double energy, const std::vector<double>& forces, const Mat3& virial) {
-    std::string message = padded("FORCEREADY");  // one write for all: the server waits for it
+    std::string message = padded("FORCEREADY");  // one write for everything: the server waits for it
     message.reserve(kHeaderLength + 8 * (forces.size() + 10) + 8);
     append(message, energy / kHartree);
     append(message, static_cast<int32_t>(forces.size() / 3));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// i-PI talks in atomic units; CODATA 2018, as i-PI and ASE have them within 1e-9.
+// Atomic units, as used by i-PI: CODATA 2018. They agree with those of i-PI and ASE within 1e-9.
 #pragma once
 
 namespace mlff::ipi {

@@ -23,7 +23,7 @@ using PlanJson = nlohmann::json;
 constexpr const char* kFormat = "mlff calibration";
 constexpr int kVersion = 1;
 constexpr size_t kLargestFile = 1 << 20, kMostSamples = 1000;
-constexpr double kLargestNumber = 1e18;  // bytes or atoms; nothing that is measured comes near
+constexpr double kLargestNumber = 1e18;  // bytes or atoms; far above any measurement
 
 PlanJson samples_json(const std::vector<Sample>& samples, const char* unit) {
     PlanJson json = PlanJson::array();
@@ -40,14 +40,14 @@ PlanJson time_json(const FlooredCost& cost, double error, const std::vector<Samp
             {"samples", samples_json(samples, "s")}};
 }
 
-// One object of the file and where it is.
+// One object of the file, and its position for messages.
 class Fields {
 public:
     Fields(const PlanJson& json, std::string where) : json_(json), where_(std::move(where)) {
         if (!json.is_object()) fail(Status::format, where_, " is not an object");
     }
     std::string text(const char* key) const {
-        if (!has(key) || !json_[key].is_string()) fail(Status::format, where_, ": '", key, "' is not there or no text");
+        if (!has(key) || !json_[key].is_string()) fail(Status::format, where_, ": '", key, "' is missing or not text");
         return json_[key].get<std::string>();
     }
     bool flag(const char* key) const {
@@ -67,7 +67,7 @@ public:
         return static_cast<int64_t>(value);
     }
     Fields object(const char* key) const {
-        if (!has(key)) fail(Status::format, where_, ": '", key, "' is not there");
+        if (!has(key)) fail(Status::format, where_, ": '", key, "' is missing");
         return {json_[key], concat(where_, ": '", key, "'")};
     }
     std::vector<Sample> samples(const char* unit) const {
@@ -93,7 +93,7 @@ private:
 std::string read_text(const std::string& path) {
     const auto file = MappedFile::open(path);
     if (file->bytes().size() > kLargestFile)
-        fail(Status::format, path, ": larger than ", kLargestFile, " bytes, which no calibration is");
+        fail(Status::format, path, ": larger than ", kLargestFile, " bytes, too large for a calibration");
     return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
 }
 
@@ -174,10 +174,10 @@ std::string calibration_text(const Calibration& calibration) {
 Calibration parse_calibration(std::string_view text, const std::string& where) {
     const PlanJson json = parse_untrusted_json(text, where);
     if (!json.is_object() || json.value("format", PlanJson()) != kFormat)
-        fail(Status::format, where, ": is no calibration of 'mlff bench --calibrate'");
+        fail(Status::format, where, ": is not a calibration of 'mlff bench --calibrate'");
     if (json.value("version", PlanJson()) != kVersion)
-        fail(Status::format, where, ": version ", json.value("version", PlanJson()).dump(),
-             " of the format, this mlff reads ", kVersion, "; make it again with 'mlff bench --calibrate'");
+        fail(Status::format, where, ": version ", json.value("version", PlanJson()).dump(), " of the format, expected ",
+             kVersion, "; calibrate again with 'mlff bench --calibrate'");
     const Fields top(json, where), machine = top.object("machine"), model = top.object("model"),
                                    memory = top.object("memory"), evaluation = top.object("evaluation"),
                                    step = top.object("step");
@@ -214,8 +214,7 @@ Calibration parse_calibration(std::string_view text, const std::string& where) {
 CalibrationStore::CalibrationStore() : CalibrationStore(folder_of_calibrations()) {}
 CalibrationStore::CalibrationStore(std::string folder) : folder_(std::move(folder)) {}
 
-// Readable as far as it goes; the digits tell machines and models apart. A newer calibration of the same takes its
-// place.
+// A readable file name; the digits distinguish machines and models. A newer calibration for the same key replaces it.
 std::string CalibrationStore::path_of(const CalibrationKey& key) const {
     const PlanJson all = {key.processor, key.architecture, key.instructions, key.cores,   key.gpu,
                           key.model,     key.device,       key.precision,    key.threads, key.exact_radial};
@@ -225,10 +224,10 @@ std::string CalibrationStore::path_of(const CalibrationKey& key) const {
 }
 
 std::string CalibrationStore::put(const Calibration& calibration) const {
-    if (folder_.empty()) fail(Status::file, "there is no folder for calibrations: set MLFF_CALIBRATIONS, or HOME");
+    if (folder_.empty()) fail(Status::file, "there is no folder for calibrations: set MLFF_CALIBRATIONS or HOME");
     std::error_code error;
     fs::create_directories(folder_, error);
-    if (error) fail(Status::file, folder_, ": the folder for calibrations cannot be made (", error.message(), ")");
+    if (error) fail(Status::file, folder_, ": cannot create the folder for calibrations (", error.message(), ")");
     const std::string path = path_of(calibration.key), text = calibration_text(calibration);
     OutputFile file(path);
     file.write(text.data(), text.size());
@@ -262,7 +261,7 @@ std::vector<Calibration> CalibrationStore::list() const {
             Calibration calibration = parse_calibration(read_text(entry->path().string()), entry->path().string());
             if (is_of_this_version(calibration)) found.push_back(std::move(calibration));
         } catch (const Error&) {
-            continue;  // find() says what is wrong with it when it is asked for
+            continue;  // find() reports the fault if this one is requested
         }
     }
     return found;
@@ -273,7 +272,7 @@ Calibration read_calibration(const std::string& path, const CalibrationKey& key)
     const std::string difference = difference_text(found.key, key);
     if (!difference.empty()) fail(Status::format, path, ": is a calibration of something else: ", difference);
     if (!is_of_this_version(found))
-        fail(Status::format, path, ": ", version_text(found), "; make it again with 'mlff bench --calibrate'");
+        fail(Status::format, path, ": ", version_text(found), "; calibrate again with 'mlff bench --calibrate'");
     return found;
 }
 

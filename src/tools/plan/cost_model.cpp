@@ -16,21 +16,20 @@ namespace {
 constexpr size_t kTerms = 3;  // of a LinearCost
 using Row = std::array<double, kTerms>;
 
-// One equation for each sample, divided by its value: row . coefficients = 1, or less where the resolution is above the
-// value.
+// One equation per sample, divided by its value: row . coefficients = 1, or less if the resolution is above the value.
 struct Equations {
     std::vector<Row> rows;
     std::vector<double> right;
-    Row scale{};  // of the columns, which differ by many powers of ten
+    Row scale{};  // of the columns, which differ by orders of magnitude
 };
 
 Equations make_equations(std::span<const Sample> samples, double resolution) {
-    if (samples.empty()) fail(Status::argument, "a cost from no samples; at least 1 is needed");
+    if (samples.empty()) fail(Status::argument, "a cost fit needs at least 1 sample");
     Equations equations;
     for (const Sample& sample : samples) {
         const double unit = std::max(sample.value, resolution);
         if (!std::isfinite(sample.value) || sample.value < 0 || !(unit > 0))
-            fail(Status::argument, "a cost of ", sample.value, " for ", sample.load.atoms,
+            fail(Status::argument, "a sample has the cost ", sample.value, " for ", sample.load.atoms,
                  " atoms; expected more than 0");
         equations.rows.push_back(
             {1 / unit, static_cast<double>(sample.load.atoms) / unit, static_cast<double>(sample.load.edges) / unit});
@@ -50,7 +49,7 @@ double squared_residual(const Equations& equations, const Row& coefficients) {
     return sum;
 }
 
-// Least squares with the terms of a subset only, by the normal equations; nothing if these are singular.
+// Least squares with a subset of the terms, by the normal equations; nothing if these are singular.
 std::optional<Row> solve_subset(const Equations& equations, const std::vector<size_t>& terms) {
     const size_t size = terms.size();
     std::array<std::array<double, kTerms + 1>, kTerms> matrix{};
@@ -62,7 +61,7 @@ std::optional<Row> solve_subset(const Equations& equations, const std::vector<si
             matrix[a][size] += left * equations.right[i];
         }
     const auto before = matrix;
-    for (size_t pivot = 0; pivot < size; ++pivot) {  // symmetric and positive: the diagonal serves
+    for (size_t pivot = 0; pivot < size; ++pivot) {  // symmetric positive: pivots on the diagonal
         if (!(matrix[pivot][pivot] > 1e-9 * before[pivot][pivot])) return {};
         for (size_t a = 0; a < size; ++a) {
             if (a == pivot) continue;
@@ -76,7 +75,7 @@ std::optional<Row> solve_subset(const Equations& equations, const std::vector<si
     return coefficients;
 }
 
-// Three terms have seven subsets: the best of those whose coefficients are not negative is the answer.
+// Three terms have seven subsets. Returns the best one without negative coefficients.
 Row solve_non_negative(const Equations& equations) {
     Row best{};
     double least = squared_residual(equations, best);
@@ -101,7 +100,7 @@ double squared_error(const FlooredCost& cost, std::span<const Sample> samples, d
     return sum;
 }
 
-// The constant with the least squares of relative errors.
+// The constant that minimises the squared relative errors.
 double fit_constant(std::span<const Sample> samples, double resolution) {
     double sum = 0, square_sum = 0;
     for (const Sample& sample : samples) {
@@ -133,10 +132,10 @@ FlooredCost fit_floored_cost(std::span<const Sample> samples, double resolution)
                    : std::numeric_limits<double>::infinity();
     };
     double least = spread(best, kTerms);
-    for (size_t below = 1; below + kTerms <= sorted.size(); ++below) {  // so many samples are at the floor
+    for (size_t below = 1; below + kTerms <= sorted.size(); ++below) {  // number of samples at the floor
         const FlooredCost candidate = {fit_constant(std::span(sorted).first(below), resolution),
                                        fit_linear_cost(std::span(sorted).subspan(below), resolution)};
-        const double found = spread(candidate, kTerms + 2);  // the floor, and where it ends
+        const double found = spread(candidate, kTerms + 2);  // two more parameters: the floor, and where it ends
         if (found < least) least = found, best = candidate;
     }
     return best;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What an evaluation costs, as a function of its atoms and edges, fitted to measurements.
+// The cost of an evaluation as a function of atoms and edges, fitted to measurements.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace mlff::plan {
 
-// What an evaluation has to do. `edges`: pairs of neighbours within the model's cutoff, each counted from both ends.
+// The size of an evaluation. `edges`: neighbour pairs within the model's cutoff, counted in both directions.
 struct Load {
     int64_t atoms = 0, edges = 0;
 };
@@ -18,29 +18,29 @@ struct Sample {
 };
 
 struct LinearCost {
-    double fixed = 0, per_atom = 0, per_edge = 0;  // none is negative
+    double fixed = 0, per_atom = 0, per_edge = 0;  // not negative
     double of(const Load& load) const {
         return fixed + per_atom * static_cast<double>(load.atoms) + per_edge * static_cast<double>(load.edges);
     }
 };
 
-// A device with room for more works as long on a few atoms as on fewer, and making a session takes more memory for a
-// while than a few atoms do: below `floor` nothing comes out.
+// A linear cost with a lower bound. Below some size a device takes the same time for fewer atoms, and creating a
+// session takes more memory than a few atoms do: the cost is never below `floor`.
 struct FlooredCost {
     double floor = 0;
     LinearCost linear;
     double of(const Load& load) const;
 };
 
-// Least squares of the relative errors, no coefficient negative. Errors of values below `resolution` count as if the
-// value were that, so that what cannot be measured well does not decide. Throws Error{argument} without samples, or if
-// a value is negative, not finite, or zero where there is no resolution.
+// Least-squares fit of the relative errors with non-negative coefficients. For values below `resolution`, errors are
+// relative to `resolution`, so that values that cannot be measured well do not dominate. Throws Error{argument} without
+// samples, or if a value is negative, not finite, or zero without a resolution.
 LinearCost fit_linear_cost(std::span<const Sample> samples, double resolution = 0);
 
-// With a floor where one explains the samples better than a line alone, also for the two numbers more that it takes.
+// Uses a floor if it explains the samples better than a line alone, taking its two extra parameters into account.
 FlooredCost fit_floored_cost(std::span<const Sample> samples, double resolution = 0);
 
-// Of the samples, |predicted / measured - 1|, with `resolution` as above.
+// predicted / measured - 1| over the samples, with `resolution` as above.
 template <class Cost>
 double largest_error(const Cost& cost, std::span<const Sample> samples, double resolution = 0) {
     double largest = 0;

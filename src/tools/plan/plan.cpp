@@ -79,7 +79,7 @@ MemoryPlan plan_memory(const std::function<double(int64_t)>& bytes_of, int64_t a
 
 GpuMemory plan_gpu_memory(Session& session, const SystemView& system, int64_t used_before_session,
                           int64_t limit_bytes) {
-    std::vector<int> elements;  // and one atom of each, far from the others
+    std::vector<int> elements;  // and one atom of each, far apart
     std::vector<double> positions;
     MemoryForecasts& forecasts = *session.memory_forecasts();
     const double distance = 4 * forecasts.forecast_radius();

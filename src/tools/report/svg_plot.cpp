@@ -27,7 +27,7 @@ std::string tick_text(double value) {
     return text;
 }
 
-// One direction of a plot: the values it shows, and where they are, 0 to 1.
+// One axis of a plot: its range of values, and their position, 0 to 1.
 class Axis {
 public:
     explicit Axis(bool is_log) : is_log_(is_log) {}
@@ -39,7 +39,7 @@ public:
         high = std::max(high, value);
     }
     bool is_empty() const { return !(low <= high); }
-    // A little room at the ends, and some width where all values are the same.
+    // Adds a margin at the ends, and some width if all values are equal.
     void widen(double part) {
         if (is_log_) {
             const double factor = high > low ? std::pow(high / low, part) : 1.1;
@@ -119,7 +119,7 @@ public:
         text += "</g>\n";
     }
 
-    // There along the upper end, and back along the lower one.
+    // Follows the upper end of the band, then goes back along the lower one.
     void band(const Curve& curve, const std::string& color) {
         std::string there, back;
         for (size_t i = 0; i < curve.x.size() && i < curve.low.size() && i < curve.high.size(); ++i) {
@@ -141,7 +141,7 @@ public:
             segment("whisker", middle, down(bar.low), middle, down(bar.high));
     }
 
-    // `row` counts marks from the left, so that labels of neighbours are not in one line.
+    // `row` counts marks from the left, so that adjacent labels are on different lines.
     void mark(const Mark& mark, size_t row) {
         if (!x_.has_place_for(mark.x)) return;
         const double at = across(mark.x);
@@ -174,7 +174,7 @@ std::string legend_text(const Plot& plot) {
     return text.empty() ? "" : "<div class=\"legend\">" + text + "</div>";
 }
 
-// What is shown, with some room.
+// The ranges shown, with a margin.
 std::pair<Axis, Axis> axes_of(const Plot& plot) {
     Axis x(plot.is_log_x), y(plot.is_log_y);
     for (const Curve& curve : plot.curves) {

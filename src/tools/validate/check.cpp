@@ -12,14 +12,14 @@ const char* verdict_word(Verdict verdict) {
 
 Verdict Check::verdict() const {
     const double low = value - uncertainty, high = value + uncertainty;
-    if (!(high >= lower && low <= upper)) return Verdict::failed;  // NaN as well
+    if (!(high >= lower && low <= upper)) return Verdict::failed;  // also for NaN
     return low >= lower && high <= upper && !has_few_samples ? Verdict::passed : Verdict::undecided;
 }
 
-// The longer run decides if its uncertainty is so much smaller than the distance of the true value from the nearer
-// limit that its own scatter, of two standard errors, does not matter. The true value is not known: typically it is one
-// standard error from the one that was found, or more. A range that lies within the uncertainty says nothing of it;
-// then a value in its middle is to be decided.
+// A longer run is decisive if its uncertainty is small compared with the distance of the true value from the nearer
+// limit, so that its own scatter, of two standard errors, does not matter. The true value is unknown: it is typically
+// one standard error or more from the value found. If the allowed range lies within the uncertainty, assume a value in
+// the middle of the range.
 void suggest_steps(Check& check, double steps, double power) {
     if (check.verdict() != Verdict::undecided) return;
     constexpr double kScatter = 2;
@@ -31,7 +31,7 @@ void suggest_steps(Check& check, double steps, double power) {
 }
 
 int64_t round_steps(double steps) {
-    constexpr double kMost = 1e15;  // more is never run, and fits into no integer
+    constexpr double kMost = 1e15;  // far more than anyone runs; keeps the number inside an integer
     if (!(steps < kMost)) return static_cast<int64_t>(kMost);
     const double unit = std::pow(10, std::max(0.0, std::floor(std::log10(steps)) - 1));
     return static_cast<int64_t>(std::llround(std::ceil(steps / unit) * unit));

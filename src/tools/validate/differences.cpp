@@ -9,7 +9,7 @@ namespace mlff::validate {
 void Differences::add(double difference) {
     const double size = std::abs(difference);
     ++count_;
-    if (!(size <= largest_) && !std::isnan(largest_)) largest_ = size;  // NaN goes in, and stays
+    if (!(size <= largest_) && !std::isnan(largest_)) largest_ = size;  // a NaN is kept
     sum_ += size;
     signed_sum_ += difference;
     squares_ += size * size;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two models side by side: how far their numbers are apart, and where most.
+// Differences between the results of two models, and where they are largest.
 #pragma once
 
 #include <array>
@@ -9,14 +9,14 @@
 
 namespace mlff::validate {
 
-// Of one kind of number. A NaN stays in every figure.
+// For one kind of number. A NaN propagates to every figure.
 class Differences {
 public:
     void add(double difference);
     size_t count() const { return count_; }
-    double largest() const { return largest_; }  // of the sizes; 0 if there are none
-    double mean() const;                         // of the sizes
-    double offset() const;                       // the mean with signs
+    double largest() const { return largest_; }  // largest absolute difference; 0 without samples
+    double mean() const;                         // mean absolute difference
+    double offset() const;                       // mean signed difference
     double rms() const;
 
 private:
@@ -30,10 +30,10 @@ struct WorstAtom {
     std::array<double, 3> found{}, expected{};  // eV/angstrom
 };
 
-// Of forces: lengths of the vectors by which the atoms' forces differ, and rms of components.
+// For forces: the lengths of the difference vectors of the atoms, and the rms of the components.
 class ForceDifferences {
 public:
-    // True if the worst of all atoms so far is in this frame.
+    // True if this frame has the worst atom so far.
     bool add_frame(int64_t frame, std::span<const int32_t> atomic_numbers, std::span<const double> found,
                    std::span<const double> expected);
     const Differences& lengths() const { return lengths_; }

@@ -42,7 +42,7 @@ std::vector<Check> check_energy(const Run& run, const Run& fine, bool is_periodi
     checks.push_back({"energy drift", drift.meV_per_atom_per_ns, "meV/atom/ns", -per_time, per_time,
                       kStandardErrors * drift.meV_per_atom_per_ns_error, ""});
     suggest_steps(checks.back(), static_cast<double>(run.total_energy.size()),
-                  1.5);  // of a slope: more samples, farther apart
+                  1.5);  // for a slope: more samples, farther apart
     checks.push_back(
         {"energy drift over the run", drift.percent_of_kinetic_energy, "% of kinetic energy", -part, part, 0, ""});
     checks.push_back({"order of the energy fluctuation in the time step", time_step_order(run, fine), "",

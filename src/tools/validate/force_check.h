@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Forces along a trajectory beside those of a reference, at the same positions.
+// Compares forces along a trajectory with those of a reference at the same positions.
 #pragma once
 
 #include <span>
@@ -14,11 +14,10 @@ namespace mlff::validate {
 
 struct ForceComparison {
     size_t frame_count = 0;
-    double force_rmse = 0;  // eV/angstrom, of components
-    double energy_rmse =
-        0;  // eV/atom, after the mean difference is taken off: models may count energies from different zeros
-    double worst_force = 0;               // eV/angstrom, the length of the largest difference on one atom
-    std::string worst_atom;               // "atom 5 (O) in step 300 of NVE"
+    double force_rmse = 0;   // eV/angstrom, of components
+    double energy_rmse = 0;  // eV/atom, after subtracting the mean difference: models may have different energy zeros
+    double worst_force = 0;  // eV/angstrom, length of the largest difference on one atom
+    std::string worst_atom;  // "atom 5 (O) in step 300 of NVE"
     std::vector<double> found, expected;  // components of forces, all of them, for a parity plot
 
     // Adds one frame to the sums.
@@ -31,13 +30,13 @@ private:
     std::vector<double> energy_differences_;  // eV/atom
 };
 
-// A snapshot with the phase it is from.
+// A snapshot and the phase it comes from.
 struct ComparedSnapshot {
     const Snapshot* snapshot;
     std::string phase;
 };
 
-// Throws Error as Session::evaluate does.
+// Throws Error like Session::evaluate.
 ForceComparison compare_forces(Session& reference, const Particles& particles,
                                std::span<const ComparedSnapshot> snapshots);
 

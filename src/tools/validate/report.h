@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A report for programs and for people.
+// The validation report as JSON, Markdown and HTML.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace mlff::validate {
 
 nlohmann::json report_json(const Report& report);
 std::string report_markdown(const Report& report);
-std::string report_html(const Report& report);  // one page with its plots in it, nothing to be loaded from elsewhere
+std::string report_html(const Report& report);  // one self-contained page with its plots
 
 // "PASS: ..." or "FAIL: ..." with the checks that failed, and how many are undecided.
 std::string verdict_sentence(const Report& report);
@@ -24,14 +24,14 @@ std::string verdict_text(const SystemReport& system);
 // "-21.6 +- 8.4 meV/atom/ns" and "-50 to 50".
 std::string value_text(const Check& check);
 std::string range_text(const Check& check);
-// What is to be known beside these: the note, and what would decide. "" = nothing.
+// Additional remarks: the note, and how many steps would decide. "" = none.
 std::string remark_text(const Check& check);
 
-// A line of a table of checks on a page: name, value, range, verdict, note.
+// A row of the table of checks on the HTML page: name, value, range, verdict, note.
 std::vector<report::Cell> check_cells(const Check& check);
 inline const std::vector<std::string> kCheckHeader = {"check", "found", "allowed", "", ""};
 
-// Text for a cell of a Markdown table, in which HTML would be taken for HTML.
+// Escapes text for a cell of a Markdown table, where HTML would be interpreted.
 std::string markdown_cell(const std::string& text);
 
 }  // namespace mlff::validate

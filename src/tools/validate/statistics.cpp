@@ -15,14 +15,14 @@ constexpr size_t kBlocks = 20;
 
 void need_enough(std::span<const double> values) {
     if (values.size() < kBlocks)
-        fail(Status::argument, "statistics of ", values.size(), " samples; at least ", kBlocks, " are needed");
+        fail(Status::argument, "statistics need at least ", kBlocks, " samples, found ", values.size());
 }
 
 double mean_of(std::span<const double> values) {
     return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Slope, intercept and residual only. `residuals`, unless nullptr, is what the line leaves of the values.
+// Only slope, intercept and residual. `residuals`, unless nullptr, receives the values minus the line.
 LineFit plain_fit(std::span<const double> values, double spacing, std::vector<double>* residuals = nullptr) {
     const auto count = static_cast<double>(values.size());
     const double middle = 0.5 * (count - 1), mean = mean_of(values);
@@ -77,8 +77,7 @@ LineFit fit_line(std::span<const double> values, double spacing) {
     for (size_t block = 0; block < kBlocks; ++block) means.push_back(mean_of(values.subspan(block * length, length)));
     const LineFit of_means = plain_fit(means, spacing * static_cast<double>(length), &residuals);
     const double n = kBlocks, variance_of_index = (n * n - 1) / 12;
-    // Blocks that are shorter than what moves the energy are no independent samples: that error would be too small by
-    // half.
+    // Blocks shorter than the correlation time are not independent samples: the error would be too small by half.
     const double inefficiency = correlated_mean(residuals).inefficiency;
     fit.slope_error = of_means.residual_deviation * std::sqrt(inefficiency / ((n - 2) * variance_of_index)) /
                       (spacing * static_cast<double>(length));
@@ -131,7 +130,7 @@ ShapeTest canonical_shape_test(std::span<const double> kinetic_energies, double 
     double misfit = 0;
     for (double count : counts) misfit += (count - expected) * (count - expected) / expected;
     return {1 - chi_square_cdf(misfit, static_cast<double>(bins) - 2),
-            samples.size()};  // the number of samples and their mean are given
+            samples.size()};  // the number of samples and their mean are fixed
 }
 
 double histogram_shift(std::span<const double> first, std::span<const double> second, double bin_width) {

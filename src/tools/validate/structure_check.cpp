@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kBondFactor = 1.25;
 
-// Of elements without a known radius: that of the heaviest that have one.
+// Elements without a known radius use that of the heaviest element that has one.
 double radius(int32_t atomic_number) {
     const double known = covalent_radius(atomic_number);
     return known > 0 ? known : 1.7;
@@ -45,7 +45,7 @@ double bond_length(const Bond& bond, const std::vector<double>& positions) {
 }
 
 struct BondFindings {
-    double mean_percent = 0, stretch_percent = 0;  // of the length at the start; both signs count
+    double mean_percent = 0, stretch_percent = 0;  // of the initial length; absolute values
     std::string mean_note, stretch_note;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether the atoms stay what they were: bonds, closest contacts and distances of all pairs.
+// Checks that the structure is kept: bonds, closest contacts, and the distances of all pairs.
 #pragma once
 
 #include <array>
@@ -28,23 +28,22 @@ inline constexpr double kHistogramReach = 6, kHistogramBin = 0.05;  // angstrom
 inline constexpr size_t kHistogramBins = 120;
 struct PairHistogram {
     std::array<int32_t, 2> elements{};
-    std::vector<double> counts;  // [bin], each pair once, sum over the snapshots
+    std::vector<double> counts;  // [bin], each pair once, summed over the snapshots
 };
 struct Distances {
-    std::vector<PairHistogram> histograms;  // by pair of elements, those that occur
+    std::vector<PairHistogram> histograms;  // one per pair of elements that occurs
     std::vector<double> total;              // [bin]
     size_t snapshot_count = 0;
-    double closest_contact =
-        0;  // smallest distance, in units of the sum of the covalent radii; infinite if no atoms are near each other
+    double closest_contact = 0;  // smallest distance / sum of the covalent radii; infinite if no atoms are close
     std::string closest_pair;
 };
 Distances measure_distances(const Particles& particles, std::span<const Snapshot> snapshots);
 
-// g(r) where the system is periodic in all directions, else pairs per angstrom.
+// g(r) if the system is periodic in all directions, else pairs per angstrom.
 std::vector<double> radial_distribution(const PairHistogram& histogram, const Distances& distances,
                                         const Particles& particles);
 
-// `start` has the structure as it was given, before relaxation.
+// `start` is the structure as given, before relaxation.
 std::vector<Check> check_structure(const Particles& start, std::span<const Snapshot> snapshots,
                                    const Distances& in_bath, const Distances& free, const Thresholds& thresholds);
 

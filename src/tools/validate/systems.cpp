@@ -48,7 +48,7 @@ TestSystem parse(const BuiltinSystem& builtin) {
     return system;
 }
 
-// 0 if the model knows all elements, else the first that it does not know.
+// The first element that the model does not know; 0 if it knows all.
 int unknown_element(const Frame& frame, const std::vector<int>& elements) {
     for (int32_t z : frame.atomic_numbers)
         if (std::find(elements.begin(), elements.end(), z) == elements.end()) return z;
@@ -58,7 +58,7 @@ int unknown_element(const Frame& frame, const std::vector<int>& elements) {
 void check(const TestSystem& system, const std::vector<int>& elements) {
     if (system.frame.atom_count() < 2)
         fail(Status::system, "system ", system.name, " has ", system.frame.atom_count(),
-             " atoms; dynamics of at least 2 is needed");
+             " atoms, but dynamics needs at least 2");
     if (const int z = unknown_element(system.frame, elements))
         fail(Status::system, "system ", system.name, " has ", element_symbol(z),
              ", which the model does not know; it knows ", symbols_text(elements));
@@ -84,7 +84,7 @@ std::vector<TestSystem> default_systems(const std::vector<int>& elements) {
     }
     if (systems.empty())
         fail(Status::argument, "the model knows ", symbols_text(elements),
-             ", and no built-in system is made of these; give structures by --systems FILE.xyz");
+             ", and no built-in system has only these elements; give structures with --systems FILE.xyz");
     return systems;
 }
 
@@ -99,7 +99,7 @@ std::vector<TestSystem> chosen_systems(const std::vector<std::string>& names, co
             systems.push_back(parse(*builtin));
         } else if (name.find('.') != std::string::npos || name.find('/') != std::string::npos) {
             const std::vector<Frame> frames = read_extxyz(name);
-            if (frames.empty()) fail(Status::format, name, ": has no frames");
+            if (frames.empty()) fail(Status::format, name, ": the file has no frames");
             for (const Frame& frame : frames)
                 systems.push_back(
                     {frames.size() > 1 ? concat(name, " frame ", systems.size() - before + 1) : name, frame});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is simulated: built-in structures, whose files are in systems/, and files of the user.
+// The systems to simulate: built-in structures (files in systems/), and the user's files.
 #pragma once
 
 #include <string>
@@ -16,13 +16,12 @@ struct TestSystem {
 
 std::vector<std::string> builtin_system_names();
 
-// What a model that knows these elements is tested with when nothing is asked for: the molecules and the box of water
-// that it knows, and the first crystal that it knows.
+// The default systems for a model with these elements: the molecules and the water box whose elements it knows, and the
+// first such crystal.
 std::vector<TestSystem> default_systems(const std::vector<int>& elements);
 
-// Each of `names` is a built-in system or an extended XYZ file, every frame of which is a system. Throws
-// Error{argument} for a name that is neither, Error{system} for elements that the model does not know or a frame
-// without atoms.
+// Each name is a built-in system, or an extended XYZ file whose frames are all used. Throws Error{argument} for a name
+// that is neither, and Error{system} for elements that the model does not know or a frame with too few atoms.
 std::vector<TestSystem> chosen_systems(const std::vector<std::string>& names, const std::vector<int>& elements);
 
 }  // namespace mlff::validate

@@ -18,16 +18,16 @@ std::span<const double> equilibrated(const std::vector<double>& values) {
     return std::span(values).subspan(static_cast<size_t>(kEquilibrationPart * static_cast<double>(values.size())));
 }
 
-// How many steps count as one sample.
+// The number of steps per independent sample.
 double inefficiency_of(std::span<const double> kinetic_energies, const Run& run) {
     return std::max(correlated_mean(kinetic_energies).inefficiency, 1 / (run.friction * run.time_step));
 }
 
-// The `--steps` of which the run in the bath has its number.
+// The `--steps` that correspond to the length of this run in the bath.
 double steps_of(const Run& run) { return static_cast<double>(run.kinetic_energy.size()) / kBathPart; }
 
-// How far the mean is from the bath's temperature. A kinetic energy of n degrees of freedom has the relative variance 2
-// / n.
+// The deviation of the mean from the bath's temperature. The relative variance of a kinetic energy with n degrees of
+// freedom is 2 / n.
 Check mean_check(const std::string& name, const std::vector<double>& kinetic_energies, double degrees,
                  double bath_temperature, double limit_percent, const Run& run) {
     const auto counted = equilibrated(kinetic_energies);
@@ -51,15 +51,15 @@ Check shape_check(double degrees, double least_p_value, const Run& run) {
                 0,
                 concat(test.sample_count, " independent samples")};
     check.has_few_samples = test.sample_count < kShapeSamples;
-    constexpr double kReserve = 1.5;  // a longer run may find that fewer of its samples are independent
+    constexpr double kReserve = 1.5;  // a longer run may show that fewer samples are independent
     if (check.verdict() == Verdict::undecided)
         check.deciding_steps =
             round_steps(kReserve * static_cast<double>(kShapeSamples) * stride / (1 - kEquilibrationPart) / kBathPart);
     return check;
 }
 
-// An element that fails before one that is undecided before one that passes, and of these the one that is farthest out,
-// or needs the longest run.
+// Orders elements: failed before undecided before passed; then the one farthest outside, or the one that needs the
+// longest run.
 bool is_worse(const Check& one, const Check& other) {
     const auto rank = [](const Check& check) {
         return check.verdict() == Verdict::failed ? 2 : check.verdict() == Verdict::undecided ? 1 : 0;

@@ -42,7 +42,7 @@ Thresholds parse_thresholds(const std::string& text, const std::string& where) {
         const auto entry = std::find_if(entries.begin(), entries.end(),
                                         [&, &key = key](const ThresholdEntry& e) { return key == e.key; });
         if (entry == entries.end())
-            fail(Status::format, where, ": '", key, "' is no threshold; docs/validation.md has the list");
+            fail(Status::format, where, ": '", key, "' is not a threshold; see docs/validation.md for the list");
         if (!value.is_number() || !std::isfinite(value.get<double>()) || !(value.get<double>() > 0))
             fail(Status::format, where, ": threshold '", key, "' is ", value.dump(), ", expected a number above 0");
         thresholds.*(entry->value) = value.get<double>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The limits that decide between pass and fail. docs/validation.md says what each of them means.
+// The limits of the checks. docs/validation.md explains each.
 #pragma once
 
 #include <span>
@@ -33,8 +33,8 @@ struct ThresholdEntry {
 };
 std::span<const ThresholdEntry> threshold_entries();
 
-// An object of some of the keys; the others keep their defaults. Throws Error{format} for unknown keys and for values
-// that are not finite and positive; messages begin with `where`.
+// Reads an object with some of the keys; the others keep their defaults. Throws Error{format} for unknown keys and for
+// values that are not finite and positive; messages begin with `where`.
 Thresholds parse_thresholds(const std::string& text, const std::string& where);
 nlohmann::json thresholds_json(const Thresholds& thresholds);
 

@@ -17,7 +17,7 @@ namespace {
 
 double length(const Vec3& a) { return std::hypot(a[0], a[1], a[2]); }
 
-// Sum over atoms, and sum of sizes.
+// A sum over atoms, and the sum of the absolute values.
 struct Momentum {
     Vec3 sum{};
     double sizes = 0;
@@ -61,7 +61,7 @@ bool is_finite(const std::vector<double>& numbers) {
     return std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); });
 }
 
-// From all 3 N degrees of freedom.
+// Uses all 3 N degrees of freedom.
 double kinetic_temperature(double kinetic_energy, size_t atom_count) {
     return 2 * kinetic_energy / (3.0 * static_cast<double>(atom_count) * kBoltzmann);
 }
@@ -149,7 +149,7 @@ Run run_dynamics(Session& session, const Particles& start, const RunOptions& opt
             if (options.on_step) options.on_step(step);
         }
     } catch (const Error& error) {
-        if (error.status() != Status::system) throw;  // trouble with the device or memory says nothing about the model
+        if (error.status() != Status::system) throw;  // device or memory errors say nothing about the model
         break_off(error.what());
     }
     return run;

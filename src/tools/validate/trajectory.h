@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One run of dynamics with what was observed on the way. A run that breaks ends there and says how: that is a finding,
-// not an error.
+// One run of dynamics and its observations. If a run becomes unstable, it ends and reports how: that is a finding, not
+// an error.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ struct RunOptions {
     double time_step = 0;  // fs
     std::optional<LangevinBath> bath;
     int64_t snapshot_interval = 0;                    // steps; 0 = none
-    double highest_temperature = 0;                   // K; above it the run has exploded
+    double highest_temperature = 0;                   // K; above this the run counts as unstable
     std::function<void(int64_t steps_done)> on_step;  // may be empty
 };
 
@@ -45,7 +45,7 @@ struct Run {
     std::vector<double> total_energy, kinetic_energy;
     std::vector<int32_t> elements;                            // ascending
     std::vector<std::vector<double>> element_kinetic_energy;  // [element][step]
-    // The largest change since the start, as a part of the sum of the sizes of the atoms' momenta or angular momenta.
+    // The largest change since the start, relative to the sum of the absolute momenta or angular momenta of the atoms.
     double momentum_change = 0, angular_momentum_change = 0;
     std::vector<Snapshot> snapshots;
     Particles last;
@@ -54,10 +54,10 @@ struct Run {
 
 Run run_dynamics(Session& session, const Particles& start, const RunOptions& options);
 
-// Steepest descent with short moves: takes the worst forces out of a structure that is not at rest in this model.
+// Steepest descent with short moves: removes the largest forces from a structure that is not relaxed in this model.
 std::optional<BlowUp> relax(Session& session, Particles& particles, int step_count);
 
-// "no two atoms are within 3 A" where none are.
+// The closest pair as text; "no two atoms are within 3 A" if there is none.
 std::string closest_pair(const Particles& particles);
 
 }  // namespace mlff::validate

@@ -15,12 +15,12 @@ namespace mlff::validate {
 namespace {
 
 constexpr int kRelaxationSteps = 100;
-constexpr double kFriction = 0.05;  // 1/fs: strong, for many independent samples of the temperature in a short run
+constexpr double kFriction = 0.05;  // 1/fs: strong, to get many independent samples in a short run
 constexpr uint64_t kVelocitySeed = 1, kBathSeed = 2;
 constexpr size_t kPlotPoints = 400;
-constexpr int64_t kSnapshots = 100, kComparedSnapshots = 10;  // of each run
+constexpr int64_t kSnapshots = 100, kComparedSnapshots = 10;  // per run
 
-// In Hill's order: carbon, then hydrogen, then the alphabet; without carbon the alphabet alone.
+// Hill order: carbon, then hydrogen, then alphabetical; without carbon, alphabetical.
 std::string formula_of(const std::vector<int32_t>& atomic_numbers) {
     std::map<std::string, int> counts;
     for (int32_t z : atomic_numbers) ++counts[std::string(element_symbol(z))];
@@ -71,7 +71,7 @@ private:
     }
     int64_t fine_steps() const { return 2 * std::max<int64_t>(100, settings_.step_count / 20); }
 
-    // What a model cannot evaluate at all is bad input, not a finding.
+    // A system that a model cannot evaluate at all is bad input, not a finding.
     void check_input() {
         const SystemView system = start_.view();
         double energy = 0;
@@ -104,7 +104,7 @@ private:
         return run;
     }
 
-    // Each run starts from the end of the one before; without a bath nothing moves as a whole.
+    // Each run starts from the end of the previous one. Without a bath the rigid motion is removed.
     void run_dynamics_of_all() {
         Particles particles = start_;
         tell("relaxation", 0);
@@ -202,7 +202,7 @@ private:
     const OnProgress& on_progress_;
     Particles start_;
     SystemReport report_;
-    Run bath_run_, fine_run_, free_run_;  // without a phase: not begun
+    Run bath_run_, fine_run_, free_run_;  // empty phase: not started
     int64_t steps_before_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether a model may be trusted in dynamics: one system at a time through relaxation, NVT and NVE, then all checks.
+// Tests whether a model can be trusted in dynamics: relaxation, NVT and NVE for each system, then all checks.
 #pragma once
 
 #include <functional>
@@ -19,13 +19,13 @@
 namespace mlff::validate {
 
 struct Settings {
-    int64_t step_count = 10'000;  // of the run without a thermostat; the one in a bath has half as many
+    int64_t step_count = 10'000;  // of the run without a thermostat; the run in a bath has half as many
     double time_step = 0.5;       // fs
     double temperature = 300;     // K
     Thresholds thresholds;
 };
 
-// `model` is under test, `reference` is the same in plain double precision, `against` another model or nullptr.
+// `model` is under test, `reference` is the same model in plain double precision, `against` another model or nullptr.
 struct Sessions {
     Session& model;
     Session& reference;
@@ -36,7 +36,7 @@ using report::Curve;
 
 struct VerdictCounts {
     size_t passed = 0, failed = 0, undecided = 0;
-    int64_t deciding_steps = 0;  // about the `--steps` that would decide all
+    int64_t deciding_steps = 0;  // the approximate `--steps` that would decide all checks
 
     void add(const Check& check);
     void add(const VerdictCounts& others);
@@ -47,17 +47,17 @@ struct SystemReport {
     size_t atom_count = 0;
     bool is_periodic = false;
     std::optional<BlowUp> blow_up;
-    std::vector<Check> checks;  // of what could be checked: none after a relaxation that broke
+    std::vector<Check> checks;  // empty if the relaxation failed
     std::optional<EnergyDrift> drift;
-    std::optional<ForceComparison> path, against;  // the model beside its reference, and beside the other model
+    std::optional<ForceComparison> path, against;  // the model compared with its reference, and with the other model
 
-    // For plots, thinned out to a few hundred points.
+    // For plots, reduced to a few hundred points.
     Curve energy;                     // ps, meV/atom since the start of NVE
     std::vector<Curve> temperatures;  // ps, K
     std::vector<Curve> distances;     // A, g(r) or pairs/A
 
     VerdictCounts counts() const;
-    bool is_passed() const;  // nothing broke or failed; checks may be undecided
+    bool is_passed() const;  // nothing failed; checks may be undecided
 };
 
 struct Report {
@@ -70,10 +70,10 @@ struct Report {
     bool is_passed() const;  // at least one system, and all of them pass
 };
 
-// What is being done, and how much of this system is done, 0 to 1. May be empty.
+// Called with the current phase and the completed part of this system, 0 to 1. May be empty.
 using OnProgress = std::function<void(const std::string& phase, double part)>;
 
-// Throws Error for a system that the models cannot evaluate, naming it; one that breaks in dynamics is a finding.
+// Throws Error for a system that the models cannot evaluate, and names it. An unstable run is a finding.
 SystemReport validate_system(const Sessions& sessions, const TestSystem& system, const Settings& settings,
                              const OnProgress& on_progress);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One system and all that a session says of it.
+// One system and all results of a session for it.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace mlff::verify {
 struct Evaluation {
     double energy = NAN;  // eV
     std::vector<double> forces, virial,
-        atom_energies;  // [atom][3], [3][3], [atom]; the last two are empty where the model gives none
+        atom_energies;  // [atom][3], [3][3], [atom]; the last two are empty if the model provides none
 
-    bool operator==(const Evaluation&) const = default;  // bit for bit; NaN is equal to nothing
+    bool operator==(const Evaluation&) const = default;  // bit for bit; NaN equals nothing
 };
 
 inline std::vector<Evaluation> evaluate(Session& session, const std::vector<Frame>& frames) {
@@ -39,7 +39,7 @@ inline Evaluation evaluate(Session& session, const Frame& frame) {
     return evaluate(session, std::vector<Frame>{frame}).front();
 }
 
-// The largest difference; NaN if there is one, or if the sizes differ.
+// The largest difference; NaN if any is NaN, or if the sizes differ.
 inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
     if (a.size() != b.size()) return NAN;
     double largest = 0;

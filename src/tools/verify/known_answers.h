@@ -18,11 +18,11 @@ struct KnownStructure {
 };
 
 struct KnownModel {
-    std::string name, sha256, licence, head;  // head "": the only one
+    std::string name, sha256, licence, head;  // head "": the model has only one
     std::vector<KnownStructure> structures;
 };
 
 const std::vector<KnownModel>& known_models();
-const KnownModel* find_known_model(const std::string& sha256);  // nullptr if nothing is published of it
+const KnownModel* find_known_model(const std::string& sha256);  // nullptr if no results are published
 
 }  // namespace mlff::verify

@@ -17,7 +17,7 @@ double radius(int z) {
     return known > 0 ? known : 1.6;
 }
 
-// Uniform in [0, 1), the same on every machine.
+// Uniform numbers in [0, 1), the same on every machine.
 class Random {
 public:
     explicit Random(uint32_t seed) : engine_(seed) {}
@@ -27,7 +27,7 @@ private:
     std::mt19937 engine_;
 };
 
-// The shortest distance of `at` to an atom or an image of one, in sums of radii.
+// The shortest distance from `at` to an atom or image, in units of the sum of radii.
 double nearest(const Frame& frame, const double* at, int z) {
     double least = HUGE_VAL;
     const int reach = frame.cell ? 1 : 0;
@@ -48,7 +48,7 @@ double nearest(const Frame& frame, const double* at, int z) {
 }
 
 constexpr size_t kRandomElements = 4;
-constexpr double kShake = 0.06;  // angstrom, either way
+constexpr double kShake = 0.06;  // angstrom, in both directions
 
 Frame shaken(Frame frame, uint32_t seed) {
     Random random(seed);
@@ -64,7 +64,7 @@ Frame builtin_system(const char* name, const std::vector<int>& known) {
     return validate::chosen_systems({name}, known).front().frame;
 }
 
-// Two molecules in a skewed cell, with the density of the liquid.
+// Two molecules in a skewed cell, at the density of the liquid.
 Frame water_crystal() {
     Frame frame;
     frame.cell = Mat3{{{3.9, 0, 0}, {0.5, 3.8, 0}, {-0.3, 0.4, 4.0}}};
@@ -141,7 +141,7 @@ Frame random_crystal(const std::vector<int>& elements) {
     for (size_t atom = 0; atom < kAtoms; ++atom) volume += std::pow(2.3 * radius(elements[atom % elements.size()]), 3);
     Random random(23);
     for (size_t tries = 0; frame.atomic_numbers.size() < kAtoms; ++tries) {
-        if (tries % 20'000 == 0) {  // begin again, a little wider
+        if (tries % 20'000 == 0) {  // start again, with a little more space
             const double edge = std::cbrt(volume) * (1 + 0.05 * static_cast<double>(tries / 20'000));
             frame = {};
             frame.cell = Mat3{{{edge, 0, 0}, {0.22 * edge, 1.05 * edge, 0}, {-0.13 * edge, 0.17 * edge, 0.96 * edge}}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Atoms to try a model with: structures of nature where the model knows their elements, a little shaken so that no
-// symmetry hides an error; else distances as in bonds, of elements that it knows. The same for the same elements.
+// Systems to test a model with. Real structures if the model knows their elements, slightly displaced so that no
+// symmetry hides an error; otherwise random structures with bond-like distances. The same elements give the same
+// systems.
 #pragma once
 
 #include <vector>
@@ -9,13 +10,13 @@
 
 namespace mlff::verify {
 
-// Up to `count` elements of those that the model knows, light and common ones first.
+// Up to `count` elements that the model knows, light and common ones first.
 std::vector<int> probe_elements(const std::vector<int>& known, size_t count);
 
-Frame probe_cluster(const std::vector<int>& known);  // about 10 atoms without boundaries
+Frame probe_cluster(const std::vector<int>& known);  // about 10 atoms, not periodic
 Frame probe_crystal(const std::vector<int>& known);  // 6 to 16 atoms in a skewed cell
 
-// For models that know none of the structures.
+// For models that know the elements of none of the structures.
 Frame random_cluster(const std::vector<int>& elements);
 Frame random_crystal(const std::vector<int>& elements);
 

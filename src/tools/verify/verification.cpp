@@ -22,11 +22,11 @@ namespace {
 
 using validate::at_most;
 
-constexpr size_t kElements = 4;             // as single atoms and pairs
-constexpr double kDifferenceStep = 1e-3;    // angstrom, and strain
-constexpr double kRoundedConstants = 1e-6;  // how far files in single precision, which hold the constants of rotations
-                                            // rounded, are from turning with the atoms
-constexpr double kPublishedTolerance = 1e-6, kPublishedRelative = 1e-9;  // what the publishers allow between machines
+constexpr size_t kElements = 4;                                          // tested as single atoms and pairs
+constexpr double kDifferenceStep = 1e-3;                                 // angstrom, and strain
+constexpr double kRoundedConstants = 1e-6;                               // rotation error of files in single precision,
+                                                                         // whose rotation constants are rounded
+constexpr double kPublishedTolerance = 1e-6, kPublishedRelative = 1e-9;  // the publishers' tolerance between machines
 
 // Numbers in [-1, 1), the same on every machine.
 std::vector<double> random_numbers(uint32_t seed, size_t count) {
@@ -36,12 +36,12 @@ std::vector<double> random_numbers(uint32_t seed, size_t count) {
     return numbers;
 }
 
-// NaN is the worst, and stays.
+// NaN is the worst, and is kept.
 void keep_worse(double& worst, double value) {
     if (!std::isnan(worst) && !(value <= worst)) worst = value;
 }
 
-// The error that is worst beside what is allowed of it.
+// The error that is largest relative to its limit.
 struct Worst {
     double error = 0, limit = HUGE_VAL;
     void keep(double new_error, double new_limit) {
@@ -63,7 +63,7 @@ Frame transformed(const Mat3& matrix, Frame frame) {
     return frame;
 }
 
-Mat3 rotation() {  // about no special axis
+Mat3 rotation() {  // about a general axis
     const double a = 0.7, b = -1.1, c = 2.3;
     const double ca = std::cos(a), sa = std::sin(a), cb = std::cos(b), sb = std::sin(b), cc = std::cos(c),
                  sc = std::sin(c);
@@ -98,7 +98,7 @@ public:
                 binding_ = std::max(binding_, std::abs(alone_.back().atom_energies[atom] -
                                                        isolated(probe.atomic_numbers[atom]).energy));
         }
-        if (!std::isfinite(binding_)) binding_ = 1;  // what is not finite is allowed nothing
+        if (!std::isfinite(binding_)) binding_ = 1;  // non-finite energies get no tolerance
         announce("the fp64 reference");
         check_reference();
         announce("symmetries");
@@ -125,7 +125,7 @@ private:
         found_.left_out.push_back(name + ": " + reason);
     }
 
-    // One atom of an element, evaluated once.
+    // One isolated atom of an element, evaluated once.
     const Evaluation& isolated(int z) {
         const auto found = isolated_.find(z);
         if (found != isolated_.end()) return found->second;
@@ -139,7 +139,7 @@ private:
     double virial_limit(const Evaluation& e) const { return bounds_.virial * std::max(1.0, largest_size(e.virial)); }
     static double atoms(const Evaluation& e) { return static_cast<double>(e.forces.size()) / 3; }
 
-    // Energies, forces and virials of all probes beside what they should be.
+    // Compares energies, forces and virials of all probes with the expected values.
     void compare_all(const std::string& with, const std::vector<Evaluation>& found,
                      const std::vector<Evaluation>& expected) {
         double energy = 0;
@@ -194,7 +194,7 @@ private:
         }
     }
 
-    // The plain loops of the reference, and differences of its energies.
+    // Compares with the plain loops of the reference, and with finite differences of its energies.
     void check_reference() {
         SessionOptions options = options_;
         options.device = "reference";
@@ -207,7 +207,7 @@ private:
             leave_out("the fp64 reference", error.what());
         }
         if (reference) compare_all("the fp64 reference", alone_, evaluate(*reference, probes_));
-        // Energies in low precision are too coarse to be differentiated.
+        // Low-precision energies are too coarse for finite differences.
         if (!reference && session_.precision() != Precision::fp64)
             return leave_out("finite differences", "they need energies in fp64");
         check_slopes(reference ? *reference : session_);
@@ -251,7 +251,7 @@ private:
     }
 
     void check_symmetries() {
-        // The constants of the file are part of the model, in every precision of the work.
+        // The constants in the file are part of the model, whatever the working precision.
         const double rounding = model_->summary().dtype == DType::float32 ? kRoundedConstants : 0;
         double energy = 0;
         const auto compare = [&](const std::string& name, const auto& change, const auto& forces_of) {
@@ -341,11 +341,11 @@ private:
         Session one(model_, options);
         std::vector<Evaluation> found;
         for (const Frame& probe : probes_)
-            found.push_back(evaluate(one, probe));  // one by one, as before: a batch may round otherwise
+            found.push_back(evaluate(one, probe));  // one by one, as before: a batch may round differently
         check_bits(concat("one thread against ", session_.thread_count()), found);
     }
-    // The same atoms several times in a row: backends keep what they know of them. And atoms that have moved a little
-    // since.
+    // Evaluates the same atoms several times in a row, because backends cache data about them; then atoms that have
+    // moved a little.
     void check_repetition() {
         SessionOptions options = options_;
         options.device = session_.device_name();
@@ -361,7 +361,8 @@ private:
             for (size_t k = 0; k < shake.size(); ++k) near[i].positions[k] += 0.02 * shake[k];
             moved.push_back(evaluate(session_, near[i]));
         }
-        for (const Frame& frame : near) expected.push_back(evaluate(other, frame));  // after other atoms: it searches
+        for (const Frame& frame : near)
+            expected.push_back(evaluate(other, frame));  // follows other atoms, so it searches
         check_bits("the same call again", again);
         check_bits("another session", in_other);
         compare_all("a search for neighbours anew, atoms moved a little", moved, expected);
@@ -379,7 +380,7 @@ private:
         add(name, difference, 0, "eV, eV/A", "the very same numbers");
     }
 
-    // A pair that leaves the cutoff must be missed by nobody.
+    // The energy and the forces of a pair must go to zero at the cutoff.
     void check_cutoff() {
         const std::vector<int> elements = probe_elements(model_->summary().elements, kElements);
         const double cutoff = model_->summary().cutoff, step = 1e-4;
@@ -430,7 +431,7 @@ private:
     std::vector<Frame> probes_;  // the cluster and the crystal
     std::vector<Evaluation> alone_;
     std::map<int, Evaluation> isolated_;  // by atomic number
-    double binding_ = 1;                  // eV, of the atom that is bound or repelled most, and at least 1
+    double binding_ = 1;                  // eV, of the most strongly bound or repelled atom; at least 1
     Verification found_;
 };
 
@@ -459,7 +460,7 @@ nlohmann::json verification_json(const Verification& verification) {
                                 {"limit", check.upper},
                                 {"unit", check.unit},
                                 {"passed", check.is_passed()}};
-        if (std::isfinite(check.value)) entry["value"] = check.value;  // null: not a number
+        if (std::isfinite(check.value)) entry["value"] = check.value;  // null: NaN
         if (!check.note.empty()) entry["note"] = check.note;
         checks.push_back(std::move(entry));
     }

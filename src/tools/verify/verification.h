@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Are the numbers right here: this model, this machine, this device, this precision? Everything is computed again in
-// another way, or compared with what is known; docs/verification.md has the list.
+// Verifies that results are correct for this model, machine, device and precision. Everything is computed a second time
+// in another way, or compared with known results; docs/verification.md lists the checks.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ namespace mlff::verify {
 
 using validate::Check;
 
-// How far results may be from the truth at a precision: numbers for max(1, largest number of that kind); of energies,
-// what binds an atom counts.
+// The allowed deviations at a precision, relative to max(1, largest number of that kind). For energies, relative to the
+// binding energy of an atom.
 struct Bounds {
     double energy_per_atom = 0, forces = 0, virial = 0;
 };
@@ -26,15 +26,15 @@ Bounds bounds_of(Precision precision);
 
 struct Verification {
     std::string device, precision, head;
-    std::string published;  // name of the released model, "" if nothing is published of it
+    std::string published;  // name of the released model; "" if no results are published
     std::vector<Check> checks;
-    std::vector<std::string> left_out;  // checks that make no sense here, and why
+    std::vector<std::string> left_out;  // checks that do not apply here, and why
 
     bool is_passed() const;
 };
 
-// `sha256` of the model's file, "" if there is none. `on_check`, unless empty, is called with the name of what comes
-// next. Throws Error as sessions do.
+// `sha256`: of the model's file, "" if there is none. `on_check`, unless empty, is called with the name of the next
+// check. Throws Error like sessions.
 Verification verify_model(const std::shared_ptr<const Model>& model, const SessionOptions& options,
                           const std::string& sha256, const std::function<void(const std::string&)>& on_check = {});
 

@@ -19,7 +19,7 @@ struct RepulsionPair {
 };
 struct RepulsionValue {
     double energy = 0;  // of the pair, eV
-    double slope = 0;   // by the distance
+    double slope = 0;   // derivative with respect to the distance
 };
 
 MLFF_HOST_DEVICE inline RepulsionValue pair_repulsion(const RepulsionPair& pair, double distance) {

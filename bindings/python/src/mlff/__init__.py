@@ -16,13 +16,13 @@ from .neighbor_list import Neighbors, neighbors
 from .session import Result, Session, System, evaluate
 
 if _core.abi_version() != _core.ABI_VERSION:
-    raise ImportError(f"libmlff has the ABI {_core.abi_version()}, but this package was built for {_core.ABI_VERSION}")
+    raise ImportError(f"libmlff has ABI version {_core.abi_version()}, but this package was built for version {_core.ABI_VERSION}")
 
 __version__: str = _core.version()
 
 
 def devices() -> list[dict[str, Any]]:
-    """GPUs that the library can use: name, compute_capability (90 for 9.0), memory_bytes. Where there are none, `why_no_device` says why."""
+    """GPUs that the library can use: name, compute_capability (90 for 9.0), memory_bytes. If there are none, `why_no_device` gives the reason."""
     return _core.devices()
 
 

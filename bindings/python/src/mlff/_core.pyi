@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The extension module (core.cpp). Private: use what the package exports.
+# The extension module (core.cpp). Private: use the names exported by the package.
 from collections.abc import Callable
 from typing import Any
 

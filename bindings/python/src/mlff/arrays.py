@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Arguments as the C interface wants them. What is right already, C-contiguous and of the right type, is passed on as it is; all else is converted once,
-and refused in a sentence where that would change its meaning."""
+"""Converts arguments for the C interface. Arrays that are C-contiguous and of the right type are passed on unchanged; others are converted once,
+or rejected if that would change their meaning."""
 from __future__ import annotations
 
 from typing import Any
@@ -18,7 +18,7 @@ def _as_array(name: str, values: Any) -> np.ndarray:
     try:
         return np.asarray(values)
     except ValueError as error:
-        raise ArgumentError(f"{name} is no array of numbers: {error}") from None
+        raise ArgumentError(f"{name} is not an array of numbers: {error}") from None
 
 
 def real_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -41,7 +41,7 @@ def atomic_numbers(values: ArrayLike) -> NDArray[np.int32]:
         raise ArgumentError(f"numbers has the type {array.dtype}, expected integers: atomic numbers")
     converted = array.astype(INT32)
     if not (converted == array).all():
-        raise ArgumentError("numbers holds a value that is no atomic number")
+        raise ArgumentError("numbers holds a value that is not an atomic number")
     return converted
 
 
@@ -59,7 +59,7 @@ def cell_array(values: ArrayLike | None) -> NDArray[np.float64] | None:
         return None
     array = real_array("cell", values)
     if array.shape != (3, 3):
-        raise ArgumentError(f"cell has the shape {array.shape}, expected (3, 3): a lattice vector in each row")
+        raise ArgumentError(f"cell has the shape {array.shape}, expected (3, 3): one lattice vector per row")
     return array
 
 
@@ -75,7 +75,7 @@ def periodic_directions(pbc: Any, has_cell: bool) -> tuple[bool, bool, bool]:
             raise ArgumentError(f"pbc is {pbc!r}, expected one truth value or three")
         flags = tuple(array.astype(bool).tolist())
     if any(flags) and not has_cell:
-        raise ArgumentError("pbc asks for periodic directions, but there is no cell")
+        raise ArgumentError("pbc has periodic directions, but there is no cell")
     return flags[0], flags[1], flags[2]
 
 
@@ -87,7 +87,7 @@ def one_number(name: str, value: Any) -> float:
 
 
 def output_array(name: str, given: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """A new array, or the given one if the library can write into it."""
+    """A new array, or the given one if the library can write to it."""
     if given is None:
         return np.empty(shape)
     if not isinstance(given, np.ndarray) or given.dtype != FLOAT64 or given.shape != shape or not given.flags.c_contiguous or not given.flags.writeable:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""mlff as a calculator of ASE.
+"""mlff as an ASE calculator.
 
     atoms.calc = MLFFCalculator("builtin")
     atoms.get_potential_energy(), atoms.get_forces()
@@ -23,13 +23,13 @@ _VOIGT = ((0, 1, 2, 1, 0, 0), (0, 1, 2, 2, 2, 1))  # rows and columns of xx yy z
 
 
 class MLFFCalculator(Calculator):
-    """Energy, free energy (the same), forces, energies of atoms, stress and stresses of atoms; the last two where the cell has three lattice vectors.
+    """Energy, free energy (the same), forces, atomic energies, stress and atomic stresses; the last two if the cell has three lattice vectors.
 
     model: a path, "builtin", "analytic", or a Model
-    device, precision, threads, head, skin, exact_radial: see mlff.Session; calls are taken for steps of a trajectory, so that dynamics
+    device, precision, threads, head, skin, exact_radial: see mlff.Session; calls are steps of a trajectory (is_trajectory), so that dynamics
     searches neighbours now and then instead of at each step
 
-    `atoms.info` may have `total_charge` (or `charge`), `total_spin` (or `spin`, the multiplicity 2S + 1) for models that take them, and `head`.
+    `atoms.info` may contain `total_charge` (or `charge`), `total_spin` (or `spin`, the multiplicity 2S + 1) for models that use them, and `head`.
     """
 
     implemented_properties = ["energy", "free_energy", "forces", "energies", "stress", "stresses"]
@@ -42,19 +42,19 @@ class MLFFCalculator(Calculator):
         self._process = os.getpid()
         self._state: _State | None = None
         super().__init__(model=model, device=device, precision=precision, threads=threads, head=head, skin=skin, exact_radial=exact_radial, **kwargs)
-        if head is not None or len(self.model.heads) == 1:  # else atoms.info says which one
+        if head is not None or len(self.model.heads) == 1:  # otherwise atoms.info selects one
             self._session(head)
 
-    # ---- What ASE calls ----
+    # ---- Called by ASE ----
 
     def calculate(self, atoms: Atoms | None = None, properties: Sequence[str] = ("energy",), system_changes: Sequence[str] = tuple(all_changes)) -> None:
         if atoms is not None:
             self.atoms = atoms.copy()
         if self.atoms is None:
-            raise ArgumentError("there are no atoms to calculate")
+            raise ArgumentError("no atoms were given to the calculator")
         state = _State(self.atoms, self._state)
         wants_stresses = "stresses" in properties
-        self._state = None  # should this call fail
+        self._state = None  # in case this call fails
         result = self._session(state.head).evaluate(*state.system, stress=False, virial=True, atom_energies=True, atom_virials=wants_stresses)
         self._state = state
         self.results = _ase_properties(result, state.volume)
@@ -63,13 +63,13 @@ class MLFFCalculator(Calculator):
                 raise PropertyNotImplementedError(f"{name} needs a cell with three lattice vectors, which these atoms do not have")
 
     def check_state(self, atoms: Atoms, tol: float = 1e-15) -> list[str]:
-        """As ASE's own, with the entries of `atoms.info` that are inputs, without charges and moments of atoms, which are none, and faster."""
+        """Like ASE's method, but faster. Includes the entries of `atoms.info` that are inputs; ignores initial charges and moments, which are not."""
         return list(all_changes) if self._state is None else self._state.changes(atoms)
 
     def set(self, **kwargs: Any) -> dict[str, Any]:
         unknown = sorted(set(kwargs) - set(self.default_parameters))
         if unknown:
-            raise TypeError(f"MLFFCalculator has no parameter {unknown[0]!r}, only {', '.join(self.default_parameters)}")
+            raise TypeError(f"MLFFCalculator has no parameter {unknown[0]!r}; the parameters are {', '.join(self.default_parameters)}")
         if isinstance(kwargs.get("model"), Model):
             self._model = kwargs["model"]
             kwargs["model"] = self._model.name
@@ -97,11 +97,11 @@ class MLFFCalculator(Calculator):
 
     @property
     def session(self) -> Session:
-        """The session for atoms that name no head."""
+        """The session for atoms that do not select a head."""
         return self._session(self.parameters["head"])
 
     def evaluate_many(self, images: Iterable[Atoms], properties: Sequence[str] = ("energy", "forces", "stress")) -> list[dict[str, Any]]:
-        """Many structures in one call, faster than one by one where they are small: for each a dictionary as `results` of a calculator has it."""
+        """Evaluates many structures in one call, which is faster for small ones. Returns a dictionary for each, like a calculator's `results`."""
         images = list(images)
         states = [_State(atoms, None) for atoms in images]
         found: list[dict[str, Any]] = [{} for _ in images]
@@ -111,14 +111,14 @@ class MLFFCalculator(Calculator):
             systems = [states[index].system for index in members]
             try:
                 results = self._session(head).evaluate_batch(systems, stress=False, virial=True, atom_energies=True, atom_virials="stresses" in properties)
-            except Error as error:  # counts the systems of this head
+            except Error as error:  # its system index counts only systems of this head
                 raise type(error)(f"images of head {head!r}: {error}") if len(heads) > 1 else error
             for index, result in zip(members, results):
                 found[index] = _ase_properties(result, states[index].volume)
         return found
 
     def _session(self, head: str | None) -> Session:
-        if self._process != os.getpid():  # after a fork: threads of the old sessions stayed in the other process
+        if self._process != os.getpid():  # after a fork: the threads of the old sessions do not exist here
             self._sessions, self._process = {}, os.getpid()
         head = head or self.parameters["head"]
         session = self._sessions.get(head)
@@ -132,7 +132,7 @@ class MLFFCalculator(Calculator):
 
 
 class _State:
-    """The inputs of a calculation: what ASE's atoms have, as the library wants it, and copies, so that a change is seen."""
+    """The inputs of a calculation, converted from ASE's atoms. Copies, so that changes of the atoms are detected."""
 
     __slots__ = ("system", "head", "volume", "cell", "pbc", "numbers")
     system: System
@@ -140,7 +140,7 @@ class _State:
     head: str | None
 
     def __init__(self, atoms: Atoms, last: _State | None) -> None:
-        """`last`: whose atomic numbers are taken if they are the same"""
+        """`last`: its atomic numbers are reused if they are the same"""
         info = atoms.info
         numbers: Any
         if last is not None and _is_same(last.numbers, atoms.arrays["numbers"]):
@@ -174,12 +174,12 @@ class _State:
 
 
 def _is_same(a: Any, b: Any) -> bool:
-    """np.array_equal in a third of its time; NaN is never the same."""
+    """np.array_equal in a third of the time; NaN never equals anything."""
     return a.shape == b.shape and bool((a == b).all())
 
 
 def _number_of_either(info: dict[str, Any], key: str, other_key: str, otherwise: float) -> float:
-    """The value of whichever of the two keys is there; they must not contradict each other."""
+    """The value of whichever key is present. Raises StructureError if both are present and differ."""
     if key not in info and other_key not in info:
         return otherwise
     values = [one_number(f"atoms.info[{name!r}]", info[name]) for name in (key, other_key) if name in info]
@@ -189,7 +189,7 @@ def _number_of_either(info: dict[str, Any], key: str, other_key: str, otherwise:
 
 
 def _ase_properties(result: Result, volume: float) -> dict[str, Any]:
-    """A result under ASE's names."""
+    """Converts a result to ASE's names."""
     found: dict[str, Any] = {"energy": result.energy, "free_energy": result.energy, "forces": result.forces, "energies": result.atom_energies}
     if volume > 0 and result.virial is not None:
         found["stress"] = result.virial[_VOIGT] / -volume

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What can go wrong. Every exception is an `Error` with the `Status` of the C interface, and also the built-in exception that fits."""
+"""The exceptions of mlff. Each is an `Error` with the `Status` of the C interface, and also the matching built-in exception."""
 from __future__ import annotations
 
 import enum
 
 
 class Status(enum.IntEnum):
-    """The values of mlff_status."""
+    """Values of mlff_status."""
 
     ARGUMENT = 1
     FILE = 2
@@ -19,13 +19,13 @@ class Status(enum.IntEnum):
 
 
 class Error(Exception):
-    """Something failed; the message is one sentence that says what, and what was expected."""
+    """The base class. The message says what failed and what was expected."""
 
     status: Status = Status.INTERNAL
 
 
 class ArgumentError(Error, ValueError):
-    """An argument or option that makes no sense: a wrong shape or type, an unknown head."""
+    """An invalid argument or option: a wrong shape or type, an unknown head."""
 
     status = Status.ARGUMENT
 
@@ -37,37 +37,37 @@ class FileError(Error, OSError):
 
 
 class FormatError(Error, ValueError):
-    """A file is damaged, hostile or not what it says it is."""
+    """A file is damaged, malicious or not of the expected format."""
 
     status = Status.FORMAT
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """Understood, but this build or this model cannot do it."""
+    """The request is valid, but this build or this model does not support it."""
 
     status = Status.UNSUPPORTED
 
 
 class StructureError(Error, ValueError):
-    """The atoms: an element the model does not know, a flat cell, a position that is not finite."""
+    """Invalid atoms: an element the model does not know, a flat cell, a position that is not finite."""
 
     status = Status.SYSTEM
 
 
 class DeviceError(Error, RuntimeError):
-    """No such GPU, or the GPU failed."""
+    """There is no such GPU, or the GPU failed."""
 
     status = Status.DEVICE
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """Out of memory; the session still works."""
+    """Out of memory. The session remains usable."""
 
     status = Status.MEMORY
 
 
 class InternalError(Error, RuntimeError):
-    """A fault of mlff: please report it."""
+    """A bug in mlff: please report it."""
 
     status = Status.INTERNAL
 

@@ -8,7 +8,7 @@ from . import _core
 logger = logging.getLogger("mlff")
 logger.addHandler(logging.NullHandler())
 
-_LEVELS = {1: logging.WARNING, 2: logging.INFO, 3: logging.DEBUG}  # of mlff_log_level
+_LEVELS = {1: logging.WARNING, 2: logging.INFO, 3: logging.DEBUG}  # keys: mlff_log_level
 
 
 def _forward(level: int, message: str) -> None:

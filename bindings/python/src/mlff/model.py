@@ -13,14 +13,14 @@ from .errors import ArgumentError
 class Model:
     """A force field.
 
-    `path` is a MACE file (`.model`, a TorchScript archive), one of our `.safetensors` files, `"builtin"` (the student inside the library) or
+    `path` is a MACE file (`.model`, a TorchScript archive), a `.safetensors` file of mlff, `"builtin"` (the student embedded in the library) or
     `"analytic"` (a pair potential for demonstrations). Nothing in a file is executed.
     """
 
     def __init__(self, path: str | os.PathLike[str] = "builtin") -> None:
         encoded = os.fsencode(path)
         if b"\0" in encoded:
-            raise ArgumentError(f"the model's path {path!r} holds a null character, which no file name has")
+            raise ArgumentError(f"the model's path {path!r} contains a null character")
         self.name: str = os.fsdecode(encoded)
         self._handle = _core.Model(encoded)
         self._info = self._handle.info()
@@ -32,27 +32,27 @@ class Model:
 
     @property
     def cutoff(self) -> float:
-        """How far an atom sees in one layer, in angstrom."""
+        """The cutoff radius of one layer, in angstrom."""
         return self._info["cutoff"]
 
     @property
     def elements(self) -> list[int]:
-        """Atomic numbers the model knows, ascending."""
+        """Atomic numbers that the model knows, ascending."""
         return list(self._info["elements"])
 
     @property
     def heads(self) -> list[str]:
-        """Names of the heads; at least one. Where there are several, a session needs to be told which."""
+        """Names of the heads; at least one. With several heads, a session needs `head`."""
         return list(self._info["heads"])
 
     @property
     def class_name(self) -> str:
-        """As in the file: "ScaleShiftMACE"."""
+        """The class name in the file, for example "ScaleShiftMACE"."""
         return self._info["class_name"]
 
     @property
     def layer_count(self) -> int:
-        """Layers of message passing; 0 for a pair potential."""
+        """Number of message-passing layers; 0 for a pair potential."""
         return self._info["layer_count"]
 
     @property
@@ -61,17 +61,17 @@ class Model:
 
     @property
     def dtype(self) -> str:
-        """Of the parameters in the file: "float32" or "float64"."""
+        """The type of the parameters in the file: "float32" or "float64"."""
         return self._info["dtype"]
 
     @property
     def descriptor_count(self) -> int:
-        """Numbers for each atom in `Result.descriptors`; 0: the model has none."""
+        """Numbers per atom in `Result.descriptors`; 0 if the model has none."""
         return self._info["descriptor_count"]
 
     @property
     def is_runnable(self) -> bool:
-        """Whether a session can be made; otherwise `why_not_runnable` says why."""
+        """True if a session can be created; otherwise see `why_not_runnable`."""
         return self._info["is_runnable"]
 
     @property
@@ -80,7 +80,7 @@ class Model:
 
     @property
     def description(self) -> dict[str, Any]:
-        """All that is known about the model; the keys are those of `mlff model info --json -`."""
+        """Everything known about the model, with the keys of `mlff model info --json -`."""
         return json.loads(self._handle.description_json())
 
     def __repr__(self) -> str:

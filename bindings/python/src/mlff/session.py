@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sessions evaluate a model: they own the threads, the scratch memory and, on a GPU, the stream."""
+"""Sessions evaluate a model. They own the threads, the scratch memory and, on a GPU, the stream."""
 from __future__ import annotations
 
 import os
@@ -26,18 +26,18 @@ class System(NamedTuple):
     positions: ArrayLike
     """[atoms][3], angstrom; atoms may lie outside the cell"""
     cell: ArrayLike | None = None
-    """[3][3], a lattice vector in each row, angstrom"""
+    """[3][3], one lattice vector per row, angstrom"""
     pbc: bool | ArrayLike | None = None
-    """Which lattice vectors repeat: one truth value or three. None: all of them if there is a cell."""
+    """Periodic directions: one flag or three. None: all if there is a cell."""
     charge: float = 0.0
-    """Total charge, for models that take it"""
+    """Total charge, for models that use it"""
     spin: float = 1.0
-    """Multiplicity 2S + 1, for models that take it"""
+    """Multiplicity 2S + 1, for models that use it"""
 
 
 @dataclass(slots=True, eq=False)
 class Result:
-    """What was computed; arrays that were not asked for are None. All arrays are float64 and belong to the result."""
+    """The results. Arrays that were not requested are None. All arrays are float64 and owned by the result."""
 
     energy: float
     """eV"""
@@ -61,18 +61,18 @@ _NO_ARRAYS = Result(float("nan"))
 class Session:
     """Evaluates a model on one device.
 
-    A session serves one thread at a time: other threads that call it wait, and the interpreter's lock is not held meanwhile. For work side by side make
-    one session for each thread; they share the model. After a fork the new process needs a session of its own.
+    A session serves one thread at a time. Other threads that call it wait, without holding the GIL. To work in parallel, create
+    one session per thread; sessions share the model. After a fork, the new process needs its own session.
 
-    model: a Model, or what `Model` takes
+    model: a Model, or an argument of `Model`
     device: "auto" (a GPU if there is one), "cpu", "reference" (plain fp64 loops), "cuda", "cuda:1"
     precision: "auto", "mixed", "fp64", "fp32" or "fast"
-    threads: 0 is one for each core that this process may use
+    threads: 0 means one per core that this process may use
     head: one of the model's heads; None if it has only one
     skin: angstrom > 0 keeps candidates for neighbours from call to call while that is exact; 0 is the library's choice: 1 on a GPU; on the CPU 0.5 with is_trajectory, else none
     is_trajectory: atoms move little from call to call, as in dynamics
     exact_radial: no tables of radial functions; slower, and exact to rounding in fp64
-    gpu_memory_limit: most bytes that atoms and edges may take on a GPU; 0 is what is free
+    gpu_memory_limit: maximum bytes for atoms and edges on a GPU; 0 means all free memory
     """
 
     def __init__(self, model: Model | str | os.PathLike[str] = "builtin", device: str = "auto", precision: str = "auto", threads: int = 0,
@@ -91,10 +91,10 @@ class Session:
     def evaluate(self, numbers: ArrayLike, positions: ArrayLike, cell: ArrayLike | None = None, pbc: bool | ArrayLike | None = None,
                  charge: float = 0.0, spin: float = 1.0, *, forces: bool = True, stress: bool | None = None, virial: bool = False, atom_energies: bool = False,
                  atom_virials: bool = False, descriptors: bool = False, out: Result | None = None) -> Result:
-        """Energy and whatever else is asked for of one system; see `System` for the arguments and `Result` for what comes back.
+        """Computes the energy and other requested properties of one system; see `System` for the arguments and `Result` for the results.
 
-        stress: None is yes where something is periodic
-        out: the result of an earlier call; its arrays are written again instead of new ones. If the call fails they are left as they were.
+        stress: None means yes if any direction is periodic
+        out: the result of an earlier call; its arrays are reused. If the call fails they are unchanged.
         """
         wanted = (forces, stress, virial, atom_energies, atom_virials, descriptors)
         job = self._job((numbers, positions, cell, pbc, charge, spin), wanted, out)
@@ -107,10 +107,10 @@ class Session:
 
     def evaluate_batch(self, systems: Iterable[System | tuple[Any, ...] | Mapping[str, Any]], *, forces: bool = True, stress: bool | None = None,
                        virial: bool = False, atom_energies: bool = False, atom_virials: bool = False, descriptors: bool = False) -> list[Result]:
-        """Many systems of any sizes in one call, which is faster than one by one where they are small.
+        """Evaluates a batch of systems of any sizes, which is faster than one by one if they are small.
 
-        systems: `System`s, tuples in their order, or mappings with their names
-        All are checked before the first is computed, and an error names the system.
+        systems: `System` objects, tuples in the order of its fields, or mappings with its field names
+        All systems are checked before the first is computed. An error names the system.
         """
         wanted = (forces, stress, virial, atom_energies, atom_virials, descriptors)
         jobs = []
@@ -122,7 +122,7 @@ class Session:
         return [Result(energy, *job[-6:]) for energy, job in zip(self._handle.evaluate(jobs), jobs)]
 
     def _job(self, system: tuple[Any, ...], wanted: tuple[Any, ...], out: Result | None) -> tuple[Any, ...]:
-        """One entry of what `_core.Session.evaluate` takes; its last six parts are the arrays of a Result."""
+        """One job for `_core.Session.evaluate`; its last six parts are the arrays of a Result."""
         numbers, positions, cell, pbc, charge, spin = system
         numbers = arrays.atomic_numbers(numbers)
         count = len(numbers)
@@ -133,7 +133,7 @@ class Session:
         if stress is None:
             stress = any(periodic)
         if descriptors and self.model.descriptor_count == 0:
-            raise UnsupportedError(f"descriptors were asked for, but {self.model!r} has none")
+            raise UnsupportedError(f"descriptors were requested, but {self.model!r} has none")
         if out is not None and not isinstance(out, Result):
             raise ArgumentError(f"out is a {type(out).__name__}, expected the Result of an earlier call")
         given = _NO_ARRAYS if out is None else out
@@ -145,29 +145,29 @@ class Session:
                    new("atom_virials", given.atom_virials, (count, 3, 3)) if atom_virials else None,
                    new("descriptors", given.descriptors, (count, self.model.descriptor_count)) if descriptors else None)
         if out is not None and any(array is not None and np.may_share_memory(array, positions) for array in outputs):
-            raise ArgumentError("an array of out is memory of positions, which would be overwritten while it is read")
+            raise ArgumentError("an array of out shares memory with positions, which would be overwritten while they are read")
         return (numbers, positions, cell, periodic, arrays.one_number("charge", charge), arrays.one_number("spin", spin), *outputs)
 
     @property
     def info(self) -> dict[str, Any]:
-        """device, device_reason, precision, thread_count, evaluation_count (systems so far) and neighbor_build_count (searches from scratch; the
-        difference was saved by the skin)"""
+        """device, device_reason, precision, thread_count, evaluation_count (systems so far) and neighbor_build_count (neighbour searches; the skin saved
+        the difference)"""
         info = self._handle.info()
         info["precision"] = _PRECISION_NAMES[info["precision"]]
         return info
 
     @property
     def device(self) -> str:
-        """Where it runs: "cpu" or "cuda:0", never "auto"."""
+        """The device in use: "cpu" or "cuda:0", never "auto"."""
         return self.info["device"]
 
     @property
     def precision(self) -> str:
-        """What is used, never "auto"."""
+        """The precision in use, never "auto"."""
         return self.info["precision"]
 
     def close(self) -> None:
-        """Gives threads and memory back now instead of when the object goes."""
+        """Releases threads and memory now, instead of when the object is destroyed."""
         self._handle.close()
 
     def __enter__(self) -> Session:
@@ -186,6 +186,6 @@ class Session:
 def evaluate(numbers: ArrayLike, positions: ArrayLike, cell: ArrayLike | None = None, pbc: bool | ArrayLike | None = None, charge: float = 0.0,
              spin: float = 1.0, *, model: Model | str | os.PathLike[str] = "builtin", device: str = "auto", precision: str = "auto", threads: int = 0,
              head: str | None = None, **wanted: Any) -> Result:
-    """One system, once: opens the model, evaluates and closes. `wanted` is what `Session.evaluate` takes. For more than one call make a `Session`."""
+    """Evaluates one system once: opens the model, evaluates and closes. `wanted`: keywords of `Session.evaluate`. For several calls, create a `Session`."""
     with Session(model, device, precision, threads, head) as session:
         return session.evaluate(numbers, positions, cell, pbc, charge, spin, **wanted)

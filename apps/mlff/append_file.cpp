@@ -25,8 +25,8 @@ AppendFile::AppendFile(const std::string& path, std::optional<uint64_t> go_on_at
     }
     ::close(descriptor_);
     descriptor_ = -1;
-    fail(Status::file, path, ": the file is shorter than it was when the restart file was written, which was ",
-         *go_on_at, " bytes");
+    fail(Status::file, path, ": the file is shorter than the ", *go_on_at,
+         " bytes it had when the restart file was written");
 }
 
 AppendFile::~AppendFile() {

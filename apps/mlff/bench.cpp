@@ -56,7 +56,7 @@ std::vector<bench::Suite> chosen_suites(const BenchOptions& options) {
             if (name == "all" || name == suite.name) chosen.push_back(suite);
         if (chosen.size() == before)
             fail(Status::argument, "--suite '", name,
-                 "' is none of latency, throughput, md, memory, leaks, neighbors, load, plan, all");
+                 "': expected latency, throughput, md, memory, leaks, neighbors, load, plan or all");
     }
     return chosen;
 }
@@ -67,11 +67,11 @@ void check_bench_options(const BenchOptions& options) {
         fail(Status::argument, "--steps ", options.step_count, ": expected at least 20");
     if (options.calibrates &&
         (!options.baseline.empty() || !options.report.empty() || options.suites != BenchOptions{}.suites))
-        fail(Status::argument, "--calibrate runs no suites: it goes with none of --suite, --baseline and --report");
+        fail(Status::argument, "--calibrate runs no suites and excludes --suite, --baseline and --report");
     if (!options.profile.is_wanted && !options.profile.trace.empty()) fail(Status::argument, "--trace needs --profile");
     if (options.profile.is_wanted &&
         (!options.report.empty() || !options.baseline.empty() || options.suites != BenchOptions{}.suites))
-        fail(Status::argument, "--profile goes with none of --suite, --report and --baseline");
+        fail(Status::argument, "--profile runs no suites and excludes --suite, --report and --baseline");
     check_outputs("", "", options.profile.trace);
     check_outputs(options.report, "report.html", options.json);
 }
@@ -208,41 +208,72 @@ int run_bench(const BenchOptions& options) {
 }  // namespace
 
 void add_bench(CLI::App& app, Work& work) {
-    CLI::App* command = app.add_subcommand("bench", "how fast is a model here, and has that changed?");
+    CLI::App* command = app.add_subcommand("bench", "measure the speed of a model on this machine");
     auto options = std::make_shared<BenchOptions>();
     options->model.add_to(*command);
     auto* suite = command
                       ->add_option("--suite", options->suites,
-                                   "of latency, throughput, md, memory, leaks, neighbors, load, plan, all")
+                                   "suites to run: latency, throughput, md, memory, leaks, neighbors, load, plan, all")
                       ->delimiter(',')
-                      ->capture_default_str();
-    command->add_option("--sizes", options->sizes, "numbers of atoms for latency")->delimiter(',');
+                      ->capture_default_str()
+                      ->option_text("NAME,...");
+    command->add_option("--sizes", options->sizes, "numbers of atoms for latency, --compare and --profile")
+        ->delimiter(',')
+        ->option_text("N,N,...");
     auto* steps = command
                       ->add_option("--steps", options->step_count,
-                                   "of dynamics; 0 = 2000, 400 of a Python model, 60 with --quick")
-                      ->capture_default_str();
-    command->add_flag("--quick", options->is_quick, "few samples of small systems: does everything run?");
-    auto* calibrate = command->add_flag("--calibrate", options->calibrates,
-                                        "measure the cost model that 'mlff plan' predicts with, instead of suites");
-    command->add_option("--calibration", options->calibration,
-                        "file of the cost model; default: one in the user's data folder");
-    command->add_option("--json", options->json,
-                        "write results as JSON, with all samples, to this file; '-' = standard output");
-    command->add_option("--report", options->report, "folder for report.html, report.md and report.json");
-    auto* baseline = command->add_option("--baseline", options->baseline,
-                                         "JSON of an earlier run: what got slower or less accurate makes exit code 1");
-    auto* profile =
+                                   "number of steps of dynamics; 0 = 2000, 400 for a Python model, 60 with --quick")
+                      ->capture_default_str()
+                      ->option_text("N");
+    command->add_flag("--quick", options->is_quick, "few samples of small systems, to see whether everything runs");
+    add_json_option(*command, options->json);
+    add_report_option(*command, options->report);
+    auto* baseline =
         command
-            ->add_flag(
-                "--profile", options->profile.is_wanted,
-                "instead of the suites: time, FLOP/s and bytes/s of each stage of an evaluation of --sizes atoms (500)")
-            ->excludes(calibrate);
-    command->add_option("--trace", options->profile.trace, "with --profile: a file for chrome://tracing or Perfetto");
+            ->add_option(
+                "--baseline", options->baseline,
+                "compare with the --json of an earlier run; exit code 1 if something is slower or less accurate")
+            ->option_text("RESULTS");
+
+    command
+        ->add_option("--calibration", options->calibration,
+                     "file with the cost model of 'mlff bench --calibrate' (default: in the user's data folder)")
+        ->option_text("CALIBRATION");
+
+    const std::string instead = "Instead of the suites";
+    auto* calibrate =
+        command->add_flag("--calibrate", options->calibrates, "measure the cost model that 'mlff plan' predicts with")
+            ->group(instead);
+    auto* profile = command
+                        ->add_flag("--profile", options->profile.is_wanted,
+                                   "show time, FLOP/s and bytes/s of each stage of an evaluation of --sizes atoms "
+                                   "(default: 500)")
+                        ->excludes(calibrate)
+                        ->group(instead);
+    command
+        ->add_option("--trace", options->profile.trace,
+                     "with --profile: write a trace for chrome://tracing or Perfetto to OUT")
+        ->option_text("OUT")
+        ->group(instead);
     command
         ->add_option("--compare", options->compared,
-                     "several times: MODEL[,device=D][,precision=P][,threads=N][,head=H], whose latencies are measured "
-                     "in turns; what is not said is that of --model, --device, ...")
-        ->excludes(suite, steps, baseline, calibrate, profile);
+                     "measure the latency of several implementations in turns; give it once for each: "
+                     "MODEL[,device=D][,precision=P][,threads=N][,head=H]; the other options set the defaults")
+        ->excludes(suite, steps, baseline, calibrate, profile)
+        ->option_text("SPEC")
+        ->group(instead);
+    command->footer(
+        R"(Prints medians with 95% confidence intervals. The exit code is 1 if a check fails or a result is
+worse than in the baseline; results that are too noisy to tell are undecided and do not fail.
+
+Examples:
+  # All suites, with a page of plots
+  mlff bench --model X.model --report report
+  # Compare with an earlier run
+  mlff bench --model X.model --json before.json
+  mlff bench --model X.model --baseline before.json
+  # Two precisions side by side
+  mlff bench --model X.model --compare precision=mixed --compare precision=fp64)");
     command->callback([options, &work] { work = [options] { return run_bench(*options); }; });
 }
 

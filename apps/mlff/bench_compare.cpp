@@ -22,7 +22,7 @@ int thread_count_of(const std::string& text, const std::string& spec) {
     int count = -1;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), count);
     if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || count < 0)
-        fail(Status::argument, "--compare '", spec, "': threads=", text, ", expected a number, 0 = all cores");
+        fail(Status::argument, "--compare '", spec, "': threads=", text, ": expected a number; 0 = all cores");
     return count;
 }
 
@@ -50,13 +50,13 @@ ModelOptions parse_compare_spec(const std::string& spec, const ModelOptions& def
         else if (key == "threads")
             chosen.session.thread_count = thread_count_of(value, spec), has_threads = true;
         else
-            fail(Status::argument, "--compare '", spec, "': ", key, "= is none of device, precision, threads, head");
+            fail(Status::argument, "--compare '", spec, "': ", key, "=: expected device, precision, threads or head");
         rest = comma == std::string::npos ? "" : rest.substr(0, comma);
     }
     if (!rest.empty()) chosen.model = rest;
     if (has_threads && python::is_python_name(chosen.model))
         fail(Status::argument, "--compare '", spec,
-             "': threads= is for native models; Python has its own ways, OMP_NUM_THREADS for instance");
+             "': threads= is for native models; set the threads of Python with OMP_NUM_THREADS, for instance");
     return chosen;
 }
 
@@ -64,7 +64,7 @@ ModelOptions parse_compare_spec(const std::string& spec, const ModelOptions& def
 
 int run_bench_compare(const BenchCompareOptions& options) {
     if (options.specs.size() < 2)
-        fail(Status::argument, "--compare is needed at least twice, the first for what others are compared with");
+        fail(Status::argument, "--compare is needed at least twice; the others are compared with the first");
     std::vector<bench::Implementation> implementations;
     for (const std::string& spec : options.specs) {
         const ModelOptions chosen = parse_compare_spec(spec, options.defaults);
@@ -77,7 +77,7 @@ int run_bench_compare(const BenchCompareOptions& options) {
 
     const bool prints_text = options.json != "-", is_terminal = isatty(STDERR_FILENO) == 1;
     if (prints_text)
-        std::cout << run.result.material << ", energies and forces beside the fp64 reference in this run\n"
+        std::cout << run.result.material << ", energies and forces compared with the fp64 reference\n"
                   << side_by_side_header(run.result) << std::flush;
     bench::SteadyClock clock;
     run.measure(

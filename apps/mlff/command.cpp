@@ -14,21 +14,50 @@
 namespace mlff::app {
 
 void ModelOptions::add_to(CLI::App& command, const std::string& model_option) {
-    command
-        .add_option(model_option, model,
-                    "a model file, a name of the model cache, 'builtin', 'analytic' or 'python:...'")
-        ->capture_default_str();
-    command.add_option("--device", session.device, "auto, cpu, reference, cuda or cuda:INDEX")->capture_default_str();
-    command.add_option("--precision", precision, "auto, mixed, fp64, fp32 or fast")->capture_default_str();
-    command.add_option("--head", session.head, "one of the model's heads");
-    command.add_flag("--exact-radial", session.exact_radial,
-                     "evaluate radial functions for every pair instead of interpolating in tables");
+    const std::string group = "Model and device";
+    command.add_option(model_option, model, kModelHelp)->capture_default_str()->option_text("MODEL")->group(group);
+    add_session_options(command, group);
     command
         .add_option("--gpu-memory", session.gpu_memory_limit_bytes,
-                    "most that atoms and edges may take on a GPU, 20GB for instance; 0 = what is free")
+                    "limit on the GPU memory for atoms and edges, such as 20GB; 0 = all that is free")
         ->transform(CLI::AsSizeValue(true))
-        ->capture_default_str();
-    command.add_option("--threads", session.thread_count, "0 = all cores")->capture_default_str();
+        ->capture_default_str()
+        ->option_text("SIZE")
+        ->group(group);
+}
+
+void ModelOptions::add_session_options(CLI::App& command, const std::string& group, const std::string& suffix) {
+    command
+        .add_option("--device" + suffix, session.device,
+                    "auto, cpu, reference (plain double-precision loops), cuda or cuda:INDEX")
+        ->capture_default_str()
+        ->option_text("DEVICE")
+        ->group(group);
+    command.add_option("--precision" + suffix, precision, "auto, mixed, fp64, fp32 or fast")
+        ->capture_default_str()
+        ->option_text("PRECISION")
+        ->group(group);
+    command.add_option("--head" + suffix, session.head, "head of the model, if it has several")
+        ->option_text("HEAD")
+        ->group(group);
+    command
+        .add_flag("--exact-radial" + suffix, session.exact_radial,
+                  "evaluate radial functions for every pair instead of interpolating in tables; slower")
+        ->group(group);
+    command.add_option("--threads" + suffix, session.thread_count, "number of CPU threads; 0 = all cores")
+        ->capture_default_str()
+        ->option_text("N")
+        ->group(group);
+}
+
+void add_json_option(CLI::App& command, std::string& path) {
+    command.add_option("--json", path, "write the results as JSON to OUT; '-' prints the JSON instead of text")
+        ->option_text("OUT");
+}
+
+void add_report_option(CLI::App& command, std::string& folder) {
+    command.add_option("--report", folder, "write report.html, report.md and report.json to FOLDER")
+        ->option_text("FOLDER");
 }
 
 SessionOptions ModelOptions::session_options() const {
@@ -39,7 +68,7 @@ SessionOptions ModelOptions::session_options() const {
             options.precision = candidate;
             return options;
         }
-    fail(Status::argument, "--precision '", precision, "' is none of auto, mixed, fp64, fp32, fast");
+    fail(Status::argument, "--precision '", precision, "': expected auto, mixed, fp64, fp32 or fast");
 }
 
 std::string sha256_of_model(const std::string& name) {
@@ -57,7 +86,7 @@ void check_outputs(const std::string& report_folder, const char* first_file, con
     if (!report_folder.empty()) {
         std::error_code error;
         std::filesystem::create_directories(report_folder, error);
-        if (error) fail(Status::file, "--report ", report_folder, ": cannot be made a folder: ", error.message());
+        if (error) fail(Status::file, "--report ", report_folder, ": cannot make the folder (", error.message(), ")");
         OutputFile(report_folder + "/" + first_file);
     }
     if (!json_path.empty() && json_path != "-") OutputFile{json_path};

@@ -12,7 +12,7 @@
 namespace mlff::app {
 
 // The exit codes of the command-line contract.
-enum ExitCode {
+enum ExitCode {  // mlff --help lists them, in main.cpp
     kGood = 0,
     kCheckFailed = 1,
     kBadUsage = 2,
@@ -39,12 +39,23 @@ void add_plan(CLI::App& app, Work& work);
 void add_compare(CLI::App& app, Work& work);
 void add_serve(CLI::App& app, Work& work);
 
+// What every option says that names a model.
+constexpr const char* kModelHelp = "model file, name in the model cache, builtin, analytic, self-test or python:...";
+
+// --json, which every command with results has. "" = not given, "-" = standard output.
+void add_json_option(CLI::App& command, std::string& path);
+
+// --report; "" = not given.
+void add_report_option(CLI::App& command, std::string& folder);
+
 // --model, --device, --precision, --head and --threads, for every command that evaluates a model.
 struct ModelOptions {
     std::string model = "builtin";
     std::string precision = "auto";
     SessionOptions session;
     void add_to(CLI::App& command, const std::string& model_option = "--model");
+    // The same options of one model of two, with a suffix: --device-a.
+    void add_session_options(CLI::App& command, const std::string& group, const std::string& suffix = "");
     SessionOptions session_options() const;
 };
 

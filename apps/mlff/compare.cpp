@@ -135,7 +135,7 @@ std::string force_text(const std::array<double, 3>& force) {
 }
 
 std::string worst_text(const WorstAtom& worst) {
-    if (worst.atom < 0) return "no two forces differ";
+    if (worst.atom < 0) return "all forces are equal";
     return concat("atom ", worst.atom, " (", element_symbol(worst.atomic_number), ") of frame ", worst.frame);
 }
 
@@ -198,7 +198,7 @@ void print_comparison(const ComparedModel& a, const ComparedModel& b, const Comp
     std::cout
         << a.sentence() << "\n"
         << b.sentence() << "\n\n"
-        << " frame   atoms      energy A / eV      energy B / eV   eV/atom apart   forces, eV/A   stress, eV/A^3\n";
+        << " frame   atoms      energy A / eV      energy B / eV    dE/(eV/atom) max|dF|/(eV/A) max|dS|/(eV/A^3)\n";
     std::cout << std::scientific << std::setprecision(2);
     for (int64_t i = 0; i < std::min<int64_t>(kMostRowsPrinted, static_cast<int64_t>(comparison.frames.size())); ++i) {
         const FrameDifference& frame = comparison.frames[static_cast<size_t>(i)];
@@ -212,7 +212,7 @@ void print_comparison(const ComparedModel& a, const ComparedModel& b, const Comp
     }
     if (static_cast<int64_t>(comparison.frames.size()) > kMostRowsPrinted)
         std::cout << "   ... " << static_cast<int64_t>(comparison.frames.size()) - kMostRowsPrinted
-                  << " more; --json has all\n";
+                  << " more frames; --json has all\n";
     const auto row = [](const char* what, double largest, double mean, double rms) {
         std::cout << std::left << std::setw(26) << what << std::right << std::setw(13) << largest << std::setw(13)
                   << mean << std::setw(13) << rms << "\n";
@@ -237,7 +237,7 @@ void print_comparison(const ComparedModel& a, const ComparedModel& b, const Comp
 
 double checked_limit(const std::optional<double>& given, double by_precision, const char* option) {
     if (given && !(std::isfinite(*given) && *given >= 0))
-        fail(Status::argument, option, " ", *given, ": expected a number of 0 or more");
+        fail(Status::argument, option, " ", *given, ": expected 0 or more");
     return given.value_or(by_precision);
 }
 
@@ -283,31 +283,37 @@ int run_compare(const CompareOptions& options) {
 
 void add_compare(CLI::App& app, Work& work) {
     auto options = std::make_shared<CompareOptions>();
-    CLI::App* command = app.add_subcommand("compare", "two models, or one on two backends, frame by frame");
-    command->add_option("A", options->a.model, "a model file, a name of the model cache, 'builtin' or 'analytic'")
+    CLI::App* command =
+        app.add_subcommand("compare", "compare two models, or one model on two devices, frame by frame");
+    command->add_option("A", options->a.model, kModelHelp)->required();
+    command->add_option("B", options->b.model, "the other model; may be A, on another device or in another precision")
         ->required();
+    command->add_option("FILE", options->input, "structures in extended XYZ; '-' = standard input")->required();
+    options->a.add_session_options(*command, "Model A", "-a");
+    options->b.add_session_options(*command, "Model B", "-b");
     command
-        ->add_option("B", options->b.model,
-                     "the same; may be the same model, on another device or in another precision")
-        ->required();
-    command->add_option("FILE", options->input, "extended XYZ; '-' = standard input")->required();
-    for (auto& [side, letter] : {std::pair<ModelOptions&, std::string>(options->a, "-a"),
-                                 std::pair<ModelOptions&, std::string>(options->b, "-b")}) {
-        command->add_option("--device" + letter, side.session.device, "auto, cpu, reference, cuda or cuda:INDEX")
-            ->capture_default_str();
-        command->add_option("--precision" + letter, side.precision, "auto, mixed, fp64, fp32 or fast")
-            ->capture_default_str();
-        command->add_option("--head" + letter, side.session.head, "one of the model's heads");
-        command->add_flag("--exact-radial" + letter, side.session.exact_radial,
-                          "evaluate radial functions for every pair instead of interpolating in tables");
-        command->add_option("--threads" + letter, side.session.thread_count, "0 = all cores")->capture_default_str();
-    }
-    command->add_option("--tolerance-energy", options->energy_limit,
-                        "eV/atom that energies may be apart; default: 1e-7 if both are fp64, 1e-4 mixed, 1e-2 fast");
-    command->add_option("--tolerance-forces", options->force_limit,
-                        "eV/A that the force on an atom may be apart; the same default");
-    command->add_option("--tolerance-stress", options->stress_limit, "eV/A^3; the same default");
-    command->add_option("--json", options->json, "write results as JSON to this file; '-' = standard output");
+        ->add_option("--tolerance-energy", options->energy_limit,
+                     "allowed difference of energies in eV/atom (default: 1e-7 if both are fp64, 1e-2 if one is fast, "
+                     "else 1e-4)")
+        ->option_text("LIMIT");
+    command
+        ->add_option("--tolerance-forces", options->force_limit,
+                     "allowed difference of the force on an atom in eV/A (same default)")
+        ->option_text("LIMIT");
+    command
+        ->add_option("--tolerance-stress", options->stress_limit,
+                     "allowed difference of stress components in eV/A^3 (same default)")
+        ->option_text("LIMIT");
+    add_json_option(*command, options->json);
+    command->footer(
+        R"(Prints the differences of each frame, the largest, mean and rms differences, and the atom whose
+forces differ most. The exit code is 1 if a difference exceeds its limit.
+
+Examples:
+  # The CPU kernels against the plain double-precision loops
+  mlff compare X.model X.model water.xyz --device-b reference
+  # A student against its teacher
+  mlff compare student.safetensors X.model water.xyz --tolerance-forces 0.1 --tolerance-energy 0.01)");
     command->callback([options, &work] { work = [options] { return run_compare(*options); }; });
 }
 

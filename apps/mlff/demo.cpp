@@ -139,9 +139,8 @@ void run_dynamics(Session& session, Structure structure, int step_count) {
     }
     const double milliseconds = milliseconds_since(begin) / step_count;
     std::cout << std::setprecision(2) << "\n"
-              << milliseconds << " ms a step, " << std::setprecision(1) << 86.4 * kTimeStep / milliseconds
-              << " ns a day, on " << session.device_name() << " in " << precision_name(session.precision())
-              << " precision\n";
+              << milliseconds << " ms/step, " << std::setprecision(1) << 86.4 * kTimeStep / milliseconds
+              << " ns/day, on " << session.device_name() << " in " << precision_name(session.precision()) << " precision\n";
 }
 
 // What the model's card says of itself.
@@ -149,12 +148,12 @@ void introduce(const Model& model) {
     const Json description = model.description(), card = description.value("card", Json::object());
     std::cout << "mlff " << MLFF_VERSION_STRING << "\n\n";
     const auto text = [&](const char* key) { return card.value(key, std::string("unknown")); };
-    std::cout << "The model inside the library: " << text("name") << ", a PaiNN of " << description["parameters"]
-              << " parameters that learned from " << text("teacher") << ".\n";
+    std::cout << "The embedded model: " << text("name") << ", a PaiNN of " << description["parameters"]
+              << " parameters, trained on labels of " << text("teacher") << ".\n";
     const Json test = card.value("errors", Json::object()).value("test", Json::object());
     if (test.contains("force_meV_per_A"))
-        std::cout << std::fixed << std::setprecision(1) << "On molecules it has not seen its forces are off by "
-                  << test["force_meV_per_A"]["mae"].get<double>() << " meV/A, its energies by "
+        std::cout << std::fixed << std::setprecision(1) << "Mean absolute errors on unseen molecules: forces "
+                  << test["force_meV_per_A"]["mae"].get<double>() << " meV/A, energies "
                   << test["energy_meV_per_atom"]["mae"].get<double>() << " meV/atom.\n\n";
 }
 
@@ -176,9 +175,19 @@ int run_demo(int step_count) {
 }  // namespace
 
 void add_demo(CLI::App& app, Work& work) {
-    CLI::App* command = app.add_subcommand("demo", "a first look on built-in structures");
+    CLI::App* command = app.add_subcommand("demo", "show energies, forces and dynamics of built-in structures");
     auto step_count = std::make_shared<int>(2000);
-    command->add_option("--steps", *step_count, "of the dynamics")->capture_default_str()->check(CLI::PositiveNumber);
+    command->add_option("--steps", *step_count, "number of steps of dynamics")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber)
+        ->option_text("N");
+    command->footer(R"(Uses the embedded model and needs no files.
+
+Examples:
+  # A few seconds
+  mlff demo
+  # Shorter
+  mlff demo --steps 200)");
     command->callback([step_count, &work] { work = [step_count] { return run_demo(*step_count); }; });
 }
 

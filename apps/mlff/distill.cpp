@@ -63,14 +63,14 @@ void sample(const DistillOptions& options, const fs::path& folder) {
         const Json before = Json::parse(file, nullptr, false);
         if (!before.is_object() || before.value("choices", Json()) != record["choices"])
             fail(Status::argument, "--output ", folder.string(),
-                 " has frames of another teacher, other structures or options; choose another folder");
+                 " has frames from another teacher, other structures or other options; choose another folder");
         record = before;
     }
     if (record["is_complete"].get<bool>()) return;
     if (fs::exists(frames_path)) fs::resize_file(frames_path, record["bytes"].get<uintmax_t>());
     Session teacher(load_model(options.teacher.model), options.teacher.session_options());
     std::ofstream frames(frames_path, std::ios::binary | std::ios::app);
-    if (!frames) fail(Status::file, frames_path.string(), ": cannot be written");
+    if (!frames) fail(Status::file, frames_path.string(), ": cannot write the file");
     ExtxyzReader reader(options.input);
     Frame structure;
     const bool shows_progress = isatty(STDERR_FILENO);
@@ -81,7 +81,7 @@ void sample(const DistillOptions& options, const fs::path& folder) {
         std::ostringstream text;
         for (const Frame& frame : sampled.frames) write_extxyz(text, frame);
         frames << text.str() << std::flush;
-        if (!frames) fail(Status::file, frames_path.string(), ": cannot be written");
+        if (!frames) fail(Status::file, frames_path.string(), ": cannot write the file");
         record["structures"] = index + 1;
         record["frames"] = record["frames"].get<int64_t>() + static_cast<int64_t>(sampled.frames.size());
         record["bytes"] = record["bytes"].get<uintmax_t>() + text.str().size();
@@ -94,7 +94,7 @@ void sample(const DistillOptions& options, const fs::path& folder) {
     }
     if (shows_progress) std::cerr << "\n";
     if (record["frames"].get<int64_t>() == 0)
-        fail(Status::format, options.input, ": no frame could be made from its structures");
+        fail(Status::format, options.input, ": all frames of its structures were skipped");
     record["is_complete"] = true;
     write_text(record_path, record.dump(1) + "\n");
     std::cerr << record["frames"] << " frames from " << record["structures"] << " structures in "
@@ -118,8 +118,8 @@ std::string find_trainer(const std::string& named) {
         if (access((fs::path(folder) / "mlff-train").c_str(), X_OK) == 0)
             return (fs::path(folder) / "mlff-train").string();
     fail(Status::argument,
-         "mlff-train is neither beside mlff nor on the path: build it (docs/training.md) and name it with --trainer, "
-         "or use --labels-only");
+         "mlff-train was found neither next to mlff nor in PATH: build it (docs/training.md), name it with "
+         "--trainer, or use --labels-only");
 }
 
 void train(const DistillOptions& options, const fs::path& folder, const std::string& trainer, const fs::path& frames) {
@@ -144,7 +144,7 @@ void train(const DistillOptions& options, const fs::path& folder, const std::str
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     const pid_t child = fork();
-    if (child < 0) fail(Status::file, "no process for the trainer could be started");
+    if (child < 0) fail(Status::file, "cannot start a process for the trainer");
     if (child == 0) {
         execv(trainer.c_str(), arguments.data());
         _exit(127);
@@ -153,7 +153,7 @@ void train(const DistillOptions& options, const fs::path& folder, const std::str
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         fail(Status::internal, trainer, " failed (status ", WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-             "); the frames are kept, and the same command goes on from them");
+             "); the frames are kept, and the same command continues from them");
 }
 
 // Mean absolute errors of the student as this library runs it, in double precision, on frames of all kinds.
@@ -206,9 +206,9 @@ int run_distill(const DistillOptions& options) {
     write_text(folder / "report.json", report.dump(1) + "\n");
     std::cout << student.string() << ": forces " << std::fixed << std::setprecision(1)
               << report["all_frames"]["force_meV_per_A"].get<double>() << " meV/A, energies "
-              << report["all_frames"]["energy_meV_per_atom"].get<double>() << " meV/atom off on its "
+              << report["all_frames"]["energy_meV_per_atom"].get<double>() << " meV/atom mean absolute error on its "
               << report["all_frames"]["frames"]
-              << " frames, training frames included; report.json has those of unseen ones\n";
+              << " frames, training frames included; report.json has the errors on unseen frames\n";
     return kGood;
 }
 
@@ -217,37 +217,82 @@ int run_distill(const DistillOptions& options) {
 void add_distill(CLI::App& app, Work& work) {
     auto options = std::make_shared<DistillOptions>();
     options->teacher.model = "";
-    CLI::App* command = app.add_subcommand("distill", "teacher -> labelled frames -> student");
+    CLI::App* command =
+        app.add_subcommand("distill", "sample and label frames with a teacher, and train a student on them");
     command
         ->add_option("FILE", options->input,
-                     "structures (extended XYZ), or with --labelled frames with energy and forces")
+                     "structures in extended XYZ; with --labelled: frames with energies and forces")
         ->required();
     options->teacher.add_to(*command, "--teacher");
+    command->add_option("--output", options->output, "write everything to FOLDER")
+        ->capture_default_str()
+        ->option_text("FOLDER");
+    command->add_flag("--labelled", options->has_labels, "FILE has energies and forces already: needs no teacher");
+    command->add_flag("--labels-only", options->labels_only, "stop when the frames are labelled: no training");
+
+    const std::string sampling = "Sampling";
+    command->add_option("--temperatures", options->sampling.temperatures, "temperatures of the sampling dynamics in K")
+        ->delimiter(',')
+        ->capture_default_str()
+        ->option_text("K,K,...")
+        ->group(sampling);
+    command->add_option("--frames", options->sampling.frames_per_run, "frames for each structure and temperature")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber)
+        ->option_text("N")
+        ->group(sampling);
+    command->add_option("--steps-between", options->sampling.steps_between, "steps of dynamics between frames")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber)
+        ->option_text("N")
+        ->group(sampling);
+    command->add_option("--dt", options->sampling.time_step, "time step in fs")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber)
+        ->option_text("FS")
+        ->group(sampling);
     command
-        ->add_option("--output", options->output,
-                     "folder for everything; the same command again goes on where it stopped")
-        ->capture_default_str();
-    command->add_flag("--labelled", options->has_labels, "FILE has energies and forces: no sampling, no teacher");
-    command->add_flag("--labels-only", options->labels_only, "stop when the frames are labelled");
-    command->add_option("--temperatures", options->sampling.temperatures, "K")->delimiter(',')->capture_default_str();
-    command->add_option("--frames", options->sampling.frames_per_run, "of dynamics, for each structure and temperature")
+        ->add_option("--noise", options->sampling.noise,
+                     "for each frame add a copy with random displacements of this size in A; 0 = none")
         ->capture_default_str()
-        ->check(CLI::PositiveNumber);
-    command->add_option("--steps-between", options->sampling.steps_between, "steps of dynamics from frame to frame")
+        ->check(CLI::NonNegativeNumber)
+        ->option_text("A")
+        ->group(sampling);
+    command->add_option("--largest-force", options->sampling.largest_force, "skip frames with a larger force, in eV/A")
         ->capture_default_str()
-        ->check(CLI::PositiveNumber);
-    command->add_option("--dt", options->sampling.time_step, "fs")->capture_default_str()->check(CLI::PositiveNumber);
-    command->add_option("--noise", options->sampling.noise, "angstrom, for one more frame beside each; 0 = none")
+        ->check(CLI::PositiveNumber)
+        ->option_text("FORCE")
+        ->group(sampling);
+    command->add_option("--seed", options->sampling.seed, "seed of all random numbers")
         ->capture_default_str()
-        ->check(CLI::NonNegativeNumber);
-    command->add_option("--largest-force", options->sampling.largest_force, "eV/angstrom; frames above are skipped")
+        ->option_text("N")
+        ->group(sampling);
+
+    const std::string training = "Training";
+    command->add_option("--trainer", options->trainer, "the program mlff-train (default: next to mlff, else in PATH)")
+        ->option_text("PROGRAM")
+        ->group(training);
+    command->add_option("--licence", options->licence, "licence to write into the student's model card")
+        ->option_text("TEXT")
+        ->group(training);
+    command
+        ->add_option("--train-options", options->trainer_options,
+                     "further options for 'mlff-train train', as one text separated by spaces")
         ->capture_default_str()
-        ->check(CLI::PositiveNumber);
-    command->add_option("--seed", options->sampling.seed)->capture_default_str();
-    command->add_option("--trainer", options->trainer, "the program mlff-train");
-    command->add_option("--licence", options->licence, "for the student's card");
-    command->add_option("--train-options", options->trainer_options, "what else mlff-train train is given, as one text")
-        ->capture_default_str();
+        ->option_text("TEXT")
+        ->group(training);
+    command->footer(
+        R"(The teacher runs Langevin dynamics from each structure and labels frames of it with energy, forces
+and stress. mlff-train then trains a student on them: FOLDER/student.safetensors, with its errors in
+FOLDER/report.json. The same command, run again, continues where it stopped.
+
+Examples:
+  # A student of a MACE model, trained for an hour
+  mlff distill structures.xyz --teacher X.model --output student --train-options "--minutes 60"
+  # Only label frames
+  mlff distill structures.xyz --teacher X.model --output labels --labels-only
+  # Train on frames that are labelled already
+  mlff distill frames.xyz --labelled --output student)");
     command->callback([options, &work] {
         if (options->teacher.model.empty() && !options->has_labels)
             throw CLI::RequiredError("--teacher (or --labelled)");

@@ -227,18 +227,19 @@ void print_environments(const Diagnosis& found) {
         doctor_row("python", text);
         if (!environment.why_not.empty() && !environment.version.empty()) doctor_row("", "  " + environment.why_not);
         for (const auto& [name, why] : environment.broken)
-            doctor_row("", "  " + name + " is there but cannot be imported: " + why);
+            doctor_row("", "  " + name + " is installed but cannot be imported: " + why);
     }
-    doctor_row("models", found.cache.why_not.empty() ? concat(found.cache.count, " in the model cache ",
-                                                              or_none(found.cache.folder, "(which has no folder)"))
-                                                     : found.cache.why_not);
+    doctor_row("models", found.cache.why_not.empty()
+                             ? concat(found.cache.count, " in the model cache ",
+                                      or_none(found.cache.folder, "(no folder: neither HOME nor XDG_DATA_HOME is set)"))
+                             : found.cache.why_not);
     for (const std::string& sentence : found.cache.damaged) doctor_row("", "  " + sentence);
 }
 
 void print_verdict(const Diagnosis& found) {
     for (const kernels::KernelState& state : found.kernel_states)
         if (!state.is_right())
-            doctor_row("kernels", concat("those for ", state.name, " are BROKEN and not used: ", state.fault_text()));
+            doctor_row("kernels", concat("for ", state.name, ": BROKEN, not used: ", state.fault_text()));
     for (const BackendTest& backend : found.backends) {
         std::ostringstream text;
         text << std::left << std::setw(7) << backend.device << std::setw(9) << backend.kernels << std::setw(6)
@@ -258,7 +259,7 @@ void print_verdict(const Diagnosis& found) {
         doctor_row("", "  advice: " + trap.advice);
         doctor_row("", "  mlff: " + trap.instead);
     }
-    std::cout << (found.is_usable ? "usable\n" : "NOT usable as it is: a backend fails\n");
+    std::cout << (found.is_usable ? "usable\n" : "NOT usable: a backend fails\n");
 }
 
 int run_doctor(const std::string& json_path) {
@@ -278,9 +279,17 @@ int run_doctor(const std::string& json_path) {
 
 void add_doctor(CLI::App& app, Work& work) {
     auto json = std::make_shared<std::string>();
-    CLI::App* command =
-        app.add_subcommand("doctor", "what this machine offers, whether every backend works, known traps");
-    command->add_option("--json", *json, "write it as JSON to this file; '-' = standard output only");
+    CLI::App* command = app.add_subcommand("doctor", "check this machine: hardware, drivers, backends, known problems");
+    add_json_option(*command, *json);
+    command->footer(
+        R"(Evaluates small models on every device and with the kernels of every instruction set, and compares
+the forces with the plain double-precision loops. The exit code is 4 if a backend fails.
+
+Examples:
+  # A report to read
+  mlff doctor
+  # A report to attach to a question
+  mlff doctor --json report.json)");
     command->callback([json, &work] { work = [json] { return run_doctor(*json); }; });
 }
 

@@ -93,7 +93,7 @@ public:
 int run_eval(const EvalOptions& options) {
     const auto model = load_model(options.model.model);
     if (options.descriptors && model->summary().descriptor_count == 0)
-        fail(Status::unsupported, options.model.model, ": descriptors were asked for, but this model has none");
+        fail(Status::unsupported, options.model.model, ": --descriptors: this model has none");
     const SessionOptions session_options = options.model.session_options();
     Sessions sessions(model, session_options);
     ExtxyzReader reader(options.input);
@@ -138,13 +138,26 @@ int run_eval(const EvalOptions& options) {
 
 void add_eval(CLI::App& app, Work& work) {
     auto options = std::make_shared<EvalOptions>();
-    CLI::App* command = app.add_subcommand("eval", "energies, forces and stresses of the frames of a file");
-    command->add_option("FILE", options->input, "extended XYZ; '-' = standard input")->required();
+    CLI::App* command = app.add_subcommand("eval", "compute energies, forces and stresses of structures");
+    command->add_option("FILE", options->input, "structures in extended XYZ; '-' = standard input")->required();
     options->model.add_to(*command);
-    command->add_option("--json", options->json, "write results as JSON to this file; '-' = standard output");
-    command->add_option("--output", options->output, "write the frames with results as extended XYZ");
+    add_json_option(*command, options->json);
+    command->add_option("--output", options->output, "write the frames and their results as extended XYZ to OUT")
+        ->option_text("OUT");
     command->add_flag("--descriptors", options->descriptors,
-                      "also the invariant features of every atom, in the JSON and the frames written");
+                      "add the invariant features of every atom to --json and --output");
+    command->footer(
+        R"(Prints one line for each frame: energy in eV, largest force in eV/A, pressure in GPa.
+The comment line of a frame may set total_charge, total_spin and head; head overrides --head.
+Output files are written completely or not at all.
+
+Examples:
+  # Energies and forces with the embedded model
+  mlff eval water.xyz
+  # The same with a MACE model, in double precision, as JSON
+  mlff eval water.xyz --model X.model --precision fp64 --json results.json
+  # Frames with energies, forces and stresses, for other programs
+  mlff eval water.xyz --output labelled.xyz)");
     command->callback([options, &work] { work = [options] { return run_eval(*options); }; });
 }
 

@@ -172,8 +172,8 @@ private:
     }
 
     void reopen(uint64_t frames) {
-        file_ = Handle(H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose, path_,
-                       "open the file to go on with it");
+        file_ =
+            Handle(H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose, path_, "open the file to continue it");
         const auto data = [&](const char* name) {
             return Handle(H5Dopen2(file_, name, H5P_DEFAULT), H5Dclose, path_, "find a data set of an earlier run");
         };
@@ -195,7 +195,7 @@ private:
             if (*series < 0) continue;
             const std::vector<hsize_t> size = size_of(*series);
             if (!std::equal(item->begin(), item->end(), size.begin() + 1, size.end()))
-                fail(Status::file, path_, ": the file is of other atoms, or of another program");
+                fail(Status::file, path_, ": the file has other atoms, or another program wrote it");
             if (size[0] < frames)
                 fail(Status::file, path_, ": the file has ", size[0], " frames, fewer than the ", frames,
                      " it had when the restart file was written");

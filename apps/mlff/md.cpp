@@ -64,7 +64,7 @@ Error in_file(const std::string& path, const Error& error) {
 Particles start_particles(const MdOptions& options, const DynamicsOptions& dynamics, const Frame& frame) {
     try {
         Particles particles = moving_atoms(frame, options.fixed);
-        if (particles.atom_count() == 0) fail(Status::system, "there are no atoms");
+        if (particles.atom_count() == 0) fail(Status::system, "no atoms");
         if (!options.restart.empty()) return particles;  // velocities are those of the restart file
         particles.rigid_degrees = count_rigid_degrees(dynamics, particles);
         if (has_velocities(frame)) {
@@ -72,7 +72,7 @@ Particles start_particles(const MdOptions& options, const DynamicsOptions& dynam
         } else {
             if (!options.temperature)
                 fail(Status::argument,
-                     "--temperature is needed for the first velocities: the file has no column velocities");
+                     "--temperature is needed for the initial velocities: the file has no column velocities");
             set_temperature(particles, *options.temperature, options.seed);
         }
         return particles;
@@ -84,7 +84,7 @@ Particles start_particles(const MdOptions& options, const DynamicsOptions& dynam
 Restart read_matching_restart(const MdOptions& options, const Particles& start) {
     Restart restart = read_restart(options.restart);
     if (restart.state.particles.atomic_numbers != start.atomic_numbers)
-        fail(Status::argument, "--restart ", options.restart, " is of other atoms than ", options.input);
+        fail(Status::argument, "--restart ", options.restart, " has other atoms than ", options.input);
     if (restart.state.particles.environment.periodic != start.environment.periodic)
         fail(Status::argument, "--restart ", options.restart, " is periodic in other directions than ", options.input);
     const auto before = [&](const std::string& key) {
@@ -94,7 +94,7 @@ Restart read_matching_restart(const MdOptions& options, const Particles& start) 
     for (const auto& [key, value] : options.choices())
         if (before(key) != value)
             fail(Status::argument, "--restart ", options.restart, " was written with --", key, " ", before(key),
-                 ", not ", value, "; to change it, begin a new run from the last frame of the trajectory");
+                 ", not ", value, "; to change it, start a new run from the last frame of the trajectory");
     std::vector<uint8_t> fixed = start.is_fixed;
     fixed.resize(start.atom_count(), 0);
     if (fixed != restart.state.particles.is_fixed)
@@ -223,7 +223,7 @@ public:
             std::cout << ", drift " << std::setprecision(4) << progress.drift(dynamics_) << " meV/atom";
         std::cout << "\n" << std::flush;
         if (stop.number() == 0) return kGood;
-        std::cerr << "mlff: stopped by a signal after step " << dynamics_.step_count() << "; go on with --restart "
+        std::cerr << "mlff: stopped by a signal after step " << dynamics_.step_count() << "; continue with --restart "
                   << options_.checkpoint_path() << "\n";
         return kStoppedBySignal + stop.number();
     }
@@ -250,7 +250,7 @@ private:
         const std::string checkpoint = options_.checkpoint_path();
         const auto refuse_same = [](const char* a, const std::string& first, const char* b, const std::string& second) {
             if (!first.empty() && fs::path(first).lexically_normal() == fs::path(second).lexically_normal())
-                fail(Status::argument, a, " and ", b, " are one file, ", first);
+                fail(Status::argument, a, " and ", b, " are the same file, ", first);
         };
         refuse_same("--output", options_.output, "--log", options_.log);
         refuse_same("--output", options_.output, "the restart file", checkpoint);
@@ -258,7 +258,7 @@ private:
         std::error_code ignored;
         if (!restart && !options_.overwrite && fs::is_regular_file(checkpoint, ignored))
             fail(Status::argument, "the restart file ", checkpoint,
-                 " is there already: go on with its run by --restart, choose another name with --checkpoint, or "
+                 " already exists: continue its run with --restart, choose another name with --checkpoint, or "
                  "replace it with --overwrite");
     }
     // Where an output file is gone on with: nowhere if it is not the one of the restart file.
@@ -268,7 +268,7 @@ private:
         std::error_code ignored;
         if (!options_.overwrite && fs::is_regular_file(path, ignored))
             fail(Status::argument, "--", what, " ", path,
-                 " is there already: go on with its run by --restart, choose another name, or replace it with "
+                 " already exists: continue its run with --restart, choose another name, or replace it with "
                  "--overwrite");
         return {};
     }
@@ -326,7 +326,7 @@ private:
             const std::string pair = describe_closest_pair(system);
             if (!pair.empty()) text += concat(pair, " at step ", last.step);
         }
-        fail(error.status(), options_.input, ": ", text, "; the frames before it are in ", options_.last_frames_path());
+        fail(error.status(), options_.input, ": ", text, "; the last frames are in ", options_.last_frames_path());
     }
 
     const MdOptions& options_;
@@ -347,8 +347,8 @@ int run_md(const MdOptions& options) {
     if (!options.restart.empty()) {
         restart = read_matching_restart(options, particles);
         if (restart->state.step_count >= options.steps)
-            fail(Status::argument, "--steps ", options.steps, " are of the whole run, and ", options.restart,
-                 " is of step ", restart->state.step_count);
+            fail(Status::argument, "--steps ", options.steps, " counts the whole run, and ", options.restart,
+                 " is already at step ", restart->state.step_count);
     }
     SessionOptions session_options = options.model.session_options();
     session_options.is_trajectory = true;
@@ -379,8 +379,19 @@ int run_md(const MdOptions& options) {
 
 void add_md(CLI::App& app, Work& work) {
     auto options = std::make_shared<MdOptions>();
-    CLI::App* command = app.add_subcommand("md", "molecular dynamics");
+    CLI::App* command = app.add_subcommand("md", "run molecular dynamics of a structure");
     options->add_to(*command);
+    command->footer(
+        R"(Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and SIGXCPU stop the run cleanly: the trajectory, the log and a
+restart file are written first. Existing files are kept unless --restart or --overwrite is given.
+
+Examples:
+  # 10 ps at 300 K, with a trajectory
+  mlff md water.xyz --ensemble nvt --temperature 300 --steps 20000 --dt 0.5 --output run.xyz
+  # Continue it to 20 ps
+  mlff md water.xyz --ensemble nvt --temperature 300 --steps 40000 --dt 0.5 --output run.xyz --restart run.restart
+  # Constant pressure with a MACE model, with a log
+  mlff md box.xyz --model X.model --ensemble npt --temperature 300 --pressure 1 --steps 9000 --dt 1 --log npt.csv)");
     command->callback([options, &work] { work = [options] { return run_md(*options); }; });
 }
 

@@ -26,71 +26,142 @@ void refuse_unless(bool is_allowed, const char* option, bool is_given, const cha
 
 void MdOptions::add_to(CLI::App& command) {
     command
-        .add_option("FILE", input, "extended XYZ with the structure; columns velocities, masses and move_mask are used")
+        .add_option("FILE", input,
+                    "structure in extended XYZ; '-' = standard input; uses the columns velocities, masses and "
+                    "move_mask")
         ->required();
-    command.add_option("--frame", frame, "which frame of FILE; -1 = the last")->capture_default_str();
+    command.add_option("--frame", frame, "frame of FILE to start from, counted from 0; -1 = the last")
+        ->capture_default_str()
+        ->option_text("INDEX");
+    command.add_option("--fix", fixed, "atoms that do not move, counted from 0, such as 0,3,10-15")
+        ->option_text("INDICES");
     model.add_to(command);
+
+    const std::string dynamics = "Dynamics";
     command.add_option("--ensemble", ensemble, "nve, nvt or npt")
         ->required()
-        ->check(CLI::IsMember({"nve", "nvt", "npt"}));
-    command.add_option("--steps", steps, "of the whole run, those before --restart included")
+        ->check(CLI::IsMember({"nve", "nvt", "npt"}))
+        ->option_text("ENSEMBLE")
+        ->group(dynamics);
+    command.add_option("--steps", steps, "number of steps of the whole run, including those before --restart")
         ->required()
-        ->check(CLI::NonNegativeNumber);
-    command.add_option("--dt", time_step, "fs")->required()->check(CLI::PositiveNumber);
-    command.add_option("--temperature", temperature, "K; also of the first velocities where FILE has none");
+        ->check(CLI::NonNegativeNumber)
+        ->option_text("N")
+        ->group(dynamics);
+    command.add_option("--dt", time_step, "time step in fs")
+        ->required()
+        ->check(CLI::PositiveNumber)
+        ->option_text("FS")
+        ->group(dynamics);
+    command
+        .add_option("--temperature", temperature, "temperature in K; also of the initial velocities if FILE has none")
+        ->option_text("K")
+        ->group(dynamics);
     command
         .add_option("--thermostat", thermostat, "langevin (default of nvt), nose-hoover or rescaling (default of npt)")
-        ->check(CLI::IsMember({"langevin", "nose-hoover", "rescaling"}));
-    command.add_option("--friction", friction, "1/fs, of the Langevin thermostat; default 0.01");
-    command.add_option("--relaxation-time", relaxation_time, "fs, of the thermostat; default 100");
-    command.add_option("--pressure", pressure, "bar");
-    command.add_option("--barostat", barostat, "cell-rescaling, the only one")
-        ->check(CLI::IsMember({"cell-rescaling"}));
-    command.add_option("--barostat-time", barostat_time, "fs, relaxation time of the barostat; default 1000");
-    command.add_option("--barostat-every", barostat_every, "steps; default 10");
-    command.add_option("--compressibility", compressibility, "1/bar; default 4.57e-5, that of water");
-    command.add_flag("--full-cell", full_cell, "npt: the shape of the cell changes too");
-    command.add_option("--seed", seed, "of all random numbers")->capture_default_str();
+        ->check(CLI::IsMember({"langevin", "nose-hoover", "rescaling"}))
+        ->option_text("NAME")
+        ->group(dynamics);
+    command
+        .add_option("--friction", friction,
+                    "friction of the Langevin thermostat in 1/fs, instead of --relaxation-time (default: 0.01)")
+        ->option_text("RATE")
+        ->group(dynamics);
+    command.add_option("--relaxation-time", relaxation_time, "relaxation time of the thermostat in fs (default: 100)")
+        ->option_text("FS")
+        ->group(dynamics);
+    command.add_option("--pressure", pressure, "pressure in bar, for npt")->option_text("BAR")->group(dynamics);
+    command.add_option("--barostat", barostat, "cell-rescaling, the only barostat")
+        ->check(CLI::IsMember({"cell-rescaling"}))
+        ->option_text("NAME")
+        ->group(dynamics);
+    command.add_option("--barostat-time", barostat_time, "relaxation time of the barostat in fs (default: 1000)")
+        ->option_text("FS")
+        ->group(dynamics);
+    command.add_option("--barostat-every", barostat_every, "steps between changes of the cell (default: 10)")
+        ->option_text("N")
+        ->group(dynamics);
+    command
+        .add_option("--compressibility", compressibility,
+                    "isothermal compressibility in 1/bar (default: 4.57e-5, of water)")
+        ->option_text("VALUE")
+        ->group(dynamics);
+    command.add_flag("--full-cell", full_cell, "for npt: change the shape of the cell too, not only its volume")
+        ->group(dynamics);
+    command.add_option("--seed", seed, "seed of all random numbers")
+        ->capture_default_str()
+        ->option_text("N")
+        ->group(dynamics);
     command
         .add_option("--remove-momentum-every", remove_momentum_every,
-                    "steps; where nothing is periodic the rotation too; 0 = never")
+                    "steps between removals of the total momentum, and of the rotation if nothing is periodic; "
+                    "0 = never")
         ->capture_default_str()
-        ->check(CLI::NonNegativeNumber);
-    command.add_option("--fix", fixed, "atoms that do not move, from 0: 0,3,10-15");
-    command.add_option("--output", output, "trajectory: .xyz (extended XYZ) or .h5 (H5MD)");
-    command.add_option("--output-every", output_every, "steps")->capture_default_str()->check(CLI::PositiveNumber);
-    command.add_option("--log", log, "CSV with time, temperature, energies, pressure");
-    command.add_option("--log-every", log_every, "steps")->capture_default_str()->check(CLI::PositiveNumber);
-    command.add_option("--checkpoint", checkpoint,
-                       "restart file to write; default: beside the trajectory, ending in .restart");
-    command.add_option("--checkpoint-every", checkpoint_every, "steps; at the end and on Ctrl-C always; 0 = only then")
+        ->check(CLI::NonNegativeNumber)
+        ->option_text("N")
+        ->group(dynamics);
+    command.add_option("--stop-temperature", limits.temperature, "stop with an error above this temperature in K")
         ->capture_default_str()
-        ->check(CLI::NonNegativeNumber);
-    command.add_option("--restart", restart, "go on from this restart file");
-    command.add_flag("--overwrite", overwrite, "replace a trajectory and a log that are there");
-    command.add_option("--stop-temperature", limits.temperature, "K; a run that is hotter is broken")
-        ->capture_default_str();
-    command.add_option("--stop-distance", limits.distance, "A, in open directions: an atom that far outside is lost")
-        ->capture_default_str();
+        ->option_text("K")
+        ->group(dynamics);
+    command
+        .add_option("--stop-distance", limits.distance,
+                    "stop with an error if an atom moves this far in A beyond the initial structure, in a direction "
+                    "that is not periodic")
+        ->capture_default_str()
+        ->option_text("A")
+        ->group(dynamics);
+
+    const std::string files = "Files";
+    command.add_option("--output", output, "write the trajectory to OUT: .xyz (extended XYZ) or .h5 (H5MD)")
+        ->option_text("OUT")
+        ->group(files);
+    command.add_option("--output-every", output_every, "steps between frames of the trajectory")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber)
+        ->option_text("N")
+        ->group(files);
+    command.add_option("--log", log, "write time, temperature, energies, pressure and volume as CSV to OUT")
+        ->option_text("OUT")
+        ->group(files);
+    command.add_option("--log-every", log_every, "steps between lines of the log")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber)
+        ->option_text("N")
+        ->group(files);
+    command
+        .add_option("--checkpoint", checkpoint,
+                    "restart file to write (default: that of --restart, else the trajectory's name with .restart)")
+        ->option_text("OUT")
+        ->group(files);
+    command
+        .add_option("--checkpoint-every", checkpoint_every,
+                    "steps between restart files; one is always written at the end and on Ctrl-C; 0 = only then")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber)
+        ->option_text("N")
+        ->group(files);
+    command.add_option("--restart", restart, "continue the run of this restart file")
+        ->option_text("RESTART")
+        ->group(files);
+    command.add_flag("--overwrite", overwrite, "replace an existing trajectory, log and restart file")->group(files);
 }
 
 DynamicsOptions MdOptions::dynamics() const {
     const bool has_bath = ensemble != "nve", has_pressure = ensemble == "npt";
     const std::string bath = thermostat.value_or(has_pressure ? "rescaling" : "langevin");
-    refuse_unless(has_bath, "--thermostat", thermostat.has_value(), "belongs to nvt and npt, not to --ensemble nve");
-    refuse_unless(has_bath, "--relaxation-time", relaxation_time.has_value(),
-                  "belongs to nvt and npt, not to --ensemble nve");
-    refuse_unless(has_bath && bath == "langevin", "--friction", friction.has_value(),
-                  "belongs to --thermostat langevin");
+    refuse_unless(has_bath, "--thermostat", thermostat.has_value(), "needs --ensemble nvt or npt");
+    refuse_unless(has_bath, "--relaxation-time", relaxation_time.has_value(), "needs --ensemble nvt or npt");
+    refuse_unless(has_bath && bath == "langevin", "--friction", friction.has_value(), "needs --thermostat langevin");
     refuse_unless(!relaxation_time, "--friction", friction.has_value(),
-                  "and --relaxation-time say the same thing: give one of them");
+                  "and --relaxation-time mean the same: give only one");
     for (const auto& [name, is_given] : {std::pair{"--pressure", pressure.has_value()},
                                          {"--barostat", barostat.has_value()},
                                          {"--barostat-time", barostat_time.has_value()},
                                          {"--barostat-every", barostat_every.has_value()},
                                          {"--compressibility", compressibility.has_value()},
                                          {"--full-cell", full_cell}})
-        refuse_unless(has_pressure, name, is_given, "belongs to --ensemble npt");
+        refuse_unless(has_pressure, name, is_given, "needs --ensemble npt");
     if (has_bath && !temperature) fail(Status::argument, "--ensemble ", ensemble, " needs --temperature");
     if (has_pressure && !pressure) fail(Status::argument, "--ensemble npt needs --pressure");
     if (friction && !(*friction > 0)) fail(Status::argument, "--friction ", *friction, " must be more than 0");

@@ -173,21 +173,32 @@ void add_model(CLI::App& app, Work& work) {
         std::string input, output, json;
     };
     auto options = std::make_shared<Options>();
-    CLI::App* command = app.add_subcommand("model", "describe, convert, keep or list model files");
+    CLI::App* command = app.add_subcommand("model", "describe, convert and store model files");
     command->require_subcommand(1);
 
-    CLI::App* info = command->add_subcommand("info", "what is in a model file, without running anything in it");
-    info->add_option("MODEL", options->input, "a model file, a name of the model cache, 'builtin' or 'analytic'")
-        ->required();
-    info->add_option("--json", options->json, "write it as JSON to this file; '-' = standard output only");
+    CLI::App* info = command->add_subcommand("info", "show what a model file contains, without running any code in it");
+    info->add_option("MODEL", options->input, kModelHelp)->required();
+    add_json_option(*info, options->json);
     info->callback([options, &work] { work = [options] { return run_info(options->input, options->json); }; });
 
-    CLI::App* convert = command->add_subcommand("convert", "to our safetensors container, without loss");
-    convert->add_option("MODEL", options->input, "a model file or a name of the model cache")->required();
+    CLI::App* convert =
+        command->add_subcommand("convert", "convert a model to a safetensors file of mlff, without loss");
+    convert->add_option("MODEL", options->input, "model file or name in the model cache")->required();
     convert->add_option("OUT", options->output, "the .safetensors file to write")->required();
     convert->callback([options, &work] { work = [options] { return run_convert(options->input, options->output); }; });
 
     add_model_cache(*command, work);
+    command->footer(
+        R"(The model cache is a folder of models that have a name. Every command takes such a name for
+--model. The folder is $MLFF_MODELS, else $XDG_DATA_HOME/mlff/models, else
+~/.local/share/mlff/models. Nothing is downloaded.
+
+Examples:
+  # Show the class, elements, cutoff, layers and heads of a model
+  mlff model info X.model
+  # Store it under a name, and use that name
+  mlff model add X.model --name small --licence MIT --theory PBE
+  mlff eval water.xyz --model small)");
 }
 
 }  // namespace mlff::app

@@ -31,10 +31,10 @@ void print_cached(const std::string& name, const CachedModel& model) {
     std::cout << std::left << std::setw(11) << name << std::right << " " << as_message(model.class_name) << ", "
               << elements_in_short(model.elements) << ", " << size_text(model.size);
     if (!model.theory.empty()) std::cout << ", " << as_message(model.theory);
-    std::cout << ", licence " << (model.licence.empty() ? "not said" : as_message(model.licence)) << ", from "
+    std::cout << ", licence " << (model.licence.empty() ? "unknown" : as_message(model.licence)) << ", from "
               << as_message(model.source) << ", " << as_message(model.added) << "\n";
     if (!model.why_not_runnable.empty())
-        std::cout << std::string(12, ' ') << "cannot be run natively: " << as_message(model.why_not_runnable) << "\n";
+        std::cout << std::string(12, ' ') << "does not run natively: " << as_message(model.why_not_runnable) << "\n";
 }
 
 nlohmann::json cached_json(const ModelCache& cache, const std::string& name, const CachedModel& model) {
@@ -97,23 +97,27 @@ void add_model_cache(CLI::App& model_command, Work& work) {
     };
     auto options = std::make_shared<Options>();
 
-    CLI::App* add = model_command.add_subcommand(
-        "add", "copies a model file into the model cache, under a name that --model takes");
-    add->add_option("FILE", options->path, "a model file")->required();
-    add->add_option("--name", options->name, "letters, digits, '.', '_' and '-'")->required();
-    add->add_option("--licence,--license", options->note.licence, "of the model, MIT for instance; kept beside it");
+    CLI::App* add =
+        model_command.add_subcommand("add", "copy a model file into the model cache, under a name for --model");
+    add->add_option("FILE", options->path, "model file")->required();
+    add->add_option("--name", options->name, "name of the model: letters, digits, '.', '_' and '-'")
+        ->required()
+        ->option_text("NAME");
+    add->add_option("--licence,--license", options->note.licence, "licence of the model, such as MIT; stored with it")
+        ->option_text("TEXT");
     add->add_option("--theory", options->note.theory,
-                    "level of theory it was trained on, \"PBE+U\" for instance; kept beside it");
-    add->add_flag("--replace", options->note.replace, "in place of the model that has this name");
+                    "level of theory of its training data, such as PBE+U; stored with it")
+        ->option_text("TEXT");
+    add->add_flag("--replace", options->note.replace, "replace the model that has this name");
     add->callback(
         [options, &work] { work = [options] { return run_model_add(options->path, options->name, options->note); }; });
 
-    CLI::App* list = model_command.add_subcommand("list", "models inside mlff and in the model cache");
-    list->add_option("--json", options->json, "write it as JSON to this file; '-' = standard output only");
+    CLI::App* list = model_command.add_subcommand("list", "list the embedded models and those in the model cache");
+    add_json_option(*list, options->json);
     list->callback([options, &work] { work = [options] { return run_model_list(options->json); }; });
 
-    CLI::App* remove = model_command.add_subcommand("remove", "removes a model from the model cache");
-    remove->add_option("NAME", options->name, "its name there")->required();
+    CLI::App* remove = model_command.add_subcommand("remove", "remove a model from the model cache");
+    remove->add_option("NAME", options->name, "name of the model")->required();
     remove->callback([options, &work] { work = [options] { return run_model_remove(options->name); }; });
 }
 

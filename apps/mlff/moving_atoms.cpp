@@ -40,7 +40,7 @@ void set_fixed_atoms(Particles& particles, const Frame& frame) {
     if (!column) return;
     if (column->width != 1)
         fail(Status::format, "the column move_mask has ", column->width,
-             " values for each atom; only whole atoms can be fixed, with one");
+             " values for each atom, expected 1: an atom is fixed in all directions or in none");
     particles.is_fixed.assign(particles.atom_count(), 0);
     for (size_t atom = 0; atom < particles.atom_count(); ++atom) {
         if (const auto* flags = std::get_if<std::vector<bool>>(&column->values))
@@ -49,7 +49,7 @@ void set_fixed_atoms(Particles& particles, const Frame& frame) {
                  numbers && ((*numbers)[atom] == 0 || (*numbers)[atom] == 1))
             particles.is_fixed[atom] = (*numbers)[atom] == 0;
         else
-            fail(Status::format, "the column move_mask of atom ", atom, " is neither T nor F, neither 1 nor 0");
+            fail(Status::format, "the column move_mask of atom ", atom, " must be T, F, 1 or 0");
     }
 }
 
@@ -58,7 +58,7 @@ size_t atom_index(const std::string& text, size_t atom_count) {
     const char* end = text.data() + text.size();
     const auto parsed = std::from_chars(text.data(), end, index);
     if (parsed.ec != std::errc() || parsed.ptr != end)
-        fail(Status::argument, "--fix: '", text, "' is not the index of an atom; expected something like 0,3,10-15");
+        fail(Status::argument, "--fix: '", text, "' is not an atom index; expected for example 0,3,10-15");
     if (index >= atom_count)
         fail(Status::argument, "--fix: there is no atom ", index, "; the last of the ", atom_count, " atoms is ",
              static_cast<int64_t>(atom_count) - 1);

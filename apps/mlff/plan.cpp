@@ -90,7 +90,7 @@ Answer make_answer(const PlanOptions& options) {
     const ModelSummary& summary = model->summary();
     if (!(summary.cutoff > 0))
         fail(Status::unsupported, options.model.model,
-             ": cannot be planned with: it finds its neighbours itself, in a process of its own");
+             ": cannot predict the cost of this model: it finds its neighbours itself, in its own process");
     SessionOptions session_options = options.model.session_options();
     Answer answer;
     answer.largest = find_largest(options.input, summary, session_options.thread_count);
@@ -172,7 +172,7 @@ nlohmann::json answer_json(const PlanOptions& options, const Answer& answer) {
 void print_answer(const PlanOptions& options, const Answer& answer) {
     using bench::quantity_text;
     const plan::Load& load = answer.largest.load;
-    std::printf("%s, frame %lld: %lld atoms, %lld edges (%.1f each)\n", options.input.c_str(),
+    std::printf("%s, frame %lld: %lld atoms, %lld edges (%.1f per atom)\n", options.input.c_str(),
                 static_cast<long long>(answer.largest.index), static_cast<long long>(load.atoms),
                 static_cast<long long>(load.edges),
                 load.atoms > 0 ? static_cast<double>(load.edges) / static_cast<double>(load.atoms) : 0);
@@ -180,15 +180,15 @@ void print_answer(const PlanOptions& options, const Answer& answer) {
                 answer.device_reason.c_str(), answer.precision.c_str(), bench::threads_text(answer.threads).c_str());
     if (answer.memory) {
         std::printf("memory needed     %s%s\n", quantity_text(answer.memory->needed_bytes, "B").c_str(),
-                    answer.memory->fits() ? "" : ": MORE THAN THERE IS");
-        std::printf("memory available  %s, for about %lld atoms of this density\n",
+                    answer.memory->fits() ? "" : ": MORE THAN AVAILABLE");
+        std::printf("memory available  %s, enough for about %lld atoms at this density\n",
                     quantity_text(answer.available, "B").c_str(), static_cast<long long>(answer.memory->largest_atoms));
     } else {
         std::printf("memory available  %s\n", quantity_text(answer.available, "B").c_str());
     }
     if (answer.time) {
-        std::printf("an evaluation     %s\n", quantity_text(answer.time->evaluation, "s").c_str());
-        std::printf("dynamics          %.4g steps/s, %.4g ns/day with steps of %g fs\n",
+        std::printf("one evaluation    %s\n", quantity_text(answer.time->evaluation, "s").c_str());
+        std::printf("dynamics          %.4g steps/s, %.4g ns/day with a time step of %g fs\n",
                     answer.time->steps_per_second(), answer.time->nanoseconds_per_day(options.time_step),
                     options.time_step);
     }
@@ -204,9 +204,9 @@ int run_plan_command(const PlanOptions& options) {
         write_text(options.json,
                    answer_json(options, answer).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     if (!answer.calibration) {
-        std::cerr << "mlff: " << answer.why_no_calibration << ", so "
+        std::cerr << "mlff: " << answer.why_no_calibration << "; without it "
                   << (answer.memory ? "times are" : "memory and times are")
-                  << " not predicted; measure them once with: " << calibrate_command(options.model) << "\n";
+                  << " not predicted; measure once with: " << calibrate_command(options.model) << "\n";
         return kBadInput;
     }
     return answer.memory->fits() ? kGood : kCheckFailed;
@@ -216,14 +216,28 @@ int run_plan_command(const PlanOptions& options) {
 
 void add_plan(CLI::App& app, Work& work) {
     auto options = std::make_shared<PlanOptions>();
-    CLI::App* command = app.add_subcommand("plan", "memory, largest size and speed of a file, before running it");
-    command->add_option("FILE", options->input, "extended XYZ; '-' = standard input; its largest frame counts")
+    CLI::App* command = app.add_subcommand("plan", "predict the memory and the speed of a run");
+    command
+        ->add_option("FILE", options->input,
+                     "structures in extended XYZ; '-' = standard input; the largest frame counts")
         ->required();
     options->model.add_to(*command);
-    command->add_option("--dt", options->time_step, "fs, for ns/day")->capture_default_str();
-    command->add_option("--calibration", options->calibration,
-                        "file of 'mlff bench --calibrate'; default: the one in the user's data folder");
-    command->add_option("--json", options->json, "write the plan as JSON to this file; '-' = standard output");
+    command->add_option("--dt", options->time_step, "time step in fs, for ns/day")
+        ->capture_default_str()
+        ->option_text("FS");
+    command
+        ->add_option("--calibration", options->calibration,
+                     "file with the cost model of 'mlff bench --calibrate' (default: in the user's data folder)")
+        ->option_text("CALIBRATION");
+    add_json_option(*command, options->json);
+    command->footer(
+        R"(Predictions need a calibration of this model on this machine: 'mlff bench --calibrate' measures it.
+The exit code is 1 if the largest frame does not fit into memory, 3 if there is no calibration.
+
+Examples:
+  # Calibrate once, then ask
+  mlff bench --calibrate --model X.model
+  mlff plan box.xyz --model X.model --dt 1)");
     command->callback([options, &work] { work = [options] { return run_plan_command(*options); }; });
 }
 

@@ -38,10 +38,10 @@ void PlanWarning::look_at(Session& session, const SystemView& system, const std:
         for (const plan::Calibration& calibration : candidates_) {
             const plan::MemoryPlan memory = plan::plan_memory(calibration, load, available);
             if (memory.fits() || calibration.key.model != plan_model_id(model_)) continue;
-            std::cerr << "mlff: warning: " << where << ": " << load.atoms << " atoms will need about "
-                      << bench::quantity_text(memory.needed_bytes, "B") << " of memory, and "
-                      << bench::quantity_text(available, "B") << " are available; about " << memory.largest_atoms
-                      << " atoms of this density would fit (mlff plan)\n";
+            std::cerr << "mlff: warning: " << where << ": " << load.atoms << " atoms need about "
+                      << bench::quantity_text(memory.needed_bytes, "B") << " of memory, but only "
+                      << bench::quantity_text(available, "B") << " is available; about " << memory.largest_atoms
+                      << " atoms of this density fit (see mlff plan)\n";
             is_over_ = true;
             return;
         }

@@ -62,7 +62,7 @@ int run_profile(bench::Bench& bench, const bench::Report& report, const ProfileO
     const std::vector<int64_t> sizes = bench.sizes.empty() ? std::vector<int64_t>{kProfiledAtoms} : bench.sizes;
     if (is_terminal) bench.announce = [](const std::string& what) { std::cerr << "\r\033[K" << what << std::flush; };
     Session session(bench.model, bench.options);
-    bench.announce("peaks of this machine");
+    bench.announce("measuring the peaks of this machine");
     const bench::Peaks peaks = bench.gpu_memory ? bench::measure_peaks_of_gpu(gpu_ordinal(*parse_device(report.device)))
                                                 : bench::measure_peaks(bench.clock, session.team());
     clear_line();
@@ -70,7 +70,7 @@ int run_profile(bench::Bench& bench, const bench::Report& report, const ProfileO
         std::cout << report.model << ", " << report.device << ", " << report.precision << ", "
                   << bench::threads_text(report.threads) << ", " << report.material << "\n";
         std::printf("peaks of %s, measured: %.1f GFLOP/s in single precision, %.1f in double, %.1f GB/s of memory\n",
-                    bench.gpu_memory ? "the GPU" : "these threads of the CPU", 1e-9 * peaks.flops_single,
+                    bench.gpu_memory ? "the GPU" : "the CPU with these threads", 1e-9 * peaks.flops_single,
                     1e-9 * peaks.flops_double, 1e-9 * peaks.bytes);
         std::fflush(stdout);
     }
@@ -85,7 +85,7 @@ int run_profile(bench::Bench& bench, const bench::Report& report, const ProfileO
     const std::vector<std::string> commands = deeper_commands(bench, report, sizes);
     if (prints_text)
         for (const std::string& command : commands)
-            std::cout << (&command == commands.data() ? "\nto look deeper:\n  " : "  ") << command << "\n";
+            std::cout << (&command == commands.data() ? "\nfor more detail:\n  " : "  ") << command << "\n";
     if (!options.trace.empty()) write_text(options.trace, bench::trace_json(profiles).dump() + "\n");
     if (!options.json.empty()) {
         nlohmann::json json = report_json(report);
@@ -100,7 +100,7 @@ int run_profile(bench::Bench& bench, const bench::Report& report, const ProfileO
         json["passed"] = is_good;
         write_text(options.json, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     }
-    if (prints_text && !is_good) std::cout << "FAIL: an evaluation that is profiled gives other numbers\n";
+    if (prints_text && !is_good) std::cout << "FAIL: a profiled evaluation gives different numbers\n";
     return is_good ? kGood : kCheckFailed;
 }
 

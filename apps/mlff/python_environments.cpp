@@ -61,9 +61,9 @@ PythonEnvironment try_python_environment(const std::string& folder, double secon
     }
     const std::string why = result.why_failed();
     if (!trying.empty())
-        environment.broken[trying] = why.empty() ? "Python ended while it was imported" : why;
+        environment.broken[trying] = why.empty() ? "Python ended during the import" : why;
     else if (!is_complete)
-        environment.why_not = why.empty() ? "it does not answer as Python does" : why;
+        environment.why_not = why.empty() ? "it does not run Python programs" : why;
     return environment;
 }
 

@@ -113,7 +113,7 @@ private:
         } catch (const Error& error) {
             throw Error(error.status(),
                         batch_.frames.size() > 1
-                            ? concat(options_.input, ": of the frames from ", batch_.first, " on, ", error.what())
+                            ? concat(options_.input, ": in the frames from ", batch_.first, " on: ", error.what())
                             : concat(options_.input, ": frame ", batch_.first, ": ", error.what()));
         }
         for (size_t i = 0; i < batch_.frames.size(); ++i) {
@@ -142,10 +142,8 @@ private:
 int run_relax(RelaxOptions options) {
     options.relaxation.method =
         options.method == "fire" ? RelaxationOptions::Method::fire : RelaxationOptions::Method::lbfgs;
-    if (options.pressure && !options.relaxation.with_cell)
-        fail(Status::argument, "--pressure needs --cell: without it the cell does not change");
-    if (options.largest_stress && !options.relaxation.with_cell)
-        fail(Status::argument, "--smax needs --cell: without it the cell does not change");
+    if (options.pressure && !options.relaxation.with_cell) fail(Status::argument, "--pressure needs --cell");
+    if (options.largest_stress && !options.relaxation.with_cell) fail(Status::argument, "--smax needs --cell");
     options.relaxation.pressure = options.pressure.value_or(0);
     options.relaxation.largest_stress = options.largest_stress.value_or(options.relaxation.largest_stress);
     Relaxer relaxer(options);
@@ -156,7 +154,7 @@ int run_relax(RelaxOptions options) {
     const int64_t failed = relaxer.finish();
     if (failed == 0) return kGood;
     std::cerr << "mlff: " << options.input << ": " << failed << " of " << reader.frames_read()
-              << " structures did not converge in --steps " << options.relaxation.step_limit << "\n";
+              << " structures did not converge within --steps " << options.relaxation.step_limit << "\n";
     return kCheckFailed;
 }
 
@@ -164,24 +162,43 @@ int run_relax(RelaxOptions options) {
 
 void add_relax(CLI::App& app, Work& work) {
     auto options = std::make_shared<RelaxOptions>();
-    CLI::App* command = app.add_subcommand("relax", "structures to the minimum of their energy");
-    command->add_option("FILE", options->input, "extended XYZ; '-' = standard input; a column move_mask is used")
+    CLI::App* command = app.add_subcommand("relax", "relax structures to an energy minimum");
+    command
+        ->add_option("FILE", options->input,
+                     "structures in extended XYZ; '-' = standard input; uses the column move_mask")
         ->required();
     options->model.add_to(*command);
-    command->add_option("--fmax", options->relaxation.largest_force, "eV/A: done when no atom feels more")
-        ->capture_default_str();
-    command->add_flag("--cell", options->relaxation.with_cell, "the cell changes too");
-    command->add_option("--pressure", options->pressure, "bar, with --cell; default 0");
-    command->add_option("--smax", options->largest_stress,
-                        "eV/A^3, with --cell: done when the stress is that near to the pressure; default 5e-4");
+    command->add_option("--fmax", options->relaxation.largest_force, "converged when no force exceeds this, in eV/A")
+        ->capture_default_str()
+        ->option_text("FORCE");
+    command->add_flag("--cell", options->relaxation.with_cell, "relax the cell too");
+    command->add_option("--pressure", options->pressure, "pressure in bar, with --cell (default: 0)")
+        ->option_text("BAR");
+    command
+        ->add_option("--smax", options->largest_stress,
+                     "with --cell: converged when the stress is within this of the pressure, in eV/A^3 (default: 5e-4)")
+        ->option_text("STRESS");
     command->add_option("--minimizer", options->method, "lbfgs or fire")
         ->capture_default_str()
-        ->check(CLI::IsMember({"lbfgs", "fire"}));
-    command->add_option("--steps", options->relaxation.step_limit, "most moves of a structure")
+        ->check(CLI::IsMember({"lbfgs", "fire"}))
+        ->option_text("NAME");
+    command->add_option("--steps", options->relaxation.step_limit, "maximum number of steps for a structure")
         ->capture_default_str()
-        ->check(CLI::NonNegativeNumber);
-    command->add_option("--fix", options->fixed, "atoms that do not move, from 0: 0,3,10-15");
-    command->add_option("--output", options->output, "write the frames, relaxed, as extended XYZ");
+        ->check(CLI::NonNegativeNumber)
+        ->option_text("N");
+    command->add_option("--fix", options->fixed, "atoms that do not move, counted from 0, such as 0,3,10-15")
+        ->option_text("INDICES");
+    command->add_option("--output", options->output, "write the relaxed structures as extended XYZ to OUT")
+        ->option_text("OUT");
+    command->footer(
+        R"(Relaxes every frame of FILE, many at a time. A structure that does not converge is written too,
+with converged=no, and the exit code is 1.
+
+Examples:
+  # Relax molecules until no force exceeds 0.01 eV/A
+  mlff relax molecules.xyz --fmax 0.01 --output relaxed.xyz
+  # Relax a crystal and its cell at 1000 bar
+  mlff relax crystal.xyz --model X.model --cell --pressure 1000 --output relaxed.xyz)");
     command->callback([options, &work] { work = [options] { return run_relax(*options); }; });
 }
 

@@ -49,13 +49,13 @@ ProgramResult run_program(const std::vector<std::string>& arguments, double seco
     words.push_back(nullptr);
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
-        fail(Status::memory, arguments[0], ": no pipe to it (", std::strerror(errno), ")");
+        fail(Status::memory, arguments[0], ": cannot make a pipe (", std::strerror(errno), ")");
     const pid_t child = fork();
     if (child == 0) become_program(words, ends[1]);
     close(ends[1]);
     if (child < 0) {
         close(ends[0]);
-        fail(Status::memory, arguments[0], ": no process for it (", std::strerror(errno), ")");
+        fail(Status::memory, arguments[0], ": cannot start a process (", std::strerror(errno), ")");
     }
     setpgid(child, child);  // both do it: whoever comes first
 

@@ -73,8 +73,7 @@ Frame read_only_frame(const std::string& path) {
     ExtxyzReader reader(path);
     Frame frame, more;
     if (!reader.next(frame)) fail(Status::format, path, ": no frame in the file");
-    if (reader.next(more))
-        fail(Status::format, path, ": more than one frame; the atoms that i-PI moves are those of one");
+    if (reader.next(more)) fail(Status::format, path, ": more than one frame, expected one: the atoms that i-PI moves");
     if (frame.atom_count() == 0) fail(Status::system, path, ": no atoms");
     if (!frame.view().is_periodic()) frame.cell.reset();
     return frame;
@@ -87,11 +86,11 @@ int run_serve(const ServeOptions& options) {
     ServedSystem system(options, read_only_frame(options.input));
     std::cout << "model " << options.model.model << ", " << system.session().device_name() << ", "
               << precision_name(system.session().precision()) << "; " << system.atom_count() << " atoms of "
-              << options.input << (system.is_periodic() ? "" : ", without boundaries: the cell of i-PI is not used")
-              << "\n";
+              << options.input << (system.is_periodic() ? "" : ", not periodic: the cell of i-PI is not used") << "\n";
     if (!system.gives_virial())
-        std::cerr << "mlff: the model gives no virial for these atoms: not-a-number is sent for it, which ends runs at "
-                     "constant pressure\n";
+        std::cerr
+            << "mlff: warning: the model gives no virial for these atoms: i-PI receives NaN, which breaks runs at "
+               "constant pressure\n";
 
     StopSignal signal;
     const auto stop = [&] { return signal.number() != 0; };
@@ -107,7 +106,7 @@ int run_serve(const ServeOptions& options) {
             } catch (const Error& error) {
                 if (is_first) throw;
                 throw Error(error.status(), concat("i-PI closed the connection after ", system.evaluation_count(),
-                                                   " evaluations, and since then: ", error.what()));
+                                                   " evaluations; connecting again failed: ", error.what()));
             }
         };
         try {
@@ -127,10 +126,9 @@ int run_serve(const ServeOptions& options) {
         if (system.evaluation_count() > count_before) last_use = now;
         if (std::chrono::duration<double>(now - last_use).count() > options.wait_seconds)
             fail(Status::file, "the server at ", address.text(), " closed the connection after ",
-                 system.evaluation_count(), " evaluations, and asked for none in the last ", options.wait_seconds,
-                 " s");
+                 system.evaluation_count(), " evaluations and requested none in the last ", options.wait_seconds, " s");
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
-        std::cout << "i-PI closed the connection; trying again for " << options.wait_seconds << " s" << std::endl;
+        std::cout << "i-PI closed the connection; trying to connect for " << options.wait_seconds << " s" << std::endl;
     }
 }
 
@@ -138,21 +136,31 @@ int run_serve(const ServeOptions& options) {
 
 void add_serve(CLI::App& app, Work& work) {
     auto options = std::make_shared<ServeOptions>();
-    CLI::App* command = app.add_subcommand("serve", "energies and forces for i-PI, over a socket");
+    CLI::App* command = app.add_subcommand("serve", "compute energies and forces for i-PI over a socket");
     command
         ->add_option("FILE", options->input,
-                     "extended XYZ with one frame: elements, charge, which directions are periodic; in the order of "
-                     "i-PI's atoms")
+                     "extended XYZ with one frame: elements, charge and periodic directions, in the atom order of i-PI")
         ->required();
-    auto* tcp = command->add_option("--ipi", options->tcp, "HOST:PORT where i-PI listens (mode='inet')");
+    auto* tcp = command->add_option("--ipi", options->tcp, "address of i-PI's TCP socket (mode='inet')")
+                    ->option_text("HOST:PORT");
     auto* unix_name =
-        command->add_option("--unix", options->unix_name, "address of i-PI's UNIX socket (mode='unix'), or a path");
+        command->add_option("--unix", options->unix_name, "name of i-PI's UNIX socket (mode='unix'), or its path")
+            ->option_text("NAME");
     tcp->excludes(unix_name);
     options->model.add_to(*command);
     command
         ->add_option("--wait", options->wait_seconds,
-                     "seconds to wait for a server that is not there yet, or no longer")
-        ->capture_default_str();
+                     "time in s to wait for i-PI to start, or to come back after it closed the connection")
+        ->capture_default_str()
+        ->option_text("SECONDS");
+    command->footer(
+        R"(i-PI moves the atoms; mlff sends energies, forces and virials until i-PI says EXIT.
+
+Examples:
+  # i-PI listens on TCP port 31415 of this machine
+  mlff serve water.xyz --model X.model --ipi localhost:31415
+  # i-PI listens on the UNIX socket with the address 'water'
+  mlff serve water.xyz --unix water)");
     command->callback([options, &work] {
         if (options->tcp.empty() == options->unix_name.empty())
             throw CLI::RequiredError("--ipi HOST:PORT or --unix NAME");

@@ -66,7 +66,7 @@ void check_trajectory_name(const std::string& path) {
     const std::string ending = std::filesystem::path(path).extension().string();
     if (!is_h5md(path) && ending != ".xyz" && ending != ".extxyz")
         fail(Status::argument, "--output ", path,
-             " ends in neither .xyz nor .extxyz (extended XYZ) nor .h5, .h5md or .hdf5 (H5MD)");
+             ": expected a name that ends in .xyz or .extxyz (extended XYZ), or .h5, .h5md or .hdf5 (H5MD)");
 }
 
 std::unique_ptr<TrajectoryFile> open_trajectory(const std::string& path, const Particles& atoms,

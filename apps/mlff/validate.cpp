@@ -35,12 +35,11 @@ Settings settings_of(const ValidateOptions& options) {
     settings.step_count = options.is_long ? 100'000 : options.step_count;
     settings.time_step = options.time_step;
     settings.temperature = options.temperature;
-    if (settings.step_count < 100)
-        fail(Status::argument, "--steps ", settings.step_count, ": at least 100 are needed for any statistics");
+    if (settings.step_count < 100) fail(Status::argument, "--steps ", settings.step_count, ": expected at least 100");
     if (!(std::isfinite(settings.time_step) && settings.time_step > 0))
-        fail(Status::argument, "--dt ", settings.time_step, ": expected femtoseconds above 0");
+        fail(Status::argument, "--dt ", settings.time_step, ": expected more than 0 fs");
     if (!(std::isfinite(settings.temperature) && settings.temperature > 0))
-        fail(Status::argument, "--temperature ", settings.temperature, ": expected kelvins above 0");
+        fail(Status::argument, "--temperature ", settings.temperature, ": expected more than 0 K");
     if (!options.thresholds.empty()) {
         const auto file = MappedFile::open(options.thresholds);
         settings.thresholds = parse_thresholds(
@@ -136,22 +135,41 @@ int run_validate(const ValidateOptions& options) {
 }  // namespace
 
 void add_validate(CLI::App& app, Work& work) {
-    CLI::App* command = app.add_subcommand("validate", "is dynamics with a model stable and physical?");
+    CLI::App* command = app.add_subcommand("validate", "check that dynamics with a model is stable and physical");
     auto options = std::make_shared<ValidateOptions>();
     std::string names;
     for (const std::string& name : builtin_system_names()) names += (names.empty() ? "" : ", ") + name;
     options->model.add_to(*command);
-    command->add_option("--against", options->against,
-                        "another model, whose forces and energies are compared along the trajectories");
-    command->add_option("--systems", options->systems, "extended XYZ files, or of " + names)->delimiter(',');
-    auto* steps = command->add_option("--steps", options->step_count, "without a thermostat; half as many with one")
-                      ->capture_default_str();
+    command
+        ->add_option("--against", options->against,
+                     "compare energies and forces with those of another model along the trajectories")
+        ->option_text("MODEL");
+    command->add_option("--systems", options->systems, "extended XYZ files, or built-in systems: " + names)
+        ->delimiter(',')
+        ->option_text("NAME,...");
+    auto* steps = command
+                      ->add_option("--steps", options->step_count,
+                                   "number of steps without a thermostat; half as many run with one")
+                      ->capture_default_str()
+                      ->option_text("N");
     command->add_flag("--long", options->is_long, "100,000 steps")->excludes(steps);
-    command->add_option("--dt", options->time_step, "time step in fs")->capture_default_str();
-    command->add_option("--temperature", options->temperature, "in K")->capture_default_str();
-    command->add_option("--thresholds", options->thresholds, "JSON file of the limits that differ from the defaults");
-    command->add_option("--report", options->report, "folder for report.html, report.md and report.json");
-    command->add_option("--json", options->json, "write results as JSON to this file; '-' = standard output");
+    command->add_option("--dt", options->time_step, "time step in fs")->capture_default_str()->option_text("FS");
+    command->add_option("--temperature", options->temperature, "temperature in K")
+        ->capture_default_str()
+        ->option_text("K");
+    command->add_option("--thresholds", options->thresholds, "JSON file with limits that replace the defaults")
+        ->option_text("LIMITS");
+    add_report_option(*command, options->report);
+    add_json_option(*command, options->json);
+    command->footer(
+        R"(A check is undecided if the run is too short to decide it; the report says how many steps would.
+The exit code is 1 if a check fails or a run breaks, not if checks are undecided.
+
+Examples:
+  # The built-in systems whose elements the model knows
+  mlff validate --model X.model --report report
+  # Your own structures, against another model, for longer
+  mlff validate --model student.safetensors --against X.model --systems mine.xyz --long)");
     command->callback([options, &work] { work = [options] { return run_validate(*options); }; });
 }
 

@@ -67,11 +67,20 @@ int run_verify(const VerifyOptions& options) {
 }  // namespace
 
 void add_verify(CLI::App& app, Work& work) {
-    CLI::App* command = app.add_subcommand(
-        "verify", "are the numbers of a model right on this machine, this device, in this precision?");
+    CLI::App* command = app.add_subcommand("verify", "check that a model gives correct numbers on this machine");
     auto options = std::make_shared<VerifyOptions>();
     options->model.add_to(*command, "MODEL,--model");
-    command->add_option("--json", options->json, "write results as JSON to this file; '-' = standard output");
+    add_json_option(*command, options->json);
+    command->footer(
+        R"(Checks energies, forces and stresses on the chosen device and in the chosen precision: against the
+plain double-precision loops, against finite differences, and for symmetries. A model with several
+heads is checked for each of them. The exit code is 1 if a check fails.
+
+Examples:
+  # The embedded model
+  mlff verify
+  # A MACE model on a GPU
+  mlff verify X.model --device cuda)");
     command->callback([options, &work] { work = [options] { return run_verify(*options); }; });
 }
 

@@ -94,7 +94,7 @@ class BrokenKernels(unittest.TestCase):
         self.assertEqual(works, {name: {name != names[0]} for name in names})
         text = self.run_command(BROKEN, "doctor", MLFF_TEST_BROKEN=names[0])
         self.assertEqual(text.returncode, 4)
-        self.assertIn(f"those for {names[0]} are BROKEN and not used: evaluate_polynomial", text.stdout)
+        self.assertIn(f"for {names[0]}: BROKEN, not used: evaluate_polynomial", text.stdout)
         self.assertIn("NOT usable", text.stdout)
 
 

@@ -60,7 +60,7 @@ class Dynamics(CommandTest):
         self.assertFalse(os.path.exists(self.path("a.extxyz")))
         self.assert_fails(self.md("--steps", "5", "--output", self.path("b.xyz"), "--log", self.path("a.xyz")), 2, "a.xyz")
         self.assertFalse(os.path.exists(self.path("b.xyz")))
-        self.assert_fails(self.md("--steps", "5", "--output", self.path("c.xyz"), "--log", self.path("c.restart")), 2, "one file")
+        self.assert_fails(self.md("--steps", "5", "--output", self.path("c.xyz"), "--log", self.path("c.restart")), 2, "same file")
         before = self.read("a.xyz")
         self.assert_fails(self.md("--steps", "5", "--output", self.path("a.xyz"), "--overwrite", "--stop-temperature", "-1"), 2, "-1")
         self.assertEqual(self.read("a.xyz"), before)
@@ -101,7 +101,7 @@ class Dynamics(CommandTest):
             process.send_signal(number)
             output, errors = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 128 + number, errors)
-            step = int(re.search(r"after step (\d+); go on with --restart .*s\.restart", errors).group(1))
+            step = int(re.search(r"after step (\d+); continue with --restart .*s\.restart", errors).group(1))
             self.assertEqual(self.steps_of("s.xyz"), list(range(0, step + 1, 10)))
             again = run("md", self.cluster, *NVE, "--steps", str(step + 20), "--output", self.path("s.xyz"), "--output-every", "10", "--restart", self.path("s.restart"))
             self.assert_good(again)
@@ -179,7 +179,7 @@ class Dynamics(CommandTest):
             (["--fix", "x"], 2, (*NVE, *good, "--fix", "x")),
             (["--frame 3"], 2, (*NVE, *good, "--frame", "3")),
             (["t.dcd"], 2, (*NVE, *good, "--output", self.path("t.dcd"))),
-            (["cluster.xyz", "there already"], 2, (*NVE, *good, "--output", self.cluster)),
+            (["cluster.xyz", "already exists"], 2, (*NVE, *good, "--output", self.cluster)),
             (["no/where.xyz"], 3, (*NVE, *good, "--output", self.path("no/where.xyz"))),
             (["cluster.xyz", "direction 1"], 3, ("--model", "analytic", "--ensemble", "npt", "--steps", "1", "--dt", "1", "--temperature", "9", "--pressure", "1")),
         ]:

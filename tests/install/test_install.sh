@@ -25,6 +25,8 @@ manifest=$prefix/share/mlff/install_manifest.txt
 sort -c "$manifest"
 while read -r path; do [[ -e $prefix/$path ]] || fail "$path is in the manifest, but not there"; done <"$manifest"
 expect_same "$("$prefix/bin/mlff" --version)" "mlff $(cat "$source_dir/VERSION")"
+"$prefix/bin/mlff" --write-man-pages "$temporary/man"
+for page in "$temporary"/man/*.1; do cmp "$page" "$prefix/share/man/man1/${page##*/}"; done
 energy=$(command_energy "$prefix/bin/mlff")
 [[ $energy =~ ^-?[0-9]+\.[0-9]+$ && ! $energy =~ ^-?0\.0+$ ]] || fail "odd energy '$energy'"
 

@@ -11,6 +11,7 @@ while read -r path; do [[ -s $path ]] || fail "no $path"; done <"$temporary/path
 try_tree() {
     local energy
     expect_same "$("$1/bin/mlff" --version)" "mlff $(cat "$source_dir/VERSION")"
+    [[ -s $1/share/man/man1/mlff.1 && -s $1/share/man/man1/mlff-eval.1 ]] || fail "no man pages in $1"
     energy=$(command_energy "$1/bin/mlff")
     expect_same "$(c_consumer_energy "$1")" "$energy"
     [[ -z $(readelf -d "$1/bin/mlff" "$(library_dir "$1")"/libmlff.so | grep -E 'RPATH|RUNPATH|libcud' || true) ]] ||
@@ -49,4 +50,4 @@ energy=$(command_energy /usr/bin/mlff)
 "$CC" -std=c99 "$here/consumer/main.c" -o "$temporary/installed" $(pkg-config --cflags --libs mlff) -lm
 expect_same "$(unset LD_LIBRARY_PATH && "$temporary/installed")" "$energy"
 expect_exit 0 dpkg -P mlff
-[[ ! -e /usr/bin/mlff && ! -e /usr/include/mlff && ! -e /usr/share/doc/mlff ]] || fail "dpkg left files of mlff behind"
+[[ ! -e /usr/bin/mlff && ! -e /usr/include/mlff && ! -e /usr/share/doc/mlff && ! -e /usr/share/man/man1/mlff.1 ]] || fail "dpkg left files of mlff behind"

@@ -209,7 +209,7 @@ class Ipi(NumbersTest):
             connection.close()
             out, err = client.communicate(timeout=SECONDS)
             self.assertEqual(client.returncode, 3, out + err)
-            self.assertEqual(err, "mlff: the server at %s closed the connection after 0 evaluations, and asked for none in the last 0 s\n" % path)
+            self.assertEqual(err, "mlff: the server at %s closed the connection after 0 evaluations and requested none in the last 0 s\n" % path)
 
     def test_errors(self):
         def serve(*arguments):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Puts the tables of README.md and docs/performance.md in place, from the measurements in measurements/results. With --check, fails if
-they are not what the measurements say.
+"""Writes the tables of README.md, docs/performance.md and docs/profiling.md from the measurements in measurements/results. With --check, fails
+if they are not what the measurements say.
 
   python3 measurements/tables.py [--check]"""
 import json
@@ -27,16 +27,22 @@ def load(name):
     return json.loads((RESULTS / f"{name}.json").read_text())
 
 
+def spread(figures, form):
+    """A median and, in brackets, the smallest and the largest value."""
+    median, smallest, largest = (format(figure, form) for figure in figures)
+    return f"{median} ({smallest}-{largest})"
+
+
 def neighbors():
     rows = {}
     for result in load("neighbors")["results"]:
         rows.setdefault(result["atoms"], {})[result["library"]] = result
-    lines = ["| atoms | mlff, us/atom | vesin | matscipy | faster than vesin | than matscipy |", "|--:|--:|--:|--:|--:|--:|"]
+    lines = ["| atoms | mlff, us/atom | vesin, us/atom | matscipy, us/atom | speed-up over vesin | over matscipy |", "|--:|--:|--:|--:|--:|--:|"]
     for atoms, by in rows.items():
         def cell(library):
             if library not in by or "median_s" not in by[library]:
                 return "-"
-            return " ".join((f"{by[library]['median_s'] / atoms * 1e6:.2f}", f"({by[library]['min_s'] / atoms * 1e6:.2f} to {by[library]['max_s'] / atoms * 1e6:.2f})"))
+            return spread((by[library][key] / atoms * 1e6 for key in ("median_s", "min_s", "max_s")), ".2f")
 
         def ratio(library):
             return f"{by[library]['median_s'] / by['mlff']['median_s']:.1f}x" if library in by and "median_s" in by[library] else "-"
@@ -47,19 +53,19 @@ def neighbors():
 def milliseconds(figures):
     if not figures:
         return "-"
-    middle, least, most = (format(figures[key] * 1e3, ".1f" if figures["median"] < 0.01 else ".0f") for key in ("median", "min", "max"))
-    return f"{middle} ({least} to {most})"
+    return spread((figures[key] * 1e3 for key in ("median", "min", "max")), ".1f" if figures["median"] < 0.01 else ".0f")
 
 
 def gpu_neighbors():
-    lines = ["| atoms | arrays | search, us | reuse in a CUDA graph, us | search, ns/atom | reuse, ns/atom |", "|--:|---|--:|--:|--:|--:|"]
+    rows = {}
     for result in load("gpu_neighbors")["results"]:
-        search, reuse, atoms = result["search"], result["reuse_graph"], result["atoms"]
-        def cell(time):
-            return f"{time['median_us']:.0f} ({time['min_us']:.0f} to {time['max_us']:.0f})"
-        lines.append(f"| {atoms:,} | {result['arrays']} | {cell(search)} | {cell(reuse)} | {search['median_us'] / atoms * 1e3:.1f} | "
-                     f"{reuse['median_us'] / atoms * 1e3:.1f} |")
-    return lines
+        rows.setdefault(result["atoms"], {})[result["arrays"]] = result
+    names = list(next(iter(rows.values())))
+    lines = ["| atoms | " + " | ".join(f"({letter}) search, us | reuse, us" for letter, _ in zip("abc", names)) + " |", "|--:" + "|--:|--:" * len(names) + "|"]
+    for atoms, by in rows.items():
+        cells = [spread((by[name][kind][key] for key in ("median_us", "min_us", "max_us")), ".0f") for name in names for kind in ("search", "reuse_graph")]
+        lines.append(f"| {atoms:,} | {' | '.join(cells)} |")
+    return lines + [""] + [f"({letter}) {name}{'.' if name == names[-1] else ';'}" for letter, name in zip("abc", names)]
 
 
 def mace_cpu_rows(machine):
@@ -92,8 +98,8 @@ def cpu_machines():
 
 def mace_cpu(machine):
     symmetrix = json.loads((ROOT / "measurements" / "mace_cpu" / "symmetrix.json").read_text())["faster_than_mace_torch_fp32"]
-    lines = ["| model, system | mlff mixed, ms | mlff fp64, ms | mace-torch fp32, ms | mace-torch fp64, ms | mixed against mace-torch fp32 | "
-             "mixed against symmetrix, derived | fp64 against fp64 | force error of mixed, eV/A | peak memory, mixed / fp32, MB |",
+    lines = ["| model, system | mlff mixed, ms | mlff fp64, ms | mace-torch fp32, ms | mace-torch fp64, ms | speed-up of mixed over mace-torch fp32 | "
+             "over symmetrix (derived) | speed-up of fp64 over mace-torch fp64 | largest force error of mixed, eV/A | peak memory, mlff mixed / mace-torch fp32, MB |",
              "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
     for (model, system), by in mace_cpu_rows(machine).items():
         def value(engine, key, form):
@@ -108,7 +114,7 @@ def mace_cpu(machine):
 
 
 def nve():
-    lines = ["| | mean temperature, K | drift, meV/atom/ps | fluctuation, meV/atom | ms/step |", "|---|--:|--:|--:|--:|"]
+    lines = ["| device, precision | mean temperature, K | drift, meV/atom/ps | fluctuation, meV/atom | ms/step |", "|---|--:|--:|--:|--:|"]
     for row in load("nve")["runs"]:
         lines.append(f"| {row['device']}, {row['precision']} | {row['mean_temperature_K']:.0f} | {row['drift_meV_per_atom_per_ps']:.4f} | {row['fluctuation_meV_per_atom']:.4f} | "
                      f"{row['ms_per_step']:.2f} |")
@@ -116,11 +122,11 @@ def nve():
 
 
 def md_steps():
-    lines = ["| atoms | one evaluation, ms | step of NVE, ms | step with a Langevin bath, ms | NVE against the evaluation |", "|--:|--:|--:|--:|--:|"]
+    lines = ["| atoms | one evaluation, ms | NVE step, ms | Langevin step, ms | NVE step / evaluation |", "|--:|--:|--:|--:|--:|"]
     for row in load("md_steps")["results"]:
         def cell(name):
             figures = row[name]
-            return f"{figures['median_ms']:.3f} ({figures['min_ms']:.3f} to {figures['max_ms']:.3f})"
+            return spread((figures[key] for key in ("median_ms", "min_ms", "max_ms")), ".3f")
         lines.append(f"| {row['atoms']:,} | {cell('evaluation')} | {cell('nve')} | {cell('nvt')} | {row['nve']['median_ms'] / row['evaluation']['median_ms']:.2f} |")
     return lines
 
@@ -135,7 +141,7 @@ def gpu_time(figures):
         return "-"
     if "median_ms" not in figures:
         return NOT_MEASURED
-    return f"{figures['median_ms']:.2f} ({figures['min_ms']:.2f} to {figures['max_ms']:.2f})"
+    return spread((figures[key] for key in ("median_ms", "min_ms", "max_ms")), ".2f")
 
 
 def gpu_memory(rows):
@@ -148,8 +154,8 @@ def gpu_memory(rows):
 
 def gpu_vs_peers():
     rows = gpu_vs_peers_results().get("speed", {})
-    lines = ["| model, atoms, precision | mlff, ms | us/atom | goal | cuEquivariance, ms | with stress, ms | mace-torch, ms | mlff against cuEquivariance | forces differ by, eV/A |",
-             "|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    lines = ["| model, atoms, precision | mlff, ms | mlff, us/atom | goal | cuEquivariance, ms | speed-up | largest force difference, eV/A |",
+             "|---|--:|--:|--:|--:|--:|--:|"]
     for (model, atoms, precision), goal in GPU_GOALS.items():
         row = rows.get(f"{model}:{atoms}:{precision}", {})
         ours, theirs = row.get("mlff", {}), row.get("cueq", {})
@@ -158,41 +164,44 @@ def gpu_vs_peers():
             each = f"{1e3 * ours['median_ms'] / atoms:.2f}"
         if goal:
             found = {"ms": ours.get("median_ms"), "us/atom": 1e3 * ours["median_ms"] / atoms if "median_ms" in ours else None}[goal[0]]
-            goal_cell = f"{goal[1]} {goal[0]}" + ("" if found is None else ", met" if found <= goal[1] else f", missed {found / goal[1]:.2f} times")
+            goal_cell = f"{goal[1]} {goal[0]}" + ("" if found is None else ", met" if found <= goal[1] else f", missed {found / goal[1]:.2f}x")
         if "median_ms" in ours and "median_ms" in theirs:
             ratio = f"**{theirs['median_ms'] / ours['median_ms']:.1f}x**"
         difference = row.get("force_difference", {}).get("cueq")
-        cells = [f"{model}, {atoms:,}, {precision}", gpu_time(ours) if ours else NOT_MEASURED, each, goal_cell, gpu_time(theirs), gpu_time(row.get("cueq-stress")),
-                 gpu_time(row.get("e3nn")), ratio, "-" if difference is None else f"{difference:.0e}"]
+        cells = [f"{model}, {atoms:,}, {precision}", gpu_time(ours) if ours else NOT_MEASURED, each, goal_cell, gpu_time(theirs), ratio, "-" if difference is None else f"{difference:.0e}"]
         lines.append(f"| {' | '.join(cells)} |")
     each = gpu_memory([row for row in rows.values() if (row["model"], row["precision"]) == ("mp0-medium", "mixed")])
-    lines += ["", f"Memory of mp0-medium, mixed, from the smallest to the largest system: {NOT_MEASURED if each is None else f'{each:.3f} MB/atom'} (goal {MEMORY_GOAL_MB} MB)."]
-    peer = rows.get("mp0-medium:12288:mixed", {}).get("cueq", {}).get("memory_mb")
+    lines += ["", f"GPU memory of mp0-medium, mixed: {NOT_MEASURED if each is None else f'{each:.3f} MB/atom'} (goal {MEMORY_GOAL_MB} MB)."]
+    case = rows.get("mp0-medium:12288:mixed", {})
+    peer = case.get("cueq", {}).get("memory_mb")
     if peer:
-        lines[-1] += f" cuEquivariance at 12,288 atoms: {peer / 12288:.2f} MB/atom."
+        lines.append(f"cuEquivariance: {peer / 12288:.2f} MB/atom at 12,288 atoms.")
+    for kind, name in (("cueq-stress", "cuEquivariance with stress"), ("e3nn", "mace-torch without cuEquivariance")):
+        if kind in case:
+            lines.append(f"{name}, mp0-medium, 12,288 atoms: {gpu_time(case[kind])} ms.".replace(f"{NOT_MEASURED} ms", NOT_MEASURED))
     return lines
 
 
 def gpu_peaks():
     peaks = gpu_vs_peers_results().get("peaks", {})
-    names = {"copy_bytes": ("copy on the device, read and write", "TB/s"), "l2_read_bytes": ("reads from the second-level cache", "TB/s"),
+    names = {"copy_bytes": ("device memory, copy (read + write)", "TB/s"), "l2_read_bytes": ("L2 cache, read", "TB/s"),
              "fp32_flop": ("fp32 multiply-adds", "TFLOP/s"), "fp64_flop": ("fp64 multiply-adds", "TFLOP/s"), "fp16_mma_flop": ("fp16 `mma.sync`, fp32 sums", "TFLOP/s"),
-             "tf32_mma_flop": ("TF32 `mma.sync`", "TFLOP/s"), "fp16_matmul_flop": ("fp16 matrix product of torch", "TFLOP/s"),
-             "tf32_matmul_flop": ("TF32 matrix product of torch", "TFLOP/s")}
-    return ["| what the GPU reaches in a loop of nothing else | |", "|---|--:|"] + [
+             "tf32_mma_flop": ("TF32 `mma.sync`", "TFLOP/s"), "fp16_matmul_flop": ("fp16 matrix product in torch", "TFLOP/s"),
+             "tf32_matmul_flop": ("TF32 matrix product in torch", "TFLOP/s")}
+    return ["| operation | measured peak |", "|---|--:|"] + [
         f"| {text} | {format(peaks[key] / 1e12, '.1f') + ' ' + unit if peaks.get(key) else NOT_MEASURED} |" for key, (text, unit) in names.items()]
 
 
-def gpu_profile(case):
+def gpu_profile(case, smallest_share=0.005):
     results = gpu_vs_peers_results()
     profile, peaks = results.get("profile", {}).get(case), results.get("peaks", {})
     if not profile:
         return [f"Kernels of {case.replace(':', ', ')}: {NOT_MEASURED}."]
-    lines = ["| kernel | launches | us | share | fp32, TFLOP/s | fp64 | tensor, TF32 | DRAM, TB/s | L2, TB/s | nearest to its limit |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
+    lines = ["| kernel | launches | us | share | fp32, TFLOP/s | fp64, TFLOP/s | TF32 tensor cores, TFLOP/s | DRAM, TB/s | L2, TB/s | busiest unit |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
     scale, rest = profile.get("tensor_scale"), 0.0
     for kernel in profile["kernels"]:
         share = kernel["seconds"] / profile["seconds"]
-        if share < 0.005:
+        if share < smallest_share:
             rest += share
             continue
         rates, shares = ncu.rates(kernel, scale), ncu.shares(kernel, peaks, scale)
@@ -211,7 +220,7 @@ def gpu_profile(case):
 
 
 def mace_start():
-    lines = ["| process that evaluates one water molecule with mp0-small once | mlff, ms | mace-torch fp32, ms | |", "|---|--:|--:|--:|"]
+    lines = ["| machine | mlff, ms | mace-torch fp32, ms | speed-up |", "|---|--:|--:|--:|"]
     for machine, name in MACHINES.items():
         start = load(f"mace_cpu_{machine}")["start"]
         lines.append(f"| {name} | {milliseconds(start['mlff'])} | {milliseconds(start['mace-torch'])} | {faster(start, 'mlff', 'mace-torch')} |")
@@ -221,18 +230,18 @@ def mace_start():
 def model_open():
     result = load("model_open")
     seconds = result["mlff_model_info_seconds"]
-    return ["| | |", "|---|--:|", f"| file | {result['file_bytes'] / 1e6:.1f} MB |",
-            f"| `mlff model info`, whole command, SHA-256 included | {seconds['median'] * 1e3:.0f} ms ({seconds['min'] * 1e3:.0f} to {seconds['max'] * 1e3:.0f}) |",
-            f"| its peak memory | {result['mlff_peak_over_file']:.2f}x the file |",
-            f"| torch.load, after {result['torch_import_seconds']:.1f} s of imports | {result['torch_load_seconds'] * 1e3:.0f} ms |"]
+    return ["| | |", "|---|--:|", f"| model file | {result['file_bytes'] / 1e6:.1f} MB |",
+            f"| `mlff model info`, whole command with SHA-256 | {spread((seconds[key] * 1e3 for key in ('median', 'min', 'max')), '.0f')} ms |",
+            f"| its peak memory | {result['mlff_peak_over_file']:.2f}x the file size |",
+            f"| `torch.load`, after {result['torch_import_seconds']:.1f} s of imports | {result['torch_load_seconds'] * 1e3:.0f} ms |"]
 
 
 def ase():
-    lines = ["| model, device | `mlff md`, us/step | ASE, us/step | ASE against `mlff md` | time of all cores: `mlff md` | ASE | ASE against `mlff md` | one call of the session | of the calculator | ASE's own part of a step |",
+    lines = ["| model, device, precision | `mlff md`, us/step | ASE, us/step | ASE / `mlff md` | CPU time: `mlff md` | ASE | ASE / `mlff md` | one session call | one calculator call | ASE step without forces |",
              "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
 
     def cell(time):
-        return f"{time['median_us']:.0f} ({time['min_us']:.0f} to {time['max_us']:.0f})" if time["median_us"] >= 100 else f"{time['median_us']:.1f} ({time['min_us']:.1f} to {time['max_us']:.1f})"
+        return spread((time[key] for key in ("median_us", "min_us", "max_us")), ".0f" if time["median_us"] >= 100 else ".1f")
     for row in load("ase")["rows"]:
         cells = [f"{row['model']}, {row['device']}, {row['precision']}", cell(row["mlff_md"]), cell(row["ase_verlet"]), f"{row['ratio']:.2f}x", cell(row["mlff_md"]["core_time"]),
                  cell(row["ase_verlet"]["core_time"]), f"{row['core_time_ratio']:.2f}x"]
@@ -288,13 +297,13 @@ def summary():
 
 TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "cpu_machines": cpu_machines, "mace_cpu_x86_64": lambda: mace_cpu("x86_64"), "mace_cpu_aarch64": lambda: mace_cpu("aarch64"), "mace_start": mace_start, "nve": nve, "md_steps": md_steps, "model_open": model_open, "ase": ase, "short_summary": short_summary, "summary": summary,
           "gpu_vs_peers": gpu_vs_peers, "gpu_peaks": gpu_peaks, "gpu_profile_12288": lambda: gpu_profile("mp0-medium:12288:mixed"),
-          "gpu_profile_3": lambda: gpu_profile("mp0-medium:3:mixed")}
+          "gpu_profile_3": lambda: gpu_profile("mp0-medium:3:mixed", 0.025)}
 
 
 def main():
     is_check = "--check" in sys.argv[1:]
     stale = []
-    for path in (ROOT / "README.md", ROOT / "docs" / "performance.md"):
+    for path in (ROOT / "README.md", ROOT / "docs" / "performance.md", ROOT / "docs" / "profiling.md"):
         text = path.read_text()
         new = re.sub(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", lambda m: m[1] + "\n".join(TABLES[m[2]]()) + "\n" + m[3], text, flags=re.S)
         if new != text:

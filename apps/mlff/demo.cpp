@@ -140,7 +140,8 @@ void run_dynamics(Session& session, Structure structure, int step_count) {
     const double milliseconds = milliseconds_since(begin) / step_count;
     std::cout << std::setprecision(2) << "\n"
               << milliseconds << " ms/step, " << std::setprecision(1) << 86.4 * kTimeStep / milliseconds
-              << " ns/day, on " << session.device_name() << " in " << precision_name(session.precision()) << " precision\n";
+              << " ns/day, on " << session.device_name() << " in " << precision_name(session.precision())
+              << " precision\n";
 }
 
 // What the model's card says of itself.

@@ -40,7 +40,8 @@ void add_compare(CLI::App& app, Work& work);
 void add_serve(CLI::App& app, Work& work);
 
 // What every option says that names a model.
-constexpr const char* kModelHelp = "model file, name in the model cache, builtin, analytic, self-test or python:...";
+constexpr const char* kModelHelp =
+    "model file, name in the model cache, builtin, analytic, zbl, self-test, python:..., or a sum A+B of these";
 
 // --json, which every command with results has. "" = not given, "-" = standard output.
 void add_json_option(CLI::App& command, std::string& path);

@@ -274,8 +274,8 @@ void Session::evaluate(std::span<const SystemView> systems, std::span<const Resu
 void Session::evaluate_on_device(const SystemView& system, const Results& results, void* stream) {
     DeviceEvaluation* const on_device = state_->evaluator->device_pointers();
     if (!on_device)
-        fail(Status::unsupported, "device pointers need a native model on a GPU; this session is on '", device_name(),
-             "'");
+        fail(Status::unsupported, "device pointers need a session on a GPU, and a native model; this one is on '",
+             device_name(), "'");
     state_->team.require_threads();
     state_->check(system, results, {});
     DeviceOutputs outputs = {results.outputs, results.stress};

@@ -333,6 +333,9 @@ static void test_domain(void) {
           strstr(mlff_last_error(), "the session is on 'cpu'") != NULL);
     domain.row_transport = MLFF_ROWS_THROUGH_HOST;
     memset(&address, 0, sizeof address);
+    CHECK(mlff_session_get_gpu_address(session, &address) == MLFF_ERROR_ARGUMENT &&
+          strstr(mlff_last_error(), "struct_size") != NULL);
+    address.struct_size = sizeof address;
     CHECK(mlff_session_get_gpu_address(session, &address) == MLFF_ERROR_UNSUPPORTED);
     CHECK(mlff_session_get_gpu_address(session, NULL) == MLFF_ERROR_ARGUMENT);
     CHECK(mlff_session_reach_gpu(session, &address) == MLFF_ERROR_UNSUPPORTED);

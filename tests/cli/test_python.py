@@ -147,7 +147,7 @@ class PythonModels(CommandTest):
         water = self.path("water.xyz", WATER)
         far = self.path("far.xyz", WATER.replace("O 0 0 0", "O 60 0 0"))
         self.assert_fails(self.run_mlff("eval", water, "--model", "python:a?host=b"), 2, "host=b")
-        self.assert_fails(self.run_mlff("eval", water, "--model", self.model("Nobody")), 3, "has no 'Nobody'")
+        self.assert_fails(self.run_mlff("eval", water, "--model", self.model("Nobody")), 3, "has no callable 'Nobody'")
         self.assert_fails(self.run_mlff("eval", water, "--model", self.model("needs_absent_module")), 3, "a_module_that_is_not_there")
         self.assert_fails(self.run_mlff("eval", far, "--model", self.model("Misbehaves", "&what=raises")), 3, "frame 0", "ValueError: the orbitals did not converge", "traceback")
         self.assert_fails(self.run_mlff("eval", far, "--model", self.model("Misbehaves", "&what=kills")), 4, "ended unexpectedly", "signal 9")

@@ -390,17 +390,6 @@ TEST_CASE("a domain whose ghosts are images of its own atoms gives what the peri
     }
 }
 
-TEST_CASE("fast precision is near") {
-    const auto weights = random_weights(3, 64, 2, 20, true);
-    const System system = random_system(5, 12, 4.0, false);
-    BackendOptions options = test::backend(true);
-    const Found exact = evaluate(*painn::gpu::make_gpu_evaluator(weights, options), *weights, system);
-    options.precision = Precision::fast;
-    const Found fast = evaluate(*painn::gpu::make_gpu_evaluator(weights, options), *weights, system);
-    CHECK(fast.forces != exact.forces);
-    CHECK_ALL_CLOSE(fast.forces, exact.forces, 0.05);
-}
-
 TEST_CASE("memory is forecast: with it a system runs, with a hundredth less it is refused") {
     const auto weights = random_weights(9, 32, 2, 6, true);
     const System system = random_system(11, 24, 4.0, true);

@@ -475,7 +475,7 @@ TEST_CASE("sums of terms cut into domains") {
     compare_cuts(on_gpu, dense, {1, 2, 3}, kDomainsDouble);
     compare_steps(on_gpu, dense, 3, kDomainsDouble);
     compare_cuts(on_gpu, dense, {2}, kDomainsDouble, RowTransport::shared);
-    check_same(evaluate_whole(*on_gpu[0], dense), evaluate_whole(*sessions[0], dense), kDomainsDouble);
+    check_same(evaluate_whole(*on_gpu[0], dense), evaluate_whole(*sessions[0], dense), 1e-8);  // tables of filters
 }
 
 TEST_CASE("several domains want the same atom") {

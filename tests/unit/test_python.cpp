@@ -260,7 +260,8 @@ TEST_CASE("what a Python calculator does not give is refused by name, and only w
         Session session(model, {});
         const Structure crystal = make_structure(true);
         CHECK(std::isfinite(compute(session, crystal, /*is_all=*/false).energy));
-        check_text(error_of([&] { compute(session, crystal); }), Status::unsupported, {"EnergyOnly", "gives no"});
+        check_text(error_of([&] { compute(session, crystal); }), Status::unsupported,
+                   {"EnergyOnly", "does not provide"});
         Session pairs = open_session(model_name("Pairs", host));
         Structure slab = crystal;
         slab.periodic = {true, true, false};
@@ -367,7 +368,8 @@ TEST_CASE("each way in which a Python model cannot be loaded has its own message
     const std::string first = "env=" + environments().path("first");
     check_text(load_error("python:not.there:Calculator?" + first), Status::unsupported,
                {"needs the Python module 'not'", "first"});
-    check_text(load_error("python:json:Calculator?" + first), Status::unsupported, {"module json has no 'Calculator'"});
+    check_text(load_error("python:json:Calculator?" + first), Status::unsupported,
+               {"module json has no callable 'Calculator'"});
     check_text(load_error("python:nowhere.py:Calculator?" + first), Status::file, {"there is no file nowhere.py"});
     check_text(load_error("python:elsewhere?" + first), Status::unsupported, {"python:elsewhere", "python:tblite"});
     for (const auto& [name, module] : {std::pair{"tblite", "module 'tblite'"},
@@ -392,7 +394,7 @@ TEST_CASE("each way in which a Python model cannot be loaded has its own message
     check_text(load_error(model_name("no_calculator", host)), Status::unsupported,
                {"returned a str, which is not an ASE calculator"});
     check_text(load_error(model_name("Pairs", host, "&colour=red")), Status::unsupported, {"TypeError", "colour"});
-    check_text(load_error(model_name("Nobody", host)), Status::unsupported, {"has no 'Nobody'"});
+    check_text(load_error(model_name("Nobody", host)), Status::unsupported, {"has no callable 'Nobody'"});
 
     SessionOptions options;
     options.device = "cuda";

@@ -50,7 +50,7 @@ class DeviceFilter;
 template <>
 class DeviceFilter<double> {
 public:
-    DeviceFilter(const Linear& filter, bool, cudaStream_t stream) {
+    DeviceFilter(const Linear& filter, cudaStream_t stream) {
         upload_as(filter_table(filter, 4 * FunctionLayout<double>::group_count(filter.in_width)), weights_, stream);
     }
     FilterView<double> view() const { return {weights_.data()}; }
@@ -61,25 +61,24 @@ private:
 template <>
 class DeviceFilter<float> {
 public:
-    DeviceFilter(const Linear& filter, bool is_fast, cudaStream_t stream) : is_fast_(is_fast) {
+    DeviceFilter(const Linear& filter, cudaStream_t stream) {
         const std::vector<double> table = filter_table(filter, 4 * FunctionLayout<float>::group_count(filter.in_width));
         scale_ = scale_for_halves(table);
         const std::vector<uint4> packed = pack_filter(table, filter.out_width, scale_);
         weights_.upload(packed.data(), static_cast<int64_t>(packed.size()), "the model", stream);
     }
-    FilterView<float> view() const { return {weights_.data(), scale_, is_fast_}; }
+    FilterView<float> view() const { return {weights_.data(), scale_}; }
 
 private:
     DeviceBuffer<uint4> weights_;
     float scale_ = 1;
-    bool is_fast_;
 };
 
 // A block on the device, and what it keeps of each atom from the forward pass to the reverse.
 template <class Real>
 struct DeviceBlock {
-    DeviceBlock(const Block& block, bool is_fast, cudaStream_t stream)
-        : filter(block.filter, is_fast, stream),
+    DeviceBlock(const Block& block, cudaStream_t stream)
+        : filter(block.filter, stream),
           mix(block.mix, stream),
           update_hidden(block.update_hidden, stream),
           update_output(block.update_output, stream),
@@ -99,12 +98,12 @@ struct DeviceBlock {
 template <class Real>
 class PainnStep : public StepModel {
 public:
-    PainnStep(std::shared_ptr<const Weights> weights, bool is_fast, cudaStream_t stream)
+    PainnStep(std::shared_ptr<const Weights> weights, cudaStream_t stream)
         : weights_(std::move(weights)),
           facts_{weights_->cutoff, weights_->atomic_numbers, weights_->hidden},
           readout_hidden_(weights_->readout_hidden, stream) {
         for (const Block& block : weights_->blocks)
-            blocks_.push_back(std::make_unique<DeviceBlock<Real>>(block, is_fast, stream));
+            blocks_.push_back(std::make_unique<DeviceBlock<Real>>(block, stream));
         upload_as(weights_->embedding, embedding_, stream);
         upload_as(first_sent(*weights_), first_sent_, stream);
         upload_as(weights_->readout_output.weight, readout_output_, stream);
@@ -291,9 +290,8 @@ MakeStepModel make_step_model(std::shared_ptr<const Weights> weights, const Back
     if (!why_not.empty()) fail(Status::unsupported, "the GPU backend cannot run this model: ", why_not);
     return [weights, options](void* stream) -> std::shared_ptr<StepModel> {
         const auto on = static_cast<cudaStream_t>(stream);
-        if (options.is_single())
-            return std::make_shared<PainnStep<float>>(weights, options.precision == Precision::fast, on);
-        return std::make_shared<PainnStep<double>>(weights, false, on);
+        if (options.is_single()) return std::make_shared<PainnStep<float>>(weights, on);
+        return std::make_shared<PainnStep<double>>(weights, on);
     };
 }
 

@@ -34,7 +34,6 @@ template <>
 struct FilterView<float> {
     const uint4* weights = nullptr;  // [slice of 32 channels][s, v, u], see packed_filter.h
     float scale = 1;                 // of the weights, a power of two
-    bool is_fast = false;
 };
 
 // Rows of F numbers; `width` is F.

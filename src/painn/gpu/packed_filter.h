@@ -69,27 +69,22 @@ inline std::vector<uint4> pack_filter(const std::vector<double>& table, int colu
 }
 
 // products[channel][edge] += of one step, of half a step. `weights`: the units of this lane.
-__device__ __forceinline__ void add_step(const uint4 (&weights)[4], const uint4& functions, bool is_fast,
-                                         float (&products)[4][2]) {
+__device__ __forceinline__ void add_step(const uint4 (&weights)[4], const uint4& functions, float (&products)[4][2]) {
 #pragma unroll
     for (int tile = 0; tile < 2; ++tile) {
         const uint4 &high = weights[2 * tile], &low = weights[2 * tile + 1];
-        if (!is_fast) {
-            mlff::gpu::mma_f16(products[2 * tile], products[2 * tile + 1], low, functions.x, functions.y);
-            mlff::gpu::mma_f16(products[2 * tile], products[2 * tile + 1], high, functions.z, functions.w);
-        }
+        mlff::gpu::mma_f16(products[2 * tile], products[2 * tile + 1], low, functions.x, functions.y);
+        mlff::gpu::mma_f16(products[2 * tile], products[2 * tile + 1], high, functions.z, functions.w);
         mlff::gpu::mma_f16(products[2 * tile], products[2 * tile + 1], high, functions.x, functions.y);
     }
 }
-__device__ __forceinline__ void add_half_step(const uint4 (&weights)[2], const uint2& functions, bool is_fast,
+__device__ __forceinline__ void add_half_step(const uint4 (&weights)[2], const uint2& functions,
                                               float (&products)[4][2]) {
 #pragma unroll
     for (int tile = 0; tile < 2; ++tile) {
         const uint4& both = weights[tile];
-        if (!is_fast) {
-            mlff::gpu::mma_f16(products[2 * tile], products[2 * tile + 1], both.z, both.w, functions.x);
-            mlff::gpu::mma_f16(products[2 * tile], products[2 * tile + 1], both.x, both.y, functions.y);
-        }
+        mlff::gpu::mma_f16(products[2 * tile], products[2 * tile + 1], both.z, both.w, functions.x);
+        mlff::gpu::mma_f16(products[2 * tile], products[2 * tile + 1], both.x, both.y, functions.y);
         mlff::gpu::mma_f16(products[2 * tile], products[2 * tile + 1], both.x, both.y, functions.x);
     }
 }
@@ -121,12 +116,11 @@ public:
         if (!is_there) return {make_uint4(0, 0, 0, 0), make_uint2(0, 0)};
         return {__ldg(functions + q), __ldg(reinterpret_cast<const uint2*>(functions + 4) + q)};
     }
-    __device__ __forceinline__ void multiply(int part, const Operand& functions, bool is_fast,
-                                             float (&products)[4][2]) const {
+    __device__ __forceinline__ void multiply(int part, const Operand& functions, float (&products)[4][2]) const {
 #pragma unroll
         for (int c = 0; c < 4; ++c) products[c][0] = products[c][1] = 0;
-        add_step(step_[part], functions.step, is_fast, products);
-        add_half_step(half_[part], functions.half, is_fast, products);
+        add_step(step_[part], functions.step, products);
+        add_half_step(half_[part], functions.half, products);
     }
 
 private:
@@ -152,8 +146,7 @@ public:
     __device__ __forceinline__ Operand load(const uint4* functions, int q, bool is_there) const {
         return {functions, q, is_there};
     }
-    __device__ __forceinline__ void multiply(int part, const Operand& functions, bool is_fast,
-                                             float (&products)[4][2]) const {
+    __device__ __forceinline__ void multiply(int part, const Operand& functions, float (&products)[4][2]) const {
 #pragma unroll
         for (int c = 0; c < 4; ++c) products[c][0] = products[c][1] = 0;
         const int steps = group_count_ / 4;
@@ -163,7 +156,7 @@ public:
             const uint4 weights[4] = {from[0], from[32], from[64], from[96]};
             add_step(weights,
                      functions.is_there ? __ldg(functions.functions + 4 * step + functions.q) : make_uint4(0, 0, 0, 0),
-                     is_fast, products);
+                     products);
         }
         if (group_count_ % 4 == 0) return;
         const uint4* from = from_[part] + steps * kUnitsPerStep;
@@ -172,7 +165,7 @@ public:
                       functions.is_there
                           ? __ldg(reinterpret_cast<const uint2*>(functions.functions + 4 * steps) + functions.q)
                           : make_uint2(0, 0),
-                      is_fast, products);
+                      products);
     }
 
 private:

@@ -106,15 +106,14 @@ struct ReceivedSums {
 // Adds the messages of a lane's two edges.
 template <bool IsFirst, class Filter, int Rows>
 __device__ __forceinline__ void add_messages(const Filter& weights, const typename Filter::Operand& functions,
-                                             bool is_fast, const GatheredEdges<IsFirst, Rows>& edges,
-                                             ReceivedSums& sums) {
+                                             const GatheredEdges<IsFirst, Rows>& edges, ReceivedSums& sums) {
     float filter[4][2];
-    weights.multiply(kPartS, functions, is_fast, filter);
+    weights.multiply(kPartS, functions, filter);
 #pragma unroll
     for (int j = 0; j < 2; ++j)
 #pragma unroll
         for (int c = 0; c < 4; ++c) sums.scalar[c] += filter[c][j] * edges.rows[j][0].of[c];
-    weights.multiply(kPartU, functions, is_fast, filter);
+    weights.multiply(kPartU, functions, filter);
 #pragma unroll
     for (int j = 0; j < 2; ++j)
 #pragma unroll
@@ -124,7 +123,7 @@ __device__ __forceinline__ void add_messages(const Filter& weights, const typena
             for (int k = 0; k < 3; ++k) sums.vector[k][c] += along * edges.direction[j].of[k];
         }
     if constexpr (!IsFirst) {
-        weights.multiply(kPartV, functions, is_fast, filter);
+        weights.multiply(kPartV, functions, filter);
 #pragma unroll
         for (int j = 0; j < 2; ++j)
 #pragma unroll
@@ -154,7 +153,6 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
     const SlicePlace<S> place;
     const int group_count = stage.functions.group_count;
     const auto weights = load_filter<IsFirst, Filter>(place, stage.filter, group_count);
-    const bool is_fast = stage.filter.is_fast;
     await_predecessor();
     for (int64_t atom = place.first_atom; atom < stage.edges.atom_count; atom += place.atom_stride) {
         const int64_t begin = stage.edges.first[atom];
@@ -166,7 +164,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
             const int own = first + place.g;
             const auto functions =
                 weights.load(stage.functions.value + (begin + min(own, count - 1)) * group_count, place.q, own < count);
-            add_messages(weights, functions, is_fast, edges, sums);
+            add_messages(weights, functions, edges, sums);
         }
         Four<float> total = total_of_row(sums, place.q);
         if constexpr (S::kGroups > 1) {  // here a block has one atom
@@ -218,13 +216,12 @@ template <class Weights>
 struct TileFilter {
     const Weights& weights;
     typename Weights::Operand values, slopes;
-    bool is_fast;
 
     __device__ __forceinline__ void multiply_values(FilterPart part, float (&filter)[4][2]) const {
-        weights.multiply(part, values, is_fast, filter);
+        weights.multiply(part, values, filter);
     }
     __device__ __forceinline__ void multiply_slopes(FilterPart part, float (&slope)[4][2]) const {
-        weights.multiply(part, slopes, is_fast, slope);
+        weights.multiply(part, slopes, slope);
     }
 };
 
@@ -399,7 +396,6 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
     const int group_count = stage.functions.group_count;
     const Weights weights = load_filter<IsFirst, Filter>(place, stage.filter, group_count);
     const Unscale unscale(stage.filter.scale);
-    const bool is_fast = stage.filter.is_fast;
     await_predecessor();
     for (int64_t atom = place.first_atom; atom < stage.edges.atom_count; atom += place.atom_stride) {
         const int64_t begin = stage.edges.first[atom];
@@ -420,7 +416,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
                 const int64_t functions_at = (begin + min(own_edge, count - 1)) * group_count;
                 const TileFilter<Weights> tile = {
                     weights, weights.load(stage.functions.value + functions_at, place.q, own_edge < count),
-                    weights.load(stage.functions.slope + functions_at, place.q, own_edge < count), is_fast};
+                    weights.load(stage.functions.slope + functions_at, place.q, own_edge < count)};
                 EdgeSums sums = {};
                 reverse_part_s<IsFirst>(tile, own, edges, sums, sent);
                 reverse_part_u<IsFirst>(tile, own, edges, sums, sent);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// Batches of small systems as one step. For CUDA sources only.
+#pragma once
+
+#include "gpu/engine/placement.h"
+#include "gpu/engine/step_run.h"
+#include "gpu/engine/uploaded_edges.h"
+#include "potential/batch_evaluation.h"
+
+namespace mlff::gpu {
+
+class StepBatches : public BatchEvaluation {
+public:
+    StepBatches(StepRun& run, int device);
+
+    bool can_batch(const SystemView& first, const SystemView& next) const override;
+    int64_t most_batch_atoms() const override;
+    bool needs_reverse_edges() const override { return true; }
+    // Systems without boundaries are placed side by side, and the GPU finds their neighbours.
+    bool needs_batch_edges(std::span<const SystemView> systems) const override {
+        return !Placement::is_possible(systems);
+    }
+    void evaluate_batch(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs,
+                        ThreadTeam& team) override;
+
+private:
+    void compute_side_by_side(std::span<const SystemView> systems, const Wanted& wanted, ThreadTeam& team);
+    void compute_with_edges(std::span<const SystemView> systems, const Edges& edges, const Wanted& wanted,
+                            ThreadTeam& team);
+
+    StepRun& run_;
+    int device_;
+    UploadedEdges uploaded_;
+    Placement placement_;
+    int64_t placed_build_ = -1;  // of the neighbour list, when the places were chosen
+};
+
+}  // namespace mlff::gpu

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#include "gpu/engine/step_memory.h"
+
+#include "gpu/runtime/cuda_check.h"
+
+namespace mlff::gpu {
+namespace {
+
+// So much more than needed is taken, for systems that grow a little.
+constexpr double kSpare = 1.125;
+
+}  // namespace
+
+BufferList StepMemory::listed(const std::vector<ListBuffers>& users, const StepSize& size) {
+    BufferList list;
+    for (const ListBuffers& add : users) add(list, size);
+    return list;
+}
+
+void StepMemory::admit(const StepSize& size, const GpuNeighborMemory& neighbors) {
+    BufferList step = listed(step_buffers_, size);
+    const BufferList atoms = listed(atom_buffers_, size);
+    if (step.is_reserved() && atoms.is_reserved() && neighbors.needed_bytes == neighbors.held_bytes) return;
+    const int64_t others = atoms.bytes_afterwards() + neighbors.needed_bytes;
+    const MemoryThere there = memory_there(step.held_bytes() + atoms.held_bytes() + neighbors.held_bytes);
+    check_memory({size.atoms, size.edges, step.needed_bytes() + others}, there);
+    if (step.bytes_afterwards() + others <= there.bytes) return;
+    has_moved_();  // it fits without what was taken for steps of another shape
+    reserved_.reset();
+    step.release();
+}
+
+MemoryThere StepMemory::memory_there(int64_t held_bytes) const {
+    size_t free_bytes = 0, total_bytes = 0;
+    check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
+    const int64_t there = usable_bytes(static_cast<int64_t>(free_bytes)) + held_bytes;
+    if (limit_bytes_ > 0 && limit_bytes_ < there) return {limit_bytes_, true};
+    return {there, false};
+}
+
+void StepMemory::reserve_atoms(const StepSize& size) {
+    BufferList list = listed(atom_buffers_, size);
+    if (!list.is_reserved()) has_moved_();
+    list.reserve(kSpare);
+}
+
+void StepMemory::reserve_step(const StepSize& size, int64_t neighbor_bytes, StepResults& results) {
+    if (reserved_ && reserved_->covers(size)) return;
+    admit(size, {neighbor_bytes, neighbor_bytes});
+    reserved_.reset();
+    BufferList list = listed(step_buffers_, size);
+    if (!list.is_reserved()) {
+        has_moved_();
+        const bool has_room = static_cast<double>(list.needed_bytes()) * kSpare + static_cast<double>(neighbor_bytes) <=
+                              static_cast<double>(memory_there(list.held_bytes() + neighbor_bytes).bytes);
+        list.reserve(has_room ? kSpare : 1.0);
+    }
+    if (!results.is_host_reserved(size)) has_moved_();  // also if it then fails half-way
+    results.reserve_host(size);
+    reserved_ = size;
+}
+
+MemoryForecast StepMemory::forecast(const StepSize& size, int64_t neighbor_bytes) const {
+    const BufferList step = listed(step_buffers_, size), atoms = listed(atom_buffers_, size);
+    const auto with_spare = [](const BufferList& list) {
+        return static_cast<int64_t>(static_cast<double>(list.needed_bytes()) * kSpare);
+    };
+    const int64_t others = with_spare(atoms) + neighbor_bytes;  // these have been taken when a step is admitted
+    return {step.needed_bytes() + others, with_spare(step) + others};
+}
+
+}  // namespace mlff::gpu

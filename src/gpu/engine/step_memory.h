@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// Memory of steps: all that grows with the system is listed by those who use it, and is taken before a step. Kernels
+// are given what is there. For CUDA sources only.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "gpu/engine/buffer_list.h"
+#include "gpu/engine/memory_need.h"
+#include "gpu/engine/step_results.h"
+#include "gpu/neighbors/gpu_neighbor_list.h"
+#include "potential/memory_forecasts.h"
+
+namespace mlff::gpu {
+
+class StepMemory {
+public:
+    using ListBuffers = std::function<void(BufferList& list, const StepSize& size)>;
+
+    // `limit_bytes`: for atoms and edges, beside the model; 0: what is free. `has_moved` is called before memory moves
+    // that graphs have addresses of.
+    StepMemory(int64_t limit_bytes, std::function<void()> has_moved)
+        : limit_bytes_(limit_bytes), has_moved_(std::move(has_moved)) {}
+
+    // Who uses memory: for the atoms, which is taken when they are set, or for a step.
+    void add_atom_buffers(ListBuffers buffers) { atom_buffers_.push_back(std::move(buffers)); }
+    void add_step_buffers(ListBuffers buffers) { step_buffers_.push_back(std::move(buffers)); }
+
+    // Throws Error{memory} if there is no room for a step of this size beside the neighbour list.
+    void admit(const StepSize& size, const GpuNeighborMemory& neighbors);
+    void reserve_atoms(const StepSize& size);
+    // Also pinned memory for the results.
+    void reserve_step(const StepSize& size, int64_t neighbor_bytes, StepResults& results);
+    // The model may need more for the same size than it did.
+    void forget_reserved() { reserved_.reset(); }
+
+    MemoryForecast forecast(const StepSize& size, int64_t neighbor_bytes) const;
+
+private:
+    static BufferList listed(const std::vector<ListBuffers>& users, const StepSize& size);
+    MemoryThere memory_there(int64_t held_bytes) const;
+
+    int64_t limit_bytes_;
+    std::function<void()> has_moved_;
+    std::vector<ListBuffers> atom_buffers_, step_buffers_;
+    std::optional<StepSize> reserved_;  // what there is room for
+};
+
+}  // namespace mlff::gpu

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// A step on the GPU and what it works on: atoms, positions, edges, the model, results, and the graph that the step
+// becomes once its sizes and addresses have settled. Whole systems, batches, domains and dynamics are made of these
+// parts. For CUDA sources only.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <bitset>
+#include <memory>
+#include <span>
+
+#include "core/elements.h"
+#include "gpu/engine/atom_set.h"
+#include "gpu/engine/gpu_stages.h"
+#include "gpu/engine/step_graphs.h"
+#include "gpu/engine/step_memory.h"
+#include "gpu/engine/step_model.h"
+#include "gpu/engine/step_results.h"
+#include "gpu/neighbors/gpu_neighbor_list.h"
+#include "gpu/runtime/cuda_stream.h"
+#include "gpu/runtime/device_buffer.h"
+#include "potential/device_stepper.h"
+#include "potential/model.h"
+
+namespace mlff::gpu {
+
+struct StepKind {
+    bool reuses_candidates = false;  // else the edges are there
+    StepSize size;
+    DeviceMotion* motion = nullptr;  // of dynamics on the device: moves the atoms first, and takes the results
+    StepHalo* halo = nullptr;        // of domains
+};
+
+class StepRun {
+public:
+    // Makes the model; the device is current.
+    StepRun(const BackendOptions& options, const MakeStepModel& make_model);
+
+    StepModel& model() { return *model_; }
+    const StepModel& model() const { return *model_; }
+    StepMemory& memory() { return memory_; }
+    StepResults& results() { return results_; }
+    GpuNeighborList<double>& neighbors() { return neighbors_; }
+    const GpuNeighborList<double>& neighbors() const { return neighbors_; }
+    GpuStages& stages() { return stages_; }
+    const AtomSet& atoms() const { return atoms_; }
+    cudaStream_t stream() const { return stream_; }
+
+    // ---- The parts of a step, in this order ----
+
+    // What is to be evaluated; edges need not be known.
+    void begin(const StepSize& size) { pending_ = size; }
+    // Done again only when the atoms are others than before. Atoms from `owned_count` on are ghosts.
+    void set_atoms(std::span<const SystemView> systems);
+    void set_atoms(std::span<const SystemView> systems, int64_t owned_count);
+    void prepare(const SystemView& system, ThreadTeam& team);
+    double* host_positions() { return host_positions_.data(); }  // [atom][3], pinned
+    void take_positions(const SystemView& system, bool is_host);
+    void upload_positions();
+    const double* positions() const { return positions_.data(); }  // on the device
+    // Neighbours of positions on the device.
+    void search(const SystemView& system, const double* positions);
+    // Takes the edges of the neighbour list, or those given, and makes room for the step.
+    void use_neighbors(StepSize& size) { use_neighbors(size, neighbors_.edges().edge_capacity); }
+    void use_neighbors(StepSize& size, int64_t most_edges);
+    void use_edges(const StepEdges& edges);
+    // Room for a step whose edges do not come from the neighbour list.
+    void reserve(const StepSize& size) { memory_.reserve_step(size, neighbors_.held_bytes(), results_); }
+
+    void launch(const StepKind& kind);   // as a graph where that is possible
+    void run(const StepKind& kind);      // launches, and waits for the results
+    void enqueue(const StepKind& kind);  // plain launches
+    void check_distances() const;
+    MemoryForecast forecast_memory(int64_t atom_count, int64_t edge_count) const;
+
+    // ---- One system, or several placed side by side, from positions to results on the host or the device ----
+
+    const StepSize& pending() const { return pending_; }
+    void set_pending_edges(int64_t edges) { pending_.edges = edges; }
+    // Returns false if atoms have moved too far.
+    bool compute_with_candidates();
+    void compute_with_search(const SystemView& system);
+
+    // While candidates of the caller are set, the number of edges among them is not known.
+    void set_candidates(int64_t atom_count, const ListedNeighbors& list);
+
+    // Buffers may be freed or written to by the next call: an error must not leave work behind that uses them.
+    template <class Work>
+    void leave_nothing_running(const Work& work) {
+        try {
+            work();
+        } catch (...) {
+            cudaStreamSynchronize(stream_);
+            throw;
+        }
+    }
+
+private:
+    using ElementSet = std::bitset<kMaxAtomicNumber>;
+    struct Key {
+        bool reuses_candidates = false, is_host = true;
+        int64_t motion = 0;      // DeviceMotion::id()
+        int64_t generation = 0;  // of the candidates
+        Wanted wanted;
+        StepEdges edges;
+        TilesView tiles;
+        SystemsView systems;
+        ElementSet elements;
+
+        bool operator==(const Key&) const = default;
+    };
+    void reserve_atoms();
+
+    Stream stream_;
+    std::shared_ptr<StepModel> model_;
+    GpuNeighborList<double> neighbors_;
+    StepMemory memory_;
+
+    AtomSet atoms_;
+    ElementSet element_set_;
+    size_t present_count_ = 0;  // elements
+    DeviceBuffer<double> positions_;
+    PinnedBuffer<double> host_positions_;
+    StepEdges edges_;
+    bool is_listing_ = false;
+
+    StepResults results_;
+    StepSize pending_;  // of the call, edges not yet known
+    StepGraphs<Key> graphs_;
+    GpuStages stages_;
+};
+
+}  // namespace mlff::gpu

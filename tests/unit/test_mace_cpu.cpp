@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "../sanitized.h"
+#include "../tags.h"
 #include "backend.h"
 #include "capture_binding.h"
 #include "core/error.h"
@@ -115,7 +116,7 @@ TEST_CASE("descriptors are those of mace-torch, on every backend") {
     }
 }
 
-TEST_CASE("systems in a batch give what they give alone, to rounding") {
+TEST_CASE("systems in a batch give what they give alone, to rounding" * kSlowUnderSanitizers) {
     for (const char* name : {"p09_l2_ell3", "p08_omol_like_f32"}) {
         CAPTURE(name);
         const Model model(golden_model(name));

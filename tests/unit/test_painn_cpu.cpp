@@ -2,6 +2,7 @@
 // The fast CPU backend of PaiNN: against PyTorch's numbers, against the reference, and its parts on their own.
 #include <doctest/doctest.h>
 
+#include "../tags.h"
 #include "backend.h"
 #include "core/error.h"
 #include "cpu_kernels/kernel_table.h"
@@ -74,7 +75,8 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("the reference's numbers: crystals, molecules, atoms in small cells, alone and in pairs") {
+TEST_CASE("the reference's numbers: crystals, molecules, atoms in small cells, alone and in pairs" *
+          test::kSlowUnderSanitizers) {
     for (const Shape& shape : kShapes) {
         CAPTURE(shape.hidden);
         CAPTURE(shape.radial);
@@ -99,7 +101,8 @@ TEST_CASE("the reference's numbers: crystals, molecules, atoms in small cells, a
     }
 }
 
-TEST_CASE("the reference's numbers for more atoms than a group of links has, on any number of threads") {
+TEST_CASE("the reference's numbers for more atoms than a group of links has, on any number of threads" *
+          test::kSlowUnderSanitizers) {
     const auto weights = shared_weights(kShapes[0]);
     const System system = random_crystal(*weights, 9, 300, 15.5);
     const Result expected = evaluate_reference(weights, system);
@@ -170,7 +173,7 @@ TEST_CASE("forces and virial are the slopes of the energy it computes, tables in
     }
 }
 
-TEST_CASE("systems in a batch give what they give alone, to rounding") {
+TEST_CASE("systems in a batch give what they give alone, to rounding" * test::kSlowUnderSanitizers) {
     const auto weights = shared_weights(kShapes[1]);
     std::vector<System> systems = {random_crystal(*weights, 21, 12, 7.0),
                                    without_cell(random_crystal(*weights, 22, 3, 5.0)), System{},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fast CPU backend of PaiNN: against PyTorch's numbers, against the reference, and its parts on their own.
+// The fast CPU backend of PaiNN against the reference, and its parts on their own. Its goldens are in test_goldens.cpp.
 #include <doctest/doctest.h>
 
 #include "../tags.h"
@@ -54,26 +54,6 @@ System without_cell(System system) {
 }
 
 }  // namespace
-
-TEST_CASE(
-    "goldens of the independent PyTorch model, on the fast CPU backend with the kernels of every instruction set") {
-    test::for_each_kernel_table([](const std::string&) {
-        for_each_painn_golden([&](const std::string&, const std::shared_ptr<const painn::Weights>& weights,
-                                  const nlohmann::json& golden) {
-            for (const auto& record : golden["systems"]) {
-                CAPTURE(record["name"].dump());
-                for (const Way& way : kWays) {
-                    CAPTURE(way.options.is_single());
-                    CAPTURE(way.options.exact_radial);
-                    Result expected = golden_result(record);
-                    const Result found = evaluate_cpu(weights, mace_test::read_system(record), way.options);
-                    expected.atom_virials = found.atom_virials;
-                    check_results(found, expected, way.tolerances);
-                }
-            }
-        });
-    });
-}
 
 TEST_CASE("the reference's numbers: crystals, molecules, atoms in small cells, alone and in pairs" *
           test::kSlowUnderSanitizers) {

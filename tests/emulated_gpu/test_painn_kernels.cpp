@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "../tags.h"
 #include "../unit/backend.h"
 #include "../unit/close.h"
 #include "core/error.h"
@@ -222,7 +223,7 @@ void check_case(const Case& each, bool is_mixed, bool checks_derivatives) {
 
 }  // namespace
 
-TEST_CASE("energies and derivatives of all widths in fp64") {
+TEST_CASE("energies and derivatives of all widths in fp64" * kTakesMinutes) {
     check_case({32, 1, 3, false, 5, 3.0, false}, false, true);
     check_case({32, 2, 7, true, 7, 3.0, false}, false, true);
     check_case({32, 3, 20, true, 19, 5.5, true}, false, true);
@@ -231,7 +232,7 @@ TEST_CASE("energies and derivatives of all widths in fp64") {
     check_case({256, 2, 5, true, 3, 2.0, false}, false, false);
 }
 
-TEST_CASE("energies and derivatives of all widths in mixed precision") {
+TEST_CASE("energies and derivatives of all widths in mixed precision" * kTakesMinutes) {
     check_case({32, 3, 20, true, 19, 5.5, true}, true, true);
     check_case({64, 2, 8, true, 6, 2.8, false}, true, true);
     check_case({128, 3, 20, true, 6, 2.8, false}, true, true);

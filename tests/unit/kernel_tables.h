@@ -7,23 +7,31 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cpu_kernels/available_kernels.h"
 #include "cpu_kernels/forced_kernels.h"
 
 namespace mlff::test {
 
-// visit(name), best first. MLFF_TEST_KERNELS=best: with that only, where all take too long.
+// Names of tables, best first. MLFF_TEST_KERNELS=best: that only, where all take too long.
+inline std::vector<std::string> tested_kernel_tables() {
+    const char* wanted = std::getenv("MLFF_TEST_KERNELS");
+    const bool only_best = wanted && std::string_view(wanted) == "best";
+    std::vector<std::string> names;
+    for (const kernels::KernelTable<float>& table : kernels::available_kernels<float>())
+        if (names.empty() || !only_best) names.emplace_back(table.name);
+    return names;
+}
+
+// visit(name) with each of them.
 template <class Visit>
 void for_each_kernel_table(const Visit& visit) {
-    for (const kernels::KernelTable<float>& table : kernels::available_kernels<float>()) {
-        const std::string name(table.name);
+    for (const std::string& name : tested_kernel_tables()) {
         MESSAGE("with the kernels for " << name);
         CAPTURE(name);
         const kernels::ForcedKernels forced(name);
         visit(name);
-        const char* wanted = std::getenv("MLFF_TEST_KERNELS");
-        if (wanted && std::string_view(wanted) == "best") return;
     }
 }
 

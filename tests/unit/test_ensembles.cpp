@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "../tags.h"
 #include "core/error.h"
 #include "dynamics/counter_random.h"
 #include "dynamics/matrix3.h"
@@ -92,7 +93,7 @@ TEST_CASE("chi-square numbers have their mean, variance and distribution") {
     CHECK(distance_from_chi_square(wrong, 8) > 50);
 }
 
-TEST_CASE("each thermostat gives the canonical distribution of the kinetic energy") {
+TEST_CASE("each thermostat gives the canonical distribution of the kinetic energy" * kSlowUnderSanitizers) {
     const std::vector<double> start = places(9);  // 24 degrees of freedom with the centre of mass at rest
     DynamicsOptions options;
     options.time_step = 2;
@@ -190,7 +191,7 @@ TEST_CASE("the energy of atoms and Nose-Hoover chain together is kept, and heat 
     CHECK(worst[0] / worst[1] > 2.5);
 }
 
-TEST_CASE("an ideal gas under pressure has the volume and the fluctuation of its law") {
+TEST_CASE("an ideal gas under pressure has the volume and the fluctuation of its law" * kSlowUnderSanitizers) {
     BarostatOptions barostat;
     barostat.relaxation_time = 60;
     barostat.every = 1;

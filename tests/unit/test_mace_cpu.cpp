@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// The fast CPU backend: against mace-torch's numbers, against the reference, and its parts on their own.
+// The fast CPU backend: against the reference, against what must hold for any model, and its parts on their own. Its
+// goldens are in test_goldens.cpp.
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <map>
 #include <random>
-#include <tuple>
 
-#include "../sanitized.h"
+#include "../tags.h"
 #include "backend.h"
 #include "capture_binding.h"
 #include "core/error.h"
+#include "cpu_kernels/forced_kernels.h"
+#include "cpu_kernels/kernel_table.h"
 #include "equivariant/edge_harmonics.h"
 #include "equivariant/spherical_harmonics.h"
-#include "kernel_tables.h"
 #include "mace/cpu/evaluator.h"
 #include "mace/functions/network.h"
 #include "mace/plan/batched_network.h"
@@ -26,42 +26,6 @@
 using namespace mace_test;
 using namespace mlff;
 using namespace mlff::test;
-
-TEST_CASE("goldens in fp64 and mixed precision, with the kernels of every instruction set") {
-    struct Way {
-        bool is_single, exact_radial;
-        Tolerance tolerance;
-    };
-    for_each_kernel_table([&](const std::string& kernels) {
-        const bool is_best = kernels == mlff::kernels::available_kernels<float>().front().name;
-        int case_count = 0;
-        for_each_golden_model([&](const Model& model, const nlohmann::json& golden) {
-            ++case_count;
-            std::map<std::tuple<int, bool, bool>, std::unique_ptr<Evaluator>>
-                evaluators;  // by head and way: tables take time
-            for (const auto& record : golden["systems"]) {
-                CAPTURE(record["name"].dump());
-                const int head = head_of(*model.weights, record);
-                const System system = read_system(record);
-                if (test::kIsSanitized && system.numbers.size() > 8) continue;  // the code of the small ones again
-                for (const auto& [is_single, exact_radial, tolerance] :
-                     {Way{false, true, kExact}, Way{false, false, kDouble}, Way{true, false, kMixed}}) {
-                    if (test::kIsSanitized && !is_single && !exact_radial) continue;  // each half is in another way
-                    if (!is_best && exact_radial) continue;                           // the same kernels
-                    CAPTURE_BINDING(is_single);
-                    CAPTURE_BINDING(exact_radial);
-                    auto& evaluator = evaluators[{head, is_single, exact_radial}];
-                    if (!evaluator)
-                        evaluator =
-                            mace::cpu::make_cpu_evaluator(model.weights, backend(is_single, head, exact_radial));
-                    compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record, tolerance);
-                }
-            }
-        });
-        MESSAGE(case_count << " cases ran on the fast CPU backend");
-        CHECK(case_count >= 10);
-    });
-}
 
 TEST_CASE("results do not depend on the number of threads, and a session may go from system to system") {
     const auto path = golden_model("p09_l2_ell3");
@@ -115,7 +79,7 @@ TEST_CASE("descriptors are those of mace-torch, on every backend") {
     }
 }
 
-TEST_CASE("systems in a batch give what they give alone, to rounding") {
+TEST_CASE("systems in a batch give what they give alone, to rounding" * kSlowUnderSanitizers) {
     for (const char* name : {"p09_l2_ell3", "p08_omol_like_f32"}) {
         CAPTURE(name);
         const Model model(golden_model(name));

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The GPU backend against mace-torch's numbers and against the CPU. Tests that need a GPU pass without one, unless
+// The GPU backend against the CPU; its goldens are in test_goldens.cpp. Tests that need a GPU pass without one, unless
 // MLFF_REQUIRE_GPU is set (scripts/test --gpu).
 #include <doctest/doctest.h>
-
-#include <cstdlib>
-#include <map>
 
 #include "backend.h"
 #include "core/error.h"
@@ -25,31 +22,6 @@ TEST_CASE("models that the GPU lacks are refused by name, with and without a GPU
     weights->radial.cutoff_in_basis = false;
     CHECK(!mace::gpu::why_not_on_gpu(*weights).empty());
     CHECK_THROWS_AS(mace::gpu::make_gpu_evaluator(weights, {}), Error);
-}
-
-TEST_CASE("goldens on the GPU in fp64 and mixed precision") {
-    if (!has_gpu()) return;
-    int case_count = 0;
-    for_each_golden_model([&](const mace_test::Model& model, const nlohmann::json& golden) {
-        if (!mace::gpu::why_not_on_gpu(*model.weights).empty()) return;
-        ++case_count;
-        std::map<std::pair<int, bool>, std::unique_ptr<Evaluator>> evaluators;
-        for (const auto& record : golden["systems"]) {
-            CAPTURE(record["name"].dump());
-            const int head = head_of(*model.weights, record);
-            const System system = read_system(record);
-            for (const bool is_single : {false, true}) {
-                CAPTURE(is_single);
-                auto& evaluator = evaluators[{head, is_single}];
-                if (!evaluator)
-                    evaluator = mace::gpu::make_gpu_evaluator(model.weights, test::backend(is_single, head));
-                compare_with_golden(evaluate(*evaluator, *model.weights, system, 2), record,
-                                    is_single ? kMixed : kDouble);
-            }
-        }
-    });
-    MESSAGE(case_count << " cases ran on the GPU");
-    CHECK(case_count >= 10);
 }
 
 TEST_CASE("the GPU repeats itself bit for bit, from system to system, and agrees with the CPU") {
@@ -106,28 +78,6 @@ TEST_CASE("messages made in many small chunks of edges are those made at once") 
             }
         }
     }
-}
-
-TEST_CASE("precision fast on the GPU: plain half-precision products, with the error that the documentation states") {
-    if (!has_gpu()) return;
-    double worst = 0;
-    for_each_golden_model([&](const mace_test::Model& model, const nlohmann::json& golden) {
-        if (!mace::gpu::why_not_on_gpu(*model.weights).empty()) return;
-        BackendOptions options;
-        options.precision = Precision::fast;
-        for (const auto& record : golden["systems"]) {
-            CAPTURE(record["name"].dump());
-            options.head = head_of(*model.weights, record);
-            const Result found = evaluate(*mace::gpu::make_gpu_evaluator(model.weights, options), *model.weights,
-                                          read_system(record), 2);
-            const std::vector<double> expected = flat(record["outputs"]["float64"]["forces"]);
-            const double error = largest_difference(found.forces, expected) / std::max(1.0, largest_size(expected));
-            CHECK(error <= 2e-3);
-            worst = std::max(worst, error);
-        }
-    });
-    MESSAGE("fast: largest error of a force " << worst << " of the largest force");
-    CHECK(worst > 0);
 }
 
 TEST_CASE("no atoms, one atom and a tiny cell on the GPU") {

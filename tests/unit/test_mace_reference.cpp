@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The reference backend against numbers that mace-torch computed, and against what must hold for any model.
+// The reference backend against what must hold for any model; its goldens are in test_goldens.cpp.
 #include <doctest/doctest.h>
-
-#include <chrono>
 
 #include "core/error.h"
 #include "test_mace_support.h"
@@ -10,42 +8,6 @@
 using namespace mace_test;
 
 namespace {
-
-constexpr double kEnergyTolerance = 1e-9;  // eV per atom
-constexpr double kForceTolerance = 1e-8;   // eV/angstrom; eV for virials, eV/angstrom^3 for stresses
-
-double determinant(const mlff::Mat3& m) {
-    return m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1]) - m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0]) +
-           m[0][2] * (m[1][0] * m[2][1] - m[1][1] * m[2][0]);
-}
-
-// Compares one result with the golden one and keeps the largest relative deviation.
-void compare(const std::vector<double>& found, const nlohmann::json& golden, double tolerance, double& worst) {
-    const std::vector<double> expected = flat(golden);
-    const double difference = largest_difference(found, expected);
-    CHECK(difference <= tolerance);
-    worst = std::max(worst, difference / std::max(1.0, largest_size(expected)));
-}
-
-double run_system(const Model& model, const nlohmann::json& record) {
-    CAPTURE(record["name"].dump());
-    const nlohmann::json& golden = record["outputs"]["float64"];
-    const System system = read_system(record);
-    const Result found = model.evaluate(system, record.value("head_index", 0));
-    CHECK(found.edge_count == record["n_edges"].get<int64_t>());
-    const double atoms = static_cast<double>(std::max<size_t>(1, system.numbers.size()));
-    double worst = 0;
-    compare({found.energy}, golden["energy"], kEnergyTolerance * atoms, worst);
-    compare(found.atom_energies, golden["node_energies"], kEnergyTolerance, worst);
-    compare(found.forces, golden["forces"], kForceTolerance, worst);
-    compare(found.virial, golden["virials"], kForceTolerance, worst);
-    if (golden.contains("stress")) {
-        std::vector<double> stress = found.virial;
-        for (double& value : stress) value /= -std::abs(determinant(system.cell));
-        compare(stress, golden["stress"], kForceTolerance, worst);
-    }
-    return worst;
-}
 
 // The repository's small set may lack a case; any case that exists serves where a test only needs some model.
 std::vector<std::string> models_that_exist(const std::vector<std::string>& names) {
@@ -167,46 +129,6 @@ void check_threads(const Model& model, const System& system, const Result& first
 }
 
 }  // namespace
-
-TEST_CASE("mace reference: goldens of mace-torch") {
-    int ran = 0;
-    for (const auto& directory : golden_directories()) {
-        int here = 0;
-        for (const auto& path : golden_cases(directory)) {
-            std::ifstream file(path);
-            const nlohmann::json golden = nlohmann::json::parse(file);
-            const std::string model_path = (directory / golden["model_file"].get<std::string>()).string();
-            const std::string name = golden["case"].get<std::string>();
-            CAPTURE(name);
-            const bool can_run =
-                golden["container"] != "state_dict" &&
-                (golden["architecture"]["cls"] == "MACE" || golden["architecture"]["cls"] == "ScaleShiftMACE");
-            if (!can_run) {
-                std::string message;
-                try {
-                    message = mlff::mace::why_not_runnable(mlff::open_module_file(model_path).root);
-                } catch (const mlff::Error& error) {
-                    message = error.what();
-                }
-                CHECK(message.size() > 10);
-                MESSAGE(name, ": refused: ", message);
-                ++here;
-                continue;
-            }
-            const auto start = std::chrono::steady_clock::now();
-            const Model model(model_path);
-            double worst = 0;
-            for (const auto& record : golden["systems"]) worst = std::max(worst, run_system(model, record));
-            const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-            MESSAGE(name, ": ", golden["systems"].size(), " systems, worst relative deviation ", worst, ", ", seconds,
-                    " s");
-            ++here;
-        }
-        MESSAGE(here, " cases in ", directory.string());
-        ran += here;
-    }
-    CHECK(ran >= 1);
-}
 
 TEST_CASE("mace reference: the comparison rejects NaN and wrong signs") {
     CHECK(largest_difference({1, NAN}, {1, 2}) == INFINITY);

@@ -123,7 +123,7 @@ inline mlff::Edges edges_of(const mlff::BruteForceEdges& list) {
 
 struct Result {
     double energy = 0;
-    std::vector<double> forces, virial, atom_energies, atom_virials;
+    std::vector<double> forces, virial, atom_energies, atom_virials, descriptors;
     int64_t edge_count = 0;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The fast CPU backend of PaiNN: against PyTorch's numbers, against the reference, and its parts on their own.
+// The fast CPU backend of PaiNN against the reference, and its parts on their own. Its goldens are in test_goldens.cpp.
 #include <doctest/doctest.h>
 
+#include "../tags.h"
 #include "backend.h"
 #include "core/error.h"
 #include "cpu_kernels/kernel_table.h"
@@ -54,27 +55,8 @@ System without_cell(System system) {
 
 }  // namespace
 
-TEST_CASE(
-    "goldens of the independent PyTorch model, on the fast CPU backend with the kernels of every instruction set") {
-    test::for_each_kernel_table([](const std::string&) {
-        for_each_painn_golden([&](const std::string&, const std::shared_ptr<const painn::Weights>& weights,
-                                  const nlohmann::json& golden) {
-            for (const auto& record : golden["systems"]) {
-                CAPTURE(record["name"].dump());
-                for (const Way& way : kWays) {
-                    CAPTURE(way.options.is_single());
-                    CAPTURE(way.options.exact_radial);
-                    Result expected = golden_result(record);
-                    const Result found = evaluate_cpu(weights, mace_test::read_system(record), way.options);
-                    expected.atom_virials = found.atom_virials;
-                    check_results(found, expected, way.tolerances);
-                }
-            }
-        });
-    });
-}
-
-TEST_CASE("the reference's numbers: crystals, molecules, atoms in small cells, alone and in pairs") {
+TEST_CASE("the reference's numbers: crystals, molecules, atoms in small cells, alone and in pairs" *
+          test::kSlowUnderSanitizers) {
     for (const Shape& shape : kShapes) {
         CAPTURE(shape.hidden);
         CAPTURE(shape.radial);
@@ -99,7 +81,8 @@ TEST_CASE("the reference's numbers: crystals, molecules, atoms in small cells, a
     }
 }
 
-TEST_CASE("the reference's numbers for more atoms than a group of links has, on any number of threads") {
+TEST_CASE("the reference's numbers for more atoms than a group of links has, on any number of threads" *
+          test::kSlowUnderSanitizers) {
     const auto weights = shared_weights(kShapes[0]);
     const System system = random_crystal(*weights, 9, 300, 15.5);
     const Result expected = evaluate_reference(weights, system);
@@ -170,7 +153,7 @@ TEST_CASE("forces and virial are the slopes of the energy it computes, tables in
     }
 }
 
-TEST_CASE("systems in a batch give what they give alone, to rounding") {
+TEST_CASE("systems in a batch give what they give alone, to rounding" * test::kSlowUnderSanitizers) {
     const auto weights = shared_weights(kShapes[1]);
     std::vector<System> systems = {random_crystal(*weights, 21, 12, 7.0),
                                    without_cell(random_crystal(*weights, 22, 3, 5.0)), System{},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The reference backend of PaiNN against PyTorch, against finite differences stage by stage, and against what must hold
-// for any model.
+// The reference backend of PaiNN against finite differences stage by stage, and against what must hold for any model.
+// Its goldens are in test_goldens.cpp.
 #include <doctest/doctest.h>
 
 #include "core/error.h"
@@ -29,33 +29,6 @@ const Shape kLarger = {64, 3, 20, 5.0, {1, 7, 8, 16}, true, 5};
 const Shape kWithNearField = {32, 2, 8, 4.5, {1, 6, 8}, true, 3, 0.15, 2.0};
 
 }  // namespace
-
-TEST_CASE("goldens of the independent PyTorch model") {
-    for_each_painn_golden(
-        [&](const std::string&, const std::shared_ptr<const Weights>& weights, const nlohmann::json& golden) {
-            for (const auto& record : golden["systems"]) {
-                CAPTURE(record["name"].dump());
-                const System system = mace_test::read_system(record);
-                Result found = evaluate_reference(weights, system), expected = golden_result(record);
-                CHECK(found.edge_count == expected.edge_count);
-                std::vector<double> virial(9, 0.0);
-                for (size_t i = 0; i < found.atom_virials.size(); ++i) virial[i % 9] += found.atom_virials[i];
-                check_all(virial, expected.virial, 1e-11);
-                expected.atom_virials = found.atom_virials;
-                check_results(found, expected, {1e-11, 1e-11});
-                if (!record["outputs"].contains("descriptors")) continue;
-                std::vector<double> descriptors(system.numbers.size() * 32, NAN);
-                Outputs outputs;
-                outputs.descriptors = descriptors.data();
-                NeighborOptions options;
-                options.cutoff = weights->cutoff;
-                const BruteForceEdges list = brute_force_neighbors(system.view(), options);
-                ThreadTeam team(1);
-                ReferenceEvaluator(weights).evaluate(system.view(), mace_test::edges_of(list), outputs, team);
-                check_all(descriptors, mace_test::flat(record["outputs"]["descriptors"]), 1e-12);
-            }
-        });
-}
 
 // ---- stages ----
 

@@ -190,15 +190,4 @@ inline void check_results(const Result& found, const Result& expected, const Tol
     check_all(found.atom_virials, expected.atom_virials, tolerances.forces);
 }
 
-inline Result golden_result(const nlohmann::json& record) {
-    const nlohmann::json& outputs = record["outputs"];
-    Result result;
-    result.energy = outputs["energy"].get<double>();
-    result.forces = mace_test::flat(outputs["forces"]);
-    result.virial = mace_test::flat(outputs["virial"]);
-    result.atom_energies = mace_test::flat(outputs["atom_energies"]);
-    result.edge_count = record["n_edges"].get<int64_t>();
-    return result;
-}
-
 }  // namespace painn_test

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "../tags.h"
 #include "core/stage_profile.h"
 #include "cpu_kernels/kernel_table.h"
 #include "tools/bench/profile.h"
@@ -132,7 +133,8 @@ TEST_CASE("stages: workers of a team that are in none are in the caller's") {
     }
 }
 
-TEST_CASE("profiles: stages add up to the whole, nest and change no bit; student and MACE") {
+TEST_CASE("profiles: stages add up to the whole, nest and change no bit; student and MACE" *
+          test::kSlowUnderSanitizers) {
     for (const std::string name : {"builtin", kProfiledMace}) {
         const auto model = load_model(name);
         const Frame frame =
@@ -186,7 +188,7 @@ TEST_CASE("profiles: stages add up to the whole, nest and change no bit; student
     }
 }
 
-TEST_CASE("profiles: text, JSON and trace of the command") {
+TEST_CASE("profiles: text, JSON and trace of the command" * test::kSlowUnderSanitizers) {
     const auto model = load_model("builtin");
     bench::SteadyClock clock;
     bench::ProcessMemory memory;

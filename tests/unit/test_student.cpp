@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "../tags.h"
 #include "close.h"
 #include "core/elements.h"
 #include "core/error.h"
@@ -116,7 +117,8 @@ TEST_CASE("models of the trainer give the trainer's numbers on every device") {
         }
 }
 
-TEST_CASE("the embedded student has the errors that its card states, on frames that it has not seen") {
+TEST_CASE("the embedded student has the errors that its card states, on frames that it has not seen" *
+          test::kSlowUnderSanitizers) {
     const auto model = load_model("builtin");
     REQUIRE(model->summary().class_name == "PaiNN");
     CHECK(model->summary().elements == std::vector<int>{1, 6, 7, 8, 9, 16, 17});
@@ -145,7 +147,8 @@ TEST_CASE("the embedded student has the errors that its card states, on frames t
     CHECK(energy_error < 1.6 * errors["energy_meV_per_atom"]["mae"].get<double>());
 }
 
-TEST_CASE("two atoms of the embedded student have a bond or none, and repel each other at every shorter distance") {
+TEST_CASE("two atoms of the embedded student have a bond or none, and repel each other at every shorter distance" *
+          test::kSlowUnderSanitizers) {
     const auto model = load_model("builtin");
     Session session = session_on(model, "cpu", Precision::fp64);
     for (const int first : model->summary().elements)
@@ -175,7 +178,7 @@ TEST_CASE("two atoms of the embedded student have a bond or none, and repel each
     CHECK_THROWS_WITH_AS(evaluate_pair(session, 14, 1, 1.5), doctest::Contains("Si"), Error);
 }
 
-TEST_CASE("an atom of a molecule that is moved onto another is pushed back") {
+TEST_CASE("an atom of a molecule that is moved onto another is pushed back" * test::kSlowUnderSanitizers) {
     Session session = session_on(load_model("builtin"), "cpu", Precision::fp64);
     for (const Molecule& rest : {kWaterDimer, kEthanol}) {
         const double start = evaluate(session, rest.view()).energy;

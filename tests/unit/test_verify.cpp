@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "../tags.h"
 #include "core/elements.h"
 #include "dynamics/stability.h"
 #include "model_files.h"
@@ -85,7 +86,7 @@ void check_caught(const char* by, const Fault& fault) {
 
 }  // namespace
 
-TEST_CASE("right models are verified: the embedded student and MACE") {
+TEST_CASE("right models are verified: the embedded student and MACE" * test::kSlowUnderSanitizers) {
     for (const Precision precision : {Precision::mixed, Precision::fp64}) {
         const verify::Verification found = verify::verify_model(load_model("builtin"), cpu_session(precision), "");
         CHECK(failures(found) == "");
@@ -101,7 +102,7 @@ TEST_CASE("right models are verified: the embedded student and MACE") {
     }
 }
 
-TEST_CASE("every kind of wrong number is caught by the check that is made for it") {
+TEST_CASE("every kind of wrong number is caught by the check that is made for it" * test::kSlowUnderSanitizers) {
     const auto each_force = [](const SystemView& system, const Outputs& to, const auto& change) {
         if (to.forces)
             for (int64_t i = 0; i < 3 * system.atom_count; ++i) change(i, to.forces[i]);

@@ -199,32 +199,33 @@ MLFF_API mlff_status mlff_session_evaluate_device(mlff_session* session, const m
 MLFF_API mlff_status mlff_session_evaluate_batch(mlff_session* session, int64_t count, const mlff_system* systems,
                                                  mlff_result* results);
 
-/* ---- Domains: parts of one system that several processes evaluate at the same time, each with a session of its own.
- * ----
+/* ---- Domains: parts of one system that several processes evaluate at the same time, each with its own session. ----
  *
- * A domain has atoms of its own and ghosts: copies of atoms of other domains, and periodic images, that are within the
- * cutoff of an own atom. One cutoff is enough, however many layers the model has: between layers the processes exchange
- * what they know of atoms. */
+ * A domain has its own atoms and ghosts. Ghosts are copies of atoms of other domains, and periodic images, within the
+ * cutoff of an own atom. One cutoff of ghosts is enough for any number of layers: between layers the processes exchange
+ * features of atoms. A row is what one atom sends: its features, or their gradients. */
 
-/* Asks the caller to bring rows of `row_bytes` bytes to other domains and from them. `sent` has sent_count rows, those
- * of the atoms mlff_domain.sent in that order: what is for one domain lies together if that list does. `received` is to
- * be overwritten with received_count rows, in the order that mlff_domain.ghost_source counts them in. Both are memory
- * of the host, also where the session is on a GPU (but see mlff_row_transport), belong to the session, and may be NULL
- * where there are no rows; they are not kept after the call. What is received must be there when the function returns.
- * Called on the thread that evaluates; equally often, with rows of the same size, in every domain of a system, also in
- * one without atoms, if all of them ask for the same results. Returns 0; anything else ends the evaluation with
- * MLFF_ERROR_ARGUMENT. */
+/* Asks the caller to exchange rows of `row_bytes` bytes with other domains. Return 0; any other value ends the
+ * evaluation with MLFF_ERROR_ARGUMENT.
+ *
+ * `sent` has sent_count rows, those of the atoms mlff_domain.sent, in that order. Rows for one destination are
+ * contiguous if `sent` is grouped by destination. Write received_count rows to `received`, in the order that
+ * mlff_domain.ghost_source refers to, before the function returns. Both arrays are host memory, even if the session is
+ * on a GPU (but see mlff_row_transport). They belong to the session, are valid during the call only, and may be NULL if
+ * there are no rows.
+ *
+ * The function is called on the thread that evaluates. If all domains of a system ask for the same results, it is
+ * called equally often in each, with rows of the same size, also in a domain without atoms. */
 typedef int32_t (*mlff_exchange_rows)(const void* sent, void* received, size_t row_bytes, void* user_data);
 
 typedef int32_t mlff_row_transport;
 enum {
-    MLFF_ROWS_THROUGH_HOST = 0, /* `exchange` is given memory of the host */
-    MLFF_ROWS_ON_DEVICE = 1, /* rows of a session on a GPU stay there: `exchange` is given memory of the GPU, as an MPI
-                                that knows CUDA takes it */
-    MLFF_ROWS_SHARED =
-        2 /* sessions on GPUs of one machine read rows where others have packed them. `exchange` is given memory of the
-           * host with little in it, and returns after all domains that this one sends to or receives from have called
-           * it. Every session must reach every other, see mlff_session_reach_gpu */
+    MLFF_ROWS_THROUGH_HOST = 0, /* `exchange` gets host memory */
+    MLFF_ROWS_ON_DEVICE = 1,    /* for sessions on GPUs: `exchange` gets GPU memory, for an MPI that takes it */
+    MLFF_ROWS_SHARED = 2        /* for sessions on GPUs of one machine: each reads the rows in the memory of the others.
+                                 * `exchange` gets a few bytes of host memory, and returns after all domains that this
+                                 * one sends to or receives from have called it. Every session must reach every other,
+                                 * see mlff_session_reach_gpu */
 };
 
 typedef struct mlff_domain {
@@ -233,12 +234,12 @@ typedef struct mlff_domain {
     int64_t ghost_count;
     const int32_t* atomic_numbers; /* [owned_count + ghost_count] */
     const double* positions;       /* [owned_count + ghost_count][3] */
-    const int64_t*
-        first; /* [owned_count + 1]: the neighbours of atom i are neighbors[first[i]] ... neighbors[first[i + 1] - 1] */
-    const int32_t* neighbors; /* pairs of own atoms in both directions, else it is refused; those beyond the cutoff are
-                               * ignored, so that a list with a skin may be kept */
-    int64_t sent_count;       /* rows that other domains want of this one, 0 if none does */
-    const int32_t* sent;    /* [sent_count]: own atoms; one that several domains want is there once for each of them */
+    const int64_t* first;          /* [owned_count + 1]: the neighbours of atom i are neighbors[first[i]] ...
+                                    * neighbors[first[i + 1] - 1] */
+    const int32_t* neighbors;      /* pairs of own atoms must be there in both directions; pairs beyond the cutoff are
+                                    * ignored, so that a list with a skin may be kept */
+    int64_t sent_count;            /* rows that other domains receive from this one; may be 0 */
+    const int32_t* sent;    /* [sent_count]: own atoms; an atom that goes to several domains is listed once for each */
     int64_t received_count; /* rows that come from other domains; an atom with several ghosts here may come once */
     const int32_t* ghost_source; /* [ghost_count]: 0 or more: which of the rows received is that of the ghost; -1 - i:
                                     it is an image of own atom i */
@@ -246,25 +247,26 @@ typedef struct mlff_domain {
     void* user_data;
     double total_charge; /* of the whole system, as in mlff_system */
     double spin_multiplicity;
-    int64_t list_version; /* not 0, and the same as for the session's last domain: a promise that all counts, `first`,
-                           * `neighbors`,  `sent` and `ghost_source` are the same too, so that they need not be checked
-                           * and brought to a GPU  again; positions and atomic numbers may differ. 0: no promise */
-    mlff_row_transport row_transport; /* the same for all domains. With MLFF_ROWS_SHARED list_version changes
-                              in all of them together */
+    int64_t list_version; /* 0: no promise. If it is the value of the session's last domain, the caller promises that
+                           * all counts, `first`, `neighbors`, `sent` and `ghost_source` are unchanged: they are not
+                           * checked or copied to a GPU again. Positions and atomic numbers may differ */
+    mlff_row_transport row_transport; /* the same for all domains; with MLFF_ROWS_SHARED, change list_version in all
+                                       * domains together */
 } mlff_domain;
 
-/* One domain. `energy`, `virial`, `atom_energies` [owned_count] and `descriptors` are the domain's share: the system's
- * are the sums over all domains. `forces` and `atom_virials` have rows for ghosts too, which are to be added to those
- * of the atoms that they copy. `stress` must be NULL: a domain has no volume. For MACE and PaiNN models on device "cpu"
- * and on GPUs; others are MLFF_ERROR_UNSUPPORTED. All domains of a system are evaluated on the same kind of device in
- * the same precision: otherwise their rows differ. After a failure results may have been written in part, and other
- * domains may wait in `exchange` for this one: end them too. */
+/* Evaluates one domain. `energy`, `virial`, `atom_energies` [owned_count] and `descriptors` are the domain's share: sum
+ * them over all domains. `forces` and `atom_virials` also have entries for ghosts: add these to the atoms that the
+ * ghosts copy. `stress` must be NULL: a domain has no volume.
+ *
+ * Works for MACE, PaiNN, "zbl" and sums of them on device "cpu" and on GPUs; others are MLFF_ERROR_UNSUPPORTED. All
+ * domains of a system need the same kind of device and the same precision. After a failure, results may be written in
+ * part, and other domains may wait for this one in `exchange`: end them too. */
 MLFF_API mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domain* domain,
                                                   mlff_result* result);
 
-/* Whether sessions can share rows (MLFF_ROWS_SHARED): each process gives the address of its session to all others, as
- * bytes, and tries whether its own session reaches theirs: MLFF_OK, or MLFF_ERROR_DEVICE and the reason. Memory stays
- * open in the sessions that reached it until they are freed. */
+/* For MLFF_ROWS_SHARED. Each process sends the address of its session to all others, and tries whether its own session
+ * reaches theirs: MLFF_OK, or MLFF_ERROR_DEVICE and the reason. The memory stays open until the session that reached it
+ * is freed. */
 typedef struct mlff_gpu_address {
     size_t struct_size;       /* = sizeof(mlff_gpu_address) */
     unsigned char bytes[128]; /* send them to the other processes as they are */

@@ -196,7 +196,7 @@ contains
         type(options_struct) :: options
 
         why = ''
-        options = options_struct(0, c_null_ptr, mlff_auto, 0, c_null_ptr, 0, 0, 0)
+        options = options_struct(0, c_null_ptr, mlff_auto, 0, c_null_ptr, 0, 0, 0, 0)
         options%struct_size = c_sizeof(options)
         if (present(device)) then
             device_text = trim(device) // c_null_char

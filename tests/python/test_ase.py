@@ -199,7 +199,7 @@ class Rules(NumbersTest):
             atoms.get_forces()
         with self.assertRaisesRegex(mlff.FileError, "nowhere.model"):
             MLFFCalculator("nowhere.model")
-        with self.assertRaisesRegex(TypeError, "no parameter 'kpts', only model, device"):
+        with self.assertRaisesRegex(TypeError, "no parameter 'kpts'; the parameters are model, device"):
             MLFFCalculator(kpts=3)
 
     def test_copies_and_files(self):

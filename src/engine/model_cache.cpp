@@ -306,7 +306,7 @@ bool is_model_without_file(const std::string& name) {
 
 bool is_sum_name(const std::string& name) {
     std::error_code error;
-    return name.find('+') != std::string::npos && !name.starts_with("python:") && !fs::exists(name, error);
+    return name.find('+') != std::string::npos && !fs::exists(name, error);
 }
 
 std::string find_model_file(const std::string& name) {

@@ -71,7 +71,7 @@ bool is_model_name(const std::string& name);
 // "python:...".
 std::string find_model_file(const std::string& name);
 bool is_model_without_file(const std::string& name);
-// Several models with '+' between them, unless there is a file of that name.
+// Several models with '+' between them, unless there is a file of that name. For names that no family has.
 bool is_sum_name(const std::string& name);
 
 }  // namespace mlff

@@ -123,9 +123,7 @@ public:
 private:
     void require_runnable(const BackendOptions& options) const {
         if (!weights_) fail(Status::unsupported, file_.path, ": ", summary_.why_not_runnable);
-        if (options.device.is_gpu() && options.exact_radial)
-            fail(Status::unsupported, "exact radial functions are not available on device '", options.device.name(),
-                 "'");
+        require_tables_on_gpu(options);
     }
 
     ModuleFile file_;

@@ -56,24 +56,18 @@ public:
     bool runs_on_gpu() const override { return painn::gpu::why_not_on_gpu(*weights_).empty(); }
 
     std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const override {
-        require_tables(options);
+        require_tables_on_gpu(options);
         if (options.device.is_gpu()) return painn::gpu::make_gpu_evaluator(weights_, options);
         if (options.device.kind == Device::Kind::reference)
             return std::make_unique<painn::reference::ReferenceEvaluator>(weights_);
         return painn::cpu::make_cpu_evaluator(weights_, options);
     }
     MakeStepModel make_step_model(const BackendOptions& options) const override {
-        require_tables(options);
+        require_tables_on_gpu(options);
         return painn::gpu::make_step_model(weights_, options);
     }
 
 private:
-    static void require_tables(const BackendOptions& options) {
-        if (options.device.is_gpu() && options.exact_radial)
-            fail(Status::unsupported, "exact radial functions are not available on device '", options.device.name(),
-                 "'");
-    }
-
     std::shared_ptr<const painn::Weights> weights_;
     ModelSummary summary_;
 };

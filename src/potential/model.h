@@ -70,6 +70,9 @@ public:
     virtual MakeStepModel make_step_model(const BackendOptions& options) const;
 };
 
+// Throws Error{unsupported} where exact radial functions are asked for on a GPU, which has tables only.
+void require_tables_on_gpu(const BackendOptions& options);
+
 // What every description says of units.
 inline JsonValue units_json() { return JsonValue::Object{{"energy", "eV"}, {"length", "angstrom"}}; }
 

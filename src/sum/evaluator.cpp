@@ -53,12 +53,10 @@ public:
         : terms_(std::move(terms)), cutoff_(cutoff), shorter_(terms_.size()) {}
 
     void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override {
-        addends_.resize(std::max<size_t>(addends_.size(), 1));
-        for (size_t t = 0; t < terms_.size(); ++t) {
-            const Outputs to = t == 0 ? outputs : addends_[0].outputs(outputs, system.atom_count);
-            terms_[t].evaluator->evaluate(system, edges_of(t, edges, team), to, team);
-            if (t > 0) addends_[0].add_to(outputs, system.atom_count, system.atom_count);
-        }
+        sum_terms({&system, 1}, system.atom_count, edges, {&outputs, 1}, team,
+                  [&](Evaluator& term, const Edges& own_edges, std::span<const Outputs> to) {
+                      term.evaluate(system, own_edges, to.front(), team);
+                  });
     }
 
     BatchEvaluation* batches() override {
@@ -75,8 +73,22 @@ private:
                            [&](const SumTerm& term) { return capability(*term.evaluator) != nullptr; });
     }
 
-    const Edges& edges_of(size_t t, const Edges& edges, ThreadTeam& team) {
-        return terms_[t].cutoff < cutoff_ ? shorter_[t].select(edges, terms_[t].cutoff, team) : edges;
+    // evaluate(term, its edges, where its results go). Atoms from `owned_count` on are ghosts, which have no energies.
+    template <class Evaluate>
+    void sum_terms(std::span<const SystemView> systems, int64_t owned_count, const Edges& edges,
+                   std::span<const Outputs> outputs, ThreadTeam& team, const Evaluate& evaluate) {
+        addends_.resize(std::max(addends_.size(), systems.size()));
+        for (size_t t = 0; t < terms_.size(); ++t) {
+            const bool adds = t > 0;  // the first writes where the sum goes
+            own_.assign(outputs.begin(), outputs.end());
+            for (size_t s = 0; adds && s < systems.size(); ++s)
+                own_[s] = addends_[s].outputs(outputs[s], systems[s].atom_count);
+            const bool is_shorter = terms_[t].cutoff < cutoff_;
+            evaluate(*terms_[t].evaluator, is_shorter ? shorter_[t].select(edges, terms_[t].cutoff, team) : edges,
+                     std::span<const Outputs>(own_));
+            for (size_t s = 0; adds && s < systems.size(); ++s)
+                addends_[s].add_to(outputs[s], systems[s].atom_count, std::min(owned_count, systems[s].atom_count));
+        }
     }
 
     // ---- BatchEvaluation: some backends read reverse edges, so they are there for all ----
@@ -92,27 +104,19 @@ private:
     }
     void evaluate_batch(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs,
                         ThreadTeam& team) override {
-        addends_.resize(std::max(addends_.size(), systems.size()));
-        for (size_t t = 0; t < terms_.size(); ++t) {
-            own_.assign(outputs.begin(), outputs.end());
-            for (size_t s = 0; t > 0 && s < systems.size(); ++s)
-                own_[s] = addends_[s].outputs(outputs[s], systems[s].atom_count);
-            terms_[t].evaluator->batches()->evaluate_batch(systems, edges_of(t, edges, team), own_, team);
-            for (size_t s = 0; t > 0 && s < systems.size(); ++s)
-                addends_[s].add_to(outputs[s], systems[s].atom_count, systems[s].atom_count);
-        }
+        sum_terms(systems, edges.atom_count, edges, outputs, team,
+                  [&](Evaluator& term, const Edges& own_edges, std::span<const Outputs> to) {
+                      term.batches()->evaluate_batch(systems, own_edges, to, team);
+                  });
     }
 
     // ---- DomainEvaluation: terms exchange features one after the other, in the same order in every domain ----
 
     void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override {
-        addends_.resize(std::max<size_t>(addends_.size(), 1));
-        const int64_t atom_count = domain.atoms.atom_count;
-        for (size_t t = 0; t < terms_.size(); ++t) {
-            const Outputs to = t == 0 ? outputs : addends_[0].outputs(outputs, atom_count);
-            terms_[t].evaluator->domains()->evaluate_domain(domain, edges_of(t, edges, team), to, team);
-            if (t > 0) addends_[0].add_to(outputs, atom_count, domain.owned_count);
-        }
+        sum_terms({&domain.atoms, 1}, domain.owned_count, edges, {&outputs, 1}, team,
+                  [&](Evaluator& term, const Edges& own_edges, std::span<const Outputs> to) {
+                      term.domains()->evaluate_domain(domain, own_edges, to.front(), team);
+                  });
     }
 
     std::vector<SumTerm> terms_;

@@ -80,9 +80,10 @@ public:
                  cudaStream_t stream) override {
         bool has_moved = false;
         for (Term& term : terms_) {
-            std::vector<int> present;
-            for (const int element : elements_present) present.push_back(term.host_own[static_cast<size_t>(element)]);
-            has_moved |= term.model->prepare(system, present, team, stream);
+            term.present.clear();
+            for (const int element : elements_present)
+                term.present.push_back(term.host_own[static_cast<size_t>(element)]);
+            has_moved |= term.model->prepare(system, term.present, team, stream);
         }
         return has_moved;
     }
@@ -146,6 +147,7 @@ private:
         bool is_shorter = false, is_renumbered = false;
         std::vector<int32_t> host_own;  // [element of the sum]: its number in the term
         DeviceBuffer<int32_t> own;      // the same
+        std::vector<int> present;       // elements of the step, in its numbers; kept so that a step takes no memory
         ShorterStepEdges shorter;
         StepResults results{0};          // not of the first
         DeviceBuffer<int32_t> elements;  // [atom], where they are renumbered

@@ -252,15 +252,18 @@ typedef struct mlff_domain {
                            * checked or copied to a GPU again. Positions and atomic numbers may differ */
     mlff_row_transport row_transport; /* the same for all domains; with MLFF_ROWS_SHARED, change list_version in all
                                        * domains together */
+    const double* cell;  /* [3][3], lattice vectors of the whole system as in mlff_system; NULL: not given. Models with
+                          * a cutoff do not use it: periodic images are ghosts */
+    uint8_t periodic[3]; /* 1 where that row of `cell` repeats */
 } mlff_domain;
 
 /* Evaluates one domain. `energy`, `virial`, `atom_energies` [owned_count] and `descriptors` are the domain's share: sum
  * them over all domains. `forces` and `atom_virials` also have entries for ghosts: add these to the atoms that the
  * ghosts copy. `stress` must be NULL: a domain has no volume.
  *
- * Works for MACE, PaiNN, "zbl" and sums of them on device "cpu" and on GPUs; others are MLFF_ERROR_UNSUPPORTED. All
- * domains of a system need the same kind of device and the same precision. After a failure, results may be written in
- * part, and other domains may wait for this one in `exchange`: end them too. */
+ * Works for MACE, PaiNN, "zbl" and sums of them on device "cpu" and on GPUs; others are
+ * MLFF_ERROR_UNSUPPORTED. All domains of a system need the same kind of device and the same precision. After a failure,
+ * results may be written in part, and other domains may wait for this one in `exchange`: end them too. */
 MLFF_API mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domain* domain,
                                                   mlff_result* result);
 

@@ -67,6 +67,15 @@ mlff::RowTransport read_transport(int32_t given) {
     }
 }
 
+void read_cell(const double* cell, const uint8_t* periodic, mlff::Mat3& to, std::array<bool, 3>& is_periodic) {
+    for (size_t k = 0; k < 3; ++k) {
+        if (periodic[k] > 1) fail(Status::argument, "periodic[", k, "] is ", int{periodic[k]}, ", expected 0 or 1");
+        is_periodic[k] = periodic[k] == 1;
+        if (is_periodic[k] && !cell) fail(Status::argument, "periodic[", k, "] is set but cell is NULL");
+        if (cell) std::copy_n(cell + 3 * k, 3, to[k].begin());
+    }
+}
+
 // The i-th element of a caller's array, whose stride is the caller's idea of the struct's size.
 template <class Struct>
 Struct* element(Struct* first, int64_t i) {
@@ -87,13 +96,7 @@ SystemView system_view(const mlff_system* system) {
     view.positions = system->positions;
     view.total_charge = system->total_charge;
     view.spin_multiplicity = system->spin_multiplicity == 0 ? 1 : system->spin_multiplicity;
-    for (size_t k = 0; k < 3; ++k) {
-        if (system->periodic[k] > 1)
-            fail(Status::argument, "periodic[", k, "] is ", int{system->periodic[k]}, ", expected 0 or 1");
-        view.periodic[k] = system->periodic[k] == 1;
-        if (view.periodic[k] && !system->cell) fail(Status::argument, "periodic[", k, "] is set but cell is NULL");
-        if (system->cell) std::copy_n(system->cell + 3 * k, 3, view.cell[k].begin());
-    }
+    read_cell(system->cell, system->periodic, view.cell, view.periodic);
     return view;
 }
 
@@ -159,7 +162,9 @@ mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domai
         require(session, "session");
         const OnlyUse use(session->is_used, "session");
         require(domain, "domain");
-        require_size(domain->struct_size, sizeof(mlff_domain), "mlff_domain");
+        // Callers compiled before `cell` was added give no cell.
+        require_size(domain->struct_size, offsetof(mlff_domain, cell), "mlff_domain");
+        const bool has_cell = domain->struct_size >= sizeof(mlff_domain);
         if (!domain->exchange) fail(Status::argument, "exchange is NULL");
         if (domain->owned_count < 0 || domain->ghost_count < 0)
             fail(Status::argument, "the domain has ", domain->owned_count, " atoms and ", domain->ghost_count,
@@ -179,6 +184,7 @@ mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domai
         view.atoms.total_charge = domain->total_charge;
         view.atoms.spin_multiplicity = domain->spin_multiplicity == 0 ? 1 : domain->spin_multiplicity;
         view.owned_count = domain->owned_count;
+        if (has_cell) read_cell(domain->cell, domain->periodic, view.cell, view.periodic);
         view.first = domain->first;
         view.neighbors = domain->neighbors;
         view.halo = {{domain->sent, static_cast<size_t>(domain->sent_count)},

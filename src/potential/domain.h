@@ -4,6 +4,7 @@
 // only; what a layer needs of ghosts comes from their owners.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 
@@ -44,6 +45,9 @@ struct Halo {
 struct Domain {
     SystemView atoms;  // those of its own, then ghosts; without a cell: images are ghosts
     int64_t owned_count = 0;
+    // Of the whole system, for terms without a cutoff; zero where the caller does not give it.
+    Mat3 cell{};
+    std::array<bool, 3> periodic{};
     // Candidates for neighbours of own atoms, in both directions: those of atom i are neighbors[first[i]] ...
     // neighbors[first[i + 1] - 1]. Those beyond the cutoff are ignored.
     const int64_t* first = nullptr;      // [owned_count + 1]
@@ -52,6 +56,9 @@ struct Domain {
     // A call with the same one, if it is not 0, has the same candidates and the same halo as the call before it. Where
     // rows are shared, it changes in all domains together.
     int64_t list_version = 0;
+
+    // The whole system's cell, without atoms.
+    SystemView whole_cell() const { return {.cell = cell, .periodic = periodic}; }
 };
 
 }  // namespace mlff

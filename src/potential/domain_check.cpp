@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "neighbors/lattice.h"
 #include "neighbors/listed_edges.h"
 
 namespace mlff {
@@ -26,6 +27,7 @@ void DomainCheck::check(const Domain& domain) {
              " was that of the last domain, but numbers of atoms or rows are others now");
     const bool has_passed = domain.list_version != 0 && given == passed_;
     passed_ = {};
+    make_lattice(domain.whole_cell());  // rejects an invalid cell
     if (!halo.exchange)
         fail(Status::argument, "the domain cannot hear from others: its function for exchanging rows is NULL");
     if (domain.owned_count < 0 || ghost_count < 0)

@@ -248,6 +248,7 @@ static void test_domain(void) {
     const int32_t sent[4] = {2, 0, 0, 1}; /* comes back as 1, 0, 0, 2 */
     int32_t ghost_source[ATOMS - 3];
     const int32_t outside = 3;
+    const double no_cell[9] = {0};
     int i, k, image = 0, returned = 4;
 
     for (i = 0; i < 27; ++i) { /* the image without a shift is first */
@@ -304,6 +305,13 @@ static void test_domain(void) {
     result.stress = stress;
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT);
     result.stress = NULL;
+    domain.periodic[1] = 1;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
+          strstr(mlff_last_error(), "periodic[1] is set but cell is NULL") != NULL);
+    domain.cell = no_cell;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_SYSTEM);
+    domain.cell = cell;
+    domain.periodic[0] = domain.periodic[1] = domain.periodic[2] = 1;
     domain.sent_count = -1;
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
           strstr(mlff_last_error(), "sent_count is -1") != NULL);

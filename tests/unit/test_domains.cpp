@@ -238,6 +238,8 @@ Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const Sys
                 domain.atoms.total_charge = system.charge;
                 domain.atoms.spin_multiplicity = system.spin;
                 domain.owned_count = static_cast<int64_t>(part.atoms.size());
+                domain.cell = system.cell;
+                domain.periodic = system.periodic;
                 domain.first = part.first.data();
                 domain.neighbors = part.neighbors.data();
                 domain.halo = {part.sent, static_cast<int64_t>(part.received_count), part.source, &halo, transport};

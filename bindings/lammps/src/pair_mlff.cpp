@@ -2,6 +2,7 @@
 #include "pair_mlff.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
 #include <memory>
@@ -39,6 +40,12 @@ struct SessionDeleter {
 int32_t exchange_rows(const void* sent, void* received, size_t row_bytes, void* exchange) {
     static_cast<GhostExchange*>(exchange)->exchange(sent, received, row_bytes);
     return 0;
+}
+
+// Lattice vectors in rows.
+std::array<double, 9> cell_of(const Domain& domain) {
+    const double* h = domain.h;
+    return {h[0], 0, 0, h[5], h[1], 0, h[4], h[3], h[2]};
 }
 
 const char* const kPrecisions[] = {"auto", "mixed", "fp64", "fp32", "fast"};  // mlff_precision
@@ -427,14 +434,13 @@ void PairMLFF::evaluate_box() {
     Impl& impl = *impl_;
     find_atoms();
     impl.gather(*atom);
-    const double* h = domain->h;
-    const double cell[9] = {h[0], 0, 0, h[5], h[1], 0, h[4], h[3], h[2]};
+    const std::array<double, 9> cell = cell_of(*domain);
     mlff_system system = {};
     system.struct_size = sizeof system;
     system.atom_count = impl.owned_count;
     system.atomic_numbers = impl.numbers.data();
     system.positions = impl.positions.data();
-    system.cell = cell;
+    system.cell = cell.data();
     for (int k = 0; k < 3; ++k) system.periodic[k] = domain->periodicity[k] != 0;
     system.total_charge = impl.settings.charge;
     system.spin_multiplicity = impl.settings.spin;
@@ -487,6 +493,7 @@ void PairMLFF::evaluate_domain() {
     Impl& impl = *impl_;
     if (neighbor->ago == 0 || impl.listed_at != neighbor->lastcall) find_domain();
     impl.gather(*atom);
+    const std::array<double, 9> cell = cell_of(*domain);
     mlff_domain part = {};
     part.struct_size = sizeof part;
     part.owned_count = impl.owned_count;
@@ -505,6 +512,8 @@ void PairMLFF::evaluate_domain() {
     part.row_transport = impl.transport;
     part.total_charge = impl.settings.charge;
     part.spin_multiplicity = impl.settings.spin;
+    part.cell = cell.data();
+    for (int k = 0; k < 3; ++k) part.periodic[k] = domain->periodicity[k] != 0;
     mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom);
     // Other ranks wait for this one, so that a failure here ends them too.
     if (mlff_session_evaluate_domain(impl.session.get(), &part, &result) != MLFF_OK)

@@ -46,6 +46,10 @@ void StepBatches::compute_with_edges(std::span<const SystemView> systems, const 
     run_.set_atoms(systems);
     run_.prepare(systems.front(), team);
     run_.reserve(size);
+    double* positions = run_.host_positions();
+    for (const SystemView& system : systems)
+        positions = std::copy_n(system.positions, 3 * system.atom_count, positions);
+    run_.upload_positions();
     uploaded_.upload(edges, run_.stream());
     run_.use_edges({0, size.edges, uploaded_.first(), uploaded_.sender(), uploaded_.vector(), uploaded_.distance(),
                     uploaded_.reverse()});

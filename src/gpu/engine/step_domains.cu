@@ -31,6 +31,8 @@ void StepDomains::compute(const Domain& domain, const Wanted& wanted, ThreadTeam
         kind.size.halo = {static_cast<int64_t>(domain.halo.sent.size()), domain.halo.received_count};
     run_.begin(kind.size);
     run_.set_atoms({&atoms, 1}, domain.owned_count);
+    const SystemView whole = domain.whole_cell();
+    run_.set_cells({&whole, 1});
     run_.prepare(atoms, team);
     run_.take_positions(atoms, true);
     run_.upload_positions();

@@ -16,6 +16,8 @@
 #include "gpu/engine/step_edges.h"
 #include "gpu/engine/step_halo.h"
 #include "gpu/engine/step_results.h"
+#include "gpu/engine/system_cells.h"
+#include "gpu/engine/totals.h"
 
 namespace mlff::gpu {
 
@@ -30,6 +32,10 @@ struct Step {
     StepEdges edges;
     TilesView tiles;
     Wanted wanted;
+    // For terms that need more than edges. Systems of a batch may have been moved as a whole.
+    const double* positions = nullptr;  // [atom][3], ghosts too
+    SystemsView systems;
+    const SystemCell* cells = nullptr;  // [system]; of a domain, the cell of the whole system
     // Of domains:
     int32_t ghost_count = 0;  // behind the atoms that edges, tiles and results of atoms are of
     TilesView ghost_tiles;

@@ -38,6 +38,7 @@ StepRun::StepRun(const BackendOptions& options, const MakeStepModel& make_model)
     memory_.add_atom_buffers([this](BufferList& list, const StepSize& size) {
         list.add(positions_, 3 * size.atoms, "the atoms");
         atoms_.list_buffers(list, size.atoms, size.systems, static_cast<int>(model_->facts().atomic_numbers.size()));
+        cells_.list_buffers(list, size.systems);
     });
     memory_.add_step_buffers([this](BufferList& list, const StepSize& size) {
         results_.list_buffers(list, size);
@@ -54,11 +55,13 @@ void StepRun::set_atoms(std::span<const SystemView> systems) {
     int64_t atom_count = 0;
     for (const SystemView& system : systems) atom_count += system.atom_count;
     set_atoms(systems, atom_count);
+    set_cells(systems);
 }
 
 void StepRun::set_atoms(std::span<const SystemView> systems, int64_t owned_count) {
     if (atoms_.holds(systems, owned_count)) return;
     atoms_.forget();
+    cells_.forget();
     check_atom_count(pending_.atoms);
     memory_.admit(pending_, {neighbors_.held_bytes(), neighbors_.held_bytes()});
     reserve_atoms();
@@ -143,20 +146,23 @@ void StepRun::launch(const StepKind& kind) {
 
 void StepRun::enqueue(const StepKind& kind) {
     const Wanted& wanted = kind.size.wanted;
+    const double* const positions = kind.motion ? kind.motion->positions() : positions_.data();
     if (kind.reuses_candidates) {
         stages_.begin({"edges from candidates"}, stream_);
         if (kind.motion)
             kind.motion->enqueue_move(stream_);
         else if (kind.size.to_host)
             upload_positions();
-        neighbors_.enqueue_reuse(kind.motion ? kind.motion->positions() : positions_.data(),
-                                 static_cast<cudaStream_t>(stream_));
+        neighbors_.enqueue_reuse(positions, static_cast<cudaStream_t>(stream_));
     }
     use_listed(results_.short_edges, 1, "the results");
     results_.short_edges.clear(stream_);
     const Step step = {.edges = edges_,
                        .tiles = atoms_.tiles(),
                        .wanted = wanted,
+                       .positions = positions,
+                       .systems = atoms_.systems(),
+                       .cells = cells_.data(),
                        .ghost_count = static_cast<int32_t>(atoms_.atom_count() - atoms_.owned_count()),
                        .ghost_tiles = atoms_.ghost_tiles(),
                        .halo = kind.halo};

@@ -17,6 +17,7 @@
 #include "gpu/engine/step_memory.h"
 #include "gpu/engine/step_model.h"
 #include "gpu/engine/step_results.h"
+#include "gpu/engine/system_cells.h"
 #include "gpu/neighbors/gpu_neighbor_list.h"
 #include "gpu/runtime/cuda_stream.h"
 #include "gpu/runtime/device_buffer.h"
@@ -51,9 +52,11 @@ public:
 
     // What is to be evaluated; edges need not be known.
     void begin(const StepSize& size) { pending_ = size; }
-    // Done again only when the atoms are others than before. Atoms from `owned_count` on are ghosts.
+    // Whole systems: their atoms and cells.
     void set_atoms(std::span<const SystemView> systems);
+    // Done again only when the atoms are others than before. Atoms from `owned_count` on are ghosts.
     void set_atoms(std::span<const SystemView> systems, int64_t owned_count);
+    void set_cells(std::span<const SystemView> systems) { cells_.set(systems, stream_); }  // after set_atoms()
     void prepare(const SystemView& system, ThreadTeam& team);
     double* host_positions() { return host_positions_.data(); }  // [atom][3], pinned
     void take_positions(const SystemView& system, bool is_host);
@@ -118,6 +121,7 @@ private:
     StepMemory memory_;
 
     AtomSet atoms_;
+    SystemCells cells_;
     ElementSet element_set_;
     size_t present_count_ = 0;  // elements
     DeviceBuffer<double> positions_;

@@ -131,16 +131,25 @@ bool Tensor::is_contiguous() const {
 
 std::vector<double> Tensor::to_doubles() const {
     if (is_complex(dtype)) fail(Status::format, "found a complex tensor, expected real numbers");
-    std::vector<double> values;
-    values.reserve(static_cast<size_t>(element_count()));
+    std::vector<double> values(static_cast<size_t>(element_count()));
+    if (dtype == DType::float32 && is_contiguous() && !is_big_endian) {  // nearly all weights
+        const std::byte* from = storage.data() + static_cast<size_t>(offset) * sizeof(float);
+        for (size_t i = 0; i < values.size(); ++i) {
+            float value;
+            std::memcpy(&value, from + i * sizeof value, sizeof value);
+            values[i] = double{value};
+        }
+        return values;
+    }
     const bool real = is_floating(dtype);
+    double* to = values.data();
     for_each_element(*this, [&](const std::byte* at) {
         if (real)
-            values.push_back(load_real(dtype, at, is_big_endian));
+            *to++ = load_real(dtype, at, is_big_endian);
         else if (dtype == DType::uint64)
-            values.push_back(static_cast<double>(load<uint64_t>(at, is_big_endian)));
+            *to++ = static_cast<double>(load<uint64_t>(at, is_big_endian));
         else
-            values.push_back(static_cast<double>(load_integer(dtype, at, is_big_endian)));
+            *to++ = static_cast<double>(load_integer(dtype, at, is_big_endian));
     });
     return values;
 }

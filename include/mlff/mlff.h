@@ -261,7 +261,7 @@ typedef struct mlff_domain {
  * them over all domains. `forces` and `atom_virials` also have entries for ghosts: add these to the atoms that the
  * ghosts copy. `stress` must be NULL: a domain has no volume.
  *
- * Works for MACE, PaiNN, "zbl" and sums of them on device "cpu" and on GPUs; others are
+ * Works for MACE, PaiNN, "zbl", "analytic" and sums of them on device "cpu" and on GPUs; others are
  * MLFF_ERROR_UNSUPPORTED. All domains of a system need the same kind of device and the same precision. After a failure,
  * results may be written in part, and other domains may wait for this one in `exchange`: end them too. */
 MLFF_API mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domain* domain,

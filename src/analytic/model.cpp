@@ -3,20 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <vector>
 
 #include "core/elements.h"
 #include "core/error.h"
+#include "potential/pair_evaluator.h"
 
 namespace mlff {
 namespace {
 
-constexpr double kDepth = 1.0;           // eV
-constexpr double kSteepness = 1.8;       // 1/angstrom
-constexpr double kSwitchBegin = 3.0;     // angstrom
-constexpr double kCutoff = 5.0;          // angstrom
-constexpr int64_t kAtomsPerChunk = 256;  // fixed, so that results do not depend on the number of threads
+constexpr double kDepth = 1.0;        // eV
+constexpr double kSteepness = 1.8;    // 1/angstrom
+constexpr double kSwitchBegin = 3.0;  // angstrom
+constexpr double kCutoff = 5.0;       // angstrom
 
 struct Pair {
     double energy;
@@ -33,57 +31,10 @@ Pair morse(double distance, double equilibrium) {
     return {well * fade, well_slope * fade + well * fade_slope};
 }
 
-class AnalyticEvaluator : public Evaluator {
-public:
-    void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) override {
-        const int64_t chunk_count = (system.atom_count + kAtomsPerChunk - 1) / kAtomsPerChunk;
-        energies_.assign(static_cast<size_t>(chunk_count), 0.0);
-        virials_.assign(static_cast<size_t>(chunk_count), {});
-        const auto evaluate_chunk = [&](int64_t chunk, int) {
-            const int64_t end = std::min(system.atom_count, (chunk + 1) * kAtomsPerChunk);
-            for (int64_t atom = chunk * kAtomsPerChunk; atom < end; ++atom)
-                evaluate_atom(system, edges, outputs, atom, energies_[static_cast<size_t>(chunk)],
-                              virials_[static_cast<size_t>(chunk)]);
-        };
-        team.run(chunk_count, std::ref(evaluate_chunk));  // by reference: std::function need not allocate
-        if (outputs.energy) {
-            *outputs.energy = 0;
-            for (double energy : energies_) *outputs.energy += energy;
-        }
-        if (outputs.virial) {
-            std::fill_n(outputs.virial, 9, 0.0);
-            for (const auto& virial : virials_)
-                for (size_t k = 0; k < 9; ++k) outputs.virial[k] += virial[k];
-        }
+struct MorseTerm {
+    Pair operator()(int first, int second, double r) const {
+        return morse(r, covalent_radius(first) + covalent_radius(second));
     }
-
-private:
-    // Every pair is in the list from both ends: this end takes half of its energy and virial, and all of its own force.
-    static void evaluate_atom(const SystemView& system, const Edges& edges, const Outputs& outputs, int64_t atom,
-                              double& energy_sum, std::array<double, 9>& virial_sum) {
-        double energy = 0, force[3] = {}, virial[9] = {};
-        const double radius = covalent_radius(system.atomic_numbers[atom]);
-        const bool wants_virial = outputs.virial || outputs.atom_virials;
-        for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge) {
-            const double distance = edges.distance[edge];
-            const double* vector = edges.vector + 3 * edge;  // to the neighbour
-            const Pair pair = morse(distance, radius + covalent_radius(system.atomic_numbers[edges.sender[edge]]));
-            const double pull = distance > 0 ? pair.slope / distance : 0;
-            energy += 0.5 * pair.energy;
-            for (int a = 0; a < 3; ++a) force[a] += pull * vector[a];
-            if (!wants_virial) continue;
-            for (int a = 0; a < 3; ++a)
-                for (int b = 0; b < 3; ++b) virial[3 * a + b] -= 0.5 * pull * vector[a] * vector[b];
-        }
-        energy_sum += energy;
-        for (size_t k = 0; k < 9; ++k) virial_sum[k] += virial[k];
-        if (outputs.atom_energies) outputs.atom_energies[atom] = energy;
-        if (outputs.forces) std::copy_n(force, 3, outputs.forces + 3 * atom);
-        if (outputs.atom_virials) std::copy_n(virial, 9, outputs.atom_virials + 9 * atom);
-    }
-
-    std::vector<double> energies_;
-    std::vector<std::array<double, 9>> virials_;
 };
 
 class AnalyticModel : public Model {
@@ -117,7 +68,7 @@ public:
     }
     bool runs_on_gpu() const override { return false; }
     std::unique_ptr<Evaluator> make_evaluator(const BackendOptions&) const override {
-        return std::make_unique<AnalyticEvaluator>();
+        return std::make_unique<PairEvaluator<MorseTerm>>(MorseTerm());
     }
 
 private:

@@ -51,9 +51,10 @@ private:
             const double r = edges.distance[edge];
             const auto pair =
                 term_(numbers_[static_cast<size_t>(atom)], numbers_[static_cast<size_t>(edges.sender[edge])], r);
+            const double pull = r > 0 ? 0.5 * pair.slope / r : 0;
             energy += 0.5 * pair.energy;
             for (int64_t k = 0; k < 3; ++k)
-                gradient_[static_cast<size_t>(3 * edge + k)] = 0.5 * pair.slope / r * edges.vector[3 * edge + k];
+                gradient_[static_cast<size_t>(3 * edge + k)] = pull * edges.vector[3 * edge + k];
         }
     }
 

@@ -58,7 +58,8 @@ public:
     }
 
 private:
-    // Every pair is in the list from both ends: this end takes half of its energy and virial, and all of its own force.
+    // Every pair is in the list from both ends, so an atom takes half of the pair's energy and virial, and its own
+    // force.
     static void evaluate_atom(const SystemView& system, const Edges& edges, const Outputs& outputs, int64_t atom,
                               double& energy_sum, std::array<double, 9>& virial_sum) {
         double energy = 0, force[3] = {}, virial[9] = {};

@@ -177,8 +177,9 @@ std::string why_no_edge_network(const Weights& weights, const Interaction& inter
     const DenseNetwork& network = interaction.radial_network;
     if (!plan::ends_in_linear_layer(network)) return "its radial network does not end in a linear layer";
     for (const DenseLayer& layer : network.layers)
-        if (!layer.norm_scale.empty()) return "its radial network sees features and is normalised";
-    if (!weights.radial.cutoff_in_basis) return "its radial network sees features and is cut off outside";
+        if (!layer.norm_scale.empty()) return "its radial network takes features of atoms and is normalised";
+    if (!weights.radial.cutoff_in_basis)
+        return "its radial network takes features of atoms, and the cutoff is on the messages";
     return "";
 }
 

@@ -15,7 +15,7 @@ Bytes embedded_student() { return MLFF_EMBEDDED(mlff_student); }
 
 std::shared_ptr<const std::vector<std::byte>> embedded_self_test_model() {
     const Bytes packed = MLFF_EMBEDDED(mlff_self_test);
-    // A gzip file ends with the size of what is in it.
+    // The last four bytes of a gzip file are the unpacked size, little-endian.
     uint32_t size = 0;
     for (size_t i = 0; i < 4; ++i) size |= std::to_integer<uint32_t>(packed[packed.size() - 4 + i]) << (8 * i);
     auto bytes = std::make_shared<std::vector<std::byte>>(size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Models that are part of the library.
+// Models whose files are built into the library.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace mlff {
 // The trained student: the bytes of models/student/student.safetensors at build time.
 Bytes embedded_student();
 
-// A small MACE model for tests of backends (models/self-test), in our container. Unpacked by each call.
+// A small MACE model for tests of backends (models/self-test), in our safetensors layout. Every call unpacks it.
 std::shared_ptr<const std::vector<std::byte>> embedded_self_test_model();
 
 }  // namespace mlff

@@ -40,11 +40,15 @@ std::shared_ptr<const Model> make_self_test_model(const std::string& name) {
 }
 std::shared_ptr<const Model> open_mace(const std::string& path) { return make_mace_model(open_module_file(path)); }
 
+// clang-format off
 constexpr ModelFamily kFamilies[] = {
-    {has_analytic_name, make_analytic, nullptr},          {has_zbl_name, make_zbl, nullptr},
-    {python::is_python_name, make_python_model, nullptr}, {has_painn_name, make_embedded_student, open_painn},
-    {has_mace_name, make_self_test_model, open_mace},
+    {has_analytic_name,      make_analytic,         nullptr},
+    {has_zbl_name,           make_zbl,              nullptr},
+    {python::is_python_name, make_python_model,     nullptr},
+    {has_painn_name,         make_embedded_student, open_painn},
+    {has_mace_name,          make_self_test_model,  open_mace},
 };
+// clang-format on
 
 }  // namespace
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The families of models that load_model() knows, one row each. A new family is a folder with its Model, and a row in
-// families.cpp.
+// The table of model families for load_model(). To add a family, add a row in families.cpp.
 #pragma once
 
 #include <memory>
@@ -12,14 +11,14 @@
 namespace mlff {
 
 struct ModelFamily {
-    // Whether a name, not a file, stands for a model of the family, and that model.
+    // Models that have a name instead of a file, such as "builtin".
     bool (*has_name)(const std::string& name);
     std::shared_ptr<const Model> (*make_named)(const std::string& name);
-    // The model in a file; nullptr if the file is of another family. nullptr: the family has no files.
+    // Returns nullptr if the file belongs to another family. The pointer is nullptr if the family has no files.
     std::shared_ptr<const Model> (*open_file)(const std::string& path);
 };
 
-// In the order in which they are asked. The last takes any file, and says what is wrong with it.
+// In the order in which load_model() tries them. The last one tries to read any file, and its error says what is wrong.
 std::span<const ModelFamily> model_families();
 
 }  // namespace mlff

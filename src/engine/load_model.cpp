@@ -9,7 +9,6 @@
 namespace mlff {
 namespace {
 
-// The sum of models whose names have '+' between them.
 std::shared_ptr<const Model> load_sum(const std::string& name) {
     std::vector<std::shared_ptr<const Model>> terms;
     for (size_t begin = 0; begin <= name.size();) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Models by name, whatever family they are of.
+// Loads models of any family by name or path.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,14 @@
 
 namespace mlff {
 
-// "builtin" (the embedded student), "analytic", "self-test" (a small MACE model with seeded weights), "python:..."
-// (python_models/model_name.h), "zbl", a path, the name of a model in the model cache, or several of these with '+'
-// between them: their sum. Throws Error.
+// `name` is one of
+//   "builtin"       the embedded student
+//   "analytic", "zbl"
+//   "self-test"     a small MACE model with seeded weights
+//   "python:..."    see python_models/model_name.h
+//   a path, or the name of a model in the model cache
+//   several of these with '+' between them: their sum
+// Throws Error.
 std::shared_ptr<const Model> load_model(const std::string& name);
 
 }  // namespace mlff

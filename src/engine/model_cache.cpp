@@ -37,7 +37,7 @@ bool is_letter_or_digit(char letter) {
     return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
 }
 
-// Names of models and of their files: nothing that could lead out of the folder or look like an option.
+// For names of models and their files: nothing that could lead out of the folder or look like a command-line option.
 bool is_plain_name(const std::string& name, size_t longest) {
     const auto is_allowed = [](char letter) {
         return is_letter_or_digit(letter) || letter == '.' || letter == '_' || letter == '-';
@@ -52,7 +52,7 @@ std::string folder_of_user() {
     return data.empty() ? "" : data + "/models";
 }
 
-// Waits until no other process changes the folder.
+// Keeps other processes from changing the folder.
 class FolderLock {
 public:
     explicit FolderLock(const std::string& folder) {
@@ -77,7 +77,7 @@ private:
     int descriptor_ = -1;
 };
 
-// A renamed file is safe from a power cut only when its folder is written too.
+// Without this, a power cut may undo the renaming of a file.
 void sync_folder(const std::string& folder) {
     const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0) return;
@@ -136,7 +136,7 @@ JsonValue entry_json(const CachedModel& model) {
                              {"elements", model.elements}, {"why_not_runnable", model.why_not_runnable}};
 }
 
-// "small" and the first digits of its checksum, with the ending of the file it came from if that is a plain one.
+// NAME-CHECKSUM.ENDING with the first 16 digits of the checksum, and the ending of the original file if it is plain.
 std::string stored_name(const std::string& name, const std::string& sha256, const std::string& source) {
     std::string ending = fs::path(source).extension().string();
     if (ending.size() < 2 || ending.size() > 16 || !std::all_of(ending.begin() + 1, ending.end(), is_letter_or_digit))
@@ -210,7 +210,7 @@ std::string ModelCache::verified_path(const std::string& name) const {
         if (found == models.end()) break;
         std::error_code error;
         if (!is_retry && !fs::exists(path_of(found->second.file), error))
-            continue;  // replaced since the index was read: read it again
+            continue;  // another process replaced it after we read the index: read the index again
         verify(name, found->second);
         return path_of(found->second.file);
     }
@@ -252,7 +252,7 @@ CachedModel ModelCache::add(const std::string& path, const std::string& name, co
     CachedModel model;
     {
         const auto source = MappedFile::open(path);
-        const auto loaded = load_model(fs::absolute(path).string());  // a file that is no model of ours is refused here
+        const auto loaded = load_model(fs::absolute(path).string());  // refuses files that are not models
         model.class_name = loaded->summary().class_name;
         model.elements = loaded->summary().elements;
         model.why_not_runnable = loaded->summary().why_not_runnable;
@@ -272,7 +272,7 @@ CachedModel ModelCache::add(const std::string& path, const std::string& name, co
         if (model.file != old_file) fs::remove(path_of(model.file), error);
     };
     try {
-        verify(name, model);  // what the disk gives back
+        verify(name, model);  // reads the copy back from disk
         models[name] = model;
         write_index(models);
     } catch (...) {

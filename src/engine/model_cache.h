@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Models by name: files in a folder of the user's, with an index that says what they are. Nothing is ever downloaded.
+// The model cache: model files in a folder of the user, and an index of their names. Nothing is ever downloaded.
 //
-//     FOLDER/index.json      {"format": "mlff model cache", "version": 1, "models": {NAME: {"file", "sha256", "size",
-//     ...}}} FOLDER/NAME-xxxx.model the file; its name changes with its contents, so that the index switches from one
-//     to the next at once FOLDER/.lock           held by whoever changes something
+//     index.json         {"format": "mlff model cache", "version": 1, "models": {NAME: {"file", "sha256", ...}}}
+//     NAME-xxxx.model    A model file. Its name contains a part of its checksum, so new contents get a new file, and
+//                        replacing the index switches to it atomically.
+//     .lock              Locked by a process while it changes the folder.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,12 @@
 namespace mlff {
 
 struct CachedModel {
-    std::string file;        // in the folder
+    std::string file;        // name in the folder
     std::string sha256;      // 64 hexadecimal digits
     int64_t size = 0;        // bytes
-    std::string licence;     // what the user said; "" = nothing
-    std::string theory;      // level of theory, the same
-    std::string source;      // the name of the file that was added, without folders
+    std::string licence;     // given by the user; may be ""
+    std::string theory;      // level of theory, given by the user; may be ""
+    std::string source;      // original file name, without folders
     std::string added;       // "2026-11-15T23:00:00Z"
     std::string class_name;  // "ScaleShiftMACE"
     std::vector<int> elements;
@@ -30,30 +31,29 @@ struct CachedModel {
 
 using ModelIndex = std::map<std::string, CachedModel>;  // by name
 
-// The text of an index.json that nobody vouches for. Throws Error{format}; the message begins with `where`.
+// The text is not trusted: everything is checked. Throws Error{format}; the message begins with `where`.
 ModelIndex parse_model_index(std::string_view text, const std::string& where);
 std::string model_index_text(const ModelIndex& models);
 
 class ModelCache {
 public:
-    ModelCache();  // the user's: $MLFF_MODELS, $XDG_DATA_HOME/mlff/models or ~/.local/share/mlff/models
-    explicit ModelCache(std::string folder);  // "" = there is none
+    ModelCache();                             // $MLFF_MODELS, $XDG_DATA_HOME/mlff/models or ~/.local/share/mlff/models
+    explicit ModelCache(std::string folder);  // "": an empty cache that cannot be written
 
     const std::string& folder() const { return folder_; }
-    // By name. A folder that is not there is an empty cache; a damaged index throws Error{format}, naming it.
+    // If the folder does not exist, the cache is empty. A damaged index throws Error{format} with its path.
     ModelIndex list() const;
     bool contains(const std::string& name) const;
-    // The path of a model's file, whose size and SHA-256 were found to be those of the index. Throws Error, naming the
-    // model.
+    // Checks the size and SHA-256 of a model's file and returns its path. Throws Error with the model's name.
     std::string verified_path(const std::string& name) const;
-    // Throws Error{file} or {format} if that is not so.
+    // Throws Error{file} if the file is missing, Error{format} if its size or SHA-256 differs.
     void verify(const std::string& name, const CachedModel& model) const;
 
     struct Note {
         std::string licence, theory;
-        bool replace = false;  // a name that is taken is refused otherwise
+        bool replace = false;  // false: a name that exists already is refused
     };
-    // Copies a model file into the folder; several processes may do so at a time.
+    // Copies a model file into the folder. Several processes may call it at the same time.
     CachedModel add(const std::string& path, const std::string& name, const Note& note) const;
     void remove(const std::string& name) const;
 
@@ -63,15 +63,15 @@ private:
     std::string folder_;
 };
 
-// Letters, digits, '.', '_' and '-', at most 64, none of them '.' or '-' at the beginning.
+// 1 to 64 letters, digits, '.', '_' and '-', not beginning with '.' or '-'.
 bool is_model_name(const std::string& name);
 
-// The file that the name of a model stands for: itself if there is such a file, else that of the cached model,
-// verified. Throws Error that names both places. Not for names that are no files: "builtin", "analytic", "self-test",
-// "python:...".
+// Returns `name` if there is such a file, otherwise the verified path of the cached model. Throws Error that names both
+// places. Do not call it for names of is_model_without_file().
 std::string find_model_file(const std::string& name);
+// "builtin", "python:...", sums and other names that stand for no file.
 bool is_model_without_file(const std::string& name);
-// Several models with '+' between them, unless there is a file of that name. For names that no family has.
+// Several models with '+' between them, unless there is a file of that name. Check the names of families first.
 bool is_sum_name(const std::string& name);
 
 }  // namespace mlff

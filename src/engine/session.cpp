@@ -66,16 +66,15 @@ int choose_head(const ModelSummary& summary, const std::string& wanted) {
 
 NeighborOptions neighbor_options(const ModelSummary& summary, double skin, bool want_reverse) {
     NeighborOptions options;
-    options.cutoff = summary.cutoff > 0
-                         ? summary.cutoff
-                         : 1;  // unknown: the model finds its neighbours itself, and the list stays empty
+    // Without a cutoff the model finds its neighbours itself, and this list stays empty: any cutoff will do.
+    options.cutoff = summary.cutoff > 0 ? summary.cutoff : 1;
     options.skin = skin;
     options.want_shifts = false;
     options.want_reverse = want_reverse;
     return options;
 }
 
-// Which of several systems an error is about.
+// The system that an error is about.
 struct Where {
     size_t system = 0, count = 1;
 
@@ -99,7 +98,7 @@ struct Session::State {
                                      evaluator->batches() && evaluator->batches()->needs_reverse_edges())) {
         for (int z : model->summary().elements) {
             if (z < 1 || z > kMaxAtomicNumber)
-                fail(Status::internal, "a model that knows element ", z);  // every model has checked its own
+                fail(Status::internal, "a model that knows element ", z);  // models check their elements when loaded
             is_known[static_cast<size_t>(z)] = true;
         }
     }
@@ -115,8 +114,8 @@ struct Session::State {
     BatchEdges batch_edges;
     ListedEdges listed;
     DomainCheck domain_check;
-    std::vector<std::array<double, 9>>
-        virials;  // [system]: these three are kept from call to call so that a step takes no memory
+    // [system]. They are members so that a step allocates no memory.
+    std::vector<std::array<double, 9>> virials;
     std::vector<double> volumes;
     std::vector<Outputs> outputs;
     std::array<bool, kMaxAtomicNumber + 1> is_known{};
@@ -150,8 +149,8 @@ struct Session::State {
                 fail(Status::system, where.text(), "the position of atom ", i / 3, " is not finite");
     }
 
-    // Throws Error{system} that names the first number that is not finite. `owned_count` atoms have energies and
-    // descriptors, all have forces.
+    // Throws Error{system} that names the first number that is not finite. Only `owned_count` atoms have energies and
+    // descriptors; all atoms, ghosts too, have forces.
     void check_results(const SystemView& system, int64_t owned_count, const Results& results,
                        const Where& where) const {
         const auto check = [&](const double* numbers, int64_t count, int64_t per_atom, const char* what) {
@@ -170,7 +169,7 @@ struct Session::State {
         check(found.descriptors, owned_count, model->summary().descriptor_count, "a descriptor of atom ");
     }
 
-    // The neighbours of a system, none of which is at a distance of zero: there are no directions there.
+    // Refuses pairs at distance zero: they have no direction.
     const Edges& find_edges(const SystemView& system, const Where& where) {
         Stages stages(team.stage_log(0));
         stages.begin("neighbours");
@@ -184,7 +183,7 @@ struct Session::State {
         return edges;
     }
 
-    // How many of the systems, from the first on, make a batch: those that can, until there are enough atoms.
+    // How many systems, beginning with the first, are evaluated as one batch.
     size_t batch_size(std::span<const SystemView> systems) const {
         const BatchEvaluation* batches = evaluator->batches();
         if (!batches) return 1;
@@ -196,7 +195,7 @@ struct Session::State {
         return count;
     }
 
-    // `where`: the first of the systems.
+    // `where` belongs to the first of the systems.
     void evaluate(std::span<const SystemView> systems, std::span<const Results> results, Where where) {
         virials.resize(systems.size());
         volumes.assign(systems.size(), 0.0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Evaluates a model: owns the threads, the neighbour list and the scratch memory. One thread at a time.
+// Evaluates a model. Owns the threads, the neighbour list and the scratch memory. Call it from one thread at a time.
 #pragma once
 
 #include <memory>
@@ -18,17 +18,16 @@ struct SessionOptions {
     std::string device = "auto";  // auto, cpu, reference (plain fp64 loops), cuda, cuda:1
     Precision precision = Precision::automatic;
     int thread_count = 0;  // 0 = all cores
-    std::string head;      // "" = the only one
+    std::string head;      // "" if the model has only one
     NeighborSkin neighbor_skin;
-    bool is_trajectory = false;          // atoms move little from call to call, for the automatic skin
-    bool exact_radial = false;           // radial functions evaluated for every edge instead of interpolated in tables
-    int64_t gpu_memory_limit_bytes = 0;  // for atoms and edges, beside the model; 0 = what is free
+    bool is_trajectory = false;          // atoms move little between calls; the automatic skin depends on it
+    bool exact_radial = false;           // evaluate radial functions for every edge instead of interpolating in tables
+    int64_t gpu_memory_limit_bytes = 0;  // for atoms and edges, without the model; 0 = all that is free
 };
 
-// Results of one system: Outputs and the stress that follows from the virial.
 struct Results {
     Outputs outputs;
-    double* stress = nullptr;  // [6] xx yy zz yz xz xy, eV/angstrom^3; refused where nothing is periodic
+    double* stress = nullptr;  // [6] xx yy zz yz xz xy, eV/angstrom^3; an error if no direction is periodic
 };
 
 class Session {
@@ -36,32 +35,32 @@ public:
     Session(std::shared_ptr<const Model> model, const SessionOptions& options);  // throws Error
     ~Session();
 
-    // A bad system is named and found before any is computed, but for atoms at the same place. A system that fails
-    // while it is computed has no results, those before it have theirs. Throws Error{system} where a result is not
-    // finite, which names it; the numbers are there then.
+    // Throws Error. All systems are checked before the first is computed, except for atoms at the same place. If the
+    // computation of a system fails, the systems before it have their results. A result that is not finite is an
+    // Error{system} that names it; the numbers have been written by then.
     void evaluate(std::span<const SystemView> systems, std::span<const Results> results);
-    // The same for callers that look for numbers that are not finite themselves.
+    // The same, but results may be not finite: the caller checks them.
     void evaluate_unchecked(std::span<const SystemView> systems, std::span<const Results> results);
 
-    // One system with positions and results in memory of the session's GPU; see DeviceEvaluation.
+    // One system with positions and results in the memory of the session's GPU; see DeviceEvaluation.
     void evaluate_on_device(const SystemView& system, const Results& results, void* stream);
 
-    // A part of a system; see DomainEvaluation. A failure here leaves other domains waiting: end them too.
+    // A part of a system; see DomainEvaluation. If it fails, other domains may wait for this one: end them too.
     void evaluate_domain(const Domain& domain, const Outputs& outputs);
-    // Whether domains can share features on GPUs; see HaloSharing.
-    HaloSharing& halo_sharing();  // throws Error{unsupported} where they cannot
+    // For domains that read features in each other's GPU memory.
+    HaloSharing& halo_sharing();  // throws Error{unsupported} if the evaluator cannot do it
 
-    // For dynamics that stay on the session's GPU, together with its threads; nullptr on the CPU.
+    // For dynamics that stay on the session's GPU; nullptr on the CPU. It also needs the session's threads.
     DeviceStepper* device_stepper();
     ThreadTeam& team();
 
-    // What a system would take on a GPU before it is there; nullptr where nobody knows.
+    // GPU memory that a system would need; nullptr if the evaluator has no forecast.
     MemoryForecasts* memory_forecasts();
 
     const Model& model() const;
     const Device& device() const;
     const std::string& device_name() const;    // "cpu", "cuda:0"
-    const std::string& device_reason() const;  // why
+    const std::string& device_reason() const;  // why this device was chosen
     Precision precision() const;               // never automatic
     const std::string& head() const;
     int thread_count() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What every backend of every family is told: all choices are made by then.
+// Options of every backend of every family. Automatic choices have been made before.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ struct BackendOptions {
     Device device;
     Precision precision = Precision::fp64;  // never automatic
     int head = 0;
-    bool exact_radial = false;           // radial functions evaluated for every edge, not interpolated in tables
-    double neighbor_skin = 0;            // angstrom; 0: neighbours are searched in every call
-    int64_t gpu_memory_limit_bytes = 0;  // for atoms and edges, beside the model; 0: what is free
+    bool exact_radial = false;           // evaluate radial functions for every edge, without tables
+    double neighbor_skin = 0;            // angstrom; 0: every call searches neighbours
+    int64_t gpu_memory_limit_bytes = 0;  // for atoms and edges, without the model; 0: all that is free
 
-    // Features and messages in float.
+    // Whether features and messages are float.
     bool is_single() const { return precision == Precision::mixed || precision == Precision::fast; }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Dynamics that stay on the GPU: an evaluator computes forces, a motion moves the atoms, and a step of both is one
-// graph launch that nobody waits for.
+// Dynamics that stay on the GPU. An evaluator computes forces, a motion moves the atoms. A step of both is one launch
+// of a CUDA graph, without host synchronisation.
 #pragma once
 
 #include <cstdint>
@@ -11,46 +11,45 @@
 
 namespace mlff {
 
-// Where the results of a step are, on the device.
+// Results of a step, in device memory.
 struct DeviceStepResults {
     const double* forces = nullptr;  // [atom][3]
-    const double* totals = nullptr;  // energy, virial[3][3]; the virial if it was wanted
-    const int64_t* search_needed =
-        nullptr;  // not 0: atoms have moved too far for the neighbours that are known, and the results are void
-    const int32_t* short_edge =
-        nullptr;  // not 0: two atoms are nearer than the model can take, and the results are void
+    const double* totals = nullptr;  // energy, virial[3][3]; the virial only if it was asked for
+    // If one of these is not 0, the results are invalid.
+    const int64_t* search_needed = nullptr;  // atoms have moved too far for the neighbour candidates
+    const int32_t* short_edge = nullptr;     // two atoms are closer than the model allows
 };
 
-// What moves atoms. All that it enqueues may be captured in a graph: the same kernels with the same arguments in every
-// step.
+// Moves atoms. It enqueues the same kernels with the same arguments in every step, so that they can be captured in a
+// CUDA graph.
 class DeviceMotion {
 public:
     virtual ~DeviceMotion() = default;
-    virtual int64_t id() const = 0;               // no two motions of a program have the same
+    virtual int64_t id() const = 0;               // unique in the process
     virtual const double* positions() const = 0;  // [atom][3], on the device; always the same address
     virtual void enqueue_move(void* stream) = 0;  // before the forces
     virtual void enqueue_finish(const DeviceStepResults& results, void* stream) = 0;  // after them
 };
 
-// Made by an evaluator. `system.positions` is not read: positions are those of the motion. Nothing waits for the GPU
-// but searches.
+// Made by an evaluator. It does not read `system.positions`, but the positions of the motion. Only neighbour searches
+// wait for the GPU.
 class DeviceStepper {
 public:
     virtual ~DeviceStepper() = default;
     virtual int device() const = 0;
     virtual void* stream() const = 0;  // a cudaStream_t
 
-    // Whether neighbours of these atoms in this cell are known, so that enqueue_step() may be used.
+    // Whether there are neighbour candidates for these atoms and this cell. enqueue_step() needs them.
     virtual bool has_neighbors(const SystemView& system) const = 0;
-    // Move, neighbours, forces, finish.
+    // Enqueues the move, the selection of edges, the forces and the motion's enqueue_finish().
     virtual void enqueue_step(const SystemView& system, DeviceMotion& motion, bool wants_virial, ThreadTeam& team) = 0;
-    // Searches neighbours where the atoms are now; forces, finish.
+    // Searches neighbours at the present positions, then enqueues the forces and enqueue_finish(). Moves nothing.
     virtual void enqueue_searched_step(const SystemView& system, DeviceMotion& motion, bool wants_virial,
                                        ThreadTeam& team) = 0;
 
-    // Where atoms were, and their cell, when neighbours were last searched. Waits for the stream.
+    // Positions and cell of the last neighbour search. Waits for the stream.
     virtual void read_searched(std::vector<double>& positions, Mat3& cell) const = 0;
-    // Throws Error{system}: a step found two atoms that are too near.
+    // Throws Error{system}: a step found two atoms that are too close.
     [[noreturn]] virtual void refuse_short_edges() const = 0;
 };
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A part of a system whose other parts are evaluated elsewhere, at the same time: atoms of its own and ghosts, copies
-// of atoms of other parts (or periodic images of its own) that are within the cutoff. Messages are passed to own atoms
-// only; what a layer needs of ghosts comes from their owners.
+// A domain: one part of a system, while other processes evaluate the other parts at the same time. It has its own atoms
+// and ghosts. Ghosts are copies of atoms of other domains, and periodic images, within the cutoff of an own atom.
+//
+// Only own atoms receive messages. The features of ghosts that a layer reads come from the domains that own the atoms.
+// A row is what one atom sends: its features, or their gradients.
 #pragma once
 
 #include <array>
@@ -12,49 +14,48 @@
 
 namespace mlff {
 
-// How rows go from one domain to the other.
+// How rows go from one domain to another.
 enum class RowTransport {
-    host,    // exchange() is given memory of the host
-    device,  // rows that are on a GPU are given to exchange() there
-    shared,  // rows are read on the GPUs where other domains have packed them; exchange() brings addresses, and the
-             // news that rows are there
+    host,    // exchange() gets host memory
+    device,  // exchange() gets GPU memory, if the evaluator is on a GPU
+    shared,  // a GPU reads rows in the memory of the other GPUs; exchange() only brings addresses and synchronises
 };
 
-// How the domains of a system hear from each other.
+// Communication between the domains of a system; the caller implements it.
 class HaloExchange {
 public:
     virtual ~HaloExchange() = default;
-    // `sent` has a row of `row_bytes` for each of Halo::sent, in that order; `received` gets Halo::received_count rows
-    // from other domains. Every domain of the system calls it equally often, with rows of the same size, also one
-    // without atoms; on the thread that asked for the evaluation. Where rows are shared, it returns after all domains
-    // that are sent to or received from have called it.
+    // `sent` has one row of `row_bytes` for each atom of Halo::sent, in that order. Write Halo::received_count rows
+    // from other domains to `received`. Every domain of the system, also one without atoms, makes the same number of
+    // calls with rows of the same size, on the thread that asked for the evaluation. With RowTransport::shared it must
+    // return only after all domains that this one sends to or receives from have called it.
     virtual void exchange(const void* sent, void* received, size_t row_bytes) = 0;
 };
 
-// Who wants which rows of atoms, and where those of ghosts come from.
+// Which rows go to other domains, and where the rows of ghosts come from.
 struct Halo {
-    std::span<const int32_t>
-        sent;  // own atoms whose rows other domains want; one that several want is there several times
-    int64_t received_count = 0;  // rows that come from other domains
-    std::span<const int32_t>
-        source;  // [ghost]: which of the rows received is its own; -1 - atom: it is an image of that own atom
+    // Own atoms whose rows go to other domains. An atom that goes to several domains is listed once for each.
+    std::span<const int32_t> sent;
+    int64_t received_count = 0;  // rows from other domains
+    // [ghost]: the index of its received row, or -1 - atom if the ghost is an image of that own atom.
+    std::span<const int32_t> source;
     HaloExchange* exchange = nullptr;
     RowTransport transport = RowTransport::host;
 };
 
 struct Domain {
-    SystemView atoms;  // those of its own, then ghosts; without a cell: images are ghosts
+    SystemView atoms;  // own atoms, then ghosts; not periodic, since images are ghosts
     int64_t owned_count = 0;
     // Of the whole system, for terms without a cutoff; zero where the caller does not give it.
     Mat3 cell{};
     std::array<bool, 3> periodic{};
-    // Candidates for neighbours of own atoms, in both directions: those of atom i are neighbors[first[i]] ...
-    // neighbors[first[i + 1] - 1]. Those beyond the cutoff are ignored.
+    // Neighbour candidates of own atoms: those of atom i are neighbors[first[i]] ... neighbors[first[i + 1] - 1]. A
+    // pair of own atoms is listed from both ends. Pairs beyond the cutoff are ignored.
     const int64_t* first = nullptr;      // [owned_count + 1]
     const int32_t* neighbors = nullptr;  // indices of own atoms and of ghosts
     Halo halo;
-    // A call with the same one, if it is not 0, has the same candidates and the same halo as the call before it. Where
-    // rows are shared, it changes in all domains together.
+    // If it is not 0 and equals that of the call before, candidates and halo are unchanged. With RowTransport::shared
+    // it changes in all domains together.
     int64_t list_version = 0;
 
     // The whole system's cell, without atoms.

@@ -10,7 +10,7 @@
 namespace mlff {
 namespace {
 
-constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();  // what Halo::source can name
+constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();  // Halo::source has 32-bit indices
 
 }  // namespace
 
@@ -24,20 +24,19 @@ void DomainCheck::check(const Domain& domain) {
                                           sent_count,          source_count,       halo.received_count};
     if (domain.list_version != 0 && domain.list_version == passed_[0] && given != passed_)
         fail(Status::argument, "list_version ", domain.list_version,
-             " was that of the last domain, but numbers of atoms or rows are others now");
+             " is that of the last domain, but the numbers of atoms or rows differ");
     const bool has_passed = domain.list_version != 0 && given == passed_;
     passed_ = {};
     make_lattice(domain.whole_cell());  // rejects an invalid cell
-    if (!halo.exchange)
-        fail(Status::argument, "the domain cannot hear from others: its function for exchanging rows is NULL");
+    if (!halo.exchange) fail(Status::argument, "the domain's function for exchanging rows with other domains is NULL");
     if (domain.owned_count < 0 || ghost_count < 0)
         fail(Status::argument, "the domain has ", domain.owned_count, " own atoms, but ", domain.atoms.atom_count,
              " atoms in all");
     if (halo.received_count < 0 || halo.received_count > kMostRows)
         fail(Status::argument, "the domain receives ", halo.received_count, " rows, expected 0 to ", kMostRows);
     if (source_count != ghost_count)
-        fail(Status::argument, "the domain has ", ghost_count, " ghosts, but says of ", source_count,
-             " where their rows come from");
+        fail(Status::argument, "the domain has ", ghost_count,
+             " ghosts, but the list of where their rows come from has ", source_count, " entries");
     if (sent_count > 0 && !halo.sent.data())
         fail(Status::argument, "the domain sends ", sent_count, " rows, but the list of their atoms is NULL");
     if (source_count > 0 && !halo.source.data())
@@ -49,13 +48,13 @@ void DomainCheck::check(const Domain& domain) {
         check_both_ways(list);
         for (size_t row = 0; row < halo.sent.size(); ++row)
             if (!is_own(halo.sent[row]))
-                fail(Status::argument, "row ", row, " of those that are sent is of atom ", halo.sent[row],
-                     ", expected one of the ", domain.owned_count, " own atoms");
+                fail(Status::argument, "sent row ", row, " is that of atom ", halo.sent[row], ", expected one of the ",
+                     domain.owned_count, " own atoms");
         for (size_t ghost = 0; ghost < halo.source.size(); ++ghost) {
             const int64_t source = halo.source[ghost];
             if (source >= halo.received_count)
-                fail(Status::argument, "ghost ", ghost, " has row ", source, " of those that are received, which are ",
-                     halo.received_count);
+                fail(Status::argument, "ghost ", ghost, " has received row ", source,
+                     ", but the number of received rows is ", halo.received_count);
             if (source < 0 && !is_own(-1 - source))
                 fail(Status::argument, "ghost ", ghost, " is an image of atom ", -1 - source, ", expected one of the ",
                      domain.owned_count, " own atoms");

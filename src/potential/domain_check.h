@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whether the caller's list of neighbours and halo name only atoms and rows that exist, and pairs from both ends: what
-// computes, packs and unpacks relies on it.
+// Checks the caller's list of neighbours and halo: all atoms and rows must exist, and pairs of own atoms must be listed
+// from both ends. The code that computes, packs and unpacks relies on it.
 #pragma once
 
 #include <array>
@@ -11,12 +11,11 @@ namespace mlff {
 
 class DomainCheck {
 public:
-    // Throws Error{argument}. What has passed is not gone through again while Domain::list_version says that it is the
-    // same.
+    // Throws Error{argument}. Lists are not checked again while Domain::list_version stays the same.
     void check(const Domain& domain);
 
 private:
-    std::array<int64_t, 6> passed_{};  // the version and the counts of what passed last; version 0: none has
+    std::array<int64_t, 6> passed_{};  // version and counts of the last domain that passed; version 0: none
 };
 
 }  // namespace mlff

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Capabilities of evaluators: a part of a system, together with others elsewhere.
+// Capabilities of evaluators: to evaluate one domain of a system while other processes evaluate the others.
 #pragma once
 
 #include "gpu/runtime/gpu_address.h"
@@ -12,7 +12,7 @@ class DomainEvaluation {
 public:
     virtual ~DomainEvaluation() = default;
     // `edges` are those that own atoms receive. Energies, atom energies and descriptors are those of own atoms. Forces
-    // and atom virials are of all atoms of the domain: add those of a ghost to those of the atom that it copies.
+    // and atom virials also have entries for ghosts: add these to the atoms that the ghosts copy.
     virtual void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs,
                                  ThreadTeam& team) = 0;
 };
@@ -21,9 +21,9 @@ public:
 class HaloSharing {
 public:
     virtual ~HaloSharing() = default;
-    // Where processes of the same machine find memory of the evaluator's GPU.
+    // Lets other processes of the same machine open memory of the evaluator's GPU.
     virtual GpuAddress gpu_address() = 0;
-    // Tries to read that of another; throws Error{device} with the reason if it cannot.
+    // Tries to read the memory of another GPU. Throws Error{device} with the reason if it cannot.
     virtual void reach_gpu(const GpuAddress& address) = 0;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// An evaluator that works on edges: for it one system, a batch of them and a part of one are the same work.
+// Base class of evaluators that work on a list of edges. One system, a batch of systems and a domain all become one
+// call of evaluate_atoms().
 #pragma once
 
 #include "potential/batch_evaluation.h"
@@ -17,7 +18,7 @@ public:
     DomainEvaluation* domains() final { return this; }
 
 protected:
-    // Atoms from `owned_count` on are ghosts, whose features fill_ghosts() fills.
+    // Atoms from `owned_count` on are ghosts. They get their features from fill_ghosts().
     virtual void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges,
                                 std::span<const Outputs> outputs, int64_t owned_count, ThreadTeam& team) = 0;
     bool can_batch(const SystemView& first, const SystemView& next) const override {
@@ -25,13 +26,13 @@ protected:
         return true;
     }
 
-    // Copies what other atoms read of an atom from own atoms to ghosts, of this domain and of others. Does nothing for
-    // whole systems.
+    // Copies features or gradients of own atoms to their ghosts, in this domain and in others. Does nothing if there
+    // are no domains.
     void fill_ghosts(std::span<const DomainRows> rows) {
         if (domain_) ghost_rows_.fill(domain_->halo, domain_->owned_count, rows);
     }
 
-    // visit(system, its first atom, the end of its atoms)
+    // visit(index of the system, its first atom, the end of its atoms)
     template <class Visit>
     static void for_each_system(std::span<const SystemView> systems, const Visit& visit) {
         int64_t begin = 0;
@@ -52,7 +53,7 @@ private:
         evaluate_atoms({&domain.atoms, 1}, edges, {&outputs, 1}, domain.owned_count, team);
     }
 
-    const Domain* domain_ = nullptr;  // of this evaluation; nullptr: whole systems
+    const Domain* domain_ = nullptr;  // of the running evaluation; nullptr for whole systems
     GhostRows ghost_rows_;
 };
 

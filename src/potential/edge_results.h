@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Forces and virials from the gradients of the energy by edge vectors: the last step of every backend that works on
+// Forces and virials from the gradient of the energy by edge vectors: the last stage of every backend that works on
 // edges.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace mlff {
 
-// An edge vector is x[sender] - x[receiver] + shift, so its gradient pulls the two ends in opposite directions.
+// The edge vector is x[sender] - x[receiver] + shift, so its gradient acts on the two atoms with opposite signs.
 // `gradient`: [edge][3]. The system has the atoms `begin` to `end` of the list.
 inline void write_forces(const Edges& edges, const double* gradient, int64_t begin, int64_t end,
                          const Outputs& outputs) {
@@ -26,8 +26,8 @@ inline void write_forces(const Edges& edges, const double* gradient, int64_t beg
             }
 }
 
-// virial = -dE/dstrain = -sum over edges of the symmetric part of vector x gradient; half of an edge's share goes to
-// each of its atoms.
+// virial = -dE/dstrain = -sum over edges of the symmetric part of (vector times gradient). Each atom of an edge gets
+// half of its term.
 inline void write_virials(const Edges& edges, const double* gradient, int64_t begin, int64_t end,
                           const Outputs& outputs) {
     double *virial = outputs.virial, *atom_virials = outputs.atom_virials;

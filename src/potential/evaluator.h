@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What every backend of every model implements: energies and their derivatives, given atoms and edges. Everything else
-// is a capability that a backend may have or lack.
+// The interface of every backend of every model: energies and their derivatives from atoms and edges. Everything else
+// is an optional capability.
 #pragma once
 
 #include "core/system_view.h"
@@ -17,18 +17,19 @@ class DomainEvaluation;
 class HaloSharing;
 class MemoryForecasts;
 
-// Scratch memory for one thread of the caller; made by Model::make_evaluator.
+// Owns scratch memory, so only one thread may use it at a time. Made by Model::make_evaluator.
 class Evaluator {
 public:
     virtual ~Evaluator() = default;
-    // `edges` is a full list with vectors and distances for the model's cutoff. Elements have been checked.
+    // `edges` has every pair within the model's cutoff from both ends, with vectors and distances. The caller has
+    // checked that the model knows all elements.
     virtual void evaluate(const SystemView& system, const Edges& edges, const Outputs& outputs, ThreadTeam& team) = 0;
 
-    // Whether evaluate() reads its `edges`. If not, the evaluator finds neighbours itself; so many searches so far.
+    // Whether evaluate() reads its `edges`. If not, the evaluator finds neighbours itself.
     virtual bool needs_edges() const { return true; }
-    virtual int64_t neighbor_build_count() const { return 0; }
+    virtual int64_t neighbor_build_count() const { return 0; }  // its own searches so far
 
-    // Capabilities: nullptr where the backend has none. They live as long as the evaluator.
+    // Capabilities: nullptr if the backend lacks one. They live as long as the evaluator.
     virtual BatchEvaluation* batches() { return nullptr; }           // batch_evaluation.h
     virtual DomainEvaluation* domains() { return nullptr; }          // domain_evaluation.h
     virtual HaloSharing* halo_sharing() { return nullptr; }          // domain_evaluation.h

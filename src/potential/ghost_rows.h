@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What own atoms have, packed for the domains that want it, and what comes back, in the rows of ghosts.
+// Copies rows (features or gradients of atoms) from own atoms to ghosts: packs, exchanges, unpacks.
 #pragma once
 
 #include <span>
@@ -9,21 +9,20 @@
 
 namespace mlff {
 
-// Rows of numbers, one for each atom of the domain, one behind the other.
+// An array with one row for each atom of the domain.
 struct DomainRows {
     void* first = nullptr;
     size_t row_bytes = 0;
 };
 
-// Packed rows are kept from call to call, so that a step takes no memory.
 class GhostRows {
 public:
-    // Overwrites the rows of ghosts, which come after those of `owned_count` own atoms, with those that their owners
-    // have: all arrays in one exchange.
+    // Overwrites the rows of ghosts, which come after those of `owned_count` own atoms, with the rows of their owners.
+    // All arrays go in one exchange.
     void fill(const Halo& halo, int64_t owned_count, std::span<const DomainRows> rows);
 
 private:
-    Buffer<char> sent_, received_;  // [row][array]
+    Buffer<char> sent_, received_;  // [row][array]; members, so that a step allocates no memory
 };
 
 }  // namespace mlff

@@ -18,21 +18,21 @@ namespace mlff {
 namespace gpu {
 class StepModel;
 }
-// Makes the part of a model in steps on the GPU (gpu/engine/step_model.h) while its device is current. `stream`, a
-// cudaStream_t, is that of all steps.
+// Makes the StepModel of a model (gpu/engine/step_model.h). Call it while the model's GPU is the current device.
+// `stream`, a cudaStream_t, is the stream of all steps.
 using MakeStepModel = std::function<std::shared_ptr<gpu::StepModel>(void* stream)>;
 
-// What sessions and callers need to know of any model.
+// What sessions and callers need to know about any model.
 struct ModelSummary {
     std::string class_name;
     double cutoff = 0;  // angstrom
     int layer_count = 0;
     std::vector<int> elements;       // ascending
     std::vector<std::string> heads;  // at least one
-    int fixed_head = -1;             // >= 0: the file works with this head only
+    int fixed_head = -1;             // >= 0: only this head of the file can be used
     DType dtype = DType::float64;
     int64_t parameter_count = 0;
-    int descriptor_count = 0;      // numbers for each atom in Outputs::descriptors; 0: the model has none
+    int descriptor_count = 0;      // numbers per atom in Outputs::descriptors; 0: the model has none
     std::string why_not_runnable;  // "" if it can be run
 };
 
@@ -45,35 +45,34 @@ class Model {
 public:
     virtual ~Model() = default;
     virtual const ModelSummary& summary() const = 0;
-    // All that is known, for people and programs: the object that `mlff model info --json -` prints.
+    // The object that `mlff model info --json -` prints.
     virtual JsonValue description() const = 0;
-    // The precision that `automatic` stands for. Throws Error{unsupported} if `wanted` is one that the model lacks on
-    // that device.
+    // Resolves `automatic`. Throws Error{unsupported} if the model lacks the wanted precision on that device.
     virtual Precision choose_precision(const Device& device, Precision wanted) const = 0;
     virtual bool runs_on_gpu() const = 0;
-    // The GPUs that the model could run on: for native models those that this library can use.
+    // For native models these are the GPUs that this library can use.
     virtual UsableGpus usable_gpus() const;
-    // What a model may lack; asked for all the same, it is an Error{unsupported}.
+    // Outputs that a model may lack. Asking for one that it lacks is an Error{unsupported}.
     virtual bool gives_atom_energies() const { return true; }
     virtual bool gives_virial(const SystemView& system) const {
         (void)system;
         return true;
     }
-    // The same model for fewer elements, if that makes it cheaper; else nullptr.
+    // The same model for fewer elements if that is cheaper, otherwise nullptr.
     virtual std::shared_ptr<const Model> restricted_to(const std::vector<int>& elements) const {
         (void)elements;
         return nullptr;
     }
     // Throws Error{unsupported} if the model cannot be run.
     virtual std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const = 0;
-    // The same as a part of steps that other models have a part in too. Throws Error{unsupported} if it cannot be.
+    // For sums of models on the GPU, whose terms share one step. Throws Error{unsupported} if the model has none.
     virtual MakeStepModel make_step_model(const BackendOptions& options) const;
 };
 
-// Throws Error{unsupported} where exact radial functions are asked for on a GPU, which has tables only.
+// Throws Error{unsupported} if exact radial functions are asked for on a GPU, which only has tables.
 void require_tables_on_gpu(const BackendOptions& options);
 
-// What every description says of units.
+// For Model::description().
 inline JsonValue units_json() { return JsonValue::Object{{"energy", "eV"}, {"length", "angstrom"}}; }
 
 }  // namespace mlff

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How far beyond the cutoff neighbour candidates are kept, so that one search serves several calls. The edges are the
-// same with any skin: it trades searches for candidates to look at. All defaults are here.
+// How far beyond the cutoff neighbour candidates are kept, so that one search serves several calls. A larger skin means
+// fewer searches, but more candidates to look at. The edges are the same with any skin. All defaults are here.
 #pragma once
 
 #include <cmath>
@@ -17,14 +17,14 @@ public:
 
     NeighborSkin() = default;  // automatic
     static NeighborSkin automatic() { return {}; }
-    static NeighborSkin none() { return {Kind::none, 0}; }  // a search in every call
+    static NeighborSkin none() { return {Kind::none, 0}; }  // every call searches
     static NeighborSkin of(double angstrom) {
         if (!std::isfinite(angstrom) || angstrom <= 0)
             fail(Status::argument, "a neighbour skin of ", angstrom, " angstrom; expected more than 0");
         return {Kind::given, angstrom};
     }
 
-    // Angstrom; 0 = none. On a trajectory atoms move little from one call to the next.
+    // Angstrom; 0 = none. On a trajectory atoms move little between calls.
     double angstrom_on(const Device& device, bool is_trajectory) const {
         switch (kind_) {
             case Kind::none: return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where results go. nullptr = not wanted. What is there is overwritten.
+// Where results go. nullptr = not wanted. Arrays are overwritten, not added to.
 #pragma once
 
 namespace mlff {

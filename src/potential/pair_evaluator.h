@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The CPU evaluator of every sum over pairs: E_i = 1/2 sum over edges of V(element_i, element_j, r).
+// The CPU evaluator of pair potentials: E_i = 1/2 sum over edges of V(element_i, element_j, r).
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace mlff {
 
-// `PairTerm`: term(atomic number, atomic number, r) -> {energy, slope} of V, in double precision.
+// `PairTerm`: term(atomic number, atomic number, r) returns {energy, slope} of V in double precision.
 template <class PairTerm>
 class PairEvaluator : public EdgeEvaluator {
 public:
@@ -44,7 +44,7 @@ private:
         });
     }
 
-    // Every pair is in the list from both ends: this end takes half of its energy, and the edge half of its slope.
+    // Every pair is in the list from both ends, so an edge takes half of the pair's energy and half of its slope.
     void evaluate_atom(const Edges& edges, int64_t atom) {
         double& energy = energies_[static_cast<size_t>(atom)];
         for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The numbers that a model is evaluated in.
+// The floating-point types that a model is evaluated with.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@ namespace mlff {
 
 // The values are those of mlff_precision.
 enum class Precision : int {
-    automatic = 0,  // mixed where the model has it, else fp64
+    automatic = 0,  // mixed if the model has it, otherwise fp64
     mixed = 1,      // features and messages in float; geometry, energies and forces in double
     fp64 = 2,
     fp32 = 3,  // all in float: Python models only

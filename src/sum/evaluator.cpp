@@ -12,10 +12,10 @@
 namespace mlff {
 namespace {
 
-// Results of one term for one system, which are added to those of the terms before it.
+// Results of one term for one system, before they are added to those of the other terms.
 class Addend {
 public:
-    // Room for what `to` wants, but for descriptors.
+    // Memory for everything that `to` asks for except descriptors.
     Outputs outputs(const Outputs& to, int64_t atom_count) {
         const auto reserve = [&](std::vector<double>& numbers, const double* wanted, int64_t per_atom) {
             if (wanted) numbers.resize(static_cast<size_t>(per_atom * atom_count));
@@ -29,7 +29,7 @@ public:
         own.atom_virials = reserve(atom_virials_, to.atom_virials, 9);
         return own;
     }
-    // `owned_count` atoms have energies, all have forces and virials.
+    // Only `owned_count` atoms have energies; all atoms, ghosts too, have forces and virials.
     void add_to(const Outputs& to, int64_t atom_count, int64_t owned_count) const {
         const auto add = [](double* sum, const double* numbers, int64_t count) {
             for (int64_t i = 0; sum && i < count; ++i) sum[i] += numbers[i];
@@ -79,7 +79,7 @@ private:
                    std::span<const Outputs> outputs, ThreadTeam& team, const Evaluate& evaluate) {
         addends_.resize(std::max(addends_.size(), systems.size()));
         for (size_t t = 0; t < terms_.size(); ++t) {
-            const bool adds = t > 0;  // the first writes where the sum goes
+            const bool adds = t > 0;  // the first term writes directly to `outputs`
             own_.assign(outputs.begin(), outputs.end());
             for (size_t s = 0; adds && s < systems.size(); ++s)
                 own_[s] = addends_[s].outputs(outputs[s], systems[s].atom_count);
@@ -91,7 +91,7 @@ private:
         }
     }
 
-    // ---- BatchEvaluation: some backends read reverse edges, so they are there for all ----
+    // ---- BatchEvaluation: if one term reads reverse edges, all terms get them ----
 
     bool can_batch(const SystemView& first, const SystemView& next) const override {
         return std::all_of(terms_.begin(), terms_.end(),

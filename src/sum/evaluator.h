@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The sum of several evaluators on the CPU: one list of neighbours for the longest cutoff, of which each term gets the
-// edges within its own, and results that are added up.
+// The sum of several evaluators on the CPU. There is one neighbour list, for the longest cutoff; each term gets the
+// edges within its own cutoff, and the results are added.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@ struct SumTerm {
     double cutoff = 0;  // angstrom
 };
 
-// `terms`: at least one, all of which read edges. `cutoff`: that of the edges that the sum is given. Descriptors are
-// those of the first term. Batches and domains work where all terms have them.
+// `terms`: at least one; all must read edges. `cutoff`: that of the edges that evaluate() gets. Descriptors are those
+// of the first term. The sum can evaluate batches and domains if all terms can.
 std::unique_ptr<Evaluator> make_sum_evaluator(std::vector<SumTerm> terms, double cutoff);
 
 }  // namespace mlff

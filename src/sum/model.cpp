@@ -55,7 +55,7 @@ public:
                                  {"units", units_json()}};
     }
 
-    // That of the first; the others must have it too.
+    // The precision of the first term. The other terms must have it too.
     Precision choose_precision(const Device& device, Precision wanted) const override {
         const Precision chosen = terms_.front()->choose_precision(device, wanted);
         for (const auto& term : terms_) term->choose_precision(device, chosen);
@@ -83,7 +83,7 @@ public:
     }
 
 private:
-    // The head was chosen for the first term; others have one.
+    // The chosen head is that of the first term. The other terms use their first head.
     static BackendOptions options_of(size_t term, BackendOptions options) {
         if (term > 0) options.head = 0;
         return options;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The sum of several models, each with a cutoff of its own: energies, forces and virials add up.
+// The sum of several models, each with its own cutoff. Energies, forces and virials are added.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,9 @@
 
 namespace mlff {
 
-// `terms`: two or more. Heads, descriptors and precision are those of the first; elements are those that all know.
-// Throws Error{argument} for terms that have no element in common or cannot be in a sum; `name` begins its messages.
+// `terms`: two or more. Heads, descriptors and precision are those of the first; elements are those that all terms
+// know. Throws Error{argument} if the terms have no element in common, Error{unsupported} if a term cannot be in a sum.
+// The messages begin with `name`.
 std::shared_ptr<const Model> make_sum_model(std::vector<std::shared_ptr<const Model>> terms, const std::string& name);
 
 }  // namespace mlff

@@ -12,7 +12,7 @@
 namespace mlff {
 namespace {
 
-// Pairs of all elements of a model, by atomic number.
+// V(r) for two atomic numbers.
 class ZblTerm {
 public:
     explicit ZblTerm(const std::vector<int>& elements)
@@ -52,7 +52,7 @@ public:
                                  {"units", units_json()}};
     }
 
-    // Always computed in double, so that any precision of the other terms of a sum is right.
+    // The repulsion is always computed in double, so it accepts the precision of the other terms of a sum.
     Precision choose_precision(const Device&, Precision wanted) const override {
         return wanted == Precision::automatic ? Precision::fp64 : wanted;
     }

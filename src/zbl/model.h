@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The model "zbl": the screened repulsion of nuclei (repulsion.h) for the first 96 elements, with their covalent radii.
-// It binds nothing: it is a term for sums such as "builtin+zbl", where it keeps atoms apart that a model never saw
-// close.
+// It binds nothing. It is meant as a term of sums such as "builtin+zbl", where it keeps atoms apart at distances that
+// the other model was never trained on.
 #pragma once
 
 #include <memory>

@@ -322,7 +322,7 @@ static void test_domain(void) {
     domain.sent = &outside;
     domain.sent_count = 1;
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
-          strstr(mlff_last_error(), "is of atom 3") != NULL);
+          strstr(mlff_last_error(), "is that of atom 3") != NULL);
     domain.sent = sent;
     domain.sent_count = 4;
     domain.ghost_source = NULL;
@@ -331,7 +331,7 @@ static void test_domain(void) {
     domain.ghost_source = ghost_source;
     domain.received_count = 3;
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
-          strstr(mlff_last_error(), "has row 3 of those that are received") != NULL);
+          strstr(mlff_last_error(), "has received row 3, but") != NULL);
     domain.received_count = 4;
     domain.row_transport = 7;
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&

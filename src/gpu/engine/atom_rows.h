@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How atoms and their rows of features are handed to the GPU's kernels.
+// Views of atoms and of their features for kernels.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct TilesView {
     bool operator==(const TilesView&) const = default;
 };
 
-// Rows of each atom or, where `elements` is given, of each element.
+// Features of each atom or, if `elements` is given, of each element: `size` numbers each.
 template <class T>
 struct RowsView {
     T* first = nullptr;

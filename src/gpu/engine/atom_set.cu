@@ -22,7 +22,8 @@ int32_t element_of(std::span<const int> atomic_numbers, int32_t number) {
     return static_cast<int32_t>(found - atomic_numbers.begin());
 }
 
-// Adds atoms begin, ..., end - 1 by element, and tiles of them, which count from the first atom that is added.
+// Appends the atoms begin, ..., end - 1, sorted by element, to `order`, and their tiles to `tiles`. Tiles count from
+// the first of these atoms.
 void append_tiles(const std::vector<int32_t>& elements, int32_t begin, int32_t end, int element_count,
                   std::vector<int32_t>& order, std::vector<Tile>& tiles) {
     std::vector<int32_t> next(static_cast<size_t>(element_count), 0);  // in `order`, for each element
@@ -57,8 +58,8 @@ bool AtomSet::holds(std::span<const SystemView> systems, int64_t owned_count) co
 void AtomSet::list_buffers(BufferList& list, int64_t atom_count, int64_t system_count, int element_count) {
     list.add(elements_, atom_count, kPurpose);
     list.add(order_, atom_count, kPurpose);
-    list.add(tiles_, atom_count / kAtomsPerTile + 2 * element_count,
-             kPurpose);  // an element's last tiles, of own atoms and of ghosts, may be short
+    // For each element, the last tile of own atoms and the last tile of ghosts may not be full.
+    list.add(tiles_, atom_count / kAtomsPerTile + 2 * element_count, kPurpose);
     list.add(chunks_, atom_count / kAtomsPerChunk + system_count, kPurpose);
     list.add(first_chunk_, system_count + 1, kPurpose);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The atoms of one system, or of several that are evaluated together: their elements, sorted into tiles, and which
-// system has which.
+// The atoms of one system or of a batch on the device: their elements, tiles of atoms of one element, and the atoms of
+// each system.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,11 +18,11 @@ namespace mlff::gpu {
 
 class AtomSet {
 public:
-    // Whether these are the atoms of the last set(), wherever they are now.
+    // Whether these are the atoms of the last set(). Positions do not matter.
     bool holds(std::span<const SystemView> systems, int64_t owned_count) const;
-    // Throws away what was there, also if it fails. Device memory must have been reserved. `atomic_numbers` of the
-    // elements of the model; all atoms are of one of them. Atoms from `owned_count` on are ghosts, which have tiles of
-    // their own.
+    // Replaces the atoms; if it fails, there are none. Device memory must have been reserved. `atomic_numbers` are
+    // those of the model's elements; every atom must have one of them. Atoms from `owned_count` on are ghosts, and have
+    // separate tiles.
     void set(std::span<const SystemView> systems, int64_t owned_count, std::span<const int> atomic_numbers,
              cudaStream_t stream);
     void forget() { is_set_ = false; }

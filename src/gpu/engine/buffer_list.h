@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The buffers of an evaluation and how much each has to hold. What is needed is added up from this list and memory is
-// taken from it, so the two cannot disagree. Knows nothing of CUDA: a buffer is what has capacity(), kItemBytes,
-// reserve_discard() and release().
+// The buffers of an evaluation and the number of items that each must hold. The same list adds up the memory needed and
+// allocates it, so the two cannot disagree. It does not depend on CUDA: a buffer is any type with capacity(),
+// kItemBytes, reserve_discard() and release().
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace mlff::gpu {
 
 class BufferList {
 public:
-    // A buffer that serves several purposes is added for each: the largest count holds.
+    // A buffer may be added several times: the largest count is used.
     template <class Buffer>
     void add(Buffer& buffer, int64_t count, const char* purpose) {
         const auto found =
@@ -33,7 +33,7 @@ public:
     int64_t held_bytes() const {
         return sum([](const Entry& entry) { return entry.capacity; });
     }
-    // After reserve(): buffers never shrink.
+    // What reserve() will leave allocated: buffers never shrink.
     int64_t bytes_afterwards() const {
         return sum([](const Entry& entry) { return std::max(entry.count, entry.capacity); });
     }
@@ -42,12 +42,12 @@ public:
                            [](const Entry& entry) { return entry.count <= entry.capacity; });
     }
 
-    // Makes room for `spare` times as much in buffers that have to grow, which forget their contents.
+    // Buffers that are too small grow to `spare` times the count and lose their contents.
     void reserve(double spare) {
         for (Entry& entry : entries_) {
             if (entry.count <= entry.capacity) continue;
             const auto count = std::max(entry.count, static_cast<int64_t>(static_cast<double>(entry.count) * spare));
-            entry.capacity = 0;  // should it fail
+            entry.capacity = 0;  // in case the next line throws
             entry.reserve(entry.buffer, count, entry.purpose);
             entry.capacity = count;
         }

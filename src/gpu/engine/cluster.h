@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Clusters: blocks of threads that run at the same time and read each other's shared memory (compute capability 9.0).
-// For CUDA sources only.
+// Thread block clusters: blocks that run at the same time and can read each other's shared memory (compute capability
+// 9.0). For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@
 
 namespace mlff::gpu {
 
-// Of this block in its cluster.
+// The rank of this block in its cluster.
 __device__ __forceinline__ int rank_in_cluster() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     uint32_t rank;
@@ -22,7 +22,7 @@ __device__ __forceinline__ int rank_in_cluster() {
 #endif
 }
 
-// All threads of all blocks of the cluster meet; what they have written to shared memory is then seen by all.
+// A barrier for all threads of the cluster. Afterwards all of them see what any has written to shared memory.
 __device__ __forceinline__ void meet_cluster() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
@@ -30,7 +30,7 @@ __device__ __forceinline__ void meet_cluster() {
 #endif
 }
 
-// 16 bytes from where the block of that rank has what this block has at `own`, in shared memory.
+// Loads 16 bytes of the shared memory of the block of that rank, at the place that `own` has in this block's memory.
 __device__ __forceinline__ uint4 load_from_peer(const void* own, int rank) {
     uint4 bytes = {};
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -46,7 +46,7 @@ __device__ __forceinline__ uint4 load_from_peer(const void* own, int rank) {
     return bytes;
 }
 
-// Whether the GPU has clusters and this kernel's code is made for them.
+// Whether the GPU has clusters, and the kernel's code was compiled for them.
 template <class... Parameters>
 bool can_launch_clusters(const char* doing, void (*kernel)(Parameters...)) {
     int device = 0, has_clusters = 0;
@@ -57,7 +57,7 @@ bool can_launch_clusters(const char* doing, void (*kernel)(Parameters...)) {
     return has_clusters != 0 && attributes.ptxVersion >= 90;
 }
 
-// launch() of `cluster_count` clusters of `cluster_size` blocks.
+// launch() with `cluster_count` clusters of `cluster_size` blocks.
 template <class... Parameters, class... Arguments>
 void launch_clusters(const char* doing, void (*kernel)(Parameters...), int64_t cluster_count, int cluster_size,
                      int threads, size_t shared_bytes, cudaStream_t stream, Arguments&&... arguments) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Four numbers next to each other, at a multiple of 16 bytes, which a thread moves at once. For CUDA sources only.
+// Four adjacent numbers at a multiple of 16 bytes, which a thread loads or stores together. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>

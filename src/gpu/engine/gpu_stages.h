@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The stages of a step on the GPU, timed by events in its stream while somebody watches; steps are then launched kernel
-// by kernel, not as graphs. For CUDA sources only.
+// Times the stages of a step with events in its stream, while a profile is being recorded. Steps are then launched
+// kernel by kernel, not as graphs. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +14,7 @@
 
 namespace mlff::gpu {
 
-// Work in proportion to atoms and edges, whose numbers the host learns after the step.
+// Work per atom and per edge. The host learns the number of edges only after the step.
 struct StepWork {
     StageWork of_atom, of_edge;
 };
@@ -29,7 +29,7 @@ public:
         for (cudaEvent_t event : events_) cudaEventDestroy(event);
     }
 
-    // For as long as it lives, stages are timed for this profile; nullptr: nobody watches.
+    // While it lives, stages are timed for this profile. nullptr: nothing is timed.
     class Watch {
     public:
         Watch(GpuStages& stages, StageProfile* profile) : stages_(stages) { stages.profile_ = profile; }
@@ -42,7 +42,7 @@ public:
     };
     bool is_watched() const { return profile_ != nullptr; }
 
-    // Ends the stage before.
+    // Also ends the stage before.
     void begin(const Stage& stage, cudaStream_t stream, const StepWork& work = kUnknownStepWork) {
         if (!is_watched()) return;
         end_range();
@@ -55,7 +55,7 @@ public:
         end_range();
         mark({}, {}, stream);
     }
-    // When the stream has done it all: adds what was timed to the profile.
+    // Adds the times to the profile. The stream must have finished.
     void collect(int64_t atom_count, int64_t edge_count) {
         for (size_t i = 0; i + 1 < marks_.size(); ++i) {
             const Mark& mark = marks_[i];
@@ -98,7 +98,7 @@ private:
         Stage stage;
         StepWork work;
     };
-    std::vector<Mark> marks_;  // [event]: what began there; no name: nothing
+    std::vector<Mark> marks_;  // [event]: the stage that begins there; without a name: none
 };
 
 }  // namespace mlff::gpu

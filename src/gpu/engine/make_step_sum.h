@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The sum of several models in one step on the GPU. Knows nothing of CUDA; builds without it refuse.
+// The sum of several models in one step on the GPU. The header does not need CUDA. In builds without CUDA the functions
+// throw Error{unsupported}.
 #pragma once
 
 #include <memory>
@@ -9,8 +10,8 @@
 
 namespace mlff::gpu {
 
-// One model made of several, at least one. Each gets the edges within its own cutoff; all in the same graph, and in
-// domains. Descriptors are those of the first.
+// One model made of at least one term. Each term gets the edges within its own cutoff. All terms run in the same graph;
+// domains work too. Descriptors are those of the first term.
 MakeStepModel make_step_sum(std::vector<MakeStepModel> terms);
 std::unique_ptr<Evaluator> make_step_sum_evaluator(const BackendOptions& options, std::vector<MakeStepModel> terms);
 

@@ -19,7 +19,7 @@ std::string bytes_text(int64_t bytes) {
     return text.str();
 }
 
-// 500,000
+// Like 500,000.
 std::string count_text(int64_t count) {
     std::string digits = std::to_string(count);
     for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
@@ -27,12 +27,12 @@ std::string count_text(int64_t count) {
     return digits;
 }
 
-// 42 M
+// Like 42 M.
 std::string rounded_text(int64_t count) {
     return count < 10'000'000 ? count_text(count) : concat(std::llround(static_cast<double>(count) / 1e6), " M");
 }
 
-// Two digits, rounded down.
+// Rounds down to two digits.
 int64_t about(double count) {
     if (count < 100) return static_cast<int64_t>(count);
     const double unit = std::pow(10, std::floor(std::log10(count)) - 1);
@@ -45,7 +45,7 @@ int64_t usable_bytes(int64_t free_bytes) { return free_bytes - std::min<int64_t>
 
 void check_memory(const MemoryNeed& need, const MemoryThere& there) {
     if (need.bytes <= there.bytes) return;
-    // Density is the same in a smaller piece, so both atoms and edges shrink with the memory.
+    // At the same density, the numbers of atoms and of edges both shrink in proportion to the memory.
     const double fit = static_cast<double>(need.atom_count) * static_cast<double>(std::max<int64_t>(there.bytes, 0)) /
                        static_cast<double>(need.bytes);
     const bool knows_edges = need.edge_count > 0;

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Rows are moved in pieces of 16 bytes or, where they are no multiple of that, of 4. Launch of both kernels: a thread
-// for each piece.
+// Rows are copied in pieces of 16 bytes, or of 4 if the row size is not a multiple of 16.
+// Launch of both kernels: one thread per piece.
 
 template <class Piece>
 __global__ void __launch_bounds__(kThreads)
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads)
 
 int64_t blocks_for(int64_t piece_count) { return (piece_count + kThreads - 1) / kThreads; }
 
-// action(a piece, pieces of a row)
+// action(a value of the piece type, number of pieces in a row)
 template <class Action>
 void in_pieces(int64_t row_bytes, const Action& action) {
     if (row_bytes % 4 != 0) fail(Status::internal, "rows of atoms have ", row_bytes, " bytes");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Systems without boundaries, placed side by side in one: so far apart that no atom is a neighbour of another system's.
+// Places non-periodic systems side by side in one system, so far apart that atoms of different systems are never
+// neighbours.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,16 @@ namespace mlff::gpu {
 
 class Placement {
 public:
-    // Whether they have no boundaries, and are not so large that places far from the origin would cost digits of the
-    // distances.
+    // Whether all systems are non-periodic and small enough. Large systems would be placed far from the origin, where
+    // distances lose digits.
     static bool is_possible(std::span<const SystemView> systems);
 
-    // Chooses places for the systems as they are now. `reach`: no two atoms farther apart are neighbours, now or while
-    // the places are kept.
+    // Chooses places for the systems at their present positions. Atoms farther apart than `reach` are never neighbours
+    // while these places are used.
     void choose(std::span<const SystemView> systems, double reach);
-    // Whether the places are those of as many systems with as many atoms.
+    // Whether the places were chosen for systems of the same numbers of atoms.
     bool holds(std::span<const SystemView> systems) const;
-    // positions[atom][3] of all, one system after the other
+    // Writes positions[atom][3], one system after the other.
     void place(std::span<const SystemView> systems, double* positions) const;
 
 private:

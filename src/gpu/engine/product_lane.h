@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Where a thread stands in the products of tensor cores. For CUDA sources only.
+// The role of a thread in products on tensor cores. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace mlff::gpu {
 
-// Lane 4 g + q of a warp: tensor_product.h, radial_product.h and instructions.h say what it has.
+// Lane 4 g + q of a warp. See tensor_product.h, radial_product.h and instructions.h for the numbers that it holds.
 struct ProductLane {
     int lane, warp, g, q;
 

@@ -2,12 +2,13 @@
 // The last layer of radial networks on tensor cores: a warp multiplies functions of 8 edges by the weights of 32
 // channels.
 //
-// Every number is a sum of two of half precision, and of the four products the three that matter are added in single
-// precision; the error is that of single precision. In `fast` only the first is used.
+// Every number is split into two numbers of half precision, high and low. Of the four products, low times low is left
+// out; the other three are added in single precision, so the error is that of single precision. `fast` uses high times
+// high only.
 //
-// Lane 4 g + q holds functions 4 q ... 4 q + 3 of edge g on the one side, weights of channels 4 g ... 4 g + 3 on the
-// other, and gets the products of these four channels with edges 2 q and 2 q + 1. Operands are stored as the lanes load
-// them, in planes of 16 bytes for each lane.
+// Lane 4 g + q holds functions 4 q ... 4 q + 3 of edge g, and weights of channels 4 g ... 4 g + 3. It gets the products
+// of these four channels with edges 2 q and 2 q + 1. Operands are stored in the order in which lanes load them: a plane
+// is 16 bytes for each lane.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -43,7 +44,7 @@ struct RadialProduct {
         *to = make_uint4(high_pair(numbers[0], numbers[1]), high_pair(numbers[2], numbers[3]),
                          high_pair(rest(numbers[0]), rest(numbers[1])), high_pair(rest(numbers[2]), rest(numbers[3])));
     }
-    // numbers[i][c]: weight of function 4 q + i for channel 4 g + c. Planes are 32 apart.
+    // numbers[i][c]: weight of function 4 q + i for channel 4 g + c. Planes are 32 items apart.
     static void store_weights(const float (&numbers)[4][4], uint4* to) {
         for (int tile = 0; tile < 2; ++tile) {
             const int c = 2 * tile, d = c + 1;
@@ -65,7 +66,7 @@ struct RadialProduct {
                                                     float (&d)[2]) {
         mma_f16(c, d, a, b0, b1);
     }
-    // products[tile][channel][edge] += ; weights: as stored, at this lane
+    // Adds to products[tile][channel][edge]. `weights` points to this lane's part of the first plane.
     template <int Tiles>
     __device__ __forceinline__ static void add(const uint4* weights, const Functions (&functions)[Tiles], bool is_fast,
                                                float (&products)[Tiles][4][2]) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kPurpose = "the ghosts";
 
-// What a domain is told of each row that it will read.
+// Sent once for each row that another domain will read.
 struct RowAddress {
     GpuAddress rows;
     int64_t bytes_of_turn = 0, index = 0;
@@ -59,8 +59,8 @@ void SharedHalo::exchange_addresses(const Halo& halo, cudaStream_t stream) {
         places[row] = {{first, first + received[row].bytes_of_turn}, received[row].index};
     }
     opened_.close_rest();
-    replaced_before_ = std::exchange(
-        replaced_, {});  // gives back what was there: others have closed it when they were here the last time
+    // This frees what was replaced before the last exchange of addresses. Since then all other domains have closed it.
+    replaced_before_ = std::exchange(replaced_, {});
     places_.upload(places.data(), static_cast<int64_t>(places.size()), kPurpose, stream);
 }
 

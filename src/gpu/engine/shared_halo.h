@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Rows of ghosts straight from the memory of the GPUs that have packed them, where all domains are on one machine. The
-// caller's exchange brings addresses once for each list, and then only the news that rows are there. For CUDA sources
+// Reads the rows of ghosts directly in the memory of the GPUs that have packed them. All domains must be on one
+// machine. The caller's exchange brings addresses once for each list; after that it only synchronises. For CUDA sources
 // only.
 //
-// Rows are packed in two places by turns. A domain that tells the others that it has packed the rows of turn n has read
-// those of turn n - 1, since its stream is in order; it packs those of turn n + 1, where those of turn n - 1 were, when
-// all that read them have told it about turn n.
+// Rows are packed into two buffers alternately, so that one exchange per fill is enough. Before a domain calls the
+// exchange of turn n, its stream has finished reading the rows of turn n - 1. So when the exchange of turn n has
+// returned, all readers are done with turn n - 1, and turn n + 1 may overwrite its buffer.
 #pragma once
 
 #include <vector>
@@ -20,12 +20,12 @@ namespace mlff::gpu {
 
 class SharedHalo : public StepHalo {
 public:
-    // For others to try whether they reach this one, and the other way round.
+    // A small allocation with which other processes try whether they can read this GPU's memory; and the reverse.
     const GpuAddress& address();
     void reach(const GpuAddress& address) { probes_.open(address); }
 
-    // The stream has nothing to do. Exchanges addresses unless `list_version` is that of the last call; so must all
-    // domains. Throws what reach() throws.
+    // The stream must be idle. Exchanges addresses unless `list_version` is that of the last call, so all domains must
+    // change it together. Throws what reach() throws.
     void set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, int64_t list_version, cudaStream_t stream);
     void fill(void* rows, int64_t row_bytes, cudaStream_t stream) override;
 
@@ -38,7 +38,7 @@ private:
     int turn_ = 0;
     SharedAllocation rows_;
     int64_t bytes_of_turn_ = 0;
-    std::vector<SharedAllocation> replaced_, replaced_before_;  // others may still have them open
+    std::vector<SharedAllocation> replaced_, replaced_before_;  // other domains may still have them open
     OpenedAllocations opened_, probes_;
     SharedAllocation probe_;
     DeviceBuffer<int32_t> sent_atoms_, sources_;

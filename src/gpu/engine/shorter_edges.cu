@@ -11,15 +11,15 @@ namespace {
 struct Shorter {
     StepEdges from;
     double squared_cutoff = 0;
-    int32_t* count = nullptr;      // [atom + 1], the last is 0
-    int64_t* first = nullptr;      // [atom + 1]
-    int64_t* new_index = nullptr;  // [edge of `from`], where it is within
-    int32_t* sender = nullptr;     // [edge], like all that follow
+    int32_t* count = nullptr;      // [atom_count + 1]; the last is 0
+    int64_t* first = nullptr;      // [atom_count + 1]
+    int64_t* new_index = nullptr;  // [edge of `from`]; only set for edges within the cutoff
+    int32_t* sender = nullptr;     // [edge], as are the following
     double* vector = nullptr;      // [edge][3]
     double* distance = nullptr;
     int64_t* reverse = nullptr;
 
-    // As a search decides: products and sums are not fused.
+    // Rounds as the neighbour search does, without fused multiply-add, so that both make the same decision.
     __device__ bool is_within(int64_t edge) const {
         const double* v = from.vector + 3 * edge;
         return __dadd_rn(__dadd_rn(__dmul_rn(v[0], v[0]), __dmul_rn(v[1], v[1])), __dmul_rn(v[2], v[2])) <
@@ -27,7 +27,7 @@ struct Shorter {
     }
 };
 
-// Launch of all three: a thread for each atom, and in the first one more.
+// Launch of all three kernels: one thread per atom; the first kernel has one thread more.
 __global__ void __launch_bounds__(kBlockThreads) count_shorter_edges(Shorter shorter) {
     mlff::gpu::await_predecessor();
     const int64_t atom = blockIdx.x * int64_t{kBlockThreads} + threadIdx.x;
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kBlockThreads) copy_shorter_edges(Shorter shor
     }
 }
 
-// An edge and its reverse are equally long: both are within or none.
+// An edge and its reverse have the same length, so both are within the cutoff or neither is.
 __global__ void __launch_bounds__(kBlockThreads) renumber_reverse_edges(Shorter shorter) {
     mlff::gpu::await_predecessor();
     const int64_t atom = blockIdx.x * int64_t{kBlockThreads} + threadIdx.x;

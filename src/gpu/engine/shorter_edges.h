@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Those of a step's edges that are within a shorter cutoff: for terms of a sum with cutoffs of their own. For CUDA
-// sources only.
+// Selects the edges of a step that are within a shorter cutoff, for terms of a sum. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,7 +14,8 @@ namespace mlff::gpu {
 class ShorterStepEdges {
 public:
     void list_buffers(BufferList& list, int64_t atom_count, int64_t edge_count);
-    // May be captured in a graph. `edges` with ghosts, if there are any; atom counts and elements are those of `edges`.
+    // May be captured in a graph. Give it the edges with ghosts, if there are any. The result has the atom count and
+    // elements of `edges`.
     StepEdges enqueue(const StepEdges& edges, double cutoff, cudaStream_t stream);
 
 private:

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kPurpose = "the ghosts";
 
-// With room for lists that grow a little.
+// Takes an eighth more, for lists that grow a little.
 void reserve(PinnedBuffer<unsigned char>& buffer, int64_t bytes) {
     if (bytes > buffer.capacity()) buffer.resize_discard(bytes + bytes / 8);
 }

@@ -6,8 +6,8 @@
 namespace mlff::gpu {
 namespace {
 
-// Systems up to this size are evaluated together, until so many atoms are. Larger ones keep the GPU busy alone, and it
-// finds their neighbours faster than the host.
+// The largest system in a batch, and the largest number of atoms in all its systems. A larger system keeps the GPU busy
+// alone, and the GPU finds its neighbours faster than the host.
 constexpr int64_t kMostAtomsInBatch = 1024, kMostBatchAtoms = 16384;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Batches of small systems as one step. For CUDA sources only.
+// Evaluates a batch of small systems as one step. For CUDA sources only.
 #pragma once
 
 #include "gpu/engine/placement.h"
@@ -16,7 +16,7 @@ public:
     bool can_batch(const SystemView& first, const SystemView& next) const override;
     int64_t most_batch_atoms() const override;
     bool needs_reverse_edges() const override { return true; }
-    // Systems without boundaries are placed side by side, and the GPU finds their neighbours.
+    // Non-periodic systems are placed side by side, and the GPU finds their neighbours.
     bool needs_batch_edges(std::span<const SystemView> systems) const override {
         return !Placement::is_possible(systems);
     }
@@ -32,7 +32,7 @@ private:
     int device_;
     UploadedEdges uploaded_;
     Placement placement_;
-    int64_t placed_build_ = -1;  // of the neighbour list, when the places were chosen
+    int64_t placed_build_ = -1;  // build_count() of the neighbour list when the places were chosen
 };
 
 }  // namespace mlff::gpu

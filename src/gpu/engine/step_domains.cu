@@ -22,8 +22,8 @@ void StepDomains::evaluate_domain(const Domain& domain, const Edges&, const Outp
     });
 }
 
-// How many edges there are is asked for at the beginning, because candidates, which are found with the caller's skin,
-// may be many more.
+// Reads the number of edges from the device before the step, because there may be many more candidates than edges: the
+// caller chooses the skin.
 void StepDomains::compute(const Domain& domain, const Wanted& wanted, ThreadTeam& team) {
     const SystemView& atoms = domain.atoms;
     StepKind kind = {.size = {.atoms = atoms.atom_count, .wanted = wanted}};

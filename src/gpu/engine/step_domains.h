@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Parts of a system as steps, between whose layers features go from one domain to the other. Such steps are no graphs:
-// the host takes part in the exchange. For CUDA sources only.
+// Evaluates one domain as a step. Domains exchange features between layers. Such a step is not a graph, because the
+// host takes part in the exchange. For CUDA sources only.
 #pragma once
 
 #include "gpu/engine/shared_halo.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Steps of dynamics that stay on the GPU: move, neighbours, forces and finish in one graph. For CUDA sources only.
+// Steps of dynamics on the GPU: move, selection of edges, forces and finish in one graph. For CUDA sources only.
 #pragma once
 
 #include "gpu/engine/step_run.h"

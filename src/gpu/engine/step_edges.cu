@@ -7,9 +7,9 @@
 namespace mlff::gpu {
 namespace {
 
-// Launch: a warp for each atom, a lane for every 32nd of its edges.
+// Launch of both kernels: one warp per atom; lanes take its edges in turn.
 
-// An edge pulls its two ends in opposite directions; its virial goes to both in halves.
+// The gradient of an edge acts on its two atoms with opposite signs. Each atom gets half of the virial.
 __global__ void __launch_bounds__(kBlockThreads)
     gather_kernel(StepEdges edges, int32_t owned_count, const double* vector_gradient, double* forces,
                   double* virials) {
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kBlockThreads)
         const double* own = vector_gradient + 3 * edge;
         const double* other = vector_gradient + 3 * reverse;
         const double* v = edges.vector + 3 * edge;
-        double difference[3];  // the vector of the reverse edge is the opposite one
+        double difference[3];  // minus, because the reverse edge has the opposite vector
         for (int k = 0; k < 3; ++k) {
             difference[k] = (edge < owned_end ? own[k] : 0.0) - (reverse < owned_end ? other[k] : 0.0);
             force[k] += difference[k];
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kBlockThreads) short_edges_kernel(StepEdges ed
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
-        if (!(edges.distance[edge] > lowest)) *is_shorter = 1;  // all that write, write the same
+        if (!(edges.distance[edge] > lowest)) *is_shorter = 1;  // no race: all threads write the same value
 }
 
 }  // namespace

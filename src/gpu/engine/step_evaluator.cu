@@ -27,7 +27,7 @@ public:
           dynamics_(run_, device_) {
         current_.reset();
     }
-    ~StepEvaluator() override { current_.emplace(device_, std::nothrow); }  // memory is given back where it was taken
+    ~StepEvaluator() override { current_.emplace(device_, std::nothrow); }  // so that members free memory on their GPU
 
     void evaluate(const SystemView& system, const Edges&, const Outputs& outputs, ThreadTeam& team) override {
         const CurrentDevice current(device_);
@@ -80,7 +80,7 @@ private:
         require(to.descriptors, "descriptors");
     }
 
-    // `is_host`: positions are on the host, and results are wanted there.
+    // `is_host`: positions are on the host, and results go there.
     void compute(const SystemView& system, const Wanted& wanted, bool is_host, ThreadTeam& team) {
         run_.begin({.atoms = system.atom_count, .wanted = wanted, .to_host = is_host});
         run_.set_atoms({&system, 1});
@@ -97,7 +97,7 @@ private:
     }
 
     int device_;
-    std::optional<CurrentDevice> current_;  // first and last of the members, while they are made and given back
+    std::optional<CurrentDevice> current_;  // set while the members below are constructed and destroyed
     StreamOrder order_;
     StepRun run_;
     StepBatches batches_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The evaluator of every model on the GPU: from positions to results in one step, which is one CUDA graph once its
-// sizes and addresses have settled. For CUDA sources only.
+// The evaluator of every model on the GPU. One step goes from positions to results. It is one CUDA graph when its sizes
+// and addresses repeat. For CUDA sources only.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,12 @@
 
 namespace mlff::gpu {
 
-// Of the options it reads device, neighbor_skin and gpu_memory_limit_bytes. Finds neighbours itself, except those of
-// batches with boundaries and of domains. Throws Error{device} without such a GPU. A system that does not fit in memory
-// is refused with Error{memory}, which says what would.
+// Of the options it reads device, neighbor_skin and gpu_memory_limit_bytes. It finds neighbours itself, except for
+// batches of periodic systems and for domains. Throws Error{device} if there is no such GPU. A system that does not fit
+// in memory is an Error{memory}, which says how many atoms would fit.
 std::unique_ptr<Evaluator> make_step_evaluator(const BackendOptions& options, const MakeStepModel& make_model);
 
-// What a model has for the sizes of a step, to a kernel that is about to use it; capacity was taken from the list of
-// buffers.
+// Sets the size of a buffer before a kernel uses it. Its capacity must have been reserved by the list of buffers.
 template <class Buffer>
 void use_listed(Buffer& buffer, int64_t count, const char* purpose) {
     if (count > buffer.capacity()) fail(Status::internal, "memory for ", purpose, " is not in the list of buffers");

@@ -7,7 +7,7 @@
 
 namespace mlff::gpu {
 
-// Thread-local: other sessions may allocate meanwhile on their own threads.
+// The capture mode is thread-local, because other sessions may allocate on their own threads at the same time.
 std::optional<StepGraph> StepGraph::capture(cudaStream_t stream, const std::function<void()>& enqueue) {
     if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess) {
         cudaGetLastError();
@@ -25,7 +25,7 @@ std::optional<StepGraph> StepGraph::capture(cudaStream_t stream, const std::func
     if (is_good && captured) cudaGraphInstantiate(&handle, captured, 0);
     if (captured) cudaGraphDestroy(captured);
     if (handle) return StepGraph(handle);
-    cudaGetLastError();  // handled here, it must not surface in a later call
+    cudaGetLastError();  // clears the error, so that no later call reports it
     return std::nullopt;
 }
 

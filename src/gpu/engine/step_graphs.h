@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Steps as CUDA graphs, kept for the few kinds of steps that were seen last.
+// Runs steps as CUDA graphs, and keeps the graphs of the last few kinds of steps.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,11 +13,10 @@
 
 namespace mlff::gpu {
 
-// A graph that can be launched.
 class StepGraph {
 public:
-    // What `enqueue` puts in the stream, which does not run. Nothing where CUDA cannot make a graph of it; errors of
-    // `enqueue` count as that.
+    // Captures what `enqueue` puts in the stream, without running it. Returns nothing if CUDA cannot make a graph of
+    // it, or if `enqueue` throws.
     static std::optional<StepGraph> capture(cudaStream_t stream, const std::function<void()>& enqueue);
 
     StepGraph(StepGraph&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
@@ -36,13 +35,13 @@ private:
 
 void log_that_graphs_failed();
 
-// `Key` holds all that is baked into a graph: steps with equal keys launch the same kernels with the same arguments.
+// `Key` has everything that a graph depends on: steps with equal keys launch the same kernels with the same arguments.
 template <class Key>
 class StepGraphs {
 public:
-    // Runs the step that `enqueue` puts in the stream. A key is first seen without a graph, so that all kernels are
-    // loaded and steps that never come again cost nothing; the second time a graph is made. Where CUDA makes none,
-    // steps stay plain launches.
+    // Runs the step that `enqueue` puts in the stream. The first time a key is seen, the step is plain launches: this
+    // loads all kernels, and makes no graph for steps that never repeat. The second time the step is captured as a
+    // graph. If CUDA cannot make a graph, all steps are plain launches from then on.
     template <class Enqueue>
     void run(const Key& key, cudaStream_t stream, const Enqueue& enqueue) {
         if (is_off_) return enqueue();
@@ -53,7 +52,7 @@ public:
             entries_.insert(entries_.begin(), Entry{key, std::nullopt});
             return enqueue();
         }
-        std::rotate(entries_.begin(), found, found + 1);  // the last used is the first
+        std::rotate(entries_.begin(), found, found + 1);  // moves it to the front
         Entry& entry = entries_.front();
         if (!entry.graph) entry.graph = StepGraph::capture(stream, enqueue);
         if (entry.graph && entry.graph->launch(stream)) return;
@@ -63,7 +62,7 @@ public:
         enqueue();
     }
 
-    // To be called when memory that steps use has moved.
+    // Call this when memory that steps use has moved.
     void clear() { entries_.clear(); }
 
 private:
@@ -72,7 +71,7 @@ private:
         Key key;
         std::optional<StepGraph> graph;
     };
-    std::vector<Entry> entries_;  // by last use
+    std::vector<Entry> entries_;  // the last used first
     bool is_off_ = false;
 };
 

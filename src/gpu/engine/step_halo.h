@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Brings rows of ghosts to the device during a step. For CUDA sources only.
+// Fills the rows (features or gradients) of ghosts during a step. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,8 +17,8 @@ struct HaloSize {
 class StepHalo {
 public:
     virtual ~StepHalo() = default;
-    // Overwrites the rows of ghosts with those of their owners. `rows` is [atom][row_bytes], a multiple of 4, on the
-    // device. Waits for the stream.
+    // Overwrites the rows of ghosts with those of their owners. `rows` is [atom][row_bytes] on the device; row_bytes is
+    // a multiple of 4. Waits for the stream.
     virtual void fill(void* rows, int64_t row_bytes, cudaStream_t stream) = 0;
 };
 

@@ -6,7 +6,7 @@
 namespace mlff::gpu {
 namespace {
 
-// So much more than needed is taken, for systems that grow a little.
+// Allocate this many times what is needed, for systems that grow a little.
 constexpr double kSpare = 1.125;
 
 }  // namespace
@@ -25,7 +25,7 @@ void StepMemory::admit(const StepSize& size, const GpuNeighborMemory& neighbors)
     const MemoryThere there = memory_there(step.held_bytes() + atoms.held_bytes() + neighbors.held_bytes);
     check_memory({size.atoms, size.edges, step.needed_bytes() + others}, there);
     if (step.bytes_afterwards() + others <= there.bytes) return;
-    has_moved_();  // it fits without what was taken for steps of another shape
+    has_moved_();  // it fits if the buffers of earlier steps, which had other sizes, are released first
     reserved_.reset();
     step.release();
 }
@@ -55,7 +55,7 @@ void StepMemory::reserve_step(const StepSize& size, int64_t neighbor_bytes, Step
                               static_cast<double>(memory_there(list.held_bytes() + neighbor_bytes).bytes);
         list.reserve(has_room ? kSpare : 1.0);
     }
-    if (!results.is_host_reserved(size)) has_moved_();  // also if it then fails half-way
+    if (!results.is_host_reserved(size)) has_moved_();  // before reserve_host(), which may fail half-way
     results.reserve_host(size);
     reserved_ = size;
 }
@@ -65,7 +65,7 @@ MemoryForecast StepMemory::forecast(const StepSize& size, int64_t neighbor_bytes
     const auto with_spare = [](const BufferList& list) {
         return static_cast<int64_t>(static_cast<double>(list.needed_bytes()) * kSpare);
     };
-    const int64_t others = with_spare(atoms) + neighbor_bytes;  // these have been taken when a step is admitted
+    const int64_t others = with_spare(atoms) + neighbor_bytes;  // already allocated when a step is admitted
     return {step.needed_bytes() + others, with_spare(step) + others};
 }
 

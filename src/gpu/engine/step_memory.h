@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory of steps: all that grows with the system is listed by those who use it, and is taken before a step. Kernels
-// are given what is there. For CUDA sources only.
+// Device memory of steps. Every user lists its buffers that grow with the system; all of them are allocated before a
+// step. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,21 +21,21 @@ class StepMemory {
 public:
     using ListBuffers = std::function<void(BufferList& list, const StepSize& size)>;
 
-    // `limit_bytes`: for atoms and edges, beside the model; 0: what is free. `has_moved` is called before memory moves
-    // that graphs have addresses of.
+    // `limit_bytes`: for atoms and edges, without the model; 0: all that is free. `has_moved` is called before memory
+    // moves whose addresses are in graphs.
     StepMemory(int64_t limit_bytes, std::function<void()> has_moved)
         : limit_bytes_(limit_bytes), has_moved_(std::move(has_moved)) {}
 
-    // Who uses memory: for the atoms, which is taken when they are set, or for a step.
+    // Registers users. Memory for atoms is allocated when the atoms are set, memory for steps before a step.
     void add_atom_buffers(ListBuffers buffers) { atom_buffers_.push_back(std::move(buffers)); }
     void add_step_buffers(ListBuffers buffers) { step_buffers_.push_back(std::move(buffers)); }
 
-    // Throws Error{memory} if there is no room for a step of this size beside the neighbour list.
+    // Throws Error{memory} if a step of this size does not fit together with the neighbour list.
     void admit(const StepSize& size, const GpuNeighborMemory& neighbors);
     void reserve_atoms(const StepSize& size);
-    // Also pinned memory for the results.
+    // Also reserves pinned memory for the results.
     void reserve_step(const StepSize& size, int64_t neighbor_bytes, StepResults& results);
-    // The model may need more for the same size than it did.
+    // Call this if the model may now need more memory for the same size.
     void forget_reserved() { reserved_.reset(); }
 
     MemoryForecast forecast(const StepSize& size, int64_t neighbor_bytes) const;
@@ -47,7 +47,7 @@ private:
     int64_t limit_bytes_;
     std::function<void()> has_moved_;
     std::vector<ListBuffers> atom_buffers_, step_buffers_;
-    std::optional<StepSize> reserved_;  // what there is room for
+    std::optional<StepSize> reserved_;  // the step that memory is reserved for
 };
 
 }  // namespace mlff::gpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a model adds to the engine: its tables, its buffers, and the kernels between edges and results. The engine has
+// What a model adds to the GPU engine: its tables, its buffers, and the kernels from edges to results. The engine has
 // the rest: neighbour lists, graphs, memory, batches, copies and totals. For CUDA sources only.
 #pragma once
 
@@ -27,7 +27,7 @@ struct StepModelFacts {
     int descriptor_count = 0;
 };
 
-// One step as a model sees it. All of it is baked into graphs: the same view is the same work.
+// One step as a model sees it. A graph is captured with these values, so equal steps must launch equal kernels.
 struct Step {
     StepEdges edges;
     TilesView tiles;
@@ -36,12 +36,12 @@ struct Step {
     const double* positions = nullptr;  // [atom][3], ghosts too
     SystemsView systems;
     const SystemCell* cells = nullptr;  // [system]; of a domain, the cell of the whole system
-    // Of domains:
-    int32_t ghost_count = 0;  // behind the atoms that edges, tiles and results of atoms are of
+    // For domains. Ghosts come after the own atoms, which are those of `edges`, `tiles` and results of atoms.
+    int32_t ghost_count = 0;
     TilesView ghost_tiles;
-    StepHalo* halo = nullptr;  // such steps are no graphs
+    StepHalo* halo = nullptr;  // steps with a halo are not graphs
 
-    // Edges that ghosts receive from own atoms are among these. Functions of `edges` do not reach them.
+    // Also has the edges that ghosts receive from own atoms. What is computed for `edges` does not exist for these.
     StepEdges edges_with_ghosts() const {
         StepEdges all = edges;
         all.atom_count += ghost_count;
@@ -54,9 +54,9 @@ public:
     virtual ~StepModel() = default;
     virtual const StepModelFacts& facts() const = 0;
 
-    // Before every step, when the atoms are known: tables of the elements that are there (indices) and what else
-    // depends on the system beside positions. True if memory has moved, so that graphs of earlier steps are void.
-    // A batch is prepared by its first system.
+    // Called before every step, when the atoms are known. Makes tables for the elements present (indices) and
+    // everything else that depends on the system but not on positions. Returns true if memory has moved, so that graphs
+    // of earlier steps are invalid. For a batch `system` is the first one.
     virtual bool prepare(const SystemView& system, const std::vector<int>& elements_present, ThreadTeam& team,
                          cudaStream_t stream) = 0;
     virtual bool can_batch(const SystemView& first, const SystemView& next) const {
@@ -64,26 +64,26 @@ public:
         return true;
     }
 
-    // All memory of the model that grows with the system; taken before enqueue(). Called before prepare() for the same
-    // atoms, too.
+    // Lists all memory of the model that grows with the system. It is allocated before enqueue(). May be called before
+    // prepare() has seen the atoms.
     virtual void list_buffers(BufferList& list, const StepSize& size) = 0;
 
-    // Of the largest rows that it asks for in fill_ghosts().
+    // Of the largest rows that it gives to fill_ghosts().
     virtual int64_t most_ghost_row_bytes() const = 0;
 
-    // Launches everything between edges and results: energies, and of forces, virials and descriptors what is wanted.
-    // Sets *short_edges, which is 0, if there are edges that the model cannot take. May be captured in a graph, unless
-    // there is a halo: no allocation, no word with the host. There may be no atoms and no edges.
+    // Launches everything from edges to results: always energies; forces, virials and descriptors if wanted. Sets
+    // results.short_edges, which is 0 before, if an edge is too short for the model. Without a halo it may be captured
+    // in a graph: it must not allocate memory or wait for the device. There may be no atoms and no edges.
     virtual void enqueue(const Step& step, StepResults& results, cudaStream_t stream) = 0;
     // For sum_over_systems().
     virtual EnergyView energy_view(const Step& step) const = 0;
-    // Throws Error{system}: *short_edges was set.
+    // Throws Error{system}, because results.short_edges was set.
     [[noreturn]] virtual void refuse_short_edges() const = 0;
 
     virtual void set_stages(GpuStages* stages) { stages_ = stages; }
 
 protected:
-    // What enqueue() launches from here on belongs to this stage.
+    // Kernels launched from here on belong to this stage.
     void begin_stage(const char* name, Direction direction, cudaStream_t stream) {
         stages_->begin({name, direction}, stream);
     }
@@ -92,7 +92,8 @@ protected:
         stages_->begin({name, direction, static_cast<int>(layer)}, stream, work);
     }
 
-    // Before rows [atom][row_size] of other atoms are read that were written for own atoms.
+    // Call this when `rows` [atom][row_size], features or gradients, have been written for own atoms, and before they
+    // are read for ghosts.
     template <class T>
     void fill_ghosts(const Step& step, T* rows, int64_t row_size, Direction direction, size_t layer,
                      cudaStream_t stream) {
@@ -101,8 +102,8 @@ protected:
         step.halo->fill(rows, row_size * static_cast<int64_t>(sizeof(T)), stream);
     }
 
-    // The last of a step: forces and virials that are wanted, of ghosts too, from vector_gradient[edge][3] of own
-    // atoms' edges.
+    // The last stage of a step: forces and virials, if wanted, of own atoms and ghosts. vector_gradient[edge][3] is
+    // that of the edges of own atoms.
     static void write_forces(const Step& step, const double* vector_gradient, StepResults& results,
                              cudaStream_t stream) {
         double* forces = step.wanted.forces ? results.forces.data() : nullptr;

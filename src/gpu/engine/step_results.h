@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a step gives: results on the device, and what of them is wanted in pinned memory of the host.
+// Results of a step: on the device, and copies of those that the caller wants in pinned host memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,7 +16,7 @@
 
 namespace mlff::gpu {
 
-// Beside the energy, which is always there.
+// The energy is always computed; these are the other results.
 struct Wanted {
     bool forces = false, virial = false, atom_energies = false, atom_virials = false, descriptors = false;
 
@@ -33,8 +33,8 @@ Wanted wanted_of(std::span<const Outputs> outputs);
 struct StepSize {
     int64_t atoms = 0, edges = 0, systems = 1;
     Wanted wanted;
-    bool to_host = true;          // results are copied to the host, not only totals
-    bool has_host_edges = false;  // edges come from the host
+    bool to_host = true;          // copy all results to the host, not only totals
+    bool has_host_edges = false;  // the host has found the edges
     HaloSize halo;
 
     bool covers(const StepSize& other) const {
@@ -49,30 +49,31 @@ public:
     explicit StepResults(int descriptor_count) : descriptor_count_(descriptor_count) {}
 
     void list_buffers(BufferList& list, const StepSize& size);
-    // Pinned memory, which moves when it grows.
+    // For pinned memory, which moves when it grows.
     bool is_host_reserved(const StepSize& size);
     void reserve_host(const StepSize& size);
 
-    // What a step fills. `report` is downloaded with the rest: whether the step counts.
+    // A step fills these.
     DeviceBuffer<double> energies, forces, virials, descriptors, partial, totals;
     DeviceBuffer<int> short_edges;
+    // `report` says whether the step is valid; nullptr if it is not needed.
     void download(const StepSize& size, const GpuNeighborReport* report, cudaStream_t stream);
 
-    // After the stream has been waited for.
+    // Call these after the stream has finished.
     bool is_search_needed() const { return report_.data()->search_needed != 0; }
     int64_t edge_count() const { return report_.data()->edge_count; }
     bool has_short_edge() const { return *short_edge_.data() != 0; }
-    void require_finite_totals() const;  // of one system, which come to the host in any case; throws Error{system}
-    void copy(int64_t atom_count, const DeviceOutputs& outputs,
-              cudaStream_t stream) const;  // of one system, on the device
+    void require_finite_totals() const;  // of one system; totals are always copied to the host. Throws Error{system}
+    // Copies the results of one system on the device.
+    void copy(int64_t atom_count, const DeviceOutputs& outputs, cudaStream_t stream) const;
     void write(std::span<const SystemView> systems, std::span<const Outputs> outputs) const;
     void write_domain(const Domain& domain, const Outputs& outputs) const;
 
 private:
-    // Of atoms from `first` on: energies and descriptors of `owned_count`, forces and virials of `count`.
+    // For the atoms from `first` on: energies and descriptors of `owned_count`, forces and virials of `count` atoms.
     void write(const double* total, int64_t first, int64_t owned_count, int64_t count, const Outputs& to) const;
 
-    // visit(buffer, how much it has to hold)
+    // visit(buffer, number of items that it must hold)
     template <class Visit>
     void for_each_host_buffer(const StepSize& size, const Visit& visit);
 

@@ -11,8 +11,8 @@
 namespace mlff::gpu {
 namespace {
 
-// Rounded up by less than a sixteenth: searches that find a few candidates more or less are the same step, whose graph
-// stays.
+// Rounds up by less than a sixteenth. Searches that find a few more or fewer candidates then give the same step, which
+// keeps its graph.
 int64_t rounded_up(int64_t count) {
     int64_t unit = 1;
     while (32 * unit <= count) unit *= 2;
@@ -66,7 +66,8 @@ void StepRun::set_atoms(std::span<const SystemView> systems, int64_t owned_count
     memory_.admit(pending_, {neighbors_.held_bytes(), neighbors_.held_bytes()});
     reserve_atoms();
     atoms_.set(systems, owned_count, model_->facts().atomic_numbers, stream_);
-    if (atoms_.elements_present().size() > present_count_) memory_.forget_reserved();  // a model may need room for each
+    if (atoms_.elements_present().size() > present_count_)
+        memory_.forget_reserved();  // a model may need memory for each element
     present_count_ = atoms_.elements_present().size();
     element_set_.reset();
     for (int z : atoms_.elements_present()) element_set_.set(static_cast<size_t>(z));

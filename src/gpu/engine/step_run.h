@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A step on the GPU and what it works on: atoms, positions, edges, the model, results, and the graph that the step
-// becomes once its sizes and addresses have settled. Whole systems, batches, domains and dynamics are made of these
-// parts. For CUDA sources only.
+// A step on the GPU and its data: atoms, positions, edges, the model, results, and the graphs of steps whose sizes and
+// addresses repeat. Single systems, batches, domains and dynamics use these parts. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -27,15 +26,15 @@
 namespace mlff::gpu {
 
 struct StepKind {
-    bool reuses_candidates = false;  // else the edges are there
+    bool reuses_candidates = false;  // true: the step selects its edges; false: they exist already
     StepSize size;
-    DeviceMotion* motion = nullptr;  // of dynamics on the device: moves the atoms first, and takes the results
-    StepHalo* halo = nullptr;        // of domains
+    DeviceMotion* motion = nullptr;  // for dynamics on the device: moves the atoms first, and reads the results
+    StepHalo* halo = nullptr;        // for domains
 };
 
 class StepRun {
 public:
-    // Makes the model; the device is current.
+    // Makes the model. The evaluator's GPU must be the current device.
     StepRun(const BackendOptions& options, const MakeStepModel& make_model);
 
     StepModel& model() { return *model_; }
@@ -50,11 +49,11 @@ public:
 
     // ---- The parts of a step, in this order ----
 
-    // What is to be evaluated; edges need not be known.
+    // The number of edges may be unknown.
     void begin(const StepSize& size) { pending_ = size; }
     // Whole systems: their atoms and cells.
     void set_atoms(std::span<const SystemView> systems);
-    // Done again only when the atoms are others than before. Atoms from `owned_count` on are ghosts.
+    // Does nothing if the atoms are the same as before. Atoms from `owned_count` on are ghosts.
     void set_atoms(std::span<const SystemView> systems, int64_t owned_count);
     void set_cells(std::span<const SystemView> systems) { cells_.set(systems, stream_); }  // after set_atoms()
     void prepare(const SystemView& system, ThreadTeam& team);
@@ -62,33 +61,33 @@ public:
     void take_positions(const SystemView& system, bool is_host);
     void upload_positions();
     const double* positions() const { return positions_.data(); }  // on the device
-    // Neighbours of positions on the device.
+    // Searches neighbours. `positions` are on the device.
     void search(const SystemView& system, const double* positions);
-    // Takes the edges of the neighbour list, or those given, and makes room for the step.
+    // Uses the edges of the neighbour list, and reserves memory for the step.
     void use_neighbors(StepSize& size) { use_neighbors(size, neighbors_.edges().edge_capacity); }
     void use_neighbors(StepSize& size, int64_t most_edges);
+    // Uses other edges. Call reserve() first.
     void use_edges(const StepEdges& edges);
-    // Room for a step whose edges do not come from the neighbour list.
     void reserve(const StepSize& size) { memory_.reserve_step(size, neighbors_.held_bytes(), results_); }
 
-    void launch(const StepKind& kind);   // as a graph where that is possible
-    void run(const StepKind& kind);      // launches, and waits for the results
+    void launch(const StepKind& kind);   // as a graph if possible
+    void run(const StepKind& kind);      // launches and waits for the results
     void enqueue(const StepKind& kind);  // plain launches
     void check_distances() const;
     MemoryForecast forecast_memory(int64_t atom_count, int64_t edge_count) const;
 
-    // ---- One system, or several placed side by side, from positions to results on the host or the device ----
+    // ---- Whole steps for one system, or for several that are placed side by side ----
 
     const StepSize& pending() const { return pending_; }
     void set_pending_edges(int64_t edges) { pending_.edges = edges; }
-    // Returns false if atoms have moved too far.
+    // Returns false if atoms have moved too far for the candidates.
     bool compute_with_candidates();
     void compute_with_search(const SystemView& system);
 
-    // While candidates of the caller are set, the number of edges among them is not known.
+    // Takes the caller's list of candidates. The number of edges among them is not known yet.
     void set_candidates(int64_t atom_count, const ListedNeighbors& list);
 
-    // Buffers may be freed or written to by the next call: an error must not leave work behind that uses them.
+    // The next call may free buffers or write to them, so an error must not leave work in the stream.
     template <class Work>
     void leave_nothing_running(const Work& work) {
         try {
@@ -130,7 +129,7 @@ private:
     bool is_listing_ = false;
 
     StepResults results_;
-    StepSize pending_;  // of the call, edges not yet known
+    StepSize pending_;  // of the running call
     StepGraphs<Key> graphs_;
     GpuStages stages_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Several models as one. The first writes the results; each other one writes its own, which are added. A term may have
-// a shorter cutoff than the step, and may number elements in its own way.
+// The sum of several models as one StepModel. The first term writes to the step's results; each other term has its own
+// results, which are added. A term may have a shorter cutoff than the step, and may number elements differently.
 #include <algorithm>
 #include <deque>
 
@@ -17,7 +17,7 @@ namespace {
 constexpr int kThreads = 256;
 int64_t blocks_for(int64_t count) { return (count + kThreads - 1) / kThreads; }
 
-// Launch of all below: a thread for each number.
+// Launch of these kernels: one thread per item.
 __global__ void __launch_bounds__(kThreads) add_kernel(int64_t count, const double* numbers, double* sums) {
     mlff::gpu::await_predecessor();
     const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads)
     tile.element = own[tile.element];
     renumbered[i] = tile;
 }
-// What elements add to the energy of a system beside those of atoms, of all terms together.
+// Adds up ElementEnergy::embedding over the terms.
 __global__ void add_embeddings_kernel(int element_count, const ElementEnergy* of_term, const int32_t* own,
                                       bool is_first, ElementEnergy* sums) {
     mlff::gpu::await_predecessor();
@@ -145,13 +145,13 @@ private:
 
         std::shared_ptr<StepModel> model;
         bool is_shorter = false, is_renumbered = false;
-        std::vector<int32_t> host_own;  // [element of the sum]: its number in the term
-        DeviceBuffer<int32_t> own;      // the same
-        std::vector<int> present;       // elements of the step, in its numbers; kept so that a step takes no memory
+        std::vector<int32_t> host_own;  // [element of the sum]: index of the element in the term
+        DeviceBuffer<int32_t> own;      // host_own on the device
+        std::vector<int> present;       // indices in the term; a member, so that a step allocates no memory
         ShorterStepEdges shorter;
-        StepResults results{0};          // not of the first
-        DeviceBuffer<int32_t> elements;  // [atom], where they are renumbered
-        DeviceBuffer<Tile> tiles;        // those of own atoms, then those of ghosts
+        StepResults results{0};          // not used for the first term
+        DeviceBuffer<int32_t> elements;  // [atom]: indices in the term, if is_renumbered
+        DeviceBuffer<Tile> tiles;        // the same for tiles: those of own atoms, then those of ghosts
     };
 
     int element_count() const { return static_cast<int>(facts_.atomic_numbers.size()); }
@@ -186,7 +186,7 @@ private:
         return to;
     }
 
-    // Energies of own atoms, and forces and virials of ghosts too.
+    // Adds the energies of own atoms, and the forces and virials of all atoms, ghosts too.
     static void add(const Step& step, const StepResults& term, StepResults& sums, cudaStream_t stream) {
         const int64_t owned = step.edges.atom_count, all = owned + step.ghost_count;
         const auto add_numbers = [&](const DeviceBuffer<double>& numbers, const DeviceBuffer<double>& to,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Products of rows and matrices on tensor cores: a warp multiplies 16 rows by 32 columns, one step of 64 bytes of every
-// row at a time.
+// Products of rows and a matrix on tensor cores. A warp multiplies 16 rows by 32 columns, in steps of 64 bytes of every
+// row.
 //
-// Single precision: every number is a sum of two of TF32, and of the four products the three that matter are added.
-// Tensor cores do not round to nearest when they add, so they add only the products of one step; the error is that of
-// single precision. Double precision has instructions of its own.
+// In single precision every number is split into two TF32 numbers, high and low, and the product low times low is left
+// out. Tensor cores do not round to nearest when they add, so they only add the products of one step, and steps are
+// added outside of them. The error is that of single precision. Double precision has its own instructions.
 //
-// Lane 4 g + q holds 16 bytes of rows g and g + 8: the numbers from kPerLane q on of the step. It holds as many numbers
-// of one column of each of four tiles of the matrix, stored as the lanes load them, and gets sums for rows g and g + 8
-// of columns 4 q ... 4 q + 3 of each 16.
+// Lane 4 g + q holds 16 bytes of rows g and g + 8: the kCount numbers of the step from kCount q on (kCount is that of
+// Pack). It holds as many numbers of one column of each of four tiles of the matrix, which is stored in the order in
+// which lanes load it. It gets the sums of rows g and g + 8 for columns 4 q ... 4 q + 3 of every 16.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -23,7 +23,7 @@ inline constexpr int kProductRows = 16, kProductColumns = 32;
 inline constexpr int kColumnTiles = kProductColumns / 8;
 inline constexpr int kStepBytes = 64;
 
-// What a lane loads at once. load_pack() is volatile: see load_bytes().
+// What a lane loads in one instruction. load_pack() is volatile: see load_bytes().
 template <class Real>
 struct alignas(16) Pack {
     static constexpr int kCount = 16 / static_cast<int>(sizeof(Real));
@@ -33,8 +33,8 @@ struct alignas(16) Pack {
 template <class Real>
 inline constexpr int kStep = kStepBytes / static_cast<int>(sizeof(Real));
 
-// Where the number at `depth` of a step and `column` is stored, in units of Real. The columns of a step come to a
-// multiple of kProductColumns.
+// Where the number at `depth` of a step and `column` is stored, in units of Real. The number of columns is rounded up
+// to a multiple of kProductColumns.
 template <class Real>
 constexpr int64_t packed_index(int depth, int column) {
     const int within = column % 16;
@@ -53,7 +53,7 @@ __device__ __forceinline__ Pack<double> load_pack(const double* from) {
     return pack;
 }
 
-// sum[tile][i]: of row g + 8 (i / 2) and column 16 (tile / 2) + 4 q + 2 (tile % 2) + i % 2
+// sum[tile][i] is that of row g + 8 (i / 2) and column 16 (tile / 2) + 4 q + 2 (tile % 2) + i % 2.
 template <class Real>
 using ProductSum = Real[kColumnTiles][4];
 
@@ -65,7 +65,7 @@ struct TensorProduct<float> {
     struct Operand {
         uint32_t high[4], low[4];
     };
-    // Rounds to TF32; the rest is exact, and the tensor cores leave out at most its last bit.
+    // `high` is rounded to TF32. `low` is the exact rest; tensor cores ignore at most its last bit.
     __device__ __forceinline__ static Operand split(const Pack<float>& numbers) {
         Operand operand;
 #pragma unroll
@@ -75,7 +75,7 @@ struct TensorProduct<float> {
         }
         return operand;
     }
-    // Numbers 2 half and 2 half + 1 of each lane.
+    // Multiplies numbers 2 half and 2 half + 1 of each lane.
     __device__ __forceinline__ static void multiply(const uint32_t (&top)[4], const uint32_t (&bottom)[4],
                                                     const uint32_t (&column)[4], int half, float (&sum)[4]) {
         mma_tf32(sum, top[2 * half], bottom[2 * half], top[2 * half + 1], bottom[2 * half + 1], column[2 * half],
@@ -104,8 +104,8 @@ struct TensorProduct<float> {
 #pragma unroll
             for (int i = 0; i < 4; ++i) sum[tile][i] += step[tile][i];
     }
-    // add() with chains of two products that wait for each other instead of six, for warps that have few tiles and are
-    // alone; takes more registers.
+    // Like add(), but only two products in a row depend on each other instead of six. This is faster for a warp that
+    // has few tiles and runs alone, and needs more registers.
     template <int Tiles>
     __device__ __forceinline__ static void add_abreast(const Operand& top, const Operand& bottom,
                                                        const Operand (&columns)[Tiles], float (&sum)[Tiles][4]) {

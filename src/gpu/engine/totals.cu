@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kThreads)
         energies[atom] = view.of_element[view.elements[atom]].alone + (view.scale * energies[atom] + view.shift);
 }
 
-// Launch: a block for each chunk, a warp for each column.
+// Launch: one block per chunk, one warp per column.
 __global__ void __launch_bounds__(32 * kTotalCount)
     sum_chunks_kernel(SystemsView systems, EnergyView view, const double* energies, const double* virials,
                       double* partial) {
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(32 * kTotalCount)
     if (lane == 0) partial[int64_t{blockIdx.x} * kTotalCount + column] = sum;
 }
 
-// Launch: a block for each system, a thread for each column.
+// Launch: one block per system, one thread per column.
 __global__ void sum_systems_kernel(SystemsView systems, int column_count, const double* partial, double* totals) {
     mlff::gpu::await_predecessor();
     const int column = static_cast<int>(threadIdx.x);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Energies of atoms, and energies and virials of whole systems, added in an order that depends on the numbers of atoms
-// alone.
+// Energies of atoms, and sums of energies and virials over systems. The order of summation depends only on the numbers
+// of atoms.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,15 +20,15 @@ struct SystemsView {
     const AtomChunk* chunks = nullptr;
     const int32_t* first_chunk = nullptr;  // [system_count + 1]
     int32_t chunk_count = 0, system_count = 0;
-    int32_t owned_count = 0;  // atoms from there on are ghosts, whose energies others have
+    int32_t owned_count = 0;  // atoms from there on are ghosts; other domains count their energies
 
     bool operator==(const SystemsView&) const = default;
 };
 
-// What the elements add to energies.
+// Energies that depend on the element alone.
 struct ElementEnergy {
     double alone = 0;      // E0
-    double embedding = 0;  // in the energy of the system, not in that of the atom
+    double embedding = 0;  // added to the energy of the system, but not to that of the atom
 };
 struct EnergyView {
     const int32_t* elements = nullptr;          // [atom]
@@ -39,8 +39,8 @@ struct EnergyView {
 // energies[atom] = E0 + (scale energies[atom] + shift)
 void finish_energies(int64_t atom_count, const EnergyView& view, double* energies, cudaStream_t stream);
 
-// totals[system][kTotalCount] from finished energies and, unless nullptr, virials[atom][9]; partial is
-// [chunk][kTotalCount].
+// Writes totals[system][kTotalCount] from finished energies and, unless nullptr, virials[atom][9]. `partial` is scratch
+// memory, [chunk][kTotalCount].
 void sum_over_systems(const SystemsView& systems, const EnergyView& view, const double* energies, const double* virials,
                       double* partial, double* totals, cudaStream_t stream);
 

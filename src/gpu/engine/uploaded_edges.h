@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Edges that the host has found, on the device: those of several systems that are evaluated together.
+// Edges of a batch that the host has found, on the device.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,7 +20,7 @@ public:
         list.add(reverse_, edge_count, kPurpose);
     }
 
-    // With vectors, distances and reverse edges. Memory must have been reserved. Waits for the stream.
+    // `edges` has vectors, distances and reverse edges. Memory must have been reserved. Waits for the stream.
     void upload(const Edges& edges, cudaStream_t stream) {
         first_.upload(edges.first, edges.atom_count + 1, kPurpose, stream);
         sender_.upload(edges.sender, edges.edge_count, kPurpose, stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What kernels and their launches have in common. For CUDA sources only.
+// Helpers for kernels and their launches. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +14,8 @@ namespace mlff::gpu {
 
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
-// 16 bytes of numbers, moved at once. Rows of atoms and of radial tables are whole multiples of it.
+// 16 bytes of numbers, loaded or stored in one instruction. The features of an atom and the rows of radial tables are
+// multiples of it.
 template <class Real>
 inline constexpr int kVectorSize = 16 / static_cast<int>(sizeof(Real));
 template <class Real>
@@ -38,7 +39,7 @@ __device__ __forceinline__ Number sum_over_warp(Number value) {
     return value;
 }
 
-// Every thread of a block of kBlockThreads gets the sum; all must call. `partial` [kWarps] is in shared memory.
+// Every thread of a block of kBlockThreads gets the sum. All of them must call it. `partial` [kWarps] is shared memory.
 template <class Number>
 __device__ __forceinline__ Number sum_over_block(Number value, Number* partial) {
     value = sum_over_warp(value);
@@ -50,7 +51,7 @@ __device__ __forceinline__ Number sum_over_block(Number value, Number* partial) 
     return sum;
 }
 
-// Launch: blocks_of_atoms blocks of kBlockThreads, a warp for each atom.
+// Launch: blocks_of_atoms blocks of kBlockThreads, one warp per atom.
 struct WarpOfAtom {
     int64_t atom;
     int lane;
@@ -63,7 +64,7 @@ template <class T>
 void upload(DeviceBuffer<T>& buffer, const std::vector<T>& host, cudaStream_t stream) {
     buffer.upload(host.data(), static_cast<int64_t>(host.size()), "the model", stream);
 }
-// Lists one after the other: list i is items[first[i]] ... items[first[i + 1] - 1].
+// Uploads lists one after the other: list i is items[first[i]] ... items[first[i + 1] - 1].
 template <class T>
 void upload_lists(const std::vector<std::vector<T>>& lists, DeviceBuffer<T>& items, DeviceBuffer<int32_t>& first,
                   cudaStream_t stream) {

@@ -8,7 +8,8 @@
 namespace mlff::mace::cpu {
 namespace {
 
-// Exact functions as a table that has one node for each edge, with the value and the slope.
+// Writes exact functions as a table that has one node for each edge, with value and slope, so that the kernels need not
+// know the difference.
 template <class Real>
 void find_exact_points(const LayerInput<Real>& layer, const EdgeState<Real>& state, BatchElements elements,
                        const int64_t* atoms, Role role, EdgeBatch<Real>& batch) {
@@ -33,7 +34,7 @@ void find_exact_points(const LayerInput<Real>& layer, const EdgeState<Real>& sta
     plan.functions.compute(layer.exact_kernels, batch.pass, batch.count, batch.exact_values.data(),
                            batch.exact_slopes.data());
 
-    const size_t node_count = count + 1;  // rows of the next are multiplied by zero
+    const size_t node_count = count + 1;  // kernels also read the next node, and multiply it by zero
     batch.table.resize_discard(node_count * kSplineRows * width);
     std::fill(batch.table.begin(), batch.table.end(), Real(0));
     constexpr int kSlopeShare = 1;
@@ -80,7 +81,7 @@ void find_points(const LayerInput<Real>& layer, const EdgeState<Real>& state, Ba
     layer.kernels.find_points(batch.distance.data(), table.grid(), batch.points);
 }
 
-// MACE takes harmonics of the vector from sender to receiver, which is minus the vector of our edge.
+// MACE takes the harmonics of the vector from sender to receiver. The vector of our edges is the opposite.
 template <class Real>
 void compute_harmonics(const LayerInput<Real>& layer, const EdgeState<Real>& state, Role role, EdgeBatch<Real>& batch) {
     const int max_degree = layer.plan.weights.max_degree;

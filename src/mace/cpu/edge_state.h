@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What one evaluation knows of atoms and edges, and the memory that a worker needs to go over the edges of an atom.
+// Atoms and edges of one evaluation, and batches of edges with their radial functions and harmonics.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace mlff::mace::cpu {
 
-// Rows of features, of each atom or, where they depend on nothing else, of each element.
+// Features of each atom or, if they depend on nothing else, of each element.
 template <class Real>
 struct FeatureRows {
     const Real* first = nullptr;
@@ -24,13 +24,12 @@ struct FeatureRows {
     }
 };
 
-// An edge of one of several atoms.
 struct GroupedEdge {
     int64_t edge;
-    int32_t member;  // which of the atoms
+    int32_t member;  // index in EdgeGroup::atoms
 };
 
-// The edges of some atoms of one element. An edge needs nearly the same rows of a table as the one before it.
+// The edges of some atoms of one element, sorted so that successive edges read nearly the same rows of a table.
 struct EdgeGroup {
     std::span<const GroupedEdge> edges;
     const int64_t* atoms = nullptr;  // [member]
@@ -41,17 +40,17 @@ template <class Real>
 struct EdgeState {
     const Edges* edges = nullptr;
     std::vector<int> elements;   // [atom]
-    std::vector<int64_t> order;  // [edge]: the edges of each atom by the element of their sender
-    std::vector<GroupedEdge>
-        grouped;  // the edges of each group of atoms (evaluator.cpp) by that element, and then roughly by length
-    Buffer<double> vector_gradient;  // [edge][3]: dE/dvector of the messages of the edge, in either direction, that
-                                     // were counted as functions of this vector
+    std::vector<int64_t> order;  // the edges of each atom, sorted by the element of the sender
+    // The edges of each group of atoms (evaluator.cpp), sorted by the element of the sender, then roughly by length.
+    std::vector<GroupedEdge> grouped;
+    // [edge][3]: dE/dvector. A message, in either direction, adds to only one of an edge and its reverse.
+    Buffer<double> vector_gradient;
 
     int element(int64_t atom) const { return elements[static_cast<size_t>(atom)]; }
     int sender_element(int64_t edge) const { return element(edges->sender[edge]); }
 };
 
-// Some edges between atoms of two elements, and the radial functions there.
+// Up to kEdgesPerBatch edges between the same two elements, with their radial functions and harmonics.
 template <class Real>
 struct EdgeBatch {
     int count = 0;
@@ -67,44 +66,44 @@ struct EdgeBatch {
         return {direction[e], direction[kEdgesPerBatch + e], direction[2 * kEdgesPerBatch + e]};
     }
 
-    // Exact functions: [edge][columns.count], and as a table that has an interval for each edge.
+    // For exact functions: values [edge][columns.count], and the table made of them.
     std::vector<EdgePlace> places;
     EdgeFunctions::Pass pass;
     Buffer<double> exact_values, exact_slopes;
     Buffer<Real> table;
 };
 
-// A layer while its messages are computed.
+// The input of a layer's messages.
 template <class Real>
 struct LayerInput {
     const LayerPlan<Real>& plan;
     const KernelTable<Real>& kernels;
-    const KernelTable<double>& exact_kernels;  // of functions that are evaluated exactly
+    const KernelTable<double>& exact_kernels;  // for functions that are evaluated exactly
     FeatureRows<Real> senders;
-    FeatureRows<Real> down;  // where the radial networks see features
+    FeatureRows<Real> down;  // if the radial networks take features
 };
 
-// Whether atoms receive the messages of their edges or, seen from the other end, send them.
+// Whether the atoms of a group receive the messages along their edges, or send them along the reverse edges.
 enum class Role { receiver, sender };
 
-// What the edges of a batch have in common: the elements of their own atoms and of those at the other end.
+// The elements of a batch: that of the atoms of the group, and that of the atoms at the other end.
 struct BatchElements {
     int own, other;
 };
 
-// Sets batch.distance, and batch.points for the edges batch.edge: from a table or, where there is none or it does not
-// reach, exactly.
+// Sets batch.distance and batch.points for the edges batch.edge. Uses a table or, if there is none or an edge is too
+// short for it, exact functions.
 template <class Real>
 void find_points(const LayerInput<Real>& layer, const EdgeState<Real>& state, BatchElements elements,
                  const int64_t* atoms, Role role, EdgeBatch<Real>& batch);
 
-// Sets batch.direction and batch.harmonics: those of the edges or, where their atoms send, of the opposite edges.
+// Sets batch.direction and batch.harmonics, for Role::sender those of the reverse edges.
 template <class Real>
 void compute_harmonics(const LayerInput<Real>& layer, const EdgeState<Real>& state, Role role, EdgeBatch<Real>& batch);
-// Sets gradients to zero, which are then added to.
+// Sets the gradients of the batch to zero.
 template <class Real>
 void start_gradients(EdgeBatch<Real>& batch);
-// From batch.harmonics_gradient and batch.slopes to the gradients by the edges' vectors.
+// Adds batch.harmonics_gradient and batch.slopes to state.vector_gradient.
 template <class Real>
 void add_vector_gradients(const LayerInput<Real>& layer, Role role, EdgeBatch<Real>& batch, EdgeState<Real>& state);
 

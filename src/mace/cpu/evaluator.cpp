@@ -17,15 +17,15 @@
 namespace mlff::mace::cpu {
 namespace {
 
-// More atoms in a tile share what is loaded; fewer leave work for all threads. It depends on the system only, not on
-// the number of threads.
+// With large tiles more atoms share what is loaded, with small tiles there is work for all threads. The size depends on
+// the system only, so that results do not depend on the number of threads.
 constexpr int kAtomsPerTile = 8;  // at most
 int64_t atoms_per_tile(size_t atom_count) {
     return std::clamp<int64_t>(static_cast<int64_t>(atom_count) / 8, 1, kAtomsPerTile);
 }
-constexpr int kAtomsPerGroup = kMostMembers;  // atoms of a tile whose edges pass together, sorted by length
+constexpr int kAtomsPerGroup = kMostMembers;  // atoms of a tile whose edges are sorted and processed together
 
-// Atoms of one element, next to each other in `order`.
+// Atoms of one element: order_[begin], ..., order_[end - 1].
 struct Tile {
     int64_t begin, end;
     int element;
@@ -37,18 +37,18 @@ struct Tile {
 template <class Real>
 struct LayerState {
     Buffer<Real> senders;           // [atom][sender_layout.size]; [element][...] in the first layer
-    Buffer<Real> down;              // the same for what the radial networks see of the features
-    Buffer<Real> messages;          // [atom][message_layout.size], what the contraction takes
-    Buffer<Real> features;          // [atom][features_layout.size], what the layer gives
+    Buffer<Real> down;              // the same for the features that the radial networks take
+    Buffer<Real> messages;          // [atom][message_layout.size], input of the contraction
+    Buffer<Real> features;          // [atom][features_layout.size], output of the layer
     Buffer<Real> divisors;          // [atom]
-    Buffer<Real> gate_inputs;       // [atom][linear_layout.size], where there is a gate
+    Buffer<Real> gate_inputs;       // [atom][linear_layout.size], if there is a gate
     Buffer<Real> senders_gradient;  // [atom][sender_layout.size]
     Buffer<Real> sums_gradient;     // [atom][sums_layout.size]
     Buffer<Real> features_gradient;
     Buffer<Real> density_gradient;  // [atom]
 };
 
-// Memory of one worker.
+// Memory of one thread.
 template <class Real>
 struct Scratch {
     Buffer<Real> sums, messages, gated, contracted, features;  // [atom of the tile][...]
@@ -85,7 +85,7 @@ public:
             readouts_.emplace_back(readout, head_, plans_[static_cast<size_t>(readout.layer)]->features_layout);
     }
 
-    // Charge and spin change the first features of all atoms alike, which are kept by element.
+    // First features are stored by element, so all systems of a batch need the same charge and spin.
     bool can_batch(const SystemView& first, const SystemView& next) const override {
         return !weights_->joint_embedding ||
                (first.total_charge == next.total_charge && first.spin_multiplicity == next.spin_multiplicity);
@@ -120,7 +120,7 @@ private:
             for (size_t i = plans_.size(); i-- > 0;) reverse_layer(i, team);
             if (weights_->repulsion) add_repulsion_gradients(team);
         }
-        // Results are written when nothing can fail any more.
+        // Results are written last, when nothing can fail.
         passes.begin("energies");
         write_energies(systems, outputs);
         write_descriptors(systems, outputs);
@@ -145,7 +145,7 @@ private:
         for (size_t z = 1; z < first_of_element_.size(); ++z)
             if (first_of_element_[z] > 0) elements_present_.push_back(static_cast<int>(z) - 1);
         for (size_t ghost = owned_count_; ghost < atom_count(); ++ghost)
-            --first_of_element_[static_cast<size_t>(edges_.elements[ghost]) + 1];  // they are in no tile
+            --first_of_element_[static_cast<size_t>(edges_.elements[ghost]) + 1];  // ghosts are in no tile
         for (size_t z = 1; z < first_of_element_.size(); ++z) first_of_element_[z] += first_of_element_[z - 1];
         const int64_t tile_size = atoms_per_tile(owned_count_);
         tiles_.clear();
@@ -175,9 +175,9 @@ private:
                 tile.element};
     }
 
-    // By the element at the other end, whose radial functions have one table. Those of a group then by length: an edge
-    // needs nearly the rows of the table that the one before it has brought into the first cache. Lengths are told
-    // apart as far as that matters.
+    // Sorts edges by the element at the other end, since the radial functions of an element are in one table. The edges
+    // of a group are then sorted by length, so that an edge reads nearly the rows of the table that the edge before it
+    // has brought into the first-level cache. Lengths are only sorted into bins; that is enough for the cache.
     void sort_edges(ThreadTeam& team) {
         const auto edge_count = static_cast<size_t>(edges_.edges->edge_count);
         edges_.order.resize(edge_count);
@@ -213,7 +213,7 @@ private:
                    static_cast<size_t>(
                        std::min(static_cast<int>(edges_.edges->distance[edge] * lengths_per_angstrom), kLengths - 1));
         };
-        // Counts of each kind of edge become the places where they go.
+        // A counting sort: counts of each kind of edge, then the place where each kind begins.
         const auto sort = [&](int64_t first_atom, int atom_count, int64_t first_place, size_t kind_count,
                               const auto& kind_of, const auto& put) {
             places.assign(kind_count + 1, 0);
@@ -249,7 +249,6 @@ private:
     int64_t atom_at(int64_t place) const { return order_[static_cast<size_t>(place)]; }
     size_t atom_count() const { return edges_.elements.size(); }
 
-    // `size` numbers of each atom.
     static DomainRows domain_rows(Buffer<Real>& rows, int size) {
         return {rows.data(), static_cast<size_t>(size) * sizeof(Real)};
     }
@@ -261,7 +260,7 @@ private:
 
     // ---- features ----
 
-    // All atoms of an element are alike.
+    // All atoms of an element have the same first features.
     void compute_first_features(const SystemView& system) {
         compute_embedding(*weights_, system, elements_present_, embedding_);
         const auto width = static_cast<size_t>(weights_->channel_count);
@@ -280,7 +279,7 @@ private:
         return buffer.data();
     }
 
-    // What the layer's messages are made of, from the features below; `atoms` says where the rows go.
+    // Computes what atoms send in the layer from the features below. Row i of the result is that of atoms[i].
     void compute_senders(size_t layer, int element, AtomRows<const Real> below, const int64_t* atoms, int count) {
         const LayerPlan<Real>& plan = *plans_[layer];
         if (layer == 0) reserve_senders(0, static_cast<size_t>(count));
@@ -322,7 +321,6 @@ private:
                              plans_[layer - 1]->features_layout.size);
     }
 
-    // What the stages of a layer are called when they are timed.
     static Stages stages_of(Scratch<Real>& scratch, Direction direction, size_t layer) {
         return Stages(scratch.stages, direction, static_cast<int>(layer));
     }
@@ -332,7 +330,7 @@ private:
             count += edges_.edges->first[atom_at(place) + 1] - edges_.edges->first[atom_at(place)];
         return count;
     }
-    // The maps that moments of a tile go through; atoms have neighbours of all elements as a rule.
+    // Counts the maps of all elements present, since atoms usually have neighbours of all of them.
     StageWork moment_maps_work(const LayerPlan<Real>& plan, const Tile& tile) const {
         StageWork sum;
         for (int element : elements_present_) sum = sum + plan.moments->of(element).work(tile.count());
@@ -402,7 +400,7 @@ private:
         return plan.down ? plan.up.work(count) + plan.down->work(count) : plan.up.work(count);
     }
 
-    // Linear maps of the summed messages, divided, in scratch.messages.
+    // Sums the messages, applies the linear map and divides. The result is in scratch.messages.
     void compute_scaled_messages(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         const Interaction& interaction = plan.layer.interaction;
@@ -434,7 +432,7 @@ private:
         }
     }
 
-    // From linear maps of the sums in scratch.messages to messages in scratch.sums.
+    // Input: scratch.messages of compute_scaled_messages(). Output: messages in scratch.sums.
     void compute_gate(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         const int count = tile.count(), in_size = plan.linear_layout.size, out_size = plan.gate->out_layout.size;
@@ -551,8 +549,8 @@ private:
         for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) { reverse_messages(layer, tile, scratch); });
     }
 
-    // From the gradient of a layer's features to that of its summed messages, and of the features below through the
-    // skip.
+    // From the gradient of the layer's features to that of its summed messages and, through the skip, to that of the
+    // features below.
     void reverse_atoms(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
@@ -595,8 +593,8 @@ private:
         reverse_scaled_messages(layer, tile, gradient, scratch);
     }
 
-    // From the gradient of the divided linear maps of the sums to that of the sums and densities; in the first layer,
-    // of the edges.
+    // Reverse of compute_scaled_messages(): gives the gradients of sums and densities or, with moments, of edge
+    // vectors.
     void reverse_scaled_messages(size_t layer, const Tile& tile, Real* gradient, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
@@ -612,7 +610,7 @@ private:
             const Real divisor = state.divisors[atom];
             Real dot = 0;
             if (plan.columns.density >= 0) {
-                // Without a gate, messages and their gradient before and after the skip have the same product.
+                // Without a gate, the product of messages and their gradient is the same before and after message_skip.
                 const Real* maps = scaled_linear_maps(layer, tile, i, scratch);
                 const Real* by_maps =
                     plan.gate ? gradient + i * size : scratch.sums.data() + i * plan.message_layout.size;
@@ -634,7 +632,7 @@ private:
                                           false);
     }
 
-    // From the gradient of the messages in `gradient` to that of the scaled linear maps, in scratch.messages.
+    // Reverse of compute_gate(). `gradient` is that of the messages. The result is in scratch.messages.
     Real* reverse_gate(size_t layer, const Tile& tile, const Real* gradient, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
@@ -651,8 +649,8 @@ private:
         return scratch.messages.data();
     }
 
-    // The scaled linear maps of the sums of the tile's i-th atom, of which the density gradient needs the product with
-    // their gradient.
+    // What compute_scaled_messages() gave for the tile's i-th atom. The gradient of the density needs its product with
+    // its gradient.
     const Real* scaled_linear_maps(size_t layer, const Tile& tile, int i, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         const int64_t atom = atom_at(tile.begin + i);
@@ -664,7 +662,7 @@ private:
         return maps;
     }
 
-    // From the gradient of the summed messages to that of the edges and of the features below.
+    // From the gradient of the summed messages to that of edge vectors and of the features below.
     void reverse_messages(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         const LayerState<Real>& state = states_[layer];
@@ -733,14 +731,14 @@ private:
     std::vector<ReadoutPlan<Real>> readouts_;
     std::vector<Scratch<Real>> scratch_;
 
-    size_t owned_count_ = 0;  // all atoms but ghosts
+    size_t owned_count_ = 0;  // all atoms except ghosts
     EdgeState<Real> edges_;
     std::vector<int> elements_present_;
     std::vector<int64_t> first_of_element_;
-    std::vector<int> slot_of_element_;  // its place in elements_present_
+    std::vector<int> slot_of_element_;  // [element]: index in elements_present_
     std::vector<int64_t> order_;        // atoms sorted by element
     std::vector<Tile> tiles_;
-    std::vector<int64_t> first_grouped_;       // [group of a tile, one tile after the other]: its first grouped edge
+    std::vector<int64_t> first_grouped_;       // [group, over all tiles]: its first edge in edges_.grouped
     std::vector<double> embedding_;            // [element present][channel_count]
     std::vector<double> energy_of_embedding_;  // [element]
     Buffer<Real> first_features_;              // [element][first_layout_.size]

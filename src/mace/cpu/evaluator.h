@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fast CPU backend: the stages of the reference on vectors of channels, with tabulated radial functions. Of the
+// The fast CPU backend: the stages of the reference, vectorised over channels, with tabulated radial functions. Of the
 // options it reads precision, head and exact_radial.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace mlff::mace::cpu {
 
-// Throws Error{unsupported} if why_not_on_cpu (mace/plan/layer_plan.h) has a reason.
+// Throws Error{unsupported} if why_not_on_cpu() (mace/plan/layer_plan.h) gives a reason.
 std::unique_ptr<Evaluator> make_cpu_evaluator(std::shared_ptr<const Weights> weights, const BackendOptions& options);
 
 }  // namespace mlff::mace::cpu

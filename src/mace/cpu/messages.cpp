@@ -6,8 +6,8 @@
 namespace mlff::mace::cpu {
 namespace {
 
-// Visits the edges of a group in batches: batch.edge, batch.member, batch.points and batch.harmonics are set, from
-// which the visitor works.
+// Calls visit() for each batch of edges of a group, with batch.edge, batch.member, batch.points and batch.harmonics
+// set.
 template <class Real, class Visit>
 void for_each_batch(const LayerInput<Real>& layer, const EdgeState<Real>& state, const EdgeGroup& group, Role role,
                     EdgeBatch<Real>& batch, const Visit& visit) {
@@ -25,7 +25,7 @@ void for_each_batch(const LayerInput<Real>& layer, const EdgeState<Real>& state,
     }
 }
 
-// One path of the edges of a batch, with scratch.features set.
+// The edges of a batch for one path. Uses scratch.features.
 template <class Real>
 MessageEdges<Real> edges_of(const LayerInput<Real>& layer, const PathPlan<Real>& path, MessageScratch<Real>& scratch) {
     std::fill_n(scratch.shares.data(), path.share_count() * kEdgesPerBatch, Real(0));
@@ -35,7 +35,7 @@ MessageEdges<Real> edges_of(const LayerInput<Real>& layer, const PathPlan<Real>&
             scratch.shares.data(), path.in_components,    path.out_components, path.stride};
 }
 
-// The same in reverse, with scratch.sums_gradient set too, and scratch.features_gradient if that is wanted.
+// The reverse of one path. Uses scratch.features, scratch.sums_gradient and, if wanted, scratch.features_gradient.
 template <class Real>
 void reverse_path(const LayerInput<Real>& layer, const PathPlan<Real>& path, MessageScratch<Real>& scratch,
                   bool wants_features_gradient, bool wants_radial_gradient) {
@@ -50,7 +50,7 @@ void reverse_path(const LayerInput<Real>& layer, const PathPlan<Real>& path, Mes
     layer.kernels.reverse_messages(edges_of(layer, path, scratch), gradients);
 }
 
-// From the gradients of the radial weights of a batch to those of the features of one end.
+// From the gradients of the radial weights of a batch to those of the features that the networks take of one end.
 template <class Real>
 void add_feature_gradients(const LayerInput<Real>& layer, Role role, MessageScratch<Real>& scratch,
                            Real* down_gradient) {

@@ -14,7 +14,7 @@ void start(const LayerPlan<Real>& plan, const EdgeState<Real>& state, TileAtoms 
     for (Buffer<Real>* buffer : {&scratch.shares, &scratch.products, &scratch.by_shares, &scratch.by_slopes})
         buffer->resize_discard(kEdgesPerBatch * rows);
     scratch.moments.resize_discard(static_cast<size_t>(tile.count) * rows * width);
-    std::fill(scratch.moments.begin(), scratch.moments.end(), Real(0));  // rows that only pad stay zero
+    std::fill(scratch.moments.begin(), scratch.moments.end(), Real(0));  // padding rows stay zero
     scratch.gradient.resize_discard(width * rows);
     scratch.from.resize(std::max<size_t>(kEdgesPerBatch, rows));
     scratch.to.resize(std::max<size_t>(kEdgesPerBatch, rows));
@@ -36,8 +36,8 @@ bool any_edge_from(const EdgeState<Real>& state, TileAtoms tile, const MomentScr
     return false;
 }
 
-// Visits the next edges of the atom in batches, as long as they come from the element: the batch's points and the
-// shares are set.
+// Calls visit() for each batch of the atom's next edges from atoms of `sender_element`, with the batch's points and
+// scratch.shares set.
 template <class Real, class Visit>
 void for_each_batch(const LayerInput<Real>& layer, const EdgeState<Real>& state, int64_t atom, int64_t* next,
                     int sender_element, MomentScratch<Real>& scratch, const Visit& visit) {
@@ -114,8 +114,8 @@ void compute_moment_messages(const LayerInput<Real>& layer, const EdgeState<Real
     }
 }
 
-// With g the gradient of the moments, dE/dshare = sum over functions of f g, and dE/dr = sum over shares of (share
-// times the sum over functions of f' g).
+// With g the gradient of the moments:
+//   dE/dshare = sum over functions of f g,  dE/dr = sum over shares of share * (sum over functions of f' g)
 template <class Real>
 void reverse_moment_messages(const LayerInput<Real>& layer, const std::vector<int>& elements_present, TileAtoms tile,
                              const Real* messages_gradient, const Real* densities_gradient,
@@ -131,7 +131,7 @@ void reverse_moment_messages(const LayerInput<Real>& layer, const std::vector<in
             .apply_transposed(layer.kernels, 0, {messages_gradient, plan.linear_layout.size},
                               {scratch.moments.data(), size}, tile.count, false);
         for (int i = 0; i < tile.count; ++i) {
-            // Strips of a matrix are kRowPadding of its columns.
+            // A matrix is stored in strips of kRowPadding columns.
             for (int row = 0; row < row_stride; row += kRowPadding)
                 layer.kernels.transpose(scratch.moments.data() + i * size + row * width, width, kRowPadding, width,
                                         scratch.gradient.data() + row * width, kRowPadding);

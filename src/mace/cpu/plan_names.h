@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The CPU backend uses the names of the plans as its own.
+// Brings the names of mace/plan into the namespace of the CPU backend.
 #pragma once
 
 #include "mace/plan/row_layout.h"

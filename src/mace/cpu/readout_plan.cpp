@@ -9,7 +9,7 @@
 namespace mlff::mace::cpu {
 namespace {
 
-// Where number i of a vector of scalars is in a row.
+// The index of scalar i in the layout.
 int place_in_row(const RowLayout& layout, int i) {
     size_t block = 0;
     while (i >= layout.blocks[block].copies) i -= layout.blocks[block++].copies;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The energy that a layer's features give to atoms, for several atoms at a time. Small, so it is done in double
-// precision, whatever the features are in.
+// A readout: energies of several atoms from the features of a layer. It is little work, so it is always done in double
+// precision.
 #pragma once
 
 #include <array>
@@ -15,14 +15,14 @@ namespace mlff::mace::cpu {
 template <class Real>
 class ReadoutPlan {
 public:
-    // Memory of one worker.
+    // Memory of one thread.
     struct Scratch {
         Buffer<double> features, features_gradient;
-        std::array<Buffer<double>, 2> before, after;  // the activation: of the first map, of the middle one
+        std::array<Buffer<double>, 2> before, after;  // the activation of the first and of the middle map
         Buffer<double> out;
     };
 
-    // `features` are those of the layer that the readout reads.
+    // `features` is the layout of the layer that the readout reads.
     ReadoutPlan(const Readout& readout, int head, const RowLayout& features);
 
     // energies[i] += column `head` of  last(mask(f(middle(mask(f(first(h)))))));  first(h) alone for a linear readout.
@@ -35,7 +35,7 @@ public:
 private:
     struct Hidden {
         RowLayout layout;
-        std::vector<int> active;  // numbers of a row that the head takes part in
+        std::vector<int> active;  // indices of the numbers that the head uses
     };
     Hidden hidden_of(const Linear& map, int head) const;
     void compute_hidden(const KernelTable<double>& kernels, AtomRows<const Real> features, int atom_count,
@@ -47,7 +47,7 @@ private:
     const Readout& readout_;
     int feature_size_ = 0;
     RowLayout out_layout_;
-    int column_ = 0;  // of a row of the output
+    int column_ = 0;  // of the head in the output
     LinearMap<double> first_;
     std::optional<LinearMap<double>> middle_, last_;
     Hidden first_hidden_, middle_hidden_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How much work the passes over edges are, from the formulas of kernel_table.h and moment_map.h. Linear maps and
-// contractions say theirs themselves.
+// The work of passes over edges, from the formulas of kernel_table.h and moment_map.h. Linear maps and contractions
+// have their own work().
 #pragma once
 
 #include "core/stage_profile.h"
@@ -9,12 +9,12 @@
 
 namespace mlff::mace::cpu {
 
-// The value of a function in a table is 5 products that are added up, and so is its slope.
+// Interpolating a value in a table takes kSplineOrder products and additions, and so does its slope.
 inline constexpr double kValueFlops = 2 * kSplineOrder, kTableRows = kSplineOrder + 1;
 
-// Messages of so many edges, by way of the features of their senders. In reverse also the slopes, S[a], and the
-// gradients that kernel_table.h has under reverse_edges; of features not in the first layer. Not known where radial
-// networks are evaluated for every edge.
+// Messages of `edge_count` edges without moments. The reverse also has slopes, and S[a] and the gradients of
+// reverse_messages in kernel_table.h; the gradient of features is not needed in the first layer. The work is unknown if
+// radial networks are evaluated for every edge.
 template <class Real>
 StageWork messages_work(const LayerPlan<Real>& plan, int64_t edge_count, bool is_reverse) {
     if (!plan.uses_tables()) return {kUnknownWork, kUnknownWork};
@@ -34,8 +34,8 @@ StageWork messages_work(const LayerPlan<Real>& plan, int64_t edge_count, bool is
     return {flops * edges, numbers * edges * sizeof(Real)};
 }
 
-// Moments of so many edges: hidden functions of the radial network times shares; in reverse two products with the
-// gradient of the moments, and slopes.
+// Moments of `edge_count` edges: hidden functions of the radial network times shares. The reverse has two products with
+// the gradient of the moments, and slopes.
 template <class Real>
 StageWork moments_work(const LayerPlan<Real>& plan, int64_t edge_count, bool is_reverse) {
     if (!plan.uses_tables()) return {kUnknownWork, kUnknownWork};

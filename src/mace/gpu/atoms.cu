@@ -17,7 +17,7 @@ using mlff::gpu::LaunchShape;
 
 // ---- division ----
 
-// Launch of all kernels here: a block for each atom.
+// Launch of the two kernels: one block per atom.
 
 template <class Real>
 __device__ void scale_row(Real* row, int size, Real factor) {
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     if (threadIdx.x == 0) divisors[atom] = divisor;
 }
 
-// `rows` may be `a`: a thread scales what it alone has read.
+// `rows` may be the same array as `a`: a thread only scales numbers that no other thread reads.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads)
     reverse_division_kernel(Real by_density, const Real* a, const Real* b, int dot_size, const Real* divisors,
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     scale_row(rows + atom * size, size, 1 / divisor);
 }
 
-// Launch: a warp for each atom.
+// Launch: one warp per atom.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads)
     copy_columns_kernel(int64_t atom_count, int count, const Real* from, int from_stride, double* to, int to_stride) {
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 // ---- gates ----
 
-// Launch: a block for each atom.
+// Launch of both kernels: one block per atom.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads)
     gate_kernel(typename DeviceGate<Real>::View gate, const Real* in, Real* out) {
@@ -127,8 +127,11 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 // ---- readouts ----
 
-// out[j] = bias[j] + sum over i of in[i] matrix[i][j]. Threads share the outputs and, where there are fewer of them,
-// the inputs as well. All threads; waits for them. `in`, `out` and `partial` [kBlockThreads] are in shared memory.
+// Launch of all kernels: one block per atom.
+
+// out[j] = bias[j] + sum over i of in[i] matrix[i][j]. Threads divide the outputs among them and, if there are more
+// threads than outputs, the inputs too. All threads must call it; it synchronises the block. `in`, `out` and `partial`
+// [kBlockThreads] are shared memory.
 __device__ void affine(int in_count, int out_count, const double* matrix, const double* bias, const double* in,
                        double* partial, double* out) {
     const int thread = static_cast<int>(threadIdx.x);
@@ -151,11 +154,11 @@ __device__ void affine(int in_count, int out_count, const double* matrix, const 
     }
 }
 
-// What a block with hidden layers has in shared memory.
+// Shared memory of a block, for readouts with hidden layers.
 struct ReadoutRoom {
     double *features, *partial;  // [feature], [kBlockThreads]
-    double *hidden, *second;     // what the activations are given
-    double* activated;           // [hidden]: what they give and, later in reverse, the gradient of `hidden`
+    double *hidden, *second;     // inputs of the activations
+    double* activated;           // [hidden]: output of the activation; later in the reverse, the gradient of `hidden`
     double* second_gradient;
 
     template <class View>
@@ -270,7 +273,7 @@ Matrix matrix_of(const Linear& linear) {
     return matrix;
 }
 
-// Only the inputs that count for something: vectors do not.
+// Drops inputs whose weights are all zero, such as vectors.
 void drop_unused_inputs(Matrix& matrix, std::vector<int32_t>& places) {
     const size_t width = matrix.bias.size();
     size_t kept = 0;
@@ -363,7 +366,7 @@ DeviceReadout<Real>::DeviceReadout(const Readout& readout, int head, const Irrep
         for (size_t i = column; i < matrix.numbers.size(); i += width) numbers.push_back(matrix.numbers[i]);
         return numbers;
     };
-    // Hidden units of other heads count nothing: the weights after them are zero.
+    // Hidden units of other heads must not contribute: sets the weights after them to zero.
     const auto mask_rows = [&](std::vector<double>& numbers, size_t rows) {
         for (size_t i = 0; i < numbers.size(); ++i)
             if (readout.head_slices > 1 &&

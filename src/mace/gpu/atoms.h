@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is done for every atom beside linear maps and the contraction: division, gates, densities, readouts.
+// Stages for every atom other than linear maps and the contraction: division, gates and readouts.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,13 +16,12 @@ template <class Real>
 void divide_rows(int64_t atom_count, Real constant, Real by_density, const Real* densities, Real* divisors, Real* rows,
                  int size, cudaStream_t stream);
 
-// densities_gradient[atom] = -by_density (a . b) / divisor, with a and b rows of the atom;  rows /= divisor
+// densities_gradient[atom] = -by_density (a[atom] . b[atom]) / divisor;  rows /= divisor
 template <class Real>
 void reverse_division(int64_t atom_count, Real by_density, const Real* a, const Real* b, int dot_size,
                       const Real* divisors, Real* densities_gradient, Real* rows, int size, cudaStream_t stream);
 
-// to[atom][0 .. count - 1] = from[atom][0 .. count - 1], where an atom's numbers begin every to_stride and from_stride
-// numbers
+// Copies the first `count` numbers of each atom. Atoms are from_stride and to_stride numbers apart.
 template <class Real>
 void copy_columns(int64_t atom_count, int count, const Real* from, int from_stride, double* to, int to_stride,
                   cudaStream_t stream);
@@ -55,7 +54,7 @@ private:
     mlff::gpu::DeviceBuffer<Gated> gated_;
 };
 
-// A readout for one head, in double precision: energy = last . f(middle f(first x)), or last . x without hidden layers.
+// A readout for one head, in double precision: energy = last . f(middle f(first x)), or first . x if it is linear.
 template <class Real>
 class DeviceReadout {
 public:
@@ -70,7 +69,7 @@ public:
 
     static constexpr int kMostHidden = 512;
     struct View {
-        const int32_t* places = nullptr;          // [feature]: where it is in a row
+        const int32_t* places = nullptr;          // [feature]: its index in the features of an atom
         const double* first = nullptr;            // [feature][hidden], or [feature] without hidden layers
         const double* first_by_hidden = nullptr;  // the same as [hidden][feature]
         const double* first_bias = nullptr;       // [hidden]

@@ -12,7 +12,7 @@ namespace {
 using mlff::gpu::launch;
 using mlff::gpu::LaunchShape;
 
-// How a block works: on so many atoms at once, its warps with equal shares of the monomials.
+// The number of atoms that a block handles at once, and of its warps, which divide the monomials equally.
 struct BlockShape {
     int atoms = 1, warps = 1;
 };
@@ -22,7 +22,8 @@ constexpr int most_atoms(bool is_reverse) {
     return (is_reverse ? 16 : 32) / static_cast<int>(sizeof(Real));
 }
 
-// Rows of kLanes * atoms numbers: what the atoms bring along, and then sums or gradients of the warps.
+// Rows of kLanes * atoms numbers. Forward: the input, then the sums of all warps. Reverse: the input, the gradient of
+// the output, then a gradient of the input for each warp.
 template <class Real>
 size_t shared_bytes(const typename DeviceContraction<Real>::View& view, BlockShape shape, bool is_reverse) {
     const int of_warps = is_reverse ? shape.warps * view.in_row_count : shape.warps - 1;
@@ -36,8 +37,8 @@ __device__ Real* shared_memory() {
     return reinterpret_cast<Real*>(bytes);
 }
 
-// What a thread copies: one channel of the rows of the block's atoms. Where there is none it reads another, and writes
-// nothing.
+// One channel of the block's atoms, which one thread copies. If the atom or channel does not exist, it reads another
+// one and writes nothing.
 template <class Real, int Atoms>
 struct BlockAtoms {
     const int32_t* atoms;
@@ -55,8 +56,8 @@ struct BlockAtoms {
     }
 };
 
-// Launch: (tile, atoms of the tile / Atoms, channels / kLanes) blocks of up to most_warps().
-// Depth: the most factors of a monomial. `out` is in_gradient if kReverse.
+// Launch: (tile, atoms of the tile / Atoms, channels / kLanes) blocks of up to most_warps() warps.
+// Depth: the largest number of factors of a monomial. `out` is in_gradient if kReverse.
 template <class Real, int Atoms, int Depth, bool kReverse>
 __global__ void __launch_bounds__(kLanes* most_warps(Atoms, kReverse))
     contraction_kernel(typename DeviceContraction<Real>::View view, TilesView tiles, RowsView<const Real> in,
@@ -117,7 +118,8 @@ __global__ void __launch_bounds__(kLanes* most_warps(Atoms, kReverse))
     }
 }
 
-// Many atoms at once share what is read; few make more blocks. Depends on sizes alone, as the order of sums does on it.
+// With many atoms per block, more atoms share what is read; with few, there are more blocks. The choice depends on
+// sizes alone, because the order of sums depends on it.
 template <class Real>
 BlockShape choose_shape(const typename DeviceContraction<Real>::View& view, const TilesView& tiles, int strips,
                         bool is_reverse) {

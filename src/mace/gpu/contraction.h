@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The symmetric contraction of all atoms. A block has 32 channels of some atoms of one element, and its warps share out
-// the monomials.
+// The symmetric contraction of all atoms. A block handles 32 channels of some atoms of one element; its warps divide
+// the monomials among them.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,10 +17,10 @@ class DeviceContraction {
 public:
     DeviceContraction(const plan::Contraction<Real>& contraction, int element_count, cudaStream_t stream);
 
-    void prepare(const std::vector<int>& elements, cudaStream_t stream);  // which the host's contraction has prepared
+    void prepare(const std::vector<int>& elements, cudaStream_t stream);  // after prepare() of the host's contraction
 
     void apply(const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, cudaStream_t stream) const;
-    // in_gradient is overwritten.
+    // Overwrites in_gradient.
     void reverse(const TilesView& tiles, RowsView<const Real> in, RowsView<const Real> out_gradient,
                  RowsView<Real> in_gradient, cudaStream_t stream) const;
 

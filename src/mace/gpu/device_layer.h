@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One layer of a model on the GPU: the stages that the host's plan has, and what they keep of each atom. For CUDA
-// sources only.
+// One layer of a model on the GPU: the stages of the host's plan, and their features of atoms. For CUDA sources only.
 #pragma once
 
 #include <map>
@@ -19,16 +18,16 @@
 
 namespace mlff::mace::gpu {
 
-// Fused messages are in single precision.
+// Fused messages exist in single precision only.
 template <class Real>
 inline constexpr bool kCanFuse = sizeof(Real) == 4;
 
 struct MessageOptions {
     bool are_fused = false, is_fast = false;
-    size_t most_shared = 0;  // bytes of shared memory for a block
+    size_t most_shared = 0;  // bytes of shared memory that a block may have
 };
 
-// A layer on the device, beside the host's plan that it was made from.
+// Made from the host's plan, which must outlive it.
 template <class Real>
 struct DeviceLayer {
     DeviceLayer(const plan::LayerPlan<Real>& plan_in, const plan::RowLayout& below, int harmonic_count,
@@ -60,9 +59,10 @@ struct DeviceLayer {
     DeviceLinear<Real> up, message, linear;
     std::optional<DeviceLinear<Real>> message_skip, skip, residual, after;
     std::optional<DeviceGate<Real>> gate;
-    std::optional<FusedMessages> fused;  // in single precision only
+    // Exactly one of these three is there.
+    std::optional<FusedMessages> fused;
     std::optional<DeviceMoments<Real>> moments;
-    std::optional<DeviceMessages<Real>> messages;  // where neither
+    std::optional<DeviceMessages<Real>> messages;
     std::optional<DeviceEdgeNetwork<Real>> edge_network;
     DeviceContraction<Real> contraction;
     std::map<int, DeviceLinear<Real>> moment_maps;  // by the sender's element
@@ -82,10 +82,10 @@ struct DeviceLayer {
     }
 
     // [atom][...]
-    mlff::gpu::DeviceBuffer<Real> senders;  // not of the first layer: those are in FirstFeatures
-    mlff::gpu::DeviceBuffer<Real> scaled;   // linear maps of the sums, divided; the gate's input without the residual
+    mlff::gpu::DeviceBuffer<Real> senders;  // what atoms send; that of the first layer is in FirstFeatures
+    mlff::gpu::DeviceBuffer<Real> scaled;   // linear map of the sums, divided: the gate's input without the residual
     mlff::gpu::DeviceBuffer<Real> gate_inputs;
-    mlff::gpu::DeviceBuffer<Real> contracted_in;  // what the contraction takes
+    mlff::gpu::DeviceBuffer<Real> contracted_in;  // input of the contraction, if it is not `scaled`
     mlff::gpu::DeviceBuffer<Real> features, features_gradient;
     mlff::gpu::DeviceBuffer<Real> densities, divisors;
 };

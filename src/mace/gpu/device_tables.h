@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Copies of radial tables in the GPU's memory. For CUDA sources only.
+// Copies of radial tables on the GPU. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,7 @@
 
 namespace mlff::mace::gpu {
 
-// As kernels see them.
+// For kernels.
 template <class Real>
 struct TablesView {
     const plan::RadialTableView<Real>* tables = nullptr;  // [receiver * receiver_stride + sender * sender_stride]
@@ -28,7 +28,7 @@ class DeviceTables {
 public:
     using HostTables = std::vector<std::unique_ptr<plan::RadialTable<Real>>>;
 
-    // `host` has its final size, and will have tables by the time they are needed.
+    // `host` must have its final size and outlive this object. Its tables may be made later.
     DeviceTables(const HostTables& host, size_t receiver_stride, size_t sender_stride)
         : host_(host),
           receiver_stride_(static_cast<int>(receiver_stride)),

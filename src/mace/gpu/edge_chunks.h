@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How edges are cut into chunks where scratch memory does not hold all of them.
+// Divides edges into chunks that fit in scratch memory.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace mlff::mace::gpu {
 
 struct EdgeChunks {
-    int64_t count = 0;  // at least one, also without edges
-    int64_t size = 0;   // edges of each, a multiple of the tile and more than zero
+    int64_t count = 0;  // at least one, even without edges
+    int64_t size = 0;   // edges per chunk; a positive multiple of the tile
 };
 
 // Chunks of nearly equal size that cover `edge_capacity` edges, none larger than `most`.

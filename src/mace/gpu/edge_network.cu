@@ -23,7 +23,7 @@ struct FirstLayerView {
     }
 };
 
-// Launch of both: a warp for each atom. Rows of ends: [as a sender, as a receiver].
+// Launch of both kernels: one warp per atom. The ends of an atom are its numbers as a sender, then as a receiver.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads)
     first_layer_kernel(FirstLayerView<Real> view, EdgesView<Real> edges, const Real* ends, Real* out) {
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     }
 }
 
-// A product of rows, one for each edge, with a matrix.
+// The product of rows, one for each edge, and a matrix.
 template <class Real>
 struct DenseView {
     const Real* in = nullptr;      // [row][depth]
@@ -76,13 +76,13 @@ struct DenseView {
     Real* out = nullptr;           // [row][width]
     int depth = 0, width = 0;
     bool activates_input = false;
-    const Real* before = nullptr;  // [row][width]: if given, the result is multiplied by the activation's slope there
+    const Real* before = nullptr;  // [row][width]: if given, multiplies the result by the slope of the activation there
     Activation activation;
 };
 
-constexpr int kTile = 64, kDepth = 16, kDenseThreads = 256, kOwn = 4;  // a thread has kOwn x kOwn results
+constexpr int kTile = 64, kDepth = 16, kDenseThreads = 256, kOwn = 4;  // a thread computes kOwn x kOwn results
 
-// Launch: blockIdx.x has kTile rows, blockIdx.y kTile columns. `row_count` is on the device.
+// Launch: a block has kTile rows (blockIdx.x) and kTile columns (blockIdx.y). `row_count` is on the device.
 template <class Real>
 __global__ void __launch_bounds__(kDenseThreads) dense_kernel(DenseView<Real> view, const int64_t* row_count) {
     mlff::gpu::await_predecessor();
@@ -156,7 +156,7 @@ Interaction make_radial_part(const Weights& weights, const Interaction& whole) {
     return part;
 }
 
-// From what is known of an atom to its share of the first layer, as a sender and as a receiver.
+// The map from an atom's `down` features to its ends: its terms of the first layer, as a sender and as a receiver.
 Linear make_ends(const Weights& weights, const Interaction& interaction) {
     const DenseLayer& first = interaction.radial_network.layers.front();
     Linear ends;
@@ -177,8 +177,9 @@ std::string why_no_edge_network(const Weights& weights, const Interaction& inter
     const DenseNetwork& network = interaction.radial_network;
     if (!plan::ends_in_linear_layer(network)) return "its radial network does not end in a linear layer";
     for (const DenseLayer& layer : network.layers)
-        if (!layer.norm_scale.empty()) return "its radial network sees features and is normalised";
-    if (!weights.radial.cutoff_in_basis) return "its radial network sees features and is cut off outside";
+        if (!layer.norm_scale.empty()) return "its radial network takes features of atoms and is normalised";
+    if (!weights.radial.cutoff_in_basis)
+        return "its radial network takes features of atoms, and the cutoff is on the messages";
     return "";
 }
 
@@ -202,7 +203,7 @@ DeviceEdgeNetwork<Real>::DeviceEdgeNetwork(const plan::LayerPlan<Real>& plan, co
       ends_(make_ends(plan.weights, plan.layer.interaction), down_layout_, ends_layout_, stream) {
     const Interaction& interaction = plan.layer.interaction;
     const std::vector<DenseLayer>& plain = interaction.radial_network.layers;
-    // Where the results of the last layer go: the columns of the messages' paths.
+    // For each output of the last layer, its column among the radial weights of the paths.
     std::vector<int> column_of(static_cast<size_t>(plain.back().out_width), -1);
     for (size_t p = 0; p < interaction.convolution.paths.size(); ++p) {
         const Convolution::Path& path = interaction.convolution.paths[p];

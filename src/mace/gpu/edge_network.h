@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Radial weights that depend on the features of both ends of an edge: a network evaluated for every edge, whose weights
-// are kept in memory, and the reverse. The network's first layer is a sum of three parts, a function of the distance in
-// a table and a row of each end:
-//   x_1 = table(r) + ends[sender] + ends[receiver],  x_n+1 = f(x_n) W_n,  and the weights are the last of these.
+// Radial weights that depend on the features of both atoms of an edge, and the reverse. The network is evaluated for
+// every edge, and the weights of all edges are kept in memory. Its first layer is a sum of three terms: a function of
+// the distance, which is tabulated, and one term of each atom (its "ends"):
+//   x_1 = table(r) + ends[sender] + ends[receiver],  x_n+1 = f(x_n) W_n;  the last of these are the weights.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,31 +21,31 @@
 
 namespace mlff::mace::gpu {
 
-// "" if the GPU can evaluate the layer's network for every edge.
+// Why the GPU cannot evaluate the layer's network; "" if it can.
 std::string why_no_edge_network(const Weights& weights, const Interaction& interaction);
 
 template <class Real>
 class DeviceEdgeNetwork {
 public:
-    // `below`: the layout of the features that the layer is given.
+    // `below`: the layout of the layer's input features.
     DeviceEdgeNetwork(const plan::LayerPlan<Real>& plan, const plan::RowLayout& below, cudaStream_t stream);
 
-    // Tables of pairs of these elements.
+    // Makes tables for pairs of these elements.
     void prepare(const std::vector<int>& elements, ThreadTeam& team, cudaStream_t stream);
     void list_buffers(BufferList& list, int64_t atom_count, int64_t edge_count, bool has_gradients);
 
-    // The rows of the atoms in `tiles`, from their features.
+    // Computes the ends of the atoms in `tiles` from their features.
     void compute_ends(const EdgesView<Real>& edges, const TilesView& tiles, RowsView<const Real> features,
                       cudaStream_t stream);
     Real* ends() const { return ends_rows_.data(); }  // [atom][ends_size()]
     int64_t ends_size() const { return ends_layout_.size; }
-    // The weights of all edges, at most `edge_capacity`, from the rows of both ends.
+    // Computes the weights of all edges, at most `edge_capacity`, from the ends of both atoms.
     EdgeWeights<Real> compute(const EdgesView<Real>& edges, const EdgeGeometry& geometry, int64_t edge_capacity,
                               cudaStream_t stream);
-    // The same weights, and their gradient set to zero, for messages to add to.
+    // Returns the same weights, with their gradient set to zero. Messages add to it.
     EdgeWeights<Real> start_gradient(const EdgeGeometry& geometry, int64_t edge_capacity, cudaStream_t stream);
-    // From that gradient to what it adds to the gradients of distances and of the features below (nullptr: not wanted).
-    // These are of own atoms, whose edges and those of ghosts from them must have gradients.
+    // Adds to the gradients of distances and of the features below (nullptr: not wanted), for own atoms. The weights of
+    // all edges with an own atom must have their gradients, also of edges that ghosts receive.
     void reverse(const EdgesView<Real>& edges, const EdgesView<Real>& edges_with_ghosts, const EdgeGeometry& geometry,
                  int64_t edge_capacity, const TilesView& tiles, double* distance_gradient,
                  RowsView<Real> features_gradient, cudaStream_t stream);
@@ -60,7 +60,7 @@ private:
 
     const plan::LayerPlan<Real>& plan_;
     int width_ = 0;            // of the first layer, padded
-    Interaction radial_part_;  // a network whose hidden functions are the first layer's share of the distance
+    Interaction radial_part_;  // a network whose hidden functions are table(r) above
     plan::RadialColumns columns_;
     std::unique_ptr<plan::EdgeFunctions> functions_;
     std::vector<std::unique_ptr<plan::RadialTable<Real>>> host_tables_;

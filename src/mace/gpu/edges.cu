@@ -10,7 +10,7 @@ namespace {
 
 using mlff::gpu::launch;
 
-// MACE takes harmonics of the vector from neighbour to centre, which is minus the vector of our edge.
+// MACE takes the harmonics of the vector from sender to receiver. The vector of our edges is the opposite.
 __device__ Vec3 direction(const EdgeGeometry& geometry, const double* distance, int64_t edge) {
     const double scale = -1 / distance[edge];
     const double* v = geometry.vector + 3 * edge;
@@ -27,7 +27,7 @@ __device__ double whole_power(double x, int exponent) {
     return power;
 }
 
-// See PairRepulsion: half of the energy, and its slope.
+// Half of the energy of a pair, and its slope; see PairRepulsion.
 __device__ ValueAndSlope pair_repulsion(const RepulsionView& repulsion, int sender_element, int receiver_element,
                                         double r) {
     const double kDecay[4] = {3.2, 0.9423, 0.4028, 0.2016};
@@ -49,10 +49,10 @@ __device__ ValueAndSlope pair_repulsion(const RepulsionView& repulsion, int send
     return {coulomb * phi * cutoff, coulomb * (phi_slope * cutoff + phi * cutoff_slope - phi * cutoff / r)};
 }
 
-// Launch of all kernels of edges: a warp for each atom, a lane for every 32nd of its edges.
+// Launch of all kernels: one warp per atom; lanes take its edges in turn.
 
-// Harmonics [lane] of a warp's edges on their way between lanes and memory, where those of neighbouring edges lie next
-// to each other. For the degrees that are written out; half a warp moves those of one edge.
+// Moves the harmonics of 32 edges between lanes, where each lane has those of one edge, and memory, in coalesced
+// accesses: half a warp moves those of one edge. For the degrees that are written out.
 template <class Real>
 struct StagedHarmonics {
     static constexpr int kMost = harmonic_count(edge_harmonics::kWrittenOutDegree);
@@ -129,8 +129,8 @@ __global__ void __launch_bounds__(kBlockThreads)
     if (at.lane == 0) energies[at.atom] = sum;
 }
 
-// The gradient by the vector of one edge. `degree`: geometry.max_degree, perhaps with a bound that the compiler can
-// use.
+// The gradient by the vector of one edge. `degree` is geometry.max_degree, in some calls with an upper bound that the
+// compiler can use.
 template <class Real>
 __device__ __forceinline__ Vec3 reverse_edge(const EdgesView<Real>& edges, const EdgeGeometry& geometry,
                                              const RepulsionView& repulsion, int64_t atom, int64_t edge, int degree,

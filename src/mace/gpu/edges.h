@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is done for every edge: harmonics, pair repulsion, and their gradients.
+// Stages for every edge: harmonics, pair repulsion, and their gradients.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +10,7 @@
 
 namespace mlff::mace::gpu {
 
-// Pair repulsion as the GPU sees it; `is_there` false: none.
+// PairRepulsion for kernels. `is_there` is false if the model has none.
 struct RepulsionView {
     bool is_there = false;
     double coefficients[4] = {};
@@ -33,12 +33,12 @@ template <class Real>
 void compute_harmonics(const EdgesView<Real>& edges, const EdgeGeometry& geometry, Real* harmonics,
                        cudaStream_t stream);
 
-// energies[atom] = that of its edges
+// energies[atom] = sum over its edges
 template <class Real>
 void compute_repulsion(const EdgesView<Real>& edges, const RepulsionView& repulsion, double* energies,
                        cudaStream_t stream);
 
-// vector_gradient[edge][3] = dE/dvector of all that was counted as a function of this vector.
+// vector_gradient[edge][3] = dE/dvector from `gradients` and the repulsion.
 template <class Real>
 void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const EdgeGradientsView<Real>& gradients,
                    const RepulsionView& repulsion, double* vector_gradient, cudaStream_t stream);

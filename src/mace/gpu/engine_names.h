@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MACE's kernels use the names of the engine that all models share as their own.
+// Brings the names of the shared GPU engine into the namespace of MACE's kernels.
 #pragma once
 
 #include "gpu/engine/atom_rows.h"

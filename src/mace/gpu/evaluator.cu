@@ -79,7 +79,7 @@ public:
         return has_moved;
     }
 
-    // Charge and spin change the first features of all atoms alike, which are kept by element.
+    // First features are stored by element, so all systems of a batch need the same charge and spin.
     bool can_batch(const SystemView& first, const SystemView& next) const override {
         return !weights_->joint_embedding ||
                (first.total_charge == next.total_charge && first.spin_multiplicity == next.spin_multiplicity);
@@ -179,7 +179,7 @@ public:
     }
 
 private:
-    // Room for the edges of fused messages: all of them or, in larger systems or with little memory, a chunk at a time.
+    // For the edges of fused messages: all of them or, in larger systems or with little memory, one chunk at a time.
     int64_t message_scratch_bytes(int64_t atoms, int64_t edges, bool has_gradients) const {
         constexpr int64_t kEnough = 512 << 20, kForEachAtom = 32 << 10, kLeast = 16 << 20;
         int64_t bytes_per_edge = 0;
@@ -198,7 +198,6 @@ private:
                 step_.edges.capacity};
     }
 
-    // Kernels' scratch has the room that list_buffers() asked for.
     template <class T>
     static void resize(DeviceBuffer<T>& buffer, int64_t rows, int64_t size) {
         use_listed(buffer, rows * size, "the features of the atoms");
@@ -219,12 +218,12 @@ private:
         repulsion_.scale = weights_->scale[static_cast<size_t>(head_)];
     }
 
-    // Tables of the pairs of elements that are there. Whether that took new memory.
+    // Makes tables for the pairs of elements present. Returns whether that took new memory.
     bool prepare_elements(ThreadTeam& team) {
         ElementSet present;
         for (int z : elements_present_) present.set(static_cast<size_t>(z));
         if (prepared_.contains(present)) return false;
-        auto prepared = std::exchange(prepared_, {});  // should it fail: what others share may have changed
+        auto prepared = std::exchange(prepared_, {});  // if it fails, all are prepared again: shared buffers may differ
         for (size_t i = 0; i < layers_.size(); ++i) {
             plans_[i]->prepare(elements_present_, team);
             layers_[i]->prepare(elements_present_, team, stream_);
@@ -338,8 +337,7 @@ private:
     int64_t senders_of_moments_at_once() const {
         return static_cast<int64_t>(std::min<size_t>(DeviceMoments<Real>::kMostSenders, elements_present_.size()));
     }
-    // Messages of the first layer by way of moments, for some elements of the senders at a time: action(elements,
-    // is_first)
+    // Calls action(elements, is_first) for a few elements of senders at a time.
     template <class Action>
     void for_senders_of_moments(const DeviceLayer<Real>& layer, const Action& action) {
         constexpr size_t kAtOnce = DeviceMoments<Real>::kMostSenders;
@@ -348,7 +346,7 @@ private:
         for (size_t i = 0; i < all.size(); i += kAtOnce)
             action(all.subspan(i, std::min(kAtOnce, all.size() - i)), i == 0);
     }
-    // Those of the elements' number `index`.
+    // The moments for element number `index` of those passed to the action.
     RowsView<Real> moment_rows(const DeviceLayer<Real>& layer, size_t index) {
         const int size = layer.plan.moments->layout().size;
         return {moments_.data() + static_cast<int64_t>(index) * atom_count() * size, size, nullptr};
@@ -376,7 +374,7 @@ private:
         });
     }
 
-    // Messages as they are where nothing comes between, else what became of them.
+    // The messages, after the gate or message_skip if the layer has one.
     static const DeviceBuffer<Real>& contraction_input(const DeviceLayer<Real>& layer) {
         return layer.gate || layer.message_skip ? layer.contracted_in : layer.scaled;
     }
@@ -433,8 +431,8 @@ private:
         begin_stage("contraction", Direction::reverse, index, stream_);
         layer.contraction.reverse(tiles_, rows(contraction_input(layer), message_size),
                                   rows(contracted_, contracted_size), rows_to(work_, message_size), stream_);
-        // work_ has the gradient of what the contraction took. With densities and no gate, its product with that is the
-        // product below.
+        // work_ is the gradient of the contraction's input. reverse_division() needs the product of the scaled messages
+        // and their gradient. Without a gate it is the same before and after message_skip.
         const Real *dot_a = work_.data(), *dot_b = contraction_input(layer).data();
         DeviceBuffer<Real>* gradient = &work_;
         if (layer.message_skip) {
@@ -470,8 +468,8 @@ private:
         resize(sums_, atom_count(), plan.sums_layout.size);
         layer.message.apply_transposed(tiles_, rows(*gradient, linear_size), rows_to(sums_, plan.sums_layout.size),
                                        false, stream_);
-        // Ghosts' sums have gradients too. The rows before the map are exchanged: with several paths to an irrep they
-        // are the smaller ones.
+        // The sums of ghosts need gradients too. What is exchanged is the gradient before the linear map: with several
+        // paths to an irrep it is smaller than that of the sums.
         fill_ghosts(step_, gradient->data(), linear_size, Direction::reverse, index, stream_);
         if (plan.columns.density >= 0)
             fill_ghosts(step_, densities_gradient_.data(), 1, Direction::reverse, index, stream_);
@@ -522,8 +520,8 @@ private:
 
     std::shared_ptr<const Weights> weights_;
     int head_;
-    int64_t memory_limit_bytes_;    // 0: what is free
-    int64_t most_message_scratch_;  // bytes; 0: what is sensible
+    int64_t memory_limit_bytes_;    // 0: all that is free
+    int64_t most_message_scratch_;  // bytes; 0: a default
     cudaStream_t stream_;
     StepModelFacts facts_;
     int64_t total_memory_ = 0;
@@ -536,7 +534,7 @@ private:
     std::vector<int> elements_present_;
     std::unordered_set<ElementSet> prepared_;
 
-    Step step_;  // the one that is enqueued
+    Step step_;  // the step that is being enqueued
     TilesView tiles_;
     EdgesView<Real> edges_, edges_with_ghosts_;
     EdgeGeometry geometry_;
@@ -551,7 +549,7 @@ private:
 }  // namespace
 
 std::string why_not_on_gpu(const Weights& weights) {
-    constexpr size_t kMostShared = 80 << 10;  // that every GPU from compute capability 8.0 on has for a block
+    constexpr size_t kMostShared = 80 << 10;  // every GPU from compute capability 8.0 on has this much for a block
     for (const Layer& layer : weights.layers) {
         const Interaction& interaction = layer.interaction;
         if (interaction.edge_input == Interaction::EdgeInput::features)

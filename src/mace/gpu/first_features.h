@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What depends on the elements, the charge and the spin alone, on the device: the first features, what they send, and
-// energies.
+// What depends on element, charge and spin alone, on the device: the first features, what atoms send in the first
+// layer, and energies.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,22 +19,20 @@ namespace mlff::mace::gpu {
 template <class Real>
 class FirstFeatures {
 public:
-    // Done on the host, and again only when charge or spin have changed for a model that takes them. Throws
-    // Error{system} for those it does not know.
+    // Computes on the host. Does nothing if charge and spin are unchanged, or if the model does not use them. Throws
+    // Error{system} for a charge or spin that the model does not know.
     void update(const Weights& weights, int head, const SystemView& system, const plan::RowLayout& layout,
                 const plan::RowLayout& sender_layout, cudaStream_t stream);
 
     const mlff::gpu::DeviceBuffer<Real>& features() const { return features_; }  // [element][layout.size]
-    const mlff::gpu::DeviceBuffer<Real>& senders() const {
-        return senders_;
-    }  // [element][sender_layout.size], of the first layer
-    const ElementEnergy* energies() const { return energies_.data(); }  // [element]
+    const mlff::gpu::DeviceBuffer<Real>& senders() const { return senders_; }    // [element][sender_layout.size]
+    const ElementEnergy* energies() const { return energies_.data(); }           // [element]
 
 private:
     void upload_energies(const Weights& weights, int head, const std::vector<double>& embedding, cudaStream_t stream);
 
     bool is_there_ = false;
-    double charge_ = 0, spin_ = 0;  // that it is for
+    double charge_ = 0, spin_ = 0;  // of the last update
     mlff::gpu::DeviceBuffer<Real> features_, senders_;
     mlff::gpu::DeviceBuffer<ElementEnergy> energies_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of fused messages share: chunks of edges and what is prepared for them, products of radial
-// functions, a warp's loads. Included by fused_messages.cu only.
+// Shared parts of the kernels of fused messages: chunks of edges and their preparation, products of radial functions,
+// loads of a warp. Included by fused_messages.cu only.
 #pragma once
 
 #include "gpu/engine/instructions.h"
@@ -11,15 +11,16 @@
 namespace mlff::mace::gpu {
 namespace {
 
-constexpr int kSteps = 4;  // of products: at most 64 functions
-// Warps of a block: 168 or 255 registers for each thread. More warps would wait for memory less, but have to load
-// features again for every path, which costs more.
+constexpr int kSteps = 4;  // of a product: at most 64 functions
+// Warps per block: each thread then has 168 or 255 registers. With more warps less time would be spent waiting for
+// memory, but features would have to be loaded again for every path, which costs more.
 constexpr int most_warps(int components) { return components <= 3 ? 12 : 8; }
 
 constexpr int rounded_up(int count, int to) { return (count + to - 1) / to * to; }
 
-// Shares of a path are [a][row], with rows that begin at multiples of 16 bytes, or where there is one row only, [a]. Of
-// a tile of edges, the first 16 bytes of all edges lie together, then the next: what a warp loads at once is one line.
+// The shares of a path are [a][row], padded so that each a begins at a multiple of 16 bytes; with only one row, [a].
+// For a tile of edges, the first 16 bytes of all edges are contiguous, then the next 16, so that a warp loads one cache
+// line at a time.
 constexpr int share_row(int rows) { return rows == 1 ? 1 : rounded_up(rows, 4); }
 constexpr int padded_shares(int components, int rows) { return rounded_up(components * share_row(rows), 4); }
 __device__ __forceinline__ int share_place(int share) {  // of the first edge of a tile
@@ -27,7 +28,7 @@ __device__ __forceinline__ int share_place(int share) {  // of the first edge of
     return share / kEach * kEach * kEdgesPerTile + share % kEach;
 }
 
-// Numbers next to each other, 16 bytes at a time.
+// Loads adjacent numbers, 16 bytes at a time.
 template <int Count>
 __device__ __forceinline__ void load(const float* from, float (&to)[Count]) {
     static_assert(Count % 4 == 0);
@@ -44,7 +45,7 @@ __device__ __forceinline__ void store(const float (&from)[4], float* to) {
     *reinterpret_cast<float4*>(to) = make_float4(from[0], from[1], from[2], from[3]);
 }
 
-// Tells the compiler that a number is the same in all lanes, so that what depends on it does not diverge.
+// Tells the compiler that a number is the same in all lanes, so that branches on it do not diverge.
 __device__ __forceinline__ int uniform(int number) { return __shfl_sync(kAllLanes, number, 0); }
 
 // ---- chunks ----
@@ -62,8 +63,8 @@ __device__ int64_t atom_ending_after(const int64_t* first, int64_t atom_count, i
     return low;
 }
 
-// Atoms that have edges in the chunk. One whose edges begin in a chunk and end in a later one is in both; one without
-// edges is in one chunk.
+// Atoms that have edges in the chunk. An atom whose edges begin in one chunk and end in a later one is in both. An atom
+// without edges is in one chunk.
 struct AtomRange {
     int64_t begin = 0, end = 0;
 };
@@ -79,7 +80,7 @@ __device__ AtomRange atoms_of_chunk(const View& view, const EdgesView<float>& ed
     return range;
 }
 
-// Launch: a warp for each tile of the chunk. Functions and shares of its edges, zero beyond the last edge.
+// Computes functions and shares of the edges of a chunk, zero beyond the last edge. Launch: one warp per tile.
 template <bool kWithSlopes>
 __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::View view, EdgesView<float> edges) {
     mlff::gpu::await_predecessor();
@@ -140,7 +141,7 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
     }
 }
 
-// Launch: a warp for each atom.
+// Launch: one warp per atom.
 __global__ void __launch_bounds__(kBlockThreads)
     sum_densities(FusedMessages::View view, EdgesView<float> edges, float* densities) {
     mlff::gpu::await_predecessor();
@@ -155,16 +156,16 @@ __global__ void __launch_bounds__(kBlockThreads)
     if (at.lane == 0) densities[at.atom] = sum;
 }
 
-// ---- what a warp has and loads ----
+// ---- items of work, and loads of a warp ----
 
-// A warp's place: its slice of the channels, and the atoms and items that are its own.
+// The slice of channels and the items of a warp. Items are all atoms for one pass or group, then all atoms for the
+// next, so that each warp gets its part of the heavy ones.
 struct Worker {
     int slice;
-    int channel;  // the first of this lane, also where the path has fewer: its weights are zero there, and nothing is
+    int channel;  // the first of this lane; may be beyond those of a path: weights are zero there, and nothing is
                   // stored
     int32_t first_atom, first_item, item_stride;
-    uint32_t atom_count;  // in the chunk; items are all atoms for one pass or group, then for the next, so that each
-                          // warp gets its part of the heavy ones
+    uint32_t atom_count;  // in the chunk
     int64_t item_count;
 };
 
@@ -177,7 +178,7 @@ __device__ __forceinline__ int shared_weights_size(const FusedMessages::View& vi
     return view.path_count * kSteps * RadialProduct::kWeightPlanes * 32;
 }
 
-// Loads the weights, which depend on the model alone, and waits for the kernel before.
+// Loads the weights, which depend on the model alone, before it waits for the previous kernel.
 __device__ Worker start_work(const FusedMessages::View& view, const EdgesView<float>& edges, int items_per_atom) {
     __shared__ AtomRange atoms;
     const int size = shared_weights_size(view);
@@ -199,8 +200,8 @@ __device__ Worker start_work(const FusedMessages::View& view, const EdgesView<fl
     return worker;
 }
 
-// Radial weights of four channels for two edges of each tile: functions[t] are those of tile t, or values and slopes of
-// one. All functions are on their way before the first product.
+// Radial weights of four channels for two edges of each tile. functions[t] are those of tile t, or values and slopes of
+// one tile. All loads of functions are issued before the first product.
 template <int Tiles>
 __device__ __forceinline__ void multiply_functions(const FusedMessages::View& view, int path,
                                                    const uint4* const (&functions)[Tiles],
@@ -222,7 +223,7 @@ __device__ __forceinline__ void multiply_functions(const FusedMessages::View& vi
         Product::add(weights + s * Product::kWeightPlanes * 32, of[s], view.is_fast, radial);
 }
 
-// An atom's edges in the chunk, counted from its beginning.
+// An atom's edges in the chunk, counted from the beginning of the chunk.
 struct OwnEdges {
     int begin, end;
 
@@ -232,12 +233,12 @@ struct OwnEdges {
           end(uniform(static_cast<int>(min(edges.first[atom + 1], view.end) - view.begin))) {}
     __device__ bool has(int edge) const { return edge >= begin && edge < end; }
     __device__ int first_tile() const { return begin / kEdgesPerTile; }
-    __device__ int tile_end() const {
+    __device__ int tile_end() const {  // an atom without edges has no tiles
         return begin < end ? (end + kEdgesPerTile - 1) / kEdgesPerTile : first_tile();
-    }  // none of an atom without edges
+    }
 };
 
-// features[edge][a][channel] of the senders of edges 2 q, 2 q + 1 of the tile; zero for edges of other atoms.
+// Loads features[edge][a][channel] of the senders of edges 2 q and 2 q + 1 of the tile; zero for edges of other atoms.
 template <int Components>
 __device__ __forceinline__ void load_features(const int32_t* sender, const RowsView<const float>& senders, int edge,
                                               const OwnEdges& own, int offset, int stride,
@@ -255,13 +256,13 @@ __device__ __forceinline__ void load_features(const int32_t* sender, const RowsV
     }
 }
 
-// The shares of a path for one edge, loaded as they are used: all at once would take too many registers.
+// The shares of a path for one edge. They are loaded as they are used: all of them together need too many registers.
 template <int Components, int Rows>
 struct ShareRows {
     static constexpr int kEach = 16 / sizeof(float);
     const float* from;
 
-    // `edge` of a tile, whose shares of the path begin at `shares`
+    // `edge` counts within the tile. The tile's shares of the path begin at `shares`.
     __device__ ShareRows(const float* shares, int edge) : from(shares + edge * kEach) {}
     __device__ __forceinline__ void load_row(int a, float (&share)[Rows]) const {
         if constexpr (Rows == 1) {
@@ -278,8 +279,8 @@ struct ShareRows {
     }
 };
 
-// What a warp will read of its next tile: shares from `first_share` on, functions, features of one line for each
-// component.
+// Prefetches what a warp will read for its next tile: shares from `first_share` on, functions, and one cache line of
+// features for each component.
 template <int Components>
 __device__ __forceinline__ void prefetch_tile(const FusedMessages::View& view, const int32_t* sender,
                                               const RowsView<const float>& senders, int tile, const OwnEdges& own,

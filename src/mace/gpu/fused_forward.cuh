@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums of fused messages. Included by fused_messages.cu only.
+// Sums of fused messages, forward. Included by fused_messages.cu only.
 #pragma once
 
 #include <utility>
@@ -9,6 +9,7 @@
 namespace mlff::mace::gpu {
 namespace {
 
+// A pass sums several paths at once, one for each slot. `Rows` are the components of the sums of each slot.
 template <int... Rows>
 struct Slots {
     static constexpr int kCount = sizeof...(Rows), kRows[] = {Rows...}, kTotal = (Rows + ...);
@@ -18,8 +19,8 @@ struct Slots {
         return sum;
     }
 };
-using ScalarSlots = Slots<1, 3, 5, 7>;  // for senders of one component
-using LowSlots = Slots<1, 3, 3, 5>;     // for others: twelve rows each
+using ScalarSlots = Slots<1, 3, 5, 7>;  // for senders with one component
+using LowSlots = Slots<1, 3, 3, 5>;     // for other senders, as is HighSlots; both have twelve rows
 using HighSlots = Slots<5, 7>;
 enum PassKind { kScalarPass, kLowPass, kHighPass };
 
@@ -100,7 +101,7 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
                 sum[kFirst + r][c] += __shfl_xor_sync(kAllLanes, sum[kFirst + r][c], 2);
             }
             if (!to || !is_channel || (kFirst + r) % 4 != q) continue;
-            if (first < view.begin) {  // the rest of an atom of the chunk before
+            if (first < view.begin) {  // the atom's edges began in an earlier chunk: add to its sums
 #pragma unroll
                 for (int c = 0; c < 4; ++c) sum[kFirst + r][c] += to[r * pass.stride + c];
             }
@@ -111,7 +112,7 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
     (std::make_integer_sequence<int, Slot::kCount>{});
 }
 
-// Launch: a multiple of slice_count blocks, which share the items of the chunk.
+// Launch: a multiple of slice_count blocks, which divide the items of the chunk among them.
 template <int Most>
 __global__ void __launch_bounds__(32 * most_warps(Most), 1)
     sum_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders, float* sums) {

@@ -17,7 +17,7 @@ using mlff::gpu::check;
 using mlff::gpu::launch;
 using mlff::gpu::LaunchShape;
 
-// Puts paths of one block of features into passes, each time into the kind that takes most of their rows.
+// Distributes the paths of one block of features over passes. Each pass is of the kind that takes the most rows.
 void plan_passes(FusedMessages::Pass block, std::vector<std::pair<int, int>> paths_and_rows,
                  std::vector<FusedMessages::Pass>& passes) {
     const std::vector<std::vector<int>> kinds = {{1, 3, 5, 7}, {1, 3, 3, 5}, {5, 7}};
@@ -73,10 +73,10 @@ bool FusedMessages::can_run(const Interaction& interaction, size_t most_shared) 
         shares[static_cast<size_t>(path.in_block)] += padded_shares(in, out);
     }
     const size_t weights = weight_bytes_of(interaction.convolution.paths.size());
-    constexpr size_t kFixed = 1024;  // of every block: what the system and the kernel take for themselves
+    constexpr size_t kFixed = 1024;  // per block: used by the system and by the kernel's other variables
     const auto scratch =
         static_cast<size_t>(kEdgesPerTile * *std::max_element(shares.begin(), shares.end())) * sizeof(float);
-    return weights + 4 * scratch + kFixed <= most_shared;  // four warps at least
+    return weights + 4 * scratch + kFixed <= most_shared;  // at least four warps
 }
 
 FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_count, size_t most_shared, bool is_fast,
@@ -135,7 +135,8 @@ FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_co
     double largest = 0;
     for (double weight : last.weight) largest = std::max(largest, std::abs(weight * last.activation.factor));
     for (double weight : last.bias) largest = std::max(largest, std::abs(weight * last.activation.factor));
-    constexpr double kLargest = 1 << 12;  // in half precision, with room for its lower half above the smallest number
+    // In half precision, the low half of a number of this size is still far above the smallest number.
+    constexpr double kLargest = 1 << 12;
     if (largest > 0) weight_scale_ = std::exp2(std::floor(std::log2(kLargest / largest)));
     std::vector<uint4> weights;
     constexpr int kPlanes = RadialProduct::kWeightPlanes;
@@ -157,7 +158,7 @@ FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_co
     upload_terms(stream);
 }
 
-// Shares and the gradients of harmonics carry the inverse of the scales of weights and functions.
+// Undoes the scales of weights and functions: their inverse is in the terms of shares and of gradients of harmonics.
 void FusedMessages::upload_terms(cudaStream_t stream) {
     const double scale = 1 / (weight_scale_ * function_scale_);
     ShareLists<float> lists;
@@ -187,7 +188,7 @@ void FusedMessages::prepare(cudaStream_t stream) {
         if (!table) continue;
         const Buffer<float>& host = table->coefficients();
         const auto width = static_cast<size_t>(table->view().column_count);
-        for (size_t at = 0; at < host.size(); ++at)  // values, then rows from which slopes follow
+        for (size_t at = 0; at < host.size(); ++at)  // rows of values, and rows that slopes are made from
             largest = std::max(largest, std::abs(static_cast<double>(host[at])) *
                                             (at / width % plan::kSplineRows == 0 ? 1 : table->view().inverse_step));
     }
@@ -209,7 +210,7 @@ size_t FusedMessages::shared_bytes(bool is_reverse) const {
     return weight_bytes() + (is_reverse ? static_cast<size_t>(warps_per_block(true)) * scratch : 0);
 }
 
-// For each slice as many blocks as there is work for, but no more than run at once.
+// For each slice, as many blocks as there is work for, but no more than run at the same time.
 LaunchShape FusedMessages::shape_for_items(int64_t item_count, bool is_reverse) const {
     const int warps = warps_per_block(is_reverse);
     const int64_t blocks =
@@ -246,7 +247,7 @@ FusedMessages::View FusedMessages::view() const {
     return view;
 }
 
-// visit(view of the chunk, blocks for its tiles of edges)
+// visit(view of the chunk, number of blocks for its tiles of edges)
 template <class Visit>
 void FusedMessages::for_each_chunk(const Scratch& scratch, bool is_reverse, const Visit& visit) const {
     const auto [chunk_count, size] =

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Messages whose radial weights are made where they are used: the last layer of the radial network runs on tensor cores
-// (radial_product.h) inside the kernels that sum messages and that reverse them, so that weights never reach memory.
-// What they read for every edge, its hidden functions and the products of couplings and harmonics ("shares"), is
-// prepared for a chunk of edges at a time, in scratch memory of a size that does not grow with the number of edges.
+// Messages with radial weights that never reach memory. The last layer of the radial network runs on tensor cores
+// (radial_product.h) inside the kernels that sum messages and that reverse them. Two inputs of these kernels are
+// prepared for every edge, one chunk of edges at a time: the hidden functions, and the "shares", which are sums of
+// couplings times harmonics. So scratch memory does not grow with the number of edges.
 //
-// Work is handed out in items: 32 channels of one atom and those paths that share the senders' features. A warp has an
-// item and walks the atom's edges eight at a time; it owns what it writes, so that nothing is added atomically and
-// results repeat bit for bit. In reverse the gradients of the senders' features are written for every edge and gathered
-// by the senders afterwards.
+// An item of work is 32 channels of one atom, and paths that read the same features of senders. A warp takes an item
+// and goes over the atom's edges, eight at a time. No other warp writes its results, so nothing is added atomically and
+// results repeat bit for bit. In the reverse, gradients of the senders' features are written for every edge, and
+// gathered by the senders afterwards.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,29 +25,28 @@
 
 namespace mlff::mace::gpu {
 
-// In single precision; in double, tables of the weights are faster.
+// For single precision only. In double precision, tables of the weights are faster.
 class FusedMessages {
 public:
-    // Whether these kernels have what the layer needs, with `most_shared` bytes of shared memory for a block.
+    // Whether the kernels support the layer. A block may have `most_shared` bytes of shared memory.
     static bool can_run(const Interaction& interaction, size_t most_shared);
 
     FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_count, size_t most_shared, bool is_fast,
                   cudaStream_t stream);
 
-    void prepare(cudaStream_t stream);  // after the host's plan was prepared: copies new tables
+    void prepare(cudaStream_t stream);  // copies new tables, after the host's plan has been prepared
 
-    // Bytes that an edge needs in scratch memory; it should have room for some 100,000, and needs room for
-    // kEdgesPerTile.
+    // Bytes of scratch memory per edge. Scratch memory must hold kEdgesPerTile edges, and should hold some 100,000.
     int64_t scratch_bytes_per_edge(bool is_reverse) const;
 
     struct Scratch {
         unsigned char* first = nullptr;
         int64_t bytes = 0;
-        int64_t edge_capacity = 0;  // there are never more edges
+        int64_t edge_capacity = 0;  // an upper bound of the number of edges
     };
-    // The same as DeviceMessages. `reverse_edge`: for each edge that of the other end. Gradients of senders, which are
-    // own atoms, are gathered from the edges that their neighbours receive: `edges` has those of ghosts too, and their
-    // sums have gradients.
+    // The same as DeviceMessages. Gradients of senders, which are own atoms, are gathered from the edges that their
+    // neighbours receive. So `edges` must also have the edges of ghosts, and sums_gradient those of ghosts.
+    // `reverse_edge` is [edge].
     void compute(const EdgesView<float>& edges, RowsView<const float> senders, float* sums, float* densities,
                  const Scratch& scratch, cudaStream_t stream) const;
     void reverse(const EdgesView<float>& own_edges, const EdgesView<float>& edges, const int64_t* reverse_edge,
@@ -60,10 +59,10 @@ public:
         int32_t first_share = 0;  // in the edge's shares, [a][c], padded
     };
     static constexpr int kSlots = 4;
-    struct Pass {  // forward: paths of one block of features, whose sums fit into registers
+    struct Pass {  // forward: paths of one block of features whose sums fit into registers
         int32_t in_offset = 0, in_components = 0, stride = 0;
         int32_t first_share = 0, share_count = 0;  // of the block's paths
-        int32_t kind = 0;                          // which components the slots have
+        int32_t kind = 0;                          // PassKind: the components of the slots
         int32_t paths[kSlots] = {-1, -1, -1, -1};
     };
     struct Group {  // reverse: all paths of one block of features
@@ -71,7 +70,7 @@ public:
         int32_t first_path = 0, path_count = 0;
         int32_t first_share = 0, share_count = 0;
     };
-    // Terms of harmonics are [group][harmonic_count], of a share within the group.
+    // Terms of harmonics are [group][harmonic_count]; their shares count within the group.
     struct View : LayerView<float> {
         const Path* paths = nullptr;
         const Pass* passes = nullptr;
@@ -82,13 +81,13 @@ public:
         int function_count = 0;  // columns of the tables that are functions
         float function_scale = 1;
         bool is_fast = false;
-        // of the chunk
+        // Of the chunk:
         int64_t begin = 0, end = 0;        // edges
-        bool is_last = false;              // it takes all atoms that are left, also those without edges
+        bool is_last = false;              // the last chunk takes all remaining atoms, also those without edges
         uint4* functions = nullptr;        // [tile][step][plane][lane]
         uint4* function_slopes = nullptr;  // the same
         float* shares = nullptr;           // [tile][share_stride / 4][edge of the tile][4]
-        float* partials = nullptr;  // [edge][slice][group][partial_stride]: gradients of the harmonics and the distance
+        float* partials = nullptr;         // [edge][slice][group][partial_stride]: gradients of harmonics and distance
         float* feature_gradients = nullptr;  // [edge][sender_size]
         int partial_stride = 0;
     };
@@ -100,8 +99,8 @@ private:
     size_t weight_bytes() const;
     int warps_per_block(bool is_reverse) const;
     size_t shared_bytes(bool is_reverse) const;
-    mlff::gpu::LaunchShape shape_for_items(int64_t item_count,
-                                           bool is_reverse) const;  // of the kernels that work on items
+    // For the kernels that work on items.
+    mlff::gpu::LaunchShape shape_for_items(int64_t item_count, bool is_reverse) const;
     void upload_terms(cudaStream_t stream);
 
     const plan::LayerPlan<float>& plan_;
@@ -109,11 +108,11 @@ private:
     size_t most_shared_;
     bool is_fast_;
     int multiprocessor_count_ = 1;
-    // Powers of two that keep both halves of a number within half precision. That of functions is the same for all
-    // tables, present or not, as long as they are not much larger than a network's outputs are.
+    // Powers of two that keep both halves of a number within half precision. function_scale_ only changes if functions
+    // are much larger than those of networks usually are, so it does not depend on the tables present.
     double weight_scale_ = 1, function_scale_ = 16;
     int slice_count_ = 0, share_stride_ = 0, most_group_shares_ = 0;
-    std::vector<int> path_order_;  // paths by block of features, as all arrays have them
+    std::vector<int> path_order_;  // the plan's paths sorted by block of features, the order of all arrays here
     std::vector<Path> host_paths_;
     std::vector<Group> host_groups_;
     int pass_count_ = 0;

@@ -9,8 +9,8 @@
 namespace mlff::mace::gpu {
 namespace {
 
-// Sums over the eight lanes with the same lane % 4, by halving what each still has: lane 4 g + q gets numbers
-// g Count / 8 ... (g + 1) Count / 8 - 1, at the beginning.
+// Sums over the eight lanes with the same lane % 4. Each step halves the numbers that a lane keeps. In the end lane
+// 4 g + q has numbers g Count / 8 ... (g + 1) Count / 8 - 1, at the beginning of its array.
 template <int Half, int Count>
 __device__ __forceinline__ void halve(float (&numbers)[Count], unsigned distance) {
     const unsigned upper = threadIdx.x & distance ? 0xffffffffu : 0u;
@@ -29,7 +29,7 @@ __device__ __forceinline__ void sum_over_channels(float (&numbers)[Count]) {
     halve<Count / 8>(numbers, 4);
 }
 
-// One path for one tile. share_gradient: of the warp, [edge of the tile][most_group_shares], at the path's shares.
+// One path for one tile. `share_gradient` is [edge of the tile][most_group_shares] of this warp, at the path's shares.
 template <int Components, int Rows>
 __device__ __forceinline__ void reverse_path(const FusedMessages::View& view, int path, int stride, int tile,
                                              const float* gradient, const float (&features)[2][Components][4],
@@ -146,7 +146,7 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
             }
         }
         __syncwarp();
-        // A lane has one harmonic of every second edge.
+        // A lane computes one harmonic of every second edge.
         for (int harmonic = lane % 16; harmonic < edges.harmonic_count; harmonic += 16) {
             const int32_t* term = view.first_harmonic_term + group_index * edges.harmonic_count + harmonic;
             float sums[kEdgesPerTile / 2] = {};
@@ -166,7 +166,7 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
     }
 }
 
-// Launch: as sum_kernel.
+// Launch: like sum_kernel.
 template <int Most>
 __global__ void __launch_bounds__(32 * most_warps(Most), 1)
     reverse_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders,
@@ -185,8 +185,8 @@ __global__ void __launch_bounds__(32 * most_warps(Most), 1)
     }
 }
 
-// Launch: a thread for each edge of the chunk and each of its gradients, which are added up from their parts in a fixed
-// order.
+// Adds up the partial gradients of edges in a fixed order. Launch: one thread for each edge of the chunk and each of
+// its gradients.
 __global__ void __launch_bounds__(kBlockThreads)
     finish_kernel(FusedMessages::View view, EdgesView<float> edges, const float* densities_gradient,
                   EdgeGradientsView<float> gradients, bool accumulate) {
@@ -214,8 +214,8 @@ __global__ void __launch_bounds__(kBlockThreads)
     gradients.distance[edge] = accumulate ? gradients.distance[edge] + slope : slope;
 }
 
-// Launch: a block for each atom. Adds what edges of the chunk that the atom sends have for it: their numbers are
-// gathered first, in order.
+// Adds to the gradient of an atom's features from the edges of the chunk along which the atom sends. The indices of
+// these edges are gathered first, in order. Launch: one block per atom.
 __global__ void __launch_bounds__(kBlockThreads) gather_kernel(FusedMessages::View view, EdgesView<float> edges,
                                                                const int64_t* reverse_edge, float* senders_gradient) {
     mlff::gpu::await_predecessor();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What all kernels of messages and moments know of a layer. For CUDA sources only.
+// Data of a layer for all kernels of messages and moments. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,8 +14,8 @@
 
 namespace mlff::mace::gpu {
 
-// Of a share, which is a sum of couplings times harmonics: value * harmonic[index].
-// Of the gradient of a harmonic: value * (gradient of share[index]).
+// A share is a sum of couplings times harmonics. A term of a share is value * harmonic[index]; a term of the gradient
+// of a harmonic is value * (gradient of share[index]).
 template <class Real>
 struct ShareTerm {
     int32_t index = 0;
@@ -27,7 +27,7 @@ template <class Real>
 struct ShareLists {
     std::vector<std::vector<ShareTerm<Real>>> of_shares, of_harmonics;
 };
-// Shares of the paths one after the other, each [a][c]. `is_reversed`: for edges seen from the other end.
+// The shares of the paths one after the other, each [a][c]. `is_reversed`: for the reverse edges.
 template <class Real>
 ShareLists<Real> list_shares(const std::vector<plan::PathPlan<Real>>& paths, int harmonic_count, bool is_reversed) {
     ShareLists<Real> lists;
@@ -47,13 +47,13 @@ ShareLists<Real> list_shares(const std::vector<plan::PathPlan<Real>>& paths, int
 
 template <class Real>
 struct SharesView {
-    const int32_t* first_share_term = nullptr;  // [share], and the end
+    const int32_t* first_share_term = nullptr;  // [share + 1]
     const ShareTerm<Real>* share_terms = nullptr;
-    const int32_t* first_harmonic_term = nullptr;  // [harmonic], and the end
+    const int32_t* first_harmonic_term = nullptr;  // [harmonic + 1]
     const ShareTerm<Real>* harmonic_terms = nullptr;
 };
 
-// A copy of the lists in the GPU's memory.
+// A copy of the lists on the GPU.
 template <class Real>
 class DeviceShares {
 public:
@@ -73,7 +73,7 @@ private:
 template <class Real>
 struct LayerView : SharesView<Real>, TablesView<Real> {
     int density_column = -1;             // of the tables
-    int sums_size = 0, sender_size = 0;  // numbers of an atom
+    int sums_size = 0, sender_size = 0;  // numbers per atom
 };
 template <class Real>
 LayerView<Real> view_layer(const plan::LayerPlan<Real>& plan, const DeviceShares<Real>& shares,

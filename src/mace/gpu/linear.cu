@@ -14,13 +14,13 @@ namespace {
 
 using mlff::gpu::launch;
 
-constexpr int kMostTargets = 16;  // of one launch
+constexpr int kMostTargets = 16;  // per launch
 
-// One launch: as many blocks for each target as its rows (an atom and a component each) and columns need.
+// One launch. Each target has as many blocks as its rows (one for each atom and component) and columns need.
 template <class Real>
 struct LinearJob {
     LinearTarget targets[kMostTargets];
-    int32_t first_block[kMostTargets];  // beyond the last target: more than there are blocks
+    int32_t first_block[kMostTargets];  // beyond the last target: larger than any block index
     LinearView<Real> map;
     TilesView tiles;
     RowsView<const Real> in;
@@ -30,7 +30,7 @@ struct LinearJob {
 
 __host__ __device__ constexpr int divide_up(int a, int b) { return (a + b - 1) / b; }
 
-// Numbers of a packed matrix for one step.
+// Size of a packed matrix for one step.
 template <class Real>
 __host__ __device__ constexpr int packed_size(int columns) {
     return divide_up(columns, kProductColumns) * kProductColumns * kStep<Real>;
@@ -69,7 +69,7 @@ struct Area {
             matrix += tile.element * job.map.matrices_per_element;
         }
     }
-    // Rows beyond the last are computed like the last, so that loads need no branches, and not written.
+    // Rows beyond the last repeat the last one, so that loads need no branches. They are not written.
     __device__ int clamped(int row) const { return min(first_row + row, row_count - 1); }
     __device__ bool has_row(int row) const { return first_row + row < row_count; }
     __device__ Real* out_row(const LinearJob<Real>& job, int row) const {
@@ -95,7 +95,7 @@ struct SourceRow {
     }
 };
 
-// Those of a lane for 16 columns of row g (`half` 0) or g + 8.
+// A lane's four sums within 16 columns, of row g (`half` 0) or g + 8 (`half` 1).
 template <class Real>
 __device__ __forceinline__ Four<Real> four_of(const ProductSum<Real>& sum, int pair, int half) {
     return {{sum[2 * pair][2 * half], sum[2 * pair][2 * half + 1], sum[2 * pair + 1][2 * half],
@@ -107,7 +107,8 @@ __device__ __forceinline__ LinearStep load_step(const LinearStep* from) {
     return {static_cast<int32_t>(bytes.x), static_cast<int32_t>(bytes.y), static_cast<int32_t>(bytes.z)};
 }
 
-// Many rows: each warp computes RowTiles * kProductRows rows of its kProductColumns columns; the warps share the rows.
+// For many rows. All warps of a block compute the same RowTiles * kProductRows rows, each for its kProductColumns
+// columns.
 template <int RowTiles, int Warps>
 struct TiledShape {
     static constexpr int kTiles = RowTiles, kThreads = 32 * Warps;
@@ -132,7 +133,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
     const int own_column = area.first_column + warp * kProductColumns;
     const bool has_columns = own_column < area.target.stride;
 
-    // What this thread copies: its share of a few rows, its share of the warp's part of the matrix.
+    // What this thread copies: its part of a few rows, and its part of the warp's columns of the matrix.
     const int copied_row = thread / kPacksPerRow, copied_pack = thread % kPacksPerRow,
               first_number = copied_pack * Pack<Real>::kCount;
     const Real* from[kCopies];
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
     ProductSum<Real> sum[Shape::kTiles] = {};
     for (int s = 0; s < step_count; ++s) {
         wait_for_copies<Shape::kStages - 2>();
-        __syncthreads();  // all copies of step s are there, and all warps are done with step s - 1
+        __syncthreads();  // all copies of step s have arrived, and all warps have finished step s - 1
         stage(s + Shape::kStages - 1, next);
         next = load_step(steps + clamped_step(s + Shape::kStages, step_count));
         if (!has_columns) continue;
@@ -218,7 +219,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
     }
 }
 
-// Few rows: a block computes kProductRows rows of kProductColumns columns, each warp a part of the depth.
+// For few rows. A block computes kProductRows rows of kProductColumns columns; each warp takes a part of the depth.
 struct NarrowShape {
     static constexpr int kWarps = 8, kThreads = 32 * kWarps;
     static constexpr int kRows = kProductRows, kColumns = kProductColumns;
@@ -271,7 +272,7 @@ __global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __g
             packed_top[s] = load_pack(top.at(step[s], first_number));
             packed_bottom[s] = load_pack(bottom.at(step[s], first_number));
         }
-        __syncwarp();  // no load is moved beyond
+        __syncwarp();  // keeps the compiler from moving loads further down
 #pragma unroll
         for (int s = 0; s < kAhead; ++s)
             if (first + s < end) {
@@ -301,8 +302,8 @@ __global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __g
     }
 }
 
-// Blocks of threads for a target. With one matrix for all elements the rows of all atoms follow each other, else those
-// of a tile.
+// Thread blocks for a target. If all elements have the same matrix, a block may have rows of any atoms, otherwise of
+// one tile only.
 int blocks_for(const LinearTarget& target, const TilesView& tiles, bool is_by_element, int rows_per_block,
                int columns_per_block) {
     const int row_blocks = is_by_element
@@ -339,7 +340,7 @@ typename DeviceLinear<Real>::Direction DeviceLinear<Real>::make_direction(const 
     const plan::RowLayout& targets_layout = transposed ? in : out;
     std::vector<LinearStep> steps;
     Direction direction;
-    // All matrices of element 0, then those of the next: first the places, then the numbers.
+    // The result has all matrices of element 0, then those of the next element. Find their places first, then fill in.
     struct Place {
         const Linear::Path* path;
         plan::RowPiece from, to;
@@ -381,9 +382,9 @@ typename DeviceLinear<Real>::Direction DeviceLinear<Real>::make_direction(const 
                     matrices[static_cast<size_t>(z * size + index)] = static_cast<Real>(weight);
                 }
     }
-    steps.push_back({});  // kernels load a step even for a target that has none
+    steps.push_back({});  // kernels load a step even if the target has none
     direction.matrices_per_element = linear.element_count > 1 ? size : 0;
-    // The longest blocks first, so that short ones fill the end.
+    // Blocks with many steps first, so that short ones fill the end.
     std::stable_sort(direction.targets.begin(), direction.targets.end(),
                      [](const LinearTarget& a, const LinearTarget& b) { return a.step_count > b.step_count; });
     direction.steps.upload(steps.data(), static_cast<int64_t>(steps.size()), "the model", stream);
@@ -410,8 +411,8 @@ void DeviceLinear<Real>::run(const Direction& direction, const TilesView& tiles,
     job.in = in;
     job.out = out;
     job.accumulate = accumulate;
-    // The largest shape that still gives every multiprocessor enough to do. Sizes alone decide, so that every run gives
-    // the same bits.
+    // Choose the largest shape that still gives every multiprocessor enough to do. The choice depends on sizes alone,
+    // so that every run gives the same bits.
     constexpr int kEnoughWide = 256, kEnoughMedium = 192;
     const auto blocks = [&](int rows_per_block, int columns_per_block) {
         int count = 0;

@@ -13,13 +13,13 @@
 
 namespace mlff::mace::gpu {
 
-struct alignas(16) LinearStep {  // a stretch of one block of the source: what is multiplied at once
+struct alignas(16) LinearStep {  // a part of one block of the source: one step of the product
     int32_t offset = 0, stride = 0, copies = 0;
 };
 struct LinearTarget {  // one block of the target
     int32_t offset = 0, stride = 0, components = 0;
     int32_t first_step = 0, step_count = 0;
-    int64_t matrix = 0;  // packed, of all steps, of element 0
+    int64_t matrix = 0;  // offset of the packed matrices of all steps, for element 0
 };
 template <class Real>
 struct LinearView {
@@ -31,13 +31,13 @@ struct LinearView {
 template <class Real>
 class DeviceLinear {
 public:
-    // `in` and `out` are those of the linear map or finer.
+    // A block of the map's irreps may be several blocks of the layouts `in` and `out`.
     DeviceLinear(const Linear& linear, const plan::RowLayout& in, const plan::RowLayout& out, cudaStream_t stream);
 
-    // out = or += map of in
+    // out = map(in), or += if `accumulate`
     void apply(const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate,
                cudaStream_t stream) const;
-    // in_gradient = or += transposed map of out_gradient
+    // in_gradient = transposed map(out_gradient), or += if `accumulate`
     void apply_transposed(const TilesView& tiles, RowsView<const Real> out_gradient, RowsView<Real> in_gradient,
                           bool accumulate, cudaStream_t stream) const;
 

@@ -14,7 +14,7 @@ using mlff::gpu::launch;
 using mlff::gpu::LaunchShape;
 using plan::SplinePoint;
 
-// Some edges of the block's atom, in shared memory.
+// A chunk of the edges of the block's atom, in shared memory.
 template <class Real>
 struct Chunk {
     SplinePoint<Real>* points;  // [edge]
@@ -22,7 +22,7 @@ struct Chunk {
     Real* shares;               // [edge][share_count]
     Real* shares_gradient;      // the same; reverse only
     Real* slopes;               // [edge]; reverse only
-    Real* features_gradient;    // [warp][row][stride] of one path; reverse only
+    Real* features_gradient;    // [warp][component][stride] of one path; reverse only
 };
 
 template <class Real>
@@ -46,12 +46,12 @@ __device__ Chunk<Real> lay_out_forward_chunk(const typename DeviceMessages<Real>
     return chunk;
 }
 
-// `Most`: components that senders have at most. Kernels for fewer need fewer registers, and more of them run at once;
-// weights of each edge are known to the one for all.
+// `Most` is the largest number of components of senders. Kernels for fewer components need fewer registers, so more of
+// them run at once. Only the kernel for all components supports EdgeWeights.
 template <int Most>
 inline constexpr bool kHasEdgeWeights = Most == 5;
 
-// Weights that do not change with the distance: what else they depend on is not the messages' concern.
+// A table with the weights of one edge. Their slope is zero: DeviceEdgeNetwork handles all that they depend on.
 template <class Real>
 __device__ SplinePoint<Real> point_of_edge(const EdgeWeights<Real>& weights, int64_t edge) {
     SplinePoint<Real> point;
@@ -59,7 +59,8 @@ __device__ SplinePoint<Real> point_of_edge(const EdgeWeights<Real>& weights, int
     return point;
 }
 
-// Points, other ends and shares of `count` edges from `begin` on. All threads; waits for them before and after.
+// Computes points, other ends and shares of `count` edges from `begin` on. All threads must call it; it synchronises
+// the block before and after.
 template <int Most, class Real>
 __device__ void stage_chunk(const typename DeviceMessages<Real>::View& view, const EdgesView<Real>& edges, int64_t atom,
                             int64_t begin, int count, bool is_sender, const Chunk<Real>& chunk) {
@@ -126,7 +127,7 @@ __device__ void sum_any_path(const typename DeviceMessages<Real>::View& view,
             sum_path<1, 1, Real>(view, path, chunk, count, senders, a, c, is_first && a == 0, sums);
 }
 
-// Launch: a block for each atom.
+// Launch: one block per atom.
 template <int Most, class Real>
 __global__ void __launch_bounds__(kBlockThreads)
     sum_messages(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, RowsView<const Real> senders,
@@ -152,8 +153,8 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 // ---- reverse ----
 
-// The sums of `Count` numbers of each lane over the warp, with Count + log2 shuffles instead of 5 Count: with P the
-// next power of two, lane l gets that of number l / (32 / P).
+// Sums each of `Count` numbers over the lanes of the warp, with about Count + log2(32 / Count) shuffles instead of
+// 5 Count. With P the next power of two of Count, lane l gets the sum of number l / (32 / P).
 template <int Count, class Real>
 __device__ Real sum_over_lanes(const Real (&numbers)[Count]) {
     static_assert(Count <= 32);
@@ -177,7 +178,7 @@ __device__ Real sum_over_lanes(const Real (&numbers)[Count]) {
     return kept[0];
 }
 
-// Numbers [Begin, Begin + 32) of a longer list.
+// Writes the sums of numbers from Begin on, 32 at a time.
 template <int Begin, int Count, class Real>
 __device__ void write_sums(const Real (&numbers)[Count], Real* to) {
     constexpr int kHere = Count - Begin < 32 ? Count - Begin : 32;
@@ -191,7 +192,8 @@ __device__ void write_sums(const Real (&numbers)[Count], Real* to) {
     if constexpr (Count > Begin + 32) write_sums<Begin + 32>(numbers, to);
 }
 
-// One path of the edges of one warp. `features`, `features_gradient` (of this warp, or nullptr): [row][stride].
+// One path for the edges of one warp. `features` and `features_gradient` (of this warp, or nullptr) are
+// [component][stride].
 template <int Most, int Components, int Out, class Real>
 __device__ void reverse_path(const typename DeviceMessages<Real>::View& view,
                              const typename DeviceMessages<Real>::Path& path, const Chunk<Real>& chunk, int count,
@@ -235,13 +237,13 @@ __device__ void reverse_path(const typename DeviceMessages<Real>::View& view,
                 for (int c = 0; c < Out; ++c) share_sums[a * Out + c] += weighed * by_sums[c];
             }
             slope[0] += radial_slope * by_radial;
-            if constexpr (kHasEdgeWeights<Most>)  // of this edge and path, no other lane has any part in it
+            if constexpr (kHasEdgeWeights<Most>)  // no race: only this lane has this edge, path and channel
                 if (view.edge_weights.weights)
                     view.edge_weights.gradient[point.row - view.edge_weights.weights + path.column + k] += by_radial;
         }
         __syncwarp();
-        write_sums<0>(share_sums,
-                      chunk.shares_gradient + share);  // of all components, which lie next to each other, or of one
+        // These are all shares of the path, which are contiguous, or only one.
+        write_sums<0>(share_sums, chunk.shares_gradient + share);
         const Real total = sum_over_lanes(slope);
         if (lane == 0) chunk.slopes[e] += total;
     }
@@ -262,7 +264,7 @@ __device__ void reverse_any_path(const typename DeviceMessages<Real>::View& view
             reverse_path<Most, 1, 1, Real>(view, path, chunk, count, features, sums_gradient, a, c, features_gradient);
 }
 
-// Launch: a block for each atom, whose warps take turns with its edges.
+// Launch: one block per atom; its warps take edges in turn.
 template <int Most, class Real>
 __global__ void __launch_bounds__(kBlockThreads)
     reverse_messages(typename DeviceMessages<Real>::View view, EdgesView<Real> edges, RowsView<const Real> senders,
@@ -344,7 +346,7 @@ typename DeviceMessages<Real>::View DeviceMessages<Real>::view(const EdgeWeights
     for (const plan::PathPlan<Real>& path : plan_.paths)
         view.most_feature_rows = std::max(view.most_feature_rows, path.in_components * path.stride);
     view.edge_weights = weights;
-    // As many edges at once as fit into this much shared memory, so that several blocks run side by side.
+    // As many edges at a time as fit into this much shared memory, so that several blocks run on a multiprocessor.
     constexpr size_t kShared = 40 << 10;
     view.edges_per_chunk = 96;
     while (view.edges_per_chunk > 4 && shared_bytes(view, is_reverse) > kShared) view.edges_per_chunk -= 4;

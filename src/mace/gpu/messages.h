@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Messages of all atoms, summed over their edges and never stored, and the reverse. Both gather: a block of threads has
-// one atom, and nothing is added atomically, so that results repeat bit for bit.
+// Sums of messages over the edges of each atom, and the reverse. Single messages are never stored. Both directions
+// gather: a thread block has one atom. Nothing is added atomically, so results repeat bit for bit.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -32,10 +32,10 @@ struct EdgeGradientsView {
     double* distance = nullptr;  // [edge]
 };
 
-// Radial weights of each edge in memory, where they are not functions of the distance alone.
+// Radial weights of each edge in memory, for layers whose weights depend on more than the distance.
 template <class Real>
 struct EdgeWeights {
-    const Real* weights = nullptr;     // [edge][column_count]; nullptr: tables have them
+    const Real* weights = nullptr;     // [edge][column_count]; nullptr: the weights are in tables
     Real* gradient = nullptr;          // the same
     const int64_t* reverse = nullptr;  // [edge]
     int column_count = 0;
@@ -46,13 +46,14 @@ class DeviceMessages {
 public:
     DeviceMessages(const plan::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream);
 
-    void prepare(cudaStream_t stream) { tables_.prepare(stream); }  // after the host's plan was prepared
+    void prepare(cudaStream_t stream) { tables_.prepare(stream); }  // after the host's plan has been prepared
 
-    // sums = sums of messages, densities = sums of densities (where the layer has them), for each atom
+    // Writes the sums of messages and of densities (0 if the layer has none) of each atom.
     void compute(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights, RowsView<const Real> senders,
                  Real* sums, Real* densities, cudaStream_t stream) const;
-    // Writes or, if `accumulate`, adds to the gradients of the edges as functions of the atom's own vectors; adds to
-    // senders_gradient (nullptr: not wanted) and, where each edge has its own, to the gradient of the radial weights.
+    // Reverses the messages that each atom sends, along the reverses of its own edges. Writes `gradients` of the own
+    // edges or, if `accumulate`, adds to them. Adds to senders_gradient (nullptr: not wanted) and to weights.gradient,
+    // if there are EdgeWeights.
     void reverse(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights, RowsView<const Real> senders,
                  const Real* sums_gradient, const Real* densities_gradient, const EdgeGradientsView<Real>& gradients,
                  bool accumulate, Real* senders_gradient, cudaStream_t stream) const;
@@ -62,7 +63,7 @@ public:
         int32_t first_share = 0;  // in the shares of all paths, [a][c]
     };
     struct View : LayerView<Real> {
-        SharesView<Real> reversed;  // for edges seen from the other end
+        SharesView<Real> reversed;  // for the reverse edges
         const Path* paths = nullptr;
         int path_count = 0, share_count = 0, edges_per_chunk = 0, most_feature_rows = 0;
         EdgeWeights<Real> edge_weights;

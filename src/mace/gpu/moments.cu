@@ -11,31 +11,31 @@ using mlff::gpu::launch;
 using mlff::gpu::LaunchShape;
 using plan::SplinePoint;
 
-// A block has one atom and some elements of its senders, one after the other. A group of lanes has one edge at a time,
-// a lane of it some functions of that edge together with kRows rows: the tile of the moments, or of their gradient,
-// that stays in registers.
+// A block has one atom, and handles one element of its senders after the other. A group of kLanes lanes handles one
+// edge at a time. A lane has some functions of the edge and kRows rows: its part of the moments, or of their gradient,
+// stays in registers.
 constexpr int kLanes = 16;
 constexpr int kGroups = kBlockThreads / kLanes;
 constexpr int kRows = 16;
-constexpr int kBatch = 4;  // numbers of different edges that a thread asks memory for before it uses the first
+constexpr int kBatch = 4;  // edges whose numbers a thread loads before it uses the first
 template <class Real>
 constexpr int kTileColumns = kLanes* kVectorSize<Real>;
-// Of one multiprocessor, which bounds the registers: with fewer of them, the loads of an edge would wait for each
-// other.
+// Blocks per multiprocessor. This limits the registers of a thread: with fewer registers, the loads of an edge would
+// wait for each other.
 template <class Real>
 constexpr int kForwardBlocks = sizeof(Real) == 4 ? 4 : 3;
 constexpr int kReverseBlocks = 3;
-static_assert(kRows == kLanes);  // in reverse, each lane of a group ends with one row
+static_assert(kRows == kLanes);  // in the reverse, each lane of a group gets the sum of one row
 
-// Some edges of the block, sorted by their senders' elements, in shared memory.
+// A chunk of the edges of the block's atom, sorted by the element of the sender, in shared memory.
 template <class Real>
 struct Chunk {
     SplinePoint<Real>* points;  // [edge]
-    Real* shares;               // [edge][padded_rows], zero beyond the rows
+    Real* shares;               // [edge][padded_rows], padded with zeros
     Real* partial;              // [warp][kRows][kTileColumns]; forward only
     Real* shares_gradient;      // [edge][padded_rows]; reverse only
     Real* slopes;               // [edge]; reverse only
-    int32_t* edges;             // [edge]: which of the atom's, from the chunk's first on
+    int32_t* edges;             // [edge]: its index before sorting, counted from the first edge of the chunk
 
     __device__ Chunk from(int edge, int padded_rows) const {
         return {points + edge, shares + edge * padded_rows,
@@ -44,7 +44,7 @@ struct Chunk {
     }
 };
 
-// How many edges of a chunk come from atoms of each element of the block, 8 bits for each.
+// The number of edges of a chunk for each sender element of the block, 8 bits each.
 struct SenderCounts {
     uint32_t packed = 0;
     __device__ int of(int index) const { return static_cast<int>(packed >> (8 * index) & 0xffu); }
@@ -69,12 +69,12 @@ __device__ Chunk<Real> lay_out_chunk(const typename DeviceMoments<Real>::View& v
     return chunk;
 }
 
-// What a block works on.
+// The atom, edges and sender elements of a block.
 template <class Real>
 struct BlockTask {
     int64_t atom, first, end;
-    int first_sender, sender_count;             // of those of the launch
-    const plan::RadialTableView<Real>* tables;  // [sender's element * sender_stride]
+    int first_sender, sender_count;             // among the sender elements of the launch
+    const plan::RadialTableView<Real>* tables;  // [sender element * sender_stride]
 
     __device__ BlockTask(const typename DeviceMoments<Real>::View& view, const EdgesView<Real>& edges,
                          const typename DeviceMoments<Real>::Senders& senders) {
@@ -87,14 +87,15 @@ struct BlockTask {
         tables = view.tables + edges.elements[atom] * view.receiver_stride;
     }
 
-    // The atom's place in [sender][atom][row][stride], for a sender of this block.
+    // The offset of the atom in [sender][atom][row][stride], for a sender element of this block.
     __device__ int64_t place(const typename DeviceMoments<Real>::View& view, int32_t atom_count, int sender) const {
         return ((first_sender + sender) * int64_t{atom_count} + atom) * (int64_t{view.row_count} * view.stride);
     }
 };
 
-// Takes those of `count` edges from `begin` on that come from atoms of the block's elements, in their order for each
-// element. All threads; waits for them before and after.
+// Selects from `count` edges from `begin` on those from atoms of the block's sender elements, sorts them by element
+// (stable), and computes their points and shares. All threads must call it; it synchronises the block before it
+// overwrites the chunk, and at the end.
 template <class Real>
 __device__ SenderCounts stage_chunk(const typename DeviceMoments<Real>::View& view, const EdgesView<Real>& edges,
                                     const typename DeviceMoments<Real>::Senders& senders, const BlockTask<Real>& task,
@@ -148,7 +149,7 @@ __device__ SenderCounts stage_chunk(const typename DeviceMoments<Real>::View& vi
                     chunk.shares[(e + b * kGroups) * view.padded_rows + row] = term.value * numbers[b];
         }
 #pragma unroll 1
-        for (int t = first + 1; t < end; ++t)  // few models have more than one
+        for (int t = first + 1; t < end; ++t)  // few models have more than one term
 #pragma unroll 1
             for (int e = thread / kLanes; e < total; e += kGroups)
                 chunk.shares[e * view.padded_rows + row] +=
@@ -163,7 +164,7 @@ template <class Real>
 struct Functions {
     Vector<Real> value, slope;
 };
-// The functions from `column` on.
+// The kVectorSize functions from `column` on.
 template <class Real>
 __device__ __forceinline__ Functions<Real> functions_at(const SplinePoint<Real>& point, int column) {
     Functions<Real> functions;
@@ -182,8 +183,9 @@ __device__ __forceinline__ Functions<Real> functions_at(const SplinePoint<Real>&
 
 // ---- forward ----
 
-// moments[row][h] = or += sum over the chunk's edges of share[row] f[h], for a tile of rows and functions. All threads;
-// waits for them.
+// For a tile of rows and functions:
+//   moments[row][h] = (or += if `accumulate`) sum over the edges of the chunk of share[row] f[h]
+// All threads must call it; it synchronises the block.
 template <class Real>
 __device__ __forceinline__ void sum_tile(const typename DeviceMoments<Real>::View& view, const Chunk<Real>& chunk,
                                          int count, int first_row, int first_column, bool accumulate, Real* moments) {
@@ -204,7 +206,7 @@ __device__ __forceinline__ void sum_tile(const typename DeviceMoments<Real>::Vie
                     for (int c = 0; c < kSize; ++c) sums[r + i][c] += share.at[i] * f.at[c];
             }
         }
-    // The two groups of a warp share the rows between them, then the warps are added in their order.
+    // Add the sums of the two groups of a warp, each group taking half of the rows; then add the warps in order.
     const bool is_upper = thread & kLanes;
     Real* partial = chunk.partial + (warp * kRows + (is_upper ? kHalf : 0)) * kTileColumns<Real> + lane * kSize;
 #pragma unroll
@@ -236,7 +238,7 @@ __device__ __forceinline__ void sum_tile(const typename DeviceMoments<Real>::Vie
     __syncthreads();
 }
 
-// Launch: a block for each atom and senders.per_block elements of senders.
+// Launch: one block for each atom and each senders.per_block sender elements.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads, kForwardBlocks<Real>)
     sum_moments(typename DeviceMoments<Real>::View view, EdgesView<Real> edges,
@@ -246,7 +248,7 @@ __global__ void __launch_bounds__(kBlockThreads, kForwardBlocks<Real>)
     const Chunk<Real> chunk = lay_out_chunk<Real, false>(view);
     const BlockTask<Real> task(view, edges, senders);
     const int thread = static_cast<int>(threadIdx.x);
-    unsigned has_sums = 0;  // a bit for each sender
+    unsigned has_sums = 0;  // one bit for each sender element
     for (int64_t begin = task.first; begin < task.end; begin += view.edges_per_chunk) {
         const int window = static_cast<int>(min(static_cast<int64_t>(view.edges_per_chunk), task.end - begin));
         const SenderCounts counts = stage_chunk(view, edges, senders, task, begin, window, chunk);
@@ -279,7 +281,7 @@ __global__ void __launch_bounds__(kBlockThreads, kForwardBlocks<Real>)
 
 // ---- reverse ----
 
-// From kRows numbers of each lane of a group: lane l gets the sum of number l over the group.
+// Each lane of a group has kRows numbers. Lane l gets the sum of number l over the group.
 template <int Half = kRows / 2, class Real>
 __device__ __forceinline__ Real sum_rows_over_group(Real (&numbers)[kRows]) {
     const bool is_upper = threadIdx.x & Half;
@@ -292,16 +294,17 @@ __device__ __forceinline__ Real sum_rows_over_group(Real (&numbers)[kRows]) {
     return numbers[0];
 }
 
-// For a tile g[row][h] of the gradient of the moments, of each edge of the chunk:
-//   shares_gradient[row] = or += sum over h of f[h] g[row][h],  slope = or += sum over h of f'[h] sum over rows of
-//   share[row] g[row][h].
+// For a tile g[row][h] of the gradient of the moments, and each edge of the chunk:
+//   shares_gradient[row] = (or +=) sum over h of f[h] g[row][h]
+//   slope                = (or +=) sum over h of f'[h] (sum over rows of share[row] g[row][h])
+// The first tile writes, the others add.
 template <class Real>
 __device__ __forceinline__ void reverse_tile(const typename DeviceMoments<Real>::View& view, const Chunk<Real>& chunk,
                                              int count, int first_row, int first_column, const Real* gradient) {
     constexpr int kSize = kVectorSize<Real>;
     const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes, half = thread / kLanes % 2;
     if (count == 0) return;
-    // Lanes beyond the last function take some that exist, and a gradient of zero.
+    // Lanes beyond the last function read others, with a gradient of zero.
     const bool has_functions = first_column + lane * kSize < view.stride;
     const int column = has_functions ? first_column + lane * kSize : 0;
     Vector<Real> g[kRows];
@@ -310,8 +313,8 @@ __device__ __forceinline__ void reverse_tile(const typename DeviceMoments<Real>:
         g[r] = has_functions && first_row + r < view.row_count
                    ? load_vector(gradient + (first_row + r) * view.stride + column)
                    : Vector<Real>{};
-    // Both groups of a warp run equally often, as lanes exchange numbers; where only the lower has an edge left, the
-    // upper repeats it.
+    // Both groups of a warp make the same number of turns, because lanes exchange numbers. If only the lower group has
+    // an edge left, the upper one repeats it and writes nothing.
     for (int first = thread / 32 * 2; first < count; first += kGroups) {
         const int e = min(first + half, count - 1);
         const Functions<Real> f = functions_at(chunk.points[e], column);
@@ -345,7 +348,7 @@ __device__ __forceinline__ void reverse_tile(const typename DeviceMoments<Real>:
     }
 }
 
-// Harmonics of the chunk's edges by way of the shares, and distances. Waits for all threads before.
+// Writes the gradients of the harmonics and distances of the chunk's edges. Synchronises the block at the beginning.
 template <class Real>
 __device__ __forceinline__ void write_gradients(const typename DeviceMoments<Real>::View& view,
                                                 const EdgesView<Real>& edges, const Chunk<Real>& chunk, int count,
@@ -384,7 +387,7 @@ __device__ __forceinline__ void write_gradients(const typename DeviceMoments<Rea
     }
 }
 
-// Launch: a block for each atom and senders.per_block elements of senders.
+// Launch: like sum_moments.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads, kReverseBlocks)
     reverse_moments(typename DeviceMoments<Real>::View view, EdgesView<Real> edges,
@@ -427,10 +430,10 @@ typename DeviceMoments<Real>::View DeviceMoments<Real>::view(bool is_reverse) co
     view.row_count = plan_.moments->row_count();
     view.padded_rows = (view.row_count + kRows - 1) / kRows * kRows;
     view.stride = plan_.moments->stride();
-    // At most a thread for each edge, and as many edges as fit into this much shared memory, so that several blocks run
-    // side by side. Multiples of 16 keep what follows the points at multiples of 16 bytes.
+    // At most one edge per thread, and as many edges as fit into this much shared memory, so that several blocks run on
+    // a multiprocessor. A multiple of 16, so that the arrays after the points begin at multiples of 16 bytes.
     constexpr size_t kShared = 40 << 10;
-    view.edges_per_chunk = 96;  // SenderCounts has room for 255
+    view.edges_per_chunk = 96;  // SenderCounts can count to 255
     while (view.edges_per_chunk > 16 && shared_bytes(view, is_reverse) > kShared) view.edges_per_chunk -= 16;
     return view;
 }
@@ -447,8 +450,8 @@ template <class Real>
 typename DeviceMoments<Real>::Senders DeviceMoments<Real>::senders_of(std::span<const int> elements,
                                                                       int64_t atom_count) {
     if (elements.size() > kMostSenders) fail(Status::internal, "too many elements at once");
-    // Few atoms leave room for a block for each element, which is sooner done; many are done with less work if their
-    // edges are looked at once.
+    // With few atoms, one block per element uses more of the GPU. With many atoms, it is less work to read the edges of
+    // an atom once for all elements.
     constexpr int64_t kManyAtoms = 1024;
     Senders senders;
     for (int element : elements) senders.elements[senders.count++] = element;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Moments of the first layer (cpu/moment_map.h), summed over the edges of each atom, and the reverse. Nothing is added
-// atomically, so that results repeat bit for bit.
+// Moments of the first layer (mace/plan/moment_map.h), summed over the edges of each atom, and the reverse. Nothing is
+// added atomically, so results repeat bit for bit.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,23 +19,23 @@ namespace mlff::mace::gpu {
 template <class Real>
 class DeviceMoments {
 public:
-    static constexpr int kMostSenders = 4;  // elements of senders in one call
+    static constexpr int kMostSenders = 4;  // sender elements in one call
 
     // The plan must have moments.
     DeviceMoments(const plan::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream);
 
-    void prepare(cudaStream_t stream) { tables_.prepare(stream); }  // after the host's plan was prepared
+    void prepare(cudaStream_t stream) { tables_.prepare(stream); }  // after the host's plan has been prepared
 
-    // moments[z][atom][row][stride] of the edges from atoms of element sender_elements[z];  densities[atom] of all
-    // edges (nullptr: not wanted)
+    // Writes moments[z][atom][row][stride] over edges from atoms of element sender_elements[z], and densities[atom]
+    // (nullptr: not wanted) over all edges.
     void compute(const EdgesView<Real>& edges, std::span<const int> sender_elements, Real* moments, Real* densities,
                  cudaStream_t stream) const;
-    // Writes or, if `accumulate`, adds to the gradients of these edges.
+    // Writes the gradients of these edges or, if `accumulate`, adds to them.
     void reverse(const EdgesView<Real>& edges, std::span<const int> sender_elements, const Real* moments_gradient,
                  const Real* densities_gradient, const EdgeGradientsView<Real>& gradients, bool accumulate,
                  cudaStream_t stream) const;
 
-    // Senders have one component, so that the shares of the paths are the rows of the moments.
+    // Senders have one component, so the shares of all paths are the rows of the moments.
     struct View : LayerView<Real> {
         int row_count = 0, padded_rows = 0, stride = 0, edges_per_chunk = 0;
     };

@@ -16,7 +16,7 @@ Real coefficient_of(const Buffer<Real>& coefficients, int count, int monomial, i
 
 }  // namespace
 
-// Steps have their coefficients in preorder, a node's leaves before its other children.
+// The coefficients of the steps are in preorder: a node, its leaves, then its other children.
 MonomialList::MonomialList(const plan::Polynomial& polynomial) : count(polynomial.coefficient_count) {
     const int32_t* leaf = polynomial.leaf_rows;
     for (const plan::PolynomialStep* step = polynomial.steps; step < polynomial.steps + polynomial.step_count; ++step) {
@@ -26,7 +26,7 @@ MonomialList::MonomialList(const plan::Polynomial& polynomial) : count(polynomia
     for (const Monomial& monomial : monomials) depth = std::max<int>(depth, monomial.level());
 
     const size_t groups = (monomials.size() + kMonomialsAtOnce - 1) / kMonomialsAtOnce;
-    const Monomial idle(0, kMaxCorrelation, false);  // begins no branch and, without a coefficient, adds nothing
+    const Monomial idle(0, kMaxCorrelation, false);  // begins no branch and, having no coefficient, adds nothing
     monomials.resize(groups * kMonomialsAtOnce + kReadAhead, idle);
 
     MonomialPath path;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The symmetric contraction as one list of monomials that any number of walkers share out among themselves.
+// The symmetric contraction as one list of monomials, which any number of walkers (warps) divide among them.
 //
-// A walker goes through a stretch of the list by Horner's rule: it keeps the product it is in, one factor for each
-// level, and what has been summed below each of them. Monomials are in preorder, so one of level n belongs below the
-// last ones of levels 1 to n - 1. The code runs on both sides: what tests check on the CPU is what the kernels do.
+// A walker processes a stretch of the list by Horner's rule. It keeps the factors of the present product, one for each
+// level, and the sum below each of them. Monomials are in preorder, so a monomial of level n belongs below the last
+// monomials of levels 1 to n - 1. The same code runs on the CPU, where tests check it.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@
 
 namespace mlff::mace::gpu {
 
-inline constexpr int kLanes = 32;           // channels side by side: a warp
-inline constexpr int kMonomialsAtOnce = 8;  // a walker's stretch begins and ends at multiples of this
+inline constexpr int kLanes = 32;           // channels of a warp
+inline constexpr int kMonomialsAtOnce = 8;  // the stretch of a walker begins and ends at multiples of this
 
-// In one number: several of them are one load, and its order is that of the levels.
+// Packed in one number, so that several are one load. The level is in the highest bits, so numbers compare like levels.
 class Monomial {
 public:
     Monomial() = default;
@@ -28,12 +28,11 @@ public:
         : bits_(static_cast<uint32_t>(level) << kLevelShift | (has_coefficient ? kHasCoefficient : 0) |
                 static_cast<uint32_t>(row)) {}
 
-    // How many factors it has; 0: a new row of the result begins.
+    // The number of factors; 0: a new row of the result begins.
     MLFF_HOST_DEVICE int level() const { return static_cast<int>(bits_ >> kLevelShift); }
     MLFF_HOST_DEVICE int row() const { return static_cast<int>(bits_ & 0xffff); }  // its last factor
-    MLFF_HOST_DEVICE bool has_coefficient() const {
-        return (bits_ & kHasCoefficient) != 0;
-    }  // else it only leads to others
+    // If not, it only leads to other monomials.
+    MLFF_HOST_DEVICE bool has_coefficient() const { return (bits_ & kHasCoefficient) != 0; }
     MLFF_HOST_DEVICE bool is_at_least(int level) const { return bits_ >= static_cast<uint32_t>(level) << kLevelShift; }
 
 private:
@@ -42,7 +41,7 @@ private:
     uint32_t bits_ = 0;
 };
 
-// Where in the tree a walker starts: behind which row of the result, below which factors.
+// Where in the tree a walker starts: the row of the result, and the factors above.
 struct MonomialPath {
     int16_t out_row = -1;
     uint16_t rows[kMaxCorrelation - 1] = {};  // [level - 1]
@@ -51,24 +50,24 @@ struct MonomialPath {
 struct MonomialList {
     explicit MonomialList(const plan::Polynomial& polynomial);
 
-    // With has_coefficient() where one of the channels has one. The polynomial's coefficients are [channel /
-    // 16][coefficient][16].
+    // Sets has_coefficient() if it is not zero for some channel. `coefficients` are those of the polynomial:
+    // [channel / 16][coefficient][16].
     template <class Real>
     std::vector<Monomial> of_element(const Buffer<Real>& coefficients, int stride) const;
-    // [channel / kLanes][monomial][kLanes], zero where there is no channel.
+    // Returns [channel / kLanes][monomial][kLanes], padded with zeros.
     template <class Real>
     Buffer<Real> pack(const Buffer<Real>& coefficients, int stride) const;
 
     int count = 0;                    // of monomials: one for each coefficient, in the same order
     int depth = 0;                    // the highest level
-    std::vector<Monomial> monomials;  // and then idle ones, so that a walker may read ahead
-    std::vector<MonomialPath> paths;  // before each kMonomialsAtOnce of them, and after the last
+    std::vector<Monomial> monomials;  // followed by idle ones, so that a walker may read ahead
+    std::vector<MonomialPath> paths;  // before every kMonomialsAtOnce of them, and after the last
 };
 
 struct MonomialStretch {
     int begin = 0, end = 0;
 };
-// Even shares: a monomial costs about the same at every level.
+// Equal parts, because a monomial costs about the same at every level.
 MLFF_HOST_DEVICE inline MonomialStretch stretch_of(int walker, int walker_count, int group_count) {
     return {kMonomialsAtOnce * (group_count * walker / walker_count),
             kMonomialsAtOnce * (group_count * (walker + 1) / walker_count)};
@@ -89,7 +88,7 @@ struct AtomValues {
     }
 };
 
-// One lane of rows [row][kLanes] of some atoms, whose numbers lie together as far as one access takes them.
+// One lane of rows [row][kLanes] of several atoms. The numbers of the atoms are adjacent, up to 16 bytes: one access.
 template <class Real, int Atoms>
 class LaneRows {
 public:
@@ -131,7 +130,7 @@ private:
     Pack* first_ = nullptr;
 };
 
-// Sums of the rows of the result that a stretch has a part in: sums[out_row + walker], which no other walker writes.
+// Writes what a stretch contributes to rows of the result to sums[out_row + walker], which no other walker writes.
 template <class Real, int Atoms, int Depth>
 class ForwardWalk {
 public:
@@ -158,7 +157,7 @@ public:
     }
 
 private:
-    // Ends the branches from `Level` up to the one that the new branch takes the place of.
+    // Ends the branches from `Level` up to the one that the new branch replaces.
     template <int Level>
     MLFF_HOST_DEVICE void begin_branch(Monomial monomial, const AtomValues<Real, Atoms>& factor, Real coefficient) {
         if constexpr (Level == 0) {
@@ -185,7 +184,7 @@ private:
     AtomValues<Real, Atoms> value_[Depth], factor_[Depth];
 };
 
-// All parts of a row of the result, always in the same order.
+// Adds up what the walkers contribute to a row of the result, always in the same order.
 template <class Real, int Atoms>
 MLFF_HOST_DEVICE AtomValues<Real, Atoms> joined_sum(const MonomialPath* paths, int group_count, int walker_count,
                                                     int out_row, LaneRows<Real, Atoms> sums) {
@@ -195,14 +194,14 @@ MLFF_HOST_DEVICE AtomValues<Real, Atoms> joined_sum(const MonomialPath* paths, i
     for (int walker = 0; walker < walker_count; ++walker) {
         const int end_row = paths[stretch_of(walker, walker_count, group_count).end / kMonomialsAtOnce].out_row;
         const bool has_part = begin_row <= out_row && out_row <= end_row;
-        const AtomValues<Real, Atoms> part = sums.load(out_row + walker);  // without waiting to see whether it is one
+        const AtomValues<Real, Atoms> part = sums.load(out_row + walker);  // loads even if has_part is false: no branch
         for (int a = 0; a < Atoms; ++a) sum.of[a] += has_part ? part.of[a] : Real(0);
         begin_row = end_row;
     }
     return sum;
 }
 
-// Adds to in_gradient, of this walker alone, what the monomials of a stretch contribute.
+// Adds what the monomials of a stretch contribute to in_gradient, which is that of this walker alone.
 template <class Real, int Atoms, int Depth>
 class ReverseWalk {
 public:
@@ -263,13 +262,13 @@ private:
     AtomValues<Real, Atoms> value_[Depth], factor_[Depth], gradient_[Depth];
 };
 
-// Monomials are fetched two steps before they are needed and coefficients one.
+// Loads monomials two steps before they are needed, and coefficients one step before.
 template <int AtOnce, class Real, class Walk>
 class MonomialReader {
     static_assert(kMonomialsAtOnce % AtOnce == 0 && AtOnce % 4 == 0);
 
 public:
-    // coefficients: [monomial][kLanes], at the lane
+    // `coefficients` is [monomial][kLanes], beginning at this lane.
     MLFF_HOST_DEVICE MonomialReader(const Monomial* monomials, const Real* coefficients)
         : monomials_(monomials), coefficients_(coefficients) {}
 
@@ -303,7 +302,7 @@ private:
             coefficients.of[i] = monomials.of[i].has_coefficient() ? coefficients_[int64_t{at + i} * kLanes] : Real(0);
         return coefficients;
     }
-    template <int Index>  // recursion rather than a loop, so that the arrays can be registers
+    template <int Index>  // recursion instead of a loop, so that the arrays stay in registers
     MLFF_HOST_DEVICE void add(const Monomials& monomials, const Coefficients& coefficients, Walk& walk) const {
         if constexpr (Index < AtOnce) {
             walk.add(monomials.of[Index], coefficients.of[Index]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The paths of messages that kernels are written out for. For CUDA sources only.
+// The shapes of paths that kernels are specialised for. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,8 +11,8 @@ namespace mlff::mace::gpu {
 template <int Count>
 using Constant = std::integral_constant<int, Count>;
 
-// visit(components of the senders, components of the sums), as constants of the compiler, if the former are 1, 3 or 5,
-// but at most `Most`, and the latter 1, 3, 5 or 7; returns whether they are.
+// Calls visit(components of senders, components of sums) with compile-time constants if the former is 1, 3 or 5, at
+// most `Most`, and the latter is 1, 3, 5 or 7. Returns whether it did.
 template <int Most, class Visit>
 __device__ __forceinline__ bool visit_path_shape(int in_components, int out_components, const Visit& visit) {
     const auto visit_if_few = [&]<int In>(Constant<In> in, auto out) {

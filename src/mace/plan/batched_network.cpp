@@ -51,7 +51,7 @@ double normalise(const DenseLayer& layer, double* x, double* n) {
     return deviation;
 }
 
-// dn = (dx - mean(dx) - n mean(n dx)) / s: the same for slopes and, as the matrix is symmetric, for gradients.
+// dn = (dx - mean(dx) - n mean(n dx)) / s. It serves slopes and, because the matrix is symmetric, gradients too.
 void turn_normalised(const double* n, double deviation, size_t count, double* values) {
     const Mean mean = means(values, n, count);
     for (size_t i = 0; i < count; ++i) values[i] = (values[i] - mean.of_values - n[i] * mean.of_products) / deviation;

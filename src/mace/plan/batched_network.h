@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A dense network on many rows of numbers at once, in double precision: values, slopes along one direction of the
-// input, and gradients by the input.
+// A dense network for many inputs (rows) at once, in double precision: values, slopes along one direction of the input,
+// and gradients by the input.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,11 @@
 
 namespace mlff::mace::plan {
 
-// Memory of one pass, kept from call to call. Rows are padded(width) apart.
+// Memory of one pass, reused by the next. Rows are padded(width) apart.
 struct BatchedPass {
     struct Layer {
-        Buffer<double> before, output, output_slope,
-            normalised;                 // [row][padded(out_width)]; `before` is what the activation is applied to
+        // [row][padded(out_width)]; `before` is the input of the activation
+        Buffer<double> before, output, output_slope, normalised;
         std::vector<double> deviation;  // [row]
     };
     Buffer<double> input, input_slope;  // [row][padded(in_width)], filled by the caller
@@ -27,7 +27,7 @@ struct BatchedPass {
 
 class BatchedNetwork {
 public:
-    // The first `layer_count` layers of the network.
+    // Uses the first `layer_count` layers of the network.
     BatchedNetwork(const DenseNetwork& network, size_t layer_count);
 
     int in_width() const { return layers_.front().plain->in_width; }
@@ -35,11 +35,11 @@ public:
     int out_width() const { return layers_.back().plain->out_width; }
     int out_stride() const { return padded(out_width()); }
 
-    // Makes room for the input of so many rows and sets it to zero.
+    // Allocates the input of `row_count` rows and sets it to zero.
     void start(BatchedPass& pass, int row_count) const;
-    // pass.layers.back().output, and its slope along pass.input_slope if `with_slope`.
+    // Computes pass.layers.back().output, and its slope along pass.input_slope if `with_slope`.
     void compute(const KernelTable<double>& kernels, BatchedPass& pass, int row_count, bool with_slope) const;
-    // From dE/doutput, [row][out_stride()], to dE/dinput, [row][in_stride()], at the last input.
+    // Takes dE/doutput, [row][out_stride()], and returns dE/dinput, [row][in_stride()], for the last compute().
     const double* reverse(const KernelTable<double>& kernels, BatchedPass& pass, int row_count,
                           const double* output_gradient) const;
 

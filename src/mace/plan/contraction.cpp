@@ -7,7 +7,7 @@
 namespace mlff::mace::plan {
 namespace {
 
-// A tree of monomials, by the rows on the way.
+// A tree of monomials. A node is the product of the rows on the way to it.
 struct Branch {
     std::map<int, Branch> children;
     std::vector<std::pair<int, double>> terms;  // path, coefficient
@@ -23,7 +23,7 @@ Contraction<Real>::Contraction(const SymmetricContraction& contraction)
     list_steps();
 }
 
-// Highest order first on the way down: rows are ascending in a term, and sharing beginnings shares products.
+// The rows of a term ascend, so terms that begin with the same rows share a branch, and thus products.
 template <class Real>
 void Contraction<Real>::list_steps() {
     const auto new_coefficient = [&](const Branch& branch) {
@@ -77,8 +77,8 @@ void Contraction<Real>::prepare(int element) {
         for (size_t k = 0; k < static_cast<size_t>(stride_); ++k)
             packed[((k / kRowPadding) * count + i) * kRowPadding + k % kRowPadding] =
                 static_cast<Real>(sums[i * static_cast<size_t>(stride_) + k]);
-    coefficients_.emplace(
-        key, std::move(packed));  // only when they are complete: a prepare() that ran out of memory is tried again
+    // Stored only when complete, so that prepare() can be called again after it has run out of memory.
+    coefficients_.emplace(key, std::move(packed));
 }
 
 template <class Real>
@@ -96,7 +96,7 @@ Polynomial Contraction<Real>::polynomial() const {
             polynomial_coefficients_};
 }
 
-// Sixteen channels of all atoms before the next sixteen: their coefficients stay in the cache.
+// Sixteen channels of all atoms are done before the next sixteen, so that their coefficients stay in the cache.
 template <class Real>
 PolynomialRows<Real> Contraction<Real>::rows_of(int element, int channel, const Real* in, int atom_count,
                                                 Buffer<Real>& work) const {

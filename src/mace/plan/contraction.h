@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The symmetric contraction as one polynomial for all channels, with coefficients for each element made when it is
-// first met.
+// The symmetric contraction as one polynomial for all channels. The coefficients of an element are made when it first
+// occurs.
 #pragma once
 
 #include <map>
@@ -18,13 +18,12 @@ class Contraction {
 public:
     explicit Contraction(const SymmetricContraction& contraction);
 
-    void prepare(int element);  // makes its coefficients; before the calls below, from one thread
+    void prepare(int element);  // makes the element's coefficients; call it first, from one thread
 
-    // in [atom][row][stride()] -> out [atom][row][stride()], for atoms of one element. All rows start at multiples of
-    // 64 bytes.
+    // `in` and `out` are [atom][row][stride()], for atoms of one element. All rows start at multiples of 64 bytes.
     void apply(const KernelTable<Real>& kernels, int element, const Real* in, Real* out, int atom_count,
                Buffer<Real>& work) const;
-    // in_gradient is overwritten.
+    // Overwrites in_gradient.
     void reverse(const KernelTable<Real>& kernels, int element, const Real* in, const Real* out_gradient,
                  Real* in_gradient, int atom_count, Buffer<Real>& work) const;
 
@@ -32,8 +31,8 @@ public:
     int in_size() const { return contraction_.in_row_count * stride_; }
     int out_size() const { return contraction_.out_row_count * stride_; }
 
-    // A leaf of the tree is a product that is added to the value, a branch below another too; in reverse there are the
-    // gradients as well.
+    // Every leaf of the tree, and every branch that has a parent, is a multiplication and an addition. The reverse also
+    // computes gradients.
     StageWork work(int atom_count, bool is_reverse) const {
         const auto leaves = static_cast<double>(leaf_rows_.size()),
                    branches = static_cast<double>(steps_.size()) - contraction_.out_row_count;
@@ -45,7 +44,7 @@ public:
     }
 
     Polynomial polynomial() const;
-    const Buffer<Real>& coefficients(int element) const;  // [channel / 16][coefficient][16], once prepared
+    const Buffer<Real>& coefficients(int element) const;  // [channel / 16][coefficient][16]; prepare() it first
 
 private:
     struct Source {  // coefficient += value * weights[path]

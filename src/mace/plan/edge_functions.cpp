@@ -7,8 +7,8 @@
 namespace mlff::mace::plan {
 namespace {
 
-// The cutoff function, continued as the polynomial it is beyond the cutoff: tables reach a little further, and a kink
-// there would spoil them further in.
+// The cutoff function, continued beyond the cutoff as the same polynomial. Tables reach a little beyond the cutoff, and
+// a kink there would spoil the interpolation before it.
 ValueAndSlope smooth_cutoff(const PolynomialCutoff& cutoff, double r) {
     const double p = cutoff.exponent, t = r / cutoff.radius, power = std::pow(t, cutoff.exponent - 1);
     return {1 + power * t * (-(p + 1) * (p + 2) / 2 + t * (p * (p + 2) - t * p * (p + 1) / 2)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The functions of the distance that a layer has for its edges, evaluated exactly: what tables are made from, and what
-// takes their place where they cannot be used.
+// The radial functions of a layer, evaluated exactly. Tables are made from them, and they are used directly where there
+// is no table.
 #pragma once
 
 #include <optional>
@@ -11,19 +11,21 @@
 
 namespace mlff::mace::plan {
 
-// Where the functions are in a row: the weights of each path, or the network's last hidden layer; then the density.
+// The columns of a row of radial functions: the weights of each path, or the network's last hidden layer; then the
+// density.
 struct RadialColumns {
     enum class Kind { weights, hidden };
     Kind kind = Kind::weights;
-    std::vector<int> path;  // weights: first column of each path
-    int hidden_count = 0;  // hidden: functions, and from the next column on the constant 1 if the last layer has a bias
-    bool has_constant = false;
-    int density = -1;         // -1: this layer has none
-    int count = 0;            // padded
-    std::vector<int> widths;  // of the blocks that columns lie in: each path, or all hidden functions; the density, in
-                              // a block of kRowPadding
+    std::vector<int> path;      // Kind::weights: first column of each path
+    int hidden_count = 0;       // Kind::hidden: number of functions
+    bool has_constant = false;  // Kind::hidden: the next column is the constant 1, because the last layer has a bias
+    int density = -1;           // column of the density; -1: the layer has none
+    int count = 0;              // of columns, padded
+    // Widths of the blocks of columns: one block for each path, or one for all hidden functions; then one of
+    // kRowPadding for the density.
+    std::vector<int> widths;
 };
-// Whether columns of hidden functions can stand for the weights.
+// If so, columns_of_hidden() can replace columns_of_weights().
 bool ends_in_linear_layer(const DenseNetwork& network);
 
 RadialColumns columns_of_weights(const Interaction& interaction);
@@ -38,19 +40,19 @@ class EdgeFunctions {
 public:
     struct Pass {
         BatchedPass radial, density;
-        std::vector<ValueAndSlope> basis, outside;  // outside: the factor of all functions, [edge]
+        std::vector<ValueAndSlope> basis, outside;  // outside[edge]: cutoff that multiplies all functions, or 1
         Buffer<double> gradient;
     };
 
     EdgeFunctions(const Weights& weights, const Interaction& interaction, const RadialColumns& columns);
 
-    // Fills the networks' input. Where they see features, the caller then adds those at feature_input().
+    // Fills the input of the networks. If they take features of atoms, the caller must write these to feature_input().
     void start(Pass& pass, std::span<const EdgePlace> edges) const;
-    double* feature_input(Pass& pass, int edge) const;  // [sender's, then receiver's]: 2 * edge_width numbers
-    // values, slopes (by the distance; nullptr: not wanted): [edge][columns.count]
+    double* feature_input(Pass& pass, int edge) const;  // edge_width numbers of the sender, then of the receiver
+    // `values` and `slopes` (by the distance; nullptr: not wanted) are [edge][columns.count].
     void compute(const KernelTable<double>& kernels, Pass& pass, int edge_count, double* values, double* slopes) const;
-    // From dE/dvalues of the last edges to dE/d feature_input. Returns that of the first edge, `*stride` from one to
-    // the next.
+    // Takes dE/dvalues of the last compute() and returns dE/d feature_input of the first edge. The next edge is
+    // `*stride` numbers further.
     const double* reverse_features(const KernelTable<double>& kernels, Pass& pass, int edge_count,
                                    const double* values_gradient, int* stride) const;
 

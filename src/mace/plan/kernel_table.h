@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The shared kernels and tables, under the names that MACE's backends use.
+// Brings the shared CPU kernels and tables into MACE's namespace.
 #pragma once
 
 #include "cpu_kernels/kernel_table.h"

@@ -74,8 +74,7 @@ GatePlan<Real>::GatePlan(const Interaction::Gated& gated, const RowLayout& sende
             scalar_at.push_back(block.offset + u);
 }
 
-// Visits the gated blocks: visit(gate number, found(gate number), place in the input, place in the output), one call
-// for each number.
+// Calls visit(gate, find(gate), index in the input, index in the output) for every number of the gated blocks.
 template <class Real, class Find, class Visit>
 static void for_each_gated(const GatePlan<Real>& plan, const Find& find, const Visit& visit) {
     int scalars = 0, gate_number = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One layer of a model, laid out for the CPU kernels.
+// One layer of a model: layouts, maps and tables for the CPU kernels. The GPU backend copies them.
 #pragma once
 
 #include <memory>
@@ -16,13 +16,13 @@
 
 namespace mlff::mace::plan {
 
-// "" if the CPU backend has all that the model needs, else what it lacks.
+// Why the CPU backend cannot run the model; "" if it can.
 std::string why_not_on_cpu(const Weights& weights);
 
 template <class Real>
 struct PathPlan {
     struct Coupling {
-        int share;  // a * out_components + c
+        int share;  // index of shares[a][c]: a * out_components + c
         int harmonic;
         Real value;
     };
@@ -30,15 +30,15 @@ struct PathPlan {
     int out_offset = 0, out_components = 0;  // of the summed messages
     int stride = 0;
     int column = 0;     // of the radial table
-    Real reversal = 1;  // (-1)^l of the harmonics: their sign for the opposite edge
+    Real reversal = 1;  // (-1)^l: the sign of the harmonics of the reverse edge
     std::vector<Coupling> couplings;
-    std::vector<RowShare<Real>> to_shares,
-        to_harmonics;  // the same as sums: shares[a][c] of harmonics, and harmonics' gradients of those of shares
+    // The couplings as sums: from harmonics to shares[a][c], and from the gradients of shares to those of harmonics.
+    std::vector<RowShare<Real>> to_shares, to_harmonics;
 
     int share_count() const { return in_components * out_components; }
 };
 
-// message = after(gate(x)), x = message(sums) / divisor + residual(own sender features)
+// messages = after(gate(x)), x = message(sums) / divisor + residual(what the atom itself sends)
 template <class Real>
 struct GatePlan {
     GatePlan(const Interaction::Gated& gated, const RowLayout& senders, const RowLayout& in, const RowLayout& messages);
@@ -46,7 +46,7 @@ struct GatePlan {
     const Gate& gate;
     RowLayout in_layout, out_layout;
     LinearMap<Real> residual, after;
-    std::vector<int> scalar_at;  // [scalar, then gate]: where its number is in the input rows
+    std::vector<int> scalar_at;  // [scalars, then gates]: index in the input
     int gate_at(int g) const { return scalar_at[static_cast<size_t>(gate.scalar_count + g)]; }
 
     void apply(const Real* in, Real* out) const;
@@ -54,17 +54,17 @@ struct GatePlan {
 };
 
 struct LayerOptions {
-    bool exact_radial = false;      // no tables, the networks are evaluated for every edge
-    bool tables_in_blocks = false;  // the columns of each path apart, as the CPU's kernels want them
-    bool hidden_radial =
-        false;  // tables of the radial network's hidden functions, not of its weights; it must end in a linear layer
+    bool exact_radial = false;      // no tables: the networks are evaluated for every edge
+    bool tables_in_blocks = false;  // a separate block for the columns of each path, as the CPU kernels need it
+    // Tables of the hidden functions of the radial network instead of the weights. It must end in a linear layer.
+    bool hidden_radial = false;
 };
 
 template <class Real>
 struct LayerPlan {
     LayerPlan(const Weights& weights, const Layer& layer, const RowLayout& features_in, const LayerOptions& options);
 
-    // Makes what depends on the elements present: radial tables, contraction coefficients, maps of moments.
+    // Makes radial tables, contraction coefficients and moment maps for the elements present.
     void prepare(const std::vector<int>& elements_present, ThreadTeam& team);
     bool uses_tables() const { return !tables.empty(); }
     const RadialTable<Real>& table(int receiver_element, int sender_element) const {
@@ -75,21 +75,21 @@ struct LayerPlan {
     const Weights& weights;
     const Layer& layer;
     RowLayout sender_layout, sums_layout, message_layout, features_layout;
-    RowLayout linear_layout;  // of `message`: the gate's input, or the messages themselves
+    RowLayout linear_layout;  // of the output of `message`: the input of the gate, or the messages themselves
     LinearMap<Real> up, message, linear;
     std::optional<LinearMap<Real>> message_skip, skip, down;
     std::optional<GatePlan<Real>> gate;
     Contraction<Real> contraction;
     std::vector<PathPlan<Real>> paths;
-    std::optional<MomentMaps<Real>> moments;  // where the senders' features depend on their element alone
+    std::optional<MomentMaps<Real>> moments;  // if the features of senders depend on their element alone
     double lowest_distance = 0;               // tables begin here
     RadialColumns columns;
     EdgeFunctions functions;
-    int most_components = 1;                                 // of a sender's block
+    int most_components = 1;                                 // of a block of sender features
     int most_shares = 1;                                     // of a path
-    int widest_path = kRowPadding;                           // its stride
-    std::vector<int> table_blocks;                           // widths of the blocks that columns of tables lie in
-    std::vector<std::unique_ptr<RadialTable<Real>>> tables;  // [receiver][sender], or one for all; empty: none
+    int widest_path = kRowPadding;                           // the largest stride of a path
+    std::vector<int> table_blocks;                           // widths of the blocks of columns in tables
+    std::vector<std::unique_ptr<RadialTable<Real>>> tables;  // [receiver][sender], or one for all pairs; empty: none
     size_t receiver_stride = 0, sender_stride = 0;
 };
 

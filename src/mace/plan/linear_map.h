@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Linear maps of features, packed for multiply_rows, with their transposes.
+// Linear maps of features and their transposes, packed for the kernel multiply_rows.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace mlff::mace::plan {
 
-// Rows of atoms: the i-th is that of atoms[i], or of atom i without `atoms`.
+// Features of atoms, `stride` numbers apart: the i-th are those of atoms[i], or of atom i if `atoms` is nullptr.
 template <class Real>
 struct AtomRows {
     Real* first = nullptr;
@@ -26,18 +26,18 @@ template <class Real>
 class LinearMap {
 public:
     LinearMap() = default;
-    // `in` and `out` are those of the linear map or finer: its blocks may be cut into several of the layout's.
+    // A block of the map's irreps may be several blocks of the layouts `in` and `out`.
     LinearMap(const Linear& linear, const RowLayout& in, const RowLayout& out);
 
-    // out[i] = or += map of in[i]
+    // out[i] = map(in[i]), or += if `accumulate`
     void apply(const KernelTable<Real>& kernels, int element, AtomRows<const Real> in, AtomRows<Real> out,
                int atom_count, bool accumulate) const;
-    // in_gradient[i] = or += transposed map of out_gradient[i]
+    // in_gradient[i] = transposed map(out_gradient[i]), or += if `accumulate`
     void apply_transposed(const KernelTable<Real>& kernels, int element, AtomRows<const Real> out_gradient,
                           AtomRows<Real> in_gradient, int atom_count, bool accumulate) const;
 
     int out_size() const { return out_size_; }
-    // Of a map of so many atoms, or of its transpose.
+    // The transpose is the same work.
     StageWork work(int atom_count) const {
         double weights = 0, products = 0;
         for (const Path& path : paths_) {
@@ -51,8 +51,8 @@ public:
 private:
     struct Path {
         RowBlock in, out;
-        size_t weight = 0,
-               transposed = 0;  // offsets for element 0: matrices [copies in][out.stride] and [copies out][in.stride]
+        // Offsets of the matrices [in.copies][out.stride] and [out.copies][in.stride] of element 0.
+        size_t weight = 0, transposed = 0;
     };
     template <bool Transposed>
     void run(const KernelTable<Real>& kernels, int element, AtomRows<const Real> in, AtomRows<Real> out, int atom_count,

@@ -19,7 +19,7 @@ bool applies(const Weights& weights, const Layer& layer) {
     return columns_of_hidden(interaction).count <= columns_of_weights(interaction).count;
 }
 
-// The block of `irreps` that holds number `offset` of a feature vector, and which copy that is.
+// The block and copy of `irreps` that number `offset` of a feature vector belongs to.
 struct BlockCopy {
     int block = 0, copy = 0;
 };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The first layer, where a sender's features depend on its element z alone. The radial network ends in a linear layer,
+// Moments, for the first layer, where the features of a sender depend on its element z alone. The radial network ends
+// in a linear layer,
 //   R[k] = sum over h of f[h](r) W[h][k],
-// so that sums over edges can be done first, and the rest is one linear map for each element:
+// so sums over edges can be done first, and the rest is one linear map for each element:
 //   moment[z][lm][h] = sum over edges from atoms of element z of Y[lm] f[h](r),
 //   message          = sum over z of map_z(moment[z]),  map_z = (message map) (features of z) W.
-// The network has fewer hidden functions than the messages have channels and paths, and there are fewer elements than
-// edges.
+// This is less work, because the network has fewer hidden functions h than (channels times paths) k, and there are
+// fewer elements than edges.
 #pragma once
 
 #include <map>
@@ -21,16 +22,15 @@ class MomentMaps {
 public:
     MomentMaps(const Weights& weights, const Layer& layer, const RowLayout& messages);
 
-    void prepare(int sender_element);  // makes its map; before the call below, from one thread
+    void prepare(int sender_element);  // makes the element's map; call it before of(), from one thread
     const LinearMap<Real>& of(int sender_element) const { return maps_.at(sender_element); }
 
-    const RowLayout& layout() const {
-        return layout_;
-    }  // of the moments: a block for each path, all with the same stride
+    // Of the moments: a block for each path, all with the same stride.
+    const RowLayout& layout() const { return layout_; }
     int stride() const { return layout_.blocks.front().stride; }
     int row_count() const { return layout_.size / stride(); }
     int first_row(size_t path) const { return layout_.blocks[path].offset / stride(); }
-    Linear plain_map(int sender_element) const;  // from the moments to the messages
+    Linear plain_map(int sender_element) const;  // map_z above
 
 private:
     const Weights& weights_;
@@ -40,8 +40,8 @@ private:
     std::map<int, LinearMap<Real>> maps_;
 };
 
-// Nothing where the layer is not the first, its senders differ in more than their element, or there are more hidden
-// functions than messages.
+// Nothing if the layer is not the first, if the features of senders do not depend on their element alone, or if there
+// are more hidden functions than radial weights.
 template <class Real>
 std::optional<MomentMaps<Real>> make_moment_maps(const Weights& weights, const Layer& layer, const RowLayout& messages);
 

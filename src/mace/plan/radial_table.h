@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The radial network of a layer as a table.
+// Tables of the radial functions of a layer.
 #pragma once
 
 #include "core/threads.h"
@@ -14,16 +14,16 @@ using RadialTable = SplineTable<Real>;
 template <class Real>
 using RadialTableView = SplineTableView<Real>;
 
-// The functions of one layer for one pair of elements, from `low` to the cutoff; their columns in blocks of these
-// widths. Throws Error{unsupported} if the error bound cannot be met with a table of sensible size.
+// A table for one pair of elements, from `low` to the cutoff, with columns in blocks of these widths. Throws
+// Error{unsupported} if a table of sensible size cannot meet the error bound.
 template <class Real>
 RadialTable<Real> make_radial_table(const EdgeFunctions& functions, std::span<const int> block_widths, double low,
                                     double cutoff, int sender_element, int receiver_element, ThreadTeam& team);
 
-// Transforms with a power of r are not smooth at r = 0, and their tables begin here; below, the reference takes over.
+// Where tables begin. Transforms with a power of r are not smooth at r = 0. The CPU evaluates shorter edges exactly.
 double lowest_distance(const RadialEmbedding& radial);
 
-// The part that changes with the elements of a pair: 0 for all pairs where the functions are the same for all.
+// Whether each pair of elements needs its own table.
 bool depends_on_elements(const Weights& weights, const Interaction& interaction);
 
 }  // namespace mlff::mace::plan

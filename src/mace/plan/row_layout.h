@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Features as the CPU backend holds them: for each block of irreps, for each component, one padded row of channels.
+// The layout of features on the CPU and the GPU: for each block of irreps and each component, one padded row of
+// channels.
 #pragma once
 
 #include <vector>
@@ -13,7 +14,7 @@ namespace mlff::mace::plan {
 struct RowBlock {
     int copies = 0;
     int components = 0;
-    int stride = 0;  // padded(copies): from component to component
+    int stride = 0;  // from component to component: padded(copies)
     int offset = 0;
 };
 
@@ -31,13 +32,13 @@ struct RowLayout {
     }
 };
 
-// A block of a layout that is part of a block of irreps, from copy `first_copy` of that on.
+// A block of a layout that is part of a block of irreps, and begins at copy `first_copy` of it.
 struct RowPiece {
     RowBlock block;
     int first_copy = 0;
 };
 
-// The layout's blocks that make up each block of the irreps a linear map takes or gives.
+// For each block of irreps, the blocks of the layout that make it up.
 inline std::vector<std::vector<RowPiece>> match_blocks(const Irreps& irreps, const RowLayout& layout) {
     std::vector<std::vector<RowPiece>> pieces;
     size_t next = 0;
@@ -57,7 +58,7 @@ inline std::vector<std::vector<RowPiece>> match_blocks(const Irreps& irreps, con
     return pieces;
 }
 
-// From [copy][component] of the irreps to [component][copy] of the rows.
+// Converts from [copy][component] of the irreps to [component][copy] of the layout.
 template <class Real>
 void to_rows(const Irreps& irreps, const RowLayout& layout, const double* features, Real* rows) {
     for (size_t b = 0; b < layout.blocks.size(); ++b) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A dense layer packed for multiply_rows, with its transpose.
+// A dense layer and its transpose, packed for the kernel multiply_rows.
 #pragma once
 
 #include "core/buffer.h"
@@ -9,7 +9,7 @@
 
 namespace mlff::painn::cpu {
 
-// Rows of numbers, `stride` from one to the next.
+// Rows of numbers, `stride` apart.
 template <class Real>
 struct Rows {
     Real* first = nullptr;
@@ -18,18 +18,18 @@ struct Rows {
     Real* operator[](int row) const { return first + row * stride; }
 };
 
-inline constexpr int kMostRows = 96;  // that a layer is applied to at a time
+inline constexpr int kMostRows = 96;  // of one call
 
 template <class Real>
 class DenseLayer {
 public:
     DenseLayer() = default;
-    // The first `out_width` outputs of the layer, a multiple of kRowPadding. Rows of inputs are padded.
+    // Uses the first `out_width` outputs of the layer, a multiple of kRowPadding. Input rows must be padded.
     DenseLayer(const Linear& linear, int out_width);
     explicit DenseLayer(const Linear& linear) : DenseLayer(linear, linear.out_width) {}
 
     int out_width() const { return out_width_; }
-    // Of a product with so many rows, or with the transpose.
+    // The transpose is the same work.
     StageWork work(int row_count) const {
         const double in = in_width_, out = out_width_, rows = row_count;
         return {2 * in * out * rows, (in * out + (in + out) * rows) * sizeof(Real)};
@@ -39,7 +39,7 @@ public:
     void apply(const kernels::KernelTable<Real>& kernels, Rows<const Real> in, Rows<Real> out, int row_count) const;
     // out[row] += weight in[row]
     void add(const kernels::KernelTable<Real>& kernels, Rows<const Real> in, Rows<Real> out, int row_count) const;
-    // in_gradient[row] = or += weight^T out_gradient[row]
+    // in_gradient[row] = weight^T out_gradient[row], or += if `accumulate`
     void apply_transposed(const kernels::KernelTable<Real>& kernels, Rows<const Real> out_gradient,
                           Rows<Real> in_gradient, int row_count, bool accumulate) const;
 

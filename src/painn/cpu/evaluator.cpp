@@ -17,31 +17,31 @@
 namespace mlff::painn::cpu {
 namespace {
 
-// Dense layers want several atoms at a time, threads want several tiles. It depends on the system only, not on the
-// number of threads.
+// Dense layers are faster with many atoms in a tile, but there must be tiles for all threads. The size depends on the
+// system only, so that results do not depend on the number of threads.
 constexpr int64_t kFewestAtoms = 4, kMostAtoms = 24;  // in a tile
 static_assert(3 * kMostAtoms <= kMostRows);
 int64_t atoms_per_tile(int64_t atom_count) {
     return std::clamp(atom_count / 4 / kFewestAtoms * kFewestAtoms, kFewestAtoms, kMostAtoms);
 }
 
-constexpr int kSenderRows = 5, kSumRows = 4;  // phi_s, phi_u, phi_v v; s, v
+constexpr int kSenderRows = 5, kSumRows = 4;  // phi_s, phi_u, phi_v v;  s, v
 
-// What a block leaves for the blocks around it and for its own reverse pass. Rows of F, [atom][...].
+// What a block stores for other blocks and for its own reverse pass. Buffers are [atom][...][F].
 template <class Real>
 struct BlockState {
-    // Of the messages; not in the first block.
+    // Messages; not in the first block.
     Strips<Real> senders;                // phi_s, phi_u, phi_v v
-    Buffer<Real> message_slopes, phi_v;  // [1]
-    Buffer<Real> vectors;                // [3], before the messages
-    // Of the update.
-    Buffer<Real> mixed;                                // [3][U v, V v]; in the first block [3][v, U v, V v]
-    Buffer<Real> inverse_norms, update_slopes, gates;  // [1], [1], [3 or 2]
-    Buffer<Real> scalars_gradient,
-        vectors_gradient;  // [1], [3]: of what the messages were added to; the latter not in the first block
+    Buffer<Real> message_slopes, phi_v;  // [F], [F]
+    Buffer<Real> vectors;                // [3][F], before the messages are added
+    // Update.
+    Buffer<Real> mixed;                                // [3][U v, V v][F]; in the first block [3][v, U v, V v][F]
+    Buffer<Real> inverse_norms, update_slopes, gates;  // [F], [F], [3][F]; in the last block gates are [2][F]
+    // Gradients of scalars and vectors after the messages were added; vectors not in the first block.
+    Buffer<Real> scalars_gradient, vectors_gradient;
 };
 
-// Memory of one worker.
+// Memory of one thread.
 template <class Real>
 struct Scratch {
     Buffer<Real> input, hidden, gates, mixed;         // [atom of the tile][2, 1, 3, 9][F]
@@ -68,8 +68,8 @@ public:
     }
 
 private:
-    // Each pass reads of other atoms only what passes before it have written, and writes of its own atoms, edges and
-    // channels only.
+    // A pass reads from other atoms only what earlier passes have written, and writes only to its own atoms, edges and
+    // channels. So threads need no synchronisation within a pass.
     void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs,
                         int64_t owned_count, ThreadTeam& team) override {
         Stages passes(team.stage_log(0));
@@ -192,7 +192,7 @@ private:
         });
     }
 
-    // `parts` rows of F for each atom; those of the tile.
+    // Buffers have `parts` rows of F numbers for each atom.
     Real* of_atom(Buffer<Real>& buffer, int64_t atom, int parts) const {
         return buffer.data() + atom * parts * hidden_;
     }
@@ -201,10 +201,10 @@ private:
     }
     Rows<Real> rows_of(Buffer<Real>& scratch, int parts) const { return {scratch.data(), parts * hidden_}; }
     static Rows<const Real> read(Rows<Real> rows) { return {rows.first, rows.stride}; }
-    // The three components of each atom as rows of their own.
+    // The three components of each atom as separate rows.
     Rows<Real> split(Rows<Real> rows) const { return {rows.first, rows.stride / 3}; }
 
-    // U v and V v are the last two of the `parts` rows of each component.
+    // Each component has mixed_parts() rows, of which U v and V v are the last two.
     static int mixed_parts(size_t b) { return b == 0 ? 3 : 2; }
     kernels::PainnComponents<Real> mixed_at(size_t b, Rows<Real> mixed, int i) const {
         return {mixed[i] + (mixed_parts(b) - 2) * hidden_, mixed_parts(b) * hidden_};
@@ -219,7 +219,6 @@ private:
 
     // ---- messages ----
 
-    // What the stages of a block are called when they are timed.
     static Stages stages_of(Scratch<Real>& scratch, Direction direction, size_t b) {
         return Stages(scratch.stages, direction, static_cast<int>(b));
     }
@@ -252,7 +251,7 @@ private:
                 seen_[static_cast<size_t>(edge)] = seen_of(atom, edge).value;
     }
 
-    // Visits the moments of each atom of the tile, or their gradients.
+    // Calls work(moments) for each atom of the tile, or with their gradients.
     template <class Work>
     void for_each_moments(AtomRange tile, Scratch<Real>& scratch, const Work& work) const {
         kernels::PainnMoments<Real> view;
@@ -277,7 +276,7 @@ private:
         return {scratch.scalar_moments.data(), scratch.vector_moments.data(), filters_.basis_stride(), tile.count()};
     }
 
-    // Where filters are evaluated for every edge, what that takes is not known.
+    // The work is unknown if filters are evaluated for every edge.
     StageWork work_of_moments(AtomRange tile, bool is_reverse) const {
         if (filters_.is_exact()) return {kUnknownWork, kUnknownWork};
         return moments_work<Real>(edges_->first[tile.end] - edges_->first[tile.begin], weights_->radial_count + 1,
@@ -300,7 +299,7 @@ private:
                               mixed_of(0, tile));
     }
 
-    // From the gradients of the scalars, and of v, U v and V v, to those of the edges.
+    // From the gradients of the scalars and of v, U v and V v to those of the edges.
     void reverse_first_messages(AtomRange tile, Scratch<Real>& scratch) {
         Stages stages = stages_of(scratch, Direction::reverse, 0);
         stages.begin("messages and mixing", [&] { return first_messages_.work(tile.count()); });
@@ -346,7 +345,7 @@ private:
 
     // ---- forward ----
 
-    // Adds the sums of messages to the scalars and, in scratch.vectors, to the vectors; and mixes these.
+    // Adds the sums of messages to the scalars and to the vectors (in scratch.vectors), and mixes the vectors.
     void receive_messages(size_t b, AtomRange tile, Scratch<Real>& scratch) {
         Stages stages = stages_of(scratch, Direction::forward, b);
         stages.begin("mixing", [&] { return plans_[b].mix.work(3 * tile.count()); });
@@ -367,8 +366,8 @@ private:
         if (wants_gradients_) reverse_update(b, tile, rows_of(scratch.scalars_gradient, 1), {}, scratch);
     }
 
-    // Scalars in place; vectors from scratch.vectors, or in the first block from beside the mixed ones, to the next
-    // block's state.
+    // Updates scalars in place. Reads vectors from scratch.vectors, in the first block from state.mixed, and writes new
+    // ones to the state of the next block.
     void compute_update(size_t b, AtomRange tile, Scratch<Real>& scratch) {
         const BlockPlan<Real>& plan = plans_[b];
         BlockState<Real>& state = states_[b];
@@ -400,7 +399,7 @@ private:
         }
     }
 
-    // What the atoms send in block b, from their scalars and vectors.
+    // Computes what atoms send in block b from their scalars and vectors.
     void send_messages(size_t b, AtomRange tile, Scratch<Real>& scratch) {
         BlockState<Real>& state = states_[b];
         Stages stages = stages_of(scratch, Direction::forward, b);
@@ -422,7 +421,7 @@ private:
         state.senders.write(tile, 2, 3, sent);
     }
 
-    // Energies in readout_energy_; the gradient of the scalars in scratch.scalars_gradient.
+    // Writes energies to readout_energy_, and the gradient of the scalars to scratch.scalars_gradient.
     void compute_readout(AtomRange tile, Scratch<Real>& scratch) {
         const int half = readout_.out_width();
         Stages stages(scratch.stages, Direction::forward);
@@ -447,8 +446,9 @@ private:
 
     // ---- reverse ----
 
-    // From the gradients of the scalars and vectors after the update to those of what messages were added to, for the
-    // block's senders to gather; in the first block to those of the edges. No `vectors`: they are zero.
+    // From the gradients of the scalars and vectors after the update to those before it, where the messages were added;
+    // the senders of the block gather these. In the first block it goes on to the gradients of the edges. If
+    // `vectors.first` is nullptr, the gradient of the vectors is zero.
     void reverse_update(size_t b, AtomRange tile, Rows<Real> scalars, Rows<Real> vectors, Scratch<Real>& scratch) {
         const BlockPlan<Real>& plan = plans_[b];
         BlockState<Real>& state = states_[b];
@@ -498,7 +498,7 @@ private:
         received_.write(tile, 1, 3, to_vectors);
     }
 
-    // From the gradients of what the atoms sent in block b to those of the block below.
+    // From the gradients of what atoms sent in block b to those of block b - 1.
     void reverse_atoms(size_t b, AtomRange tile, Scratch<Real>& scratch) {
         Stages stages = stages_of(scratch, Direction::reverse, b);
         stages.begin("sums over strips");
@@ -527,7 +527,7 @@ private:
         reverse_update(b - 1, tile, scalars, vectors, scratch);
     }
 
-    // Gradients of the atoms' links: all strips, in their order, in double.
+    // Sums the gradients of the atoms' links over all strips, in order and in double.
     void add_strips(bool is_start, AtomRange atoms) {
         if (is_start)
             std::fill(edge_gradient_.begin() + 4 * edges_->first[atoms.begin],
@@ -543,7 +543,7 @@ private:
             }
     }
 
-    // vector_gradient[edge] = dE/dvector of the messages that pass the edge and of half its repulsion.
+    // vector_gradient[edge] = dE/dvector of the messages along the edge and of half of its repulsion
     void reverse_edges(int64_t atom) {
         const bool has_links = plans_.size() > 1;
         for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge) {
@@ -595,25 +595,25 @@ private:
     Filters<Real> filters_;
     std::vector<RepulsionPair> repulsion_;  // [element][element]
     FirstMessages<Real> first_messages_;
-    DenseLayer<Real> readout_;  // its hidden layer
+    DenseLayer<Real> readout_;  // the hidden layer of the readout
     std::vector<BlockPlan<Real>> plans_;
     std::vector<BlockState<Real>> states_;
     std::vector<Scratch<Real>> scratch_;
 
     const Edges* edges_ = nullptr;
     bool wants_gradients_ = false;
-    int64_t owned_count_ = 0;    // all atoms but ghosts
+    int64_t owned_count_ = 0;    // all atoms except ghosts
     std::vector<int> elements_;  // [atom]
     Links<Real> links_;
-    Buffer<Real> scalars_;          // [atom][F], as far as the blocks have come
-    Buffer<double> seen_;           // [edge], the distance that filters are functions of; empty if it is the true one
+    Buffer<Real> scalars_;          // [atom][F], after the last block that was computed
+    Buffer<double> seen_;           // [edge]: the distance for filters (near_field.h); empty if it is the true distance
     Buffer<Real> directions_;       // [edge][3]
-    Strips<Real> sums_, received_;  // s, v: the sums of the messages of a block; gradients by what they are added to
+    Strips<Real> sums_, received_;  // s, v: sums of the messages of a block, and gradients by these sums
     Strips<Real> sent_gradient_;    // phi_s, phi_u, phi_v v
-    Buffer<Real>
-        strip_gradients_;  // [strip][edge][4]; after all strips were added, the first has those of the first block
+    // [strip][edge][4]. When all strips have been added up, the first is reused for the gradients of the first block.
+    Buffer<Real> strip_gradients_;
     std::vector<double> readout_energy_;   // [atom], scaled
-    std::vector<double> edge_gradient_;    // [edge][4]: by the length and the direction
+    std::vector<double> edge_gradient_;    // [edge][4]: by distance and direction
     std::vector<double> vector_gradient_;  // [edge][3]
 };
 

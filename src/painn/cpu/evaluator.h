@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The fast CPU backend of PaiNN: the stages of the reference on tiles of atoms, dense layers as blocked products,
-// filters from tables. Of the options it reads precision and exact_radial.
+// The fast CPU backend of PaiNN: the stages of the reference on tiles of atoms, with dense layers as blocked products
+// and filters from tables. Of the options it reads precision and exact_radial.
 #pragma once
 
 #include <memory>

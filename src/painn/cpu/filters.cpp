@@ -11,7 +11,7 @@ namespace mlff::painn::cpu {
 namespace {
 
 constexpr int kRowsAtATime = 32;
-constexpr int kSlopeShare = 1;  // of the row that has the slope at a node (spline_formulas.inc)
+constexpr int kSlopeShare = 1;  // the term whose row is the slope at a node (spline_formulas.inc)
 
 }  // namespace
 
@@ -75,7 +75,7 @@ Filters<Real>::Filters(const Weights& weights, bool is_exact)
     : functions_(weights), strip_count_(weights.hidden / kernels::kRowPadding), is_exact_(is_exact) {
     if (is_exact) return;
     const kernels::SampleRows sample = [&](std::span<const double> distances, double* rows) {
-        Buffer<double> basis, values;  // aligned, which `rows` need not be
+        Buffer<double> basis, values;  // aligned; `rows` need not be
         const auto stride = static_cast<size_t>(functions_.basis_stride());
         basis.resize_discard(distances.size() * stride);
         values.resize_discard(distances.size() * static_cast<size_t>(functions_.column_count()));
@@ -108,7 +108,7 @@ void Filters<Real>::locate(const double* distances, int64_t begin, int64_t end) 
             shares = table_->view().locate(distances[edge]);
             continue;
         }
-        // A node for each edge, with the value and the slope.
+        // The table has one node for each edge, with value and slope.
         shares = {};
         shares.interval = edge;
         shares.slope[kSlopeShare] = 1;
@@ -141,7 +141,7 @@ const Real* Filters<Real>::table(size_t first_column, int64_t begin, int64_t end
                        scratch.slopes.data());
     const size_t node = kernels::kSplineRows * columns;
     scratch.rows.resize_discard((count + 1) * node);
-    std::fill(scratch.rows.begin(), scratch.rows.end(), Real(0));  // other rows are multiplied by zero
+    std::fill(scratch.rows.begin(), scratch.rows.end(), Real(0));  // kernels read the other rows, times zero
     for (size_t i = 0; i < count; ++i) {
         Real *values = scratch.rows.data() + i * node, *slopes = values + kernels::spline_row(kSlopeShare) * columns;
         for (size_t k = 0; k < columns; ++k) {

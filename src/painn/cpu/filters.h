@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The filters of all blocks but the first, 3F functions of the distance each, strip by strip as the kernels want them,
-// and the functions that filters are made of, for the moments of the first block: from tables, or exactly.
+// Functions of the distance, from tables or exact: the filters of all blocks except the first, 3F for each block, in
+// strips as the kernels read them; and the radial functions that filters are made of, for the moments of the first
+// block.
 #pragma once
 
 #include <memory>
@@ -13,24 +14,25 @@
 
 namespace mlff::painn::cpu {
 
-inline constexpr int kStripColumns = 3 * kernels::kRowPadding;  // of the three filters of a strip
+inline constexpr int kStripColumns = 3 * kernels::kRowPadding;  // the three filters of a strip
 
-// The largest weight that function n of radial.h has in the first block, or 1 where all are zero. Times it, the
-// function is as large as its share of a filter, which is what the errors of tables are measured by.
+// The largest weight of function n of radial.h in the first block; 1 if all are zero. In tables, functions are
+// multiplied by it: they are then as large as their terms in filters, which is what errors are measured by.
 double function_scale(const Weights& weights, int n);
 
-// The exact functions. Columns are [basis_stride()], the functions that filters are made of, scaled, and [block from
-// the second on][strip][filter][channel of the strip].
+// Exact functions. The columns are
+//   [basis_stride()]                              the scaled radial functions, then
+//   [block][strip][filter][channel of the strip]  the filters, from the second block on
 class FilterFunctions {
 public:
     explicit FilterFunctions(const Weights& weights);
 
     int column_count() const { return column_count_; }
     int basis_stride() const { return kernels::padded(radial_count_ + 1); }
-    // The functions that filters are made of: values, slopes (nullptr: not wanted), [basis_stride()]
+    // The radial functions, unscaled. `values` and `slopes` (nullptr: not wanted) are [basis_stride()].
     void compute_basis(double distance, double* values, double* slopes) const;
-    // rows[i][columns] from basis[i][basis_stride()], for `column_count` columns from `first_column` on, both multiples
-    // of kRowPadding
+    // Computes rows[i][column] from basis[i][basis_stride()], for `column_count` columns from `first_column` on. Both
+    // are multiples of kRowPadding.
     void compute(const double* basis, int count, int first_column, int column_count, double* rows) const;
 
 private:
@@ -42,7 +44,7 @@ private:
 template <class Real>
 class Filters {
 public:
-    // Memory of one worker, for exact filters.
+    // Memory of one thread, for exact filters.
     struct Scratch {
         Buffer<double> values, slopes;
         Buffer<Real> rows;
@@ -50,12 +52,13 @@ public:
 
     Filters(const Weights& weights, bool is_exact);
 
-    // Makes room for what is known of each edge.
+    // Allocates memory for the edges.
     void start(int64_t edge_count);
+    // Computes the shares of these edges.
     void locate(const double* distances, int64_t begin, int64_t end);
     const kernels::SplineShares<Real>* shares() const { return shares_.data(); }  // [edge]
-    // The tables to which the shares of these edges belong, [node][kSplineRows][...]: of the functions
-    // [basis_stride()], and of a strip's filters [filter][channel], from the second block on.
+    // The tables for the shares of these edges: [node][kSplineRows][basis_stride()] of the radial functions, and
+    // [node][kSplineRows][filter][channel] of the filters of a strip, from the second block on.
     const Real* functions(int64_t begin, int64_t end, Scratch& scratch) const;
     const Real* strip(size_t block, int strip, int64_t begin, int64_t end, Scratch& scratch) const;
     int64_t first_node(int64_t begin) const { return is_exact_ ? begin : 0; }  // of these tables
@@ -71,11 +74,10 @@ private:
     FilterFunctions functions_;
     int strip_count_;
     bool is_exact_;
-    std::unique_ptr<kernels::SplineTable<Real>>
-        table_;  // [node][kSplineRows][basis_stride()], then [block][strip][node][kSplineRows][filter][channel];
-                 // nullptr if exact
+    // [node][kSplineRows][basis_stride()], then [block][strip][node][kSplineRows][filter][channel]; nullptr if exact
+    std::unique_ptr<kernels::SplineTable<Real>> table_;
     Buffer<kernels::SplineShares<Real>> shares_;
-    Buffer<double> basis_, basis_slopes_;  // exact: [edge][basis_stride()]
+    Buffer<double> basis_, basis_slopes_;  // [edge][basis_stride()], if exact
 };
 
 }  // namespace mlff::painn::cpu

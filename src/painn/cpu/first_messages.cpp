@@ -9,8 +9,8 @@
 namespace mlff::painn::cpu {
 namespace {
 
-// weight[k][n] = phi[k] * (the filter's bias, then its weights) / scale of function n, F rows from row `first` of the
-// filter on
+// weight[k][n] = phi[k] * filter[k][n] / function_scale(n), where filter[k] is the bias, then the weights. Takes F rows
+// of the filter, from row `first` on.
 Linear filter_of(const Weights& weights, const double* phi, int first) {
     const Linear& filter = weights.blocks[0].filter;
     const int radial_count = filter.in_width, hidden = weights.hidden;
@@ -28,7 +28,7 @@ Linear filter_of(const Weights& weights, const double* phi, int first) {
     return linear;
 }
 
-// The rows of `linear`, and below them those of outer times linear.
+// The rows of `linear`, followed by those of outer * linear.
 Linear with_product(Linear linear, const Linear& outer) {
     const auto depth = static_cast<size_t>(linear.in_width), inner = static_cast<size_t>(outer.in_width);
     linear.out_width += outer.out_width;

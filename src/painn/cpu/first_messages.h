@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Messages and mixing of the first block. There phi depends on the sender's element alone and vectors are zero, so that
-// messages are linear in the moments of an atom's edges (kernels::PainnMoments) with functions that Filters scales, and
-// so is what mixing makes of them. With A[element][k][n] = phi[k] weight[k][n] / function_scale(n), the bias as n = 0:
-//   s += sum over elements of A_s scalars[element],  v = sum of A_u vectors[element],  U v = sum of (U A_u)
-//   vectors[element],  V v = sum of (V A_u) vectors[element]
+// Messages and mixing of the first block. There phi depends on the element of the sender alone, and vectors are zero.
+// So messages, and their mixing, are linear in the moments of an atom's edges (kernels::PainnMoments). With
+//   A[element][k][n] = phi[k] weight[k][n] / function_scale(n),  where n = 0 is the bias,
+// they are, as sums over elements,
+//   s   += sum of A_s scalars[element]
+//   v    = sum of A_u vectors[element]
+//   U v  = sum of (U A_u) vectors[element]
+//   V v  = sum of (V A_u) vectors[element]
 #pragma once
 
 #include <vector>
@@ -18,7 +21,7 @@ class FirstMessages {
 public:
     explicit FirstMessages(const Weights& weights);
 
-    // Notes which elements there are; moments have a slot for each of these.
+    // Finds the elements present. Moments have one slot for each of them.
     void find_slots(const std::vector<int>& elements);
     int slot_count() const { return static_cast<int>(present_.size()); }
     const int* slots() const { return slots_.data(); }  // [atom]
@@ -27,14 +30,14 @@ public:
         Real *scalars, *vectors;  // [slot][atom_stride][stride], [slot][atom_stride][3][stride]
         int stride, atom_stride;
     };
-    // scalars[atom][F] are added to; mixed is [atom][3][v, U v, V v][F]
+    // Adds to scalars[atom][F], and writes mixed[atom][3][v, U v, V v][F].
     void apply(const kernels::KernelTable<Real>& kernels, const Moments& moments, int atom_count, Rows<Real> scalars,
                Rows<Real> mixed) const;
-    // Gradients of the moments from those of the scalars and of `mixed`.
+    // Writes the gradients of the moments from those of the scalars and of `mixed`.
     void reverse(const kernels::KernelTable<Real>& kernels, const Moments& gradients, int atom_count,
                  Rows<const Real> scalars, Rows<const Real> mixed) const;
 
-    // Of either, without the moments themselves.
+    // Of apply() or reverse(), without the moments.
     StageWork work(int atom_count) const {
         StageWork sum;
         for (const int element : present_)
@@ -45,7 +48,7 @@ public:
 
 private:
     std::vector<DenseLayer<Real>> to_scalars_, to_mixed_;  // [element]
-    std::vector<int> present_;                             // [slot] -> element
+    std::vector<int> present_;                             // [slot]: element
     std::vector<int> element_slots_, slots_;               // [element], -1: absent; [atom]
 };
 

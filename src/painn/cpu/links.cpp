@@ -4,10 +4,10 @@
 namespace mlff::painn::cpu {
 namespace {
 
-constexpr int64_t kMostAtomsOfGroup =
-    256;  // in a group: a strip of all they send and receive stays in the second cache
+// With so many atoms in a group, a strip of all that they send and receive stays in the second-level cache.
+constexpr int64_t kMostAtomsOfGroup = 256;
 
-// Of an edge and its reverse just one: vectors of reverse edges are exact negatives.
+// True for exactly one of an edge and its reverse. Their vectors are exact negatives of each other.
 bool stands_for_both(const Edges& edges, int64_t receiver, int64_t edge) {
     if (edges.sender[edge] != receiver) return edges.sender[edge] > receiver;
     const double* vector = edges.vector + 3 * edge;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The edges that messages pass (kernels::PainnLink). Atoms are cut into groups; of the two edges between atoms of one
-// group one stands for both, and edges between groups stand for themselves.
+// The edges along which messages pass (kernels::PainnLink). Atoms are divided into groups. An edge between atoms of one
+// group stands for its reverse too; edges between groups stand for themselves only.
 #pragma once
 
 #include <algorithm>
@@ -21,10 +21,10 @@ struct AtomRange {
 template <class Real>
 class Links {
 public:
-    // Makes room, and sizes the groups by the number of atoms alone. Atoms from `grouped_count` on receive nothing and
-    // are in no group.
+    // Allocates memory, and chooses the groups; they depend on the number of atoms alone. Atoms from `grouped_count` on
+    // receive nothing and are in no group.
     void start(const Edges& edges, int64_t grouped_count);
-    // Links of these atoms; shares [edge] and directions [edge][3] are known.
+    // Makes the links of these atoms from shares[edge] and directions[edge][3].
     void find(const Edges& edges, AtomRange atoms, const kernels::SplineShares<Real>* shares, const Real* directions);
 
     int64_t group_count() const { return (atom_count_ + group_size_ - 1) / group_size_; }
@@ -32,7 +32,7 @@ public:
         return {number * group_size_, std::min((number + 1) * group_size_, atom_count_)};
     }
 
-    const kernels::PainnLink<Real>* links() const { return links_.data(); }   // those of an atom from its first edge on
+    const kernels::PainnLink<Real>* links() const { return links_.data(); }   // an atom's begin at its first edge
     const kernels::PainnLinkCount* counts() const { return counts_.data(); }  // [atom]
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of F numbers as strips of kRowPadding channels, [strip][atom][row][channel]: what a pass over edges reads of an
-// atom lies together.
+// Features of atoms in strips of kRowPadding channels: [strip][atom][row][channel]. What a pass over edges reads from
+// an atom is contiguous.
 #pragma once
 
 #include <cstring>
@@ -28,7 +28,7 @@ public:
         return numbers_.data() + number * atom_count_ * row_count_ * kernels::kRowPadding;
     }
 
-    // All that is known of each atom, strip by strip: what domains exchange.
+    // For the exchange between domains: all rows of each atom, strip by strip.
     std::span<const DomainRows> rows() {
         domain_rows_.resize(static_cast<size_t>(strip_count_));
         for (int number = 0; number < strip_count_; ++number)
@@ -37,7 +37,7 @@ public:
         return domain_rows_;
     }
 
-    // `count` rows of each atom, from row `first` on; one behind the other in `rows`, atom by atom.
+    // Copy or add `count` rows of each atom, from row `first` on. In `rows` the rows of an atom are contiguous.
     void write(AtomRange atoms, int first, int count, Rows<Real> rows) {
         visit(atoms, first, count, rows,
               [](Real* strip, Real* row) { std::memcpy(strip, row, kernels::kRowPadding * sizeof(Real)); });

@@ -19,31 +19,30 @@ namespace {
 
 using namespace mlff::gpu;
 
-// A block of threads has kRows atoms. Warp w has columns 16 w ... 16 w + 15 of each row of F numbers, through all
-// stages. Of these, lane 4 g + q has columns 4 q ... 4 q + 3 of atoms 16 t + 8 h + g, its cells [t][h].
+// A thread block has kRows atoms. Warp w has channels 16 w ... 16 w + 15 through all stages. Of these, lane 4 g + q has
+// channels 4 q ... 4 q + 3 of the atoms 16 t + 8 h + g: its cells [t][h].
 template <class RealIn, int WidthIn, int RowTilesIn>
 struct Shape {
     using Real = RealIn;
     static constexpr int kWidth = WidthIn, kRowTiles = RowTilesIn;
     static constexpr int kRows = kProductRows * kRowTiles;
     static constexpr int kThreads = 32 * (kWidth / 16);
-    static constexpr int kReverseBlocks = kRowTiles > 1 && kThreads <= 256
-                                              ? 512 / kThreads
-                                              : 1;  // on a multiprocessor, to have work while one waits for a matrix
-    // Rows in shared memory are half a line of banks apart from whole lines, so that lanes of two rows use all banks.
+    // Blocks per multiprocessor, so that there is work while one block waits for a matrix.
+    static constexpr int kReverseBlocks = kRowTiles > 1 && kThreads <= 256 ? 512 / kThreads : 1;
+    // Rows in shared memory are shifted by half of all banks, so that lanes of two rows use all banks.
     static constexpr int kPad = kStep<Real>;
     static constexpr int kPitch = kWidth + kPad, kWidePitch = 2 * kWidth + kPad, kWidestPitch = 3 * kWidth + kPad;
     static constexpr size_t kForwardBytes = sizeof(Real) * kRows * (3 * kPitch + kWidePitch);
     static constexpr size_t kReverseBytes = sizeof(Real) * kRows * (kWidestPitch + kPitch);
 };
 
-// Numbers of a lane: for each of its atoms, of 4 neighbouring columns.
+// Numbers of a lane: 4 adjacent columns of each of its atoms.
 template <class S>
 struct Cells {
     typename S::Real of[S::kRowTiles][2][4];
 };
 
-// The cells of a thread.
+// Where the cells of a thread are.
 template <class S>
 struct CellPlace : ProductLane, BlockAtoms {
     int column;
@@ -54,7 +53,7 @@ struct CellPlace : ProductLane, BlockAtoms {
     __device__ int row(int t, int h) const { return kProductRows * t + 8 * h + g; }
 };
 
-// action(t, h) for all rows of a lane
+// Calls action(t, h) for all rows of a lane.
 template <class S, class Action>
 __device__ __forceinline__ void for_rows(const Action& action) {
 #pragma unroll
@@ -63,7 +62,7 @@ __device__ __forceinline__ void for_rows(const Action& action) {
         for (int h = 0; h < 2; ++h) action(t, h);
 }
 
-// Copies rows [first, first + Columns) of each atom, whose numbers begin every `stride`, to shared memory.
+// Copies the first `Columns` numbers of each atom to shared memory. Atoms are `stride` numbers apart.
 template <class S, int Columns>
 __device__ __forceinline__ void copy_rows(const CellPlace<S>& place, const typename S::Real* from, int64_t stride,
                                           typename S::Real* to, int pitch) {
@@ -76,8 +75,8 @@ __device__ __forceinline__ void copy_rows(const CellPlace<S>& place, const typen
     }
 }
 
-// result[group] = rows times matrix, for columns `place.column + group * Width` of a matrix with `Columns`. Rows
-// [kRows][pitch] are in shared memory.
+// result[group] = rows times matrix, for columns place.column + group * Width of a matrix that has `Columns` columns.
+// `rows` [kRows][pitch] is shared memory.
 template <class S, int Depth, int Columns, int Groups>
 __device__ __forceinline__ void multiply(const CellPlace<S>& place, const typename S::Real* rows, int pitch,
                                          const typename S::Real* matrix, Cells<S> (&result)[Groups]) {
@@ -136,7 +135,7 @@ __device__ __forceinline__ void multiply(const CellPlace<S>& place, const typena
         });
 }
 
-// [row][column] of shared memory = silu(product + bias), which is kept before the activation.
+// Writes silu(product + bias) to `to` in shared memory, and the value before the activation to `kept`.
 template <class S, int Depth>
 __device__ __forceinline__ void hidden_layer(const CellPlace<S>& place, const MapView<typename S::Real>& map,
                                              const typename S::Real* rows, int pitch, typename S::Real* kept,
@@ -157,7 +156,7 @@ __device__ __forceinline__ void hidden_layer(const CellPlace<S>& place, const Ma
     });
 }
 
-// The message network of the next block. `scalars` [row][kWidePitch] are in shared memory, `hidden` is room there.
+// The message network of the next block. `scalars` [row][kWidePitch] is shared memory, `hidden` scratch memory there.
 template <class S>
 __device__ __forceinline__ void send(const CellPlace<S>& place, const AtomStage<typename S::Real>& stage,
                                      const typename S::Real* scalars, typename S::Real* hidden) {
@@ -184,8 +183,8 @@ __device__ __forceinline__ void send(const CellPlace<S>& place, const AtomStage<
         store_four(stage.kept_message.phi_v + atom * F + place.column, phi[1].of[t][h]);
 #pragma unroll
         for (int k = 0; k < 3; ++k) {
-            const Four<Real> vector =
-                load_four(stage.new_vectors + (3 * atom + k) * F + place.column);  // this thread has written it
+            // This thread has written these numbers itself.
+            const Four<Real> vector = load_four(stage.new_vectors + (3 * atom + k) * F + place.column);
             Real product[4];
 #pragma unroll
             for (int i = 0; i < 4; ++i) product[i] = phi[1].of[t][h][i] * vector.of[i];
@@ -194,7 +193,8 @@ __device__ __forceinline__ void send(const CellPlace<S>& place, const AtomStage<
     });
 }
 
-// Energies, from `scalars` [row][kWidePitch] in shared memory. `partial`: room for [kRows][F / 32] doubles there.
+// Computes energies from `scalars` [row][kWidePitch] in shared memory. `partial` is scratch memory there,
+// [kRows][F / 32].
 template <class S>
 __device__ __forceinline__ void read_out(const CellPlace<S>& place, const ReadoutView<typename S::Real>& readout,
                                          const typename S::Real* scalars, double* partial) {
@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(S::kThreads)
     const CellPlace<S> place(stage.atom_count);
     Real* const vectors = reinterpret_cast<Real*>(launched_shared_memory());  // [3][kRows][kPitch]
     Real* const scalars = vectors + 3 * S::kRows * S::kPitch;                 // [kRows][kWidePitch]: s, n
-    Real* const hidden = vectors;  // [kRows][kPitch], when the vectors are done with
+    Real* const hidden = vectors;  // [kRows][kPitch], after the vectors have been read
 #pragma unroll
     for (int k = 0; k < 3; ++k)
         copy_rows<S, F>(place, stage.vectors + k * F, 3 * F, vectors + k * S::kRows * S::kPitch, S::kPitch);
@@ -267,9 +267,9 @@ __global__ void __launch_bounds__(S::kThreads)
         for (int i = 0; i < 4; ++i) length[i] = sqrt(norm.of[t][h][i] + static_cast<Real>(kNormFloor));
         store_four(scalars + place.row(t, h) * S::kWidePitch + F + place.column, length);
     });
-    __syncthreads();  // norms are there, vectors are done with
+    __syncthreads();  // norms are written, and vectors are no longer needed
     hidden_layer<S, 2 * F>(place, stage.update.hidden, scalars, S::kWidePitch, stage.kept.hidden, hidden);
-    __syncthreads();  // also: scalars and norms are done with, but for a lane's own cells
+    __syncthreads();  // scalars and norms are no longer needed, except for a lane's own cells
 
     Cells<S> gates[3];
     multiply<S, F, 3 * F>(place, hidden, S::kPitch, stage.update.output.matrix, gates);
@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(S::kThreads)
         for (int part = 0; part < 3; ++part)
 #pragma unroll
             for (int i = 0; i < 4; ++i) gates[part].of[t][h][i] += bias[part].of[i];
-        Real dot[4] = {};  // (U v)(V v), from what this thread has kept
+        Real dot[4] = {};  // (U v)(V v), from numbers that this thread has stored itself
         if (place.has(row))
 #pragma unroll
             for (int k = 0; k < 3; ++k) {
@@ -315,14 +315,14 @@ __global__ void __launch_bounds__(S::kThreads)
                 stage.readout.descriptors[atom * F + place.column + i] = static_cast<double>(after[i]);
         }
     });
-    __syncthreads();  // new scalars are there, hidden is done with
+    __syncthreads();  // new scalars are written, and `hidden` is no longer needed
     if (stage.is_last)
         read_out(place, stage.readout, scalars, reinterpret_cast<double*>(hidden));
     else
         send(place, stage, scalars, hidden);
 }
 
-// The gradient of the scalars after the last block. `hidden` is room in shared memory for [kRows][kPitch].
+// The gradient of the scalars after the last block. `hidden` is scratch memory, shared, [kRows][kPitch].
 template <class S>
 __device__ __forceinline__ void reverse_readout(const CellPlace<S>& place, const ReadoutView<typename S::Real>& readout,
                                                 typename S::Real* hidden, Cells<S> (&gradient)[1]) {
@@ -339,7 +339,7 @@ __device__ __forceinline__ void reverse_readout(const CellPlace<S>& place, const
     multiply<S, kHalf, F>(place, hidden, S::kPitch, readout.hidden.transposed, gradient);
 }
 
-// `hidden` [row][column] of shared memory = product of gradients with the transposed output, times the slope of the
+// hidden[row][column], in shared memory, = (gradients times the transposed output matrix) times the slope of the
 // activation.
 template <class S, int Depth>
 __device__ __forceinline__ void reverse_output(const CellPlace<S>& place, const MapView<typename S::Real>& output,
@@ -365,11 +365,11 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks)
     using Real = typename S::Real;
     constexpr int F = S::kWidth;
     const CellPlace<S> place(stage.atom_count);
-    Real* const rows =
-        reinterpret_cast<Real*>(launched_shared_memory());   // [kRows][kWidestPitch]; at the end [kRows][kWidePitch]
-    Real* const hidden = rows + S::kRows * S::kWidestPitch;  // [kRows][kPitch]
+    // `rows` is [kRows][kWidestPitch], in the end [kRows][kWidePitch]; `hidden` is [kRows][kPitch].
+    Real* const rows = reinterpret_cast<Real*>(launched_shared_memory());
+    Real* const hidden = rows + S::kRows * S::kWidestPitch;
 
-    // Scalars after this block.
+    // The gradient of the scalars after this block.
     Cells<S> scalars[1];
     if (stage.is_last) {
         reverse_readout(place, stage.readout, hidden, scalars);
@@ -387,7 +387,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks)
         });
     }
 
-    // The three gates: of s, of the products, of the vectors. `rows` was read before the last barrier.
+    // Gradients of the three gates a_ss, a_sv, a_vv. All threads have read `rows` before the last barrier.
     for_rows<S>([&](int t, int h) {
         const int row = place.row(t, h);
         const int64_t atom = place.clamped_atom(row);
@@ -412,13 +412,13 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks)
     });
     __syncthreads();
     if (stage.is_last)
-        reverse_output<S, 2 * F>(place, stage.update.output, stage.kept.hidden, rows, hidden);  // no gate for vectors
+        reverse_output<S, 2 * F>(place, stage.update.output, stage.kept.hidden, rows, hidden);  // without a_vv
     else
         reverse_output<S, 3 * F>(place, stage.update.output, stage.kept.hidden, rows, hidden);
     __syncthreads();
     Cells<S> inputs[2];  // s, n
     multiply<S, F, 2 * F>(place, hidden, S::kPitch, stage.update.hidden.transposed, inputs);
-    // inputs[1] becomes (dE/dn) / n
+    // inputs[1] becomes (dE/dn) / n.
     for_rows<S>([&](int t, int h) {
         const int64_t atom = place.clamped_atom(place.row(t, h));
         Real norm[4] = {};
@@ -437,7 +437,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks)
         if (place.has(place.row(t, h))) store_four(stage.gradient + atom * (kGradientRows * F) + place.column, sum);
     });
     for (int k = 0; k < 3; ++k) {
-        // `rows` was read before the last barrier.
+        // All threads have read `rows` before the last barrier.
         for_rows<S>([&](int t, int h) {
             const int row = place.row(t, h);
             const int64_t atom = place.clamped_atom(row);
@@ -491,9 +491,9 @@ void launch_reverse(const AtomReverse<typename S::Real>& stage, cudaStream_t str
     launch("reversing atoms", reverse_update_kernel<S>, shape, stream, stage);
 }
 
-// Few atoms are spread over all of the GPU; many share what is read of the matrices. In double precision and at the
-// largest width there are not the registers for more rows; in the reverse pass two blocks that wait in turn are faster
-// than one with more rows.
+// Few atoms are spread over the whole GPU; with many, blocks have more rows, which share what is read of the matrices.
+// In double precision and at the largest width there are not enough registers for more rows. In the reverse, two blocks
+// that wait in turn are faster than one with more rows.
 template <class Real, int Width>
 void update_atoms_of_width(const AtomStage<Real>& stage, cudaStream_t stream) {
     if (sizeof(Real) == 8 || stage.atom_count <= few_atoms_for_updates())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What is done for every atom between two sums of messages: the update of one block and the message network of the
-// next, or the readout; and the reverse. One kernel each way; see docs/painn.md for the formulas. Rows of F numbers.
+// Stages for every atom between two sums of messages, and their reverse: the update of one block and the message
+// network of the next, or the readout. One kernel forward, one in reverse. docs/painn.md has the formulas. F is the
+// number of channels.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,8 +14,8 @@
 
 namespace mlff::painn::gpu {
 
-// A matrix as tensor cores take it: depth in steps of kStep, all columns of a step together; see packed_index(). depth
-// [step][column]. `transposed`: for gradients, from the outputs to the inputs.
+// A matrix in the order in which lanes load it: the depth in steps of kStep, and all columns of a step together; see
+// packed_index(). `transposed` is for gradients, from the outputs to the inputs.
 template <class Real>
 std::vector<Real> pack_matrix(const Linear& linear, bool transposed) {
     using mlff::gpu::kStep;
@@ -44,10 +45,10 @@ struct NetworkView {
     MapView<Real> hidden, output;
 };
 
-// What the forward pass of a block leaves for the reverse. [atom] each.
+// What the forward pass of a block stores for the reverse. All arrays are [atom][...].
 template <class Real>
 struct KeptUpdate {
-    Real* mixed = nullptr;   // [U v_x, U v_y, U v_z, V v_x, V v_y, V v_z][F]; the forward pass uses it too
+    Real* mixed = nullptr;   // [U v_x, U v_y, U v_z, V v_x, V v_y, V v_z][F]; the forward pass reads it too
     Real* hidden = nullptr;  // [F], before the activation
     Real* gates = nullptr;   // [a_sv, a_vv][F]; the last block has no a_vv
 };
@@ -66,17 +67,17 @@ struct ReadoutView {
     const double* scales = nullptr;            // [element]
     const int32_t* elements = nullptr;         // [atom]
     Real* kept_hidden = nullptr;               // [atom][F / 2], before the activation
-    double* energies = nullptr;                // [atom]: added to
+    double* energies = nullptr;                // [atom]: adds to it
     double* descriptors = nullptr;             // [atom][F], or nullptr: not wanted
 };
 
 template <class Real>
 struct AtomStage {
     int64_t atom_count = 0;
-    bool is_last =
-        false;  // the readout follows, and nobody needs the vectors; else the message network of the next block
-    const Real* scalars = nullptr;  // [atom][F], with the messages
-    const Real* vectors = nullptr;  // [atom][3][F], with the messages
+    // true: the readout follows, and vectors are not needed. false: the message network of the next block follows.
+    bool is_last = false;
+    const Real* scalars = nullptr;  // [atom][F], after the messages were added
+    const Real* vectors = nullptr;  // [atom][3][F], after the messages were added
     MapView<Real> mix;              // F -> 2 F
     NetworkView<Real> update;       // 2 F -> F -> 3 F
     KeptUpdate<Real> kept;
@@ -96,11 +97,11 @@ template <class Real>
 struct AtomReverse {
     int64_t atom_count = 0;
     bool is_last = false;
-    // Of the block after:
+    // Of the next block:
     NetworkView<Real> message;
     KeptMessage<Real> kept_message;
     const Real* phi_gradient = nullptr;      // [atom][s, v, u][F]
-    const Real* gradient_after = nullptr;    // [atom][kGradientRows][F], of which the scalars
+    const Real* gradient_after = nullptr;    // [atom][kGradientRows][F]; only the scalars are read
     const Real* vectors_gradient = nullptr;  // [atom][3][F], complete
     // Last block:
     ReadoutView<Real> readout;
@@ -108,7 +109,7 @@ struct AtomReverse {
     MapView<Real> mix;
     NetworkView<Real> update;
     KeptUpdate<Real> kept;
-    Real* gradient = nullptr;  // [atom][kGradientRows][F], of the scalars and vectors with the messages
+    Real* gradient = nullptr;  // [atom][kGradientRows][F], of scalars and vectors after the messages were added
 };
 template <class Real>
 void reverse_atoms(int width, const AtomReverse<Real>& stage, cudaStream_t stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The atoms that a block of threads, or a cluster of blocks, works on. For CUDA sources only.
+// The atoms of a thread block or of a cluster. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,7 +8,7 @@
 
 namespace mlff::painn::gpu {
 
-// A row for each. Rows beyond the last atom are computed like the last, and not written.
+// One row for each atom. Rows beyond the last atom repeat the last one, and are not written.
 struct BlockAtoms {
     int64_t first_atom, atom_count;
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-// With few atoms the time of a stage is that of reading its matrices, 0.7 MB, on the few multiprocessors that have
-// atoms. Here a cluster of 8 blocks has 16 atoms, and every block an eighth of the columns of every matrix. Its 8 warps
-// share the depth: warp w multiplies channels 16 w ... 16 w + 15 of the rows, which block w of the cluster has made, by
-// its part of the matrix, which it has read into registers before the kernel before is done; then the warps' products
-// are added. So nothing of a matrix is read twice in a cluster, and each of the 4 or 5 layers takes a barrier of the
-// cluster and one round of products.
+// With few atoms, the time of a stage is that of reading its matrices, 0.7 MB, on the few multiprocessors that have
+// atoms. Here a cluster of 8 blocks has 16 atoms, and each block an eighth of the columns of every matrix.
+//
+// The 8 warps of a block divide the depth. Warp w multiplies channels 16 w ... 16 w + 15 of the rows, which block w of
+// the cluster has computed, by its part of the matrix; then the products of the warps are added. A warp loads its part
+// of the matrices into registers before the previous kernel has finished.
+//
+// So a cluster reads nothing of a matrix twice, and each of the 4 or 5 layers costs one cluster barrier and one round
+// of products.
 #include "painn/gpu/cluster_stages.h"
 
 #include "gpu/engine/cluster.h"
@@ -28,14 +31,14 @@ static_assert(kCells == kThreads && kChannels == kStep<float> && kWarpsOfBlock =
 using Product = TensorProduct<float>;
 using Group = float[kCells];  // [row][channel of the block]
 
-// Shared memory of a block. What peers read is written once in a kernel.
+// Shared memory of a block. Groups that other blocks read are written only once in a kernel.
 struct Shared {
     Group partial[kWarpsOfBlock][kMostGroups];
     Group exchanged[11];
     double energies[kRows];
 };
 
-// A thread in its cluster, with one cell of the rows: an atom and a channel.
+// The place of a thread in its cluster. It has one cell: an atom and a channel.
 struct ClusterPlace : ProductLane, BlockAtoms {
     int rank;
     int row, channel;
@@ -55,8 +58,8 @@ __device__ __forceinline__ Shared& shared_memory_of_block() {
     return *reinterpret_cast<Shared*>(launched_shared_memory());
 }
 
-// What a warp needs of a packed matrix of depth Parts F and Groups F columns: its step of each part, the columns of the
-// block of each group.
+// A warp's part of a packed matrix with depth Parts F and Groups F columns: one step of each part, and the block's
+// columns of each group.
 template <int Parts, int Groups>
 struct OwnWeights {
     Pack<float> of[Parts][Groups][2];
@@ -74,8 +77,7 @@ struct OwnWeights {
                                   tile * (32 * Pack<float>::kCount));
     }
 };
-// The same of a matrix with `columns` columns for the whole cluster and `steps` steps of depth, of which this block or
-// warp may have none.
+// The same for a small matrix with `steps` steps of depth and `columns` columns. A block or warp may have no part.
 struct OwnSmallWeights {
     Pack<float> of[2] = {};
     bool is_there;
@@ -90,11 +92,11 @@ struct OwnSmallWeights {
     }
 };
 
-// The rows of a warp's step, as a lane has them.
+// A lane's part of the rows of a warp's step.
 struct Rows {
     Pack<float> top, bottom;
 };
-// From [atom][stride] numbers of device memory; `from` is at the first channel of the F that the step is of.
+// From device memory, [atom][stride]. `from` points to the first of the F channels.
 __device__ __forceinline__ Rows rows_of_atoms(const ClusterPlace& place, const float* from, int64_t stride) {
     const float* own = from + kChannels * place.warp + 4 * place.q;
     return {load_pack(own + place.clamped_atom(place.g) * stride),
@@ -104,7 +106,7 @@ __device__ __forceinline__ Pack<float> pack_from_peer(const float* own, int rank
     const uint4 bytes = load_from_peer(own, rank);
     return {{__uint_as_float(bytes.x), __uint_as_float(bytes.y), __uint_as_float(bytes.z), __uint_as_float(bytes.w)}};
 }
-// What the block of that rank has put into `group`.
+// From `group` of the block of the cluster whose rank is this warp's number.
 __device__ __forceinline__ Rows rows_of_peer(const ClusterPlace& place, const Group& group) {
     return {pack_from_peer(group + place.g * kChannels + 4 * place.q, place.warp),
             pack_from_peer(group + (place.g + 8) * kChannels + 4 * place.q, place.warp)};
@@ -121,7 +123,7 @@ __device__ __forceinline__ void store_partial(const ClusterPlace& place, const S
     *reinterpret_cast<Pack<float>*>(group + (place.g + 8) * kChannels +
                                     4 * place.q) = {{sum[0][2], sum[0][3], sum[1][2], sum[1][3]}};
 }
-// The sum of all warps' products at the cell of this thread. Between two of these there is a barrier of the cluster.
+// Sums the products of all warps for the cell of this thread. There must be a cluster barrier between two calls.
 template <int Groups>
 __device__ __forceinline__ void add_up(const Shared& shared, float (&cells)[Groups]) {
     __syncthreads();
@@ -154,7 +156,7 @@ __device__ __forceinline__ void multiply(const ClusterPlace& place, const Rows& 
     add_up(shared, cells);
 }
 
-// What follows the update of a block: the message network of the next, or the readout.
+// Weights of what follows the update of a block: the message network of the next block, or the readout.
 template <bool IsLast>
 struct NextWeights {
     OwnWeights<1, 1> hidden;
@@ -179,7 +181,7 @@ struct NextWeights<true> {
 
 enum Exchanged { kNorms, kHidden, kScalars, kMessageHidden };
 
-// Energies, from the scalars that peers have.
+// Computes energies from the scalars, which are in the blocks of the cluster.
 __device__ __forceinline__ void read_out(const ClusterPlace& place, const ReadoutView<float>& readout,
                                          const OwnSmallWeights& weights, Shared& shared) {
     constexpr int kHalf = F / 2;
@@ -321,14 +323,14 @@ __global__ void __launch_bounds__(kThreads, 1) update_kernel(const __grid_consta
             for (int k = 0; k < 3; ++k) sent[(2 + k) * F] = phi[1] * vectors[k];
         }
     }
-    meet_cluster();  // nobody leaves while a peer reads
+    meet_cluster();  // no block may exit while another one reads its shared memory
 }
 
 enum ExchangedGradients { kReversedHidden, kGates, kUpdateHidden = kGates + 3, kMixedU, kMixedV = kMixedU + 3 };
 
 template <bool IsLast>
 __global__ void __launch_bounds__(kThreads, 1) reverse_kernel(const __grid_constant__ AtomReverse<float> stage) {
-    constexpr int kGateParts = IsLast ? 2 : 3;  // no gate for vectors at the end
+    constexpr int kGateParts = IsLast ? 2 : 3;  // the last block has no a_vv
     const ClusterPlace place(stage.atom_count);
     Shared& shared = shared_memory_of_block();
     const OwnWeights<kGateParts, 1> update_output(place, stage.update.output.transposed);
@@ -389,7 +391,7 @@ __global__ void __launch_bounds__(kThreads, 1) reverse_kernel(const __grid_const
         scalar += cells[0];
     }
 
-    // The gates: of s, of the products, of the vectors.
+    // Gradients of the gates a_ss, a_sv, a_vv.
     shared.exchanged[kGates][threadIdx.x] = scalar;
     shared.exchanged[kGates + 1][threadIdx.x] = scalar * (u[0] * v[0] + u[1] * v[1] + u[2] * v[2]);
     if (!IsLast) shared.exchanged[kGates + 2][threadIdx.x] = u[0] * vectors[0] + u[1] * vectors[1] + u[2] * vectors[2];
@@ -432,7 +434,7 @@ __global__ void __launch_bounds__(kThreads, 1) reverse_kernel(const __grid_const
     if (place.has_atom)
 #pragma unroll
         for (int k = 0; k < 3; ++k) gradient[(1 + k) * F] = mixed[k] + vectors[k];
-    meet_cluster();  // nobody leaves while a peer reads
+    meet_cluster();  // no block may exit while another one reads its shared memory
 }
 
 template <class Stage>

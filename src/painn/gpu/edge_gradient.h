@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From the gradients by an edge's distance and direction to that by its vector. For CUDA sources only.
+// From the gradients by the distance and direction of an edge to that by its vector. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,12 +8,12 @@
 
 namespace mlff::painn::gpu {
 
-// Component k of an edge's direction, and of `turn` = dE/d(direction) less its part along the direction.
+// Component k of the direction of an edge, and of the part of `turn` = dE/d(direction) that is perpendicular to it.
 template <class Real>
 struct EdgeComponent {
     Real direction, across;
 
-    // edge: the direction and 1 / distance, as in EdgeFunctions
+    // `edge` is the direction and 1 / distance, as in EdgeFunctions.
     __device__ __forceinline__ EdgeComponent(const mlff::gpu::Four<Real>& edge, Real turn_x, Real turn_y, Real turn_z,
                                              int k) {
         const Real radial = turn_x * edge.of[0] + turn_y * edge.of[1] + turn_z * edge.of[2];

@@ -14,7 +14,7 @@ using namespace mlff::gpu;
 
 constexpr double kPi = 3.14159265358979323846;
 
-// Sine and cosine of pi a. The whole turns are taken off in double precision.
+// Sine and cosine of pi a. Whole periods are subtracted in double precision.
 __device__ __forceinline__ void sine_and_cosine(double a, float& sine, float& cosine) {
     const auto rest = static_cast<float>(a - 2 * rint(0.5 * a));
     sine = sinpif(rest);
@@ -25,7 +25,7 @@ __device__ __forceinline__ void sine_and_cosine(double a, double& sine, double& 
     cosine = cospi(a);
 }
 
-// `group` of `count`
+// Stores group number `group` of `count` groups.
 __device__ __forceinline__ void store_group(const double (&numbers)[4], double, int, int, Four<double>* to) {
     *to = {{numbers[0], numbers[1], numbers[2], numbers[3]}};
 }
@@ -37,8 +37,8 @@ __device__ __forceinline__ void store_group(const float (&numbers)[4], float sca
         store_half_step(scaled, to);
 }
 
-// Launch: blocks of kBlockThreads, ThreadsOfAtom of them for each atom. A thread first has every so many edges, then
-// every so many groups of functions of all edges, which are written next to each other.
+// Launch: blocks of kBlockThreads, with ThreadsOfAtom threads per atom. The threads of an atom first take its edges in
+// turn, then the groups of functions of all its edges, so that neighbouring threads write neighbouring groups.
 template <class Real, int ThreadsOfAtom>
 __global__ void __launch_bounds__(kBlockThreads)
     edges_kernel(const __grid_constant__ EdgeStage stage, EdgeFunctions<Real> functions) {
@@ -55,12 +55,12 @@ __global__ void __launch_bounds__(kBlockThreads)
     for (int e = own; e < edge_count; e += ThreadsOfAtom) {
         const int64_t edge = begin + e;
         const double d = distances[e], inverse = 1 / d;
-        if (!(d > 0)) *stage.has_short_edge = 1;  // all that write, write the same
+        if (!(d > 0)) *stage.has_short_edge = 1;  // no race: all threads write the same value
         double direction[3];
         for (int k = 0; k < 3; ++k) direction[k] = stage.edges.vector[3 * edge + k] * inverse;
         for (int k = 0; k < 3; ++k) functions.direction[4 * edge + k] = static_cast<Real>(direction[k]);
         functions.direction[4 * edge + 3] = static_cast<Real>(inverse);
-        RepulsionValue repulsion;  // of which an edge has half
+        RepulsionValue repulsion;  // of the pair; an edge has half of it
         if (stage.repulsion) {
             const int element = stage.edges.elements[atom], other = stage.edges.elements[stage.edges.sender[edge]];
             repulsion = pair_repulsion(stage.repulsion[element * stage.element_count + other], d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is computed once for every edge: functions of its distance, its direction, the repulsion.
+// What is computed once for every edge: functions of the distance, the direction, and the repulsion.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,9 +12,9 @@ namespace mlff::painn::gpu {
 
 using mlff::gpu::StepEdges;
 
-// How functions of edges are stored. In double precision as they are, padded to whole groups of four; in single
-// precision as tensor cores take them, each number as the sum of two of half precision: four functions in 16 bytes,
-// padded to whole halves of a step of 16 functions. See packed_filter.h.
+// How functions of edges are stored. In double precision: as plain numbers, padded to groups of four. In single
+// precision: for tensor cores, each number as the sum of two numbers of half precision, so that four functions take 16
+// bytes, padded to half steps of 8 functions. See packed_filter.h.
 template <class Real>
 struct FunctionLayout;
 template <>
@@ -27,11 +27,10 @@ struct FunctionLayout<float> {
     using Group = uint4;
     static constexpr int group_count(int radial_count) { return (radial_count + 1 + 7) / 8 * 2; }
 };
-inline constexpr float kValueScale = 16;  // of what is stored in single precision: the smallest parts of numbers stay
-                                          // above the smallest of half precision
+// A factor of values stored in single precision: it keeps low halves above the smallest number of half precision.
+inline constexpr float kValueScale = 16;
 
-// The functions: the radial basis with its fade, then the fade alone (which the bias of the filter multiplies), then
-// zeros.
+// The functions are the radial basis times the fade, then the fade alone (for the bias of the filter), then zeros.
 template <class Real>
 struct EdgeFunctions {
     using Group = typename FunctionLayout<Real>::Group;
@@ -48,9 +47,9 @@ struct EdgeStage {
     const RepulsionPair* repulsion = nullptr;  // [element][element], or nullptr: none
     const double* closest = nullptr;           // [element][element], see near_field.h; or nullptr: none
     int element_count = 0;
-    double* energies = nullptr;         // [atom]: set to the repulsion
-    double* vector_gradient = nullptr;  // [edge][3]: set to that of the repulsion; or nullptr: not wanted
-    int* has_short_edge = nullptr;      // becomes 1 if atoms are at the same place
+    double* energies = nullptr;         // [atom]: writes the repulsion
+    double* vector_gradient = nullptr;  // [edge][3]: writes that of the repulsion; or nullptr: not wanted
+    int* has_short_edge = nullptr;      // set to 1 if two atoms are at the same place
 };
 
 template <class Real>

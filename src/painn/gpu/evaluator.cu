@@ -27,7 +27,7 @@ void upload_as(const std::vector<double>& numbers, DeviceBuffer<Real>& to, cudaS
     to.upload(rounded.data(), static_cast<int64_t>(rounded.size()), "the model", stream);
 }
 
-// A linear map on the device, both ways.
+// A linear map and its transpose on the device.
 template <class Real>
 class DeviceMap {
 public:
@@ -74,7 +74,7 @@ private:
     float scale_ = 1;
 };
 
-// A block on the device, and what it keeps of each atom from the forward pass to the reverse.
+// A block on the device, and what its forward pass stores for each atom for the reverse.
 template <class Real>
 struct DeviceBlock {
     DeviceBlock(const Block& block, cudaStream_t stream)
@@ -92,7 +92,7 @@ struct DeviceBlock {
     DeviceFilter<Real> filter;
     DeviceMap<Real> mix, update_hidden, update_output, message_hidden, message_output;
     DeviceBuffer<Real> mixed, hidden, gates;               // KeptUpdate
-    DeviceBuffer<Real> vectors, sent, sent_hidden, phi_v;  // before its messages; not in the first block
+    DeviceBuffer<Real> vectors, sent, sent_hidden, phi_v;  // computed before its messages; not in the first block
 };
 
 template <class Real>
@@ -269,7 +269,7 @@ private:
     DeviceBuffer<RepulsionPair> repulsion_;
     DeviceBuffer<ElementEnergy> alone_;
 
-    EdgeFunctions<Real> functions_;  // of the step that is enqueued
+    EdgeFunctions<Real> functions_;  // of the step that is being enqueued
     DeviceBuffer<typename FunctionLayout<Real>::Group> values_, slopes_;
     DeviceBuffer<Real> directions_;
     DeviceBuffer<double> vector_gradient_;

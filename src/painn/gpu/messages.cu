@@ -16,19 +16,17 @@ namespace {
 
 using namespace mlff::gpu;
 
-// How lanes share the channels of an atom: each has PerLane neighbouring ones, a warp 32 times as many, and the warps
-// of an atom are in one block.
+// How lanes divide the channels of an atom: each lane has PerLane adjacent channels, and all warps of an atom are in
+// one block. If an atom has several warps, they synchronise with block barriers, so the block has no other atom.
 template <class Real, int Width, int PerLane>
 struct Shape {
     static constexpr int kWarpsPerAtom = Width / (32 * PerLane);
-    static constexpr int kAtoms =
-        kWarpsPerAtom == 1 ? 4
-                           : 1;  // of a block; warps of one atom meet at barriers, which other atoms must not disturb
+    static constexpr int kAtoms = kWarpsPerAtom == 1 ? 4 : 1;  // per block
     static constexpr int kThreads = 32 * kWarpsPerAtom * kAtoms;
     static_assert(kWarpsPerAtom * 32 * PerLane == Width);
 };
 
-// Neighbouring channels, moved at once.
+// Adjacent channels, loaded or stored together.
 template <class Real, int Count>
 struct alignas(sizeof(Real) * Count) Numbers {
     Real of[Count];
@@ -42,8 +40,8 @@ __device__ __forceinline__ void store(Real* to, const Numbers<Real, Count>& numb
     *reinterpret_cast<Numbers<Real, Count>*>(to) = numbers;
 }
 
-// filter[edge][part][channel] of a few edges. Parts are s, v, u; the first block has no v. Edges beyond the last are
-// taken to be the last.
+// Computes filter[edge][part][channel] of a few edges. Parts are s, v, u; the first block has no v. Edges beyond the
+// last repeat the last one.
 template <class Real, int Width, int PerLane, int Edges, bool IsFirst>
 __device__ __forceinline__ void evaluate_filter(const Real* functions, int function_count, int64_t begin, int64_t end,
                                                 const Real* filter, Real (&result)[Edges][3][PerLane]) {
@@ -133,7 +131,7 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
     }
 }
 
-// Sums of `Count` numbers of every lane, a power of two: lane l gets that of number l / (32 / Count).
+// Sums each of `Count` numbers, a power of two, over the lanes. Lane l gets the sum of number l / (32 / Count).
 template <int Count, class Real>
 __device__ __forceinline__ Real sum_many_over_warp(Real (&numbers)[Count], int lane) {
 #pragma unroll
@@ -155,8 +153,9 @@ __device__ __forceinline__ Real sum_many_over_warp(Real (&numbers)[Count], int l
     return numbers[0];
 }
 
-// Gradients of edges: `by_distance` = dE/d(distance) and `turn` = dE/d(direction), sums over channels, become
-// dE/d(vector) along sign * direction.
+// For each edge, `by_distance` = dE/d(distance) and `turn` = dE/d(direction) are summed over channels, and then
+// converted to dE/d(vector). Except in the first block, messages go along the reverse edge, so `turn` has the opposite
+// sign.
 template <class Real, int Width, int PerLane, bool IsFirst>
 __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
     reverse_kernel(const __grid_constant__ MessageReverse<Real> stage) {
@@ -166,11 +165,11 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
     __shared__ Real partial[2][S::kWarpsPerAtom][kSums];
     const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
     const int64_t atom = blockIdx.x * int64_t{S::kAtoms} + warp / S::kWarpsPerAtom;
-    if (atom >= stage.edges.atom_count) return;  // not where warps of an atom meet: there a block has one atom
+    if (atom >= stage.edges.atom_count) return;  // never in a block with barriers: it has exactly one atom
     const int slice = warp % S::kWarpsPerAtom, channel = (slice * 32 + lane) * PerLane;
     const int64_t end = stage.edges.first[atom + 1];
 
-    // Of this atom: what it sent or, in the first block, the gradient of what it received.
+    // For this atom: what it sent or, in the first block, the gradient of what it received.
     constexpr int kOwnRows = IsFirst ? kGradientRows : kSentRows, kOtherRows = IsFirst ? kFirstRows : kGradientRows;
     Numbers<Real, PerLane> own[kOwnRows];
 #pragma unroll
@@ -204,7 +203,7 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
             const auto* gradient = IsFirst ? own : other;
 #pragma unroll
             for (int c = 0; c < PerLane; ++c) {
-                // u . dE/dv for the direction of the edge that carries the message
+                // u . dE/dv, with the direction u of the edge that carries the message
                 Real along = 0;
 #pragma unroll
                 for (int k = 0; k < 3; ++k) along += direction.of[k] * gradient[1 + k].of[c];
@@ -229,7 +228,8 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
         Real total = sum_many_over_warp(sums, lane);
         if constexpr (S::kWarpsPerAtom > 1) {
             if (lane % kLanesPerSum == 0) partial[parity][slice][lane / kLanesPerSum] = total;
-            __syncthreads();  // the other half is written meanwhile, after all have read it: they have come here since
+            // One barrier is enough: the next turn writes to the other half, which has been read before this barrier.
+            __syncthreads();
             total = 0;
 #pragma unroll
             for (int w = 0; w < S::kWarpsPerAtom; ++w) total += partial[parity][w][lane / kLanesPerSum];
@@ -275,7 +275,7 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
     }
 }
 
-// With few atoms more warps for each, else more channels for each lane, which share what is computed for an edge.
+// With few atoms, each has more warps. With many, a lane has more channels, which share what is computed for an edge.
 template <class Real, int Width>
 inline constexpr int kMostPerLane = std::min(16 / static_cast<int>(sizeof(Real)), Width / 32);
 

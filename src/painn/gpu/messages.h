@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Messages of one block, summed over the edges of every atom and never stored, and their reverse. Both gather over an
-// atom's own edges: nothing is added atomically, so that results repeat bit for bit.
+// Sums of the messages of one block over the edges of every atom, and the reverse. Single messages are never stored.
+// Both directions gather over an atom's own edges. Nothing is added atomically, so results repeat bit for bit.
 //
-// Forward, atom i receives from its neighbours j (x_v v_j = filter_v (phi_v v)_j, so that what is sent is 5 rows of F
-// numbers):
-//   s_i += sum filter_s phi_s_j;   v_i += sum filter_v (phi_v v)_j + filter_u phi_u_j u
-// Reverse, atom j has sent to its neighbours k: these are the same pairs, with the same distances and opposite
-// directions, so that one gather of the 4 rows (dE/ds_k, dE/dv_k) gives all that depends on atom j as a sender, and the
-// gradients of the edges it sends along. In the first block v = 0 and phi depends on the element alone; its reverse is
-// seen from the receiver and gathers nothing.
+// Forward, atom i receives from its neighbours j. A sender provides 5 rows of F numbers: phi_s, phi_u, phi_v v.
+//   s_i += sum over j of filter_s phi_s_j
+//   v_i += sum over j of filter_v (phi_v v)_j + filter_u phi_u_j u
+//
+// Reverse, atom j has sent to its neighbours k. These are the same pairs, with the same distances and opposite
+// directions. So one gather of 4 rows (dE/ds_k, dE/dv_k) gives all gradients of atom j as a sender, and those of the
+// edges along which it sends.
+//
+// In the first block v = 0, and phi depends on the element alone. There the reverse works from the receiver and gathers
+// no gradients.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -36,7 +39,7 @@ struct FilterView<float> {
     float scale = 1;                 // of the weights, a power of two
 };
 
-// Rows of F numbers; `width` is F.
+// `width` is F, the number of channels.
 template <class Real>
 struct MessageStage {
     StepEdges edges;
@@ -44,8 +47,8 @@ struct MessageStage {
     FilterView<Real> filter;
     bool is_first = false;          // the first block
     const Real* sent = nullptr;     // [atom][kSentRows][F]; first block: [element][kFirstRows][F]
-    const Real* scalars = nullptr;  // [atom][F] before; first block: [element][F]
-    const Real* vectors = nullptr;  // [atom][3][F] before; not in the first block
+    const Real* scalars = nullptr;  // [atom][F], before the messages; first block: [element][F]
+    const Real* vectors = nullptr;  // [atom][3][F], before the messages; not in the first block
     Real* new_scalars = nullptr;    // [atom][F]
     Real* new_vectors = nullptr;    // [atom][3][F]
 };
@@ -60,14 +63,14 @@ struct MessageReverse {
     bool is_first = false;
     const Real* sent = nullptr;      // as above
     const Real* gradient = nullptr;  // [atom][kGradientRows][F], of the sums
-    double* vector_gradient =
-        nullptr;  // [edge][3]: added to. In all but the first block, slot e gets minus the gradient of the reverse of
-                  // edge e, which has the opposite vector: gather_forces() takes differences of the two and cannot tell
+    // [edge][3]: adds to it. Except in the first block, entry e gets minus the gradient of the reverse of edge e, which
+    // has the opposite vector. gather_forces() only uses the difference of the two, so the result is the same.
+    double* vector_gradient = nullptr;
     // Not in the first block:
     const Real* phi_v = nullptr;       // [atom][F]
-    const Real* vectors = nullptr;     // [atom][3][F] before
+    const Real* vectors = nullptr;     // [atom][3][F], before the messages
     Real* phi_gradient = nullptr;      // [atom][s, v, u][F]
-    Real* vectors_gradient = nullptr;  // [atom][3][F], of the vectors before, complete
+    Real* vectors_gradient = nullptr;  // [atom][3][F], of the vectors before the messages, complete
 };
 void reverse_messages(int width, const MessageReverse<double>& stage, cudaStream_t stream);
 void reverse_messages(int width, const MessageReverse<float>& stage, cudaStream_t stream);

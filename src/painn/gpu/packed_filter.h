@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Filters on tensor cores: weights and functions of edges as lanes load them, and their product. For CUDA sources only.
+// Filters on tensor cores: weights and functions of edges in the order in which lanes load them, and their product. For
+// CUDA sources only.
 //
-// Functions are taken in steps of 16, as RadialProduct has them, and what is left of them, if anything, in half a step
-// of 8. There lane 4 g + q holds functions 2 q and 2 q + 1 of the step, of edge g on the one side and of channels 4 g
-// ... 4 g + 3 on the other.
+// Functions are taken in steps of 16, as in RadialProduct. The rest, if any, is a half step of 8. There lane 4 g + q
+// holds functions 2 q and 2 q + 1 of the step: their values for edge g, and their weights for channels 4 g ... 4 g + 3.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,23 @@
 
 namespace mlff::painn::gpu {
 
-inline constexpr int kUnitsPerStep =
-    32 * mlff::gpu::RadialProduct::kWeightPlanes;  // of 16 bytes, for 32 channels of one part
-inline constexpr int kUnitsPerGroup =
-    kUnitsPerStep / 4;  // of the groups of 4 functions of FunctionLayout; half a step has two
+// Weights of 32 channels of one part, in units of 16 bytes: for a step, and for one group of 4 functions of
+// FunctionLayout. A half step has two groups.
+inline constexpr int kUnitsPerStep = 32 * mlff::gpu::RadialProduct::kWeightPlanes;
+inline constexpr int kUnitsPerGroup = kUnitsPerStep / 4;
 
-// A group of functions of a step: both halves of four numbers.
+// Stores a group of a step: high and low halves of four numbers.
 __device__ inline void store_step(const float (&numbers)[4], uint4* to) {
     mlff::gpu::RadialProduct::store_functions(numbers, to);
 }
-// A group of half a step: as two lanes load it.
+// Stores a group of a half step, which two lanes load.
 __device__ inline void store_half_step(const float (&numbers)[4], uint4* to) {
     using P = mlff::gpu::RadialProduct;
     *to = make_uint4(P::high_pair(numbers[0], numbers[1]), P::high_pair(P::rest(numbers[0]), P::rest(numbers[1])),
                      P::high_pair(numbers[2], numbers[3]), P::high_pair(P::rest(numbers[2]), P::rest(numbers[3])));
 }
 
-// FilterView<float>::weights from filter_table(), whose functions come to whole half steps. `columns`: 3 F.
+// FilterView<float>::weights from filter_table(), whose functions are padded to half steps. `columns` is 3 F.
 inline std::vector<uint4> pack_filter(const std::vector<double>& table, int columns, float scale) {
     using namespace mlff::gpu;
     using P = RadialProduct;
@@ -68,7 +68,7 @@ inline std::vector<uint4> pack_filter(const std::vector<double>& table, int colu
     return packed;
 }
 
-// products[channel][edge] += of one step, of half a step. `weights`: the units of this lane.
+// Add one step, or a half step, to products[channel][edge]. `weights` are the units of this lane.
 __device__ __forceinline__ void add_step(const uint4 (&weights)[4], const uint4& functions, float (&products)[4][2]) {
 #pragma unroll
     for (int tile = 0; tile < 2; ++tile) {
@@ -89,16 +89,16 @@ __device__ __forceinline__ void add_half_step(const uint4 (&weights)[2], const u
     }
 }
 
-// The weights of a slice of 32 channels, of all functions, which are 17 to 24: they stay in registers.
+// A filter whose weights stay in registers: those of a slice of 32 channels for all functions. For 17 to 24 functions.
 template <int Parts>
 class ResidentFilter {
 public:
-    static constexpr int kGroups = 6;  // of functions
+    static constexpr int kGroups = 6;  // of 4 functions
     struct Operand {
         uint4 step;
         uint2 half;
     };
-    // weights: of the slice; parts: those wanted of s, v, u
+    // `weights` are those of the slice; `parts` lists which of s, v, u are wanted.
     __device__ __forceinline__ ResidentFilter(const uint4* weights, const int (&parts)[Parts], int lane,
                                               int /*group_count*/) {
 #pragma unroll
@@ -111,7 +111,7 @@ public:
                 half_[part][tile] = mlff::gpu::load_bytes(from + kUnitsPerStep + 32 * tile);
         }
     }
-    // functions: of the edge; zero unless it is there
+    // `functions` are those of an edge. Returns zeros if `is_there` is false.
     __device__ __forceinline__ Operand load(const uint4* functions, int q, bool is_there) const {
         if (!is_there) return {make_uint4(0, 0, 0, 0), make_uint2(0, 0)};
         return {__ldg(functions + q), __ldg(reinterpret_cast<const uint2*>(functions + 4) + q)};
@@ -127,7 +127,7 @@ private:
     uint4 step_[Parts][4], half_[Parts][2];
 };
 
-// Of any number of functions: weights are read for every eight edges.
+// A filter with any number of functions: the weights are read again for every eight edges.
 template <int Parts>
 class StreamedFilter {
 public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the GPU keeps of a model, as numbers of the host: layouts, and what depends on the elements alone. Knows nothing
-// of CUDA.
+// Tables of a model for the GPU, computed on the host: weights in the GPU's layout, and what depends on the element
+// alone. Does not depend on CUDA.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace mlff::painn::gpu {
 
-// [function][s, v, u][F] for the functions of EdgeFunctions, `function_count` with those that are zero: the bias is the
-// weight of the fade.
+// [function][s, v, u][F] for the functions of EdgeFunctions; the bias is the weight of the fade. `function_count`
+// includes padding.
 inline std::vector<double> filter_table(const Linear& filter, int function_count) {
     const auto columns = static_cast<size_t>(filter.out_width), radial = static_cast<size_t>(filter.in_width);
     std::vector<double> table(static_cast<size_t>(function_count) * columns, 0.0);
@@ -24,7 +24,7 @@ inline std::vector<double> filter_table(const Linear& filter, int function_count
     return table;
 }
 
-// The power of two that brings the largest of the numbers to between 8 and 16; 1 if there is none.
+// The power of two that brings the largest number to between 8 and 16; 1 if all are zero.
 inline float scale_for_halves(const std::vector<double>& numbers) {
     double largest = 0;
     for (const double x : numbers) largest = std::max(largest, std::abs(x));
@@ -40,7 +40,7 @@ inline std::vector<double> apply_linear(const Linear& linear, const std::vector<
     return out;
 }
 
-// What atoms send in the first block, [element][phi_s, phi_u][F]. There are no vectors yet, so phi_v is not needed.
+// What atoms send in the first block, [element][phi_s, phi_u][F]. Vectors are zero there, so phi_v is not needed.
 inline std::vector<double> first_sent(const Weights& weights) {
     const auto width = static_cast<size_t>(weights.hidden);
     std::vector<double> sent;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Messages in single precision, their filters on tensor cores. Per edge and block these are 3 F (R + 1) products, for
-// which there is no time beside the gather of what neighbours have; tables would be larger than what is gathered.
+// Messages in single precision, with filters on tensor cores. An edge needs 3 F (R + 1) products per block. Without
+// tensor cores these would take too long compared with the gather of features, and tables would be more data than what
+// is gathered.
 //
-// A warp has a slice of 32 channels, whose weights it keeps in registers, and takes the edges of one atom after the
-// other, eight at a time. Lane 4 g + q gets the filter for its 4 channels 4 g ... 4 g + 3 and edges 2 q and 2 q + 1 of
-// the eight, and sums over its own edges. What bounds the sums on an H200 is the number of lines that the first-level
-// cache can look up, one in a cycle: 8 lanes that load together have 4 edges. (16 edges and 16 channels for a warp, of
-// which lanes have two lines each, took half as many look-ups, twice the instructions and more time.)
+// A warp has a slice of 32 channels, and keeps their weights in registers. It goes over the edges of one atom after the
+// other, eight at a time. Lane 4 g + q gets the filter of channels 4 g ... 4 g + 3 for edges 2 q and 2 q + 1 of the
+// eight, and sums over its own edges.
+//
+// On an H200 the forward sums are limited by look-ups of cache lines in the first-level cache, one per cycle: 8 lanes
+// that load together have 4 edges. A layout of 16 edges and 16 channels per warp has half the look-ups, but twice the
+// instructions, and is slower.
 #include <algorithm>
 
 #include "gpu/engine/four.h"
@@ -24,21 +27,21 @@ namespace {
 
 using namespace mlff::gpu;
 
-// How warps share the work. A block has all slices of one atom's channels, times groups that share the edges if atoms
-// are few, or goes through the atoms if they are many. To sum the messages of many atoms it has one slice, and its
-// warps atoms that are next to each other, which have neighbours in common.
+// How warps divide the work. A block has all slices of the channels of an atom. If atoms are few, it has several groups
+// of warps, which divide the edges; if they are many, it goes through several atoms. To sum the messages of many atoms,
+// a block instead has one slice, and its warps have consecutive atoms, which have neighbours in common.
 template <int Width, int Groups, bool IsOneSlice>
 struct Shape {
     static constexpr int kWidth = Width, kSlices = Width / kChannelsPerSlice, kGroups = Groups;
     static constexpr bool kIsOneSlice = IsOneSlice;
     static constexpr int kWarps = IsOneSlice ? 4 : kSlices * kGroups;
     static constexpr int kThreads = 32 * kWarps;
-    static constexpr int kBlocksTogether = IsOneSlice ? kSlices : 1;  // have the same atoms
-    static constexpr int kAtomsAtOnce = IsOneSlice ? kWarps : 1;      // of these blocks
+    static constexpr int kBlocksTogether = IsOneSlice ? kSlices : 1;  // blocks that have the same atoms
+    static constexpr int kAtomsAtOnce = IsOneSlice ? kWarps : 1;      // atoms that these blocks have at a time
     static_assert(!IsOneSlice || Groups == 1);
 };
 
-// A warp's slice of the channels, of which a lane has four, and its share of the atoms and edges.
+// A warp's slice of the channels, of which a lane has four, and its part of the atoms and edges.
 template <class S>
 struct SlicePlace : ProductLane {
     int slice, group, channel;
@@ -53,17 +56,17 @@ struct SlicePlace : ProductLane {
     }
 };
 
-__device__ __forceinline__ float sum_over_own_edges(float value) {  // over q
+__device__ __forceinline__ float sum_over_own_edges(float value) {  // sums over q
     value += __shfl_xor_sync(kAllLanes, value, 1);
     return value + __shfl_xor_sync(kAllLanes, value, 2);
 }
 
-// Filters are of s, u and, but in the first block, v; their weights are stored as s, v, u.
+// There are filters for s, u and, except in the first block, v. Their weights are stored in the order s, v, u.
 template <bool IsFirst>
 inline constexpr int kFilterParts = IsFirst ? 2 : 3;
 enum FilterPart { kPartS, kPartU, kPartV };
 
-// The weights of a warp's slice.
+// Loads the weights of a warp's slice.
 template <bool IsFirst, template <int> class Filter, class S>
 __device__ __forceinline__ Filter<kFilterParts<IsFirst>> load_filter(const SlicePlace<S>& place,
                                                                      const FilterView<float>& filter, int group_count) {
@@ -72,8 +75,8 @@ __device__ __forceinline__ Filter<kFilterParts<IsFirst>> load_filter(const Slice
     return {filter.weights + place.slice * 3 * group_count * kUnitsPerGroup, parts, place.lane, group_count};
 }
 
-// What a lane gathers for its two edges of a tile: rows of the neighbours ([atom][Rows][F] or, in the first block,
-// [element][Rows][F]) and directions. Edges beyond the last are taken to be the last, with functions that are zero.
+// What a lane gathers for its two edges of a tile: features of the neighbours ([atom][Rows][F] or, in the first block,
+// [element][Rows][F]) and directions. Edges beyond the last repeat the last one; their functions are zero.
 template <bool IsFirst, int Rows>
 struct GatheredEdges {
     Four<float> rows[2][Rows], direction[2];
@@ -98,7 +101,7 @@ struct GatheredEdges {
 
 // ---- forward ----
 
-// What a lane sums over its edges for its channels.
+// Sums over a lane's edges, for its channels.
 struct ReceivedSums {
     float scalar[4] = {}, vector[3][4] = {};
 };
@@ -133,7 +136,7 @@ __device__ __forceinline__ void add_messages(const Filter& weights, const typena
     }
 }
 
-// Over the lanes of all q: lane q gets row q of s, v_x, v_y, v_z.
+// Sums over the lanes of all q. Lane q gets row q of s, v_x, v_y, v_z.
 __device__ __forceinline__ Four<float> total_of_row(const ReceivedSums& sums, int q) {
     Four<float> total;
 #pragma unroll
@@ -195,7 +198,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
 
 // ---- reverse ----
 
-// Edges whose gradients are summed over slices together.
+// Number of edges whose gradients are summed over slices at a time.
 constexpr int kChunk = 64;
 
 template <bool IsFirst>
@@ -225,17 +228,17 @@ struct TileFilter {
     }
 };
 
-// What a lane sums over its edges for what the atom has sent, in its channels.
+// Gradients of what the atom has sent: sums over a lane's edges, for its channels.
 struct SentGradients {
     float phi_s[4] = {}, phi_u[4] = {}, vectors[3][4] = {};
 };
 
-// A lane's two edges: [edge][dE/d(distance), dE/d(direction)], of its channels.
+// [edge][dE/d(distance), dE/d(direction)] of a lane's two edges, summed over its channels.
 using EdgeSums = float[8];
 
-// The next three add what one part of the filter gives to the gradients of a lane's two edges and of what the atom has
-// sent. `own`, of the atom: what it sent or, in the first block, the gradient of what it received; `edges` has the
-// other of the two, of the neighbours.
+// The next three functions each add the contribution of one part of the filter to the gradients of a lane's two edges
+// and of what the atom has sent. `own` is what the atom sent, and `edges` has the gradients of what the neighbours
+// received. In the first block it is the reverse: `own` is the gradient, and `edges` has what the neighbours sent.
 template <bool IsFirst, class Weights>
 __device__ __forceinline__ void reverse_part_s(const TileFilter<Weights>& tile,
                                                const Four<float> (&own)[kOwnRows<IsFirst>],
@@ -252,7 +255,7 @@ __device__ __forceinline__ void reverse_part_s(const TileFilter<Weights>& tile,
             if constexpr (!IsFirst) sent.phi_s[c] += filter[c][j] * edges.rows[j][0].of[c];
         }
 }
-// dE/dv of the edge's receiver, and phi_u of its sender; one of them is of this atom.
+// Uses dE/dv of the receiver and phi_u of the sender. One of them is this atom.
 template <bool IsFirst, class Weights>
 __device__ __forceinline__ void reverse_part_u(const TileFilter<Weights>& tile,
                                                const Four<float> (&own)[kOwnRows<IsFirst>],
@@ -272,7 +275,7 @@ __device__ __forceinline__ void reverse_part_u(const TileFilter<Weights>& tile,
                 gradient[k] = IsFirst ? own[IsFirst ? 1 + k : 0].of[c] : edges.rows[j][IsFirst ? 0 : 1 + k].of[c];
                 along += edges.direction[j].of[k] * gradient[k];
             }
-            if (!IsFirst) along = -along;  // the edge that carries the message has the opposite direction
+            if (!IsFirst) along = -along;  // the message goes along the reverse edge, which has the opposite direction
             sums[4 * j] += phi_u * along * slope[c][j];
             const float turn = phi_u * filter[c][j];
 #pragma unroll
@@ -280,7 +283,7 @@ __device__ __forceinline__ void reverse_part_u(const TileFilter<Weights>& tile,
             sent.phi_u[c] += filter[c][j] * along;
         }
 }
-// Not in the first block, where there are no vectors yet.
+// Not in the first block, where vectors are zero.
 template <class Weights>
 __device__ __forceinline__ void reverse_part_v(const TileFilter<Weights>& tile,
                                                const Four<float> (&own)[kOwnRows<false>],
@@ -303,7 +306,7 @@ __device__ __forceinline__ void reverse_part_v(const TileFilter<Weights>& tile,
         }
 }
 
-// Sums over the lanes of all g; that of number g of `sums` is returned.
+// Sums over the lanes of all g. Returns the sum of number g of `sums`.
 __device__ __forceinline__ float sum_over_channels(EdgeSums& sums, int lane) {
 #pragma unroll
     for (int have = 4, distance = 16; distance >= 4; have /= 2, distance /= 2) {
@@ -318,8 +321,8 @@ __device__ __forceinline__ float sum_over_channels(EdgeSums& sums, int lane) {
     return sums[0];
 }
 
-// Adds up the slices' gradients of `count` edges from `first` on, and turns them into those of the edges' vectors. All
-// threads, a component of an edge each.
+// Adds up the gradients of all slices for `count` edges from `first` on, and converts them to gradients by edge
+// vectors. All threads call it; each takes components of edges in turn.
 template <class S, bool IsFirst>
 __device__ __forceinline__ void write_edge_gradients(const MessageReverse<float>& stage, const Unscale& unscale,
                                                      const Four<float> (&partial)[S::kSlices][kChunk], int64_t first,
@@ -342,7 +345,7 @@ __device__ __forceinline__ void write_edge_gradients(const MessageReverse<float>
     }
 }
 
-// Gradients of phi_s, phi_u, phi_v v, summed over the edges of all lanes.
+// Gradients of phi_s, phi_u and phi_v v, summed over the edges of all lanes.
 struct SentTotals {
     Four<float> of[kSentRows];
 
@@ -450,7 +453,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
     }
 }
 
-// As many blocks as there are atoms for, but no more than run at the same time.
+// As many blocks as there is work for, but no more than run at the same time.
 template <class S, class Stage>
 void launch_shape(const char* doing, void (*first)(Stage), void (*other)(Stage), const Stage& stage,
                   cudaStream_t stream) {
@@ -467,7 +470,7 @@ void launch_shape(const char* doing, void (*first)(Stage), void (*other)(Stage),
     launch(doing, kernel, sets * S::kBlocksTogether, S::kThreads, stream, stage);
 }
 
-// With few atoms several warps share the edges of each, as many as there are registers for.
+// With few atoms, several warps divide the edges of each atom: as many as there are registers for.
 template <int Width>
 inline constexpr int kForwardGroups = std::min(4, 512 / Width);
 template <int Width>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The widths of models, F, that the kernels are compiled for.
+// The numbers of channels F that kernels are compiled for.
 #pragma once
 
 #include <type_traits>
@@ -12,7 +12,7 @@ inline constexpr bool is_compiled_width(int width) {
     return width == 32 || width == 64 || width == 128 || width == 256;
 }
 
-// action(width as a constant of the compiler)
+// Calls action(width) with the width as a compile-time constant.
 template <class Action>
 void with_width(int width, const Action& action) {
     switch (width) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The screened repulsion of two nuclei (Ziegler, Biersack, Littmark), switched off where their radii touch:
+// The screened repulsion of two nuclei (Ziegler, Biersack, Littmark), faded to zero at the sum of their radii:
 //   V(d) = k Z_i Z_j / d * sum over m of a_m exp(-b_m d / l),  l = 0.8854 * bohr / (Z_i^0.23 + Z_j^0.23)
 //   times 1 - 10 t^3 + 15 t^4 - 6 t^5,  t = d / (radius_i + radius_j);  0 from t = 1 on
 #pragma once
@@ -15,7 +15,7 @@ namespace mlff::zbl {
 struct RepulsionPair {
     double strength = 0;  // k Z_i Z_j, eV angstrom
     double length = 1;    // l, angstrom
-    double reach = 0;     // angstrom; 0: no repulsion
+    double reach = 0;     // radius_i + radius_j, angstrom; 0: no repulsion
 };
 struct RepulsionValue {
     double energy = 0;  // of the pair, eV
@@ -45,7 +45,7 @@ inline RepulsionPair repulsion_pair(int atomic_number, int other, double reach) 
     return {kCoulomb * first * second, 0.8854 * kBohr / (std::pow(first, 0.23) + std::pow(second, 0.23)), reach};
 }
 
-// All pairs of elements, [element][element]. `radii`: [element], angstrom; none: no repulsion.
+// All pairs of elements, [element][element]. `radii`: [element], angstrom; if it is empty, there is no repulsion.
 inline std::vector<RepulsionPair> repulsion_pairs(std::span<const int> atomic_numbers, std::span<const double> radii) {
     std::vector<RepulsionPair> pairs;
     for (size_t i = 0; i < atomic_numbers.size(); ++i)

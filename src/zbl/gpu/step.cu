@@ -21,8 +21,9 @@ struct PairStage {
     int* has_short_edge = nullptr;
 };
 
-// E_i = 1/2 sum over edges of V(r), and half of dV/dvector for each edge. Launch: blocks_of_atoms blocks, a warp for
-// each atom; lanes take edges in turn, so that sums do not depend on anything but the list.
+// E_i = 1/2 sum over edges of V(r), and half of dV/dvector for each edge.
+// Launch: blocks_of_atoms blocks, one warp per atom. Lanes take edges in turn, so the order of a sum depends only on
+// the list.
 __global__ void __launch_bounds__(kBlockThreads) pair_kernel(PairStage stage) {
     mlff::gpu::await_predecessor();
     const WarpOfAtom warp;
@@ -78,7 +79,7 @@ public:
 private:
     StepModelFacts facts_;
     DeviceBuffer<RepulsionPair> pairs_;
-    DeviceBuffer<ElementEnergy> alone_;  // nothing for every element
+    DeviceBuffer<ElementEnergy> alone_;  // [element]: energies of single atoms, all zero
     DeviceBuffer<double> vector_gradient_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The ZBL repulsion in steps on the GPU. Builds without CUDA have the same functions, which refuse.
+// The ZBL repulsion on the GPU. Without CUDA is_available() is false, and the other functions throw Error{unsupported}.
 #pragma once
 
 #include <memory>

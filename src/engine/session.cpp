@@ -142,6 +142,7 @@ struct Session::State {
             fail(Status::unsupported, where, "descriptors were asked for, but this model has none");
         if (results.stress && !system.is_periodic())
             fail(Status::system, where, "a stress was asked for, but the system is not periodic in any direction");
+        model->warn_of_unused(system);
     }
 
     static void check_positions(const SystemView& system, const Where& where) {

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/stage_profile.h"
 #include "gpu/runtime/gpu.h"
+#include "gpu/runtime/host_facts.h"
 #include "neighbors/batch_edges.h"
 #include "neighbors/lattice.h"
 #include "neighbors/listed_edges.h"
@@ -65,6 +66,7 @@ int choose_head(const ModelSummary& summary, const std::string& wanted) {
 }
 
 NeighborOptions neighbor_options(const ModelSummary& summary, double skin, bool want_reverse) {
+    static const int64_t memory_bytes = whole_memory() / 2;  // a model has numbers of its own for every edge
     NeighborOptions options;
     options.cutoff = summary.cutoff > 0
                          ? summary.cutoff
@@ -72,6 +74,7 @@ NeighborOptions neighbor_options(const ModelSummary& summary, double skin, bool 
     options.skin = skin;
     options.want_shifts = false;
     options.want_reverse = want_reverse;
+    options.memory_bytes = memory_bytes;
     return options;
 }
 

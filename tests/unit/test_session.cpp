@@ -255,6 +255,15 @@ TEST_CASE("bad systems are refused with a sentence and the session still works")
     system.positions = same;
     CHECK(try_evaluate(session, system).second.find("atoms 0 and 2 are at the same place") != std::string::npos);
 
+    const std::vector<int32_t> many_numbers(100'000, 8);
+    const std::vector<double> one_place(3 * many_numbers.size(), 0.0);  // 10^10 pairs
+    system.atom_count = static_cast<int64_t>(many_numbers.size());
+    system.atomic_numbers = many_numbers.data();
+    system.positions = one_place.data();
+    const auto [crowd_status, crowd_message] = try_evaluate(session, system);
+    CHECK((crowd_status == Status::system || crowd_status == Status::memory));  // by the memory of the machine
+    CHECK(crowd_message.find("the 100000 atoms have more than") != std::string::npos);
+
     system = water();
     system.total_charge = std::numeric_limits<double>::infinity();
     CHECK(try_evaluate(session, system).first == Status::system);

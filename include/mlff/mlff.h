@@ -165,7 +165,7 @@ typedef struct mlff_system {
     const double* positions;       /* [atom_count][3]; atoms may lie outside the cell */
     const double* cell;            /* [3][3], one lattice vector per row; NULL if nothing is periodic */
     uint8_t periodic[3];           /* 1 where that row of `cell` repeats; other rows may be zero */
-    double total_charge;           /* for models that take it, else ignored */
+    double total_charge;           /* for models that take it, else ignored, with a warning in the log, once a model */
     double spin_multiplicity;      /* 2S + 1; 0 means not given (1) */
 } mlff_system;
 

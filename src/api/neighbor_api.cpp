@@ -3,6 +3,7 @@
 
 #include "api/guard.h"
 #include "api/handles.h"
+#include "gpu/runtime/host_facts.h"
 
 using mlff::fail;
 using mlff::Status;
@@ -24,6 +25,8 @@ mlff_status mlff_neighbors_create(const mlff_neighbor_options* options, mlff_nei
         wanted.want_vectors = options->want_vectors != 0;
         wanted.want_distances = options->want_distances != 0;
         wanted.want_reverse = options->want_reverse != 0;
+        static const int64_t memory_bytes = mlff::whole_memory();
+        wanted.memory_bytes = memory_bytes;
         *neighbors = new mlff_neighbors{mlff::NeighborList(wanted), mlff::ThreadTeam(options->thread_count)};
     });
 }

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/stage_profile.h"
 #include "gpu/runtime/gpu.h"
+#include "gpu/runtime/host_facts.h"
 #include "neighbors/batch_edges.h"
 #include "neighbors/lattice.h"
 #include "neighbors/listed_edges.h"
@@ -65,12 +66,14 @@ int choose_head(const ModelSummary& summary, const std::string& wanted) {
 }
 
 NeighborOptions neighbor_options(const ModelSummary& summary, double skin, bool want_reverse) {
+    static const int64_t memory_bytes = whole_memory() / 2;  // a model has numbers of its own for every edge
     NeighborOptions options;
     // Without a cutoff the model finds its neighbours itself, and this list stays empty: any cutoff will do.
     options.cutoff = summary.cutoff > 0 ? summary.cutoff : 1;
     options.skin = skin;
     options.want_shifts = false;
     options.want_reverse = want_reverse;
+    options.memory_bytes = memory_bytes;
     return options;
 }
 
@@ -141,6 +144,7 @@ struct Session::State {
             fail(Status::unsupported, where, "descriptors were asked for, but this model has none");
         if (results.stress && !system.is_periodic())
             fail(Status::system, where, "a stress was asked for, but the system is not periodic in any direction");
+        model->warn_of_unused(system);
     }
 
     static void check_positions(const SystemView& system, const Where& where) {

@@ -74,6 +74,10 @@ public:
             summary_.cutoff = weights_->cutoff;
             summary_.descriptor_count = weights_->descriptor_count();
             if (weights_->fixed_head >= 0) summary_.fixed_head = weights_->fixed_head;
+            if (weights_->joint_embedding)
+                for (const mace::JointEmbedding::Input& input : weights_->joint_embedding->inputs)
+                    (input.quantity == mace::JointEmbedding::Quantity::total_charge ? summary_.takes_charge
+                                                                                    : summary_.takes_spin) = true;
             why_not_fast_ = mace::plan::why_not_on_cpu(*weights_);
             why_not_cuda_ = mace::gpu::why_not_on_gpu(*weights_);
         } catch (const Error& error) {

@@ -8,9 +8,11 @@
 namespace mlff {
 namespace {
 
-constexpr double kMostNeighbors = 1e6;  // per atom, estimated
-constexpr double kBinsPerAtom = 2;      // limits the memory for mostly empty boxes
-constexpr double kMostBins = 2e9;       // indexed by int32
+constexpr double kMostNeighbors = 1e6;          // per atom, estimated
+constexpr int64_t kMostMeanNeighbors = 50'000;  // 49 angstrom in water
+constexpr int64_t kManyPairs = 100'000'000;     // up to this number, any mean is accepted
+constexpr double kBinsPerAtom = 2;              // limits the memory for mostly empty boxes
+constexpr double kMostBins = 2e9;               // indexed by int32
 // Direction 0 has fine bins, because searching a range of bins along it costs no more than searching one.
 constexpr std::array<double, 3> kBinsPerReach = {8, 2, 1};
 
@@ -82,6 +84,18 @@ void check_reach(const CellGrid& grid, int64_t atom_count) {
              " neighbours per atom, the limit is ", kMostNeighbors);
 }
 
+// A lower bound: a box around all atoms is divided into parts in which any two atoms are within the reach. The pairs
+// are fewest if all parts have the same number of atoms. Images of atoms only add pairs.
+double count_fewest_pairs(const CellGrid& grid, const AtomSurvey& survey, int64_t atom_count) {
+    const auto atoms = static_cast<double>(atom_count);
+    double parts = 1;
+    for (size_t k = 0; k < 3; ++k) {
+        const double edge = (survey.highest[k] - survey.lowest[k]) * length(grid.lattice.vectors[k]);
+        parts *= std::max(1.0, std::ceil(3.1 * edge / grid.reach));  // three edges add up to less than the reach
+    }
+    return atoms * std::max(0.0, atoms / parts - 1);
+}
+
 void choose_bins(int64_t atom_count, CellGrid& grid) {
     const double most = std::clamp(kBinsPerAtom * static_cast<double>(atom_count), 1.0, kMostBins);
     Vec3 bins;
@@ -124,6 +138,13 @@ void refuse_atom(int64_t atom, const double* at) {
          " cells");
 }
 
+int64_t most_pairs(int64_t atom_count) { return std::max(kManyPairs, kMostMeanNeighbors * atom_count); }
+
+void refuse_crowd(int64_t atom_count, double reach) {
+    fail(Status::system, "the ", atom_count, " atoms have more than ", most_pairs(atom_count) / atom_count,
+         " neighbours on average within ", reach, " angstrom (cutoff plus skin): they are far too close together");
+}
+
 CellGrid choose_grid(const Lattice& lattice, const AtomSurvey& survey, int64_t atom_count, double search_reach) {
     CellGrid grid;
     grid.lattice = lattice;
@@ -131,6 +152,8 @@ CellGrid choose_grid(const Lattice& lattice, const AtomSurvey& survey, int64_t a
     place_grid(survey, atom_count, grid);
     choose_margins(survey, grid);
     check_reach(grid, atom_count);
+    grid.fewest_pairs = count_fewest_pairs(grid, survey, atom_count);
+    if (grid.fewest_pairs > static_cast<double>(most_pairs(atom_count))) refuse_crowd(atom_count, grid.reach);
     choose_bins(atom_count, grid);
     return grid;
 }

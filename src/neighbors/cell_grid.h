@@ -96,6 +96,7 @@ struct CellGrid {
     Vec3 origin{};             // in fractional coordinates
     Vec3 length{};             // in fractional coordinates
     Vec3 middle{};             // angstrom
+    double fewest_pairs = 0;   // there are at least so many pairs within the reach, each counted from both ends
 
     int64_t total_bins() const { return int64_t{bin_count[0]} * bin_count[1] * bin_count[2]; }
 
@@ -133,6 +134,11 @@ struct CellGrid {
 void check_atom_count(int64_t atom_count);
 // Throws Error{system} that says why the survey rejected an atom.
 [[noreturn]] void refuse_atom(int64_t atom, const double* position);
+// The most pairs of a list, each counted from both ends: far beyond any condensed matter, and enough for a few atoms in
+// a tiny cell.
+int64_t most_pairs(int64_t atom_count);
+// Throws Error{system} that says that there are more.
+[[noreturn]] void refuse_crowd(int64_t atom_count, double reach);
 // Throws Error{system} if the reach needs too many images or gives too many neighbours.
 CellGrid choose_grid(const Lattice& lattice, const AtomSurvey& survey, int64_t atom_count, double search_reach);
 

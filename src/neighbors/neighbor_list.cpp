@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "neighbors/cell_list.h"
@@ -32,6 +33,7 @@ struct NeighborList::State {
     std::array<bool, 3> searched_periodic{};
 
     bool can_reuse(const SystemView& system) const;
+    int64_t most_pairs_in_memory() const;
     void find_pairs(const SystemView& system, ThreadTeam& team);
 };
 
@@ -84,6 +86,18 @@ bool NeighborList::State::can_reuse(const SystemView& system) const {
     return displacements.allow_reuse(options.skin);
 }
 
+// Each takes its place among the pairs found, and one in all arrays that are wanted.
+int64_t NeighborList::State::most_pairs_in_memory() const {
+    if (options.memory_bytes <= 0) return std::numeric_limits<int64_t>::max();
+    size_t bytes = sizeof(int32_t) + sizeof(int32_t);
+    if (options.skin > 0) bytes += sizeof(int32_t);
+    if (options.want_shifts || options.want_reverse) bytes += 3 * sizeof(int32_t);
+    if (options.want_vectors) bytes += 3 * sizeof(double);
+    if (options.want_distances) bytes += sizeof(double);
+    if (options.want_reverse) bytes += sizeof(int64_t);
+    return options.memory_bytes / static_cast<int64_t>(bytes);
+}
+
 void NeighborList::State::find_pairs(const SystemView& system, ThreadTeam& team) {
     has_candidates = false;
     cells.build(system, options.cutoff + options.skin, team);
@@ -91,7 +105,16 @@ void NeighborList::State::find_pairs(const SystemView& system, ThreadTeam& team)
     rule.cutoff_squared = options.cutoff * options.cutoff;
     rule.exact = !(options.skin > 0);
     rule.half = options.half;
-    search.find(cells, system.cell, rule, team, found);
+    const int64_t most_in_memory = most_pairs_in_memory(), most_at_all = most_pairs(system.atom_count);
+    rule.most_pairs = std::min(most_in_memory, most_at_all);
+    const double fewest = options.half ? cells.grid.fewest_pairs / 2 : cells.grid.fewest_pairs;
+    const bool has_too_many = fewest > static_cast<double>(rule.most_pairs);
+    if (has_too_many || !search.find(cells, system.cell, rule, team, found)) {
+        if (most_at_all < most_in_memory) refuse_crowd(system.atom_count, cells.grid.reach);
+        fail(Status::memory, "the ", system.atom_count, " atoms have more than ", most_in_memory, " pairs within ",
+             cells.grid.reach, " angstrom (cutoff plus skin), whose list does not fit into ",
+             options.memory_bytes >> 20, " MiB of memory");
+    }
     ++build_count;
     if (!(options.skin > 0)) return;
     searched_positions.resize_discard(static_cast<size_t>(3 * system.atom_count));

@@ -26,6 +26,7 @@ struct NeighborOptions {
     bool want_vectors = true;
     bool want_distances = true;
     bool want_reverse = false;  // not with `half`
+    int64_t memory_bytes = 0;   // if the pairs within cutoff + skin would take more, they are refused; 0 = no limit
 };
 
 // Throws Error{argument} for an invalid cutoff or skin, or a half list with reverse edges.
@@ -64,8 +65,9 @@ public:
 
     // Updates `edges()` for these atoms. Reuses the candidates if and only if atom count, cell and periodic directions
     // are the same and the two largest displacements since the search add up to at most the skin: then no pair that was
-    // beyond cutoff + skin can be within the cutoff now. Throws Error{system} for NaN, flat cells, or a cutoff that
-    // would need far too many images; the list is then empty, and the next update searches.
+    // beyond cutoff + skin can be within the cutoff now. Throws Error{system} for NaN, flat cells, a cutoff that would
+    // need far too many images, or atoms far too close together, and Error{memory} for a list that does not fit into
+    // memory; the list is then empty, and the next update searches.
     void update(const SystemView& system, ThreadTeam& team);
 
     const Edges& edges() const;

@@ -2,8 +2,10 @@
 #include "neighbors/pair_search.h"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "neighbors/neighbor_list.h"
 
@@ -36,12 +38,25 @@ namespace {
 
 constexpr int kGroupBins = 4;  // along direction 0
 
+// Counts the pairs of all workers. The sum is exact, so whether it exceeds the limit does not depend on their order.
+class PairCount {
+public:
+    explicit PairCount(int64_t most) : most_(most) {}
+    void add(size_t pairs) { total_.fetch_add(static_cast<int64_t>(pairs), std::memory_order_relaxed); }
+    bool is_too_large() const { return total_.load(std::memory_order_relaxed) > most_; }
+
+private:
+    const int64_t most_;
+    std::atomic<int64_t> total_{0};
+};
+constexpr size_t kPairsBetweenCounts = 1 << 16;  // of one worker
+
 // Searches one chunk of receivers.
 class ChunkSearch {
 public:
     ChunkSearch(const CellList& cells, const Mat3& cell, const PairRule& rule, const std::vector<StencilRow>& stencil,
-                PairSearch::Scratch& scratch)
-        : cells_(cells), cell_(cell), rule_(rule), stencil_(stencil), scratch_(scratch) {
+                PairSearch::Scratch& scratch, PairCount& count)
+        : cells_(cells), cell_(cell), rule_(rule), stencil_(stencil), scratch_(scratch), count_(count) {
         surely_in_ = cells.grid.surely_within();
         surely_out_ = cells.grid.surely_beyond();
     }
@@ -50,6 +65,7 @@ public:
         scratch_.neighbor_count = 0;
         scratch_.neighbor_runs.clear();
         const int64_t end = pairs.chunk_end(chunk);
+        size_t counted = 0;
         for (int64_t receiver = pairs.chunk_begin(chunk); receiver < end;) {
             const int64_t group_end = find_group(receiver, end);
             collect_runs(receiver, group_end);
@@ -62,8 +78,13 @@ public:
                 pairs.neighbor_count[atom] = static_cast<int32_t>(scratch_.neighbor_count - neighbors);
                 pairs.run_count[static_cast<size_t>(receiver)] =
                     static_cast<int32_t>(scratch_.neighbor_runs.size() - runs);
+                if (scratch_.neighbor_count - counted < kPairsBetweenCounts) continue;
+                count_.add(scratch_.neighbor_count - std::exchange(counted, scratch_.neighbor_count));
+                if (count_.is_too_large()) return;
             }
         }
+        count_.add(scratch_.neighbor_count - counted);
+        if (count_.is_too_large()) return;
         PairList::Chunk& found = pairs.chunk[static_cast<size_t>(chunk)];
         found.neighbor.resize_discard(scratch_.neighbor_count);
         std::copy_n(scratch_.neighbor.data(), scratch_.neighbor_count, found.neighbor.data());
@@ -208,6 +229,7 @@ private:
     const PairRule& rule_;
     const std::vector<StencilRow>& stencil_;
     PairSearch::Scratch& scratch_;
+    PairCount& count_;
     float surely_in_;
     float surely_out_;
     int64_t home_offset_ = 0;  // candidate index of the receiver itself, minus its sorted index
@@ -215,16 +237,22 @@ private:
 
 }  // namespace
 
-void PairSearch::find(const CellList& cells, const Mat3& cell, const PairRule& rule, ThreadTeam& team,
+bool PairSearch::find(const CellList& cells, const Mat3& cell, const PairRule& rule, ThreadTeam& team,
                       PairList& pairs) {
     const auto workers = static_cast<size_t>(team.size());
     if (scratch_.size() < workers) scratch_.resize(workers);
     pairs.resize(static_cast<int64_t>(cells.sites.size()));
     make_stencil(cells.grid, stencil_);
+    PairCount count(rule.most_pairs);
     const auto search = [&](int64_t chunk, int worker) {
-        ChunkSearch(cells, cell, rule, stencil_, scratch_[static_cast<size_t>(worker)]).search(chunk, pairs);
+        if (count.is_too_large()) return;
+        ChunkSearch(cells, cell, rule, stencil_, scratch_[static_cast<size_t>(worker)], count).search(chunk, pairs);
     };
     team.run(pairs.chunk_count, std::ref(search));  // by reference: std::function need not allocate
+    if (!count.is_too_large()) return true;
+    pairs = PairList();
+    scratch_.clear();
+    return false;
 }
 
 }  // namespace mlff

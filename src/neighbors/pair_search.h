@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -45,6 +46,7 @@ struct PairRule {
     double cutoff_squared = 0;  // if `exact`: compared with edge_vector
     bool exact = true;          // if false: all pairs within the reach, and some up to 2 filter_margin beyond it
     bool half = false;          // as in NeighborOptions
+    int64_t most_pairs = std::numeric_limits<int64_t>::max();
 };
 
 class PairSearch {
@@ -52,7 +54,9 @@ public:
     PairSearch();
     ~PairSearch();
 
-    void find(const CellList& cells, const Mat3& cell, const PairRule& rule, ThreadTeam& team, PairList& pairs);
+    // False if there are more than rule.most_pairs. The search then ended early, there are no pairs, and their memory
+    // has been released.
+    bool find(const CellList& cells, const Mat3& cell, const PairRule& rule, ThreadTeam& team, PairList& pairs);
 
     struct Scratch;
 

@@ -2,6 +2,7 @@
 // A model: read-only after loading, shared by any number of threads and sessions.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,6 +34,8 @@ struct ModelSummary {
     DType dtype = DType::float64;
     int64_t parameter_count = 0;
     int descriptor_count = 0;      // numbers per atom in Outputs::descriptors; 0: the model has none
+    bool takes_charge = false;     // total charge; true also where nobody knows
+    bool takes_spin = false;       // the same for the spin multiplicity
     std::string why_not_runnable;  // "" if it can be run
 };
 
@@ -67,6 +70,13 @@ public:
     virtual std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const = 0;
     // For sums of models on the GPU, whose terms share one step. Throws Error{unsupported} if the model has none.
     virtual MakeStepModel make_step_model(const BackendOptions& options) const;
+
+    // Logs a warning if the system has a charge or a spin that the model does not take: once for each in the life of
+    // the model, however many systems, sessions and threads there are.
+    void warn_of_unused(const SystemView& system) const;
+
+private:
+    mutable std::atomic<bool> has_warned_of_charge_{false}, has_warned_of_spin_{false};
 };
 
 // Throws Error{unsupported} if exact radial functions are asked for on a GPU, which only has tables.

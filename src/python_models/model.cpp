@@ -47,6 +47,7 @@ public:
         if (summary_.heads.empty()) refuse("heads");
         summary_.dtype = text("dtype") == "float32" ? DType::float32 : DType::float64;
         summary_.parameter_count = whole_number("parameters", INT64_MAX);
+        summary_.takes_charge = summary_.takes_spin = true;  // the calculator gets both, and does not say
         has_precisions_ = !texts("precisions").empty();
         properties_ = texts("properties");
         gpus_.count = static_cast<size_t>(whole_number("gpus", 1'000'000));

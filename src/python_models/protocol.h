@@ -33,7 +33,7 @@ struct Message {
     double virial[9] = {};
 };
 
-// The memory file: a page with the heartbeat, then the arrays.
+// The memory file: a page with the heartbeat, then the arrays. It is sealed: it can grow, but not shrink.
 struct Heartbeat {
     std::atomic<uint64_t> count;  // incremented every kHeartbeatMilliseconds while the host process runs
 };

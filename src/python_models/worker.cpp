@@ -81,9 +81,11 @@ Worker::Worker(const std::filesystem::path& program, const std::filesystem::path
     int sockets[2] = {-1, -1}, output[2] = {-1, -1};
     int error = 0;
     // All descriptors are closed on exec. posix_spawn puts those for the child in place, and the child gets no others.
+    // The child cannot shrink the memory file, which would make our next access to it a bus error. It can only grow.
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0 || pipe2(output, O_CLOEXEC) != 0 ||
-        (memory_file_ = memfd_create("mlff-python", MFD_CLOEXEC)) < 0 ||
-        ftruncate(memory_file_, static_cast<off_t>(kArraysOffset)) != 0)
+        (memory_file_ = memfd_create("mlff-python", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0 ||
+        ftruncate(memory_file_, static_cast<off_t>(kArraysOffset)) != 0 ||
+        fcntl(memory_file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
         error = errno;
     socket_ = sockets[0];
     output_ = output[0];

@@ -25,6 +25,8 @@ public:
             std::set_intersection(summary_.elements.begin(), summary_.elements.end(), own.elements.begin(),
                                   own.elements.end(), std::back_inserter(common));
             summary_.elements = std::move(common);
+            summary_.takes_charge = summary_.takes_charge || own.takes_charge;
+            summary_.takes_spin = summary_.takes_spin || own.takes_spin;
         }
         if (summary_.elements.empty()) fail(Status::argument, name, ": its terms have no element in common");
         summary_.parameter_count = 0;

@@ -115,6 +115,25 @@ class CommandLine(CommandTest):
             self.assertIn(f"descriptors:R:{width}", file.read())
         self.assert_fails(run("eval", path, "--model", "analytic", "--descriptors"), 3, "this model has none")
 
+    def test_charge_and_spin_that_are_not_used_are_one_warning(self):
+        ion = WATER.replace("pbc=", "charge=1 spin=2 pbc=")
+        path, relaxed = self.path("ions.xyz", 3 * ion), self.path("relaxed.xyz")
+        for command in (["eval", path], ["relax", path, "--fmax", "1000", "--output", relaxed], ["compare", "analytic", "analytic", path]):
+            with self.subTest(command=command):
+                result = run(*command, *([] if command[0] == "compare" else ["--model", "analytic"]))
+                self.assertEqual(result.returncode, 0, result.stderr)
+                models = 2 if command[0] == "compare" else 1
+                self.assertEqual(result.stderr.count("mlff: warning: a total charge is given, but the model (AnalyticPairPotential) does not use it"), models, result.stderr)
+                self.assertEqual(result.stderr.count("mlff: warning: a spin multiplicity is given"), models, result.stderr)
+                self.assertEqual(result.stderr.count("\n"), 2 * models, result.stderr)
+        takes_both = os.path.join(GOLDEN_DIR, "p08_omol_like_f32.model")
+        for model in (takes_both, takes_both + "+zbl"):
+            with self.subTest(model=model):
+                result = run("eval", path, "--model", model)
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+        neutral = self.path("neutral.xyz", WATER.replace("pbc=", "charge=0 spin=1 pbc="))
+        self.assertEqual(run("eval", neutral).stderr, "")
+
     def test_bad_input(self):
         self.assert_fails(run("eval", "/no/such.xyz"), 3, "/no/such.xyz")
         self.assert_fails(run("eval", self.path("a.xyz", "2\n\nC 0 0 0\nO 0 zero 1\n")), 3, "a.xyz:4:5", "zero")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Calculators for tests, with numpy alone: the pair potential of mlff's model "analytic", and ways to misbehave."""
+import fcntl
 import logging
 import os
 import signal
@@ -136,6 +137,12 @@ class Misbehaves(Pairs):
 
     def stops(self):
         os.kill(os.getpid(), signal.SIGSTOP)
+
+    def shrinks(self):
+        os.ftruncate(4, 0)  # the memory shared with libmlff, see src/python_models/protocol.h
+
+    def seals(self):
+        fcntl.fcntl(4, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)  # libmlff could no longer enlarge it
 
     def takes_memory(self):
         numpy.ones(1 << 50)  # 8 PiB

@@ -58,6 +58,7 @@ TEST_CASE("available memory is what the kernel says, or what a control group aro
     CHECK(available_memory(host.path) == kKernel);
     host.put("/proc/self/cgroup", "12:cpu:/\n0::/jobs/7\nno group\n");
     CHECK(available_memory(host.path) == kKernel);  // without limits
+    CHECK(whole_memory(host.path) == read_host_facts(host.path).memory_bytes);
     host.put("/sys/fs/cgroup/jobs/7/memory.max", "max\n");
     host.put("/sys/fs/cgroup/jobs/7/memory.current", "1000\n");
     CHECK(available_memory(host.path) == kKernel);
@@ -66,8 +67,10 @@ TEST_CASE("available memory is what the kernel says, or what a control group aro
     CHECK(available_memory(host.path) == 3'000'000);
     host.put("/sys/fs/cgroup/jobs/memory.stat", "anon 1\ninactive_file 500000\nactive_file 7\n");
     CHECK(available_memory(host.path) == 3'500'000);
+    CHECK(whole_memory(host.path) == 5'000'000);
     host.put("/sys/fs/cgroup/jobs/7/memory.max", "900\n");  // less than it has
     CHECK(available_memory(host.path) == 1);
+    CHECK(whole_memory(host.path) == 900);
 
     const FakeRoot old("Linux version 4.18");  // version 1 of control groups
     old.put("/proc/self/cgroup", "9:name=systemd:/\n4:blkio,memory:/slurm/job\n");
@@ -77,8 +80,11 @@ TEST_CASE("available memory is what the kernel says, or what a control group aro
     old.put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     old.put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
     CHECK(available_memory(old.path) == 7'000'100);
+    CHECK(whole_memory(old.path) == 8'000'000);
     CHECK(available_memory(old.path + "/nowhere") == 0);
+    CHECK(whole_memory(old.path + "/nowhere") == 0);
     CHECK(available_memory() > 0);  // of this machine
+    CHECK(whole_memory() >= available_memory());
 }
 
 TEST_CASE("a processor without a name is known by its numbers") {

@@ -427,6 +427,76 @@ TEST_CASE("systems that cannot be searched are refused with a reason") {
     CHECK(contains(message_of(Status::argument, [&] { list.update(huge, team()); }), "-1"));
 }
 
+TEST_CASE("atoms that are far too close together are refused before their pairs take memory") {
+    Atoms crowd;
+    crowd.positions.assign(size_t{300'000}, 1.5);  // 10^5 atoms at one point: 10^10 pairs
+    for (const bool is_periodic : {false, true}) {
+        crowd.cell = simple_cubic(40.0).cell;
+        crowd.periodic = {is_periodic, is_periodic, false};
+        CHECK(contains(refusal(crowd, 6),
+                       "the 100000 atoms have more than 50000 neighbours on average within 6 angstrom"));
+    }
+    // Pairs are counted while they are found, too: one atom elsewhere, and the box around all says nothing.
+    crowd.positions[0] = -30;
+    NeighborOptions options = with_cutoff(6);
+    options.memory_bytes = 100 << 20;
+    for (const double skin : {0.0, 0.5}) {
+        options.skin = skin;
+        NeighborList list(options);
+        CHECK(contains(message_of(Status::memory, [&] { list.update(crowd.view(), team()); }),
+                       "whose list does not fit into 100 MiB of memory"));
+        CHECK(list.edges().edge_count == 0);
+        const Atoms good = simple_cubic(2.0);
+        list.update(good.view(), team());
+        CHECK(matches_oracle(list, good.view()));
+    }
+}
+
+TEST_CASE("a list is refused only if it does not fit into the memory that it may take") {
+    Random random(31);
+    const Atoms atoms = liquid(random, 12);
+    for (const bool half : {false, true}) {
+        NeighborOptions options = with_cutoff(5);
+        options.half = half;
+        NeighborList free(options);
+        free.update(atoms.view(), team());
+        const int64_t needed = free.edges().edge_count * (4 + 4 + 12 + 24 + 8);
+        REQUIRE(needed > 1'000'000);
+        for (const int threads : {1, 3}) {
+            ThreadTeam other(threads);
+            options.memory_bytes = needed;
+            NeighborList fits(options);
+            fits.update(atoms.view(), other);
+            CHECK(fits.edges().edge_count == free.edges().edge_count);
+            options.memory_bytes = needed - 1;
+            NeighborList too_large(options);
+            CHECK(contains(message_of(Status::memory, [&] { too_large.update(atoms.view(), other); }), "pairs within"));
+        }
+    }
+}
+
+TEST_CASE("the lower bound on the number of pairs is one") {
+    Random random(32);
+    int useful = 0;
+    for (int round = 0; round < 300; ++round) {
+        Atoms atoms = random_atoms(random, 60);
+        const double scale = std::pow(10, random.uniform(-2, 0));
+        for (double& coordinate : atoms.positions) coordinate *= scale;
+        const double cutoff = random_cutoff(random, atoms);
+        const Lattice lattice = make_lattice(atoms.view());
+        const int64_t count = atoms.view().atom_count;
+        AtomSurvey survey;
+        for (int64_t atom = 0; atom < count; ++atom)
+            survey.add(lattice, &atoms.positions[static_cast<size_t>(3 * atom)], atom);
+        const double fewest = choose_grid(lattice, survey, count, cutoff).fewest_pairs;
+        NeighborList list(with_cutoff(cutoff));
+        list.update(atoms.view(), team());
+        CHECK(fewest <= static_cast<double>(list.edges().edge_count));
+        useful += fewest > 0 ? 1 : 0;
+    }
+    CHECK(useful > 50);
+}
+
 TEST_CASE("options that make no sense are refused") {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     for (const double cutoff : {0.0, -1.0, nan, std::numeric_limits<double>::infinity()})

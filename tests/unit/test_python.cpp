@@ -445,6 +445,26 @@ TEST_CASE("a crash, a hang and a lack of memory of Python are errors within a se
     CHECK_EQ(waitpid(-1, nullptr, WNOHANG), -1);  // no process is left, dead or alive
 }
 
+TEST_CASE("a worker can neither shrink the memory that it shares, which would be a bus error here, nor seal it") {
+    if (!has_numpy()) return;
+    const Structure good = make_structure(false);
+    Session native = open_session("analytic");
+    const double expected = compute(native, good).energy;
+    for (const std::string what : {"shrinks", "seals"}) {
+        CAPTURE(what);
+        Session session = open_session(model_name("Misbehaves", "process", "&what=" + what));
+        CHECK(mlff::test::is_close(compute(session, good).energy, expected, 1e-10));
+        check_text(error_of([&] { compute(session, make_trigger()); }), Status::unsupported, {"PermissionError"});
+        CHECK(mlff::test::is_close(compute(session, good).energy, expected, 1e-10));
+        Structure large = good;  // for which the memory must grow
+        for (size_t i = 0; i < 300; ++i) {
+            large.numbers.push_back(1);
+            for (const double x : {100.0 + 10 * static_cast<double>(i), 0.0, 0.0}) large.positions.push_back(x);
+        }
+        CHECK(mlff::test::is_close(compute(session, large).energy, expected, 1e-10));
+    }
+}
+
 TEST_CASE("a worker that is killed from outside in the middle of a call is an error within a second") {
     if (!has_numpy()) return;
     Session session = open_session(model_name("Misbehaves", "process", "&what=sleeps"));

@@ -12,8 +12,11 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "engine/session.h"
 
 using namespace mlff;
@@ -252,6 +255,15 @@ TEST_CASE("bad systems are refused with a sentence and the session still works")
     system.positions = same;
     CHECK(try_evaluate(session, system).second.find("atoms 0 and 2 are at the same place") != std::string::npos);
 
+    const std::vector<int32_t> many_numbers(100'000, 8);
+    const std::vector<double> one_place(3 * many_numbers.size(), 0.0);  // 10^10 pairs
+    system.atom_count = static_cast<int64_t>(many_numbers.size());
+    system.atomic_numbers = many_numbers.data();
+    system.positions = one_place.data();
+    const auto [crowd_status, crowd_message] = try_evaluate(session, system);
+    CHECK((crowd_status == Status::system || crowd_status == Status::memory));  // by the memory of the machine
+    CHECK(crowd_message.find("the 100000 atoms have more than") != std::string::npos);
+
     system = water();
     system.total_charge = std::numeric_limits<double>::infinity();
     CHECK(try_evaluate(session, system).first == Status::system);
@@ -259,6 +271,40 @@ TEST_CASE("bad systems are refused with a sentence and the session still works")
     double stress[6];
     CHECK(try_evaluate(session, water(), stress).first == Status::system);
     CHECK(try_evaluate(session, water()).first == Status::ok);
+}
+
+TEST_CASE("a charge or a spin that the model does not use is one warning, however many systems and sessions") {
+    struct Listener {
+        std::vector<std::string> warnings;
+        Listener() { set_log_callback(&take, LogLevel::warning, this); }
+        ~Listener() { set_log_callback(nullptr, LogLevel::warning, nullptr); }
+        static void take(int, const char* line, void* self) { static_cast<Listener*>(self)->warnings.push_back(line); }
+    };
+    const auto model = load_model("analytic");
+    SystemView ion = water(), radical = water();
+    ion.total_charge = -1;
+    radical.spin_multiplicity = 2;
+    Session quiet(model, {});
+    CHECK(try_evaluate(quiet, ion).first == Status::ok);  // nobody listens: this one does not count
+
+    const Listener listener;
+    const std::vector<std::string>& warnings = listener.warnings;
+    Session one(model, {}), other(model, {});
+    SystemView not_given = water();
+    not_given.spin_multiplicity = 0;
+    CHECK(try_evaluate(one, water()).first == Status::ok);
+    CHECK(try_evaluate(one, not_given).first == Status::ok);
+    CHECK(warnings.empty());
+    for (Session* session : {&one, &one, &other}) CHECK(try_evaluate(*session, ion).first == Status::ok);
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].find("total charge is given, but the model (AnalyticPairPotential) does not") !=
+          std::string::npos);
+    for (Session* session : {&one, &one, &other}) CHECK(try_evaluate(*session, radical).first == Status::ok);
+    REQUIRE(warnings.size() == 2);
+    CHECK(warnings[1].find("spin multiplicity is given") != std::string::npos);
+    Session sum(load_model("analytic+zbl"), {});
+    CHECK(try_evaluate(sum, ion).first == Status::ok);
+    CHECK(warnings.size() == 3);
 }
 
 TEST_CASE("no atoms, one atom, one atom in a tiny cell") {

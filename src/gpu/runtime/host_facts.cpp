@@ -68,20 +68,29 @@ struct GroupFiles {
 constexpr GroupFiles kGroupFiles[] = {{"memory.max", "memory.current", "inactive_file"},
                                       {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}};
 
-// The memory left in a group and all enclosing groups; `least` if none has a limit. `top`: mount point of the groups.
-int64_t left_in_groups(const std::string& top, std::string group, int64_t least) {
+// Calls visit(folder, files) for a group and all enclosing groups. `top`: mount point of the groups.
+template <class Visit>
+void for_each_enclosing(const std::string& top, std::string group, const Visit& visit) {
     while (true) {
-        const std::string folder = top + group + "/";
-        for (const GroupFiles& files : kGroupFiles) {
-            const int64_t limit = number_in(folder + files.limit), usage = number_in(folder + files.usage);
-            if (limit >= 0 && usage >= 0)
-                least = std::min(
-                    least,
-                    std::max<int64_t>(
-                        1, limit - usage + std::max<int64_t>(0, number_in(folder + "memory.stat", files.cached))));
-        }
-        if (group.empty()) return least;
+        for (const GroupFiles& files : kGroupFiles) visit(top + group + "/", files);
+        if (group.empty()) return;
         group.erase(group.find_last_of('/') == std::string::npos ? 0 : group.find_last_of('/'));
+    }
+}
+
+// Calls visit(folder, files) for all groups that limit the memory of this process.
+template <class Visit>
+void for_each_group(const std::string& root, const Visit& visit) {
+    std::ifstream groups(root + "/proc/self/cgroup");
+    for (std::string line; std::getline(groups, line);) {  // version 2: "0::/a/b"; version 1: "4:memory:/a/b"
+        const size_t first = line.find(':'), second = first == std::string::npos ? first : line.find(':', first + 1);
+        if (second == std::string::npos) continue;
+        const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+        std::string group = line.substr(second + 1);
+        if (group == "/" || group.find("..") != std::string::npos) group.clear();
+        if (controllers == ",,") for_each_enclosing(root + "/sys/fs/cgroup", group, visit);
+        if (controllers.find(",memory,") != std::string::npos)
+            for_each_enclosing(root + "/sys/fs/cgroup/memory", group, visit);
     }
 }
 
@@ -139,18 +148,22 @@ HostFacts read_host_facts(const std::string& root, bool has_wsl_interop) {
 int64_t available_memory(const std::string& root) {
     int64_t available = kilobytes_in(root + "/proc/meminfo", "MemAvailable");
     if (available == 0) return 0;
-    std::ifstream groups(root + "/proc/self/cgroup");
-    for (std::string line; std::getline(groups, line);) {  // version 2: "0::/a/b"; version 1: "4:memory:/a/b"
-        const size_t first = line.find(':'), second = first == std::string::npos ? first : line.find(':', first + 1);
-        if (second == std::string::npos) continue;
-        const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-        std::string group = line.substr(second + 1);
-        if (group == "/" || group.find("..") != std::string::npos) group.clear();
-        if (controllers == ",,") available = left_in_groups(root + "/sys/fs/cgroup", group, available);
-        if (controllers.find(",memory,") != std::string::npos)
-            available = left_in_groups(root + "/sys/fs/cgroup/memory", group, available);
-    }
+    for_each_group(root, [&](const std::string& folder, const GroupFiles& files) {
+        const int64_t limit = number_in(folder + files.limit), usage = number_in(folder + files.usage);
+        if (limit < 0 || usage < 0) return;
+        const int64_t cached = std::max<int64_t>(0, number_in(folder + "memory.stat", files.cached));
+        available = std::min(available, std::max<int64_t>(1, limit - usage + cached));
+    });
     return available;
+}
+
+int64_t whole_memory(const std::string& root) {
+    int64_t whole = kilobytes_in(root + "/proc/meminfo", "MemTotal");
+    if (whole == 0) return 0;
+    for_each_group(root, [&](const std::string& folder, const GroupFiles& files) {
+        if (const int64_t limit = number_in(folder + files.limit); limit > 0) whole = std::min(whole, limit);
+    });
+    return whole;
 }
 
 std::vector<Trap> known_traps(const HostFacts& host, const DriverFacts& driver, const CudaBuild& build) {

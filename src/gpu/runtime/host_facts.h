@@ -27,6 +27,9 @@ HostFacts read_host_facts(const std::string& root = "", bool has_wsl_interop = f
 // Host memory still available to this process, in bytes: the kernel's estimate, or less if a control group (a
 // container, a batch job) has a limit. A group's inactive file cache counts as free. 0 = unknown; otherwise at least 1.
 int64_t available_memory(const std::string& root = "");
+// Host memory that this process could have if no other used any: that of the machine, or the limit of a control group.
+// 0 = unknown.
+int64_t whole_memory(const std::string& root = "");
 
 struct Trap {
     std::string name, problem, advice;

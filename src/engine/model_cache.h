@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Models by name: files in a folder of the user's, with an index that says what they are. Nothing is ever downloaded.
+// Models by name: files in a folder of the user's, with an index that says what they are. Nothing here downloads:
+// tools/fetch does, for 'mlff model fetch'.
 //
 //     FOLDER/index.json      {"format": "mlff model cache", "version": 1, "models": {NAME: {"file", "sha256", "size",
 //     ...}}} FOLDER/NAME-xxxx.model the file; its name changes with its contents, so that the index switches from one
@@ -20,7 +21,7 @@ struct CachedModel {
     int64_t size = 0;        // bytes
     std::string licence;     // what the user said; "" = nothing
     std::string theory;      // level of theory, the same
-    std::string source;      // the name of the file that was added, without folders
+    std::string source;      // the name of the file that was added, without folders, or the address it came from
     std::string added;       // "2026-11-15T23:00:00Z"
     std::string class_name;  // "ScaleShiftMACE"
     std::vector<int> elements;
@@ -51,9 +52,12 @@ public:
 
     struct Note {
         std::string licence, theory;
-        bool replace = false;  // a name that is taken is refused otherwise
+        bool replace = false;     // a name that is taken is refused otherwise
+        std::string source = {};  // "" = the name of the file
+        bool takes_file = false;  // the file is in the folder already, and is renamed instead of copied
     };
-    // Copies a model file into the folder; several processes may do so at a time.
+    // Copies a model file into the folder; several processes may do so at a time. Licence and theory of a released
+    // model are those of the table if the note has none.
     CachedModel add(const std::string& path, const std::string& name, const Note& note) const;
     void remove(const std::string& name) const;
 

@@ -42,9 +42,9 @@ typedef struct {
 } MACEResult;
 
 /* model_path: a MACE file; NULL or "": the model that the model cache holds under the name model_type ("small",
- * "medium", "large" or any other; see `mlff model add`). device: "cpu", "cuda" or "cuda:1"; NULL = a GPU where there is
- * one. "cuda" where there is none is an error. enable_cueq: 1 chooses cuEquivariance where MACE_BACKEND=python; native
- * kernels need none, and the log says so. NULL on failure. */
+ * "medium", "large" or any other; see `mlff model fetch`). device: "cpu", "cuda" or "cuda:1"; NULL = a GPU where there
+ * is one. "cuda" where there is none is an error. enable_cueq: 1 chooses cuEquivariance where MACE_BACKEND=python;
+ * native kernels need none, and the log says so. NULL on failure. */
 MACE_WRAPPER_API MACEHandle mace_init(const char* model_path, const char* model_type, const char* device,
                                       int enable_cueq);
 

@@ -74,6 +74,7 @@ missing_packages() {
     fi
     if [[ $1 == test ]]; then
         has pkg-config || echo pkg-config
+        has curl || echo curl
         [[ ${needs_browser:-0} -eq 0 ]] || has chromium || has chromium-browser || has google-chrome || echo chromium
     fi
     if [[ $1 == test || $1 == package ]] && has dpkg; then

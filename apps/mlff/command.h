@@ -27,6 +27,7 @@ using Work = std::function<int()>;
 void add_eval(CLI::App& app, Work& work);
 void add_model(CLI::App& app, Work& work);
 void add_model_cache(CLI::App& model_command, Work& work);
+void add_model_fetch(CLI::App& model_command, Work& work);
 void add_doctor(CLI::App& app, Work& work);
 void add_demo(CLI::App& app, Work& work);
 void add_distill(CLI::App& app, Work& work);

@@ -42,7 +42,8 @@ Exit codes:
   1    a check failed, a structure did not relax, or a system does not fit into memory
   2    bad usage: an unknown command or option, or a value that makes no sense
   3    bad input: a file, an element, a cell or a model that cannot be used; a result that is not
-       finite; output that cannot be written; dynamics that broke; a calibration that is missing
+       finite; output that cannot be written; dynamics that broke; a calibration that is missing;
+       a download that failed
   4    trouble with the device or the machine: no such GPU, out of memory, a backend that fails
   130  Ctrl-C stopped the run cleanly; in general 128 + the number of the signal
 

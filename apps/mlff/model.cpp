@@ -173,7 +173,7 @@ void add_model(CLI::App& app, Work& work) {
         std::string input, output, json;
     };
     auto options = std::make_shared<Options>();
-    CLI::App* command = app.add_subcommand("model", "describe, convert and store model files");
+    CLI::App* command = app.add_subcommand("model", "describe, convert, store and download model files");
     command->require_subcommand(1);
 
     CLI::App* info = command->add_subcommand("info", "show what a model file contains, without running any code in it");
@@ -188,17 +188,20 @@ void add_model(CLI::App& app, Work& work) {
     convert->callback([options, &work] { work = [options] { return run_convert(options->input, options->output); }; });
 
     add_model_cache(*command, work);
+    add_model_fetch(*command, work);
     command->footer(
         R"(The model cache is a folder of models that have a name. Every command takes such a name for
 --model. The folder is $MLFF_MODELS, else $XDG_DATA_HOME/mlff/models, else
-~/.local/share/mlff/models. Nothing is downloaded.
+~/.local/share/mlff/models. Only 'mlff model fetch' downloads, with the command curl.
 
 Examples:
   # Show the class, elements, cutoff, layers and heads of a model
   mlff model info X.model
-  # Store it under a name, and use that name
-  mlff model add X.model --name small --licence MIT --theory PBE
-  mlff eval water.xyz --model small)");
+  # Download a released model, and use it
+  mlff model fetch small
+  mlff eval water.xyz --model small
+  # Store a model of your own under a name
+  mlff model add X.model --name x --licence MIT --theory PBE)");
 }
 
 }  // namespace mlff::app

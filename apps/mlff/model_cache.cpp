@@ -6,55 +6,28 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cached_model.h"
 #include "command.h"
 #include "core/elements.h"
 #include "core/error.h"
 #include "engine/model_cache.h"
+#include "engine/released_models.h"
 
 namespace mlff::app {
 namespace {
 
-std::string size_text(int64_t bytes) {
-    std::ostringstream text;
-    if (bytes < 1'000'000)
-        text << static_cast<double>(bytes / 100) / 10 << " kB";
-    else
-        text << static_cast<double>(bytes / 100'000) / 10 << " MB";
-    return text.str();
-}
-
 std::string elements_in_short(const std::vector<int>& elements) {
     return elements.size() <= 12 ? symbols_text(elements) : std::to_string(elements.size()) + " elements";
-}
-
-void print_cached(const std::string& name, const CachedModel& model) {
-    std::cout << std::left << std::setw(11) << name << std::right << " " << as_message(model.class_name) << ", "
-              << elements_in_short(model.elements) << ", " << size_text(model.size);
-    if (!model.theory.empty()) std::cout << ", " << as_message(model.theory);
-    std::cout << ", licence " << (model.licence.empty() ? "unknown" : as_message(model.licence)) << ", from "
-              << as_message(model.source) << ", " << as_message(model.added) << "\n";
-    if (!model.why_not_runnable.empty())
-        std::cout << std::string(12, ' ') << "does not run natively: " << as_message(model.why_not_runnable) << "\n";
-}
-
-nlohmann::json cached_json(const ModelCache& cache, const std::string& name, const CachedModel& model) {
-    return {{"name", name},
-            {"path", cache.folder() + "/" + model.file},
-            {"sha256", model.sha256},
-            {"size", model.size},
-            {"licence", model.licence},
-            {"theory", model.theory},
-            {"source", model.source},
-            {"added", model.added},
-            {"class", model.class_name},
-            {"elements", model.elements},
-            {"runnable", model.why_not_runnable.empty()}};
 }
 
 int run_model_add(const std::string& path, const std::string& name, const ModelCache::Note& note) {
     const ModelCache cache;
     const CachedModel model = cache.add(path, name, note);
     print_cached(name, model);
+    const ReleasedModel* released = find_released_model(name);
+    if (released && !released->sha256.empty() && released->sha256 != model.sha256)
+        std::cout << "note: this is not the released model '" << name << "', whose SHA-256 is " << released->sha256
+                  << "\n";
     return kGood;
 }
 
@@ -89,6 +62,30 @@ int run_model_remove(const std::string& name) {
 }
 
 }  // namespace
+
+void print_cached(const std::string& name, const CachedModel& model) {
+    std::cout << std::left << std::setw(11) << name << std::right << " " << as_message(model.class_name) << ", "
+              << elements_in_short(model.elements) << ", " << size_text(model.size);
+    if (!model.theory.empty()) std::cout << ", " << as_message(model.theory);
+    std::cout << ", licence " << (model.licence.empty() ? "unknown" : as_message(model.licence)) << ", from "
+              << as_message(model.source) << ", " << as_message(model.added) << "\n";
+    if (!model.why_not_runnable.empty())
+        std::cout << std::string(12, ' ') << "does not run natively: " << as_message(model.why_not_runnable) << "\n";
+}
+
+nlohmann::json cached_json(const ModelCache& cache, const std::string& name, const CachedModel& model) {
+    return {{"name", name},
+            {"path", cache.folder() + "/" + model.file},
+            {"sha256", model.sha256},
+            {"size", model.size},
+            {"licence", model.licence},
+            {"theory", model.theory},
+            {"source", model.source},
+            {"added", model.added},
+            {"class", model.class_name},
+            {"elements", model.elements},
+            {"runnable", model.why_not_runnable.empty()}};
+}
 
 void add_model_cache(CLI::App& model_command, Work& work) {
     struct Options {

@@ -21,6 +21,7 @@
 #include "core/user_folder.h"
 #include "engine/families.h"
 #include "engine/load_model.h"
+#include "engine/released_models.h"
 #include "formats/json_text.h"
 
 namespace mlff {
@@ -144,6 +145,27 @@ std::string stored_name(const std::string& name, const std::string& sha256, cons
     return name + "-" + sha256.substr(0, 16) + ending;
 }
 
+std::string folder_text(const std::string& folder) {
+    return folder.empty() ? "(which has no folder: set MLFF_MODELS or HOME)" : folder;
+}
+
+// "" or "; did you mean 'small'?"
+std::string suggestion(const std::string& name, const ModelIndex& cached) {
+    std::vector<std::string> names;
+    for (const ReleasedModel& model : released_models()) names.push_back(model.name);
+    for (const auto& [other, model] : cached)
+        if (std::find(names.begin(), names.end(), other) == names.end()) names.push_back(other);
+    std::string text;
+    for (const std::string& near : near_names(name, names)) text += (text.empty() ? "'" : " or '") + near + "'";
+    return text.empty() ? "" : "; did you mean " + text + "?";
+}
+
+// Of a released model that is not in the cache.
+[[noreturn]] void fail_not_fetched(const ReleasedModel& model, const std::string& name, const std::string& folder) {
+    fail(Status::file, "the released model '", name, "' is not in the model cache ", folder_text(folder),
+         " yet: ", how_to_get(model, name));
+}
+
 }  // namespace
 
 bool is_model_name(const std::string& name) { return is_plain_name(name, 64); }
@@ -217,9 +239,9 @@ std::string ModelCache::verified_path(const std::string& name) const {
     if (!is_model_name(name))
         fail(Status::argument, "'", name,
              "' is no name of a model: expected letters, digits, '.', '_' and '-', at most 64");
-    fail(Status::file, "there is no model '", name, "' in the model cache ",
-         folder_.empty() ? "(set MLFF_MODELS or HOME: it has no folder)" : folder_,
-         "; put one there with: mlff model add FILE --name ", name);
+    if (const ReleasedModel* released = find_released_model(name)) fail_not_fetched(*released, name, folder_);
+    fail(Status::file, "there is no model '", name, "' in the model cache ", folder_text(folder_),
+         "; put one there with: mlff model add FILE --name ", name, suggestion(name, list()));
 }
 
 void ModelCache::write_index(const ModelIndex& models) const {
@@ -258,14 +280,20 @@ CachedModel ModelCache::add(const std::string& path, const std::string& name, co
         model.why_not_runnable = loaded->summary().why_not_runnable;
         model.size = static_cast<int64_t>(source->bytes().size());
         model.sha256 = sha256_hex(source->bytes());
-        model.file = stored_name(name, model.sha256, path);
-        OutputFile copy(path_of(model.file));
-        copy.write(source->bytes().data(), source->bytes().size());
-        copy.commit();
+        model.file = stored_name(name, model.sha256, note.source.empty() ? path : note.source);
+        if (note.takes_file) {
+            fs::rename(path, path_of(model.file), error);
+            if (error) fail(Status::file, path, ": cannot be renamed to ", model.file, " (", error.message(), ")");
+        } else {
+            OutputFile copy(path_of(model.file));
+            copy.write(source->bytes().data(), source->bytes().size());
+            copy.commit();
+        }
     }
-    model.licence = note.licence;
-    model.theory = note.theory;
-    model.source = fs::path(path).filename().string();
+    const ReleasedModel* released = find_released_file(model.sha256);
+    model.licence = note.licence.empty() && released ? released->licence : note.licence;
+    model.theory = note.theory.empty() && released ? released->theory : note.theory;
+    model.source = note.source.empty() ? fs::path(path).filename().string() : note.source;
     model.added = utc_now();
     const std::string old_file = old == models.end() ? "" : old->second.file;
     const auto drop_copy = [&] {
@@ -313,9 +341,11 @@ std::string find_model_file(const std::string& name) {
     std::error_code error;
     if (!is_model_name(name) || (fs::exists(name, error) && !fs::is_directory(name, error))) return name;
     const ModelCache cache;
-    if (cache.contains(name)) return cache.verified_path(name);
+    const ModelIndex cached = cache.list();
+    if (cached.count(name) > 0) return cache.verified_path(name);
+    if (const ReleasedModel* released = find_released_model(name)) fail_not_fetched(*released, name, cache.folder());
     fail(Status::file, name, ": there is no such file in this folder, and no model of that name in the model cache ",
-         cache.folder().empty() ? "(which has no folder: set MLFF_MODELS or HOME)" : cache.folder());
+         folder_text(cache.folder()), suggestion(name, cached));
 }
 
 }  // namespace mlff

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The model cache: model files in a folder of the user, and an index of their names. Nothing is ever downloaded.
+// The model cache: model files in a folder of the user, and an index of their names. Nothing here downloads:
+// tools/fetch does, for 'mlff model fetch'.
 //
 //     index.json         {"format": "mlff model cache", "version": 1, "models": {NAME: {"file", "sha256", ...}}}
 //     NAME-xxxx.model    A model file. Its name contains a part of its checksum, so new contents get a new file, and
@@ -19,9 +20,9 @@ struct CachedModel {
     std::string file;        // name in the folder
     std::string sha256;      // 64 hexadecimal digits
     int64_t size = 0;        // bytes
-    std::string licence;     // given by the user; may be ""
-    std::string theory;      // level of theory, given by the user; may be ""
-    std::string source;      // original file name, without folders
+    std::string licence;     // given by the user, or that of a released model; may be ""
+    std::string theory;      // level of theory, the same
+    std::string source;      // original file name, without folders, or the address it came from
     std::string added;       // "2026-11-15T23:00:00Z"
     std::string class_name;  // "ScaleShiftMACE"
     std::vector<int> elements;
@@ -51,9 +52,12 @@ public:
 
     struct Note {
         std::string licence, theory;
-        bool replace = false;  // false: a name that exists already is refused
+        bool replace = false;     // false: a name that exists already is refused
+        std::string source = {};  // "" = the name of the file
+        bool takes_file = false;  // the file is in the folder already, and is renamed instead of copied
     };
-    // Copies a model file into the folder. Several processes may call it at the same time.
+    // Copies a model file into the folder. Several processes may call it at the same time. Licence and theory of a
+    // released model are those of the table if the note has none.
     CachedModel add(const std::string& path, const std::string& name, const Note& note) const;
     void remove(const std::string& name) const;
 

@@ -106,6 +106,8 @@ static void test_model(const char* golden_dir) {
           mlff_model_cache_path("x", NULL, 9) == MLFF_ERROR_ARGUMENT);
     CHECK(mlff_model_cache_path("no-such-model-anywhere", path, sizeof path) == MLFF_ERROR_FILE);
     CHECK(strstr(mlff_last_error(), "mlff model add FILE --name no-such-model-anywhere") != NULL);
+    CHECK(mlff_model_cache_path("smal", path, sizeof path) == MLFF_ERROR_FILE &&
+          strstr(mlff_last_error(), "did you mean 'small'?") != NULL);
     CHECK(mlff_model_cache_path("../x", path, sizeof path) == MLFF_ERROR_ARGUMENT);
 
     snprintf(path, sizeof path, "%s/p20_state_dict.pt", golden_dir);

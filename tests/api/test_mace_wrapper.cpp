@@ -124,7 +124,9 @@ void test_refused_models(const std::string& folder) {
     setenv("MLFF_MODELS", "/no/such/folder", 1);
     for (const char* type : {"small", "medium", "large"})
         CHECK(mace_init(nullptr, type, "cpu", 0) == nullptr &&
-              has(mace_get_error(nullptr), (std::string("mlff model add FILE --name ") + type).c_str()));
+              has(mace_get_error(nullptr), (std::string("mlff model add FILE --name ") + type).c_str()) &&
+              has(mace_get_error(nullptr), (std::string("mlff model fetch ") + type).c_str()) &&
+              has(mace_get_error(nullptr), "https://github.com/ACEsuit/") && has(mace_get_error(nullptr), "MIT"));
     CHECK(has(mace_get_error(nullptr), "/no/such/folder"));
     CHECK(mace_init(nullptr, "../../etc/passwd", "cpu", 0) == nullptr &&
           has(mace_get_error(nullptr), "no name of a model"));

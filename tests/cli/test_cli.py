@@ -315,7 +315,8 @@ class CommandLine(CommandTest):
         environment = {**os.environ, "MLFF_MODELS": self.path("models")}
         command = lambda *arguments: subprocess.run([MLFF, *arguments], capture_output=True, text=True, timeout=60, env=environment, cwd=self.folder)
         model, water = os.path.join(GOLDEN_DIR, "p03_mace_plain_l1.model"), self.path("w.xyz", WATER)
-        self.assert_fails(command("eval", water, "--model", "small"), 3, "small", "no such file", self.path("models"))
+        self.assert_fails(command("eval", water, "--model", "ours"), 3, "ours", "no such file", self.path("models"))
+        self.assert_fails(command("eval", water, "--model", "small"), 3, "mlff model fetch small", self.path("models"))
         added = command("model", "add", model, "--name", "small", "--licence", "MIT", "--theory", "PBE+U")
         self.assertEqual(added.returncode, 0, added.stderr)
         self.assertEqual(command("model", "add", model, "--name", "other", "--license", "CC0\x1b[1m").returncode, 0)

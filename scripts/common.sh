@@ -149,6 +149,40 @@ On Debian and Ubuntu:  ${first}sudo apt-get install ${missing[*]}"
 
 is_configured() { [[ -f $1/build.ninja || -f $1/Makefile ]]; }
 
+# ---- CUDA: compiled where there is a GPU, or on demand. It takes most of the time of a build. ----
+
+cuda=auto # on: --cuda was given
+
+# Cheap, as scripts/run asks each time: files of NVIDIA's driver, or those of WSL 2.
+has_gpu() { compgen -G '/proc/driver/nvidia/gpus/*' >/dev/null || compgen -G '/dev/nvidia[0-9]*' >/dev/null || [[ -e /dev/dxg && -e /usr/lib/wsl/lib/libcuda.so.1 ]]; }
+find_nvcc() {
+    local candidate
+    for candidate in "${CUDACXX:-}" "$(command -v nvcc || true)" "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" /usr/local/cuda/bin/nvcc; do
+        [[ ! -x $candidate ]] || { printf '%s' "$candidate" && return; }
+    done
+}
+wants_cuda() { [[ $cuda == on ]] || has_gpu; }
+is_cuda_off() { grep -q '^MLFF_CUDA:BOOL=OFF' "$1/CMakeCache.txt"; }
+# For the GPUs of this machine only, where nvidia-smi names them and CUDAARCHS says nothing else.
+gpu_architectures() {
+    local smi
+    smi=$(find_nvidia_smi)
+    [[ -z $smi ]] || "$smi" --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -nE 's/^([0-9]+)\.([0-9]+)$/\1\2-real/p' | sort -u | paste -sd';'
+}
+# Prints the options of cmake, and says why there is no CUDA.
+cuda_options() {
+    local architectures
+    if ! wants_cuda; then
+        [[ -z $(find_nvcc) ]] || say "no GPU here: building without CUDA (--cuda builds it all the same)"
+        echo -DMLFF_CUDA=OFF
+        return
+    fi
+    [[ -n $(find_nvcc) ]] || say "no nvcc found: building without CUDA (install the CUDA toolkit, or put nvcc on PATH)"
+    echo -DMLFF_CUDA=ON
+    architectures=$(gpu_architectures)
+    [[ -n ${CUDAARCHS:-} || -z $architectures ]] || echo "-DCMAKE_CUDA_ARCHITECTURES=$architectures"
+}
+
 # Looks for packages only when nothing is built yet or these files have changed: an up-to-date tree starts at once.
 prepare() {
     local stamp=$build_dir/packages-$1.stamp file
@@ -157,36 +191,67 @@ prepare() {
         for file in "$root"/scripts/common.sh "$root"/CMakeLists.txt "$root"/*/CMakeLists.txt "$root"/cmake/*; do
             [[ ! $file -nt $stamp ]] || is_fresh=0
         done
+        [[ $is_fresh -eq 0 ]] || ! wants_cuda || ! is_cuda_off "$build_dir" || is_fresh=0
         [[ $is_fresh -eq 0 ]] || return 0
     fi
+    step "packages"
     need_packages "$1"
-    is_configured "$build_dir" || configure release "$build_dir" -DMLFF_TESTS=OFF
+    if ! is_configured "$build_dir"; then
+        configure release "$build_dir" -DMLFF_TESTS=OFF
+    elif wants_cuda && is_cuda_off "$build_dir"; then
+        configure release "$build_dir"
+    fi
     : >"$stamp"
 }
 
 # configure PRESET DIRECTORY [-DOPTION=VALUE...]
 configure() {
     local log=$log_dir/configure-$1.log
+    local -a options=("${@:3}") more
     mkdir -p "$log_dir"
-    (cd "$root" && cmake --preset "$1" -B "$2" "${@:3}") >"$log" 2>&1 || {
+    if [[ $1 == release ]]; then
+        mapfile -t more < <(cuda_options)
+        options=("${more[@]}" "${options[@]}")
+    fi
+    step "configuration"
+    (cd "$root" && cmake --preset "$1" -B "$2" "${options[@]}") >"$log" 2>&1 || {
         cat "$log" >&2
         die 2 "cmake could not configure $2"
     }
 }
 
+# step NAME: a line that says what begins
+step() { say "== $1"; }
+minutes() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
+# Reads the output of ninja: how far the build is and how long it will take, in one line that changes on a terminal, and
+# in a line every 20 s elsewhere.
 show_progress() {
-    local line
-    if [[ ! -t 2 ]]; then
-        cat >/dev/null
-        return
-    fi
-    while IFS= read -r line; do
-        [[ $line =~ ^\[\ *[0-9]+(%|/[0-9]+)\] ]] && printf '\r\033[K%s' "${line:0:${COLUMNS:-80}-1}" >&2
+    local line status percent text='' begin=$SECONDS said=$SECONDS
+    while true; do
+        status=0
+        IFS= read -r -t 1 line || status=$?
+        if [[ $status -gt 128 ]]; then
+            line=
+        elif [[ $status -ne 0 ]]; then
+            break
+        fi
+        if [[ $line =~ ^\[\ *([0-9]+)/([0-9]+)\] ]]; then
+            percent=$((100 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+            text="building: $percent % (${BASH_REMATCH[1]} of ${BASH_REMATCH[2]})"
+            [[ $percent -eq 0 ]] || text+=", about $(minutes $(((SECONDS - begin) * (100 - percent) / percent))) left"
+        fi
+        [[ -n $text ]] || continue
+        if [[ -t 2 ]]; then
+            printf '\r\033[K%s, %s so far' "$text" "$(minutes $((SECONDS - begin)))" >&2
+        elif ((SECONDS - said >= 20)); then
+            said=$SECONDS
+            say "$text"
+        fi
     done
-    printf '\r\033[K' >&2
+    [[ ! -t 2 || -z $text ]] || printf '\r\033[K' >&2
 }
 
-# build DIRECTORY [TARGET...]: a progress line on a terminal, and only what went wrong elsewhere. One build at a time.
+# build DIRECTORY [TARGET...]: shows progress, and what went wrong. One build at a time.
 build() {
     local directory=$1 log=$log_dir/build-${1##*/}.log
     shift

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The reports of mlff validate and bench in a browser: no error, no request, plots that can be seen. Usage: test_report_page.py MLFF
 
-Needs Chromium, which scripts/test installs; without it the test fails."""
+Needs Chromium, which scripts/test --all installs; without it the test fails."""
 import json
 import os
 import shutil
@@ -92,7 +92,7 @@ class ReportPages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         if CHROMIUM is None:
-            raise RuntimeError("no Chromium found: as root, scripts/test installs the package chromium")
+            raise RuntimeError("no Chromium found: as root, scripts/test --all installs the package chromium")
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         cls.addClassCleanup(folder.cleanup)
         cls.folder = folder.name

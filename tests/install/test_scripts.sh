@@ -9,6 +9,20 @@ for script in run test install uninstall package detect-env; do
     expect_exit 2 "$scripts/$script" --no-such-option
     expect_text "$(cat "$temporary/output")" "$(if [[ $script == run ]]; then echo mlff:; else echo --no-such-option; fi)"
 done
+echo "progress of a build: percentage and time"
+progress=$(source "$scripts/common.sh" && { for line in '[1/40] a' 'ninja: note' '[10/40] b'; do echo "$line" && sleep 0.1; done; sleep 21; } | show_progress 2>&1)
+[[ $progress == 'building: 25 % (10 of 40), about '*' left' ]] || fail "progress was: $progress"
+
+echo "CUDA code is compiled where there is a GPU, or on demand"
+options=$(source "$scripts/common.sh" && has_gpu() { false; } && cuda_options 2>/dev/null)
+expect_same "$options" -DMLFF_CUDA=OFF
+options=$(source "$scripts/common.sh" && has_gpu() { false; } && find_nvidia_smi() { :; } && cuda=on && cuda_options 2>/dev/null)
+expect_same "$options" -DMLFF_CUDA=ON
+printf '#!/bin/sh\nprintf "9.0\\n8.6\\n9.0\\n"\n' >"$temporary/smi"
+chmod +x "$temporary/smi"
+options=$(unset CUDAARCHS && source "$scripts/common.sh" && has_gpu() { true; } && find_nvidia_smi() { echo "$temporary/smi"; } && cuda_options 2>/dev/null)
+expect_same "$options" $'-DMLFF_CUDA=ON\n-DCMAKE_CUDA_ARCHITECTURES=86-real;90-real'
+
 for script in install uninstall; do
     expect_exit 2 "$scripts/$script" --prefix
     expect_exit 2 "$scripts/$script" --python

@@ -71,7 +71,7 @@ class Comparison(unittest.TestCase):
     def test_without_the_program_it_says_what_builds_it(self):
         code, said = run("--program", "/nonexistent/program")
         self.assertEqual(code, 2, said)
-        self.assertIn("scripts/test --quick", said)
+        self.assertIn("scripts/test", said)
         code, said = run("--aarch64", "--program", "/nonexistent/program")
         self.assertEqual(code, 2, said)
         self.assertIn("scripts/test --aarch64", said)

@@ -74,6 +74,27 @@ class CommandLine(CommandTest):
             for k in range(3):
                 self.assertAlmostEqual(sum(force[k] for force in frame["forces"]), 0.0, places=10 if document["precision"] == "fp64" else 5)
 
+    def test_eval_prints_forces_of_a_few_atoms(self):
+        def printed(*arguments):
+            """{(frame, atom): (element, forces)} of the second table."""
+            result = run("eval", *arguments, "--device", "cpu")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            rows = result.stdout.partition("Fz/(eV/A)\n")[2].split("\n")
+            return {(int(row[0]), int(row[1])): (row[2], [float(word) for word in row[3:]]) for row in map(str.split, rows) if row}
+
+        few, many = self.path("few.xyz", 6 * WATER + MOLECULE), self.path("many.xyz", 7 * WATER)  # 20 and 21 atoms
+        frames = json.loads(run("eval", few, "--device", "cpu", "--json", "-").stdout)["frames"]
+        expected = {(i, j): force for i, frame in enumerate(frames) for j, force in enumerate(frame["forces"])}
+        found = printed(few)
+        self.assertEqual(list(found), list(expected))
+        self.assertEqual([element for element, _ in found.values()], 6 * ["O", "H", "H"] + ["C", "O"])
+        for place, (_, force) in found.items():
+            self.assertEqual(len(force), 3)
+            for number, exact in zip(force, expected[place]):
+                self.assertLessEqual(abs(number - exact), 5.1e-7)
+        self.assertEqual(printed(many), {})
+        self.assertEqual(len(printed(many, "--forces")), 21)
+
     def test_eval_to_files_and_from_standard_input(self):
         path, out, js = self.path("w.xyz", WATER), self.path("o.xyz"), self.path("o.json")
         result = run("eval", path, "--json", js, "--output", out)

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "core/bytes_text.h"
 #include "core/elements.h"
 #include "core/error.h"
 #include "engine/model_cache.h"
@@ -14,22 +15,13 @@
 namespace mlff::app {
 namespace {
 
-std::string size_text(int64_t bytes) {
-    std::ostringstream text;
-    if (bytes < 1'000'000)
-        text << static_cast<double>(bytes / 100) / 10 << " kB";
-    else
-        text << static_cast<double>(bytes / 100'000) / 10 << " MB";
-    return text.str();
-}
-
 std::string elements_in_short(const std::vector<int>& elements) {
     return elements.size() <= 12 ? symbols_text(elements) : std::to_string(elements.size()) + " elements";
 }
 
 void print_cached(const std::string& name, const CachedModel& model) {
     std::cout << std::left << std::setw(11) << name << std::right << " " << as_message(model.class_name) << ", "
-              << elements_in_short(model.elements) << ", " << size_text(model.size);
+              << elements_in_short(model.elements) << ", " << bytes_text(model.size);
     if (!model.theory.empty()) std::cout << ", " << as_message(model.theory);
     std::cout << ", licence " << (model.licence.empty() ? "unknown" : as_message(model.licence)) << ", from "
               << as_message(model.source) << ", " << as_message(model.added) << "\n";

@@ -170,6 +170,7 @@ class CommandLine(CommandTest):
         self.assertTrue(report["usable"])
         self.assertIn("\nusable", text)
         self.assertGreater(report["memory_bytes"], 2**20)
+        self.assertRegex(text, rf"\b{report['memory_bytes'] / 1e9:.1f} GB memory, \d+\.\d [MG]B free")
         kernels = [state["name"] for state in report["kernel_checks"]]
         self.assertEqual(report["kernels"], kernels[0])
         expected = [(model, device, name, precision) for device, name in [("cpu", name) for name in kernels] + [(f"cuda:{i}", None) for i in range(len(report["gpus"]))]

@@ -56,14 +56,30 @@ class Dynamics(CommandTest):
 
     def test_no_file_of_another_run_is_touched(self):
         self.assert_good(self.md("--steps", "5", "--output", self.path("a.xyz")))
-        self.assert_fails(self.md("--steps", "5", "--output", self.path("a.extxyz")), 2, "a.restart", "--overwrite")
-        self.assertFalse(os.path.exists(self.path("a.extxyz")))
-        self.assert_fails(self.md("--steps", "5", "--output", self.path("b.xyz"), "--log", self.path("a.xyz")), 2, "a.xyz")
-        self.assertFalse(os.path.exists(self.path("b.xyz")))
+        self.path("b.restart", "precious")
+        self.assert_fails(self.md("--steps", "5", "--output", self.path("b.xyz")), 2, "b.restart", "--overwrite")
+        self.assert_fails(self.md("--steps", "5", "--output", self.path("d.xyz"), "--checkpoint", self.path("a.restart")), 2, "a.restart", "--overwrite")
+        self.assertFalse(os.path.exists(self.path("b.xyz")) or os.path.exists(self.path("d.xyz")))
+        self.assert_fails(self.md("--steps", "5", "--output", self.path("d.xyz"), "--log", self.path("a.xyz")), 2, "a.xyz")
+        self.assertFalse(os.path.exists(self.path("d.xyz")))
         self.assert_fails(self.md("--steps", "5", "--output", self.path("c.xyz"), "--log", self.path("c.restart")), 2, "same file")
         before = self.read("a.xyz")
         self.assert_fails(self.md("--steps", "5", "--output", self.path("a.xyz"), "--overwrite", "--stop-temperature", "-1"), 2, "-1")
         self.assertEqual(self.read("a.xyz"), before)
+
+    def test_runs_with_other_trajectories_have_other_restart_files(self):
+        def md(*arguments, steps="5"):
+            return subprocess.run([MLFF, "md", self.cluster, *NVE, "--steps", steps, *arguments], capture_output=True, text=True, timeout=60, cwd=self.folder)
+
+        outputs = [("--output", "a.xyz"), ("--output", "b.xyz"), ("--output", "a.extxyz"), ("--log", "a.csv"), ("--log", "b.csv"), ()]
+        for output in outputs:
+            self.assert_good(md(*output))
+        restarts = ["a.csv.restart", "a.extxyz.restart", "a.restart", "b.csv.restart", "b.restart", "md.restart"]
+        self.assertEqual(sorted(name for name in os.listdir(self.folder) if name.endswith(".restart")), restarts)
+        self.assert_fails(md(), 2, "md.restart", "--checkpoint")  # no name tells the two runs apart
+        again = md("--output", "a.extxyz", "--restart", "a.extxyz.restart", steps="9")
+        self.assert_good(again)
+        self.assertEqual(sorted(name for name in os.listdir(self.folder) if name.endswith(".restart")), restarts)
 
     def test_own_masses_are_in_the_frames(self):
         atoms = "\n".join(f"{line} {mass}" for line, mass in zip(CLUSTER.splitlines()[2:], (36, 38, 40, 42, 44, 46, 48, 50)))

@@ -51,7 +51,11 @@ class CommandLine(CommandTest):
     def test_bad_usage(self):
         self.assert_fails(run(), 2, "--help")
         self.assert_fails(run("frobnicate"), 2, "frobnicate")
+        self.assert_fails(run(), 2, "(try 'mlff --help')")
+        for command in ("eval", "md", "relax", "plan", "serve", "compare", "distill", "model", "model info", "model convert", "model add", "model remove"):
+            self.assert_fails(run(*command.split()), 2, "required", f"(try 'mlff {command} --help')")
         self.assert_fails(run("eval"), 2, "FILE")
+        self.assert_fails(run("md", self.path("w.xyz", WATER), "--ensemble", "nvt", "--steps", "1", "--dt", "1"), 2, "--temperature", "(try 'mlff md --help')")
         self.assert_fails(run("eval", "x.xyz", "--nonsense"), 2, "nonsense")
         self.assert_fails(run("model"), 2)
         self.assert_fails(run("eval", self.path("w.xyz", WATER), "--precision", "fp8"), 2, "fp8")

@@ -144,7 +144,7 @@ int run_eval(const EvalOptions& options) {
     while (reader.next(frame)) {
         const int64_t index = reader.frames_read() - 1;
         try {
-            Session& session = sessions.for_head(frame.info_text("head").value_or(session_options.head));
+            Session& session = sessions.for_frame(frame);
             warning.look_at(session, frame.view(), concat(options.input, ": frame ", index));
             const FrameResult result = evaluate_frame(session, frame, {.descriptors = options.descriptors});
             if (index == 0) {
@@ -189,7 +189,7 @@ void add_eval(CLI::App& app, Work& work) {
     command->footer(
         R"(Prints one line for each frame: energy in eV, largest force in eV/A, pressure in GPa. If the
 file has up to 20 atoms in all its frames, or with --forces, the force on every atom follows.
-The comment line of a frame may set total_charge, total_spin and head; head overrides --head.
+The comment line of a frame may set total_charge, total_spin and head; head comes before --head.
 Output files are written completely or not at all.
 
 Examples:

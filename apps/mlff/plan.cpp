@@ -17,6 +17,7 @@
 #include "gpu/runtime/gpu.h"
 #include "gpu/runtime/host_facts.h"
 #include "run_program.h"
+#include "sessions.h"
 #include "tools/bench/results.h"
 #include "tools/plan/plan.h"
 
@@ -130,7 +131,7 @@ Answer make_answer(const PlanOptions& options) {
     SessionOptions session_options = options.model.session_options();
     Answer answer;
     answer.largest = find_largest(options.input, summary, session_options.thread_count);
-    if (const auto head = answer.largest.frame.info_text("head")) session_options.head = *head;
+    session_options.head = head_of(answer.largest.frame, *model, session_options.head);
     if (options.calibrates && !is_calibrated(options, model, session_options)) calibrate(options, session_options.head);
     std::vector<int64_t> used_before;  // on each GPU, before there is a session
     if (session_options.device != "cpu" && session_options.device != "reference")

@@ -40,6 +40,11 @@ public:
     virtual int device() const = 0;
     virtual void* stream() const = 0;  // a cudaStream_t
 
+    // Memory on the device for a motion, which counts with that of the steps, for the limit of the session too. Throws
+    // Error{memory} if there is no room for both. To be asked before it is taken: see MotionMemory.
+    virtual void admit_motion(int64_t bytes) = 0;
+    virtual void forget_motion(int64_t bytes) = 0;
+
     // Whether neighbours of these atoms in this cell are known, so that enqueue_step() may be used.
     virtual bool has_neighbors(const SystemView& system) const = 0;
     // Move, neighbours, forces, finish.
@@ -52,6 +57,21 @@ public:
     virtual void read_searched(std::vector<double>& positions, Mat3& cell) const = 0;
     // Throws Error{system}: a step found two atoms that are too near.
     [[noreturn]] virtual void refuse_short_edges() const = 0;
+};
+
+// Counts the memory of a motion for as long as it lives.
+class MotionMemory {
+public:
+    MotionMemory(DeviceStepper& stepper, int64_t bytes) : stepper_(stepper), bytes_(bytes) {
+        stepper.admit_motion(bytes);
+    }
+    MotionMemory(const MotionMemory&) = delete;
+    MotionMemory& operator=(const MotionMemory&) = delete;
+    ~MotionMemory() { stepper_.forget_motion(bytes_); }
+
+private:
+    DeviceStepper& stepper_;
+    int64_t bytes_;
 };
 
 }  // namespace mlff

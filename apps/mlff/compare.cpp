@@ -37,21 +37,21 @@ struct CompareOptions {
     std::optional<double> energy_limit, force_limit, stress_limit;
 };
 
-// One of the two: its model, and the sessions of the heads that frames ask for.
+// One of the two: its model, and the sessions of the heads of its frames.
 class ComparedModel {
 public:
     ComparedModel(const ModelOptions& options, const char* letter)
         : name_(options.model), letter_(letter), head_(options.session.head) {
-        const auto model = load_model(options.model);
-        has_several_heads_ = model->summary().heads.size() > 1;
-        sessions_.emplace(model, options.session_options());
+        sessions_.emplace(load_model(options.model), options.session_options());
     }
 
-    // The head that the option names; else, of a model that has several, the frame's.
     Session& session_for(const Frame& frame) {
-        std::string head = head_;
-        if (head.empty() && has_several_heads_) head = frame.info_text("head").value_or("");
-        Session& session = sessions_->for_head(head);
+        const std::string own = head_of(frame, sessions_->model(), "");
+        // Not a warning, as elsewhere: a verdict would be about other heads than those that were asked for.
+        if (!own.empty() && !head_.empty() && own != head_)
+            fail(Status::argument, "the frame has head=", own, ", which comes before the chosen head ", head_,
+                 "; remove it from the frame to compare heads");
+        Session& session = sessions_->for_head(own.empty() ? head_ : own);
         device_ = session.device_name();
         precision_ = session.precision();
         return session;
@@ -80,7 +80,6 @@ public:
 private:
     std::string name_, letter_, head_, device_;
     Precision precision_ = Precision::automatic;
-    bool has_several_heads_ = false;
     std::optional<Sessions> sessions_;
 };
 

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "core/bytes_text.h"
 #include "core/error.h"
 #include "core/threads.h"
 #include "cpu_kernels/kernel_check.h"
@@ -201,7 +202,7 @@ void print_machine(const Diagnosis& found) {
         "cpu",
         concat(found.host.processor.empty() ? "" : found.host.processor + ", ", available_cores(),
                " cores, kernels for ", found.kernels.empty() ? "nothing: " + found.why_no_kernels : found.kernels, ", ",
-               found.host.memory_bytes >> 20, " MiB memory, ", found.host.free_memory_bytes >> 20, " MiB free"));
+               bytes_text(found.host.memory_bytes), " memory, ", bytes_text(found.host.free_memory_bytes), " free"));
     const GpuInventory& inventory = gpu_inventory();
     doctor_row(
         "cuda",
@@ -213,7 +214,7 @@ void print_machine(const Diagnosis& found) {
                : found.driver.nvml_library.empty() ? "none"
                                                    : "does not work"));
     for (const Gpu& gpu : inventory.gpus)
-        doctor_row("gpu", concat(gpu.name, ", sm_", gpu.compute_capability, ", ", gpu.memory_bytes >> 20, " MiB"));
+        doctor_row("gpu", concat(gpu.name, ", sm_", gpu.compute_capability, ", ", bytes_text(gpu.memory_bytes)));
     if (!inventory.why_none.empty()) doctor_row("gpu", "none: " + inventory.why_none);
 }
 

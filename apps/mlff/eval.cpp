@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "core/elements.h"
 #include "core/error.h"
 #include "core/output_file.h"
 #include "formats/extxyz.h"
@@ -28,7 +29,10 @@ struct EvalOptions {
     std::string json;    // "" = none, "-" = standard output
     std::string output;  // extended XYZ
     bool descriptors = false;
+    bool forces = false;  // print those of every atom
 };
+
+constexpr size_t kMostForcesPrinted = 20;  // atoms of a file, unless --forces asks for all
 
 // [atom][...] as nested arrays
 Json atom_rows(const std::vector<double>& values, size_t atom_count) {
@@ -70,6 +74,8 @@ double largest_force(const std::vector<double>& forces) {
 
 class TablePrinter {
 public:
+    explicit TablePrinter(bool wants_forces) : wants_forces_(wants_forces) {}
+
     void header(const std::string& model, const Session& session) {
         std::cout << "model " << model << ", " << session.device_name() << ", " << precision_name(session.precision())
                   << "\n"
@@ -77,9 +83,9 @@ public:
                   << std::setw(16) << "max|F|/(eV/A)" << std::setw(18) << "pressure/GPa"
                   << "\n";
     }
-    void row(int64_t frame, const FrameResult& result) {
+    void row(int64_t index, const Frame& frame, const FrameResult& result) {
         constexpr double kGigapascal = 160.21766208;  // eV/angstrom^3
-        std::cout << std::setw(6) << frame << std::setw(10) << result.atom_count << std::fixed << std::setprecision(8)
+        std::cout << std::setw(6) << index << std::setw(10) << result.atom_count << std::fixed << std::setprecision(8)
                   << std::setw(20) << result.energy << std::setprecision(6) << std::setw(16)
                   << largest_force(result.forces) << std::setw(18);
         if (result.has_stress)
@@ -87,7 +93,38 @@ public:
         else
             std::cout << "-"
                       << "\n";
+        atom_count_ += result.atom_count;
+        if (shows_forces())
+            frames_.push_back({index, frame.atomic_numbers, result.forces});
+        else
+            frames_.clear();
     }
+    // After the rows, so that these stay one table.
+    void forces() const {
+        if (!shows_forces() || atom_count_ == 0) return;
+        std::cout << "\n" << std::setw(6) << "frame" << std::setw(10) << "atom" << std::setw(4) << "";
+        for (const char* name : {"Fx/(eV/A)", "Fy/(eV/A)", "Fz/(eV/A)"}) std::cout << std::setw(16) << name;
+        std::cout << "\n";
+        for (const FrameForces& frame : frames_)
+            for (size_t atom = 0; atom < frame.atomic_numbers.size(); ++atom) {
+                std::cout << std::setw(6) << frame.index << std::setw(10) << atom << std::setw(4)
+                          << element_symbol(frame.atomic_numbers[atom]);
+                for (size_t k = 0; k < 3; ++k) std::cout << std::setw(16) << frame.forces[3 * atom + k];
+                std::cout << "\n";
+            }
+    }
+
+private:
+    struct FrameForces {
+        int64_t index;
+        std::vector<int32_t> atomic_numbers;
+        std::vector<double> forces;
+    };
+    bool shows_forces() const { return wants_forces_ || atom_count_ <= kMostForcesPrinted; }
+
+    bool wants_forces_;
+    size_t atom_count_ = 0;  // of all frames so far
+    std::vector<FrameForces> frames_;
 };
 
 int run_eval(const EvalOptions& options) {
@@ -100,14 +137,14 @@ int run_eval(const EvalOptions& options) {
     std::optional<OutputFile> output;
     if (!options.output.empty()) output.emplace(options.output);
 
-    TablePrinter table;
+    TablePrinter table(options.forces);
     PlanWarning warning(options.model.model, session_options.exact_radial);
     std::string json;  // complete or not at all: a broken frame must not leave half a document
     Frame frame;
     while (reader.next(frame)) {
         const int64_t index = reader.frames_read() - 1;
         try {
-            Session& session = sessions.for_head(frame.info_text("head").value_or(session_options.head));
+            Session& session = sessions.for_frame(frame);
             warning.look_at(session, frame.view(), concat(options.input, ": frame ", index));
             const FrameResult result = evaluate_frame(session, frame, {.descriptors = options.descriptors});
             if (index == 0) {
@@ -116,7 +153,7 @@ int run_eval(const EvalOptions& options) {
                        ",\"device\":" + Json(session.device_name()).dump() + ",\"precision\":\"" +
                        std::string(precision_name(session.precision())) + "\",\"frames\":[";
             }
-            if (options.json != "-") table.row(index, result);
+            if (options.json != "-") table.row(index, frame, result);
             if (!options.json.empty()) json += (index ? ",\n" : "\n") + frame_json(result).dump();
             if (output) {
                 put_results(frame, result);
@@ -129,6 +166,7 @@ int run_eval(const EvalOptions& options) {
         }
     }
     if (reader.frames_read() == 0) fail(Status::format, options.input, ": no frame in the file");
+    if (options.json != "-") table.forces();
     if (!options.json.empty()) write_text(options.json, json + "\n]}\n");
     if (output) output->commit();
     return kGood;
@@ -144,11 +182,14 @@ void add_eval(CLI::App& app, Work& work) {
     add_json_option(*command, options->json);
     command->add_option("--output", options->output, "write the frames and their results as extended XYZ to OUT")
         ->option_text("OUT");
+    command->add_flag("--forces", options->forces,
+                      "print the force on every atom; without this, only for a file of up to 20 atoms");
     command->add_flag("--descriptors", options->descriptors,
                       "add the invariant features of every atom to --json and --output");
     command->footer(
-        R"(Prints one line for each frame: energy in eV, largest force in eV/A, pressure in GPa.
-The comment line of a frame may set total_charge, total_spin and head; head overrides --head.
+        R"(Prints one line for each frame: energy in eV, largest force in eV/A, pressure in GPa. If the
+file has up to 20 atoms in all its frames, or with --forces, the force on every atom follows.
+The comment line of a frame may set total_charge, total_spin and head; head comes before --head.
 Output files are written completely or not at all.
 
 Examples:

@@ -7,10 +7,16 @@
 //   /particles/atoms/{position, velocity, box/edges}/{step, time, value}, species, mass
 //   /observables/{potential_energy, kinetic_energy, temperature}/{step, time, value}; step and time are the same data
 //   sets everywhere
+//
+// A run that is killed leaves a file that opens and has every frame up to the last flush. Between flushes the file only
+// grows: the library keeps what describes the data in memory (keep_metadata_in_memory), and data that a flush has
+// described is not moved. Frames have chunks of their own, which are written once; chunks that several frames share are
+// not compressed, so that they are written again in their old place.
 #include <hdf5.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "core/error.h"
@@ -52,6 +58,7 @@ public:
             reopen(*go_on_at);
         else
             create(atoms);
+        flush();
     }
 
     void write(const Snapshot& snapshot) override {
@@ -66,14 +73,19 @@ public:
         append(time_, H5T_NATIVE_DOUBLE, &snapshot.time);
         append(step_, H5T_NATIVE_INT64, &snapshot.step);
         ++frame_count_;
+        if (Clock::now() - flushed_ > kFlushInterval) flush();
     }
 
     uint64_t flush() override {
+        flushed_ = Clock::now();
         if (H5Fflush(file_, H5F_SCOPE_LOCAL) < 0) fail(Status::file, path_, ": HDF5 cannot write the file to disk");
         return frame_count_;
     }
 
 private:
+    using Clock = std::chrono::steady_clock;
+    static constexpr std::chrono::seconds kFlushInterval{2};  // of frames, a killed run loses no more
+
     Handle group(hid_t parent, const char* name) {
         return {H5Gcreate2(parent, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose, path_, "make a group"};
     }
@@ -114,7 +126,7 @@ private:
                            "make a space");
         const Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, path_, "make properties");
         check(H5Pset_chunk(properties, static_cast<int>(chunk.size()), chunk.data()));
-        if (!item.empty() && H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0) {
+        if (chunk[0] == 1 && H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0) {
             H5Pset_shuffle(properties);
             H5Pset_deflate(properties, 3);
         }
@@ -138,9 +150,23 @@ private:
         return series(place, "value", type, item, unit);
     }
 
+    // Else some of it is written whenever the library's cache is full, and a killed run leaves a half of it.
+    Handle keep_metadata_in_memory() {
+        Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, path_, "make properties");
+        H5AC_cache_config_t config{};
+        config.version = H5AC__CURR_CACHE_CONFIG_VERSION;
+        check(H5Pget_mdc_config(access, &config));
+        config.evictions_enabled = false;
+        config.incr_mode = H5C_incr__off;  // these three must be off
+        config.flash_incr_mode = H5C_flash_incr__off;
+        config.decr_mode = H5C_decr__off;
+        check(H5Pset_mdc_config(access, &config));
+        return access;
+    }
+
     void create(const Particles& atoms) {
-        file_ =
-            Handle(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose, path_, "make the file");
+        file_ = Handle(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, keep_metadata_in_memory()), H5Fclose, path_,
+                       "make the file");
         const Handle header = group(file_, "h5md");
         constexpr int kVersion[2] = {1, 1};
         set_values(header, "version", H5T_STD_I32LE, H5T_NATIVE_INT, kVersion, 2, true);
@@ -172,8 +198,8 @@ private:
     }
 
     void reopen(uint64_t frames) {
-        file_ =
-            Handle(H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose, path_, "open the file to continue it");
+        file_ = Handle(H5Fopen(path_.c_str(), H5F_ACC_RDWR, keep_metadata_in_memory()), H5Fclose, path_,
+                       "open the file to continue it");
         const auto data = [&](const char* name) {
             return Handle(H5Dopen2(file_, name, H5P_DEFAULT), H5Dclose, path_, "find a data set of an earlier run");
         };
@@ -237,6 +263,7 @@ private:
     std::string path_;
     size_t atom_count_;
     hsize_t frame_count_ = 0;
+    Clock::time_point flushed_;
     std::vector<float> single_;
     Handle file_;  // closed last
     Handle position_, velocity_, edges_, step_, time_, potential_energy_, kinetic_energy_, temperature_;

@@ -63,6 +63,14 @@ Examples:
 
 void print_warning(int, const char* message, void*) { std::cerr << "mlff: warning: " << message << "\n"; }
 
+// The end of every message about bad usage, with the command as far as it was understood.
+std::string where_to_look(const CLI::App& app) {
+    std::string command = app.get_name();
+    for (auto chosen = app.get_subcommands(); !chosen.empty(); chosen = chosen.back()->get_subcommands())
+        command += " " + chosen.back()->get_name();
+    return " (try '" + command + " --help')";
+}
+
 int run(int argc, char** argv) {
     set_log_callback(print_warning, LogLevel::warning, nullptr);
     CLI::App app{"run machine-learned force fields", "mlff"};
@@ -99,13 +107,14 @@ int run(int argc, char** argv) {
     }
     try {
         app.parse(argc, argv);
+        return work();
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
-        const std::string command = argc > 1 && argv[1][0] != '-' ? std::string(" ") + argv[1] : "";
-        std::cerr << "mlff: " << error.what() << " (try 'mlff" << command << " --help')\n";
-        return kBadUsage;
+        fail(Status::argument, error.what(), where_to_look(app));
+    } catch (const Error& error) {
+        if (error.status() != Status::argument) throw;
+        fail(Status::argument, error.what(), where_to_look(app));
     }
-    return work();
 }
 
 int run_and_tell_errors(int argc, char** argv) {

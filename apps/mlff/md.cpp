@@ -23,6 +23,7 @@
 #include "md_options.h"
 #include "moving_atoms.h"
 #include "plan_warning.h"
+#include "sessions.h"
 #include "stop_signal.h"
 #include "trajectory_writer.h"
 
@@ -181,9 +182,10 @@ private:
 // Everything a run writes.
 class Run {
 public:
-    Run(const MdOptions& options, MolecularDynamics& dynamics, const Restart* restart)
+    Run(const MdOptions& options, MolecularDynamics& dynamics, std::string head, const Restart* restart)
         : options_(options),
           dynamics_(dynamics),
+          head_(std::move(head)),
           conserved_start_(restart ? number_of(*restart, "conserved-start") : dynamics.conserved_energy()) {
         dynamics.watch(options.limits);
         check_paths(restart);
@@ -191,7 +193,7 @@ public:
         if (!options.output.empty()) output_place = place(restart, "output", options.output);
         if (!options.log.empty()) log_place = place(restart, "log", options.log);
         if (!options.output.empty())
-            trajectory_.emplace(open_trajectory(options.output, dynamics.particles(), output_place));
+            trajectory_.emplace(open_trajectory(options.output, dynamics.particles(), output_place, head_));
         if (!options.log.empty()) log_.emplace(options.log, log_place);
         last_saved_ = restart ? dynamics.step_count() : -1;
     }
@@ -297,6 +299,7 @@ private:
         std::ostringstream start;
         start << std::setprecision(17) << conserved_start_;
         restart.run["conserved-start"] = start.str();
+        if (!head_.empty()) restart.run["head"] = head_;
         if (trajectory_) {
             restart.run["output"] = options_.output;
             restart.run["output-place"] = std::to_string(trajectory_->flush());
@@ -314,7 +317,7 @@ private:
         const RecentSnapshots& recent = dynamics_.recent();
         const Particles& atoms = dynamics_.particles();
         std::ostringstream frames;
-        for (size_t i = 0; i < recent.size(); ++i) write_extxyz(frames, frame_of(recent[i], atoms));
+        for (size_t i = 0; i < recent.size(); ++i) write_extxyz(frames, frame_of(recent[i], atoms, head_));
         write_text(options_.last_frames_path(), frames.str());
         std::string text = error.what();
         if (text.find("the closest atoms") == std::string::npos) text += describe_closest_pair(atoms.view());
@@ -331,6 +334,7 @@ private:
 
     const MdOptions& options_;
     MolecularDynamics& dynamics_;
+    std::string head_;  // "" if the model has only one
     double conserved_start_;
     std::optional<TrajectoryWriter> trajectory_;
     std::optional<Log> log_;
@@ -352,8 +356,13 @@ int run_md(const MdOptions& options) {
     }
     SessionOptions session_options = options.model.session_options();
     session_options.is_trajectory = true;
-    if (const auto head = frame.info_text("head")) session_options.head = *head;
-    Session session(load_model(options.model.model), session_options);
+    const auto model = load_model(options.model.model);
+    session_options.head = head_of(frame, *model, session_options.head);
+    Session session(model, session_options);
+    const std::string head = head_to_write(session);
+    if (restart && restart->run.contains("head") && restart->run.at("head") != head)
+        fail(Status::argument, "--restart ", options.restart, " was written with head ", restart->run.at("head"),
+             ", not ", head);
     dynamics_options.wants_virial =
         periodic[0] && periodic[1] && periodic[2] && session.model().gives_virial(particles.view());
     PlanWarning(options.model.model, session_options.exact_radial).look_at(session, particles.view(), options.input);
@@ -372,7 +381,7 @@ int run_md(const MdOptions& options) {
               << precision_name(session.precision()) << ", " << dynamics->particles().atom_count() << " atoms, "
               << dynamics->particles().degrees_of_freedom() << " degrees of freedom\n"
               << std::flush;
-    return Run(options, *dynamics, restart ? &*restart : nullptr).go();
+    return Run(options, *dynamics, head, restart ? &*restart : nullptr).go();
 }
 
 }  // namespace

@@ -131,7 +131,8 @@ void MdOptions::add_to(CLI::App& command) {
         ->group(files);
     command
         .add_option("--checkpoint", checkpoint,
-                    "restart file to write (default: that of --restart, else the trajectory's name with .restart)")
+                    "restart file to write (default: that of --restart, else the name of the trajectory or the log "
+                    "with .restart)")
         ->option_text("OUT")
         ->group(files);
     command
@@ -212,7 +213,13 @@ std::map<std::string, std::string> MdOptions::choices() const {
 std::string MdOptions::checkpoint_path() const {
     if (!checkpoint.empty()) return checkpoint;
     if (!restart.empty()) return restart;
-    return output.empty() ? "md.restart" : std::filesystem::path(output).replace_extension(".restart").string();
+    // Files of different names have different restart files: run.xyz has run.restart, run.h5 has run.h5.restart.
+    namespace fs = std::filesystem;
+    std::error_code ignored;
+    const bool has_log = !log.empty() && (fs::is_regular_file(log, ignored) || !fs::exists(log, ignored));  // no device
+    const fs::path named_after = !output.empty() ? output : has_log ? log : "md.xyz";
+    return named_after.extension() == ".xyz" ? fs::path(named_after).replace_extension(".restart").string()
+                                             : named_after.string() + ".restart";
 }
 
 std::string MdOptions::last_frames_path() const {

@@ -8,6 +8,7 @@
 
 #include "cached_model.h"
 #include "command.h"
+#include "core/bytes_text.h"
 #include "core/elements.h"
 #include "core/error.h"
 #include "engine/model_cache.h"
@@ -65,7 +66,7 @@ int run_model_remove(const std::string& name) {
 
 void print_cached(const std::string& name, const CachedModel& model) {
     std::cout << std::left << std::setw(11) << name << std::right << " " << as_message(model.class_name) << ", "
-              << elements_in_short(model.elements) << ", " << size_text(model.size);
+              << elements_in_short(model.elements) << ", " << bytes_text(model.size);
     if (!model.theory.empty()) std::cout << ", " << as_message(model.theory);
     std::cout << ", licence " << (model.licence.empty() ? "unknown" : as_message(model.licence)) << ", from "
               << as_message(model.source) << ", " << as_message(model.added) << "\n";

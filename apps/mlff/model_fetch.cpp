@@ -12,6 +12,7 @@
 
 #include "cached_model.h"
 #include "command.h"
+#include "core/bytes_text.h"
 #include "core/error.h"
 #include "engine/model_cache.h"
 #include "engine/released_models.h"
@@ -55,7 +56,7 @@ int list_released(const FetchOptions& options) {
                           {"here", is_here}});
         if (options.json != "-")
             std::cout << std::left << std::setw(16) << model.name << std::right << std::setw(9)
-                      << (model.size > 0 ? size_text(model.size) : "") << "  " << model.licence << "  " << model.title
+                      << (model.size > 0 ? bytes_text(model.size) : "") << "  " << model.licence << "  " << model.title
                       << ", " << model.theory << (is_here ? ", in the model cache" : "") << "\n";
     }
     write_json(options, {{"models", models}});
@@ -113,7 +114,7 @@ void show_licence(const ReleasedModel* model, const fetch::ModelRequest& request
     };
     if (model) {
         const Licence& licence = find_licence(model->licence);
-        line("model", concat(model->title, ", ", model->theory, model->size > 0 ? ", " + size_text(model->size) : ""));
+        line("model", concat(model->title, ", ", model->theory, model->size > 0 ? ", " + bytes_text(model->size) : ""));
         line("cite", model->citation);
         line("licence", concat(licence.name, ", ", licence.text, ", ", licence.address));
     }
@@ -155,7 +156,7 @@ fetch::DownloadOptions download_options(const fetch::ModelRequest& request, cons
     };
     if (isatty(STDERR_FILENO))
         download.show_progress = [shown = std::string()](int64_t done, int64_t total) mutable {
-            const std::string text = size_text(done) + (total > 0 ? " of " + size_text(total) : "");
+            const std::string text = bytes_text(done) + (total > 0 ? " of " + bytes_text(total) : "");
             if (text == shown) return;
             shown = text;
             std::cerr << "\r\x1b[K" << text << std::flush;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -15,6 +16,8 @@
 #include "formats/extxyz.h"
 #include "gpu/runtime/gpu.h"
 #include "gpu/runtime/host_facts.h"
+#include "run_program.h"
+#include "sessions.h"
 #include "tools/bench/results.h"
 #include "tools/plan/plan.h"
 
@@ -25,6 +28,7 @@ struct PlanOptions {
     std::string input, json, calibration;
     ModelOptions model;
     double time_step = 0.5;  // fs
+    bool calibrates = false, is_quick = false;
 };
 
 // The frame with the most atoms and, among these, the most edges.
@@ -62,16 +66,49 @@ LargestFrame find_largest(const std::string& path, const ModelSummary& summary, 
     return std::move(*largest);
 }
 
-// The command that makes a calibration for these options.
-std::string calibrate_command(const ModelOptions& options) {
-    std::string command = "mlff bench --calibrate";
-    if (options.model != "builtin") command += " --model " + options.model;
-    if (options.session.device != "auto") command += " --device " + options.session.device;
-    if (options.precision != "auto") command += " --precision " + options.precision;
-    if (!options.session.head.empty()) command += " --head " + options.session.head;
-    if (options.session.exact_radial) command += " --exact-radial";
-    if (options.session.thread_count != 0) command += concat(" --threads ", options.session.thread_count);
-    return command;
+// The arguments of the command that makes a calibration for these options.
+std::vector<std::string> calibrate_arguments(const PlanOptions& plan, const std::string& head) {
+    const ModelOptions& options = plan.model;
+    std::vector<std::string> words = {"bench", "--calibrate"};
+    const auto add = [&](const char* option, const std::string& value) { words.insert(words.end(), {option, value}); };
+    if (plan.is_quick) words.push_back("--quick");
+    if (options.model != "builtin") add("--model", options.model);
+    if (options.session.device != "auto") add("--device", options.session.device);
+    if (options.precision != "auto") add("--precision", options.precision);
+    if (!head.empty()) add("--head", head);
+    if (options.session.exact_radial) words.push_back("--exact-radial");
+    if (options.session.thread_count != 0) add("--threads", std::to_string(options.session.thread_count));
+    if (!plan.calibration.empty()) add("--calibration", plan.calibration);
+    return words;
+}
+
+plan::CalibrationKey key_of(const PlanOptions& options, const Session& session) {
+    return plan::key_of(session, plan_model_id(options.model.model), options.model.session.exact_radial);
+}
+
+bool is_calibrated(const PlanOptions& options, const std::shared_ptr<const Model>& model,
+                   const SessionOptions& session_options) {
+    std::error_code ignored;
+    if (!options.calibration.empty()) return std::filesystem::exists(options.calibration, ignored);
+    std::string why_not;
+    return plan::CalibrationStore().find(key_of(options, Session(model, session_options)), &why_not).has_value();
+}
+
+// The process that calibrates has said why.
+struct CalibrationFailed {
+    int exit_code = 0;
+};
+
+// In a process of its own, whose memory is that of the model and of nothing else.
+void calibrate(const PlanOptions& options, const std::string& head) {
+    std::error_code ignored;
+    const std::string program = std::filesystem::read_symlink("/proc/self/exe", ignored).string();
+    std::vector<std::string> words = calibrate_arguments(options, head);
+    words.insert(words.begin(), program.empty() ? "mlff" : program);
+    const ProgramResult result = run_silently(words);
+    if (result.signal != 0 || result.exit_code == 127)
+        fail(Status::internal, "--calibrate: 'mlff bench --calibrate' failed: ", result.why_failed());
+    if (result.exit_code != 0) throw CalibrationFailed{result.exit_code};
 }
 
 struct Answer {
@@ -94,7 +131,8 @@ Answer make_answer(const PlanOptions& options) {
     SessionOptions session_options = options.model.session_options();
     Answer answer;
     answer.largest = find_largest(options.input, summary, session_options.thread_count);
-    if (const auto head = answer.largest.frame.info_text("head")) session_options.head = *head;
+    session_options.head = head_of(answer.largest.frame, *model, session_options.head);
+    if (options.calibrates && !is_calibrated(options, model, session_options)) calibrate(options, session_options.head);
     std::vector<int64_t> used_before;  // on each GPU, before there is a session
     if (session_options.device != "cpu" && session_options.device != "reference")
         for (const Gpu& gpu : gpu_inventory().gpus) used_before.push_back(gpu_used_bytes(gpu.ordinal));
@@ -103,8 +141,7 @@ Answer make_answer(const PlanOptions& options) {
     answer.device_reason = session.device_reason();
     answer.precision = precision_name(session.precision());
     answer.threads = session.thread_count();
-    const plan::CalibrationKey key =
-        plan::key_of(session, plan_model_id(options.model.model), session_options.exact_radial);
+    const plan::CalibrationKey key = key_of(options, session);
     if (options.calibration.empty())
         answer.calibration = plan::CalibrationStore().find(key, &answer.why_no_calibration);
     else
@@ -198,7 +235,13 @@ void print_answer(const PlanOptions& options, const Answer& answer) {
 int run_plan_command(const PlanOptions& options) {
     if (!(options.time_step > 0) || !std::isfinite(options.time_step))
         fail(Status::argument, "--dt ", options.time_step, ": expected more than 0 fs");
-    const Answer answer = make_answer(options);
+    if (options.is_quick && !options.calibrates) fail(Status::argument, "--quick needs --calibrate");
+    Answer answer;
+    try {
+        answer = make_answer(options);
+    } catch (const CalibrationFailed& failed) {
+        return failed.exit_code;
+    }
     if (options.json != "-") print_answer(options, answer);
     if (!options.json.empty())
         write_text(options.json,
@@ -206,7 +249,10 @@ int run_plan_command(const PlanOptions& options) {
     if (!answer.calibration) {
         std::cerr << "mlff: " << answer.why_no_calibration << "; without it "
                   << (answer.memory ? "times are" : "memory and times are")
-                  << " not predicted; measure once with: " << calibrate_command(options.model) << "\n";
+                  << " not predicted; measure once, for about a minute, with --calibrate or with: mlff";
+        for (const std::string& word : calibrate_arguments(options, options.model.session.head))
+            std::cerr << " " << word;
+        std::cerr << "\n";
         return kBadInput;
     }
     return answer.memory->fits() ? kGood : kCheckFailed;
@@ -229,15 +275,17 @@ void add_plan(CLI::App& app, Work& work) {
         ->add_option("--calibration", options->calibration,
                      "file with the cost model of 'mlff bench --calibrate' (default: in the user's data folder)")
         ->option_text("CALIBRATION");
+    command->add_flag("--calibrate", options->calibrates,
+                      "if there is no calibration yet, measure it first, as 'mlff bench --calibrate' does");
+    command->add_flag("--quick", options->is_quick, "with --calibrate: take seconds instead of a minute; rough");
     add_json_option(*command, options->json);
     command->footer(
-        R"(Predictions need a calibration of this model on this machine: 'mlff bench --calibrate' measures it.
+        R"(Predictions need a calibration of this model on this machine, which --calibrate measures once.
 The exit code is 1 if the largest frame does not fit into memory, 3 if there is no calibration.
 
 Examples:
-  # Calibrate once, then ask
-  mlff bench --calibrate --model X.model
-  mlff plan box.xyz --model X.model --dt 1)");
+  # Measure what the model costs here, if that is not known yet, and ask
+  mlff plan box.xyz --model X.model --dt 1 --calibrate)");
     command->callback([options, &work] { work = [options] { return run_plan_command(*options); }; });
 }
 

@@ -81,7 +81,7 @@ public:
     }
 
     void add(const Frame& frame, int64_t index) {
-        const std::string head = frame.info_text("head").value_or(options_.model.session.head);
+        const std::string head = sessions_.head_of(frame);
         if (!batch_.frames.empty() &&
             (head != batch_.head || static_cast<int64_t>(batch_.frames.size()) == kFramesAtOnce))
             finish_batch();
@@ -124,6 +124,7 @@ private:
             const bool has_virial =
                 relaxation.moves_cell() || sessions_.model().gives_virial(relaxation.particles().view());
             put_results(batch_.frames[i], relaxation, has_virial);
+            if (const std::string head = head_to_write(session); !head.empty()) batch_.frames[i].set_info("head", head);
             std::ostringstream text;
             write_extxyz(text, batch_.frames[i]);
             output_->write(text.view().data(), text.view().size());

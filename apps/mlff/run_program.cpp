@@ -22,6 +22,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostOutput = 1 << 20;
 
+// Pointers into `arguments` and a null pointer, for exec.
+std::vector<char*> words_of(std::vector<std::string>& arguments) {
+    std::vector<char*> words;
+    for (std::string& argument : arguments) words.push_back(argument.data());
+    words.push_back(nullptr);
+    return words;
+}
+
 [[noreturn]] void become_program(const std::vector<char*>& words, int output) {
     setpgid(0, 0);
     const int nothing = open("/dev/null", O_RDWR);
@@ -44,9 +52,7 @@ std::string ProgramResult::why_failed() const {
 ProgramResult run_program(const std::vector<std::string>& arguments, double seconds) {
     const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     std::vector<std::string> copies = arguments;
-    std::vector<char*> words;
-    for (std::string& copy : copies) words.push_back(copy.data());
-    words.push_back(nullptr);
+    const std::vector<char*> words = words_of(copies);
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
         fail(Status::memory, arguments[0], ": cannot make a pipe (", std::strerror(errno), ")");
@@ -93,6 +99,27 @@ ProgramResult run_program(const std::vector<std::string>& arguments, double seco
         while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
         return result;
     }
+    if (gone == child && WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
+    if (gone == child && WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+    return result;
+}
+
+ProgramResult run_silently(const std::vector<std::string>& arguments) {
+    std::vector<std::string> copies = arguments;
+    const std::vector<char*> words = words_of(copies);
+    const pid_t child = fork();
+    if (child < 0) fail(Status::memory, arguments[0], ": cannot start a process (", std::strerror(errno), ")");
+    if (child == 0) {
+        const int nothing = open("/dev/null", O_RDWR);
+        dup2(nothing, STDIN_FILENO);
+        dup2(nothing, STDOUT_FILENO);
+        execvp(words[0], words.data());
+        _exit(127);
+    }
+    int status = 0;
+    pid_t gone = 0;
+    while ((gone = waitpid(child, &status, 0)) < 0 && errno == EINTR) {}
+    ProgramResult result;
     if (gone == child && WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
     if (gone == child && WIFSIGNALED(status)) result.signal = WTERMSIG(status);
     return result;

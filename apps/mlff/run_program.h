@@ -20,4 +20,7 @@ struct ProgramResult {
 // and what it started are killed.
 ProgramResult run_program(const std::vector<std::string>& arguments, double seconds);
 
+// Without a time limit, as part of this program: it shares standard error, and its standard output is not seen.
+ProgramResult run_silently(const std::vector<std::string>& arguments);
+
 }  // namespace mlff::app

@@ -9,6 +9,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "formats/extxyz.h"
+#include "sessions.h"
 #include "stop_signal.h"
 #include "tools/ipi/client.h"
 
@@ -26,9 +27,10 @@ class ServedSystem {
 public:
     ServedSystem(const ServeOptions& options, const Frame& frame) : frame_(frame), input_(options.input) {
         SessionOptions session_options = options.model.session_options();
-        if (session_options.head.empty()) session_options.head = frame.info_text("head").value_or("");
+        const auto model = load_model(options.model.model);
+        session_options.head = head_of(frame, *model, session_options.head);
         session_options.is_trajectory = true;  // beads and steps are near one another
-        session_ = std::make_unique<Session>(load_model(options.model.model), session_options);
+        session_ = std::make_unique<Session>(model, session_options);
         gives_virial_ = session_->model().gives_virial(frame_.view());
         ipi::Answer answer;  // elements and charges are refused before the server waits for us
         evaluate({frame_.cell.value_or(Mat3{}), frame_.positions}, answer);

@@ -7,8 +7,17 @@
 #include <string>
 
 #include "engine/session.h"
+#include "formats/extxyz.h"
 
 namespace mlff::app {
+
+// The head that a frame is evaluated with, in every command: its own (head= in its comment line), else the one that
+// the command line chooses. Where both are there and differ, one warning of the process says so. A model with one head
+// leaves nothing to choose, and its frames may name heads of other models.
+std::string head_of(const Frame& frame, const Model& model, const std::string& chosen);
+
+// What a frame of a trajectory says of its head; "" if the model has only one.
+std::string head_to_write(const Session& session);
 
 class Sessions {
 public:
@@ -24,6 +33,8 @@ public:
         }
         return *session;
     }
+    std::string head_of(const Frame& frame) const { return app::head_of(frame, *model_, options_.head); }
+    Session& for_frame(const Frame& frame) { return for_head(head_of(frame)); }
 
     const Model& model() const { return *model_; }
 

@@ -18,12 +18,13 @@ bool is_h5md(const std::string& path) {
 
 class ExtxyzTrajectory : public TrajectoryFile {
 public:
-    ExtxyzTrajectory(const std::string& path, const Particles& atoms, std::optional<uint64_t> go_on_at)
-        : file_(path, go_on_at), atoms_(atoms) {}
+    ExtxyzTrajectory(const std::string& path, const Particles& atoms, std::optional<uint64_t> go_on_at,
+                     const std::string& head)
+        : file_(path, go_on_at), atoms_(atoms), head_(head) {}
 
     void write(const Snapshot& snapshot) override {
         std::ostringstream text;
-        write_extxyz(text, frame_of(snapshot, atoms_));
+        write_extxyz(text, frame_of(snapshot, atoms_, head_));
         file_.write(text.view());
     }
     uint64_t flush() override { return file_.sync(); }
@@ -31,11 +32,12 @@ public:
 private:
     AppendFile file_;
     Particles atoms_;
+    std::string head_;
 };
 
 }  // namespace
 
-Frame frame_of(const Snapshot& snapshot, const Particles& atoms) {
+Frame frame_of(const Snapshot& snapshot, const Particles& atoms, const std::string& head) {
     Frame frame;
     frame.atomic_numbers = atoms.atomic_numbers;
     frame.positions = snapshot.positions;
@@ -48,6 +50,7 @@ Frame frame_of(const Snapshot& snapshot, const Particles& atoms) {
     frame.set_info("temperature", snapshot.temperature);
     if (atoms.environment.total_charge != 0) frame.set_info("total_charge", atoms.environment.total_charge);
     if (atoms.environment.spin_multiplicity != 1) frame.set_info("total_spin", atoms.environment.spin_multiplicity);
+    if (!head.empty()) frame.set_info("head", head);
     frame.set_column("velocities", 3, snapshot.velocities);
     bool has_own_masses = false;
     for (size_t atom = 0; atom < atoms.atom_count(); ++atom)
@@ -70,10 +73,10 @@ void check_trajectory_name(const std::string& path) {
 }
 
 std::unique_ptr<TrajectoryFile> open_trajectory(const std::string& path, const Particles& atoms,
-                                                std::optional<uint64_t> go_on_at) {
+                                                std::optional<uint64_t> go_on_at, const std::string& head) {
     check_trajectory_name(path);
     if (is_h5md(path)) return open_h5md(path, atoms, go_on_at);
-    return std::make_unique<ExtxyzTrajectory>(path, atoms, go_on_at);
+    return std::make_unique<ExtxyzTrajectory>(path, atoms, go_on_at, head);
 }
 
 }  // namespace mlff::app

@@ -21,10 +21,10 @@ public:
     virtual uint64_t flush() = 0;                      // all frames are on disk; the place to go on from
 };
 
-// Begins a file or, given a place, goes on there and forgets frames that come after it. Throws Error{argument} for an
-// ending that is neither.
+// Begins a file or, given a place, goes on there and forgets frames that come after it. Frames of extended XYZ name the
+// head of the model unless it is "". Throws Error{argument} for an ending that is neither.
 std::unique_ptr<TrajectoryFile> open_trajectory(const std::string& path, const Particles& atoms,
-                                                std::optional<uint64_t> go_on_at);
+                                                std::optional<uint64_t> go_on_at, const std::string& head = "");
 std::unique_ptr<TrajectoryFile> open_h5md(const std::string& path, const Particles& atoms,
                                           std::optional<uint64_t> go_on_at);
 using H5mdOpener = TrajectoryFile*(const std::string& path, const Particles& atoms,
@@ -32,6 +32,6 @@ using H5mdOpener = TrajectoryFile*(const std::string& path, const Particles& ato
 void check_trajectory_name(const std::string& path);  // the part of open_trajectory() that needs no file
 
 // As open_trajectory() writes it to extended XYZ.
-Frame frame_of(const Snapshot& snapshot, const Particles& atoms);
+Frame frame_of(const Snapshot& snapshot, const Particles& atoms, const std::string& head = "");
 
 }  // namespace mlff::app

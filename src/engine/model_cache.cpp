@@ -13,6 +13,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "core/bytes_text.h"
 #include "core/elements.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
@@ -205,7 +206,7 @@ ModelIndex ModelCache::list() const {
     if (!fs::exists(path, error) && !error) return {};
     const auto file = MappedFile::open(path);
     if (file->bytes().size() > kLargestIndex)
-        fail(Status::format, path, ": larger than ", kLargestIndex, " bytes, which no index of models is");
+        fail(Status::format, path, ": larger than ", bytes_text(kLargestIndex), ", which no index of models is");
     return parse_model_index({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, path);
 }
 

@@ -2,8 +2,8 @@
 #include "engine/released_models.h"
 
 #include <algorithm>
-#include <sstream>
 
+#include "core/bytes_text.h"
 #include "core/error.h"
 
 namespace mlff {
@@ -270,17 +270,8 @@ const Licence& find_licence(const std::string& name) {
     fail(Status::internal, "there is no licence '", name, "' in the table of licences");
 }
 
-std::string size_text(int64_t bytes) {
-    std::ostringstream text;
-    if (bytes < 999'950)
-        text << static_cast<double>((bytes + 50) / 100) / 10 << " kB";
-    else
-        text << static_cast<double>((bytes + 50'000) / 100'000) / 10 << " MB";
-    return text.str();
-}
-
 std::string how_to_get(const ReleasedModel& model, const std::string& name) {
-    return concat("'mlff model fetch ", name, "' downloads it (", model.size > 0 ? size_text(model.size) + ", " : "",
+    return concat("'mlff model fetch ", name, "' downloads it (", model.size > 0 ? bytes_text(model.size) + ", " : "",
                   "licence ", model.licence, "), or, offline, download ", model.address,
                   " and run: mlff model add FILE --name ", name);
 }

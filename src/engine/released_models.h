@@ -34,8 +34,6 @@ const ReleasedModel* find_released_model(const std::string& name_or_alias);  // 
 const ReleasedModel* find_released_file(const std::string& sha256);          // nullptr = none
 const Licence& find_licence(const std::string& name);                        // of a released model
 
-std::string size_text(int64_t bytes);  // "32.6 MB"
-
 // Two ways to get a released model that is not here, as the end of a sentence. `name` is what the user calls it.
 std::string how_to_get(const ReleasedModel& model, const std::string& name);
 

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <system_error>
 
+#include "core/bytes_text.h"
 #include "core/elements.h"
 #include "core/error.h"
 #include "formats/extxyz.h"
@@ -66,8 +67,7 @@ private:
         end_ -= begin_;
         begin_ = 0;
         if (end_ == buffer_.size()) {
-            if (end_ >= kMaxLineBytes)
-                end().fail_at(0, "the line is longer than " + std::to_string(kMaxLineBytes) + " bytes");
+            if (end_ >= kMaxLineBytes) end().fail_at(0, "the line is longer than " + bytes_text(kMaxLineBytes));
             buffer_.resize(2 * end_);
         }
         std::streamsize count = 0;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/bytes_text.h"
 #include "core/error.h"
 #include "formats/little_endian.h"
 
@@ -176,7 +177,8 @@ void ZipArchive::refuse_bombs() const {
     for (const ZipEntry& entry : entries_) {
         if (!entry.is_deflated) continue;
         if (entry.size > limit - total)
-            broken("entry '", entry.name, "' would inflate from ", entry.compressed_size, " to ", entry.size, " bytes");
+            broken("entry '", entry.name, "' would inflate from ", bytes_text(entry.compressed_size), " to ",
+                   bytes_text(entry.size));
         total += entry.size;
     }
 }

@@ -39,6 +39,11 @@ public:
     virtual int device() const = 0;
     virtual void* stream() const = 0;  // a cudaStream_t
 
+    // Memory on the device for a motion, which counts with that of the steps, for the limit of the session too. Throws
+    // Error{memory} if there is no room for both. To be asked before it is taken: see MotionMemory.
+    virtual void admit_motion(int64_t bytes) = 0;
+    virtual void forget_motion(int64_t bytes) = 0;
+
     // Whether there are neighbour candidates for these atoms and this cell. enqueue_step() needs them.
     virtual bool has_neighbors(const SystemView& system) const = 0;
     // Enqueues the move, the selection of edges, the forces and the motion's enqueue_finish().
@@ -51,6 +56,21 @@ public:
     virtual void read_searched(std::vector<double>& positions, Mat3& cell) const = 0;
     // Throws Error{system}: a step found two atoms that are too close.
     [[noreturn]] virtual void refuse_short_edges() const = 0;
+};
+
+// Counts the memory of a motion for as long as it lives.
+class MotionMemory {
+public:
+    MotionMemory(DeviceStepper& stepper, int64_t bytes) : stepper_(stepper), bytes_(bytes) {
+        stepper.admit_motion(bytes);
+    }
+    MotionMemory(const MotionMemory&) = delete;
+    MotionMemory& operator=(const MotionMemory&) = delete;
+    ~MotionMemory() { stepper_.forget_motion(bytes_); }
+
+private:
+    DeviceStepper& stepper_;
+    int64_t bytes_;
 };
 
 }  // namespace mlff

@@ -23,3 +23,5 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(result.stderr.count("\n"), 1, "one sentence: " + result.stderr)
         for word in words:
             self.assertIn(word, result.stderr)
+        if code == 2:  # bad usage
+            self.assertRegex(result.stderr, r" \(try 'mlff( [a-z]+)* --help'\)\n$")

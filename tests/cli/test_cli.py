@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -51,7 +52,11 @@ class CommandLine(CommandTest):
     def test_bad_usage(self):
         self.assert_fails(run(), 2, "--help")
         self.assert_fails(run("frobnicate"), 2, "frobnicate")
+        self.assert_fails(run(), 2, "(try 'mlff --help')")
+        for command in ("eval", "md", "relax", "plan", "serve", "compare", "distill", "model", "model info", "model convert", "model add", "model remove"):
+            self.assert_fails(run(*command.split()), 2, "required", f"(try 'mlff {command} --help')")
         self.assert_fails(run("eval"), 2, "FILE")
+        self.assert_fails(run("md", self.path("w.xyz", WATER), "--ensemble", "nvt", "--steps", "1", "--dt", "1"), 2, "--temperature", "(try 'mlff md --help')")
         self.assert_fails(run("eval", "x.xyz", "--nonsense"), 2, "nonsense")
         self.assert_fails(run("model"), 2)
         self.assert_fails(run("eval", self.path("w.xyz", WATER), "--precision", "fp8"), 2, "fp8")
@@ -73,6 +78,27 @@ class CommandLine(CommandTest):
             self.assertAlmostEqual(sum(frame["atom_energies"]), frame["energy"], places=10)
             for k in range(3):
                 self.assertAlmostEqual(sum(force[k] for force in frame["forces"]), 0.0, places=10 if document["precision"] == "fp64" else 5)
+
+    def test_eval_prints_forces_of_a_few_atoms(self):
+        def printed(*arguments):
+            """{(frame, atom): (element, forces)} of the second table."""
+            result = run("eval", *arguments, "--device", "cpu")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            rows = result.stdout.partition("Fz/(eV/A)\n")[2].split("\n")
+            return {(int(row[0]), int(row[1])): (row[2], [float(word) for word in row[3:]]) for row in map(str.split, rows) if row}
+
+        few, many = self.path("few.xyz", 6 * WATER + MOLECULE), self.path("many.xyz", 7 * WATER)  # 20 and 21 atoms
+        frames = json.loads(run("eval", few, "--device", "cpu", "--json", "-").stdout)["frames"]
+        expected = {(i, j): force for i, frame in enumerate(frames) for j, force in enumerate(frame["forces"])}
+        found = printed(few)
+        self.assertEqual(list(found), list(expected))
+        self.assertEqual([element for element, _ in found.values()], 6 * ["O", "H", "H"] + ["C", "O"])
+        for place, (_, force) in found.items():
+            self.assertEqual(len(force), 3)
+            for number, exact in zip(force, expected[place]):
+                self.assertLessEqual(abs(number - exact), 5.1e-7)
+        self.assertEqual(printed(many), {})
+        self.assertEqual(len(printed(many, "--forces")), 21)
 
     def test_eval_to_files_and_from_standard_input(self):
         path, out, js = self.path("w.xyz", WATER), self.path("o.xyz"), self.path("o.json")
@@ -168,6 +194,7 @@ class CommandLine(CommandTest):
         self.assertTrue(report["usable"])
         self.assertIn("\nusable", text)
         self.assertGreater(report["memory_bytes"], 2**20)
+        self.assertRegex(text, rf"\b{report['memory_bytes'] / 1e9:.1f} GB memory, \d+\.\d [MG]B free")
         kernels = [state["name"] for state in report["kernel_checks"]]
         self.assertEqual(report["kernels"], kernels[0])
         expected = [(model, device, name, precision) for device, name in [("cpu", name) for name in kernels] + [(f"cuda:{i}", None) for i in range(len(report["gpus"]))]
@@ -402,6 +429,57 @@ class CommandLine(CommandTest):
         several = os.path.join(GOLDEN_DIR, "p07_nonlinear_mh.model")
         self.assert_fails(run("compare", several, model, path), 2, "several heads")
         self.assertEqual(run("compare", several, several, path, "--head-a", "omol", "--head-b", "omol").returncode, 0)
+
+    def test_the_head_of_a_frame(self):
+        """It comes before --head in every command, and frames that are written have it."""
+        model = os.path.join(GOLDEN_DIR, "p07_nonlinear_mh.model")  # omat_pbe and omol
+        named = lambda head: WATER.replace("Properties", f"head={head} Properties")
+        plain, own = self.path("plain.xyz", WATER), self.path("own.xyz", named("omol"))
+        options = ("--model", model, "--device", "cpu", "--precision", "fp64")
+
+        def energy(path, *more, warns=False, model=options):
+            result = run("eval", path, *model, *more, "--json", "-")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stderr.count("mlff: warning: frames with head=omol are evaluated with that head, not with omat_pbe\n"), int(warns))
+            return json.loads(result.stdout)["frames"][-1]["energy"]
+
+        omol, omat = energy(plain, "--head", "omol"), energy(plain, "--head", "omat_pbe")
+        self.assertNotAlmostEqual(omol, omat, places=3)
+        self.assertEqual(energy(own), omol)
+        self.assertEqual(energy(self.path("two.xyz", named("omol") + named("omol")), "--head", "omat_pbe", warns=True), omol)
+        self.assertEqual(energy(self.path("mixed.xyz", named("omol") + WATER), "--head", "omat_pbe", warns=True), omat)
+        self.assertEqual(energy(own, model=()), energy(plain, model=()), "a model with one head")
+
+        bad = self.path("bad.xyz", named("nobody"))
+        dynamics = ("--ensemble", "nve", "--temperature", "10", "--dt", "0.5", "--steps", "2")
+        for command in (["eval"], ["relax"], ["plan"], ["md", *dynamics], ["serve", "--unix", "mlff-no-server", "--wait", "0"]):
+            result = run(command[0], bad, *command[1:], *options, "--head", "omol")
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("no head 'nobody'", result.stderr)
+
+        # What md and relax write, they and others read with the same head.
+        for command in (["md", plain, *dynamics, "--output-every", "1"], ["relax", plain, "--steps", "1", "--fmax", "1000"]):
+            out = self.path(command[0] + ".xyz")
+            written = run(*command, *options, "--head", "omol", "--output", out)
+            self.assertEqual((written.returncode, written.stderr), (0, ""))
+            with open(out) as file:
+                self.assertEqual(set(re.findall(r" head=(\S+)", file.read())), {"omol"})
+            self.assertAlmostEqual(energy(out), omol, delta=0.1)
+            again = run("md", out, *dynamics[:-1], "1", *options, "--checkpoint", self.path("again.restart"), "--overwrite")
+            self.assertEqual((again.returncode, again.stderr), (0, ""))
+        resumed = ("md", plain, *dynamics[:-1], "9", *options, "--restart", self.path("md.restart"))
+        self.assert_fails(run(*resumed, "--head", "omat_pbe"), 2, "head omol", "omat_pbe")
+        self.assertEqual(run(*resumed, "--head", "omol").returncode, 0)
+        self.assertEqual(run("md", plain, *dynamics, "--model", "analytic", "--output", self.path("one.xyz")).returncode, 0)
+        with open(self.path("one.xyz")) as file:
+            self.assertNotIn("head=", file.read())
+
+        # Two heads are compared on frames that name none.
+        differ = run("compare", model, model, plain, "--head-a", "omol", "--head-b", "omat_pbe", "--json", "-")
+        self.assertEqual((differ.returncode, json.loads(differ.stdout)["verdict"]), (1, "fail"))
+        self.assertEqual(run("compare", model, model, own, "--head-a", "omol").returncode, 0)
+        self.assertEqual(run("compare", model, "builtin", own, *("--tolerance-energy", "1e9", "--tolerance-forces", "1e9", "--tolerance-stress", "1e9")).returncode, 0)
+        self.assert_fails(run("compare", model, model, own, "--head-a", "omol", "--head-b", "omat_pbe"), 2, "model B", "head=omol", "omat_pbe")
 
     def test_distill_labels(self):
         """Sampling with a teacher: labels are those of eval, a broken structure is counted, and an interrupted run goes on to the same file."""

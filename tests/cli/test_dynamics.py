@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """mlff md and mlff relax as commands: files, restart, stop, exit codes, messages. Usage: test_dynamics.py MLFF"""
 import csv
+import ctypes
 import os
 import re
 import resource
@@ -20,6 +21,28 @@ NVE = ("--model", "analytic", "--threads", "1", "--ensemble", "nve", "--dt", "1"
 
 def run(*arguments):
     return subprocess.run([MLFF, *arguments], capture_output=True, text=True, timeout=60)
+
+
+H5MD_MODULE = os.path.join(os.path.dirname(MLFF), "mlff_h5md.so")
+IS_SANITIZED = "ASAN_OPTIONS" in os.environ  # Python cannot load the module of that build
+
+
+def h5_series(path, name, type_name, number):
+    """A data set of an HDF5 file, flat, read by the library that the module was linked with."""
+    library, identifier = ctypes.CDLL(H5MD_MODULE), ctypes.c_int64
+    for function in ("H5Fopen", "H5Dopen2", "H5Dget_space"):
+        getattr(library, function).restype = identifier
+    library.H5Sget_simple_extent_npoints.restype = identifier
+    assert library.H5open() >= 0
+    file = library.H5Fopen(path.encode(), 0, identifier(0))
+    data = library.H5Dopen2(identifier(file), name.encode(), identifier(0))
+    space = library.H5Dget_space(identifier(data))
+    assert min(file, data, space) >= 0, f"{path}: cannot open {name}"
+    values = (number * library.H5Sget_simple_extent_npoints(identifier(space)))()
+    type_number = identifier.in_dll(library, type_name)
+    assert library.H5Dread(identifier(data), type_number, identifier(0), identifier(0), identifier(0), values) >= 0, f"{path}: cannot read {name}"
+    library.H5Sclose(identifier(space)), library.H5Dclose(identifier(data)), library.H5Fclose(identifier(file))
+    return list(values)
 
 
 class Dynamics(CommandTest):
@@ -56,14 +79,30 @@ class Dynamics(CommandTest):
 
     def test_no_file_of_another_run_is_touched(self):
         self.assert_good(self.md("--steps", "5", "--output", self.path("a.xyz")))
-        self.assert_fails(self.md("--steps", "5", "--output", self.path("a.extxyz")), 2, "a.restart", "--overwrite")
-        self.assertFalse(os.path.exists(self.path("a.extxyz")))
-        self.assert_fails(self.md("--steps", "5", "--output", self.path("b.xyz"), "--log", self.path("a.xyz")), 2, "a.xyz")
-        self.assertFalse(os.path.exists(self.path("b.xyz")))
+        self.path("b.restart", "precious")
+        self.assert_fails(self.md("--steps", "5", "--output", self.path("b.xyz")), 2, "b.restart", "--overwrite")
+        self.assert_fails(self.md("--steps", "5", "--output", self.path("d.xyz"), "--checkpoint", self.path("a.restart")), 2, "a.restart", "--overwrite")
+        self.assertFalse(os.path.exists(self.path("b.xyz")) or os.path.exists(self.path("d.xyz")))
+        self.assert_fails(self.md("--steps", "5", "--output", self.path("d.xyz"), "--log", self.path("a.xyz")), 2, "a.xyz")
+        self.assertFalse(os.path.exists(self.path("d.xyz")))
         self.assert_fails(self.md("--steps", "5", "--output", self.path("c.xyz"), "--log", self.path("c.restart")), 2, "same file")
         before = self.read("a.xyz")
         self.assert_fails(self.md("--steps", "5", "--output", self.path("a.xyz"), "--overwrite", "--stop-temperature", "-1"), 2, "-1")
         self.assertEqual(self.read("a.xyz"), before)
+
+    def test_runs_with_other_trajectories_have_other_restart_files(self):
+        def md(*arguments, steps="5"):
+            return subprocess.run([MLFF, "md", self.cluster, *NVE, "--steps", steps, *arguments], capture_output=True, text=True, timeout=60, cwd=self.folder)
+
+        outputs = [("--output", "a.xyz"), ("--output", "b.xyz"), ("--output", "a.extxyz"), ("--log", "a.csv"), ("--log", "b.csv"), ()]
+        for output in outputs:
+            self.assert_good(md(*output))
+        restarts = ["a.csv.restart", "a.extxyz.restart", "a.restart", "b.csv.restart", "b.restart", "md.restart"]
+        self.assertEqual(sorted(name for name in os.listdir(self.folder) if name.endswith(".restart")), restarts)
+        self.assert_fails(md(), 2, "md.restart", "--checkpoint")  # no name tells the two runs apart
+        again = md("--output", "a.extxyz", "--restart", "a.extxyz.restart", steps="9")
+        self.assert_good(again)
+        self.assertEqual(sorted(name for name in os.listdir(self.folder) if name.endswith(".restart")), restarts)
 
     def test_own_masses_are_in_the_frames(self):
         atoms = "\n".join(f"{line} {mass}" for line, mass in zip(CLUSTER.splitlines()[2:], (36, 38, 40, 42, 44, 46, 48, 50)))
@@ -108,6 +147,32 @@ class Dynamics(CommandTest):
             self.assertEqual(self.steps_of("s.xyz"), list(range(0, step + 21, 10)))
             os.remove(self.path("s.restart"))
             os.remove(self.path("s.xyz"))
+
+    @unittest.skipUnless(os.path.exists(H5MD_MODULE), "built without HDF5")
+    def test_a_killed_run_leaves_a_readable_h5md_file(self):
+        files = ("--output", self.path("k.h5"), "--output-every", "1", "--checkpoint-every", "50")
+        process = subprocess.Popen([MLFF, "md", self.cluster, *NVE, "--steps", "1000000000", *files], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not os.path.exists(self.path("k.h5.restart")) and process.poll() is None:  # all frames until then were flushed
+            time.sleep(0.01)
+        process.kill()
+        self.assertEqual(process.wait(), -signal.SIGKILL)
+
+        def check_frames(least):
+            if IS_SANITIZED:
+                return
+            steps = h5_series(self.path("k.h5"), "particles/atoms/position/step", "H5T_NATIVE_INT64_g", ctypes.c_int64)
+            self.assertGreaterEqual(len(steps), least)
+            self.assertEqual(steps, list(range(len(steps))))
+            positions = h5_series(self.path("k.h5"), "particles/atoms/position/value", "H5T_NATIVE_DOUBLE_g", ctypes.c_double)
+            self.assertEqual(len(positions), 12 * len(steps))
+            for frame in range(len(steps)):
+                self.assertTrue(0.5 < positions[12 * frame + 3] < 4, f"frame {frame}: {positions[12 * frame:12 * frame + 12]}")
+
+        check_frames(51)
+        refused = run("md", self.cluster, *NVE, "--steps", "1", *files, "--restart", self.path("k.h5.restart"))
+        last = int(re.search(r"already at step (\d+)", refused.stderr).group(1))
+        self.assert_good(run("md", self.cluster, *NVE, "--steps", str(last + 20), *files, "--restart", self.path("k.h5.restart")))
+        check_frames(last + 21)
 
     def test_a_file_beyond_the_limit_has_a_sentence(self):
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))

@@ -38,7 +38,7 @@ class Planning(CommandTest):
 
     def test_without_a_calibration(self):
         result, plan = self.plan(self.path("w.xyz", water(2) + water(3) + water(1)), "--precision", "fp64")
-        self.assert_fails(result, 3, "no calibration", "mlff bench --calibrate --device cpu --precision fp64 --threads 1")
+        self.assert_fails(result, 3, "no calibration", "with --calibrate", "mlff bench --calibrate --device cpu --precision fp64 --threads 1")
         self.assertEqual((plan["frame"], plan["atoms"], plan["device"], plan["device_reason"], plan["precision"], plan["threads"]), (1, 9, "cpu", "asked for", "fp64", 1))
         self.assertGreater(plan["edges"], 9)
         self.assertGreater(plan["memory"]["available_B"], 1 << 20)
@@ -122,7 +122,22 @@ class Planning(CommandTest):
         result, plan = self.plan(self.path("w.xyz", water(2)), "--model", "analytic", "--calibration", path)
         self.assertEqual((result.returncode, plan["calibration"]["quick"]), (0, True))
 
+    def test_calibrates_once_if_asked(self):
+        water_box, path = self.path("w.xyz", water(2)), self.path("mine.json")
+        for options in ((), ("--calibration", path)):
+            first, plan = self.plan(water_box, "--model", "analytic", "--calibrate", "--quick", *options)
+            self.assertEqual((first.returncode, first.stderr), (0, ""))
+            self.assertEqual((plan["calibration"]["quick"], plan["memory"]["fits"]), (True, True))
+            again, same = self.plan(water_box, "--model", "analytic", "--calibrate", *options)  # not measured again
+            self.assertEqual((again.returncode, same["calibration"]), (0, plan["calibration"]))
+        self.assertEqual(len(os.listdir(self.calibrations)), 1)
+        self.assertTrue(os.path.exists(path))
+        failed = self.run_mlff("plan", water_box, "--calibrate", "--quick", "--calibration", self.path("no/where.json"))
+        self.assert_fails(failed, 3, "no/where.json")
+        self.assertEqual(failed.stdout, "")
+
     def test_bad_usage(self):
+        self.assert_fails(self.run_mlff("plan", self.path("w.xyz", water(1)), "--quick"), 2, "--quick", "--calibrate")
         bad = self.path("x.xyz", "1\n\nFe 0 0 0\n")
         self.assert_fails(self.run_mlff("plan", bad), 3, "x.xyz: frame 0", "Fe")
         self.assert_fails(self.run_mlff("plan", self.path("none.xyz", "")), 3, "no frame")

@@ -14,9 +14,10 @@ namespace {
 
 class EvaluatorBed : public test::ResidentBed, private ForceProvider {
 public:
-    EvaluatorBed() {
+    explicit EvaluatorBed(int64_t memory_limit = 0) {
         BackendOptions options = test::backend(false);
         options.neighbor_skin = 0.3;
+        options.gpu_memory_limit_bytes = memory_limit;
         evaluator_ = painn::gpu::make_gpu_evaluator(test::random_weights(7, 32, 1, 6, true), options);
     }
     ForceProvider& forces() override { return *this; }
@@ -111,4 +112,47 @@ TEST_CASE("dynamics on the GPU stop where the host's would") {
     squeezed.barostat->pressure = 1e10;
     squeezed.barostat->every = 3;
     test::check_resident_stops(make_bed, crystal, {1e9, 1e6}, 1e-8, squeezed);
+}
+
+TEST_CASE("the memory of dynamics on the GPU counts towards the limit of the session") {
+    DynamicsOptions options;
+    options.time_step = 0.4;
+    options.wants_virial = true;
+    const Particles particles = hot_atoms(true, options);
+    const auto fits = [&](int64_t limit, bool is_resident) {
+        EvaluatorBed bed(limit);
+        try {
+            MolecularDynamics dynamics(bed.forces(), particles, options);
+            if (is_resident) dynamics.move_to_device(bed.stepper(), bed.team());
+            dynamics.advance(3);
+            CHECK(std::isfinite(dynamics.total_energy()));
+        } catch (const Error& error) {
+            CHECK(error.status() == Status::memory);
+            CHECK(std::string(error.what()).find("the limit of the session is ") != std::string::npos);
+            return false;
+        }
+        return true;
+    };
+    const auto least_limit = [&](bool is_resident) {
+        int64_t too_little = 1, enough = 1 << 26;
+        REQUIRE(fits(enough, is_resident));
+        while (enough - too_little > 64) {
+            const int64_t middle = (too_little + enough) / 2;
+            (fits(middle, is_resident) ? enough : too_little) = middle;
+        }
+        return enough;
+    };
+    const int64_t by_host = least_limit(false), by_device = least_limit(true);
+    const auto motion = static_cast<int64_t>(particles.atom_count() * (3 * 3 + 2 + 5 * 9) * sizeof(double));
+    CAPTURE(by_host);
+    CAPTURE(by_device);
+    CHECK(std::abs(by_device - by_host - motion) <= 128);
+
+    // What a motion held is free again for the next one.
+    EvaluatorBed bed(by_device);
+    for (int run = 0; run < 3; ++run) {
+        MolecularDynamics dynamics(bed.forces(), particles, options);
+        dynamics.move_to_device(bed.stepper(), bed.team());
+        dynamics.advance(2);
+    }
 }

@@ -35,6 +35,7 @@ SMI
 chmod +x "$temporary/fake/nvidia-smi"
 report PATH="$temporary/fake:/usr/bin:/bin"
 expect_same "$(value 'report["gpus"][0]')" "{'name': 'NVIDIA H200', 'memory_mib': 143771}"
+expect_text "$(PATH="$temporary/fake:/usr/bin:/bin" "$(command -v bash)" "$scripts/detect-env")" "NVIDIA H200, 150.7 GB"
 expect_same "$(PYTHONIOENCODING=utf-8 value 'report["gpus"][1]["name"]')" $'Odd "GPU" \\ \303\251,\tInc'
 expect_same "$(value 'report["gpus"][1]["memory_mib"], report["nvidia_driver"]')" "(None, '570.86.15')"
 

@@ -126,6 +126,10 @@ class Values(NumbersTest):
         for image, head in zip(images, (heads[1], heads[0], heads[1])):
             image.info["head"] = head
         self.assert_close([found["energy"] for found in several.evaluate_many(images)], [energies[1], energies[0], energies[1]], 1e-9)
+        one_head = benzene_atoms(MLFFCalculator(**EXACT))
+        expected = one_head.get_potential_energy()
+        one_head.info["head"] = heads[0]
+        self.assertEqual(one_head.get_potential_energy(), expected, "the head of another model")
         del atoms.info["head"]
         with self.assertRaisesRegex(mlff.ArgumentError, "several heads"):
             atoms.get_potential_energy()

@@ -22,6 +22,7 @@
 #include "tools/bench/report_html.h"
 #include "tools/bench/side_by_side.h"
 #include "tools/bench/suites.h"
+#include "tools/validate/report.h"
 
 #include <nlohmann/json.hpp>
 
@@ -754,6 +755,12 @@ TEST_CASE("reports: all samples in the JSON, rows and checks in Markdown") {
     CHECK(quantity_text(123.4, "s") == "123.4 s");
     CHECK(quantity_text(2.5e-6, "s") == "2.5 us");
     CHECK(quantity_text(12'300'000, "B") == "12.3 MB");
+    CHECK(quantity_text(0.25, "B/atom") == "0.25 B/atom");
+    Row row("memory", "192 atoms", 192, "B", std::vector<double>{5e6});
+    row.figures = {{"B/atom", 26041.7}, {"B kept by session", 1.2e9}, {"predicted B", 0}, {"edges/atom", 52}};
+    CHECK(notes_text(row) == "26.04 kB/atom, 1.2 GB kept by session, 0 B predicted, 52 edges/atom");
+    const Check leak = validate::at_most("growth", 12'345'678, 1e7, "B");
+    CHECK(validate::value_text(leak) + ", " + validate::range_text(leak) == "12.3 MB, at most 10.0 MB");
 }
 
 TEST_CASE("a page has a section for each suite, and what is quoted is escaped") {

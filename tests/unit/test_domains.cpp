@@ -449,7 +449,7 @@ TEST_CASE("on a GPU: a random crystal of the embedded student cut into domains, 
     ++address.token;
     CHECK_THROWS_WITH_AS(
         exact[1]->halo_sharing().reach_gpu(address),
-        "cannot read the GPU memory of another process: the token was not found in the 2 MiB that were opened", Error);
+        "cannot read the GPU memory of another process: the token was not found in the 2.1 MB that were opened", Error);
     --address.token;
     ++address.machine;
     CHECK_THROWS_WITH_AS(exact[1]->halo_sharing().reach_gpu(address),

@@ -446,7 +446,7 @@ TEST_CASE("extxyz: long lines") {
     std::istream input(&buffer);
     ExtxyzReader reader(input, "endless");
     Frame none;
-    CHECK_THROWS_WITH_AS(reader.next(none), "endless:1:1: the line is longer than 67108864 bytes", Error);
+    CHECK_THROWS_WITH_AS(reader.next(none), "endless:1:1: the line is longer than 67.1 MB", Error);
     // What is quoted in a message stays short.
     CHECK(error_of(long_text).size() < 120);
 }

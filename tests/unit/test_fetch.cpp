@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bytes_text.h"
 #include "core/error.h"
 #include "engine/model_cache.h"
 #include "engine/released_models.h"
@@ -102,9 +103,9 @@ TEST_CASE("names near a wrong one, and sizes") {
     CHECK(near_names("x", names).empty());
     CHECK(near_names("", names).empty());
     CHECK(near_names("X.model", names).empty());
-    CHECK(size_text(32'581'838) == "32.6 MB");
-    CHECK(size_text(999'949) == "999.9 kB");
-    CHECK(size_text(999'950) == "1 MB");
+    CHECK(bytes_text(32'581'838) == "32.6 MB");
+    CHECK(bytes_text(999'949) == "999.9 kB");
+    CHECK(bytes_text(999'950) == "1.0 MB");
 }
 
 TEST_CASE("addresses that are followed") {

@@ -703,7 +703,7 @@ TEST_CASE("GPU: too little memory is an error that says how much, and the list w
     void* ballast = nullptr;
     require_success(cudaMalloc(&ballast, free_bytes - left));
     const std::string message = message_of(Status::memory, [&] { update(list, large); });
-    CHECK(contains(message, "MiB free, but "));
+    CHECK(contains(message, "B free, but "));
     CHECK(list.edges() == GpuEdges<double>{});
     update(list, small);
     CHECK(matches_oracle(list, small));

@@ -48,11 +48,17 @@ int64_t next_multiple(int64_t step, int64_t interval) {
     return interval > 0 ? (step + interval - 1) / interval * interval : std::numeric_limits<int64_t>::max();
 }
 
+// Of the buffers that grow with the atoms: positions, velocities, forces, two kinds of masses, and the last steps.
+int64_t motion_bytes(size_t atom_count) {
+    return static_cast<int64_t>(atom_count * sizeof(double) * (3 * 3 + 2 + RecentSnapshots::kLength * 9));
+}
+
 class CudaMotion : public ResidentMotion, private DeviceMotion {
 public:
     CudaMotion(DeviceStepper& stepper, ThreadTeam& team, const DynamicsOptions& options, const DynamicsNow& now,
                std::span<const double> thermostat)
         : stepper_(stepper),
+          memory_(stepper, motion_bytes(now.particles.atom_count())),
           team_(team),
           options_(options),
           current_(stepper.device()),
@@ -361,6 +367,7 @@ private:
     }
 
     DeviceStepper& stepper_;
+    MotionMemory memory_;
     ThreadTeam& team_;
     DynamicsOptions options_;
     std::optional<CurrentDevice> current_;  // while members are created and destroyed

@@ -3,21 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
-#include <sstream>
 
+#include "core/bytes_text.h"
 #include "core/error.h"
 
 namespace mlff::gpu {
 namespace {
-
-std::string bytes_text(int64_t bytes) {
-    std::ostringstream text;
-    const double number = static_cast<double>(bytes);
-    text << std::fixed << std::setprecision(1) << (number < 1e9 ? number / 1e6 : number / 1e9)
-         << (number < 1e9 ? " MB" : " GB");
-    return text.str();
-}
 
 // Like 500,000.
 std::string count_text(int64_t count) {

@@ -5,6 +5,11 @@
 
 namespace mlff::gpu {
 
+void StepDynamics::admit_motion(int64_t bytes) {
+    const CurrentDevice current(device_);
+    run_.memory().admit_beside(bytes, run_.neighbors().held_bytes());
+}
+
 bool StepDynamics::has_neighbors(const SystemView& system) const {
     return run_.atoms().holds({&system, 1}, system.atom_count) && run_.neighbors().can_reuse(system);
 }

@@ -13,6 +13,8 @@ public:
 
     int device() const override { return device_; }
     void* stream() const override { return run_.stream(); }
+    void admit_motion(int64_t bytes) override;
+    void forget_motion(int64_t bytes) override { run_.memory().forget_beside(bytes); }
     bool has_neighbors(const SystemView& system) const override;
     void enqueue_step(const SystemView& system, DeviceMotion& motion, bool wants_virial, ThreadTeam& team) override;
     void enqueue_searched_step(const SystemView& system, DeviceMotion& motion, bool wants_virial,

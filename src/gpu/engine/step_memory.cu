@@ -17,17 +17,25 @@ BufferList StepMemory::listed(const std::vector<ListBuffers>& users, const StepS
     return list;
 }
 
-void StepMemory::admit(const StepSize& size, const GpuNeighborMemory& neighbors) {
+void StepMemory::admit(const StepSize& size, const GpuNeighborMemory& neighbors, int64_t new_bytes) {
     BufferList step = listed(step_buffers_, size);
     const BufferList atoms = listed(atom_buffers_, size);
-    if (step.is_reserved() && atoms.is_reserved() && neighbors.needed_bytes == neighbors.held_bytes) return;
-    const int64_t others = atoms.bytes_afterwards() + neighbors.needed_bytes;
-    const MemoryThere there = memory_there(step.held_bytes() + atoms.held_bytes() + neighbors.held_bytes);
+    const bool is_there =
+        step.is_reserved() && atoms.is_reserved() && neighbors.needed_bytes == neighbors.held_bytes && new_bytes == 0;
+    if (is_there) return;
+    const int64_t others = atoms.bytes_afterwards() + neighbors.needed_bytes + beside_bytes_ + new_bytes;
+    const MemoryThere there =
+        memory_there(step.held_bytes() + atoms.held_bytes() + neighbors.held_bytes + beside_bytes_);
     check_memory({size.atoms, size.edges, step.needed_bytes() + others}, there);
     if (step.bytes_afterwards() + others <= there.bytes) return;
     has_moved_();  // it fits if the buffers of earlier steps, which had other sizes, are released first
     reserved_.reset();
     step.release();
+}
+
+void StepMemory::admit_beside(int64_t bytes, int64_t neighbor_bytes) {
+    admit(reserved_.value_or(StepSize{}), {neighbor_bytes, neighbor_bytes}, bytes);
+    beside_bytes_ += bytes;
 }
 
 MemoryThere StepMemory::memory_there(int64_t held_bytes) const {
@@ -51,8 +59,9 @@ void StepMemory::reserve_step(const StepSize& size, int64_t neighbor_bytes, Step
     BufferList list = listed(step_buffers_, size);
     if (!list.is_reserved()) {
         has_moved_();
-        const bool has_room = static_cast<double>(list.needed_bytes()) * kSpare + static_cast<double>(neighbor_bytes) <=
-                              static_cast<double>(memory_there(list.held_bytes() + neighbor_bytes).bytes);
+        const int64_t others = neighbor_bytes + beside_bytes_;
+        const bool has_room = static_cast<double>(list.needed_bytes()) * kSpare + static_cast<double>(others) <=
+                              static_cast<double>(memory_there(list.held_bytes() + others).bytes);
         list.reserve(has_room ? kSpare : 1.0);
     }
     if (!results.is_host_reserved(size)) has_moved_();  // before reserve_host(), which may fail half-way

@@ -31,7 +31,11 @@ public:
     void add_step_buffers(ListBuffers buffers) { step_buffers_.push_back(std::move(buffers)); }
 
     // Throws Error{memory} if a step of this size does not fit together with the neighbour list.
-    void admit(const StepSize& size, const GpuNeighborMemory& neighbors);
+    void admit(const StepSize& size, const GpuNeighborMemory& neighbors) { admit(size, neighbors, 0); }
+    // Memory that others are about to take, which counts with that of steps until it is forgotten. Throws
+    // Error{memory} if there is no room for it beside the last step.
+    void admit_beside(int64_t bytes, int64_t neighbor_bytes);
+    void forget_beside(int64_t bytes) { beside_bytes_ -= bytes; }
     void reserve_atoms(const StepSize& size);
     // Also reserves pinned memory for the results.
     void reserve_step(const StepSize& size, int64_t neighbor_bytes, StepResults& results);
@@ -42,9 +46,11 @@ public:
 
 private:
     static BufferList listed(const std::vector<ListBuffers>& users, const StepSize& size);
+    void admit(const StepSize& size, const GpuNeighborMemory& neighbors, int64_t new_bytes);
     MemoryThere memory_there(int64_t held_bytes) const;
 
     int64_t limit_bytes_;
+    int64_t beside_bytes_ = 0;  // that others hold
     std::function<void()> has_moved_;
     std::vector<ListBuffers> atom_buffers_, step_buffers_;
     std::optional<StepSize> reserved_;  // the step that memory is reserved for

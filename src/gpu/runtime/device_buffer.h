@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/bytes_text.h"
 #include "core/error.h"
 #include "gpu/runtime/cuda_check.h"
 
@@ -96,8 +97,8 @@ private:
         size_t free_bytes = 0;
         size_t total_bytes = 0;
         cudaMemGetInfo(&free_bytes, &total_bytes);
-        fail(Status::memory, "the GPU has ", free_bytes >> 20, " MiB of ", total_bytes >> 20, " MiB free, but ",
-             purpose, " need ", static_cast<double>(count) * sizeof(T) / (1 << 20), " MiB");
+        fail(Status::memory, "the GPU has ", bytes_text(free_bytes), " of ", bytes_text(total_bytes), " free, but ",
+             purpose, " need ", bytes_text(static_cast<double>(count) * sizeof(T)));
     }
 
     T* data_ = nullptr;
@@ -123,8 +124,8 @@ public:
             capacity_ = 0;
             if (cudaMallocHost(&data_, static_cast<size_t>(count) * sizeof(T)) != cudaSuccess) {
                 cudaGetLastError();
-                fail(Status::memory, "cannot allocate ", static_cast<double>(count) * sizeof(T) / (1 << 20),
-                     " MiB of pinned host memory");
+                fail(Status::memory, "cannot allocate ", bytes_text(static_cast<double>(count) * sizeof(T)),
+                     " of pinned host memory");
             }
             capacity_ = count;
         }

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "core/bytes_text.h"
 #include "core/error.h"
 #include "gpu/runtime/cuda_check.h"
 
@@ -63,7 +64,7 @@ SharedAllocation::SharedAllocation(int64_t bytes, const char* purpose) : bytes_(
     if (cudaMalloc(&first_, static_cast<size_t>(whole)) != cudaSuccess) {
         cudaGetLastError();
         first_ = nullptr;
-        fail(Status::memory, "the GPU cannot provide ", whole >> 20, " MiB for ", purpose);
+        fail(Status::memory, "the GPU cannot provide ", bytes_text(whole), " for ", purpose);
     }
     address_.machine = this_machine();
     address_.process = this_process();
@@ -117,7 +118,7 @@ OpenedAllocations::Opened OpenedAllocations::try_open(const GpuAddress& address)
     }
     cudaGetLastError();
     close(opened);
-    fail(Status::device, kCannot, "the token was not found in the ", size >> 20, " MiB that were opened");
+    fail(Status::device, kCannot, "the token was not found in the ", bytes_text(size), " that were opened");
 }
 
 void OpenedAllocations::close(const Opened& opened) {

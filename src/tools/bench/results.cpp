@@ -22,9 +22,19 @@ std::string outlier_text(const Row& row) {
                                         : concat(row.summary.outliers.size(), " of ", row.samples.size(), " outliers");
 }
 
+// The name of a figure begins or ends with its unit: "B kept by session", "predicted s".
+std::string figure_text(const std::string& name, double value) {
+    for (const std::string unit : {"B", "B/atom", "s"}) {
+        if (name == unit || name.starts_with(unit + " ")) return quantity_text(value, unit) + name.substr(unit.size());
+        if (name.ends_with(" " + unit))
+            return quantity_text(value, unit) + " " + name.substr(0, name.size() - unit.size() - 1);
+    }
+    return digits(value) + " " + name;
+}
+
 std::string figures_text(const Row& row) {
     std::string text;
-    for (const auto& [name, value] : row.figures) text += (text.empty() ? "" : ", ") + digits(value) + " " + name;
+    for (const auto& [name, value] : row.figures) text += (text.empty() ? "" : ", ") + figure_text(name, value);
     return text;
 }
 
@@ -72,7 +82,8 @@ std::string quantity_text(double value, const std::string& unit) {
     constexpr std::pair<double, const char*> kPrefixes[] = {{1e9, "G"},  {1e6, "M"},  {1e3, "k"}, {1, ""},
                                                             {1e-3, "m"}, {1e-6, "u"}, {1e-9, "n"}};
     for (const auto& [size, prefix] : kPrefixes)
-        if (std::abs(value) >= size && (size <= 1 || unit != "s")) return digits(value / size) + " " + prefix + unit;
+        if (std::abs(value) >= size && (unit == "s" ? size <= 1 : size >= 1))
+            return digits(value / size) + " " + prefix + unit;
     return digits(value) + " " + unit;
 }
 

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bytes_text.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
 #include "core/output_file.h"
@@ -93,7 +94,7 @@ private:
 std::string read_text(const std::string& path) {
     const auto file = MappedFile::open(path);
     if (file->bytes().size() > kLargestFile)
-        fail(Status::format, path, ": larger than ", kLargestFile, " bytes, too large for a calibration");
+        fail(Status::format, path, ": larger than ", bytes_text(kLargestFile), ", too large for a calibration");
     return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
 }
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bytes_text.h"
 #include "core/error.h"
 
 namespace mlff::validate {
@@ -91,6 +92,11 @@ std::string short_number(double value) {
     return text;
 }
 
+// The value of a check, or a limit; bytes with their unit.
+std::string number_of_check(const Check& check, double value) {
+    return check.unit == "B" ? bytes_text(value) : short_number(value);
+}
+
 }  // namespace
 
 std::string markdown_cell(const std::string& text) {
@@ -103,15 +109,16 @@ std::string markdown_cell(const std::string& text) {
 }
 
 std::string value_text(const Check& check) {
+    if (check.unit == "B") return number_of_check(check, check.value);
     std::string text = short_number(check.value);
     if (check.uncertainty > 0) text += " +- " + short_number(check.uncertainty);
     return check.unit.empty() ? text : text + (check.unit.starts_with("%") ? "" : " ") + check.unit;
 }
 
 std::string range_text(const Check& check) {
-    if (std::isinf(check.lower)) return "at most " + short_number(check.upper);
-    if (std::isinf(check.upper)) return "at least " + short_number(check.lower);
-    return short_number(check.lower) + " to " + short_number(check.upper);
+    if (std::isinf(check.lower)) return "at most " + number_of_check(check, check.upper);
+    if (std::isinf(check.upper)) return "at least " + number_of_check(check, check.lower);
+    return number_of_check(check, check.lower) + " to " + number_of_check(check, check.upper);
 }
 
 std::string remark_text(const Check& check) {

@@ -120,6 +120,8 @@ class MLFFCalculator(Calculator):
     def _session(self, head: str | None) -> Session:
         if self._process != os.getpid():  # after a fork: the threads of the old sessions do not exist here
             self._sessions, self._process = {}, os.getpid()
+        if len(self.model.heads) == 1:  # atoms.info may name the head of another model
+            head = None
         head = head or self.parameters["head"]
         session = self._sessions.get(head)
         if session is None:

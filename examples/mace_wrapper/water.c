@@ -2,6 +2,7 @@
  * Energies and forces of a water molecule, alone and in a periodic box, by the functions of mace_wrapper.h.
  *
  *     cc water.c -o water $(pkg-config --cflags --libs mace_wrapper)
+ *     ./water                  with the model inside mlff
  *     ./water X.model          or: ./water small, a model of the model cache
  */
 #include <mace_wrapper.h>
@@ -26,12 +27,13 @@ int main(int argc, char** argv) {
     const int numbers[3] = {8, 1, 1};
     const double cell[9] = {9, 0, 0, 0, 9, 0, 0, 0, 9};
     const int pbc[3] = {1, 1, 1};
-    const char *model = argc > 1 ? argv[1] : "small", *device = argc > 2 ? argv[2] : "cpu";
-    const int is_file = strchr(model, '/') != NULL || strchr(model, '.') != NULL;
+    const char *model = argc > 1 ? argv[1] : "builtin", *device = argc > 2 ? argv[2] : "cpu";
+    /* model_path takes files and the model inside mlff, model_type the names of the model cache. */
+    const int is_path = strpbrk(model, "/.") != NULL || strcmp(model, "builtin") == 0;
     MACEResult result;
     int is_good;
 
-    MACEHandle mace = mace_init(is_file ? model : NULL, is_file ? NULL : model, device, 0);
+    MACEHandle mace = mace_init(is_path ? model : NULL, is_path ? NULL : model, device, 0);
     if (mace == NULL) {
         fprintf(stderr, "%s\n", mace_get_error(NULL));
         return 1;

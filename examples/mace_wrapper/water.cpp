@@ -2,6 +2,7 @@
 // Energies and forces of a water molecule, isolated and in a periodic box, with the functions of mace_wrapper.h.
 //
 //     c++ -std=c++17 water.cpp -o water $(pkg-config --cflags --libs mace_wrapper)
+//     ./water                  with the model inside mlff
 //     ./water X.model          or: ./water small, a model from the model cache
 #include <mace_wrapper.h>
 
@@ -20,9 +21,10 @@ public:
     };
 
     Mace(const std::string& model, const std::string& device) {
-        const bool is_file = model.find_first_of("/.") != std::string::npos;
+        // model_path takes files and the model inside mlff, model_type the names of the model cache.
+        const bool is_path = model.find_first_of("/.") != std::string::npos || model == "builtin";
         handle_.reset(
-            mace_init(is_file ? model.c_str() : nullptr, is_file ? nullptr : model.c_str(), device.c_str(), 0));
+            mace_init(is_path ? model.c_str() : nullptr, is_path ? nullptr : model.c_str(), device.c_str(), 0));
         if (!handle_) throw std::runtime_error(mace_get_error(nullptr));
     }
 
@@ -62,7 +64,7 @@ static void print(const char* what, const Mace::Evaluation& evaluation) {
 
 int main(int argc, char** argv) {
     try {
-        Mace mace(argc > 1 ? argv[1] : "small", argc > 2 ? argv[2] : "cpu");
+        Mace mace(argc > 1 ? argv[1] : "builtin", argc > 2 ? argv[2] : "cpu");
         const std::vector<double> positions = {0, 0, 0, 0.96, 0, 0, -0.24, 0.93, 0};
         const std::vector<int> numbers = {8, 1, 1};
         print("molecule", mace.molecule(positions, numbers));

@@ -2,6 +2,7 @@
 ! Energies and forces of a water molecule, isolated and in a periodic box, with the functions of mace_wrapper.h.
 !
 !     gfortran mace_wrapper.f90 water.f90 -o water $(pkg-config --libs mace_wrapper)
+!     ./water                  with the model inside mlff
 !     ./water X.model          or: ./water small, a model from the model cache
 program water
     use mace_wrapper
@@ -15,14 +16,15 @@ program water
     type(c_ptr) :: mace
     type(mace_result), target :: res
 
-    argument = 'small'
+    argument = 'builtin'
     if (command_argument_count() > 0) call get_command_argument(1, argument)
     model = trim(argument) // c_null_char
     argument = 'cpu'
     if (command_argument_count() > 1) call get_command_argument(2, argument)
     device = trim(argument) // c_null_char
 
-    if (scan(model, '/.') > 0) then
+    ! model_path takes files and the model inside mlff, model_type the names of the model cache.
+    if (scan(model, '/.') > 0 .or. model == 'builtin' // c_null_char) then
         mace = mace_init(c_loc(model), c_null_ptr, c_loc(device), 0_c_int)
     else
         mace = mace_init(c_null_ptr, c_loc(model), c_loc(device), 0_c_int)

@@ -3,7 +3,7 @@
 # scripts/run is mlff, with its exit codes and the caller's directory; every script has help and refuses unknown options.
 source "$(dirname "${BASH_SOURCE[0]}")/helpers.sh"
 
-for script in run test install uninstall package detect-env; do
+for script in run app test install uninstall package detect-env; do
     expect_exit 0 "$scripts/$script" --help
     expect_text "$(cat "$temporary/output")" "scripts/$script"
     expect_exit 2 "$scripts/$script" --no-such-option

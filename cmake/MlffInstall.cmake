@@ -20,6 +20,7 @@ install(FILES include/mlff/mlff.h include/mlff/mlff.hpp DESTINATION ${CMAKE_INST
 install(FILES include/mace_wrapper.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES bindings/fortran/mlff.f90 bindings/fortran/water.f90 bindings/fortran/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/mlff/fortran)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN build EXCLUDE)  # as in the source tree, so that README's links lead there
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mlff)
 install(EXPORT mlff-targets NAMESPACE mlff:: DESTINATION ${package_dir})

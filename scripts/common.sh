@@ -194,7 +194,6 @@ prepare() {
         [[ $is_fresh -eq 0 ]] || ! wants_cuda || ! is_cuda_off "$build_dir" || is_fresh=0
         [[ $is_fresh -eq 0 ]] || return 0
     fi
-    step "packages"
     need_packages "$1"
     if ! is_configured "$build_dir"; then
         configure release "$build_dir" -DMLFF_TESTS=OFF
@@ -212,6 +211,10 @@ configure() {
     if [[ $1 == release ]]; then
         mapfile -t more < <(cuda_options)
         options=("${more[@]}" "${options[@]}")
+        if wants_cuda && [[ -n $(find_nvcc) ]]; then # cmake looks on PATH only
+            CUDACXX=$(find_nvcc)
+            export CUDACXX
+        fi
     fi
     step "configuration"
     (cd "$root" && cmake --preset "$1" -B "$2" "${options[@]}") >"$log" 2>&1 || {

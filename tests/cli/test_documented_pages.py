@@ -39,9 +39,9 @@ def commands(lines):
             output = []
             if line.startswith("$ mlff "):
                 found.append((line[2:], output))
-        elif not line or line.startswith("#"):
+        elif line.startswith("#"):
             output = None
-        elif output is not None:
+        elif line and output is not None:
             output.append(line)
     return found
 
@@ -138,7 +138,7 @@ class Pages(CommandTest):
                     result = subprocess.run([MLFF, *words[1:]], capture_output=True, text=True, timeout=60, cwd=self.folder, env=environment)
                     self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
                     if expected:
-                        self.assertTrue(is_output(result.stdout.splitlines(), expected), f"printed:\n{result.stdout}\nthe page has:\n" + "\n".join(expected))
+                        self.assertTrue(is_output([line for line in result.stdout.splitlines() if line], expected), f"printed:\n{result.stdout}\nthe page has:\n" + "\n".join(expected))
         self.assertGreaterEqual(count, least)
 
     def test_quick_start(self):

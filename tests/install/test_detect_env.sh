@@ -18,12 +18,26 @@ expect_same "$(value 'report["cmake"] is not None and report["memory_bytes"] > 2
 expect_exit 0 "$scripts/detect-env"
 expect_text "$(cat "$temporary/output")" "$(uname -m)"
 
+expect_same "$(value '[entry["name"] for entry in report["dependencies"] if entry["needed"] and not entry["found"]]')" "[]"
+expect_same "$(value 'report["verdict"]')" "ready to build: scripts/run"
+expect_text "$(cat "$temporary/output")" "found, for model files"
+expect_text "$(cat "$temporary/output")" "ready to build: scripts/run"
+
 echo "no program on PATH at all"
 mkdir "$temporary/empty"
 report PATH="$temporary/empty"
 "$python" -m json.tool "$temporary/report.json" >/dev/null
 expect_same "$(value 'report["g++"], report["cmake"], report["valgrind"], report["pythons"]')" "(None, None, None, [])"
 expect_same "$(value 'report["system"], report["memory_bytes"] > 2**20')" "('Linux', True)"
+expect_same "$(value 'sum(entry["needed"] and not entry["found"] for entry in report["dependencies"])')" 6
+expect_text "$(value 'report["verdict"]')" "build-essential cmake ninja-build zlib1g-dev nlohmann-json3-dev libcli11-dev"
+
+echo "a header that is missing"
+printf '#!/bin/sh\ninput=$(cat)\ncase $input in *CLI*) exit 1 ;; esac\n' >"$temporary/compiler"
+chmod +x "$temporary/compiler"
+report CXX="$temporary/compiler"
+expect_same "$(value '[entry["name"] for entry in report["dependencies"] if entry["needed"] and not entry["found"]]')" "['CLI11']"
+expect_text "$(value 'report["verdict"]')" " libcli11-dev"
 
 echo "two GPUs, one with odd characters in its name, by a fake nvidia-smi"
 mkdir "$temporary/fake"

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT
-// The CPU evaluator of pair potentials: E_i = 1/2 sum over edges of V(element_i, element_j, r).
+// The CPU evaluator of every sum over pairs: E_i = 1/2 sum over edges of V(element_i, element_j, r).
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <utility>
 #include <vector>
 
-#include "core/buffer.h"
 #include "potential/edge_evaluator.h"
-#include "potential/edge_results.h"
 
 namespace mlff {
 
-// `PairTerm`: term(atomic number, atomic number, r) returns {energy, slope} of V in double precision.
+// `PairTerm`: term(atomic number, atomic number, r) returns {energy, slope} of V, in double precision.
 template <class PairTerm>
 class PairEvaluator : public EdgeEvaluator {
 public:
@@ -22,39 +21,62 @@ public:
 private:
     static constexpr int64_t kAtomsPerChunk = 256;  // fixed, so that results do not depend on the number of threads
 
+    // What an own atom has of its pairs.
+    struct Share {
+        double energy = 0;
+        std::array<double, 3> force{};
+        std::array<double, 9> virial{};
+    };
+
     void evaluate_atoms(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs,
                         int64_t owned_count, ThreadTeam& team) override {
         gather_numbers(systems);
-        energies_.assign(static_cast<size_t>(edges.atom_count), 0.0);
-        gradient_.resize_discard(static_cast<size_t>(3 * edges.edge_count));
+        shares_.resize(static_cast<size_t>(edges.atom_count));
+        const bool wants_virials =
+            std::any_of(outputs.begin(), outputs.end(), [](const Outputs& to) { return to.virial || to.atom_virials; });
         const auto evaluate_chunk = [&](int64_t chunk, int) {
             const int64_t end = std::min(edges.atom_count, (chunk + 1) * kAtomsPerChunk);
-            for (int64_t atom = chunk * kAtomsPerChunk; atom < end; ++atom) evaluate_atom(edges, atom);
+            for (int64_t atom = chunk * kAtomsPerChunk; atom < end; ++atom)
+                shares_[static_cast<size_t>(atom)] =
+                    atom < owned_count ? share_of(edges, atom, wants_virials) : Share{};
         };
         team.run((edges.atom_count + kAtomsPerChunk - 1) / kAtomsPerChunk, std::ref(evaluate_chunk));
         for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
-            const Outputs& to = outputs[s];
-            const double* energies = energies_.data() + begin;
-            const int64_t count = std::min(end, owned_count) - begin;
-            if (to.energy) *to.energy = 0;
-            for (int64_t i = 0; to.energy && i < count; ++i) *to.energy += energies[i];
-            if (to.atom_energies) std::copy_n(energies, count, to.atom_energies);
-            write_forces(edges, gradient_.data(), begin, end, to);
-            write_virials(edges, gradient_.data(), begin, end, to);
+            const std::span<const Share> shares(shares_.data() + begin, static_cast<size_t>(end - begin));
+            write(shares, static_cast<size_t>(std::min(end, owned_count) - begin), outputs[s]);
         });
     }
 
-    // Every pair is in the list from both ends, so an edge takes half of the pair's energy and half of its slope.
-    void evaluate_atom(const Edges& edges, int64_t atom) {
-        double& energy = energies_[static_cast<size_t>(atom)];
+    // Every pair of own atoms is in the list from both ends. An atom takes half of a pair's energy and virial, and the
+    // whole force on itself. Of a pair with a ghost, the domain that owns the other atom has its share: forces and
+    // virials of ghosts are zero.
+    Share share_of(const Edges& edges, int64_t atom, bool wants_virials) const {
+        Share share;
         for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge) {
             const double r = edges.distance[edge];
+            const double* vector = edges.vector + 3 * edge;  // to the neighbour
             const auto pair =
                 term_(numbers_[static_cast<size_t>(atom)], numbers_[static_cast<size_t>(edges.sender[edge])], r);
-            const double pull = r > 0 ? 0.5 * pair.slope / r : 0;
-            energy += 0.5 * pair.energy;
-            for (int64_t k = 0; k < 3; ++k)
-                gradient_[static_cast<size_t>(3 * edge + k)] = pull * edges.vector[3 * edge + k];
+            const double pull = r > 0 ? pair.slope / r : 0;
+            share.energy += 0.5 * pair.energy;
+            for (size_t i = 0; i < 3; ++i) share.force[i] += pull * vector[i];
+            if (!wants_virials) continue;
+            for (size_t i = 0; i < 3; ++i)
+                for (size_t j = 0; j < 3; ++j) share.virial[3 * i + j] -= 0.5 * pull * vector[i] * vector[j];
+        }
+        return share;
+    }
+
+    static void write(std::span<const Share> shares, size_t owned_count, const Outputs& to) {
+        if (to.energy) *to.energy = 0;
+        if (to.virial) std::fill_n(to.virial, 9, 0.0);
+        for (size_t atom = 0; atom < shares.size(); ++atom) {
+            const Share& share = shares[atom];
+            if (to.energy) *to.energy += share.energy;
+            if (to.atom_energies && atom < owned_count) to.atom_energies[atom] = share.energy;
+            if (to.forces) std::copy_n(share.force.begin(), 3, to.forces + 3 * atom);
+            if (to.atom_virials) std::copy_n(share.virial.begin(), 9, to.atom_virials + 9 * atom);
+            for (size_t k = 0; to.virial && k < 9; ++k) to.virial[k] += share.virial[k];
         }
     }
 
@@ -66,8 +88,7 @@ private:
 
     PairTerm term_;
     std::vector<int32_t> numbers_;  // [atom]
-    std::vector<double> energies_;  // [atom]
-    Buffer<double> gradient_;       // [edge][3]
+    std::vector<Share> shares_;     // [atom]
 };
 
 }  // namespace mlff

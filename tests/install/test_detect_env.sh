@@ -25,7 +25,7 @@ expect_text "$(cat "$temporary/output")" "ready to build: scripts/run"
 
 echo "no program on PATH at all"
 mkdir "$temporary/empty"
-report PATH="$temporary/empty"
+report -u CXX PATH="$temporary/empty"
 "$python" -m json.tool "$temporary/report.json" >/dev/null
 expect_same "$(value 'report["g++"], report["cmake"], report["valgrind"], report["pythons"]')" "(None, None, None, [])"
 expect_same "$(value 'report["system"], report["memory_bytes"] > 2**20')" "('Linux', True)"

@@ -171,7 +171,7 @@ gpu_architectures() {
 }
 # Prints the options of cmake, and says why there is no CUDA.
 cuda_options() {
-    local architectures
+    local architectures=
     if ! wants_cuda; then
         [[ -z $(find_nvcc) ]] || say "no GPU here: building without CUDA (--cuda builds it all the same)"
         echo -DMLFF_CUDA=OFF
@@ -179,8 +179,8 @@ cuda_options() {
     fi
     [[ -n $(find_nvcc) ]] || say "no nvcc found: building without CUDA (install the CUDA toolkit, or put nvcc on PATH)"
     echo -DMLFF_CUDA=ON
-    architectures=$(gpu_architectures)
-    [[ -n ${CUDAARCHS:-} || -z $architectures ]] || echo "-DCMAKE_CUDA_ARCHITECTURES=$architectures"
+    [[ -n ${CUDAARCHS:-} ]] || architectures=$(gpu_architectures)
+    [[ -z $architectures ]] || echo "-DCMAKE_CUDA_ARCHITECTURES=$architectures"
 }
 
 # Looks for packages only when nothing is built yet or these files have changed: an up-to-date tree starts at once.

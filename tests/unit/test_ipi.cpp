@@ -59,12 +59,19 @@ public:
     void send_bytes(const void* bytes, size_t count) {
         CHECK(::send(socket_, bytes, count, MSG_NOSIGNAL) == static_cast<ssize_t>(count));
     }
+    // In one piece: a client that refuses the number of atoms hangs up before it reads their positions.
     void send_positions(const std::array<double, 9>& cell, const std::vector<double>& positions) {
-        send("POSDATA");
-        send_value(cell);
-        send_value(std::array<double, 9>{});  // the inverse is not used
-        send_value(static_cast<int32_t>(positions.size() / 3));
-        send_bytes(positions.data(), positions.size() * sizeof(double));
+        std::string message = "POSDATA     ";
+        const auto append = [&](const void* bytes, size_t count) {
+            message.append(static_cast<const char*>(bytes), count);
+        };
+        const std::array<double, 9> inverse{};  // is not used
+        const auto atom_count = static_cast<int32_t>(positions.size() / 3);
+        append(cell.data(), sizeof cell);
+        append(inverse.data(), sizeof inverse);
+        append(&atom_count, sizeof atom_count);
+        append(positions.data(), positions.size() * sizeof(double));
+        send_bytes(message.data(), message.size());
     }
 
     template <class Value>

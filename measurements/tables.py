@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writes the tables of README.md, docs/performance.md and docs/profiling.md from the measurements in measurements/results. With --check, fails
+"""Writes the tables of README.md, docs/performance.md, docs/profiling.md and docs/benchmarks.md from the measurements in measurements/results. With --check, fails
 if they are not what the measurements say.
 
   python3 measurements/tables.py [--check]"""
@@ -250,6 +250,32 @@ def ase():
     return lines
 
 
+def switches():
+    """How much longer a call takes without each optimisation."""
+    names = {"builtin": "student", "MACE_SPICE.model": "MACE_SPICE"}
+    ways = [["graph=off"], ["neighbors=brute"], ["fused=off"], ["graph=off", "neighbors=brute", "fused=off"]]
+    lines = ["| model, atoms | time of a call, ms | " + " | ".join(" ".join(f"`{setting}`" for setting in way) if len(way) == 1 else "all three" for way in ways) + " |",
+             "|---|--:" + "|--:" * len(ways) + "|"]
+    rows = {}
+    for row in load("optimisations_gpu")["switches"]:
+        rows.setdefault((row["model"], row["atoms"]), {})[tuple(row["switched_off"])] = row
+    for (model, atoms), by in rows.items():
+        lines.append(f"| {names[model]}, {atoms:,} | {by[()]['median_s'] * 1e3:.3g} | " + " | ".join(f"{by[tuple(way)]['longer']:.2f}" for way in ways) + " |")
+    return lines
+
+
+def torch_student():
+    ways = ["PyTorch, eager", "PyTorch, TorchScript", "PyTorch, torch.compile"]
+    lines = ["| atoms | mlff, ms | " + " | ".join(f"{way}, ms | times longer" for way in ways) + " | RMSE of forces, mlff / PyTorch, eV/A |", "|--:|--:" + "|--:" * (2 * len(ways)) + "|--:|"]
+    rows = {}
+    for row in load("optimisations_gpu")["torch_rows"]:
+        rows.setdefault(row["atoms"], {})[row["model"]] = row
+    for atoms, by in rows.items():
+        cells = [f"{by[way]['median_s'] * 1e3:.3g} | {by[way]['longer']:{'.0f' if by[way]['longer'] >= 10 else '.1f'}}" for way in ways]
+        lines.append(f"| {atoms:,} | {by['mlff']['median_s'] * 1e3:.3g} | {' | '.join(cells)} | {by['mlff']['force_rmse']:.0e} / {by[ways[0]]['force_rmse']:.0e} |")
+    return lines
+
+
 def mace_cpu_summary(machine, model):
     by = mace_cpu_rows(machine)[model, "water192"]
     return (f"| 2 cores, {MACHINES[machine]}: MACE {model} shape, 192 atoms of water, energy + forces + stress | {by['mlff mixed']['median'] * 1e3:.0f} ms | "
@@ -295,7 +321,7 @@ def summary():
         start_summary(), gpu_summary("mp0-small", 12288), gpu_summary("mp0-medium", 12288), gpu_summary("mp0-medium", 3), neighbors_summary(), opening_summary()]
 
 
-TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "cpu_machines": cpu_machines, "mace_cpu_x86_64": lambda: mace_cpu("x86_64"), "mace_cpu_aarch64": lambda: mace_cpu("aarch64"), "mace_start": mace_start, "nve": nve, "md_steps": md_steps, "model_open": model_open, "ase": ase, "short_summary": short_summary, "summary": summary,
+TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "cpu_machines": cpu_machines, "mace_cpu_x86_64": lambda: mace_cpu("x86_64"), "mace_cpu_aarch64": lambda: mace_cpu("aarch64"), "mace_start": mace_start, "nve": nve, "md_steps": md_steps, "model_open": model_open, "ase": ase, "short_summary": short_summary, "summary": summary, "switches": switches, "torch_student": torch_student,
           "gpu_vs_peers": gpu_vs_peers, "gpu_peaks": gpu_peaks, "gpu_profile_12288": lambda: gpu_profile("mp0-medium:12288:mixed"),
           "gpu_profile_3": lambda: gpu_profile("mp0-medium:3:mixed", 0.025)}
 
@@ -303,7 +329,7 @@ TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "cpu_machines"
 def main():
     is_check = "--check" in sys.argv[1:]
     stale = []
-    for path in (ROOT / "README.md", ROOT / "docs" / "performance.md", ROOT / "docs" / "profiling.md"):
+    for path in (ROOT / "README.md", ROOT / "docs" / "performance.md", ROOT / "docs" / "profiling.md", ROOT / "docs" / "benchmarks.md"):
         text = path.read_text()
         new = re.sub(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", lambda m: m[1] + "\n".join(TABLES[m[2]]()) + "\n" + m[3], text, flags=re.S)
         if new != text:

@@ -4,6 +4,7 @@
 root=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 build_dir=${MLFF_BUILD_DIR:-$root/build/release}
 log_dir=$root/build/log
+whole_build=(mlff mace_wrapper mlff_command) # targets: the libraries, the command and the modules that they load
 
 say() { printf '%s\n' "$*" >&2; }
 # die EXIT_CODE MESSAGE
@@ -51,7 +52,8 @@ can_run_emulated() {
     return $status
 }
 
-# Prints the Debian packages that are missing for a purpose: build, test, package, or aarch64 or x86-64 (tests under qemu).
+# Prints the Debian packages that are missing for a purpose: demo (the command alone), build, test, package, or aarch64 or
+# x86-64 (tests under qemu).
 missing_packages() {
     local -a compiler
     local compiler_package=build-essential headers='nlohmann/json.hpp=nlohmann-json3-dev CLI/CLI.hpp=libcli11-dev' pair probe=
@@ -112,7 +114,7 @@ want() {
         say "apt-get could not install ${*:3}: $2"
 }
 want_optional_packages() {
-    emulated_names "$1" >/dev/null && return 0
+    [[ $1 != demo ]] && ! emulated_names "$1" >/dev/null || return 0
     has_hdf5 || want hdf5 "mlff will be built without H5MD trajectories" libhdf5-dev
     local python_packages=(python3-dev pybind11-dev)
     [[ $1 != test ]] || python_packages+=(python3-numpy)
@@ -147,7 +149,12 @@ On Debian and Ubuntu:  ${first}sudo apt-get install ${missing[*]}"
         die 2 "apt-get could not install ${missing[*]}; its words are in $log"
 }
 
-is_configured() { [[ -f $1/build.ninja || -f $1/Makefile ]]; }
+# Not where the cmake and ninja of the configuration are gone, as those that pip brings for the time of a build.
+is_configured() {
+    [[ -f $1/build.ninja || -f $1/Makefile ]] || return
+    local program
+    while IFS= read -r program; do command -v -- "$program" >/dev/null || return; done < <(sed -nE 's/^CMAKE_(COMMAND|MAKE_PROGRAM):[A-Z]+=//p' "$1/CMakeCache.txt")
+}
 
 # ---- CUDA: compiled where there is a GPU, or on demand. It takes most of the time of a build. ----
 
@@ -199,6 +206,8 @@ prepare() {
         configure release "$build_dir" -DMLFF_TESTS=OFF
     elif wants_cuda && is_cuda_off "$build_dir"; then
         configure release "$build_dir"
+    elif [[ ! -f $stamp && -f $build_dir/packages-demo.stamp ]]; then
+        cmake "$build_dir" >"$log_dir/configure-again.log" 2>&1 || die 2 "cmake could not configure $build_dir again" # finds libraries of modules
     fi
     : >"$stamp"
 }
@@ -217,6 +226,7 @@ configure() {
         fi
     fi
     step "configuration"
+    is_configured "$2" || rm -f "$2/CMakeCache.txt"
     (cd "$root" && cmake --preset "$1" -B "$2" "${options[@]}") >"$log" 2>&1 || {
         cat "$log" >&2
         die 2 "cmake could not configure $2"
@@ -270,6 +280,25 @@ build() {
         tail -n 40 "$log" >&2
     fi
     die 1 "the build failed; all of its output is in $log"
+}
+
+# environment_folders [PREFIX]: where scripts/install puts Python environments, one folder per name, in the order of the
+# search. The library has the same list (src/python_models/environment.h).
+environment_folders() {
+    [[ -z ${1:-} ]] || printf '%s\n' "$1/share/mlff/python"
+    [[ -z ${HOME:-} ]] || printf '%s\n' "$HOME/.local/share/mlff/python"
+    echo /usr/local/share/mlff/python
+}
+# find_environment NAME_OR_PATH [PREFIX]: its folder; nothing if there is none
+find_environment() {
+    local folder
+    if [[ $1 == */* ]]; then
+        [[ ! -x $1/bin/python3 ]] || printf '%s\n' "$1"
+        return 0
+    fi
+    while IFS= read -r folder; do
+        [[ ! -x $folder/$1/bin/python3 ]] || { printf '%s\n' "$folder/$1" && return; }
+    done < <(environment_folders "${2:-}")
 }
 
 # The command of an up-to-date build.

@@ -18,20 +18,31 @@ check_environment_name() {
 # check_environment_place PREFIX: a Python of the user's is not the place
 check_environment_place() {
     [[ -z ${VIRTUAL_ENV:-} || $1/ != "$(realpath -m -- "$VIRTUAL_ENV")"/* ]] ||
-        die 2 "--python: $1 is the active virtual environment, which is yours; choose another --prefix or deactivate it"
-    [[ ! -f $1/pyvenv.cfg && ! -d $1/conda-meta ]] || die 2 "--python: $1 is a Python environment of its own; choose another --prefix"
+        die 2 "$1 is the active virtual environment, which is yours; choose another --prefix or deactivate it"
+    [[ ! -f $1/pyvenv.cfg && ! -d $1/conda-meta ]] || die 2 "$1 is a Python environment of its own; choose another --prefix"
 }
 
 need_python_for_environments() {
     has_python_models || die 2 "this mlff was built without Python models: install python3-dev and pybind11-dev and remove $build_dir"
-    local python
-    python=$(embedded_python)
-    "$python" -I -c 'import ensurepip, venv' 2>/dev/null || want venv "environments cannot be made" python3-venv
-    "$python" -I -c 'import ensurepip, venv' 2>/dev/null || die 2 "$python cannot make environments; on Debian and Ubuntu: sudo apt-get install python3-venv"
+    need_venv "$(embedded_python)"
+}
+# need_venv PYTHON
+need_venv() {
+    "$1" -I -c 'import ensurepip, venv' 2>/dev/null || want venv "environments cannot be made" python3-venv
+    "$1" -I -c 'import ensurepip, venv' 2>/dev/null || die 2 "$1 cannot make environments; on Debian and Ubuntu: sudo apt-get install python3-venv"
 }
 
 # Without the settings of the user's Python and pip that would lead elsewhere.
 in_clean_environment() { env -u PYTHONHOME -u PYTHONPATH -u PYTHONSTARTUP -u PIP_USER -u PIP_TARGET -u PIP_PREFIX -u VIRTUAL_ENV PYTHONNOUSERSITE=1 "$@"; }
+
+# install_locked_packages PYTHON FOLDER LOCK LOG [PIP_OPTION...]: a new environment in FOLDER; shows the end of LOG if that fails
+install_locked_packages() {
+    in_clean_environment "$1" -I -m venv "$2" >"$4" 2>&1 &&
+        in_clean_environment "$2/bin/python3" -I -m pip --require-virtualenv --disable-pip-version-check --no-input install "${@:5}" --requirement "$3" >>"$4" 2>&1 </dev/null || {
+        tail -n 20 "$4" >&2
+        return 1
+    }
+}
 
 # environment_pip_options NAME: words for pip; tblite is built from source where it has no wheel, and the tests of one of its parts want a download
 environment_pip_options() { [[ $1 != tblite ]] || echo --config-settings=setup-args=-Dtoml-f:tests=false; }
@@ -53,11 +64,8 @@ make_environment() {
     rm -rf -- "$folder"
     mkdir -p "$folder" "$log_dir" || die 3 "cannot write to $folder"
     echo "mlff $(cat "$root/VERSION"), $2.lock" >"$folder/$environment_marker"
-    in_clean_environment "$python" -I -m venv "$folder" >"$log" 2>&1 &&
-        # shellcheck disable=SC2046
-        in_clean_environment "$folder/bin/python3" -I -m pip --require-virtualenv --disable-pip-version-check --no-input install $(environment_pip_options "$2") \
-            --requirement "$environment_locks/$2.lock" >>"$log" 2>&1 </dev/null || {
-        tail -n 20 "$log" >&2
+    # shellcheck disable=SC2046
+    install_locked_packages "$python" "$folder" "$environment_locks/$2.lock" "$log" $(environment_pip_options "$2") || {
         remove_environment "$1" "$2" >/dev/null
         die 1 "the environment $2 could not be made; all of the output is in $log"
     }

@@ -38,15 +38,6 @@ struct BenchOptions {
     ProfileOptions profile;
 };
 
-class GpuMemory : public bench::MemoryMeter {
-public:
-    explicit GpuMemory(int ordinal) : ordinal_(ordinal) {}
-    int64_t used_bytes() override { return gpu_used_bytes(ordinal_); }
-
-private:
-    int ordinal_;
-};
-
 // Before minutes of work: is everything that was asked for possible?
 std::vector<bench::Suite> chosen_suites(const BenchOptions& options) {
     std::vector<bench::Suite> chosen;
@@ -117,7 +108,7 @@ int run_bench(const BenchOptions& options) {
     bench::Report report;
     bench::SteadyClock clock;
     bench::ProcessMemory process_memory;
-    std::optional<GpuMemory> gpu_memory;
+    std::optional<bench::GpuMemory> gpu_memory;
     bench::Bench bench{.model = model,
                        .model_name = options.model.model,
                        .options = options.model.session_options(),
@@ -258,7 +249,8 @@ void add_bench(CLI::App& app, Work& work) {
     command
         ->add_option("--compare", options->compared,
                      "measure the latency of several implementations in turns; give it once for each: "
-                     "MODEL[,device=D][,precision=P][,threads=N][,head=H]; the other options set the defaults")
+                     "MODEL[,device=D][,precision=P][,threads=N][,head=H]; the other options set the defaults; "
+                     "',graph=off', ',neighbors=brute' and ',fused=off' each switch an optimisation off")
         ->excludes(suite, steps, baseline, calibrate, profile)
         ->option_text("SPEC")
         ->group(instead);
@@ -273,7 +265,9 @@ Examples:
   mlff bench --model X.model --json before.json
   mlff bench --model X.model --baseline before.json
   # Two precisions side by side
-  mlff bench --model X.model --compare precision=mixed --compare precision=fp64)");
+  mlff bench --model X.model --compare precision=mixed --compare precision=fp64
+  # What CUDA graphs and fused messages bring on this GPU
+  mlff bench --device cuda --compare graph=on --compare graph=off --compare fused=off)");
     command->callback([options, &work] { work = [options] { return run_bench(*options); }; });
 }
 

@@ -26,6 +26,19 @@ int thread_count_of(const std::string& text, const std::string& spec) {
     return count;
 }
 
+// A switch of Optimizations: `off` is the value that switches it off.
+bool is_switched_on(const std::string& value, const char* on, const char* off, const std::string& key,
+                    const std::string& spec) {
+    if (value != on && value != off)
+        fail(Status::argument, "--compare '", spec, "': ", key, "=", value, ": expected ", on, " or ", off);
+    return value == on;
+}
+
+bool is_setting_name(const std::string& key) {
+    return key == "device" || key == "precision" || key == "head" || key == "threads" || key == "graph" ||
+           key == "neighbors" || key == "fused";
+}
+
 // Settings follow the model, or stand alone for that of --model: what comes after a comma and has a '=' is one.
 ModelOptions parse_compare_spec(const std::string& spec, const ModelOptions& defaults) {
     ModelOptions chosen = defaults;
@@ -38,8 +51,8 @@ ModelOptions parse_compare_spec(const std::string& spec, const ModelOptions& def
         const std::string key = item.substr(0, equals),
                           value = equals == std::string::npos ? "" : item.substr(equals + 1);
         const bool is_name = key.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos;
-        const bool is_setting = key == "device" || key == "precision" || key == "head" || key == "threads";
-        if (equals == std::string::npos || !is_name || (comma == std::string::npos && !is_setting)) break;  // the model
+        if (equals == std::string::npos || !is_name || (comma == std::string::npos && !is_setting_name(key)))
+            break;  // the model
         if (value.empty()) fail(Status::argument, "--compare '", spec, "': ", key, "= has no value");
         if (key == "device")
             chosen.session.device = value;
@@ -49,8 +62,15 @@ ModelOptions parse_compare_spec(const std::string& spec, const ModelOptions& def
             chosen.session.head = value;
         else if (key == "threads")
             chosen.session.thread_count = thread_count_of(value, spec), has_threads = true;
+        else if (key == "graph")
+            chosen.session.optimizations.graphs = is_switched_on(value, "on", "off", key, spec);
+        else if (key == "neighbors")
+            chosen.session.optimizations.neighbor_grid = is_switched_on(value, "grid", "brute", key, spec);
+        else if (key == "fused")
+            chosen.session.optimizations.fused_messages = is_switched_on(value, "on", "off", key, spec);
         else
-            fail(Status::argument, "--compare '", spec, "': ", key, "=: expected device, precision, threads or head");
+            fail(Status::argument, "--compare '", spec, "': ", key,
+                 "=: expected device, precision, threads, head, graph, neighbors or fused");
         rest = comma == std::string::npos ? "" : rest.substr(0, comma);
     }
     if (!rest.empty()) chosen.model = rest;

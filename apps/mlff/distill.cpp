@@ -5,10 +5,8 @@
 // Everything is in one folder, and what is there already is not done again:
 //   frames.xyz      labelled frames; sampled.json: how many structures they come from, and what was skipped
 //   run/            what the trainer writes;  student.safetensors, report.json: the result
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -22,6 +20,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "formats/extxyz.h"
+#include "run_program.h"
 #include "tools/distill/sampling.h"
 
 namespace mlff::app {
@@ -103,23 +102,32 @@ void sample(const DistillOptions& options, const fs::path& folder) {
         std::cerr << "skipped " << count << ": " << reason << "\n";
 }
 
+// The command that puts the trainer beside this program, which may have been installed with a prefix.
+std::string install_command(const fs::path& program) {
+    const fs::path prefix = program.parent_path().parent_path();
+    std::error_code ignored;
+    const bool is_installed = fs::exists(prefix / "share/mlff/install_manifest.txt", ignored);
+    return is_installed ? concat("scripts/install --trainer --prefix '", prefix.string(), "'")
+                        : "scripts/install --trainer";
+}
+
 // The trainer named by the user, beside this program, or on the path.
 std::string find_trainer(const std::string& named) {
     if (!named.empty()) {
         if (access(named.c_str(), X_OK) != 0) fail(Status::argument, "--trainer ", named, " cannot be run");
-        return named;
+        return fs::absolute(named).string();
     }
     std::error_code ignored;
-    const fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path() / "mlff-train";
+    const fs::path program = fs::read_symlink("/proc/self/exe", ignored), beside = program.parent_path() / "mlff-train";
     if (access(beside.c_str(), X_OK) == 0) return beside.string();
     const char* path = std::getenv("PATH");
     std::istringstream folders(path ? path : "");
     for (std::string folder; std::getline(folders, folder, ':');)
         if (access((fs::path(folder) / "mlff-train").c_str(), X_OK) == 0)
-            return (fs::path(folder) / "mlff-train").string();
-    fail(Status::argument,
-         "mlff-train was found neither next to mlff nor in PATH: build it (docs/training.md), name it with "
-         "--trainer, or use --labels-only");
+            return fs::absolute(fs::path(folder) / "mlff-train").string();
+    fail(Status::unsupported,
+         "mlff-train was found neither next to mlff nor in PATH; install it from the sources of mlff with: ",
+         install_command(program));
 }
 
 void train(const DistillOptions& options, const fs::path& folder, const std::string& trainer, const fs::path& frames) {
@@ -140,20 +148,10 @@ void train(const DistillOptions& options, const fs::path& folder, const std::str
                                       "--resume"};
     std::istringstream more(options.trainer_options);
     for (std::string word; more >> word;) words.push_back(word);
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    const pid_t child = fork();
-    if (child < 0) fail(Status::file, "cannot start a process for the trainer");
-    if (child == 0) {
-        execv(trainer.c_str(), arguments.data());
-        _exit(127);
-    }
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        fail(Status::internal, trainer, " failed (status ", WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-             "); the frames are kept, and the same command continues from them");
+    const std::string failure = run_silently(words).why_failed();
+    if (!failure.empty())
+        fail(Status::internal, trainer, " failed: ", failure,
+             "; the frames are kept, and the same command continues from them");
 }
 
 // Mean absolute errors of the student as this library runs it, in double precision, on frames of all kinds.
@@ -283,8 +281,9 @@ void add_distill(CLI::App& app, Work& work) {
         ->group(training);
     command->footer(
         R"(The teacher runs Langevin dynamics from each structure and labels frames of it with energy, forces
-and stress. mlff-train then trains a student on them: FOLDER/student.safetensors, with its errors in
-FOLDER/report.json. The same command, run again, continues where it stopped.
+and stress. mlff-train, which scripts/install --trainer installs, then trains a student on them:
+FOLDER/student.safetensors, with its errors in FOLDER/report.json. The same command, run again,
+continues where it stopped.
 
 Examples:
   # A student of a MACE model, trained for an hour

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlff doctor: what this machine offers, what mlff makes of it, and what stands in the way.
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -9,6 +10,8 @@
 #include <memory>
 #include <regex>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -31,28 +34,38 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kSecondsForPython = 60;  // torch takes long to import from a slow disk
-constexpr double kSecondsForCompiler = 10;
+constexpr double kSecondsForCudaProgram = 10;
 
 std::string environment_variable(const char* name) {
     const char* value = std::getenv(name);
     return value ? value : "";
 }
 
-struct Toolkit {
-    std::string path, version;  // "" = none
+struct CudaProgram {
+    std::string path, version;  // "" = none, or a version that it does not say
 };
 
-// nvcc of PATH, of CUDA_HOME, of /usr/local/cuda.
-Toolkit find_toolkit() {
-    for (const std::string& candidate : {std::string("nvcc"), environment_variable("CUDA_HOME") + "/bin/nvcc",
-                                         std::string("/usr/local/cuda/bin/nvcc")}) {
-        if (candidate == "/bin/nvcc") continue;
-        const ProgramResult result = run_program({candidate, "--version"}, kSecondsForCompiler);
+// A program of the CUDA toolkit: of PATH, of CUDA_HOME, of /usr/local/cuda. `version`: what it prints before its
+// version.
+CudaProgram find_cuda_program(const std::string& name, const std::string& version) {
+    std::vector<std::string> folders;
+    std::istringstream path(environment_variable("PATH"));
+    for (std::string folder; std::getline(path, folder, ':');) folders.push_back(folder);
+    const std::string home = environment_variable("CUDA_HOME");
+    if (!home.empty()) folders.push_back(home + "/bin");
+    folders.emplace_back("/usr/local/cuda/bin");
+    CudaProgram found;
+    for (const std::string& folder : folders) {
+        const std::string candidate = folder + "/" + name;
+        if (folder.empty() || access(candidate.c_str(), X_OK) != 0) continue;
+        const ProgramResult result = run_program({candidate, "--version"}, kSecondsForCudaProgram);
         std::smatch match;
-        if (result.exit_code == 0 && std::regex_search(result.output, match, std::regex("release ([0-9]+\\.[0-9]+)")))
+        if (result.exit_code != 0) continue;
+        if (std::regex_search(result.output, match, std::regex(version + " ([0-9]+(\\.[0-9]+)+)")))
             return {candidate, match[1]};
+        if (found.path.empty()) found.path = candidate;
     }
-    return {};
+    return found;
 }
 
 struct CacheState {
@@ -83,7 +96,7 @@ struct Diagnosis {
     utsname system{};
     HostFacts host;
     DriverFacts driver;
-    Toolkit toolkit;
+    CudaProgram compiler, nsys, ncu;
     std::string kernels, why_no_kernels;  // the instruction set in use
     std::vector<kernels::KernelState> kernel_states;
     std::vector<Trap> traps;
@@ -102,7 +115,9 @@ Diagnosis diagnose() {
     DriverLibraries libraries;
     libraries.wsl_folder = root + libraries.wsl_folder;
     found.driver = probe_driver(libraries);
-    found.toolkit = find_toolkit();
+    found.compiler = find_cuda_program("nvcc", "release");
+    found.nsys = find_cuda_program("nsys", "version");
+    found.ncu = find_cuda_program("ncu", "Version");
     try {
         found.kernels = kernels::choose_kernels<float>().name;
     } catch (const Error& error) {
@@ -122,22 +137,54 @@ Diagnosis diagnose() {
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 Json version_or_null(int version) { return version ? Json(cuda_version_text(version)) : Json(); }
 
+Json program_or_null(const CudaProgram& program) {
+    if (program.path.empty()) return {};
+    return {{"path", program.path}, {"version", text_or_null(program.version)}};
+}
+
+// 0 if the GPU does not say: the report must not fail because of it.
+int64_t free_memory_of(const Gpu& gpu) {
+    try {
+        return gpu_memory_state(gpu.ordinal).free;
+    } catch (const Error&) {
+        return 0;
+    }
+}
+
+// The names of mlff_device_info, and the free memory.
+Json gpu_json(const Gpu& gpu) {
+    const auto known = [](auto number) { return number > 0 ? Json(number) : Json(); };
+    return {{"name", gpu.name},
+            {"compute_capability", gpu.compute_capability},
+            {"memory_bytes", gpu.memory_bytes},
+            {"free_memory_bytes", known(free_memory_of(gpu))},
+            {"multiprocessor_count", known(gpu.multiprocessor_count)},
+            {"l2_cache_bytes", known(gpu.l2_cache_bytes)},
+            {"shared_memory_per_block_bytes", known(gpu.shared_memory_per_block_bytes)},
+            {"shared_memory_per_multiprocessor_bytes", known(gpu.shared_memory_per_multiprocessor_bytes)},
+            {"clock_kHz", known(gpu.clock_kHz)},
+            {"memory_clock_kHz", known(gpu.memory_clock_kHz)},
+            {"memory_bus_bits", known(gpu.memory_bus_bits)},
+            {"memory_bandwidth", known(gpu.memory_bandwidth())}};
+}
+
 Json diagnosis_json(const Diagnosis& found) {
     const GpuInventory& inventory = gpu_inventory();
     Json gpus = Json::array(), traps = Json::array(), environments = Json::array(), backends = Json::array(),
          kernel_states = Json::array();
-    for (const Gpu& gpu : inventory.gpus)
-        gpus.push_back(
-            {{"name", gpu.name}, {"compute_capability", gpu.compute_capability}, {"memory_bytes", gpu.memory_bytes}});
+    for (const Gpu& gpu : inventory.gpus) gpus.push_back(gpu_json(gpu));
     for (const Trap& trap : found.traps)
         traps.push_back(
             {{"name", trap.name}, {"problem", trap.problem}, {"advice", trap.advice}, {"instead", trap.instead}});
     for (const PythonEnvironment& one : found.environments)
-        environments.push_back({{"folder", one.folder},
-                                {"python", text_or_null(one.version)},
-                                {"why_not", text_or_null(one.why_not)},
-                                {"works", one.works},
-                                {"broken", one.broken}});
+        environments.push_back(
+            {{"folder", one.folder},
+             {"python", text_or_null(one.version)},
+             {"why_not", text_or_null(one.why_not)},
+             {"works", one.works},
+             {"broken", one.broken},
+             {"gpu_packages",
+              {{"cupy", text_or_null(one.gpu_package("cupy"))}, {"triton", text_or_null(one.gpu_package("triton"))}}}});
     for (const BackendTest& one : found.backends)
         backends.push_back(
             {{"model", one.model},
@@ -167,7 +214,8 @@ Json diagnosis_json(const Diagnosis& found) {
             {"cuda_runtime", version_or_null(inventory.runtime_version)},
             {"cuda_driver",
              version_or_null(found.driver.cuda_version ? found.driver.cuda_version : inventory.driver_version)},
-            {"cuda_toolkit", text_or_null(found.toolkit.version)},
+            {"cuda_toolkit", text_or_null(found.compiler.version)},
+            {"tools", {{"nsys", program_or_null(found.nsys)}, {"ncu", program_or_null(found.ncu)}}},
             {"driver_version", text_or_null(found.driver.driver_version)},
             {"libcuda", text_or_null(found.driver.cuda_library)},
             {"nvml",
@@ -193,6 +241,19 @@ void doctor_row(const std::string& label, const std::string& text) {
 
 std::string or_none(const std::string& text, const char* none = "none") { return text.empty() ? none : text; }
 
+std::string program_text(const CudaProgram& program) {
+    return program.path.empty() ? "none" : or_none(program.version, "of unknown version");
+}
+
+std::string gpu_text(const Gpu& gpu) {
+    std::string text = concat(gpu.name, ", sm_", gpu.compute_capability, ", ", gpu.multiprocessor_count,
+                              " multiprocessors, L2 ", bytes_text(gpu.l2_cache_bytes), ", ");
+    if (gpu.clock_kHz > 0) text += concat((gpu.clock_kHz + 500) / 1000, " MHz, ");
+    text += bytes_text(gpu.memory_bytes) + " memory";
+    if (const int64_t free = free_memory_of(gpu); free > 0) text += ", " + bytes_text(free) + " free";
+    return gpu.memory_bandwidth() > 0 ? text + ", at most " + bytes_text(gpu.memory_bandwidth()) + "/s" : text;
+}
+
 void print_machine(const Diagnosis& found) {
     std::cout << "mlff " << MLFF_VERSION_STRING << "\n";
     doctor_row("system", concat(or_none(found.host.distribution, "unknown distribution"), ", ", found.system.sysname,
@@ -209,13 +270,13 @@ void print_machine(const Diagnosis& found) {
         concat("runtime ", inventory.runtime_version ? cuda_version_text(inventory.runtime_version) : "not built in",
                ", driver ", found.driver.cuda_version ? "for " + cuda_version_text(found.driver.cuda_version) : "none",
                found.driver.driver_version.empty() ? "" : " (" + found.driver.driver_version + ")", ", toolkit ",
-               or_none(found.toolkit.version), ", NVML ",
+               or_none(found.compiler.version), ", NVML ",
                found.driver.why_no_nvml.empty()    ? "works"
                : found.driver.nvml_library.empty() ? "none"
                                                    : "does not work"));
-    for (const Gpu& gpu : inventory.gpus)
-        doctor_row("gpu", concat(gpu.name, ", sm_", gpu.compute_capability, ", ", bytes_text(gpu.memory_bytes)));
+    for (const Gpu& gpu : inventory.gpus) doctor_row("gpu", gpu_text(gpu));
     if (!inventory.why_none.empty()) doctor_row("gpu", "none: " + inventory.why_none);
+    doctor_row("tools", "nsys " + program_text(found.nsys) + ", ncu " + program_text(found.ncu));
 }
 
 void print_environments(const Diagnosis& found) {
@@ -225,6 +286,7 @@ void print_environments(const Diagnosis& found) {
         text += environment.why_not.empty() || !environment.version.empty() ? "Python " + environment.version
                                                                             : environment.why_not;
         for (const auto& [name, version] : environment.works) text += ", " + name + " " + version;
+        for (const auto& [name, version] : environment.gpu_packages) text += ", " + name + " " + version;
         doctor_row("python", text);
         if (!environment.why_not.empty() && !environment.version.empty()) doctor_row("", "  " + environment.why_not);
         for (const auto& [name, why] : environment.broken)

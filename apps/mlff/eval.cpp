@@ -109,7 +109,7 @@ public:
             for (size_t atom = 0; atom < frame.atomic_numbers.size(); ++atom) {
                 std::cout << std::setw(6) << frame.index << std::setw(10) << atom << std::setw(4)
                           << element_symbol(frame.atomic_numbers[atom]);
-                for (size_t k = 0; k < 3; ++k) std::cout << std::setw(16) << frame.forces[3 * atom + k];
+                for (size_t k = 0; k < 3; ++k) std::cout << std::setw(16) << shown_force(frame.forces[3 * atom + k]);
                 std::cout << "\n";
             }
     }
@@ -120,6 +120,8 @@ private:
         std::vector<int32_t> atomic_numbers;
         std::vector<double> forces;
     };
+    // With six digits, what is below half of the last one is 0 and not -0.
+    static double shown_force(double force) { return std::abs(force) < 5e-7 ? 0.0 : force; }
     bool shows_forces() const { return wants_forces_ || atom_count_ <= kMostForcesPrinted; }
 
     bool wants_forces_;

@@ -11,7 +11,9 @@
 #include "core/elements.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
+#include "core/output_file.h"
 #include "core/sha256.h"
+#include "engine/embedded_models.h"
 #include "engine/model_cache.h"
 #include "formats/module_container.h"
 
@@ -156,8 +158,21 @@ int run_info(const std::string& name, const std::string& json_path) {
     return kGood;
 }
 
+// The embedded student is a file already.
+int write_embedded_student(const std::string& output) {
+    const Bytes bytes = embedded_student();
+    OutputFile file(output);
+    file.write(bytes.data(), bytes.size());
+    file.commit();
+    std::cout << output << ": the student inside mlff, SHA-256 " << sha256_hex(bytes) << "\n";
+    return kGood;
+}
+
 int run_convert(const std::string& name, const std::string& output) {
-    const std::string input = is_model_without_file(name) ? name : find_model_file(name);
+    if (name == "builtin") return write_embedded_student(output);
+    if (is_model_without_file(name))
+        fail(Status::unsupported, "model '", name, "' has no file that could be converted");
+    const std::string input = find_model_file(name);
     const ModuleFile file = open_module_file(input);
     Safetensors contents = pack_module(file.root);
     contents.metadata["source_sha256"] = sha256_hex(MappedFile::open(input)->bytes());
@@ -183,7 +198,10 @@ void add_model(CLI::App& app, Work& work) {
 
     CLI::App* convert =
         command->add_subcommand("convert", "convert a model to a safetensors file of mlff, without loss");
-    convert->add_option("MODEL", options->input, "model file or name in the model cache")->required();
+    convert
+        ->add_option("MODEL", options->input,
+                     "model file, name in the model cache, or builtin, the student inside mlff")
+        ->required();
     convert->add_option("OUT", options->output, "the .safetensors file to write")->required();
     convert->callback([options, &work] { work = [options] { return run_convert(options->input, options->output); }; });
 

@@ -13,10 +13,22 @@ namespace {
 // Says what it is about to do before it does it, so that a crash has a name. Lines of others, which some packages
 // print, lack the mark.
 constexpr const char* kProbe = R"(
-import importlib, importlib.metadata, importlib.util, sys
+import importlib, importlib.metadata, importlib.util, re, sys
 def say(*words):
     print("mlff-probe\t" + "\t".join(str(word).replace("\t", " ") for word in words), flush=True)
 say("python", "%d.%d.%d" % sys.version_info[:3])
+for name in ("cupy", "triton"):
+    try:
+        if importlib.util.find_spec(name) is None:
+            continue
+    except Exception:
+        continue
+    version = "unknown version"
+    try:  # CuPy's packages are cupy, cupy-cuda12x and others; Triton's triton, pytorch-triton and others
+        version = [found.version for found in importlib.metadata.distributions() if name in re.split("[-_]", (found.metadata["Name"] or "").lower())][0]
+    except Exception:
+        pass
+    say("there", name, version)
 for name, module, package in (("torch", "torch", "torch"), ("mace", "mace.calculators", "mace-torch"), ("cuequivariance", "cuequivariance_torch", "cuequivariance-torch"),
                               ("orb", "orb_models.forcefield.pretrained", "orb-models"), ("sevennet", "sevenn.calculator", "sevenn"), ("chgnet", "chgnet.model.dynamics", "chgnet"),
                               ("fennol", "fennol", "FeNNol"), ("tblite", "tblite.interface", "tblite"), ("ase", "ase", "ase")):
@@ -55,6 +67,7 @@ PythonEnvironment try_python_environment(const std::string& folder, double secon
         if (words[1] == "end") is_complete = true;
         if (words[1] == "python" && words.size() == 3) environment.version = words[2];
         if (words[1] == "trying" && words.size() == 3) trying = words[2];
+        if (words[1] == "there" && words.size() == 4) environment.gpu_packages[words[2]] = words[3];
         if (words[1] == "works" && words.size() == 4) environment.works[words[2]] = words[3], trying.clear();
         if (words[1] == "broken" && words.size() == 4)
             environment.broken[words[2]] = as_message(words[3]), trying.clear();

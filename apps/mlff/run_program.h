@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Other programs, asked for something with a time limit.
+// Other programs: asked for something with a time limit, or doing a part of the work.
 #pragma once
 
 #include <string>

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -14,6 +15,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
+#include "tools/validate/recommendations.h"
 #include "tools/validate/report.h"
 
 namespace mlff::app {
@@ -26,6 +28,7 @@ struct ValidateOptions {
     std::string against, thresholds, report, json;
     std::vector<std::string> systems;
     int64_t step_count = 10'000;
+    std::optional<int64_t> against_step_count;  // as many as step_count
     bool is_long = false;
     double time_step = 0.5, temperature = 300;
 };
@@ -33,9 +36,13 @@ struct ValidateOptions {
 Settings settings_of(const ValidateOptions& options) {
     Settings settings;
     settings.step_count = options.is_long ? 100'000 : options.step_count;
+    settings.against_step_count = options.against_step_count.value_or(settings.step_count);
     settings.time_step = options.time_step;
     settings.temperature = options.temperature;
     if (settings.step_count < 100) fail(Status::argument, "--steps ", settings.step_count, ": expected at least 100");
+    if (settings.against_step_count != 0 && settings.against_step_count < 100)
+        fail(Status::argument, "--against-steps ", settings.against_step_count,
+             ": expected at least 100, or 0 for none");
     if (!(std::isfinite(settings.time_step) && settings.time_step > 0))
         fail(Status::argument, "--dt ", settings.time_step, ": expected more than 0 fs");
     if (!(std::isfinite(settings.temperature) && settings.temperature > 0))
@@ -59,15 +66,29 @@ public:
     void show(const std::string& phase, double part) {
         const int percent = static_cast<int>(100 * part);
         if (!is_terminal_ || (percent == percent_ && phase == phase_)) return;
+        if (percent < percent_) start_ = Clock::now();  // the next model
         percent_ = percent;
         phase_ = phase;
-        std::fprintf(stderr, "\r\033[K%s: %s, %d %%", prefix_.c_str(), phase.c_str(), percent);
+        std::fprintf(stderr, "\r\033[K%s: %s, %d %%%s", prefix_.c_str(), phase.c_str(), percent,
+                     remaining_text(part).c_str());
         std::fflush(stderr);
     }
 
 private:
+    using Clock = std::chrono::steady_clock;
+
+    // What is left of the runs of this model, once it can be told; else "".
+    std::string remaining_text(double part) const {
+        constexpr double kLeastPart = 0.01, kShortSeconds = 60;
+        const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count(),
+                     left = elapsed * (1 - part) / part;
+        if (!(part >= kLeastPart) || !(left >= kShortSeconds)) return "";
+        return concat(", about ", std::llround(left / 60), " min left");
+    }
+
     std::string prefix_, phase_;
     int percent_ = -1;
+    Clock::time_point start_ = Clock::now();
     const bool is_terminal_ = isatty(STDERR_FILENO) == 1;
 };
 
@@ -81,7 +102,17 @@ void print_system(const SystemReport& system) {
         std::cout << "  " << word << "  " << check.name << ": " << value_text(check) << ", allowed "
                   << range_text(check) << (remark.empty() ? "" : " (" + remark + ")") << "\n";
     }
+    if (system.other) std::cout << "  beside " << other_sentence(system) << ":\n";
+    for (const SideBySide& row : side_by_side(system))
+        std::cout << "    " << row.name << ": " << row.model << ", other model " << row.other
+                  << (row.verdict == Verdict::failed ? " (fails)" : "") << "\n";
     std::cout << "\n" << std::flush;
+}
+
+void print_conclusion(const Report& report) {
+    std::cout << verdict_sentence(report) << "\n";
+    for (const Recommendation& recommendation : recommendations(report))
+        std::cout << "recommendation: " << recommendation.sentence << "\n";
 }
 
 int run_validate(const ValidateOptions& options) {
@@ -121,7 +152,7 @@ int run_validate(const ValidateOptions& options) {
         }
         if (prints_text) print_system(report.systems.back());
     }
-    if (prints_text) std::cout << verdict_sentence(report) << "\n";
+    if (prints_text) print_conclusion(report);
     const std::string json = report_json(report).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     if (!options.json.empty()) write_text(options.json, json);
     if (!options.report.empty()) {
@@ -140,10 +171,15 @@ void add_validate(CLI::App& app, Work& work) {
     std::string names;
     for (const std::string& name : builtin_system_names()) names += (names.empty() ? "" : ", ") + name;
     options->model.add_to(*command);
+    auto* against = command
+                        ->add_option("--against", options->against,
+                                     "run another model beside this one, and compare forces, energies and structure")
+                        ->option_text("MODEL");
     command
-        ->add_option("--against", options->against,
-                     "compare energies and forces with those of another model along the trajectories")
-        ->option_text("MODEL");
+        ->add_option("--against-steps", options->against_step_count,
+                     "--steps of the other model; 0 = it only evaluates snapshots (default: as many as this one)")
+        ->needs(against)
+        ->option_text("N");
     command->add_option("--systems", options->systems, "extended XYZ files, or built-in systems: " + names)
         ->delimiter(',')
         ->option_text("NAME,...");
@@ -163,7 +199,9 @@ void add_validate(CLI::App& app, Work& work) {
     add_json_option(*command, options->json);
     command->footer(
         R"(A check is undecided if the run is too short to decide it; the report says how many steps would.
-The exit code is 1 if a check fails or a run breaks, not if checks are undecided.
+The exit code is 1 if a check fails or a run breaks, not if checks are undecided. What the other
+model of --against fails is shown, but does not count. Recommendations follow the verdict: time
+step, precision, what to look at.
 
 Examples:
   # The built-in systems whose elements the model knows

@@ -311,20 +311,138 @@ MLFF_API void mlff_neighbors_free(mlff_neighbors* neighbors);
 MLFF_API mlff_status mlff_neighbors_update(mlff_neighbors* neighbors, const mlff_system* system);
 MLFF_API mlff_status mlff_neighbors_get_view(const mlff_neighbors* neighbors, mlff_neighbor_view* view);
 
-/* ---- Devices. ---- */
+/* ---- Devices. ----
+ *
+ * Where a function takes the name of a device, it is "cpu", "cuda", "cuda:1", or "auto": the first GPU if there is one,
+ * else the CPU. Streams, timers and memory watches serve one thread at a time. */
 
 typedef struct mlff_device_info {
     size_t struct_size;
     char name[128];
-    int32_t compute_capability; /* 90 for 9.0 */
-    int64_t memory_bytes;
+    int32_t compute_capability; /* 90 for 9.0; 0: the CPU */
+    int64_t memory_bytes;       /* for the CPU: what this process may use */
+    /* 0 or "": not known, or the device has none */
+    int64_t l2_cache_bytes;                         /* for the CPU: of one core */
+    int64_t shared_memory_per_block_bytes;          /* the most that a block may ask for */
+    int64_t shared_memory_per_multiprocessor_bytes; /* GPUs only, as are the others with "multiprocessor" */
+    double memory_bandwidth;                        /* bytes/s, of memory clock and bus width: no program reaches it */
+    int32_t multiprocessor_count;
+    int32_t clock_kHz; /* the highest of multiprocessors or cores */
+    int32_t memory_clock_kHz;
+    int32_t memory_bus_bits;
+    int32_t cuda_runtime_version; /* 13000 for 13.0: that of this library; GPUs only */
+    int32_t cuda_driver_version;  /* the newest that the driver supports; GPUs only */
+    int32_t core_count;           /* that this process may use; the CPU only */
+    char kernels[20];             /* the instruction set that is used, "avx512"; the CPU only */
 } mlff_device_info;
 
 /* GPUs that this library can use: 0 without one, without a driver, or in a build without CUDA. */
 MLFF_API int32_t mlff_device_count(void);
 MLFF_API mlff_status mlff_device_get_info(int32_t index, mlff_device_info* info);
+/* The same for a device by its name, which may be the CPU. */
+MLFF_API mlff_status mlff_device_describe(const char* device, mlff_device_info* info);
 /* Why mlff_device_count() is 0; "" if it is not. */
 MLFF_API const char* mlff_device_why_none(void);
+
+typedef struct mlff_device_memory { /* in bytes, now; -1: not known */
+    size_t struct_size;
+    int64_t
+        total_bytes; /* of the CPU: of the machine, or of a control group (a container, a batch job) if that is less */
+    int64_t free_bytes;    /* what this process could still take */
+    int64_t used_bytes;    /* total - free: by all processes */
+    int64_t process_bytes; /* resident memory of this process and its child processes; -1 on GPUs: CUDA does not say */
+} mlff_device_memory;
+MLFF_API mlff_status mlff_device_get_memory(const char* device, mlff_device_memory* memory);
+/* Waits until a GPU has done all that this process asked of it. Nothing is asked of the CPU. */
+MLFF_API mlff_status mlff_device_synchronize(const char* device);
+
+/* A stream for work of the caller on a GPU, which does not wait for the default stream. Programs that also run without
+ * a GPU may make one on the CPU; its handle is NULL, and it never has work. */
+typedef struct mlff_stream mlff_stream;
+MLFF_API mlff_status mlff_stream_create(const char* device, mlff_stream** stream);
+MLFF_API void mlff_stream_free(mlff_stream* stream);
+/* A cudaStream_t, for mlff_session_evaluate_device, mlff_timer_create and other libraries. It lives as long as the
+ * stream. */
+MLFF_API void* mlff_stream_handle(const mlff_stream* stream);
+MLFF_API mlff_status mlff_stream_synchronize(mlff_stream* stream);
+
+/* Time between two moments: by the steady clock of the CPU, or by events in a stream of a GPU, which take place when
+ * all earlier work in it has finished. */
+typedef struct mlff_timer mlff_timer;
+/* `stream` is a cudaStream_t of that GPU; NULL = its default stream, and for the CPU. */
+MLFF_API mlff_status mlff_timer_create(const char* device, void* stream, mlff_timer** timer);
+MLFF_API void mlff_timer_free(mlff_timer* timer);
+MLFF_API mlff_status mlff_timer_start(mlff_timer* timer); /* begins anew if it was started before */
+MLFF_API mlff_status mlff_timer_stop(mlff_timer* timer);
+/* From start to stop; waits for the stop on a GPU. */
+MLFF_API mlff_status mlff_timer_get_seconds(const mlff_timer* timer, double* seconds);
+
+/* ---- Measurements: what `mlff bench` uses, for any function. ---- */
+
+/* Calls functions repeatedly. All zero but struct_size = the defaults. */
+typedef struct mlff_measure_options {
+    size_t struct_size;
+    int32_t warm_up_calls;  /* at least this many calls of each function are not counted: 0 = 3; -1 = none */
+    double warm_up_seconds; /* for at least this long: 0 = 0.2; -1 = no longer than the calls take */
+    int32_t least_samples;  /* 0 = 20 */
+    int32_t most_samples;   /* 0 = 1000, or least_samples if that is more */
+    double seconds;         /* for each function: then sampling ends, but for least_samples. 0 = 1; -1: only these */
+    const char* device;     /* wait for this device after each call, within the time that is measured; NULL = do not */
+} mlff_measure_options;
+
+/* Returns 0; any other value ends the measurement with MLFF_ERROR_ARGUMENT. */
+typedef int32_t (*mlff_measured_function)(void* user_data);
+
+/* Measures `function_count` functions, each with its `user_data`. Each warms up alone; then they take turns, in the
+ * opposite order every second round, so that disturbances affect all of them alike. Where there are several, one that
+ * takes less than 20 ms is called once more before it is timed, so that it finds its data in the caches.
+ * Writes *sample_count times in seconds for each, to samples[0 ...], samples[capacity ...] and so on. `capacity` limits
+ * the number of samples; it must not be below least_samples. `options` may be NULL. */
+MLFF_API mlff_status mlff_measure(int64_t function_count, const mlff_measured_function* functions,
+                                  void* const* user_data, const mlff_measure_options* options, double* samples,
+                                  int64_t capacity, int64_t* sample_count);
+
+typedef struct mlff_statistics {
+    size_t struct_size;
+    int64_t sample_count;
+    double mean, median;
+    double deviation; /* standard deviation, with divisor sample_count - 1; 0 for one sample */
+    double minimum, maximum;
+    double p95, p99;                /* 95 % and 99 % of the samples are below */
+    double median_low, median_high; /* 95 % confidence interval of the median, by bootstrap; always the same for the
+                                     * same samples */
+    double per_second;              /* 1 / median: calls per second, if samples are seconds; 0 if the median is 0 */
+    int64_t outlier_count;          /* samples more than 3.5 (robust) standard deviations from the median */
+} mlff_statistics;
+
+/* Of samples in any unit. MLFF_ERROR_ARGUMENT if there is none, or one is not finite. */
+MLFF_API mlff_status mlff_get_statistics(const double* samples, int64_t sample_count, mlff_statistics* statistics);
+/* median(numerators) / median(denominators) and its 95 % confidence interval. Samples with the same index were taken
+ * side by side, as those of mlff_measure: a disturbance of both does not widen the interval. */
+MLFF_API mlff_status mlff_get_median_ratio(const double* numerators, const double* denominators, int64_t sample_count,
+                                           double* ratio, double* low, double* high);
+
+/* Watches memory: resident memory of this process and its child processes ("cpu"), or what is in use on a GPU, by any
+ * process. */
+typedef struct mlff_memory_watch mlff_memory_watch;
+typedef struct mlff_memory_report {
+    size_t struct_size;
+    int64_t reading_count;
+    int64_t first_bytes, last_bytes;
+    int64_t peak_bytes;   /* the most in use since the watch began. On a GPU, and where the kernel does not keep a peak,
+                           * only readings count */
+    int64_t growth_bytes; /* last - first */
+    int32_t is_trend;     /* 1: of 5 or more readings, more than half were above the one before, by 256 KiB in total */
+    int32_t is_leak;      /* 1: a trend, or growth by more than 10 MB */
+} mlff_memory_report;
+/* Begins with a first reading. For the CPU, returns freed memory to the system and lets the peak of this process
+ * (VmHWM) begin anew: the later of two watches decides. */
+MLFF_API mlff_status mlff_memory_watch_create(const char* device, mlff_memory_watch** watch);
+MLFF_API void mlff_memory_watch_free(mlff_memory_watch* watch);
+/* One more reading. To find leaks: after each of several equal pieces of work, the first of which has warmed up. */
+MLFF_API mlff_status mlff_memory_watch_read(mlff_memory_watch* watch);
+/* Of the readings so far; at least two are needed. */
+MLFF_API mlff_status mlff_memory_watch_get_report(mlff_memory_watch* watch, mlff_memory_report* report);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,8 @@
 #define MLFF_MLFF_HPP
 
 #include <array>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -184,6 +186,159 @@ private:
     std::unique_ptr<mlff_session, Free> session_;
     size_t descriptor_count_ = 0;
 };
+
+// ---- Devices; names of them as in mlff.h: "auto", "cpu", "cuda", "cuda:1" ----
+
+inline mlff_device_info device_info(const std::string& device = "auto") {
+    mlff_device_info info{};
+    info.struct_size = sizeof info;
+    check_status(mlff_device_describe(device.c_str(), &info));
+    return info;
+}
+
+inline mlff_device_memory device_memory(const std::string& device = "auto") {
+    mlff_device_memory memory{};
+    memory.struct_size = sizeof memory;
+    check_status(mlff_device_get_memory(device.c_str(), &memory));
+    return memory;
+}
+
+inline void synchronize(const std::string& device = "auto") { check_status(mlff_device_synchronize(device.c_str())); }
+
+// A stream of a GPU; on the CPU its handle is null.
+class Stream {
+public:
+    explicit Stream(const std::string& device = "auto") {
+        mlff_stream* stream = nullptr;
+        check_status(mlff_stream_create(device.c_str(), &stream));
+        stream_.reset(stream);
+    }
+    void* handle() const { return mlff_stream_handle(stream_.get()); }  // a cudaStream_t
+    void synchronize() { check_status(mlff_stream_synchronize(stream_.get())); }
+
+private:
+    struct Free {
+        void operator()(mlff_stream* stream) const { mlff_stream_free(stream); }
+    };
+    std::unique_ptr<mlff_stream, Free> stream_;
+};
+
+// Time between start() and stop(): of the CPU's clock, or between events in a stream of a GPU.
+class Timer {
+public:
+    explicit Timer(const std::string& device = "cpu", void* stream = nullptr) {
+        mlff_timer* timer = nullptr;
+        check_status(mlff_timer_create(device.c_str(), stream, &timer));
+        timer_.reset(timer);
+    }
+    void start() { check_status(mlff_timer_start(timer_.get())); }
+    void stop() { check_status(mlff_timer_stop(timer_.get())); }
+    double seconds() const {
+        double seconds = 0;
+        check_status(mlff_timer_get_seconds(timer_.get(), &seconds));
+        return seconds;
+    }
+
+private:
+    struct Free {
+        void operator()(mlff_timer* timer) const { mlff_timer_free(timer); }
+    };
+    std::unique_ptr<mlff_timer, Free> timer_;
+};
+
+// ---- Measurements ----
+
+// Begins with a first reading; read() after each of several equal pieces of work.
+class MemoryWatch {
+public:
+    explicit MemoryWatch(const std::string& device = "cpu") {
+        mlff_memory_watch* watch = nullptr;
+        check_status(mlff_memory_watch_create(device.c_str(), &watch));
+        watch_.reset(watch);
+    }
+    void read() { check_status(mlff_memory_watch_read(watch_.get())); }
+    mlff_memory_report report() {
+        mlff_memory_report report{};
+        report.struct_size = sizeof report;
+        check_status(mlff_memory_watch_get_report(watch_.get(), &report));
+        return report;
+    }
+
+private:
+    struct Free {
+        void operator()(mlff_memory_watch* watch) const { mlff_memory_watch_free(watch); }
+    };
+    std::unique_ptr<mlff_memory_watch, Free> watch_;
+};
+
+inline mlff_statistics statistics(const std::vector<double>& samples) {
+    mlff_statistics statistics{};
+    statistics.struct_size = sizeof statistics;
+    check_status(mlff_get_statistics(samples.data(), static_cast<int64_t>(samples.size()), &statistics));
+    return statistics;
+}
+
+struct MeasureOptions {  // 0: none
+    int32_t warm_up_calls = 3;
+    double warm_up_seconds = 0.2;
+    int32_t least_samples = 20;
+    int32_t most_samples = 1000;
+    double seconds = 1;
+    std::string device;  // to wait for after each call; "": none
+};
+
+// Seconds of each call, [function][sample]; functions take turns. What a function throws ends the measurement.
+inline std::vector<std::vector<double>> measure(const std::vector<std::function<void()>>& functions,
+                                                const MeasureOptions& options = {}) {
+    if (functions.empty()) throw std::invalid_argument("mlff::measure: there are no functions");
+    if (options.least_samples < 1 || options.most_samples < options.least_samples)
+        throw std::invalid_argument("mlff::measure: expected 1 <= least_samples <= most_samples");
+    struct Call {
+        const std::function<void()>* function;
+        std::exception_ptr problem;
+    };
+    std::vector<Call> calls;
+    for (const std::function<void()>& function : functions) calls.push_back({&function, nullptr});
+    std::vector<void*> user_data;
+    for (Call& call : calls) user_data.push_back(&call);
+    const mlff_measured_function run = [](void* data) -> int32_t {
+        Call& call = *static_cast<Call*>(data);
+        try {
+            (*call.function)();
+            return 0;
+        } catch (...) {
+            call.problem = std::current_exception();
+            return 1;
+        }
+    };
+    const std::vector<mlff_measured_function> runs(functions.size(), run);
+    mlff_measure_options given{};
+    given.struct_size = sizeof given;
+    given.warm_up_calls = options.warm_up_calls == 0 ? -1 : options.warm_up_calls;  // in C, 0 is the default
+    given.warm_up_seconds = options.warm_up_seconds == 0 ? -1 : options.warm_up_seconds;
+    given.least_samples = options.least_samples;
+    given.most_samples = options.most_samples;
+    given.seconds = options.seconds == 0 ? -1 : options.seconds;
+    given.device = options.device.empty() ? nullptr : options.device.c_str();
+    const auto capacity = static_cast<size_t>(options.most_samples);
+    std::vector<double> samples(functions.size() * capacity);
+    int64_t count = 0;
+    const mlff_status status = mlff_measure(static_cast<int64_t>(functions.size()), runs.data(), user_data.data(),
+                                            &given, samples.data(), static_cast<int64_t>(capacity), &count);
+    for (const Call& call : calls)
+        if (call.problem) std::rethrow_exception(call.problem);
+    check_status(status);
+    std::vector<std::vector<double>> times;
+    for (size_t i = 0; i < functions.size(); ++i) {
+        const double* first = samples.data() + i * capacity;
+        times.emplace_back(first, first + count);
+    }
+    return times;
+}
+
+inline std::vector<double> measure(const std::function<void()>& function, const MeasureOptions& options = {}) {
+    return measure(std::vector<std::function<void()>>{function}, options).front();
+}
 
 }  // namespace v0
 }  // namespace mlff

@@ -5,10 +5,15 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "core/system_view.h"
 #include "engine/session.h"
+#include "gpu/runtime/event_timer.h"
+#include "gpu/runtime/gpu.h"
+#include "gpu/runtime/work_stream.h"
+#include "measure/memory_meter.h"
 #include "mlff/mlff.h"
 #include "neighbors/neighbor_list.h"
 
@@ -27,6 +32,21 @@ struct mlff_neighbors {
     mlff::ThreadTeam team;
     bool is_valid = false;  // false until the first update that succeeded
     std::atomic<bool> is_used = false;
+};
+
+struct mlff_stream {
+    std::unique_ptr<mlff::WorkStream> stream;
+};
+
+struct mlff_timer {
+    enum class State { idle, started, stopped };
+    std::unique_ptr<mlff::EventTimer> timer;
+    State state = State::idle;
+};
+
+struct mlff_memory_watch {
+    std::unique_ptr<mlff::bench::MemoryMeter> meter;
+    std::vector<int64_t> readings;
 };
 
 namespace mlff::api {
@@ -49,5 +69,11 @@ private:
 
 // Throws Error{argument} for NULL, a bad struct_size, a periodic direction without a cell.
 SystemView system_view(const mlff_system* system);
+
+// Throws Error{argument} for NULL and for names of no device, Error{device} if there is no such GPU.
+inline Device named_device(const char* name) {
+    if (!name) fail(Status::argument, "device is NULL");
+    return device_named(name);
+}
 
 }  // namespace mlff::api

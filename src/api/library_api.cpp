@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include <cstring>
-
 #include "api/guard.h"
 #include "core/log.h"
-#include "gpu/runtime/gpu.h"
 
 using mlff::fail;
 using mlff::Status;
@@ -45,32 +42,4 @@ mlff_status mlff_log_write(mlff_log_level level, const char* message) {
             fail(Status::argument, "log level ", level, " is not one of mlff_log_level");
         mlff::log(static_cast<mlff::LogLevel>(level), message);
     });
-}
-
-int32_t mlff_device_count(void) {
-    int32_t count = 0;
-    guarded([&] { count = static_cast<int32_t>(mlff::gpu_inventory().gpus.size()); });
-    return count;
-}
-
-mlff_status mlff_device_get_info(int32_t index, mlff_device_info* info) {
-    return guarded([&] {
-        require(info, "info");
-        require_size(info->struct_size, sizeof(mlff_device_info), "mlff_device_info");
-        const mlff::GpuInventory& inventory = mlff::gpu_inventory();
-        if (index < 0 || static_cast<size_t>(index) >= inventory.gpus.size())
-            fail(Status::device, "there is no GPU ", index, ": ",
-                 inventory.gpus.empty() ? inventory.why_none : "the index is too large");
-        const mlff::Gpu& gpu = inventory.gpus[static_cast<size_t>(index)];
-        std::strncpy(info->name, gpu.name.c_str(), sizeof info->name - 1);
-        info->name[sizeof info->name - 1] = '\0';
-        info->compute_capability = gpu.compute_capability;
-        info->memory_bytes = gpu.memory_bytes;
-    });
-}
-
-const char* mlff_device_why_none(void) {
-    const char* reason = "";
-    guarded([&] { reason = mlff::gpu_inventory().why_none.c_str(); });
-    return reason;
 }

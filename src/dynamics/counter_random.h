@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Counter-based random numbers (Philox 4x32-10, Salmon et al. 2011): a function of seed, step and index, without a
-// state. A continued run draws the same numbers as an uninterrupted one, and atoms can be processed in any order.
+// Counter-based random numbers: a function of seed, step and index, without a state. A continued run draws the same
+// numbers as an uninterrupted one, and atoms can be processed in any order.
 #pragma once
 
 #include <array>
@@ -9,28 +9,12 @@
 #include <numbers>
 
 #include "core/host_device.h"
+#include "core/random_bits.h"
 
 namespace mlff {
 
 // Indices below this belong to atoms; the others to thermostats and barostats.
 inline constexpr uint64_t kThermostatDraw = uint64_t{1} << 60, kBarostatDraw = uint64_t{2} << 60;
-
-// 128 random bits for a key and a counter.
-MLFF_HOST_DEVICE inline std::array<uint32_t, 4> random_bits(uint64_t key, uint64_t counter_high, uint64_t counter_low) {
-    constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
-    constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
-    std::array<uint32_t, 4> x = {static_cast<uint32_t>(counter_low), static_cast<uint32_t>(counter_low >> 32),
-                                 static_cast<uint32_t>(counter_high), static_cast<uint32_t>(counter_high >> 32)};
-    auto key0 = static_cast<uint32_t>(key), key1 = static_cast<uint32_t>(key >> 32);
-    for (int round = 0; round < 10; ++round) {
-        const uint64_t product0 = kMultiplier0 * x[0], product1 = kMultiplier1 * x[2];
-        x = {static_cast<uint32_t>(product1 >> 32) ^ x[1] ^ key0, static_cast<uint32_t>(product1),
-             static_cast<uint32_t>(product0 >> 32) ^ x[3] ^ key1, static_cast<uint32_t>(product0)};
-        key0 += kWeyl0;
-        key1 += kWeyl1;
-    }
-    return x;
-}
 
 // Three independent standard normal numbers for draw `index` of step `step`, by Box and Muller from uniform numbers in
 // (0, 1).

@@ -35,10 +35,10 @@ DeviceChoice choose_device(const Model& model, const SessionOptions& options) {
              "' is none of auto, cpu, reference, cuda, cuda:0, cuda:1, ...");
     if (wanted && !wanted->is_gpu()) return {*wanted, "asked for"};
     constexpr Device kCpu = {Device::Kind::cpu};
-    if (is_auto && !model.runs_on_gpu()) return {kCpu, "this model has no CUDA engine"};
     if (is_auto && options.exact_radial) return {kCpu, "exact radial functions are asked for"};
     const UsableGpus gpus = model.usable_gpus();
     if (is_auto && gpus.count == 0) return {kCpu, gpus.why_none};
+    if (is_auto && !model.runs_on_gpu()) return {kCpu, "this model has no CUDA engine"};
     if (is_auto) return {{Device::Kind::gpu, 0}, "a GPU is there"};
     if (gpus.count == 0) fail(Status::device, "device '", options.device, "' cannot be used: ", gpus.why_none);
     if (static_cast<size_t>(wanted->index) >= gpus.count)
@@ -65,7 +65,19 @@ int choose_head(const ModelSummary& summary, const std::string& wanted) {
     return static_cast<int>(found - summary.heads.begin());
 }
 
-NeighborOptions neighbor_options(const ModelSummary& summary, double skin, bool want_reverse) {
+// What cannot be switched off here is refused: a measurement would show no gain where there is nothing to gain from.
+void check_optimizations(const ModelSummary& summary, const Device& device, const Optimizations& optimizations) {
+    if (!optimizations.neighbor_grid && !(summary.cutoff > 0))
+        fail(Status::unsupported, "neighbors=brute: this model finds its neighbours itself");
+    if (device.is_gpu()) return;
+    if (!optimizations.graphs)
+        fail(Status::unsupported, "graph=off: only a GPU has graphs, not device ", device.name());
+    if (!optimizations.fused_messages)
+        fail(Status::unsupported, "fused=off: only for a GPU, not for device ", device.name(),
+             "; device=reference has the plain loops of the CPU");
+}
+
+NeighborOptions neighbor_options(const ModelSummary& summary, double skin, bool want_reverse, bool is_brute_force) {
     static const int64_t memory_bytes = whole_memory() / 2;  // a model has numbers of its own for every edge
     NeighborOptions options;
     // Without a cutoff the model finds its neighbours itself, and this list stays empty: any cutoff will do.
@@ -73,6 +85,7 @@ NeighborOptions neighbor_options(const ModelSummary& summary, double skin, bool 
     options.skin = skin;
     options.want_shifts = false;
     options.want_reverse = want_reverse;
+    options.is_brute_force = is_brute_force;
     options.memory_bytes = memory_bytes;
     return options;
 }
@@ -93,17 +106,23 @@ struct Session::State {
           device(choose_device(*model, options)),
           head(choose_head(model->summary(), options.head)),
           precision(model->choose_precision(device.device, options.precision)),
-          neighbor_skin(options.neighbor_skin.angstrom_on(device.device, options.is_trajectory)),
-          evaluator(model->make_evaluator(
-              {device.device, precision, head, options.exact_radial, neighbor_skin, options.gpu_memory_limit_bytes})),
+          neighbor_skin(choose_skin(device.device, options)),
+          evaluator(model->make_evaluator({device.device, precision, head, options.exact_radial, neighbor_skin,
+                                           options.gpu_memory_limit_bytes, options.optimizations})),
           team(options.thread_count),
           neighbors(neighbor_options(model->summary(), device.device.is_gpu() ? 0 : neighbor_skin,
-                                     evaluator->batches() && evaluator->batches()->needs_reverse_edges())) {
+                                     evaluator->batches() && evaluator->batches()->needs_reverse_edges(),
+                                     !options.optimizations.neighbor_grid)) {
         for (int z : model->summary().elements) {
             if (z < 1 || z > kMaxAtomicNumber)
                 fail(Status::internal, "a model that knows element ", z);  // models check their elements when loaded
             is_known[static_cast<size_t>(z)] = true;
         }
+    }
+
+    double choose_skin(const Device& on, const SessionOptions& options) const {
+        check_optimizations(model->summary(), on, options.optimizations);
+        return options.optimizations.neighbor_grid ? options.neighbor_skin.angstrom_on(on, options.is_trajectory) : 0;
     }
 
     std::shared_ptr<const Model> model;

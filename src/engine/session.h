@@ -11,6 +11,7 @@
 #include "potential/domain_evaluation.h"
 #include "potential/memory_forecasts.h"
 #include "potential/neighbor_skin.h"
+#include "potential/optimizations.h"
 
 namespace mlff {
 
@@ -19,10 +20,11 @@ struct SessionOptions {
     Precision precision = Precision::automatic;
     int thread_count = 0;  // 0 = all cores
     std::string head;      // "" if the model has only one
-    NeighborSkin neighbor_skin;
+    NeighborSkin neighbor_skin = {};
     bool is_trajectory = false;          // atoms move little between calls; the automatic skin depends on it
     bool exact_radial = false;           // evaluate radial functions for every edge instead of interpolating in tables
     int64_t gpu_memory_limit_bytes = 0;  // for atoms and edges, without the model; 0 = all that is free
+    Optimizations optimizations = {};
 };
 
 struct Results {

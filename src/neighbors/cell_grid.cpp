@@ -96,8 +96,8 @@ double count_fewest_pairs(const CellGrid& grid, const AtomSurvey& survey, int64_
     return atoms * std::max(0.0, atoms / parts - 1);
 }
 
-void choose_bins(int64_t atom_count, CellGrid& grid) {
-    const double most = std::clamp(kBinsPerAtom * static_cast<double>(atom_count), 1.0, kMostBins);
+void choose_bins(int64_t atom_count, bool is_one_bin, CellGrid& grid) {
+    const double most = is_one_bin ? 1 : std::clamp(kBinsPerAtom * static_cast<double>(atom_count), 1.0, kMostBins);
     Vec3 bins;
     for (size_t k = 0; k < 3; ++k)
         bins[k] =
@@ -145,7 +145,8 @@ void refuse_crowd(int64_t atom_count, double reach) {
          " neighbours on average within ", reach, " angstrom (cutoff plus skin): they are far too close together");
 }
 
-CellGrid choose_grid(const Lattice& lattice, const AtomSurvey& survey, int64_t atom_count, double search_reach) {
+CellGrid choose_grid(const Lattice& lattice, const AtomSurvey& survey, int64_t atom_count, double search_reach,
+                     bool is_one_bin) {
     CellGrid grid;
     grid.lattice = lattice;
     grid.reach = std::min(search_reach, 4 * kFarthestAtom);  // no two atoms are farther apart
@@ -154,7 +155,7 @@ CellGrid choose_grid(const Lattice& lattice, const AtomSurvey& survey, int64_t a
     check_reach(grid, atom_count);
     grid.fewest_pairs = count_fewest_pairs(grid, survey, atom_count);
     if (grid.fewest_pairs > static_cast<double>(most_pairs(atom_count))) refuse_crowd(atom_count, grid.reach);
-    choose_bins(atom_count, grid);
+    choose_bins(atom_count, is_one_bin, grid);
     return grid;
 }
 

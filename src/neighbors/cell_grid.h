@@ -139,7 +139,9 @@ void check_atom_count(int64_t atom_count);
 int64_t most_pairs(int64_t atom_count);
 // Throws Error{system} that says that there are more.
 [[noreturn]] void refuse_crowd(int64_t atom_count, double reach);
-// Throws Error{system} if the reach needs too many images or gives too many neighbours.
-CellGrid choose_grid(const Lattice& lattice, const AtomSurvey& survey, int64_t atom_count, double search_reach);
+// Throws Error{system} if the reach needs too many images or gives too many neighbours. `is_one_bin`: all atoms are in
+// one bin, so that a search looks at all pairs.
+CellGrid choose_grid(const Lattice& lattice, const AtomSurvey& survey, int64_t atom_count, double search_reach,
+                     bool is_one_bin = false);
 
 }  // namespace mlff

@@ -41,11 +41,11 @@ AtomSurvey survey_atoms(const SystemView& system, const Lattice& lattice, Thread
 
 }  // namespace
 
-void CellList::build(const SystemView& system, double search_reach, ThreadTeam& team) {
+void CellList::build(const SystemView& system, double search_reach, bool is_one_bin, ThreadTeam& team) {
     check_atom_count(system.atom_count);
     const Lattice lattice = make_lattice(system);
     const AtomSurvey survey = survey_atoms(system, lattice, team);
-    grid = choose_grid(lattice, survey, system.atom_count, search_reach);
+    grid = choose_grid(lattice, survey, system.atom_count, search_reach, is_one_bin);
     sort_atoms(system, team);
     place_atoms(system, team);
 }

@@ -18,8 +18,8 @@ struct CellList {
     Buffer<int32_t> bin;           // [sorted atom]
     Buffer<float> x, y, z;         // [atom] wrapped, relative to the middle of the grid
 
-    // Throws Error{system} for atoms, cells or reaches that cannot be searched.
-    void build(const SystemView& system, double search_reach, ThreadTeam& team);
+    // `is_one_bin` as in choose_grid(). Throws Error{system} for atoms, cells or reaches that cannot be searched.
+    void build(const SystemView& system, double search_reach, bool is_one_bin, ThreadTeam& team);
     // Updates the positions of the sites. Their order and wraps stay the same.
     void move_sites(const SystemView& system, ThreadTeam& team);
 

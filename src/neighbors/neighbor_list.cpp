@@ -100,7 +100,7 @@ int64_t NeighborList::State::most_pairs_in_memory() const {
 
 void NeighborList::State::find_pairs(const SystemView& system, ThreadTeam& team) {
     has_candidates = false;
-    cells.build(system, options.cutoff + options.skin, team);
+    cells.build(system, options.cutoff + options.skin, options.is_brute_force, team);
     PairRule rule;
     rule.cutoff_squared = options.cutoff * options.cutoff;
     rule.exact = !(options.skin > 0);

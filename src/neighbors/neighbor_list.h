@@ -25,8 +25,9 @@ struct NeighborOptions {
     bool want_shifts = true;
     bool want_vectors = true;
     bool want_distances = true;
-    bool want_reverse = false;  // not with `half`
-    int64_t memory_bytes = 0;   // if the pairs within cutoff + skin would take more, they are refused; 0 = no limit
+    bool want_reverse = false;    // not with `half`
+    bool is_brute_force = false;  // looks at all pairs instead of those in neighbouring bins: O(N^2), for comparisons
+    int64_t memory_bytes = 0;     // if the pairs within cutoff + skin would take more, they are refused; 0 = no limit
 };
 
 // Throws Error{argument} for an invalid cutoff or skin, or a half list with reverse edges.

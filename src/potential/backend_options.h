@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/device.h"
+#include "potential/optimizations.h"
 #include "potential/precision.h"
 
 namespace mlff {
@@ -16,6 +17,7 @@ struct BackendOptions {
     bool exact_radial = false;           // evaluate radial functions for every edge, without tables
     double neighbor_skin = 0;            // angstrom; 0: every call searches neighbours
     int64_t gpu_memory_limit_bytes = 0;  // for atoms and edges, without the model; 0: all that is free
+    Optimizations optimizations = {};
 
     // Whether features and messages are float.
     bool is_single() const { return precision == Precision::mixed || precision == Precision::fast; }

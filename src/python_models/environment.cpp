@@ -43,35 +43,47 @@ struct Search {
         looked_at += concat(looked_at.empty() ? "" : ", ", origin, " (", folder.string(), ")");
         if (is_environment(folder)) found = folder;
     }
+    void look_for_name(const std::string& origin, const std::string& name) {
+        for (const fs::path& folder : environment_folders()) look(origin, folder / name);
+    }
+    void look_for_name_or_path(const std::string& origin, const std::string& text) {
+        if (text.find('/') == std::string::npos)
+            look_for_name(origin, text);
+        else
+            look(origin, text);
+    }
 };
-
-// A path, or the name of an installed environment.
-fs::path by_name_or_path(const std::string& text) {
-    return text.find('/') == std::string::npos ? installed_environments() / text : fs::path(text);
-}
 
 }  // namespace
 
-fs::path installed_environments() {
+std::vector<fs::path> environment_folders() {
+    std::vector<fs::path> folders;
+    const auto add = [&](const fs::path& prefix) {
+        fs::path folder = (prefix / MLFF_ENVIRONMENTS_DIR).lexically_normal();
+        if (std::find(folders.begin(), folders.end(), folder) == folders.end()) folders.push_back(std::move(folder));
+    };
     const fs::path here = folder_of_library();
     std::error_code ignored;
     // libmlff.so and bin/mlff are at different depths below the prefix.
     for (const char* up : {MLFF_PREFIX_FROM_LIBRARY, MLFF_PREFIX_FROM_PROGRAM})
-        if (const fs::path folder = here / up / MLFF_ENVIRONMENTS_DIR; fs::is_directory(folder, ignored))
-            return fs::canonical(folder, ignored);
-    return (here / MLFF_PREFIX_FROM_LIBRARY / MLFF_ENVIRONMENTS_DIR).lexically_normal();
+        if (fs::is_directory(here / up / MLFF_ENVIRONMENTS_DIR, ignored)) add(here / up);
+    if (const std::string home = variable("HOME"); !home.empty()) add(fs::path(home) / ".local");
+    add("/usr/local");
+    return folders;
 }
 
 fs::path find_environment(const ModelName& model) {
     Search search;
     if (!model.environment.empty()) {
-        search.look("env=" + model.environment, by_name_or_path(model.environment));
+        search.look_for_name_or_path("env=" + model.environment, model.environment);
     } else if (const std::string wanted = variable("MLFF_PYTHON_ENV"); !wanted.empty()) {
-        search.look("MLFF_PYTHON_ENV", by_name_or_path(wanted));
+        search.look_for_name_or_path("MLFF_PYTHON_ENV", wanted);
     } else {
         if (!model.default_environment.empty())
-            search.look("the environment '" + model.default_environment + "' of scripts/install",
-                        installed_environments() / model.default_environment);
+            search.look_for_name("the environment '" + model.default_environment + "' of scripts/install",
+                                 model.default_environment);
+        if (model.default_environment == "mace")  // the other has all that this one has
+            search.look_for_name("the environment 'mace-cueq'", "mace-cueq");
         if (const std::string active = variable("VIRTUAL_ENV"); !active.empty()) search.look("VIRTUAL_ENV", active);
     }
     if (search.found.empty())
@@ -91,14 +103,19 @@ std::vector<fs::path> known_environments() {
             std::find(folders.begin(), folders.end(), whole) == folders.end())
             folders.push_back(whole);
     };
-    if (const std::string wanted = variable("MLFF_PYTHON_ENV"); !wanted.empty()) add(by_name_or_path(wanted));
-    std::error_code none;
-    std::vector<fs::path> installed;
-    for (fs::directory_iterator entry(installed_environments(), none), end; !none && entry != end;
-         entry.increment(none))
-        installed.push_back(entry->path());
-    std::sort(installed.begin(), installed.end());
-    for (const fs::path& folder : installed) add(folder);
+    if (const std::string wanted = variable("MLFF_PYTHON_ENV"); !wanted.empty()) {
+        Search search;
+        search.look_for_name_or_path("MLFF_PYTHON_ENV", wanted);
+        if (!search.found.empty()) add(search.found);
+    }
+    for (const fs::path& folder : environment_folders()) {
+        std::error_code none;
+        std::vector<fs::path> installed;
+        for (fs::directory_iterator entry(folder, none), end; !none && entry != end; entry.increment(none))
+            installed.push_back(entry->path());
+        std::sort(installed.begin(), installed.end());
+        for (const fs::path& one : installed) add(one);
+    }
     if (const std::string active = variable("VIRTUAL_ENV"); !active.empty()) add(active);
     return folders;
 }

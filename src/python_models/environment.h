@@ -24,7 +24,9 @@ std::vector<std::filesystem::path> known_environments();
 std::filesystem::path find_python_library();
 std::filesystem::path find_host_program();  // next to that library, or in libexec
 
-// PREFIX/share/mlff/python, where scripts/install puts environments, one folder per name.
-std::filesystem::path installed_environments();
+// Where scripts/install puts environments, one folder per name, in the order of the search: share/mlff/python of the
+// installation that this library belongs to, of ~/.local and of /usr/local. The scripts have the same list
+// (environment_folders in scripts/common.sh).
+std::vector<std::filesystem::path> environment_folders();
 
 }  // namespace mlff::python

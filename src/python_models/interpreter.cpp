@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -14,6 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/embed_file.h"
 #include "core/error.h"
 #include "python_models/interface.h"
 
@@ -47,19 +49,12 @@ void* log_to = nullptr;
 py::object* teachers =
     nullptr;  // the module; never freed, because the interpreter never ends: torch cannot be loaded twice
 
-extern "C" {
-__attribute__((visibility("hidden"))) extern const char mlff_teachers_begin[], mlff_teachers_end[];
+MLFF_EMBED_FILE(mlff_teachers, MLFF_TEACHERS_FILE)
+MLFF_EMBED_FILE(mlff_student_source, MLFF_STUDENT_FILE)
+
+std::string text_of(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
-asm(".pushsection .rodata\n"
-    ".hidden mlff_teachers_begin\n"
-    ".globl mlff_teachers_begin\n"
-    "mlff_teachers_begin:\n"
-    ".incbin \"" MLFF_TEACHERS_FILE
-    "\"\n"
-    ".hidden mlff_teachers_end\n"
-    ".globl mlff_teachers_end\n"
-    "mlff_teachers_end:\n"
-    ".popsection\n");
 
 void write_log(int level, const std::string& line) {
     const py::gil_scoped_release others_may_run;  // the host's callback may use Python too
@@ -142,7 +137,7 @@ void initialize(const fs::path& environment) {
 void import_teachers() {
     py::module_ module = py::reinterpret_borrow<py::module_>(PyImport_AddModule("_mlff_teachers"));
     module.attr("__file__") = "<mlff>/teachers.py";
-    const std::string source(mlff_teachers_begin, mlff_teachers_end);
+    const std::string source = text_of(MLFF_EMBEDDED(mlff_teachers));
     const py::object code =
         py::reinterpret_steal<py::object>(Py_CompileString(source.c_str(), "<mlff>/teachers.py", Py_file_input));
     if (!code) throw py::error_already_set();
@@ -151,6 +146,7 @@ void import_teachers() {
     if (!py::reinterpret_steal<py::object>(PyEval_EvalCode(code.ptr(), names.ptr(), names.ptr())))
         throw py::error_already_set();
     module.attr("log") = py::cpp_function(&write_log);
+    module.attr("student_source") = text_of(MLFF_EMBEDDED(mlff_student_source));
     if (is_interpreter_ours) module.attr("redirect_output")(module.attr("log"));
     teachers = new py::object(module);
 }

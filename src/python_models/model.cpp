@@ -109,6 +109,8 @@ public:
     std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const override {
         if (options.exact_radial)
             fail(Status::unsupported, "model '", name_.text, "': exact radial functions are a choice of native models");
+        if (options.optimizations != Optimizations{})
+            fail(Status::unsupported, "model '", name_.text, "': graph=, neighbors= and fused= are for native models");
         std::unique_ptr<python::Teacher> teacher = take_spare();
         if (!teacher) teacher = open();
         teacher->prepare({{"device", options.device.is_gpu() ? options.device.name() : "cpu"},

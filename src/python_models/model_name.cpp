@@ -50,7 +50,7 @@ void read_options(ModelName& model, const std::string& options) {
         if (equals == std::string::npos || equals == 0)
             fail(Status::argument, "model '", model.text, "': '", item, "' is not of the form key=value");
         const std::string key = item.substr(0, equals), value = percent_decoded(item.substr(equals + 1), model.text);
-        const bool is_mace = model.kind == "mace";
+        const bool is_mace = model.kind == "mace", is_student = model.kind == "student";
         if (key == "env") {
             if (value.empty())
                 fail(Status::argument, "model '", model.text, "': env= needs the name or the path of an environment");
@@ -65,7 +65,7 @@ void read_options(ModelName& model, const std::string& options) {
                 fail(Status::argument, "model '", model.text, "': timeout=", value,
                      ", expected a number of seconds (0 = no limit)");
             model.time_limit = number.get<double>();
-        } else if (is_mace && key == "dtype") {
+        } else if ((is_mace || is_student) && key == "dtype") {
             if (value != "float32" && value != "float64")
                 fail(Status::argument, "model '", model.text, "': dtype=", value, ", expected float32 or float64");
             model.dtype = value;
@@ -79,6 +79,13 @@ void read_options(ModelName& model, const std::string& options) {
         } else if (is_mace) {
             fail(Status::argument, "model '", model.text, "': there is no key '", key,
                  "'; the keys are dtype, cueq, head, env, host and timeout");
+        } else if (is_student && key == "mode") {
+            if (value != "eager" && value != "compile" && value != "script")
+                fail(Status::argument, "model '", model.text, "': mode=", value, ", expected eager, compile or script");
+            model.arguments["mode"] = value;
+        } else if (is_student) {
+            fail(Status::argument, "model '", model.text, "': there is no key '", key,
+                 "'; the keys are dtype, mode, env, host and timeout");
         } else {
             model.arguments[key] = typed(value);
         }
@@ -99,7 +106,13 @@ ModelName parse_model_name(const std::string& name) {
     }
     if (rest == "mace" || rest == "mace:")
         fail(Status::argument, "model '", name, "': mace-torch needs the path of a model: python:mace:PATH");
-    if (rest.starts_with("mace:")) {
+    if (rest == "student" || rest == "student:")
+        fail(Status::argument, "model '", name, "': it needs the path of a student's file: python:student:PATH");
+    if (rest.starts_with("student:")) {
+        model.kind = "student";
+        model.path = rest.substr(8);
+        model.default_environment = "mace";  // has torch
+    } else if (rest.starts_with("mace:")) {
         model.kind = "mace";
         model.path = rest.substr(5);
         model.default_environment = "mace";
@@ -110,7 +123,7 @@ ModelName parse_model_name(const std::string& name) {
         if (colon != std::string::npos) model.factory = rest.substr(colon + 1);
         if (model.module.empty() || (colon != std::string::npos && model.factory.empty()))
             fail(Status::argument, "model '", name,
-                 "': expected python:mace:PATH, python:MODULE:FACTORY or python:NAME");
+                 "': expected python:mace:PATH, python:student:PATH, python:MODULE:FACTORY or python:NAME");
         if (!model.module.ends_with(".py")) model.default_environment = model.module.substr(0, model.module.find('.'));
     }
     read_options(model, options);

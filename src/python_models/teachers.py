@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: MIT
 """Runs models that are Python programs for mlff: mace-torch, and whatever has ASE's calculator interface.
 
-This file is part of libmlff_python.so, which calls redirect_output(), load() and the methods of Teacher."""
+This file is part of libmlff_python.so, which sets `log` and `student_source`, and calls redirect_output(), load() and the methods of Teacher."""
 import contextlib
 import gc
 import importlib
 import importlib.util
 import io
 import json
+import linecache
 import logging
 import os
 import sys
 import threading
 import traceback
+import types
 import warnings
 
 # Values of mlff_status.
@@ -317,6 +319,20 @@ def default_dtype(torch, name):
 default_dtype_lock = threading.RLock()
 
 
+@contextlib.contextmanager
+def e3nn_instead(arguments):
+    """Under WSL 2, NVML does not know all figures of a GPU, and versions of cuEquivariance that insist on them cannot be used (0.13 does not insist). Then e3nn
+    computes, and the log says so."""
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__name__.startswith("NVML"):
+            raise
+        reason = " ".join(("%s: %s" % (type(error).__name__, error)).split())[:200]
+        log(WARNING, "cueq=1: cuEquivariance does not work here, because NVML does not answer (%s), as under WSL 2; e3nn computes the same, more slowly" % plain(reason))
+        arguments["cueq"] = False
+
+
 class MaceTeacher(Teacher):
     CUEQ_CLASSES = ("ScaleShiftMACE", "MACELES", "PolarMACE")
     MODEL_TYPES = {"EnergyDipolesMACE": "EnergyDipoleMACE", "PolarMACE": "PolarMACE"}
@@ -328,7 +344,8 @@ class MaceTeacher(Teacher):
         self.torch = import_for("torch", "python:mace")
         import_for("mace.calculators", "python:mace")
         if self.arguments.get("cueq"):
-            import_for("cuequivariance_torch", "python:mace with cueq=1")
+            with e3nn_instead(self.arguments):
+                import_for("cuequivariance_torch", "python:mace with cueq=1")
         self.model = self.read()
         if self.arguments.get("cueq") and class_name(self.model) not in self.CUEQ_CLASSES:
             raise TeacherError(UNSUPPORTED, "%s: cueq=1 is for models that mace-torch converts to cuEquivariance (%s), not for a %s" % (self.path, ", ".join(self.CUEQ_CLASSES), class_name(self.model)))
@@ -371,6 +388,12 @@ class MaceTeacher(Teacher):
         }
 
     def prepare(self, choice):
+        if self.arguments.get("cueq"):
+            with e3nn_instead(self.arguments):
+                return self.make_calculator(choice)
+        return self.make_calculator(choice)
+
+    def make_calculator(self, choice):
         from mace.calculators import MACECalculator
 
         model, self.model = self.model or self.read(), None  # MACECalculator modifies its model, so each needs its own
@@ -390,6 +413,66 @@ class MaceTeacher(Teacher):
     def calculate(self, atoms, wanted):
         with default_dtype(self.torch, self.dtype):
             return super().calculate(atoms, wanted)
+
+
+# ---- Students in PyTorch ----
+
+
+def student_module():
+    """student.py, whose source is that of this library too."""
+    with student_lock:
+        if "_mlff_student" not in sys.modules:
+            name = "<mlff>/student.py"
+            module = types.ModuleType("_mlff_student")
+            module.__file__ = name
+            linecache.cache[name] = (len(student_source), None, student_source.splitlines(keepends=True), name)  # TorchScript compiles from the source
+            sys.modules["_mlff_student"] = module  # where classes are looked for while they are made
+            try:
+                exec(compile(student_source, name, "exec"), module.__dict__)
+            except BaseException:
+                del sys.modules["_mlff_student"]
+                raise
+        return sys.modules["_mlff_student"]
+
+
+student_lock = threading.Lock()
+
+
+class StudentTeacher(Teacher):
+    """The PaiNN of a student's file in PyTorch, to measure the native one against."""
+
+    def __init__(self, request):
+        self.path, self.mode = request["path"], request["arguments"].get("mode", "eager")
+        if not os.path.isfile(self.path):
+            raise TeacherError(FILE, "%s: there is no such file; mlff model convert builtin FILE writes that of the student inside mlff" % self.path)
+        self.torch = import_for("torch", "python:student")
+        self.properties = ["energy", "forces", "stress", "energies"]
+        self.student = student_module()
+        try:
+            self.config, self.tensors = self.student.read_file(self.path)
+        except self.student.NotAStudent as error:
+            raise TeacherError(FORMAT, "%s: %s" % (self.path, error)) from None
+
+    def describe(self):
+        torch = self.torch
+        return {
+            "class": "PaiNN in PyTorch, " + self.mode,
+            "elements": [int(z) for z in self.tensors["atomic_numbers"]],
+            "cutoff": float(self.config["cutoff"]),
+            "layers": int(self.config["blocks"]),
+            "heads": ["Default"],
+            "dtype": str(self.tensors["embedding"].dtype).replace("torch.", ""),
+            "precisions": ["float64", "float32"],
+            "parameters": sum(tensor.numel() for name, tensor in self.tensors.items() if name.endswith((".weight", ".bias")) or name == "embedding"),
+            "properties": self.properties,
+            "gpus": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+            "why_no_gpu": "torch %s in %s finds no CUDA device" % (torch.__version__, sys.prefix),
+            "versions": {"torch": torch.__version__},
+        }
+
+    def prepare(self, choice):
+        self.calculator = self.student.StudentCalculator(self.path, choice["device"], getattr(self.torch, choice["dtype"]), self.mode)
+        return {}
 
 
 # ---- Any ASE calculator ----
@@ -538,7 +621,7 @@ class AseTeacher(Teacher):
 
 def load(text):
     request = json.loads(text)
-    teacher = MaceTeacher(request) if request["kind"] == "mace" else AseTeacher(request)
+    teacher = {"mace": MaceTeacher, "student": StudentTeacher, "ase": AseTeacher}[request["kind"]](request)
     description = teacher.describe()
     description["python"] = "%d.%d.%d" % sys.version_info[:3]
     description["environment"] = sys.prefix

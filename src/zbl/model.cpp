@@ -66,6 +66,7 @@ public:
     }
 
     std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const override {
+        if (!options.optimizations.fused_messages) fail(Status::unsupported, "fused=off: this model has no messages");
         if (options.device.is_gpu()) return zbl::gpu::make_gpu_evaluator(summary_.elements, options);
         return std::make_unique<PairEvaluator<ZblTerm>>(ZblTerm(summary_.elements));
     }

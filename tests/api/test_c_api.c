@@ -529,7 +529,267 @@ static void test_devices(void) {
     info.struct_size = sizeof info;
     CHECK(mlff_device_get_info(-1, &info) == MLFF_ERROR_DEVICE);
     CHECK(mlff_device_get_info(count, &info) == MLFF_ERROR_DEVICE);
-    if (count > 0) CHECK(mlff_device_get_info(0, &info) == MLFF_OK && info.name[0] != '\0' && info.memory_bytes > 0);
+    CHECK(getenv("MLFF_REQUIRE_GPU") == NULL || count > 0);
+    if (count == 0) return;
+    CHECK(mlff_device_get_info(0, &info) == MLFF_OK && info.name[0] != '\0' && info.memory_bytes > 0);
+    CHECK(info.multiprocessor_count > 0 && info.l2_cache_bytes > 0 && info.clock_kHz >= 0 && info.memory_bus_bits > 0);
+    CHECK(info.shared_memory_per_block_bytes >= 48 << 10);
+    CHECK(info.shared_memory_per_multiprocessor_bytes >= info.shared_memory_per_block_bytes);
+    CHECK_CLOSE(info.memory_bandwidth, 2e3 * info.memory_clock_kHz * info.memory_bus_bits / 8, 1.0);
+    CHECK(info.cuda_runtime_version >= 11000 && info.cuda_driver_version > 0);
+    CHECK(info.core_count == 0 && info.kernels[0] == '\0');
+}
+
+static const char* const bad_devices[] = {NULL, "", "toaster", "cuda:", "cuda:-1", "cuda:1x", "cuda:99"};
+enum { BAD_DEVICE_COUNT = sizeof bad_devices / sizeof bad_devices[0] };
+/* The last is a name, but there is no such GPU. */
+static mlff_status expected_status(size_t i) {
+    return i == BAD_DEVICE_COUNT - 1 ? MLFF_ERROR_DEVICE : MLFF_ERROR_ARGUMENT;
+}
+
+static void test_device_by_name(void) {
+    mlff_device_info info, other;
+    mlff_device_memory memory;
+    size_t i;
+    memset(&info, 0, sizeof info);
+    memset(&memory, 0, sizeof memory);
+    CHECK(mlff_device_describe("cpu", NULL) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_device_describe("cpu", &info) == MLFF_ERROR_ARGUMENT); /* struct_size 0 */
+    CHECK(mlff_device_get_memory("cpu", NULL) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_device_get_memory("cpu", &memory) == MLFF_ERROR_ARGUMENT);
+    info.struct_size = sizeof info;
+    memory.struct_size = sizeof memory;
+    for (i = 0; i < BAD_DEVICE_COUNT; ++i) {
+        CHECK(mlff_device_describe(bad_devices[i], &info) == expected_status(i));
+        CHECK(mlff_device_get_memory(bad_devices[i], &memory) == expected_status(i));
+        CHECK(mlff_device_synchronize(bad_devices[i]) == expected_status(i));
+    }
+    CHECK(mlff_device_describe("cpu", &info) == MLFF_OK);
+    CHECK(info.struct_size == sizeof info && info.name[0] != '\0' && info.kernels[0] != '\0');
+    CHECK(info.core_count >= 1 && info.memory_bytes > 1 << 20 && info.l2_cache_bytes >= 0 && info.clock_kHz >= 0);
+    CHECK(info.compute_capability == 0 && info.multiprocessor_count == 0 && info.memory_bandwidth == 0);
+    CHECK(mlff_device_synchronize("cpu") == MLFF_OK);
+
+    /* A program compiled against the first version of the struct: nothing behind its end is written. */
+    memset(&other, 0x55, sizeof other);
+    other.struct_size = offsetof(mlff_device_info, l2_cache_bytes);
+    CHECK(mlff_device_describe("cpu", &other) == MLFF_OK);
+    CHECK(strcmp(other.name, info.name) == 0 && other.memory_bytes == info.memory_bytes);
+    CHECK(other.struct_size == offsetof(mlff_device_info, l2_cache_bytes));
+    for (i = other.struct_size; i < sizeof other; ++i) CHECK(((const unsigned char*)&other)[i] == 0x55);
+    other.struct_size -= 1;
+    CHECK(mlff_device_describe("cpu", &other) == MLFF_ERROR_ARGUMENT);
+
+    CHECK(mlff_device_get_memory("cpu", &memory) == MLFF_OK);
+    CHECK(memory.total_bytes > 1 << 20 && memory.free_bytes > 0 && memory.free_bytes <= memory.total_bytes);
+    CHECK(memory.used_bytes == memory.total_bytes - memory.free_bytes);
+    CHECK(memory.process_bytes > 100000 && memory.process_bytes < memory.total_bytes);
+    if (mlff_device_count() == 0) return;
+    CHECK(mlff_device_get_info(0, &other) == MLFF_ERROR_ARGUMENT);
+    other.struct_size = sizeof other;
+    CHECK(mlff_device_get_info(0, &other) == MLFF_OK);
+    CHECK(mlff_device_describe("auto", &info) == MLFF_OK && memcmp(&info, &other, sizeof info) == 0);
+    CHECK(mlff_device_synchronize("cuda:0") == MLFF_OK);
+    CHECK(mlff_device_get_memory("cuda:0", &memory) == MLFF_OK);
+    CHECK(memory.free_bytes > 0 && memory.free_bytes < memory.total_bytes && memory.process_bytes == -1);
+    CHECK(memory.used_bytes == memory.total_bytes - memory.free_bytes);
+}
+
+/* Takes time that no compiler removes. */
+static volatile double sink;
+static int32_t work(void* user_data) {
+    const int count = *(const int*)user_data;
+    int i;
+    for (i = 0; i < count; ++i) sink = sink * 0.5 + i;
+    return 0;
+}
+
+static void test_streams_and_timers(void) {
+    const char* devices[] = {"cpu", "auto"};
+    mlff_stream* stream = (mlff_stream*)&failures;
+    mlff_timer* timer = (mlff_timer*)&failures;
+    double seconds = -1, longer = -1;
+    int count = 2000000;
+    size_t i;
+    CHECK(mlff_stream_create("cpu", NULL) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_timer_create("cpu", NULL, NULL) == MLFF_ERROR_ARGUMENT);
+    for (i = 0; i < BAD_DEVICE_COUNT; ++i) {
+        CHECK(mlff_stream_create(bad_devices[i], &stream) == expected_status(i) && stream == NULL);
+        CHECK(mlff_timer_create(bad_devices[i], NULL, &timer) == expected_status(i) && timer == NULL);
+    }
+    mlff_stream_free(NULL);
+    mlff_timer_free(NULL);
+    CHECK(mlff_stream_handle(NULL) == NULL);
+    CHECK(mlff_stream_synchronize(NULL) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_timer_start(NULL) == MLFF_ERROR_ARGUMENT && mlff_timer_stop(NULL) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_timer_get_seconds(NULL, &seconds) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_timer_create("cpu", &failures, &timer) == MLFF_ERROR_ARGUMENT && timer == NULL);
+    CHECK(strstr(mlff_last_error(), "only GPUs have streams") != NULL);
+    for (i = 0; i < 2; ++i) {
+        CHECK(mlff_stream_create(devices[i], &stream) == MLFF_OK);
+        CHECK((mlff_stream_handle(stream) == NULL) == (i == 0 || mlff_device_count() == 0));
+        CHECK(mlff_timer_create(devices[i], mlff_stream_handle(stream), &timer) == MLFF_OK);
+        CHECK(mlff_timer_stop(timer) == MLFF_ERROR_ARGUMENT);
+        CHECK(mlff_timer_get_seconds(timer, &seconds) == MLFF_ERROR_ARGUMENT && seconds == -1);
+        CHECK(mlff_timer_start(timer) == MLFF_OK);
+        CHECK(mlff_timer_get_seconds(timer, &seconds) == MLFF_ERROR_ARGUMENT && seconds == -1);
+        CHECK(mlff_timer_stop(timer) == MLFF_OK);
+        CHECK(mlff_timer_get_seconds(timer, NULL) == MLFF_ERROR_ARGUMENT);
+        CHECK(mlff_timer_get_seconds(timer, &seconds) == MLFF_OK && seconds >= 0 && seconds < 10);
+        CHECK(mlff_stream_synchronize(stream) == MLFF_OK);
+        CHECK(mlff_timer_start(timer) == MLFF_OK && work(&count) == 0 && mlff_timer_stop(timer) == MLFF_OK);
+        CHECK(mlff_timer_get_seconds(timer, &longer) == MLFF_OK && longer > 0 && longer < 10);
+        if (i == 0) CHECK(longer > seconds);
+        mlff_timer_free(timer);
+        mlff_stream_free(stream);
+        seconds = -1;
+    }
+}
+
+static void test_statistics(void) {
+    const double samples[5] = {3, 1, 2, 5, 4}, doubled[5] = {6, 2, 4, 10, 8}, bad[3] = {1, NAN, 2}, none[2] = {0, 0};
+    double ratio = -1, low = -1, high = -1;
+    mlff_statistics found;
+    memset(&found, 0, sizeof found);
+    CHECK(mlff_get_statistics(samples, 5, NULL) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_get_statistics(samples, 5, &found) == MLFF_ERROR_ARGUMENT); /* struct_size 0 */
+    found.struct_size = sizeof found;
+    CHECK(mlff_get_statistics(NULL, 5, &found) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_get_statistics(samples, 0, &found) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_get_statistics(samples, -1, &found) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_get_statistics(bad, 3, &found) == MLFF_ERROR_ARGUMENT);
+    CHECK(strcmp(mlff_last_error(), "statistics need finite samples") == 0 && found.sample_count == 0);
+    CHECK(mlff_get_statistics(samples, 5, &found) == MLFF_OK && found.sample_count == 5);
+    CHECK_CLOSE(found.mean, 3, 1e-15);
+    CHECK_CLOSE(found.median, 3, 1e-15);
+    CHECK_CLOSE(found.deviation, sqrt(2.5), 1e-15);
+    CHECK_CLOSE(found.p95, 4.8, 1e-12);
+    CHECK_CLOSE(found.p99, 4.96, 1e-12);
+    CHECK(found.minimum == 1 && found.maximum == 5 && found.outlier_count == 0);
+    CHECK(1 <= found.median_low && found.median_low < 3 && 3 < found.median_high && found.median_high <= 5);
+    CHECK_CLOSE(found.per_second, 1.0 / 3, 1e-15);
+    CHECK(mlff_get_statistics(none, 2, &found) == MLFF_OK && found.per_second == 0 && found.deviation == 0);
+
+    CHECK(mlff_get_median_ratio(doubled, samples, 5, &ratio, &low, &high) == MLFF_OK);
+    CHECK_CLOSE(ratio, 2, 1e-15);
+    CHECK_CLOSE(low, 2, 1e-15); /* drawn together */
+    CHECK_CLOSE(high, 2, 1e-15);
+    CHECK(mlff_get_median_ratio(doubled, samples, 5, NULL, NULL, NULL) == MLFF_OK);
+    CHECK(mlff_get_median_ratio(NULL, samples, 5, &ratio, &low, &high) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_get_median_ratio(doubled, NULL, 5, &ratio, &low, &high) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_get_median_ratio(doubled, samples, 0, &ratio, &low, &high) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_get_median_ratio(samples, none, 2, &ratio, &low, &high) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_get_median_ratio(bad, samples, 3, &ratio, &low, &high) == MLFF_ERROR_ARGUMENT);
+}
+
+static int32_t loads_nothing(void* user_data) {
+    mlff_model* model = NULL;
+    (void)user_data;
+    return (int32_t)mlff_model_load("/no/such.model", &model);
+}
+static int32_t fails_at_the_fifth_call(void* user_data) { return ++*(int*)user_data == 5 ? 7 : 0; }
+
+static void test_measure(void) {
+    enum { CAPACITY = 30 };
+    const mlff_measured_function functions[2] = {work, work}, one[1] = {fails_at_the_fifth_call},
+                                 no_function[1] = {NULL}, of_mlff[1] = {loads_nothing};
+    int little = 100, much = 20000, calls = 0;
+    void *const user_data[2] = {&little, &much}, *const call_data[1] = {&calls};
+    double samples[2 * CAPACITY];
+    mlff_measure_options options;
+    mlff_statistics of_little, of_much;
+    int64_t count = -1, i;
+    memset(&options, 0, sizeof options);
+    CHECK(mlff_measure(2, functions, user_data, &options, samples, CAPACITY, &count) == MLFF_ERROR_ARGUMENT);
+    options.struct_size = sizeof options;
+    CHECK(mlff_measure(2, NULL, user_data, &options, samples, CAPACITY, &count) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_measure(2, functions, user_data, &options, NULL, CAPACITY, &count) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_measure(2, functions, user_data, &options, samples, CAPACITY, NULL) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_measure(0, functions, user_data, &options, samples, CAPACITY, &count) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_measure(1, no_function, NULL, &options, samples, CAPACITY, &count) == MLFF_ERROR_ARGUMENT);
+    CHECK(strcmp(mlff_last_error(), "functions[0] is NULL") == 0);
+    CHECK(mlff_measure(2, functions, user_data, &options, samples, 19, &count) == MLFF_ERROR_ARGUMENT);
+    CHECK(strstr(mlff_last_error(), "room for 19 samples") != NULL);
+    options.seconds = NAN;
+    CHECK(mlff_measure(2, functions, user_data, &options, samples, CAPACITY, &count) == MLFF_ERROR_ARGUMENT);
+    options.seconds = 0;
+    options.least_samples = -2;
+    CHECK(mlff_measure(2, functions, user_data, &options, samples, CAPACITY, &count) == MLFF_ERROR_ARGUMENT);
+    options.least_samples = 9;
+    options.most_samples = 8;
+    CHECK(mlff_measure(2, functions, user_data, &options, samples, CAPACITY, &count) == MLFF_ERROR_ARGUMENT);
+    options.most_samples = 9;
+    for (i = 1; i < BAD_DEVICE_COUNT; ++i) { /* NULL is allowed here */
+        options.device = bad_devices[i];
+        CHECK(mlff_measure(2, functions, user_data, &options, samples, CAPACITY, &count) == expected_status((size_t)i));
+    }
+    options.device = NULL;
+    options.warm_up_calls = -1;
+    options.warm_up_seconds = -1;
+    CHECK(mlff_measure(1, one, call_data, &options, samples, CAPACITY, &count) == MLFF_ERROR_ARGUMENT);
+    CHECK(calls == 5 && count == 0 && strstr(mlff_last_error(), "function 0 returned 7") != NULL);
+    CHECK(mlff_measure(1, of_mlff, NULL, &options, samples, CAPACITY, &count) == MLFF_ERROR_ARGUMENT);
+    CHECK(strstr(mlff_last_error(), "/no/such.model") != NULL); /* its own reason is kept */
+    CHECK(mlff_measure(1, one, call_data, &options, samples, CAPACITY, &count) == MLFF_OK);
+    CHECK(calls == 14 && count == 9); /* no warm-up, and nothing is called twice that is alone */
+    options.warm_up_calls = 2;
+    CHECK(mlff_measure(1, one, call_data, &options, samples, CAPACITY, &count) == MLFF_OK && calls == 25);
+
+    /* The defaults; the capacity ends it. On a GPU too, where one is waited for. */
+    memset(&options, 0, sizeof options);
+    options.struct_size = sizeof options;
+    options.warm_up_seconds = 0.01;
+    options.device = "auto";
+    for (i = 0; i < 2 * CAPACITY; ++i) samples[i] = NAN;
+    CHECK(mlff_measure(2, functions, user_data, &options, samples, CAPACITY, &count) == MLFF_OK && count == CAPACITY);
+    of_little.struct_size = of_much.struct_size = sizeof of_little;
+    CHECK(mlff_get_statistics(samples, count, &of_little) == MLFF_OK);
+    CHECK(mlff_get_statistics(samples + CAPACITY, count, &of_much) == MLFF_OK);
+    CHECK(of_little.minimum >= 0 && of_much.minimum > 0 && of_much.median > of_little.median);
+}
+
+static void test_memory_watch(void) {
+    enum { PIECE = 4 << 20, PIECES = 6 };
+    mlff_memory_watch* watch = (mlff_memory_watch*)&failures;
+    mlff_memory_report report;
+    char* pieces[PIECES];
+    size_t i;
+    memset(&report, 0, sizeof report);
+    CHECK(mlff_memory_watch_create("cpu", NULL) == MLFF_ERROR_ARGUMENT);
+    for (i = 0; i < BAD_DEVICE_COUNT; ++i)
+        CHECK(mlff_memory_watch_create(bad_devices[i], &watch) == expected_status(i) && watch == NULL);
+    mlff_memory_watch_free(NULL);
+    CHECK(mlff_memory_watch_read(NULL) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_memory_watch_get_report(NULL, &report) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_memory_watch_create("cpu", &watch) == MLFF_OK);
+    CHECK(mlff_memory_watch_get_report(watch, NULL) == MLFF_ERROR_ARGUMENT);
+    CHECK(mlff_memory_watch_get_report(watch, &report) == MLFF_ERROR_ARGUMENT); /* struct_size 0 */
+    report.struct_size = sizeof report;
+    CHECK(mlff_memory_watch_get_report(watch, &report) == MLFF_ERROR_ARGUMENT); /* one reading */
+    for (i = 0; i < PIECES; ++i) CHECK(mlff_memory_watch_read(watch) == MLFF_OK);
+    CHECK(mlff_memory_watch_get_report(watch, &report) == MLFF_OK && report.reading_count == PIECES + 1);
+    CHECK(report.is_leak == 0 && report.is_trend == 0 && report.growth_bytes < 1 << 20);
+    mlff_memory_watch_free(watch);
+
+    CHECK(mlff_memory_watch_create("cpu", &watch) == MLFF_OK);
+    for (i = 0; i < PIECES; ++i) {
+        pieces[i] = malloc(PIECE);
+        CHECK(pieces[i] != NULL);
+        if (pieces[i]) memset(pieces[i], 1 + (int)i, PIECE);
+        CHECK(mlff_memory_watch_read(watch) == MLFF_OK);
+    }
+    CHECK(mlff_memory_watch_get_report(watch, &report) == MLFF_OK);
+    CHECK(report.is_leak == 1 && report.is_trend == 1);
+    CHECK(report.growth_bytes == report.last_bytes - report.first_bytes);
+    CHECK(report.growth_bytes > PIECES * PIECE * 0.9 && report.growth_bytes < PIECES * PIECE * 2);
+    CHECK(report.peak_bytes >= report.last_bytes);
+    for (i = 0; i < PIECES; ++i) free(pieces[i]);
+    mlff_memory_watch_free(watch);
+    if (mlff_device_count() == 0) return;
+    CHECK(mlff_memory_watch_create("cuda:0", &watch) == MLFF_OK && mlff_memory_watch_read(watch) == MLFF_OK);
+    CHECK(mlff_memory_watch_get_report(watch, &report) == MLFF_OK && report.first_bytes > 0 && report.is_trend == 0);
+    CHECK(report.peak_bytes >= report.first_bytes && report.peak_bytes >= report.last_bytes);
+    mlff_memory_watch_free(watch);
 }
 
 int main(int argc, char** argv) {
@@ -546,6 +806,11 @@ int main(int argc, char** argv) {
     test_neighbors();
     test_log();
     test_devices();
+    test_device_by_name();
+    test_streams_and_timers();
+    test_statistics();
+    test_measure();
+    test_memory_watch();
     printf("%d checks, %d failed\n", checks, failures);
     return failures == 0 && checks > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

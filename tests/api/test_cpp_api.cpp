@@ -89,12 +89,70 @@ void test_threads() {
     }
 }
 
+void test_devices_and_measurements() {
+    check(mlff::device_info("cpu").core_count >= 1 && mlff::device_memory("cpu").process_bytes > 0, "the CPU");
+    mlff::Stream stream;  // of a GPU where there is one
+    check((stream.handle() == nullptr) == (mlff_device_count() == 0), "only GPUs have streams");
+    mlff::Timer timer("auto", stream.handle());
+    timer.start();
+    stream.synchronize();
+    mlff::synchronize();
+    timer.stop();
+    check(timer.seconds() >= 0 && timer.seconds() < 10, "a timer");
+
+    int first = 0, second = 0;
+    mlff::MeasureOptions options;
+    options.warm_up_calls = 1;
+    options.warm_up_seconds = -1;
+    options.least_samples = options.most_samples = 4;
+    const auto times = mlff::measure({[&] { ++first; }, [&] { ++second; }}, options);
+    check(times.size() == 2 && times[0].size() == 4 && times[1].size() == 4, "two functions, four samples of each");
+    check(first == 9 && second == 9, "one call to warm up, and short ones are called twice for a sample");
+    check(mlff::measure([&] { ++first; }, options).size() == 4 && first == 14, "one function");
+    options.warm_up_calls = 0;
+    options.warm_up_seconds = 0;
+    first = second = 0;
+    mlff::measure({[&] { ++first; }, [&] { ++second; }}, options);
+    check(first == 4 && second == 4, "0 is no warm-up, and then nothing is called twice");
+    options.warm_up_calls = 1;
+    for (const int most : {0, 3}) {
+        try {
+            options.most_samples = most;
+            mlff::measure([] {}, options);
+            check(false, "too few samples throw");
+        } catch (const std::invalid_argument&) {
+            options.most_samples = 4;
+        }
+    }
+    const mlff_statistics found = mlff::statistics({1, 2, 4});
+    check(found.median == 2 && found.maximum == 4 && found.sample_count == 3, "statistics");
+    try {
+        mlff::measure([] { throw std::out_of_range("mine"); }, options);
+        check(false, "what a function throws arrives");
+    } catch (const std::out_of_range& error) {
+        check(std::string(error.what()) == "mine", "what was thrown");
+    }
+    options.device = "toaster";
+    try {
+        mlff::measure([] {}, options);
+        check(false, "a device that is none throws");
+    } catch (const mlff::StatusError& error) {
+        check(error.status() == MLFF_ERROR_ARGUMENT, "its status");
+    }
+
+    mlff::MemoryWatch watch;
+    for (int i = 0; i < 5; ++i) watch.read();
+    const mlff_memory_report report = watch.report();
+    check(report.reading_count == 6 && report.is_leak == 0 && report.peak_bytes >= report.last_bytes, "a watch");
+}
+
 }  // namespace
 
 int main() {
     test_evaluate();
     test_errors();
     test_threads();
+    test_devices_and_measurements();
     std::printf("%d failed\n", failures);
     return failures == 0 ? 0 : 1;
 }

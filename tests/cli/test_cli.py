@@ -207,11 +207,25 @@ class CommandLine(CommandTest):
             if backend["kernels"] in (None, kernels[0]):  # only the best are timed
                 self.assertGreater(backend["milliseconds"], 0)
         self.assertEqual((report["model_cache"]["models"], report["python_environments"]), (0, []))
+        for gpu in report["gpus"]:
+            self.assertGreater(gpu["multiprocessor_count"], 0)
+            self.assertGreater(gpu["l2_cache_bytes"], 0)
+            self.assertTrue(0 < gpu["free_memory_bytes"] < gpu["memory_bytes"])
+            self.assertIn(f"{gpu['multiprocessor_count']} multiprocessors", text)
 
         report, text = self.doctor(code=4, MLFF_CPU="abacus")
         self.assertFalse(report["usable"])
         self.assertIn("abacus", report["backends"][0]["why_failed"])
         self.assertIn("NOT usable", text)
+
+    def test_doctor_finds_profilers(self):
+        folder = self.path("tools")
+        os.makedirs(folder)
+        for name, answer in (("nsys", "NVIDIA Nsight Systems version 2024.6.2.225-246235244400v0"), ("ncu", "Nsight Compute\\nCopyright (c) 2018-2025\\nVersion 2025.1.0.0 (build 35)")):
+            os.chmod(self.path("tools/" + name, f"#!/bin/sh\nprintf '{answer}\\n'\n"), 0o755)
+        report, text = self.doctor(PATH=folder + ":" + os.environ["PATH"])
+        self.assertEqual(report["tools"], {"nsys": {"path": folder + "/nsys", "version": "2024.6.2.225"}, "ncu": {"path": folder + "/ncu", "version": "2025.1.0.0"}})
+        self.assertRegex(text, r"\ntools +nsys 2024\.6\.2\.225, ncu 2025\.1\.0\.0\n")
 
     def test_doctor_under_wsl(self):
         for name, text in (("proc/version", "Linux version 5.15.153.1-microsoft-standard-WSL2 (x)\n"), ("proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n"),
@@ -229,7 +243,8 @@ class CommandLine(CommandTest):
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
         packages = glob.glob(os.path.join(folder, "lib", "python3*", "site-packages"))[0]
         for name, text in (("mace/__init__.py", ""), ("mace/calculators.py", "import no_such_module\n"), ("fennol.py", "print('noise')\n"), ("chgnet/model/dynamics.py", ""),
-                           ("tblite/__init__.py", ""), ("tblite/interface.py", "import os\nos.kill(os.getpid(), 7)\n")):
+                           ("tblite/__init__.py", ""), ("tblite/interface.py", "import os\nos.kill(os.getpid(), 7)\n"),
+                           ("cupy/__init__.py", "import os\nos.kill(os.getpid(), 7)\n"), ("cupy_cuda12x-13.3.0.dist-info/METADATA", "Name: cupy-cuda12x\nVersion: 13.3.0\n")):
             os.makedirs(os.path.dirname(os.path.join(packages, name)), exist_ok=True)
             with open(os.path.join(packages, name), "w") as file:
                 file.write(text)
@@ -239,6 +254,8 @@ class CommandLine(CommandTest):
         self.assertEqual(environment["works"], {"fennol": "unknown version", "chgnet": "unknown version"})
         self.assertIn("no_such_module", environment["broken"]["mace"])
         self.assertIn("signal 7", environment["broken"]["tblite"])
+        self.assertEqual(environment["gpu_packages"], {"cupy": "13.3.0", "triton": None})
+        self.assertIn(", cupy 13.3.0\n", text)
         self.assertIn("signal 7", text)
         # A Python that is none.
         os.makedirs(self.path("other/bin"))
@@ -512,6 +529,18 @@ class CommandLine(CommandTest):
         self.assert_fails(run("distill", structures, "--output", again), 2, "--teacher")
         self.assert_fails(run("distill", structures, "--teacher", "analytic", "--trainer", "/no/trainer", "--output", self.path("c")), 2, "/no/trainer")
 
+    def test_distill_without_a_trainer(self):
+        """One sentence says how to get it, before frames are labelled; frames outlive a trainer that fails."""
+        arguments = ["distill", self.path("s.xyz", MOLECULE), "--teacher", "analytic", "--frames", "2", "--output", self.path("c")]
+        missing = subprocess.run([MLFF, *arguments], env={**os.environ, "PATH": self.folder}, capture_output=True, text=True, timeout=60)
+        self.assert_fails(missing, 3, "neither next to mlff nor in PATH; install it from the sources of mlff with: scripts/install --trainer\n")
+        self.assertEqual(os.listdir(self.folder), ["s.xyz"])
+        failing = run(*arguments, "--trainer", shutil.which("false"))
+        self.assertEqual(failing.returncode, 4, failing.stderr)
+        self.assertIn("failed: it ended with exit code 1; the frames are kept", failing.stderr)
+        with open(self.path("c/frames.xyz")) as file:
+            self.assertIn("energy=", file.read())
+
     @unittest.skipIf(IS_SANITIZED, "memory is not what it is without them, and unit_bench goes through the code")
     def test_bench(self):
         path, folder = self.path("b.json"), self.path("report")
@@ -564,13 +593,15 @@ class CommandLine(CommandTest):
         model = os.path.join(GOLDEN_DIR, "p02_mp0like_l1_c3_f32.model")
         path = self.path("c.json")
         result = run("bench", "--quick", "--device", "cpu", "--threads", "1", "--sizes", "10,20", "--model", model, "--compare", "precision=mixed", "--compare", "device=reference", "--compare", "builtin,threads=2,precision=fp64",
-                     "--json", path)
+                     "--compare", "neighbors=brute,precision=mixed", "--json", path)
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
         with open(path) as file:
             found = json.load(file)
         self.assertEqual((found["format"], found["passed"], found["left_out"]), ("mlff-bench-comparison", True, []))
         self.assertEqual([(one["model"], one["device"], one["precision"], one["threads"]) for one in found["implementations"]],
-                         [(model, "cpu", "mixed", 1), (model, "reference", "fp64", 1), ("builtin", "cpu", "fp64", 2)])
+                         [(model, "cpu", "mixed", 1), (model, "reference", "fp64", 1), ("builtin", "cpu", "fp64", 2), (model, "cpu", "mixed", 1)])
+        self.assertEqual([one["switched_off"] for one in found["implementations"]], [[], [], [], ["neighbors=brute"]])
+        self.assertTrue(found["implementations"][3]["label"].endswith(", neighbors=brute"))
         self.assertTrue(all(len(one["sha256"]) == 64 for one in found["implementations"]))
         for size in found["sizes"]:
             counts = {len(entry["samples"]) for entry in size["entries"]}
@@ -581,6 +612,8 @@ class CommandLine(CommandTest):
                 self.assertLessEqual(abs(entry["speed_up"] - first / entry["median"]), 1e-9 * entry["speed_up"])
                 self.assertLessEqual(entry["speed_up_low"], entry["speed_up_high"])
                 self.assertTrue(entry["checks"][0]["passed"])
+                self.assertLess(entry["figures"]["meV/atom error of the energy"], 0.1)
+                self.assertTrue(0 <= entry["figures"]["eV/A RMSE of the forces"] <= entry["checks"][0]["value"])
             self.assertEqual(size["entries"][1]["checks"][0]["value"], 0, "the reference beside itself")
             self.assertTrue(0 < size["entries"][0]["checks"][0]["value"] < 1e-3)
 
@@ -590,6 +623,10 @@ class CommandLine(CommandTest):
         self.assert_fails(run("bench", "--compare", "builtin", "--compare", "analytic,speed=1"), 2, "analytic,speed=1", "device")
         self.assert_fails(run("bench", "--compare", "builtin", "--compare", "threads=many"), 2, "threads=many")
         self.assert_fails(run("bench", "--compare", "builtin", "--compare", "precision=half"), 2, "half")
+        self.assert_fails(run("bench", "--compare", "builtin", "--compare", "graph=no"), 2, "graph=no", "on or off")
+        self.assert_fails(run("bench", "--compare", "builtin", "--compare", "neighbors=off"), 2, "grid or brute")
+        self.assert_fails(run("bench", "--device", "cpu", "--compare", "builtin", "--compare", "graph=off"), 3, "only a GPU has graphs")
+        self.assert_fails(run("bench", "--device", "cpu", "--compare", "builtin", "--compare", "fused=off"), 3, "device=reference has the plain loops")
         self.assert_fails(run("bench", "--compare", "builtin", "--compare", "python:a:b,threads=1"), 2, "native")
         self.assert_fails(run("bench", "--compare", "builtin", "--compare", "nowhere.model"), 3, "nowhere.model")
         self.assert_fails(run("bench", "--compare", "builtin", "--compare", "analytic", "--suite", "md"), 2, "--suite")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The pages for users say what the command does. Usage: test_documented_pages.py MLFF SOURCE_DIR
 
-Every `$ mlff ...` in a block of quick-start.md and quick-reference.md is run, in order, in a folder with examples/structures and a MACE model X.model, without GPUs.
+Every `$ mlff ...` in a block of quick-start.md, quick-reference.md and gallery.md is run, in order, in a folder with examples and a MACE model X.model, without GPUs.
 It must succeed, and print the lines that follow it up to a blank line, a comment or the next command. A line `...` stands for any lines, and `...` in a line for any
 text; whole numbers are the same, others within a tolerance. Blocks ```sh-notest have what a test cannot run: downloads, and what waits for other programs.
 """
@@ -19,7 +19,8 @@ from command_test import CommandTest
 MLFF = sys.argv[1]
 SOURCE = pathlib.Path(sys.argv[2])
 DOCS = SOURCE / "docs"
-PAGES = [DOCS / name for name in ("quick-start.md", "quick-reference.md", "cuda-and-wsl2.md", "troubleshooting.md")] + [SOURCE / "examples" / "structures" / "README.md"]
+RUN_PAGES = ("quick-start.md", "quick-reference.md", "gallery.md")
+PAGES = [DOCS / name for name in (*RUN_PAGES, "cuda-and-wsl2.md", "troubleshooting.md")] + [SOURCE / "examples" / "README.md"]
 STAND_IN = SOURCE / "tests" / "golden" / "mace" / "p02_mp0like_l1_c3_f32.model"  # for X.model: small, knows most elements
 MOST_UNTESTED = 4
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
@@ -123,7 +124,7 @@ class Comparison(unittest.TestCase):
 
 class Pages(CommandTest):
     def run_page(self, name, least):
-        shutil.copytree(SOURCE / "examples" / "structures", self.path("examples/structures"))
+        shutil.copytree(SOURCE / "examples", self.path("examples"))
         shutil.copy(STAND_IN, self.path("X.model"))
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("MLFF_", "XDG_")) and key != "VIRTUAL_ENV"}
         environment.update(HOME=self.folder, CUDA_VISIBLE_DEVICES="-1")
@@ -147,8 +148,18 @@ class Pages(CommandTest):
     def test_quick_reference(self):
         self.run_page("quick-reference.md", 17)
 
+    def test_gallery(self):
+        self.run_page("gallery.md", 5)
+        page = (DOCS / "gallery.md").read_text()
+        pictures = sorted((DOCS / "images").glob("gallery_*.png"))
+        self.assertEqual(sorted(re.findall(r"\]\(images/(\S+)\)", page)), [path.name for path in pictures])
+        reports = re.findall(r"^\$ mlff .* --report (\w+)", page, re.MULTILINE)
+        for path in pictures:
+            self.assertIn(path.stem.split("_")[1], reports, "which command made it")
+            self.assertLess(path.stat().st_size, 150_000)
+
     def test_few_commands_are_not_run(self):
-        pages = [blocks((DOCS / name).read_text()) for name in ("quick-start.md", "quick-reference.md")]
+        pages = [blocks((DOCS / name).read_text()) for name in RUN_PAGES]
         languages = {language for page in pages for language, _ in page}
         self.assertEqual(languages, {"", "sh-notest"})
         self.assertLessEqual(sum(len(commands(lines)) for page in pages for language, lines in page if language == "sh-notest"), MOST_UNTESTED)
@@ -182,7 +193,7 @@ class Pages(CommandTest):
                 self.assertTrue((page.parent / target).exists(), f"{page.name}: {target}")
 
     def test_examples_are_the_built_in_systems(self):
-        files = sorted((SOURCE / "examples" / "structures").glob("*.xyz"))
+        files = sorted((SOURCE / "examples").glob("*.xyz"))
         self.assertGreaterEqual(len(files), 4)
         for path in files:
             self.assertEqual(path.read_bytes(), (SOURCE / "src" / "tools" / "validate" / "systems" / path.name).read_bytes(), path.name)

@@ -4,14 +4,14 @@
 Needs Chromium, which scripts/test --all installs; without it the test fails."""
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
+from browser import CHROMIUM, Browser
+
 MLFF = sys.argv[1]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 # What the page shows, asked in the page.
 LOOK = """JSON.stringify({
@@ -22,6 +22,9 @@ LOOK = """JSON.stringify({
         width: figure.querySelector('svg').getBoundingClientRect().width,
         height: figure.querySelector('svg').getBoundingClientRect().height,
         line: Math.max(0, ...[...figure.querySelectorAll('path.curve')].map(path => path.getTotalLength())),
+        curves: figure.querySelectorAll('path.curve').length,
+        overlay: Math.max(0, ...[...figure.querySelectorAll('path.overlay')].map(path => path.getTotalLength())),
+        legend: figure.querySelector('.legend')?.innerText ?? '',
         guide: Math.max(0, ...[...figure.querySelectorAll('path.guide')].map(path => path.getTotalLength())),
         points: figure.querySelectorAll('circle').length,
         bands: figure.querySelectorAll('path.band').length,
@@ -31,61 +34,8 @@ LOOK = """JSON.stringify({
             return box.x < 0 || box.y < 0 || box.x + box.width > view.width || box.y + box.height > view.height;}).length,
         labels: [...figure.querySelectorAll('svg text')].map(text => text.textContent)})),
     sections: [...document.querySelectorAll('section[id]')].map(section => section.id),
+    recommendations: [...document.querySelectorAll('#recommendations li b')].map(about => about.innerText),
     verdicts: document.querySelectorAll('td.pass, td.fail, td.undecided').length})"""
-
-
-class Browser:
-    """Headless Chromium, spoken to over two pipes (--remote-debugging-pipe): JSON messages, each ended by a zero byte."""
-
-    def __init__(self, profile):
-        to_read, self.to_browser = os.pipe()
-        self.from_browser, to_write = os.pipe()
-
-        def connect():  # the browser reads from 3 and writes to 4
-            first, second = os.dup(to_read), os.dup(to_write)
-            os.dup2(first, 3)
-            os.dup2(second, 4)
-
-        options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions", "--user-data-dir=" + profile]
-        self.process = subprocess.Popen([CHROMIUM, *options, "--remote-debugging-pipe", "about:blank"], preexec_fn=connect, close_fds=False,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        os.close(to_read)
-        os.close(to_write)
-        self.messages, self.buffer, self.count = [], b"", 0
-
-    def receive(self):
-        while b"\0" not in self.buffer:
-            data = os.read(self.from_browser, 65536)
-            if not data:
-                raise RuntimeError(f"{CHROMIUM} ended")
-            self.buffer += data
-        message, self.buffer = self.buffer.split(b"\0", 1)
-        self.messages.append(json.loads(message))
-        return self.messages[-1]
-
-    def call(self, method, session=None, **parameters):
-        self.count += 1
-        message = {"id": self.count, "method": method, "params": parameters} | ({"sessionId": session} if session else {})
-        os.write(self.to_browser, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self.receive()
-            if answer.get("id") == self.count:
-                if "error" in answer:
-                    raise RuntimeError(f"{method}: {answer['error']}")
-                return answer["result"]
-
-    def wait_for(self, method):
-        while not any(message.get("method") == method for message in self.messages):
-            self.receive()
-
-    def close(self):
-        try:
-            self.call("Browser.close")
-        except (OSError, RuntimeError):
-            self.process.kill()
-        self.process.wait(timeout=20)
-        os.close(self.to_browser)
-        os.close(self.from_browser)
 
 
 class ReportPages(unittest.TestCase):
@@ -99,20 +49,17 @@ class ReportPages(unittest.TestCase):
         cls.browser = Browser(os.path.join(cls.folder, "profile"))
         cls.addClassCleanup(cls.browser.close)
 
-    def page_of(self, *command):
+    def page_of(self, *command, codes=(0,)):
         """What the browser sees of the report that the command writes; checks that it complains of nothing and asks for nothing else."""
         folder = os.path.join(self.folder, self.id())
         run = subprocess.run([MLFF, *command, "--device", "cpu", "--report", folder], capture_output=True, text=True, timeout=60,
                              env={**os.environ, "MLFF_CALIBRATIONS": os.path.join(folder, "none")})  # those of the user would add a suite
-        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        target = self.browser.call("Target.createTarget", url="about:blank")["targetId"]
-        session = self.browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
+        self.assertIn(run.returncode, codes, run.stdout + run.stderr)
+        session = self.browser.open_tab()
+        for domain in ("Runtime", "Log", "Network"):
             self.browser.call(domain + ".enable", session)
-        self.browser.messages.clear()
         url = "file://" + os.path.join(folder, "report.html")
-        self.browser.call("Page.navigate", session, url=url)
-        self.browser.wait_for("Page.loadEventFired")
+        self.browser.load(session, url)
         page = json.loads(self.browser.call("Runtime.evaluate", session, expression=LOOK)["result"]["value"])
         self.browser.call("Log.disable", session)  # what was logged has been received by now
         troubles = [m for m in self.browser.messages if m.get("method") in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Network.loadingFailed")]
@@ -140,6 +87,19 @@ class ReportPages(unittest.TestCase):
                 self.assertGreater(plot["points"], 100)
             else:
                 self.assertGreater(plot["line"], 200)  # a curve that goes across, in units of the plot
+
+    def test_validate_against(self):
+        page = self.page_of("validate", "--systems", "water", "--steps", "100", "--against", "self-test", codes=(1,))
+        self.assertRegex(page["verdict"], r"^FAIL: 1 of 1 system; water: ")
+        self.assertIn("precision", page["recommendations"])
+        plots = {plot["title"]: plot for plot in page["plots"]}
+        self.assertEqual(list(plots), ["Total energy without a thermostat", "Temperature", "Forces beside those of self-test", "Distances of pairs", "Distances of pairs in a bath"])
+        energy = plots["Total energy without a thermostat"]
+        self.assertEqual((energy["curves"], energy["legend"].split()), (2, "this model the other model".split()))
+        for title in ("Temperature", "Distances of pairs in a bath"):
+            self.assertGreater(plots[title]["overlay"], 100)
+            self.assertIn("dashed: the other model", plots[title]["legend"])
+        self.assertEqual(plots["Distances of pairs"]["overlay"], 0)
 
     def test_bench(self):
         page = self.page_of("bench", "--quick", "--steps", "20")

@@ -39,7 +39,7 @@ class Validate(CommandTest):
         report = self.path("report")
         result = run(*SHORT, "--report", report)
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
-        self.assertRegex(result.stdout, r"\nPASS: \d+ checks of 1 system; \d undecided, for which this run is too short: about --steps \d+ would decide\n$")
+        self.assertRegex(result.stdout, r"\nPASS: \d+ checks of 1 system; \d undecided, for which this run is too short: about --steps \d+ would decide\n(recommendation: .+\n)+$")
         self.assertRegex(result.stdout, r"^water \(H2O, 3 atoms\): pass, \d undecided\n")
         self.assertRegex(result.stdout, r"\n  undecided  mean temperature in a bath: \S+ \+- \S+% off, allowed -3 to 3 \(about \d+ steps would decide\)\n")
         self.assertEqual(sorted(os.listdir(report)), ["report.html", "report.json", "report.md"])
@@ -59,7 +59,16 @@ class Validate(CommandTest):
         self.assertLess(system["forces"]["reference"]["worst_force_eV_per_A"], 0.01)
         self.assertGreater(system["forces"]["reference"]["frames"], 10)
         with open(os.path.join(report, "report.md")) as file:
-            self.assertIn("**PASS", file.read())
+            markdown = file.read()
+        self.assertIn("**PASS", markdown)
+        self.assertEqual([r["about"] for r in document["recommendations"]], ["time step", "precision", "length", "use"])
+        for recommendation in document["recommendations"]:
+            self.assertIn(f"\nrecommendation: {recommendation['sentence']}\n", result.stdout)
+            self.assertIn(f"\n- {recommendation['about']}: {recommendation['sentence'][:20]}", markdown)
+        self.assertRegex(document["recommendations"][0]["sentence"], r"^keep the time step of 0.5 fs for now: the fastest vibrations, of H in water, have a period of about \d+(\.\d)? fs, ")
+        self.assertEqual(system["fastest_vibration"]["element"], "H")
+        self.assertTrue(7 < system["fastest_vibration"]["period_fs"] < 14, system["fastest_vibration"])
+        self.assertEqual((document["against_steps"], system["against"]), (None, None))
         # The same again, number for number, but for one limit that nothing meets.
         strict = json.loads(run(*SHORT, "--thresholds", self.path("t.json", '{"closest_contact": 2}'), "--json", "-").stdout)
         self.assertEqual(strict["verdict"], "fail")
@@ -73,7 +82,7 @@ class Validate(CommandTest):
         self.assertGreater(brief["undecided"], 2)
         enough = run(*options, "--steps", str(brief["deciding_steps"]))
         self.assertEqual((enough.returncode, enough.stderr), (0, ""), enough.stdout)
-        self.assertRegex(enough.stdout, r"\nPASS: \d+ checks of 1 system\n$")
+        self.assertRegex(enough.stdout, r"\nPASS: \d+ checks of 1 system\n(recommendation: .+\n)+$")
 
     def test_a_broken_student_fails(self):
         # Attraction where there was repulsion: the molecule falls to pieces or into itself.
@@ -92,13 +101,60 @@ class Validate(CommandTest):
         self.assertEqual((result.returncode, result.stderr), (1, ""), result.stdout)
         self.assertRegex(result.stdout, r"FAIL  forces against the other model, rms: \S+ eV/A, allowed at most 0.15 \(worst: atom \d \([OH]\) in step \d+ of NV[TE], ")
         self.assertRegex(result.stdout, r"pass  forces against the fp64 reference, worst atom: ")
-        same = json.loads(run(*SHORT, "--against", STUDENT, "--json", "-").stdout)
-        self.assertEqual(same["verdict"], "pass")
-        self.assertLess(same["systems"][0]["forces"]["against"]["force_rmse_eV_per_A"], 1e-4)
+        self.assertRegex(result.stdout, r"\nrecommendation: add structures like those of water to the training set: forces on [OH] differ from the other model by \S+ eV/A rms ")
+
+    def test_against_itself_nothing_differs(self):
+        document = json.loads(run(*SHORT, "--against", STUDENT, "--json", "-").stdout)
+        self.assertEqual((document["verdict"], document["against_steps"]), ("pass", 200))
+        system, = document["systems"]
+        other = system["against"]
+        self.assertEqual((other["steps"], other["broke"]), (200, None))
+        self.assertEqual(system["forces"]["against"]["force_rmse_eV_per_A"], 0)
+        self.assertEqual(system["forces"]["against"]["elements"], {"H": 0, "O": 0})
+        self.assertEqual([(pair["pair"], pair["shift_angstrom"], pair["uncertainty_angstrom"]) for pair in other["pair_distances"]], [("H-H", 0, 0), ("H-O", 0, 0)])
+        for key in ("nve", "fastest_vibration", "curves"):
+            self.assertEqual(other[key], system[key])
+        own = {check["name"]: check for check in system["checks"]}
+        self.assertGreaterEqual(len(other["checks"]), 12)
+        for check in other["checks"]:
+            self.assertEqual(check, own[check["name"]])
+        self.assertEqual(own["pair distances in a bath against the other model, worst pair"]["verdict"], "pass")
+
+    def test_another_model_runs_beside_this_one(self):
+        result = run("--systems", "ethanol", "--steps", "200", "--device", "cpu", "--against", "analytic", "--against-steps", "300", "--report", self.path("report"))
+        self.assertEqual((result.returncode, result.stderr), (1, ""), result.stdout)
+        self.assertRegex(result.stdout, r"FAIL  pair distances in a bath against the other model, worst pair: \S+ \+- \S+ A, allowed at most 0.1 \(H-H; farther apart by \S+ A in the mean, most near \S+ A\)\n")
+        self.assertIn("  beside the other model, 300 steps from the same start with the same random numbers: it fails 1 check itself:\n", result.stdout)
+        self.assertRegex(result.stdout, r"\n    energy drift: \S+ \+- \S+ meV/atom/ns, other model \S+ \+- \S+ meV/atom/ns\n")
+        self.assertRegex(result.stdout, r"\n    fluctuation of the energy: \S+ meV/atom, other model \S+ meV/atom\n")
+        self.assertRegex(result.stdout, r"\n    mean length of a bond, against the start: \S+%, other model \S+% \(fails\)\n")
+        self.assertRegex(result.stdout, r"\nrecommendation: judge differences from the other model with care, because it fails itself \(ethanol: mean length of a bond, ")
+        with open(self.path("report/report.json")) as file:
+            system, = json.load(file)["systems"]
+        self.assertEqual([check["name"] for check in system["checks"] if check["verdict"] == "fail" and "the other model" not in check["name"]], [])
+        self.assertEqual([check["name"] for check in system["against"]["checks"] if check["verdict"] == "fail"], ["mean length of a bond, against the start"])
+        self.assertEqual({pair["pair"] for pair in system["against"]["pair_distances"]}, {"H-H", "H-C", "H-O", "C-C", "C-O"})
+        with open(self.path("report/report.md")) as file:
+            self.assertRegex(file.read(), r"\n\| mean length of a bond, against the start \| \S+% \| \S+% \| fail \|\n")
+
+    def test_the_other_model_may_only_evaluate_or_break(self):
+        document = json.loads(run(*SHORT, "--against", "analytic", "--against-steps", "0", "--json", "-").stdout)
+        system, = document["systems"]
+        self.assertEqual((document["against_steps"], system["against"]), (0, None))
+        self.assertGreater(system["forces"]["against"]["force_rmse_eV_per_A"], 0.1)
+        self.assertNotIn("pair distances in a bath against the other model, worst pair", [check["name"] for check in system["checks"]])
+        result = run(*SHORT, "--against", self.student_with_scales(1000), "--report", self.path("report"))
+        self.assertRegex(result.stdout, r"  beside the other model, 200 steps from .*: it broke itself, .* broke at step \d+: ")
+        self.assertRegex(result.stdout, r"\nrecommendation: do not take the other model for the truth in water: it breaks itself, ")
+        with open(self.path("report/report.json")) as file:
+            system, = json.load(file)["systems"]
+        self.assertIsNone(system["broke"])
+        self.assertGreater(system["against"]["broke"]["step"], 0)
+        self.assertEqual(system["against"]["pair_distances"], [])
 
     def test_progress_on_a_terminal_only(self):
         ours, terminal = pty.openpty()
-        process = subprocess.Popen([MLFF, "validate", "--systems", "water", "--steps", "100", "--device", "cpu"], stdout=subprocess.PIPE, stderr=terminal)
+        process = subprocess.Popen([MLFF, "validate", "--systems", "water", "--steps", "100", "--device", "cpu", "--against", "analytic"], stdout=subprocess.PIPE, stderr=terminal)
         os.close(terminal)
         text = b""
         try:
@@ -108,6 +164,7 @@ class Validate(CommandTest):
             pass
         os.close(ours)
         shown = process.communicate(timeout=60)[0]
+        self.assertRegex(text, rb"\[1/1\] water: other model, NVT, \d+ %")
         self.assertRegex(text, rb"\[1/1\] water: NVT, \d+ %")
         self.assertTrue(text.endswith(b"\r\x1b[K"), "the line is gone at the end")
         self.assertNotIn(b"\r", shown)
@@ -121,6 +178,9 @@ class Validate(CommandTest):
         self.assert_fails(run("--systems", "watr"), 2, "watr", "water-box")
         self.assert_fails(run("--steps", "20"), 2, "--steps")
         self.assert_fails(run("--steps", "200", "--long"), 2, "--long")
+        self.assert_fails(run("--against", "builtin", "--against-steps", "20"), 2, "--against-steps 20: expected at least 100, or 0 for none")
+        self.assert_fails(run("--against", "builtin", "--against-steps", "-1"), 2, "--against-steps")
+        self.assert_fails(run("--against-steps", "200"), 2, "--against")
         self.assert_fails(run("--dt", "nan"), 2, "--dt")
         self.assert_fails(run("--temperature", "0"), 2, "--temperature")
         self.assert_fails(run("--systems", "silicon"), 3, "Si")

@@ -190,14 +190,15 @@ struct Case {
     bool is_periodic;
 };
 
-void check_case(const Case& each, bool is_mixed, bool checks_derivatives) {
+void check_case(const Case& each, bool is_mixed, bool checks_derivatives, const Optimizations& optimizations = {}) {
     CAPTURE(each.width);
     CAPTURE(each.blocks);
     CAPTURE(is_mixed);
     const auto weights = random_weights(7, each.width, each.blocks, each.radial, each.has_repulsion);
     const System system = random_system(11, each.atoms, each.box, each.is_periodic);
     BackendOptions options = test::backend(is_mixed);
-    options.neighbor_skin = 0.5;
+    options.neighbor_skin = optimizations.neighbor_grid ? 0.5 : 0;
+    options.optimizations = optimizations;
     const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options);
     const Found found = evaluate(*evaluator, *weights, system);
     const Expected expected = evaluate_plainly(*weights, system);
@@ -253,6 +254,31 @@ TEST_CASE("the shapes of kernels for many atoms") {
     check_case({32, 2, 7, true, 20, 6.0, true}, false, true);
     check_case({128, 2, 20, true, 5, 2.8, false}, false, true);
     painn::gpu::chosen_few_atoms = painn::gpu::chosen_some_atoms = 512;
+}
+
+TEST_CASE("messages stage by stage, and all optimisations off") {
+    const Optimizations not_fused = {.fused_messages = false};
+    check_case({32, 1, 3, false, 5, 3.0, false}, false, true, not_fused);
+    check_case({32, 2, 7, true, 19, 5.5, true}, false, true, not_fused);
+    check_case({32, 3, 20, true, 19, 5.5, true}, true, true, not_fused);
+    check_case({64, 2, 8, true, 6, 2.8, false}, true, true, not_fused);
+    check_case({128, 2, 20, true, 5, 2.6, false}, true, true, not_fused);
+    check_case({256, 2, 64, false, 3, 2.0, false}, true, false, not_fused);
+    check_case({32, 2, 7, true, 19, 5.5, true}, true, true, {false, false, false});
+
+    // They do go through memory: 11 rows of each edge.
+    const auto weights = random_weights(7, 32, 2, 7, true);
+    for (const bool is_mixed : {true, false}) {
+        BackendOptions options = test::backend(is_mixed);
+        const auto bytes = [&](bool is_fused) {
+            options.optimizations.fused_messages = is_fused;
+            return painn::gpu::make_gpu_evaluator(weights, options)
+                ->memory_forecasts()
+                ->forecast_memory(64, 4096)
+                .least;
+        };
+        CHECK(bytes(false) - bytes(true) == 4096 * 11 * 32 * (is_mixed ? 4 : 8));
+    }
 }
 
 TEST_CASE("mixed precision has the errors of single precision: all numbers against fp64") {

@@ -133,16 +133,13 @@ echo "Python environments"
 fake=$prefix/share/mlff/python/mine
 mkdir -p "$fake/bin"
 ln -s "$(type -P true)" "$fake/bin/python3"
-[[ $(settings A= -- --prefix "$prefix") != *MLFF_PYTHON_ENV* ]] || fail "an environment that nobody asked for"
 for given in mine "$fake"; do
-    expect_text "$(settings MLFF_PYTHON_ENV="$given" -- --prefix "$prefix")" "export MLFF_PYTHON_ENV=$fake"
+    settings MLFF_PYTHON_ENV="$given" -- --prefix "$prefix" >/dev/null
 done
 expect_exit 3 env MLFF_PYTHON_ENV=other "$app" --prefix "$prefix" --print
 expect_text "$(output)" "MLFF_PYTHON_ENV is 'other'"
-printed=$(settings MLFF_PYTHON_ENV="$fake" --)
-expect_text "$printed" "export MLFF_PYTHON_ENV=$fake"
 if grep -q '^MLFF_EMBEDDED_PYTHON:INTERNAL=.' "$MLFF_BUILD_DIR/CMakeCache.txt"; then
-    expect_text "$printed" "export MLFF_PYTHON_LIBRARY=$(realpath "$MLFF_BUILD_DIR")/apps/mlff/libmlff_python.so"
+    expect_text "$(settings A= --)" "export MLFF_PYTHON_LIBRARY=$(realpath "$MLFF_BUILD_DIR")/apps/mlff/libmlff_python.so"
 fi
 
 expect_same "$(cd "$examples" && find . -printf '%p %s %T@\n' | sort)" "$before"

@@ -85,3 +85,18 @@ mkdir -p "$temporary/env/bin"
 ln -s "$python" "$temporary/env/bin/python3"
 report VIRTUAL_ENV="$temporary/env"
 expect_same "$(value '[entry["path"] for entry in report["python_environments"] if entry["version"]][-1]')" "$temporary/env"
+
+echo "the environments of mlff doctor, in its order: by MLFF_PYTHON_ENV, of scripts/install, the active one"
+user=$temporary/home/.local/share/mlff/python
+for name in b a second; do
+    mkdir -p "$user/$name/bin"
+    ln -s "$python" "$user/$name/bin/python3"
+done
+mkdir -p "$user/no_environment"
+with_environments=(HOME="$temporary/home" MLFF_PYTHON_ENV=second VIRTUAL_ENV="$temporary/env")
+report "${with_environments[@]}"
+found=$(value '[entry["path"] for entry in report["python_environments"]]')
+env "${with_environments[@]}" "$MLFF_BUILD_DIR/apps/mlff/mlff" doctor --json - >"$temporary/doctor.json" || [[ $? -eq 4 ]]
+expect_same "$found" "$(python3 -c 'import json, sys; print([entry["folder"] for entry in json.load(open(sys.argv[1]))["python_environments"]])' "$temporary/doctor.json")"
+expect_text "$found" "['$user/second', '$user/a', '$user/b'"
+expect_text "$found" "'$temporary/env']"

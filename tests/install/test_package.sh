@@ -12,7 +12,7 @@ try_tree() {
     local energy
     expect_same "$("$1/bin/mlff" --version)" "mlff $(cat "$source_dir/VERSION")"
     [[ -s $1/share/man/man1/mlff.1 && -s $1/share/man/man1/mlff-eval.1 ]] || fail "no man pages in $1"
-    for file in README.md docs/quick-start.md docs/images/speed.svg examples/structures/water.xyz examples/mace_wrapper/Makefile; do
+    for file in README.md docs/quick-start.md docs/images/speed.svg examples/water.xyz examples/mace_wrapper/Makefile; do
         [[ -s $1/share/doc/mlff/$file ]] || fail "no $file in $1"
     done
     energy=$(command_energy "$1/bin/mlff")

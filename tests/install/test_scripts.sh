@@ -3,7 +3,7 @@
 # scripts/run is mlff, with its exit codes and the caller's directory; every script has help and refuses unknown options.
 source "$(dirname "${BASH_SOURCE[0]}")/helpers.sh"
 
-for script in run app test install uninstall package detect-env; do
+for script in run app build test install uninstall package detect-env; do
     expect_exit 0 "$scripts/$script" --help
     expect_text "$(cat "$temporary/output")" "scripts/$script"
     expect_exit 2 "$scripts/$script" --no-such-option
@@ -22,6 +22,21 @@ printf '#!/bin/sh\nprintf "9.0\\n8.6\\n9.0\\n"\n' >"$temporary/smi"
 chmod +x "$temporary/smi"
 options=$(unset CUDAARCHS && source "$scripts/common.sh" && has_gpu() { true; } && find_nvidia_smi() { echo "$temporary/smi"; } && cuda_options 2>/dev/null)
 expect_same "$options" $'-DMLFF_CUDA=ON\n-DCMAKE_CUDA_ARCHITECTURES=86-real;90-real'
+
+echo "the demonstration wants no optional packages; other uses do"
+wanted() (source "$scripts/common.sh" && has_hdf5() { false; } && has_embeddable_python() { false; } && want() { echo "$1"; } && want_optional_packages "$1")
+expect_same "$(wanted demo)" ""
+expect_same "$(wanted build)" $'hdf5\npython'
+
+echo "a build folder whose ninja is gone, as that of a build by pip, is configured again"
+is_configured() (source "$scripts/common.sh" && is_configured "$temporary/build")
+mkdir "$temporary/build"
+! is_configured || fail "an empty folder is configured"
+touch "$temporary/build/build.ninja"
+printf 'CMAKE_COMMAND:INTERNAL=/bin/sh\nCMAKE_MAKE_PROGRAM:FILEPATH=/bin/sh\n' >"$temporary/build/CMakeCache.txt"
+is_configured || fail "a configured folder is not"
+printf 'CMAKE_COMMAND:INTERNAL=/bin/sh\nCMAKE_MAKE_PROGRAM:FILEPATH=%s/gone\n' "$temporary" >"$temporary/build/CMakeCache.txt"
+! is_configured || fail "a folder without its ninja is configured"
 
 for script in install uninstall; do
     expect_exit 2 "$scripts/$script" --prefix
@@ -45,8 +60,11 @@ touch "$temporary/venv/pyvenv.cfg"
 expect_exit 2 env VIRTUAL_ENV="$temporary/venv" "$scripts/install" --prefix "$temporary/venv/inside" --python mace
 expect_text "$(cat "$temporary/output")" "active virtual environment"
 for place in venv conda; do
-    expect_exit 2 env -u VIRTUAL_ENV "$scripts/install" --prefix "$temporary/$place" --python mace
-    expect_text "$(cat "$temporary/output")" "a Python environment of its own"
+    for what in "--python mace" --trainer; do
+        # shellcheck disable=SC2086
+        expect_exit 2 env -u VIRTUAL_ENV "$scripts/install" --prefix "$temporary/$place" $what
+        expect_text "$(cat "$temporary/output")" "a Python environment of its own"
+    done
 done
 expect_exit 3 "$scripts/uninstall" --prefix "$temporary/venv" --python mine
 expect_text "$(cat "$temporary/output")" "not an environment of scripts/install"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The Python package as a user installs it, and mlff serve with i-PI, in an environment below the build folder, against the library that is built there already.
+# The Python package as a user installs it, and mlff serve with i-PI, in an environment below the build folder, of the library and the command that are built there already.
 #   test_python.sh MLFF PYTHON
 # Skipped (exit code 77) where no such environment can be made: without pip, Python's headers, or a package index.
 source "$(dirname "${BASH_SOURCE[0]}")/../install/helpers.sh"
@@ -34,15 +34,28 @@ if [[ ! -f $folder/wanted ]]; then
     echo "$wanted" >"$folder/wanted"
 fi
 
-echo "the package, against the library as it is built"
-PATH=$environment/bin:$PATH install_packages -v --no-build-isolation --no-deps --force-reinstall "$source_dir/bindings/python" -C build-dir="$folder/build" \
-    -C cmake.define.MLFF_PYTHON_USE_INSTALLED=ON -C cmake.define.mlff_DIR="$MLFF_BUILD_DIR" >"$folder/log" 2>&1 ||
-    fail "pip could not install the package: $(cat "$folder/log")"
+echo "a wheel of the library and the command as they are built"
+begin=$(milliseconds)
+rm -rf "$folder/wheels"
+PATH=$environment/bin:$PATH "$(cat "$folder/pip")" -m pip --python "$environment/bin/python" --disable-pip-version-check wheel -v --no-build-isolation --no-deps \
+    -w "$folder/wheels" "$source_dir" --config-settings=build-dir="$folder/build" >"$folder/log" 2>&1 || fail "pip could not make the wheel: $(cat "$folder/log")"
 ! grep -F 'core.cpp' "$folder/log" | grep 'warning:' || fail "the package does not compile without warnings"
+"$python" "$tests/check_wheel.py" "$folder"/wheels/*.whl
+echo "made and checked in $(($(milliseconds) - begin)) ms"
+install_packages --no-deps --force-reinstall "$folder"/wheels/*.whl >"$folder/log" 2>&1 || fail "pip could not install the wheel: $(cat "$folder/log")"
+
+echo "its command and its headers"
+energy=$(command_energy "$environment/bin/mlff")
+expect_same "$energy" "$(command_energy "$program")"
+[[ -s $environment/share/man/man1/mlff.1 ]] || fail "the wheel has no man pages"
+asked() { "$environment/bin/python" -c "import mlff; print(mlff.$1())"; }
+library=$(asked get_library)
+"$CC" -std=c99 -Wall -Wextra -Werror -I"$(asked get_include)" "$here/consumer/main.c" "$library" -Wl,-rpath,"$(dirname "$library")" -lm -o "$temporary/consumer"
+expect_same "$("$temporary/consumer")" "$energy"
 
 export OPENBLAS_NUM_THREADS=1 # 3 x 3 matrices of ASE: waiting threads would take the time of other tests
 cd "$temporary" # where no folder is named as a package is
-for name in package ase ipi; do
+for name in package ase bench ipi; do
     "$environment/bin/python" -W error::DeprecationWarning:mlff "$tests/test_$name.py" "$program" "$source_dir/tests/golden/mace" "$source_dir/src/tools/validate/systems" \
         "$source_dir/bindings/python/README.md"
 done

@@ -15,6 +15,9 @@ import plain_painn
 
 PROGRAM = sys.argv[1]
 ENGINE = sys.argv[2] if len(sys.argv) > 2 else None
+if not os.path.exists(PROGRAM):  # trainer_install was skipped
+    print("skipped: there is no trainer")
+    sys.exit(77)
 SMALL = ["--hidden", "32", "--blocks", "2", "--radial", "8", "--device", "cpu", "--threads", "1"]
 BOX = """6
 Lattice="5.2 0 0 1.1 4.9 0 -0.7 0.6 5.5" pbc="T T T" Properties=species:S:1:pos:R:3

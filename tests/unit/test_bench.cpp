@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "../sanitized.h"
+#include "../tags.h"
 #include "core/error.h"
 #include "dynamics/counter_random.h"
 #include "neighbors/neighbor_list.h"
@@ -193,6 +194,20 @@ TEST_CASE("outliers are found where most samples are equal, too, and not among n
     CHECK(find_outliers(noisy_times(1, 20, 1)).empty());
 }
 
+TEST_CASE("an interval by rank is that of the bootstrap" * test::kSlowUnderSanitizers) {
+    std::vector<double> many;
+    for (uint64_t i = 0; i < kMostResampled; ++i) many.push_back(random_normals(3, 0, i)[0]);
+    const Interval resampled = median_interval(many);
+    many.push_back(random_normals(3, 1, 0)[0]);
+    const Interval by_rank = median_interval(many);
+    const double width = 2 * 1.96 * 1.2533 / std::sqrt(5000.0);  // of the median of normal numbers
+    CHECK(std::abs(by_rank.high - by_rank.low - width) <= 0.15 * width);
+    CHECK(std::abs(by_rank.low - resampled.low) <= 0.1 * width);
+    CHECK(std::abs(by_rank.high - resampled.high) <= 0.1 * width);
+    many[17] = std::nan("");
+    CHECK_THROWS_AS(median_interval(many), Error);
+}
+
 TEST_CASE("a straight line through points") {
     const StraightLine exact = fit_straight_line(std::vector<double>{1, 2, 4}, std::vector<double>{5, 7, 11});
     CHECK(is_near(exact.slope, 2));
@@ -277,6 +292,8 @@ TEST_CASE("growth of memory is a leak above 10 MB or as a trend") {
     CHECK((memory_growth(steady).bytes == 19 * 40'960 && memory_growth(steady).is_trend));
     CHECK((memory_growth(large).bytes > kLeakBytes && !memory_growth(large).is_trend));
     CHECK(!memory_growth(tiny).is_trend);
+    CHECK((memory_growth(steady).is_leak() && memory_growth(large).is_leak()));
+    CHECK((!memory_growth(flat).is_leak() && !memory_growth(once).is_leak() && !memory_growth(tiny).is_leak()));
     CHECK_THROWS_AS(memory_growth({1}), Error);
 }
 
@@ -357,8 +374,10 @@ TEST_CASE("suites give the rows they promise, with the clock's numbers") {
         CHECK(row.samples.size() == 8);  // of one pass
         CHECK(row.blocks == std::vector<size_t>{8});
         CHECK(row.probes.size() == 2);
-        REQUIRE(row.figures.size() == 1);
+        REQUIRE(row.figures.size() == 3);  // us/atom, error of the energy, RMSE of the forces
         CHECK(is_near(row.figures[0].second, 1e3 / static_cast<double>(row.atoms)));
+        CHECK((row.figures[1].second >= 0 && row.figures[2].second >= 0));
+        CHECK(row.checks.size() == 1);
     }
     CHECK(latency.is_passed());
     const Report throughput = run_suite(run_throughput, [](int64_t) { return 0; });
@@ -807,29 +826,90 @@ TEST_CASE("mace-torch is held against the native reference of its file, other ca
     SessionOptions options;
     options.device = "cpu";
     options.thread_count = 1;
-    const Reference found =
-        make_reference(std::string("python:mace:") + MLFF_GOLDEN_DIR + "/p10_mace_1layer_c1_ell1.model?env=/nowhere",
-                       nullptr, options);
-    REQUIRE(found.session);
-    CHECK(found.session->device_name() == "reference");
-    CHECK(found.session->precision() == Precision::fp64);
-    for (const char* name : {"python:calculators.py:Pairs", "python:mace:/nowhere.model"}) {
-        CHECK(!make_reference(name, nullptr, options).session);
-        CHECK(!make_reference(name, nullptr, options).why_none.empty());
-    }
-    CHECK_THROWS_AS(make_reference("analytic", load_model("analytic"), SessionOptions{.head = "nobody"}), Error);
+    const std::string file = MLFF_GOLDEN_DIR "/p10_mace_1layer_c1_ell1.model";
+    Reference found("python:mace:" + file + "?env=/nowhere", nullptr, options);
+    REQUIRE(found.why_none().empty());
+    options.precision = Precision::fp64;
+    Session native(load_model(file), options);
+    const Frame some = make_cluster(choose_material(native.model().summary().elements), 10);
+    CHECK(found.accuracy_of(native, some).forces.is_passed());
+    options.precision = Precision::automatic;
+    for (const char* name : {"python:calculators.py:Pairs", "python:mace:/nowhere.model", "python:student:/nowhere"})
+        CHECK(!Reference(name, nullptr, options).why_none().empty());
+    CHECK_THROWS_AS(Reference("analytic", load_model("analytic"), SessionOptions{.head = "nobody"}), Error);
     // Forces that are a little wrong are found to be so: mixed beside fp64, and the reference beside itself.
     const auto model = load_model("builtin");
     const Frame frame = make_cluster(choose_material(model->summary().elements), 10);
     Session mixed(model, options);
-    const Reference reference = make_reference("builtin", model, options);
-    REQUIRE(reference.session);
-    const Accuracy rounded = accuracy_of(mixed, *reference.session, frame),
-                   exact = accuracy_of(*reference.session, *reference.session, frame);
+    Reference reference("builtin", model, options);
+    CHECK(reference.why_none().empty());
+    options.device = "reference";
+    options.precision = Precision::fp64;
+    Session plain(model, options);
+    const Accuracy rounded = reference.accuracy_of(mixed, frame), exact = reference.accuracy_of(plain, frame);
     CHECK((rounded.forces.is_passed() && rounded.forces.value > 1e-9 && rounded.meV_per_atom > 0 &&
            rounded.meV_per_atom < 0.1));
-    CHECK((exact.forces.value == 0 && exact.meV_per_atom == 0));
+    CHECK((rounded.force_rmse > 1e-10 && rounded.force_rmse < rounded.forces.value));
+    CHECK((exact.forces.value == 0 && exact.meV_per_atom == 0 && exact.force_rmse == 0));
     CHECK(exact.forces.upper < rounded.forces.upper);
+    Row row("latency", "9 atoms", 9, "s", {1});
+    rounded.add_to(row);
+    REQUIRE(row.figures.size() == 2);
+    CHECK((row.figures[0].second == rounded.meV_per_atom && row.figures[1].second == rounded.force_rmse));
+    CHECK(row.checks.size() == 1);
+}
+
+TEST_CASE("larger systems are compared with fp64 on the CPU, which is compared with plain loops itself") {
+    const std::shared_ptr<const Model> model = load_model("builtin");
+    SessionOptions options;
+    options.device = "cpu";
+    const Frame frame = make_box(choose_material(model->summary().elements), 192);
+    REQUIRE(frame.atom_count() > Reference::kMostOfPlainLoops);
+    Reference reference("builtin", model, options);
+    Session mixed(model, options);
+    const Accuracy rounded = reference.accuracy_of(mixed, frame);
+    CHECK((rounded.forces.is_passed() && rounded.forces.value > 1e-9));
+    options.precision = Precision::fp64;
+    Session fp64(model, options);
+    const Accuracy tables = reference.accuracy_of(fp64, frame);
+    CHECK((tables.forces.is_passed() && tables.forces.value > 0));  // from radial functions in tables
+    // What is too large says so.
+    Frame too_many;
+    too_many.atomic_numbers.resize(Reference::kMostOfCpu + 1);
+    Row row("latency", "many", 1, "s", {1});
+    std::vector<std::string> left_out;
+    reference.compare(fp64, too_many, "many", row, left_out);
+    too_many.atomic_numbers.resize(Reference::kMostAtoms + 1);
+    reference.compare(mixed, too_many, "more", row, left_out);
+    CHECK((row.figures.empty() && row.checks.empty()));
+    CHECK(left_out == std::vector<std::string>{"errors of energies and forces of many: more than 2000",
+                                               "errors of energies and forces of more: more than 100000"});
+    reference.compare(mixed, frame, "box", row, left_out);
+    CHECK((row.figures.size() == 2 && left_out.size() == 2));
+}
+
+TEST_CASE("optimisations that are switched off are named, and refused where there are none") {
+    SessionOptions grid, brute;
+    grid.device = brute.device = "cpu";
+    grid.thread_count = brute.thread_count = 1;
+    brute.optimizations.neighbor_grid = false;
+    SideBySideRun run({{"builtin", "", grid}, {"builtin", "", brute}}, true);
+    CHECK(run.result.implementations[1].label == run.result.implementations[0].label + ", neighbors=brute");
+    TickingClock clock;
+    run.measure(clock, {300}, {}, {});
+    CHECK(run.result.is_passed());
+    const nlohmann::json ones = side_by_side_json(run.result).at("implementations");
+    CHECK(ones.at(0).at("switched_off").empty());
+    CHECK(ones.at(1).at("switched_off") == nlohmann::json({"neighbors=brute"}));
+
+    const std::shared_ptr<const Model> model = load_model("builtin");
+    SessionOptions without_graphs = grid, not_fused = grid;
+    without_graphs.optimizations.graphs = false;
+    not_fused.optimizations.fused_messages = false;
+    CHECK_THROWS_WITH_AS(Session(model, without_graphs), "graph=off: only a GPU has graphs, not device cpu", Error);
+    CHECK_THROWS_WITH_AS(
+        Session(model, not_fused),
+        "fused=off: only for a GPU, not for device cpu; device=reference has the plain loops of the CPU", Error);
 }
 
 TEST_CASE("implementations side by side: speed-ups, accuracy, labels") {
@@ -856,7 +936,7 @@ TEST_CASE("implementations side by side: speed-ups, accuracy, labels") {
         for (const SideBySideEntry& entry : size.entries) {
             CHECK(is_near(entry.row.summary.median, 1e-3));
             CHECK(is_near(entry.speed_up, 1));
-            CHECK(entry.row.checks.size() == (entry.row.atoms <= kLargestCompared ? 1 : 0));
+            CHECK(entry.row.checks.size() == 1);
         }
     }
     CHECK(run.result.is_passed());
@@ -874,7 +954,7 @@ TEST_CASE("implementations side by side: speed-ups, accuracy, labels") {
     CHECK(json.at("sizes").at(1).at("entries").at(3).at("samples").size() >= 5);
     CHECK(has(side_by_side_markdown(result), "| 2.5 | 2.25 to 2.75 | "));
     CHECK(has(side_by_side_text(result, result.sizes[0]), "FAIL"));
-    CHECK(has(side_by_side_html(result), "FAIL: 1 of 4 comparisons of forces"));
+    CHECK(has(side_by_side_html(result), "FAIL: 1 of 8 comparisons of forces"));
     wrong.row.checks[0].value = std::nan("");
     CHECK(!result.is_passed());
 }

@@ -238,6 +238,7 @@ TEST_CASE("GPU: random cells give the edges of the CPU list in its order and of 
         NeighborOptions options = with_cutoff(random_cutoff(random, atoms));
         options.half = random.integer(0, 3) == 0;
         options.want_reverse = !options.half;
+        options.is_brute_force = round % 5 == 0;
         CAPTURE(round);
         REQUIRE(is_right(atoms, options));
     }

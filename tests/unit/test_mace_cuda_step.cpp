@@ -93,6 +93,37 @@ TEST_CASE("a walk with a skin, by graphs and searches, stays with the CPU and sa
     CHECK(gpu.neighbor_build_count() == builds + 1);
 }
 
+TEST_CASE("MACE on the GPU has the same numbers with optimisations switched off, or says that there are none") {
+    if (!has_gpu()) return;
+    const auto path = golden_model("p04_density_agnesi_zbl");
+    const auto model = load_model(path.string());
+    const mace_test::Model plain(path);
+    const System system = random_crystal(*plain.weights, 30, 40, 10.0);
+    for (const Precision precision : {Precision::mixed, Precision::fp64}) {
+        SessionOptions options = on_gpu(precision);
+        Session usual(model, options);
+        const Found expected = evaluate(usual, system);
+        const Tolerance& tolerance = precision == Precision::mixed ? kMixed : kDouble;
+        for (const Optimizations& each : {Optimizations{false, true, true}, Optimizations{true, false, true},
+                                          Optimizations{true, true, false}, Optimizations{false, false, false}}) {
+            CAPTURE(each.graphs);
+            CAPTURE(each.neighbor_grid);
+            CAPTURE(each.fused_messages);
+            options.optimizations = each;
+            if (precision == Precision::fp64 && !each.fused_messages) {
+                CHECK_THROWS_WITH_AS(Session(model, options),
+                                     "fused=off: this model has no fused messages in precision fp64", Error);
+                continue;
+            }
+            Session session(model, options);
+            const Found found = evaluate(session, system);
+            check_same(found, expected, tolerance);
+            CHECK(evaluate(session, system) == found);
+            CHECK(session.neighbor_build_count() == (each.neighbor_grid ? 1 : 2));
+        }
+    }
+}
+
 TEST_CASE("sessions that alternate between systems and outputs repeat their bits") {
     if (!has_gpu()) return;
     const auto path = golden_model("p04_density_agnesi_zbl");

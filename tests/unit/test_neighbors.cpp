@@ -70,6 +70,7 @@ TEST_CASE("random cells give the edges of the oracle, bit for bit") {
         const Atoms atoms = random_atoms(random, round % 10 == 0 ? 60 : 12);
         NeighborOptions options = with_cutoff(random_cutoff(random, atoms));
         options.half = random.integer(0, 3) == 0;
+        options.is_brute_force = round % 5 == 0;
         NeighborList list(options);
         list.update(atoms.view(), team());
         CAPTURE(round);

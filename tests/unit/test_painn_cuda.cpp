@@ -266,6 +266,33 @@ TEST_CASE("PaiNN on the GPU has the same numbers in the shapes of kernels for ma
     }
 }
 
+TEST_CASE("PaiNN on the GPU agrees with the reference with optimisations switched off") {
+    if (!has_gpu()) return;
+    const RandomModel file(128, 3, 20, true);
+    const auto model = load_model(file.path());
+    Session reference = session_on(model, "reference", Precision::fp64);
+    for (const System& system :
+         {random_system(1, 11, false), random_system(2, 37, true), random_system(3, 700, true)}) {
+        const Found expected = evaluate(reference, system);
+        for (const Precision precision : {Precision::fp64, Precision::mixed})
+            for (const Optimizations& each : {Optimizations{false, true, true}, Optimizations{true, false, true},
+                                              Optimizations{true, true, false}, Optimizations{false, false, false}}) {
+                CAPTURE(each.graphs);
+                CAPTURE(each.neighbor_grid);
+                CAPTURE(each.fused_messages);
+                SessionOptions options;
+                options.device = "cuda";
+                options.precision = precision;
+                options.optimizations = each;
+                Session gpu(model, options);
+                const Found found = evaluate(gpu, system);
+                check_same(found, expected, tolerance_of(precision));
+                for (int repeat = 0; repeat < 3; ++repeat) CHECK(evaluate(gpu, system) == found);
+                CHECK(gpu.neighbor_build_count() == (each.neighbor_grid ? 1 : 4));
+            }
+    }
+}
+
 TEST_CASE("a walk of PaiNN on the GPU, by graphs and searches, stays with the reference and saves searches") {
     if (!has_gpu()) return;
     const RandomModel file(32, 2, 8, true);

@@ -359,6 +359,33 @@ TEST_CASE("each way in which a Python model cannot be loaded has its own message
     unsetenv("MLFF_PYTHON_ENV");
     unsetenv("VIRTUAL_ENV");
 
+    // By a name: in the home folder before the machine's, for a model, env= and MLFF_PYTHON_ENV alike.
+    const fs::path home = environments().path("home"), installed = home / ".local/share/mlff/python";
+    const char* old_home = std::getenv("HOME");
+    const std::string kept = old_home ? old_home : "";
+    setenv("HOME", home.c_str(), 1);
+    fs::create_directories(installed);
+    for (const char* name : {"a_package", "mace-cueq"})
+        fs::create_symlink(environments().path("first"), installed / name);
+    CHECK(python::environment_folders().end()[-2] == installed);
+    CHECK(python::environment_folders().back() == "/usr/local/share/mlff/python");
+    const auto environment_of = [](const std::string& name) {
+        return python::find_environment(python::parse_model_name(name));
+    };
+    CHECK(environment_of("python:a_package.module:Calculator") == installed / "a_package");
+    CHECK(environment_of("python:a:b?env=a_package") == installed / "a_package");
+    CHECK(environment_of("python:mace:x.model") == installed / "mace-cueq");
+    setenv("MLFF_PYTHON_ENV", "a_package", 1);
+    CHECK(environment_of("python:mace:x.model") == installed / "a_package");
+    CHECK(python::known_environments().front() == installed / "a_package");
+    unsetenv("MLFF_PYTHON_ENV");
+    check_text(load_error("python:other:Calculator"), Status::unsupported,
+               {(installed.string() + "/other").c_str(), "/usr/local/share/mlff/python/other"});
+    if (old_home)
+        setenv("HOME", kept.c_str(), 1);
+    else
+        unsetenv("HOME");
+
     // No library.
     setenv("MLFF_PYTHON_LIBRARY", "/there/is/no/library.so", 1);
     check_text(load_error(model_name("Pairs", host)), Status::unsupported,

@@ -14,6 +14,9 @@
 #include "dynamics/counter_random.h"
 #include "dynamics/units.h"
 #include "tools/report/svg_plot.h"
+#include "tools/validate/check_names.h"
+#include "tools/validate/fastest_vibration.h"
+#include "tools/validate/pair_difference.h"
 #include "tools/validate/report.h"
 #include "tools/validate/statistics.h"
 #include "tools/validate/structure_check.h"
@@ -190,6 +193,22 @@ TEST_CASE(
     CHECK(named(checks, "order").is_passed());
     CHECK_FALSE(named(check_energy(run_with(0.5, 0, 1), run_with(0.25, 0, 1), false, 300, {}), "order").is_passed());
     CHECK(named(check_energy(run_with(0.5, 1e-8, 2), run_with(0.25, 0, 2), true, 300, {}), "energy drift").is_passed());
+}
+
+TEST_CASE("the period of the fastest vibration comes from forces, and is that of a bond") {
+    // An oxygen at rest, and hydrogens on springs along x with random thermal displacements.
+    constexpr double kPeriod = 9, kFrequency = 2 * std::numbers::pi / kPeriod;  // fs, 1/fs
+    Run run = run_of_water();
+    const double mass = run.last.masses[1], spring = mass * kFrequency * kFrequency / kAccelerationUnit;
+    for (uint64_t i = 0; i < 4000; ++i) {
+        std::vector<double> forces(9, 0.0);
+        for (size_t atom : {1, 2}) forces[3 * atom] = -spring * std::sqrt(kBoltzmann * 300 / spring) * normal(atom, i);
+        run.snapshots.push_back({static_cast<int64_t>(i), run.last.positions, forces, 0});
+    }
+    CHECK(fastest_vibration(run, 300).atomic_number == 1);
+    CHECK(fastest_vibration(run, 300).period == doctest::Approx(kPeriod).epsilon(0.03));
+    run.snapshots[7].forces[0] = NAN;
+    CHECK(std::isnan(fastest_vibration(run, 300).period));
 }
 
 TEST_CASE("a bath's temperature is found, and an element that is too hot is named") {
@@ -370,6 +389,80 @@ TEST_CASE("bonds, contacts and pair distances of structures that are known") {
     CHECK(mean == doctest::Approx(1).epsilon(0.03));
 }
 
+namespace {
+
+// Two atoms whose distance scatters about `mean`, with a memory of `memory` snapshots.
+std::vector<validate::Snapshot> vibrating_pair(double mean, double width, double memory, size_t count, uint64_t seed) {
+    std::vector<validate::Snapshot> snapshots;
+    const double kept = memory > 0 ? std::exp(-1 / memory) : 0;
+    double x = normal(seed + 1000, 0);
+    for (size_t i = 0; i < count; ++i) {
+        x = kept * x + std::sqrt(1 - kept * kept) * normal(seed, i);
+        snapshots.push_back({static_cast<int64_t>(i), {0, 0, 0, mean + width * x, 0, 0}, {}, 0});
+    }
+    return snapshots;
+}
+
+}  // namespace
+
+TEST_CASE("pair distances of two runs: the shift is that of the pairs, and the same run has none") {
+    const Particles pair = particles_of({8, 1}, {0, 0, 0, 2, 0, 0});
+    const auto first = vibrating_pair(2.0, 0.1, 0, 400, 1), second = vibrating_pair(2.3, 0.1, 0, 400, 2);
+    const std::vector<PairDifference> same = pair_differences(pair, first, first);
+    REQUIRE(same.size() == 1);
+    CHECK(same[0].elements == std::array<int32_t, 2>{1, 8});
+    CHECK(same[0].shift == 0);
+    CHECK(same[0].uncertainty == 0);
+    CHECK(difference_text(same[0]) == "H-O; all distances are the same");
+
+    const PairDifference moved = pair_differences(pair, second, first).front();
+    CHECK(std::abs(moved.shift - 0.3) <= 0.03);
+    CHECK(std::abs(moved.change - 0.3) <= 0.03);
+    CHECK(std::abs(moved.distance - 2.15) <= 0.06);
+    CHECK(moved.uncertainty > 0);
+    CHECK(moved.uncertainty < 0.1);
+    CHECK(difference_text(moved).find("H-O; farther apart by 0.3") == 0);
+    const PairDifference back = pair_differences(pair, first, second).front();
+    CHECK(std::abs(back.change + moved.change) <= 1e-12);
+    CHECK(difference_text(back).find("H-O; closer by ") == 0);
+    CHECK_THROWS_AS(pair_differences(pair, std::span(first).first(19), first), Error);
+}
+
+TEST_CASE("a pair that only one run has within 6 A counts as one at 6 A") {
+    const Particles pair = particles_of({8, 1}, {0, 0, 0, 2, 0, 0});
+    const auto near = vibrating_pair(5, 0, 0, 40, 1), far = vibrating_pair(9, 0, 0, 40, 1);
+    CHECK(std::abs(pair_differences(pair, near, far).front().shift - 1) <= 0.051);  // bins of 0.05 A
+    CHECK(std::abs(pair_differences(pair, far, near).front().change - 1) <= 0.051);
+    CHECK(pair_differences(pair, far, far).empty());
+}
+
+TEST_CASE("the uncertainty of pair distances covers chance, with correlated snapshots too") {
+    const Particles pair = particles_of({8, 1}, {0, 0, 0, 2, 0, 0});
+    for (const double memory : {0.0, 3.0}) {
+        CAPTURE(memory);
+        int missed = 0;
+        for (uint64_t seed = 1; seed <= 60; ++seed) {
+            const PairDifference chance = pair_differences(pair, vibrating_pair(2, 0.3, memory, 80, seed),
+                                                           vibrating_pair(2, 0.3, memory, 80, seed + 500))
+                                              .front();
+            CHECK(chance.shift > 0);
+            missed += !(chance.shift <= chance.uncertainty);
+        }
+        CHECK(missed <= 1);
+    }
+}
+
+TEST_CASE("the worst pair is the one that decides") {
+    const auto pair = [](int32_t z, double shift, double uncertainty) {
+        return PairDifference{{1, z}, shift, uncertainty, 0, 0};
+    };
+    // Beyond doubt above the limit comes before a larger value that may be chance.
+    CHECK(worst_pair(std::vector{pair(6, 0.5, 0.45), pair(8, 0.3, 0.1)}, 0.1).elements[1] == 8);
+    // Without such a pair, the one that may be farthest off.
+    CHECK(worst_pair(std::vector{pair(6, 0.05, 0.01), pair(8, 0.02, 0.2)}, 0.1).elements[1] == 8);
+    CHECK(worst_pair(std::vector{pair(6, 0.05, 0.01), pair(8, 0.02, 0.01)}, 0.1).elements[1] == 6);
+}
+
 TEST_CASE("forces beside a reference: rms, the worst atom, and energies up to a constant") {
     ForceComparison comparison;
     const Particles particles = water();
@@ -383,6 +476,11 @@ TEST_CASE("forces beside a reference: rms, the worst atom, and energies up to a 
     CHECK(comparison.worst_atom == "atom 1 (H) in step 20 of NVE");
     CHECK(comparison.force_rmse == doctest::Approx(std::sqrt(0.25 / 18)));
     CHECK(comparison.energy_rmse == doctest::Approx(0.05));
+    REQUIRE(comparison.elements.size() == 2);
+    CHECK(comparison.elements[0].atomic_number == 1);
+    CHECK(comparison.elements[0].force_rmse == doctest::Approx(std::sqrt(0.25 / 12)));
+    CHECK(comparison.elements[1].atomic_number == 8);
+    CHECK(comparison.elements[1].force_rmse == 0);
     ForceComparison broken;
     forces[0] = NAN;
     broken.add({10, {}, forces, 7}, "NVT", particles, 1, reference);
@@ -544,4 +642,60 @@ TEST_CASE("reports count what is undecided apart from what passes and what fails
           "FAIL: 1 of 1 system; water: drift is 3 eV, allowed at most 2; 1 undecided, for which this run is too short: "
           "about --steps 520000 would decide");
     CHECK(report_json(report)["failed"] == 1);
+}
+
+TEST_CASE("a report shows the other model beside the model, and its failures do not count") {
+    Report report;
+    report.against = "teacher";
+    SystemReport system;
+    system.name = "water";
+    system.drift = EnergyDrift{{}, 1, 0, 0, 0.5};
+    system.checks = {at_most(kContactCheck, 1, 2, ""), Check{kOrderCheck, 2, "", 1.5, 2.5, 0, ""},
+                     at_most("forces", 1, 2, "")};
+    OtherDynamics& other = system.other.emplace();
+    other.step_count = 700;
+    other.findings.drift = EnergyDrift{{}, 1, 0, 0, 0.7};
+    other.findings.checks = {at_most(kContactCheck, 3, 2, ""), Check{kOrderCheck, 1.9, "", 1.5, 2.5, 0, ""}};
+    other.findings.energy = {"total energy", {0, 1}, {0, 3}};
+    other.findings.temperatures = {{"NVT", {0, 1}, {300, 310}}};
+    other.pair_differences = {{{1, 8}, 0.2, 0.1, -0.1, 1.85}};
+    report.systems = {system};
+    CHECK(report.is_passed());
+    const std::vector<SideBySide> rows = side_by_side(system);
+    REQUIRE(rows.size() == 3);
+    CHECK(rows[0].name == kContactCheck);
+    CHECK(rows[0].model == "1");
+    CHECK(rows[0].other == "3");
+    CHECK(rows[0].verdict == Verdict::failed);
+    CHECK(rows[2].name == "fluctuation of the energy");
+    CHECK(rows[2].other == "0.7 meV/atom");
+    CHECK_FALSE(rows[2].verdict);
+    CHECK(other_sentence(system) ==
+          "the other model, 700 steps from the same start with the same random numbers: it fails 1 check itself");
+    const nlohmann::json json = report_json(report), against = json["systems"][0]["against"];
+    CHECK(json["verdict"] == "pass");
+    CHECK(against["steps"] == 700);
+    CHECK(against["checks"][0]["verdict"] == "fail");
+    CHECK(against["pair_distances"][0]["pair"] == "H-O");
+    CHECK(against["pair_distances"][0]["shift_angstrom"] == 0.2);
+    CHECK(against["curves"]["energy"]["y"] == nlohmann::json({0, 3}));
+    CHECK(json["recommendations"].size() > 1);
+    const std::string html = report_html(report), markdown = report_markdown(report);
+    CHECK(markdown.find("| closest contact | 1 | 3 | fail |") != std::string::npos);
+    CHECK(markdown.find("- other model: judge differences") != std::string::npos);
+    CHECK(html.find("<td>closest contact</td><td>1</td><td>3</td><td class=\"fail\">fail</td>") != std::string::npos);
+    CHECK(html.find("<li><b>other model</b>: judge differences") != std::string::npos);
+    CHECK(html.find("class=\"curve overlay\"") != std::string::npos);  // a curve that only the other model has
+    CHECK(html.find("dashed: the other model") != std::string::npos);
+    CHECK(html.find("</i>this model</span>") != std::string::npos);
+
+    report.systems[0].other->findings.blow_up = BlowUp{"NVT", 3, "it <b>", "none"};
+    CHECK(other_sentence(report.systems[0]).find(": it broke itself, NVT broke at step 3: it <b>") !=
+          std::string::npos);
+    CHECK(report.is_passed());
+    CHECK(report_html(report).find("<b>;") == std::string::npos);
+    report.systems[0].other.reset();
+    CHECK(report_json(report)["systems"][0]["against"].is_null());
+    CHECK(side_by_side(report.systems[0]).empty());
+    CHECK(report_html(report).find("overlay\"") == std::string::npos);
 }

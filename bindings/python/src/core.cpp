@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -340,6 +341,119 @@ nb::list devices() {
     return result;
 }
 
+nb::dict device_info(const std::string& device) {
+    const mlff_device_info info = mlff::device_info(device);
+    nb::dict result;
+    result["name"] = text(info.name);
+    result["compute_capability"] = info.compute_capability;
+    result["memory_bytes"] = info.memory_bytes;
+    result["l2_cache_bytes"] = info.l2_cache_bytes;
+    result["shared_memory_per_block_bytes"] = info.shared_memory_per_block_bytes;
+    result["shared_memory_per_multiprocessor_bytes"] = info.shared_memory_per_multiprocessor_bytes;
+    result["memory_bandwidth"] = info.memory_bandwidth;
+    result["multiprocessor_count"] = info.multiprocessor_count;
+    result["clock_kHz"] = info.clock_kHz;
+    result["memory_clock_kHz"] = info.memory_clock_kHz;
+    result["memory_bus_bits"] = info.memory_bus_bits;
+    result["cuda_runtime_version"] = info.cuda_runtime_version;
+    result["cuda_driver_version"] = info.cuda_driver_version;
+    result["core_count"] = info.core_count;
+    result["kernels"] = text(info.kernels);
+    return result;
+}
+
+nb::tuple device_memory(const std::string& device) {
+    const mlff_device_memory memory = [&] {
+        const nb::gil_scoped_release no_gil;
+        return mlff::device_memory(device);
+    }();
+    return nb::make_tuple(memory.total_bytes, memory.free_bytes, memory.used_bytes, memory.process_bytes);
+}
+
+void synchronize(const std::string& device) {
+    const nb::gil_scoped_release no_gil;
+    mlff::synchronize(device);
+}
+
+void make_timer(mlff::Timer* place, const std::string& device, uintptr_t stream) {
+    new (place) mlff::Timer(device, reinterpret_cast<void*>(stream));
+}
+
+double timer_seconds(const mlff::Timer& timer) {
+    const nb::gil_scoped_release no_gil;
+    return timer.seconds();
+}
+
+void synchronize_stream(mlff::Stream& stream) {
+    const nb::gil_scoped_release no_gil;
+    stream.synchronize();
+}
+
+// ---- Measurements ----
+
+using Samples = Array<const double, nb::ndim<1>>;
+
+nb::dict statistics(const Samples& samples) {
+    mlff_statistics found{};
+    found.struct_size = sizeof found;
+    mlff::check_status(mlff_get_statistics(samples.data(), static_cast<int64_t>(samples.shape(0)), &found));
+    nb::dict result;
+    result["mean"] = found.mean;
+    result["median"] = found.median;
+    result["std"] = found.deviation;
+    result["minimum"] = found.minimum;
+    result["maximum"] = found.maximum;
+    result["p95"] = found.p95;
+    result["p99"] = found.p99;
+    result["interval"] = nb::make_tuple(found.median_low, found.median_high);
+    result["outlier_count"] = found.outlier_count;
+    return result;
+}
+
+nb::tuple median_ratio(const Samples& numerators, const Samples& denominators) {
+    if (numerators.shape(0) != denominators.shape(0))
+        throw nb::value_error("a ratio needs as many numerators as denominators");
+    double ratio = 0, low = 0, high = 0;
+    mlff::check_status(mlff_get_median_ratio(numerators.data(), denominators.data(),
+                                             static_cast<int64_t>(numerators.shape(0)), &ratio, &low, &high));
+    return nb::make_tuple(ratio, low, high);
+}
+
+// Calls Python functions without arguments, and returns an array of seconds for each. Ctrl-C ends it.
+nb::list measure(const std::vector<nb::callable>& functions, int warm_up_calls, double warm_up_seconds,
+                 int least_samples, int most_samples, double seconds, const std::string& device) {
+    mlff::MeasureOptions options;
+    options.warm_up_calls = warm_up_calls;
+    options.warm_up_seconds = warm_up_seconds;
+    options.least_samples = least_samples;
+    options.most_samples = most_samples;
+    options.seconds = seconds;
+    options.device = device;
+    std::vector<std::function<void()>> calls;
+    for (const nb::callable& function : functions)
+        calls.emplace_back([&function] {
+            function();
+            if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        });
+    nb::list result;
+    for (const std::vector<double>& times : mlff::measure(calls, options))
+        result.append(copied(times.data(), static_cast<int64_t>(times.size())));
+    return result;
+}
+
+nb::dict memory_report(mlff::MemoryWatch& watch) {
+    const mlff_memory_report report = watch.report();
+    nb::dict result;
+    result["reading_count"] = report.reading_count;
+    result["first"] = report.first_bytes;
+    result["last"] = report.last_bytes;
+    result["peak"] = report.peak_bytes;
+    result["growth"] = report.growth_bytes;
+    result["is_trend"] = report.is_trend == 1;
+    result["is_leak"] = report.is_leak == 1;
+    return result;
+}
+
 }  // namespace
 
 NB_MODULE(_core, module) {
@@ -351,6 +465,13 @@ NB_MODULE(_core, module) {
     module.attr("ABI_VERSION") = MLFF_ABI_VERSION;
     module.def("set_log_handler", set_log_handler, "handler"_a.none());
     module.def("devices", devices);
+    module.def("device_info", device_info, "device"_a);
+    module.def("device_memory", device_memory, "device"_a);
+    module.def("synchronize", synchronize, "device"_a);
+    module.def("statistics", statistics, "samples"_a.noconvert());
+    module.def("median_ratio", median_ratio, "numerators"_a.noconvert(), "denominators"_a.noconvert());
+    module.def("measure", measure, "functions"_a, "warm_up_calls"_a, "warm_up_seconds"_a, "least_samples"_a,
+               "most_samples"_a, "seconds"_a, "device"_a);
     module.def("why_no_device", [] { return text(mlff_device_why_none()); });
     module.def("neighbors", find_neighbors, "positions"_a.noconvert(), "cutoff"_a, "cell"_a.none(), "periodic"_a,
                "half"_a, "threads"_a);
@@ -366,4 +487,20 @@ NB_MODULE(_core, module) {
         .def("evaluate", &LockedSession::evaluate, "jobs"_a)
         .def("info", &LockedSession::info)
         .def("close", &LockedSession::close);
+
+    nb::class_<mlff::Stream>(module, "Stream")
+        .def(nb::init<const std::string&>(), "device"_a)
+        .def("handle", [](const mlff::Stream& stream) { return reinterpret_cast<uintptr_t>(stream.handle()); })
+        .def("synchronize", synchronize_stream);
+
+    nb::class_<mlff::Timer>(module, "Timer")
+        .def("__init__", make_timer, "device"_a, "stream"_a)
+        .def("start", &mlff::Timer::start)
+        .def("stop", &mlff::Timer::stop)
+        .def("seconds", timer_seconds);
+
+    nb::class_<mlff::MemoryWatch>(module, "MemoryWatch")
+        .def(nb::init<const std::string&>(), "device"_a)
+        .def("read", &mlff::MemoryWatch::read)
+        .def("report", memory_report);
 }

@@ -6,9 +6,12 @@
 namespace mlff::gpu {
 namespace {
 
-// The largest system in a batch, and the largest number of atoms in all its systems. A larger system keeps the GPU busy
-// alone, and the GPU finds its neighbours faster than the host.
-constexpr int64_t kMostAtomsInBatch = 1024, kMostBatchAtoms = 16384;
+// The largest system in a batch. A larger one keeps the GPU busy alone, and the GPU finds its neighbours faster than
+// the host.
+constexpr int64_t kMostAtomsInBatch = 1024;
+// The largest number of atoms in all systems of a batch, if the GPU's memory is large enough.
+constexpr int64_t kMostBatchAtoms = 131072;
+constexpr int64_t kEdgesPerAtom = 100;  // of a dense system, for the forecast of memory
 
 }  // namespace
 
@@ -16,12 +19,15 @@ StepBatches::StepBatches(StepRun& run, int device) : run_(run), device_(device) 
     run_.memory().add_step_buffers([this](BufferList& list, const StepSize& size) {
         if (size.has_host_edges) uploaded_.list_buffers(list, size.atoms, size.edges);
     });
+    const int64_t budget = run_.memory().budget();
+    most_atoms_ = kMostBatchAtoms;
+    while (most_atoms_ > 1 && run_.forecast_memory(most_atoms_, kEdgesPerAtom * most_atoms_).usual > budget)
+        most_atoms_ /= 2;
 }
 
 bool StepBatches::can_batch(const SystemView& first, const SystemView& next) const {
     return std::max(first.atom_count, next.atom_count) <= kMostAtomsInBatch && run_.model().can_batch(first, next);
 }
-int64_t StepBatches::most_batch_atoms() const { return kMostBatchAtoms; }
 
 void StepBatches::evaluate_batch(std::span<const SystemView> systems, const Edges& edges,
                                  std::span<const Outputs> outputs, ThreadTeam& team) {

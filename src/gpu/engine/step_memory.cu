@@ -46,6 +46,13 @@ MemoryThere StepMemory::memory_there(int64_t held_bytes) const {
     return {there, false};
 }
 
+int64_t StepMemory::budget() const {
+    if (limit_bytes_ > 0) return limit_bytes_;
+    size_t free_bytes = 0, total_bytes = 0;
+    check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for memory");
+    return static_cast<int64_t>(total_bytes / 2);
+}
+
 void StepMemory::reserve_atoms(const StepSize& size) {
     BufferList list = listed(atom_buffers_, size);
     if (!list.is_reserved()) has_moved_();

@@ -43,6 +43,7 @@ public:
     void forget_reserved() { reserved_.reset(); }
 
     MemoryForecast forecast(const StepSize& size, int64_t neighbor_bytes) const;
+    int64_t budget() const;  // the limit, else half of all memory of the current GPU
 
 private:
     static BufferList listed(const std::vector<ListBuffers>& users, const StepSize& size);

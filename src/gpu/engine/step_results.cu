@@ -8,6 +8,47 @@
 #include "gpu/runtime/cuda_check.h"
 
 namespace mlff::gpu {
+namespace {
+
+// Up to this size, one kernel that writes to the host's memory takes less time than a copy of each array.
+constexpr int64_t kMostWordsByKernel = 8192;  // of 8 bytes
+constexpr int kCopyThreads = 256;
+
+struct CopiedArray {
+    const uint64_t* from = nullptr;
+    uint64_t* to = nullptr;
+    int64_t count = 0;
+};
+struct CopiedArrays {
+    CopiedArray arrays[6];
+    int count = 0;
+    const int* flag = nullptr;
+    int* flag_to = nullptr;
+
+    template <class T>
+    void add(const T* from, T* to, int64_t item_count) {
+        static_assert(sizeof(T) % sizeof(uint64_t) == 0);
+        if (from && item_count > 0)
+            arrays[count++] = {reinterpret_cast<const uint64_t*>(from), reinterpret_cast<uint64_t*>(to),
+                               item_count * static_cast<int64_t>(sizeof(T) / sizeof(uint64_t))};
+    }
+    int64_t word_count() const {
+        int64_t sum = 0;
+        for (int i = 0; i < count; ++i) sum += arrays[i].count;
+        return sum;
+    }
+};
+
+__global__ void __launch_bounds__(kCopyThreads) copy_arrays_kernel(const __grid_constant__ CopiedArrays copied) {
+    mlff::gpu::await_predecessor();
+    const int64_t own = blockIdx.x * int64_t{kCopyThreads} + threadIdx.x, threads = int64_t{gridDim.x} * kCopyThreads;
+    if (own == 0) *copied.flag_to = *copied.flag;
+    for (int i = 0; i < copied.count; ++i)
+        for (int64_t word = own; word < copied.arrays[i].count; word += threads)
+            copied.arrays[i].to[word] = copied.arrays[i].from[word];
+}
+
+}  // namespace
 
 Wanted wanted_of(std::span<const Outputs> outputs) {
     Wanted wanted;
@@ -55,16 +96,30 @@ void StepResults::reserve_host(const StepSize& size) {
 }
 
 void StepResults::download(const StepSize& size, const GpuNeighborReport* report, cudaStream_t stream) {
-    if (report)
-        check(cudaMemcpyAsync(report_.data(), report, sizeof *report, cudaMemcpyDeviceToHost, stream),
-              "copying a result");
+    CopiedArrays copied;
+    copied.flag = short_edges.data();
+    copied.flag_to = short_edge_.data();
+    copied.add(report, report_.data(), 1);
+    copied.add<double>(totals.data(), host_totals_.data(), size.systems * kTotalCount);
+    if (size.to_host) {
+        const Wanted& wanted = size.wanted;
+        if (wanted.atom_energies) copied.add<double>(energies.data(), host_energies_.data(), size.atoms);
+        if (wanted.forces) copied.add<double>(forces.data(), host_forces_.data(), 3 * size.atoms);
+        if (wanted.atom_virials) copied.add<double>(virials.data(), host_virials_.data(), 9 * size.atoms);
+        if (wanted.descriptors)
+            copied.add<double>(descriptors.data(), host_descriptors_.data(), descriptor_count_ * size.atoms);
+    }
+    if (const int64_t words = copied.word_count(); words <= kMostWordsByKernel) {
+        launch("copying results", copy_arrays_kernel, (words + kCopyThreads - 1) / kCopyThreads, kCopyThreads, stream,
+               copied);
+        return;
+    }
     short_edges.download(short_edge_.data(), 1, stream);
-    totals.download(host_totals_.data(), size.systems * kTotalCount, stream);
-    if (!size.to_host) return;
-    if (size.wanted.atom_energies) energies.download(host_energies_.data(), size.atoms, stream);
-    if (size.wanted.forces) forces.download(host_forces_.data(), 3 * size.atoms, stream);
-    if (size.wanted.atom_virials) virials.download(host_virials_.data(), 9 * size.atoms, stream);
-    if (size.wanted.descriptors) descriptors.download(host_descriptors_.data(), descriptor_count_ * size.atoms, stream);
+    for (int i = 0; i < copied.count; ++i)
+        check(cudaMemcpyAsync(copied.arrays[i].to, copied.arrays[i].from,
+                              static_cast<size_t>(copied.arrays[i].count) * sizeof(uint64_t), cudaMemcpyDeviceToHost,
+                              stream),
+              "copying a result");
 }
 
 void StepResults::require_finite_totals() const {

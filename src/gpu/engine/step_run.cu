@@ -19,12 +19,13 @@ int64_t rounded_up(int64_t count) {
     return (count + unit - 1) / unit * unit;
 }
 
-NeighborOptions neighbor_options(double cutoff, double skin) {
+NeighborOptions neighbor_options(double cutoff, double skin, bool is_brute_force) {
     NeighborOptions options;
     options.cutoff = cutoff;
     options.skin = skin;
     options.want_shifts = false;
     options.want_reverse = true;
+    options.is_brute_force = is_brute_force;
     return options;
 }
 
@@ -32,9 +33,10 @@ NeighborOptions neighbor_options(double cutoff, double skin) {
 
 StepRun::StepRun(const BackendOptions& options, const MakeStepModel& make_model)
     : model_(make_model(static_cast<cudaStream_t>(stream_))),
-      neighbors_(neighbor_options(model_->facts().cutoff, options.neighbor_skin)),
+      neighbors_(neighbor_options(model_->facts().cutoff, options.neighbor_skin, !options.optimizations.neighbor_grid)),
       memory_(options.gpu_memory_limit_bytes, [this] { graphs_.clear(); }),
-      results_(model_->facts().descriptor_count) {
+      results_(model_->facts().descriptor_count),
+      uses_graphs_(options.optimizations.graphs) {
     memory_.add_atom_buffers([this](BufferList& list, const StepSize& size) {
         list.add(positions_, 3 * size.atoms, "the atoms");
         atoms_.list_buffers(list, size.atoms, size.systems, static_cast<int>(model_->facts().atomic_numbers.size()));
@@ -141,7 +143,7 @@ void StepRun::launch(const StepKind& kind) {
                      atoms_.tiles(),
                      atoms_.systems(),
                      element_set_};
-    if (stages_.is_watched()) return enqueue(kind);
+    if (stages_.is_watched() || !uses_graphs_) return enqueue(kind);
     graphs_.run(key, stream_, [&] { enqueue(kind); });
 }
 

@@ -131,6 +131,7 @@ private:
     StepResults results_;
     StepSize pending_;  // of the running call
     StepGraphs<Key> graphs_;
+    bool uses_graphs_;
     GpuStages stages_;
 };
 

@@ -165,7 +165,7 @@ void GpuNeighborList<Real>::State::set_candidates(int64_t atom_count, const List
 
 template <class Real>
 void GpuNeighborList<Real>::State::find_candidates(const SystemView& system, cudaStream_t stream) {
-    sites.build(system, options.cutoff + options.skin, stream);
+    sites.build(system, options.cutoff + options.skin, options.is_brute_force, stream);
     const auto admit_count = [&](int64_t count) {
         if (admit) admit(count, memory_for(count, false));
     };

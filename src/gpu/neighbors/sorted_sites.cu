@@ -60,10 +60,10 @@ __global__ void place_atoms(CellGrid grid, const double* positions, int64_t atom
 
 SortedSites::SortedSites() { surveys_.resize_discard(kMostReductionBlocks + 1, "neighbour lists"); }
 
-void SortedSites::build(const SystemView& system, double search_reach, cudaStream_t stream) {
+void SortedSites::build(const SystemView& system, double search_reach, bool is_one_bin, cudaStream_t stream) {
     const Lattice lattice = make_lattice(system);
     const AtomSurvey survey = survey_atoms(system, lattice, stream);
-    grid_ = choose_grid(lattice, survey, system.atom_count, search_reach);
+    grid_ = choose_grid(lattice, survey, system.atom_count, search_reach, is_one_bin);
     sort_atoms(system, stream);
 }
 

@@ -19,9 +19,9 @@ class SortedSites {
 public:
     SortedSites();
 
-    // `system.positions` is on the device; there must be at least one atom. Waits for the stream once. Throws like
-    // CellList::build.
-    void build(const SystemView& system, double search_reach, cudaStream_t stream);
+    // `system.positions` is on the device; there must be at least one atom. `is_one_bin` as in choose_grid(). Waits for
+    // the stream once. Throws like CellList::build.
+    void build(const SystemView& system, double search_reach, bool is_one_bin, cudaStream_t stream);
 
     const CellGrid& grid() const { return grid_; }
     int64_t atom_count() const { return sites_.size(); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "gpu/runtime/gpu.h"
 
+#include <optional>
+
 #include "core/error.h"
 
 namespace mlff {
@@ -16,6 +18,15 @@ int gpu_ordinal(const Device& device) {
         fail(Status::device, "there is no GPU ", device.index, ": ",
              found.gpus.empty() ? found.why_none : concat("there are ", found.gpus.size()));
     return found.gpus[static_cast<size_t>(device.index)].ordinal;
+}
+
+Device device_named(std::string_view name) {
+    if (name == "auto") return gpu_inventory().gpus.empty() ? Device{} : Device{Device::Kind::gpu};
+    const std::optional<Device> device = parse_device(name);
+    if (!device)
+        fail(Status::argument, "device '", name, "' is none of auto, cpu, reference, cuda, cuda:0, cuda:1, ...");
+    if (device->is_gpu()) gpu_ordinal(*device);
+    return *device;
 }
 
 }  // namespace mlff

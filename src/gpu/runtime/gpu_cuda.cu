@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include "gpu/runtime/cuda_check.h"
+#include "gpu/runtime/cuda_stream.h"
 #include "gpu/runtime/driver_library.h"
 #include "gpu/runtime/gpu.h"
 
@@ -10,6 +11,14 @@ namespace {
 
 // Proves that this build has machine code for the device; a driver query alone does not.
 __global__ void write_answer(int* answer) { *answer = 42; }
+
+// 0 if the driver does not know it.
+int attribute(cudaDeviceAttr which, int device) {
+    int value = 0;
+    if (cudaDeviceGetAttribute(&value, which, device) == cudaSuccess) return value;
+    cudaGetLastError();
+    return 0;
+}
 
 // "" if a test kernel runs on the device, else why not.
 std::string why_kernels_fail(int device) {
@@ -53,27 +62,33 @@ GpuInventory query_gpus() {
             inventory.why_none = std::string(properties.name) + ": " + why;
             continue;
         }
-        int clock_kHz = 0;
-        if (cudaDeviceGetAttribute(&clock_kHz, cudaDevAttrClockRate, device) != cudaSuccess) {
-            cudaGetLastError();
-            clock_kHz = 0;
-        }
-        inventory.gpus.push_back({device, properties.name, 10 * properties.major + properties.minor,
-                                  static_cast<int64_t>(properties.totalGlobalMem), clock_kHz});
+        inventory.gpus.push_back(
+            {.ordinal = device,
+             .name = properties.name,
+             .compute_capability = 10 * properties.major + properties.minor,
+             .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
+             .multiprocessor_count = properties.multiProcessorCount,
+             .clock_kHz = attribute(cudaDevAttrClockRate, device),
+             .memory_clock_kHz = attribute(cudaDevAttrMemoryClockRate, device),
+             .memory_bus_bits = properties.memoryBusWidth,
+             .l2_cache_bytes = properties.l2CacheSize,
+             .shared_memory_per_block_bytes = static_cast<int64_t>(properties.sharedMemPerBlockOptin),
+             .shared_memory_per_multiprocessor_bytes = static_cast<int64_t>(properties.sharedMemPerMultiprocessor)});
     }
     if (!inventory.gpus.empty()) inventory.why_none.clear();
     return inventory;
 }
 
-int64_t gpu_used_bytes(int ordinal) {
-    int previous = 0;
+GpuMemoryState gpu_memory_state(int ordinal) {
+    const gpu::CurrentDevice current(ordinal);
     size_t free_bytes = 0, total_bytes = 0;
-    gpu::check(cudaGetDevice(&previous), "querying the current device");
-    gpu::check(cudaSetDevice(ordinal), "setting the current device");
-    const cudaError_t status = cudaMemGetInfo(&free_bytes, &total_bytes);
-    gpu::check(cudaSetDevice(previous), "setting the current device");
-    gpu::check(status, "querying the free memory");
-    return static_cast<int64_t>(total_bytes - free_bytes);
+    gpu::check(cudaMemGetInfo(&free_bytes, &total_bytes), "querying the free memory");
+    return {static_cast<int64_t>(total_bytes), static_cast<int64_t>(free_bytes)};
+}
+
+void gpu_synchronize(int ordinal) {
+    const gpu::CurrentDevice current(ordinal);
+    gpu::check(cudaDeviceSynchronize(), "waiting for the GPU");
 }
 
 }  // namespace mlff

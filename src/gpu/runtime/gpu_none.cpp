@@ -3,6 +3,7 @@
 #include "gpu/runtime/event_timer.h"
 #include "gpu/runtime/gpu.h"
 #include "gpu/runtime/gpu_peaks.h"
+#include "gpu/runtime/work_stream.h"
 
 namespace mlff {
 
@@ -12,10 +13,14 @@ GpuInventory query_gpus() {
     return inventory;
 }
 
-int64_t gpu_used_bytes(int) { fail(Status::device, gpu_inventory().why_none); }
+GpuMemoryState gpu_memory_state(int) { fail(Status::device, gpu_inventory().why_none); }
+
+void gpu_synchronize(int) { fail(Status::device, gpu_inventory().why_none); }
 
 GpuPeaks measure_gpu_peaks(int) { fail(Status::device, gpu_inventory().why_none); }
 
 std::unique_ptr<EventTimer::Events> make_gpu_events(int, void*) { fail(Status::device, gpu_inventory().why_none); }
+
+std::unique_ptr<WorkStream> make_gpu_stream(int) { fail(Status::device, gpu_inventory().why_none); }
 
 }  // namespace mlff

@@ -51,16 +51,22 @@ public:
         scalars.append(weights_->channel_count, Irrep{});
         first_layout_ = plan::RowLayout(scalars);
         const plan::RowLayout* below = &first_layout_;
+        bool has_fused = false;
         for (const Layer& layer : weights_->layers) {
-            const MessageOptions messages = {
-                kCanFuse<Real> && FusedMessages::can_run(layer.interaction, static_cast<size_t>(most_shared)),
-                options.precision == Precision::fast, static_cast<size_t>(most_shared)};
+            const bool can_fuse =
+                kCanFuse<Real> && FusedMessages::can_run(layer.interaction, static_cast<size_t>(most_shared));
+            const MessageOptions messages = {can_fuse && options.optimizations.fused_messages,
+                                             options.precision == Precision::fast, static_cast<size_t>(most_shared)};
             plans_.push_back(std::make_unique<plan::LayerPlan<Real>>(
                 *weights_, layer, *below, plan::LayerOptions{.hidden_radial = messages.are_fused}));
             layers_.push_back(std::make_unique<DeviceLayer<Real>>(
                 *plans_.back(), *below, harmonic_count(weights_->max_degree), element_count, messages, stream_));
             below = &plans_.back()->features_layout;
+            has_fused = has_fused || (can_fuse && !plans_.back()->moments);
         }
+        if (!options.optimizations.fused_messages && !has_fused)
+            fail(Status::unsupported, "fused=off: this model has no fused messages in precision ",
+                 precision_name(options.precision));
         for (const Readout& readout : weights_->readouts) {
             const plan::LayerPlan<Real>& plan = *plans_[static_cast<size_t>(readout.layer)];
             readouts_.push_back(std::make_unique<DeviceReadout<Real>>(readout, options.head, plan.layer.linear.out,

@@ -13,6 +13,7 @@
 #include "painn/gpu/edge_stage.h"
 #include "painn/gpu/messages.h"
 #include "painn/gpu/packed_filter.h"
+#include "painn/gpu/plain_messages.h"
 #include "painn/gpu/stage_work.h"
 #include "painn/gpu/tables.h"
 
@@ -77,19 +78,22 @@ private:
 // A block on the device, and what its forward pass stores for each atom for the reverse.
 template <class Real>
 struct DeviceBlock {
-    DeviceBlock(const Block& block, cudaStream_t stream)
+    DeviceBlock(const Block& block, bool is_fused, cudaStream_t stream)
         : filter(block.filter, stream),
           mix(block.mix, stream),
           update_hidden(block.update_hidden, stream),
           update_output(block.update_output, stream),
           message_hidden(block.message_hidden, stream),
-          message_output(block.message_output, stream) {}
+          message_output(block.message_output, stream) {
+        if (!is_fused) upload_as(filter_table(block.filter, block.filter.in_width + 1), plain_filter, stream);
+    }
     NetworkView<Real> update() const { return {update_hidden.view(), update_output.view()}; }
     NetworkView<Real> message() const { return {message_hidden.view(), message_output.view()}; }
     KeptUpdate<Real> kept() const { return {mixed.data(), hidden.data(), gates.data()}; }
     KeptMessage<Real> kept_message() const { return {sent_hidden.data(), phi_v.data()}; }
 
     DeviceFilter<Real> filter;
+    DeviceBuffer<Real> plain_filter;  // PlainMessages::weights; only without fused messages
     DeviceMap<Real> mix, update_hidden, update_output, message_hidden, message_output;
     DeviceBuffer<Real> mixed, hidden, gates;               // KeptUpdate
     DeviceBuffer<Real> vectors, sent, sent_hidden, phi_v;  // computed before its messages; not in the first block
@@ -98,12 +102,13 @@ struct DeviceBlock {
 template <class Real>
 class PainnStep : public StepModel {
 public:
-    PainnStep(std::shared_ptr<const Weights> weights, cudaStream_t stream)
+    PainnStep(std::shared_ptr<const Weights> weights, bool is_fused, cudaStream_t stream)
         : weights_(std::move(weights)),
+          is_fused_(is_fused),
           facts_{weights_->cutoff, weights_->atomic_numbers, weights_->hidden},
           readout_hidden_(weights_->readout_hidden, stream) {
         for (const Block& block : weights_->blocks)
-            blocks_.push_back(std::make_unique<DeviceBlock<Real>>(block, stream));
+            blocks_.push_back(std::make_unique<DeviceBlock<Real>>(block, is_fused, stream));
         upload_as(weights_->embedding, embedding_, stream);
         upload_as(first_sent(*weights_), first_sent_, stream);
         upload_as(weights_->readout_output.weight, readout_output_, stream);
@@ -129,6 +134,11 @@ public:
         list.add(received_scalars_, rows, kAtoms);
         list.add(received_vectors_, 3 * rows, kAtoms);
         list.add(readout_kept_, rows / 2, kAtoms);
+        if (!is_fused_) {
+            list.add(plain_filters_, size.edges * kFilterRows * width(), kEdges);
+            list.add(plain_messages_, size.edges * kMessageRows * width(), kEdges);
+            if (has_gradients) list.add(plain_slopes_, size.edges * kFilterRows * width(), kEdges);
+        }
         for (size_t b = 0; b < blocks_.size(); ++b) {
             DeviceBlock<Real>& block = *blocks_[b];
             list.add(block.mixed, 6 * rows, kAtoms);
@@ -189,6 +199,17 @@ private:
                 step.wanted.descriptors ? results.descriptors.data() : nullptr};
     }
 
+    PlainMessages<Real> plain_messages(const DeviceBlock<Real>& block) const {
+        return {block.plain_filter.data(),
+                weights_->radial_count,
+                weights_->cutoff,
+                closest_.data(),
+                static_cast<int>(weights_->atomic_numbers.size()),
+                plain_filters_.data(),
+                plain_slopes_.data(),
+                plain_messages_.data()};
+    }
+
     void compute_block(size_t b, const Step& step, const ReadoutView<Real>& readout, cudaStream_t stream) {
         const DeviceBlock<Real>& block = *blocks_[b];
         if (b > 0) fill_ghosts(step, block.sent.data(), kSentRows * width(), Direction::forward, b, stream);
@@ -199,7 +220,10 @@ private:
         messages.new_scalars = received_scalars_.data();
         messages.new_vectors = received_vectors_.data();
         begin_stage("messages", Direction::forward, b, stream, messages_work<Real>(*weights_, b, false));
-        sum_messages(width(), messages, stream);
+        if (is_fused_)
+            sum_messages(width(), messages, stream);
+        else
+            sum_messages_plainly(width(), messages, plain_messages(block), stream);
 
         AtomStage<Real> atoms;
         atoms.atom_count = step.edges.atom_count;
@@ -257,10 +281,14 @@ private:
             messages.vectors_gradient = vectors_gradient_.data();
         }
         begin_stage("messages", Direction::reverse, b, stream, messages_work<Real>(*weights_, b, true));
-        reverse_messages(width(), messages, stream);
+        if (is_fused_)
+            reverse_messages(width(), messages, stream);
+        else
+            reverse_messages_plainly(width(), messages, plain_messages(block), stream);
     }
 
     std::shared_ptr<const Weights> weights_;
+    bool is_fused_;
     StepModelFacts facts_;
     std::vector<std::unique_ptr<DeviceBlock<Real>>> blocks_;
     DeviceMap<Real> readout_hidden_;
@@ -275,6 +303,7 @@ private:
     DeviceBuffer<double> vector_gradient_;
     DeviceBuffer<Real> scalars_, received_scalars_, received_vectors_, readout_kept_;
     DeviceBuffer<Real> gradient_, phi_gradient_, vectors_gradient_;
+    DeviceBuffer<Real> plain_filters_, plain_slopes_, plain_messages_;  // PlainMessages; only without fused messages
 };
 
 }  // namespace
@@ -290,8 +319,9 @@ MakeStepModel make_step_model(std::shared_ptr<const Weights> weights, const Back
     if (!why_not.empty()) fail(Status::unsupported, "the GPU backend cannot run this model: ", why_not);
     return [weights, options](void* stream) -> std::shared_ptr<StepModel> {
         const auto on = static_cast<cudaStream_t>(stream);
-        if (options.is_single()) return std::make_shared<PainnStep<float>>(weights, on);
-        return std::make_shared<PainnStep<double>>(weights, on);
+        if (options.is_single())
+            return std::make_shared<PainnStep<float>>(weights, options.optimizations.fused_messages, on);
+        return std::make_shared<PainnStep<double>>(weights, options.optimizations.fused_messages, on);
     };
 }
 

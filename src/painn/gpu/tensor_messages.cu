@@ -472,7 +472,7 @@ void launch_shape(const char* doing, void (*first)(Stage), void (*other)(Stage),
 
 // With few atoms, several warps divide the edges of each atom: as many as there are registers for.
 template <int Width>
-inline constexpr int kForwardGroups = std::min(4, 512 / Width);
+inline constexpr int kForwardGroups = std::min(3, 512 / Width);
 template <int Width>
 inline constexpr int kReverseGroups = std::min(4, 256 / Width);
 

@@ -16,21 +16,48 @@
 namespace mlff::bench {
 namespace {
 
-// "X.model" for "/models/X.model", and "python:mace:X.model" for "python:mace:/models/X.model?env=...".
+// "cueq=1&dtype=float32" of "env=...&cueq=1&dtype=float32": without those that say where Python runs.
+std::string options_of_model(const std::string& options) {
+    std::string kept;
+    for (size_t begin = 0; begin < options.size();) {
+        const size_t end = std::min(options.find('&', begin), options.size());
+        const std::string item = options.substr(begin, end - begin);
+        begin = end + 1;
+        if (item.starts_with("env=") || item.starts_with("host=") || item.starts_with("timeout=")) continue;
+        kept += (kept.empty() ? "?" : "&") + item;
+    }
+    return kept;
+}
+
+// "X.model" for "/models/X.model", and "python:mace:X.model?cueq=1" for "python:mace:/models/X.model?env=...&cueq=1".
 std::string short_name(const std::string& model) {
     const bool is_python = python::is_python_name(model);
-    const std::string name = is_python ? model.substr(0, model.rfind('?')) : model;
+    const size_t mark = is_python ? std::min(model.rfind('?'), model.size()) : model.size();
+    const std::string name = model.substr(0, mark);
+    const std::string options = mark < model.size() ? options_of_model(model.substr(mark + 1)) : "";
     const size_t folder = name.rfind('/');
-    if (folder == std::string::npos) return name;
+    if (folder == std::string::npos) return name + options;
     const size_t prefix = is_python ? name.substr(0, folder).rfind(':') + 1 : 0;
-    return name.substr(0, prefix) + name.substr(folder + 1);
+    return name.substr(0, prefix) + name.substr(folder + 1) + options;
+}
+
+// As in --compare.
+std::vector<std::string> switched_off(const Optimizations& optimizations) {
+    std::vector<std::string> settings;
+    if (!optimizations.graphs) settings.push_back("graph=off");
+    if (!optimizations.neighbor_grid) settings.push_back("neighbors=brute");
+    if (!optimizations.fused_messages) settings.push_back("fused=off");
+    return settings;
 }
 
 // Makes labels that show what differs: full model names if the file names are the same, and numbers if everything is
 // the same.
 void add_labels(std::vector<Implementation>& implementations) {
     const auto settings = [](const Implementation& one) {
-        return concat(", ", one.device, ", ", one.precision, one.threads > 0 ? ", " + threads_text(one.threads) : "");
+        std::string text = concat(", ", one.device, ", ", one.precision);
+        if (one.threads > 0) text += ", " + threads_text(one.threads);
+        for (const std::string& setting : switched_off(one.options.optimizations)) text += ", " + setting;
+        return text;
     };
     const auto is_taken_by_other = [&](const Implementation& one, const std::string& label) {
         return std::any_of(implementations.begin(), implementations.end(), [&](const Implementation& other) {
@@ -47,8 +74,10 @@ void add_labels(std::vector<Implementation>& implementations) {
 
 std::string interval_text(const Interval& interval) { return digits(interval.low) + " to " + digits(interval.high); }
 
+// What Accuracy::add_to() has added; "" if there is no reference.
+std::string energy_error_text(const Row& row) { return row.figures.empty() ? "" : digits(row.figures[0].second); }
+std::string force_rmse_text(const Row& row) { return row.figures.empty() ? "" : digits(row.figures[1].second); }
 std::string force_error_text(const Row& row) { return row.checks.empty() ? "" : digits(row.checks.front().value); }
-std::string energy_error_text(const Row& row) { return row.figures.empty() ? "" : digits(row.figures.front().second); }
 std::string verdict_text(const Row& row) {
     return row.checks.empty() ? "" : row.checks.front().is_passed() ? "pass" : "FAIL";
 }
@@ -61,8 +90,10 @@ int label_width(const SideBySide& result) {
 }
 
 nlohmann::json implementation_json(const Implementation& one) {
-    return {{"label", one.label},         {"model", one.model}, {"sha256", one.sha256},  {"device", one.device},
-            {"precision", one.precision}, {"head", one.head},   {"threads", one.threads}};
+    return {{"label", one.label},         {"model", one.model},
+            {"sha256", one.sha256},       {"device", one.device},
+            {"precision", one.precision}, {"head", one.head},
+            {"threads", one.threads},     {"switched_off", switched_off(one.options.optimizations)}};
 }
 
 }  // namespace
@@ -80,7 +111,7 @@ SideBySideRun::SideBySideRun(std::vector<Implementation> implementations, bool i
     result.implementations = std::move(implementations);
     result.is_quick = is_quick;
     std::map<std::string, std::shared_ptr<const Model>> models;
-    std::map<std::pair<std::string, std::string>, std::shared_ptr<Session>> references;
+    std::map<std::pair<std::string, std::string>, std::shared_ptr<Reference>> references;
     std::vector<int> known;
     for (Implementation& one : result.implementations) {
         try {
@@ -93,10 +124,9 @@ SideBySideRun::SideBySideRun(std::vector<Implementation> implementations, bool i
             one.threads = python::is_python_name(one.model) ? 0 : contestant.session->thread_count();
             const auto [place, is_new] = references.try_emplace({one.model, one.head});
             if (is_new) {
-                Reference reference = make_reference(one.model, model, one.options);
-                if (!reference.session)
-                    result.left_out.push_back(concat("accuracy of ", one.model, ": ", reference.why_none));
-                place->second = std::move(reference.session);
+                place->second = std::make_shared<Reference>(one.model, model, one.options);
+                if (const std::string& why = place->second->why_none(); !why.empty())
+                    result.left_out.push_back(concat("errors of energies and forces of ", one.model, ": ", why));
             }
             contestant.reference = place->second;
             const std::vector<int>& elements = model->summary().elements;
@@ -128,11 +158,9 @@ SideBySideSize SideBySideRun::measure_size(Clock& clock, const Frame& frame) {
             entry.speed_up = size.entries.front().row.summary.median / entry.row.summary.median;
             entry.speed_up_interval = median_ratio_interval(times.front(), times[i]);
         }
-        if (contestants_[i].reference && frame.atom_count() <= kLargestCompared) {
-            const Accuracy accuracy = accuracy_of(*contestants_[i].session, *contestants_[i].reference, frame);
-            entry.row.figures.emplace_back("meV/atom error of the energy", accuracy.meV_per_atom);
-            entry.row.checks.push_back(accuracy.forces);
-        }
+        contestants_[i].reference->compare(*contestants_[i].session, frame,
+                                           result.implementations[i].label + ", " + size.name, entry.row,
+                                           result.left_out);
         size.entries.push_back(std::move(entry));
     }
     return size;
@@ -181,7 +209,7 @@ std::string side_by_side_markdown(const SideBySide& result) {
                 (one.sha256.empty() ? "" : ", sha256 " + one.sha256) + "\n";
     text +=
         "\n| atoms | implementation | median | 95 % interval | P95 | speed-up | 95 % interval | energy, meV/atom | "
-        "forces, eV/A | |\n|---|---|--:|--:|--:|--:|--:|--:|--:|---|\n";
+        "forces, RMSE, eV/A | largest, eV/A | |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|\n";
     for (const SideBySideSize& size : result.sizes)
         for (size_t i = 0; i < size.entries.size(); ++i) {
             const SideBySideEntry& entry = size.entries[i];
@@ -191,7 +219,8 @@ std::string side_by_side_markdown(const SideBySide& result) {
                            quantity_text(s.median_interval.high, "s"), " | ", quantity_text(s.p95, "s"), " | ",
                            i == 0 ? "1" : digits(entry.speed_up), " | ",
                            i == 0 ? "" : interval_text(entry.speed_up_interval), " | ", energy_error_text(entry.row),
-                           " | ", force_error_text(entry.row), " | ", verdict_text(entry.row), " |\n");
+                           " | ", force_rmse_text(entry.row), " | ", force_error_text(entry.row), " | ",
+                           verdict_text(entry.row), " |\n");
         }
     text += "\nEnergies and forces: the error beside the fp64 reference in the same run.\n";
     for (const std::string& why : result.left_out) text += "\nnot measured: " + validate::markdown_cell(why) + "\n";
@@ -200,8 +229,8 @@ std::string side_by_side_markdown(const SideBySide& result) {
 
 std::string side_by_side_header(const SideBySide& result) {
     char line[512];
-    std::snprintf(line, sizeof line, "%-20s %-*s %10s %10s  %9s %-22s %10s %10s\n", "atoms", label_width(result),
-                  "implementation", "median", "P95", "speed-up", "(95 %)", "meV/atom", "eV/A");
+    std::snprintf(line, sizeof line, "%-20s %-*s %10s %10s  %9s %-22s %10s %10s %10s\n", "atoms", label_width(result),
+                  "implementation", "median", "P95", "speed-up", "(95 %)", "meV/atom", "RMSE eV/A", "max eV/A");
     return line;
 }
 
@@ -211,12 +240,12 @@ std::string side_by_side_text(const SideBySide& result, const SideBySideSize& si
         const SideBySideEntry& entry = size.entries[i];
         const Summary& s = entry.row.summary;
         char line[512];
-        std::snprintf(line, sizeof line, "%-20s %-*s %10s %10s  %9s %-22s %10s %10s  %s\n",
+        std::snprintf(line, sizeof line, "%-20s %-*s %10s %10s  %9s %-22s %10s %10s %10s  %s\n",
                       i == 0 ? size.name.c_str() : "", label_width(result), result.implementations[i].label.c_str(),
                       quantity_text(s.median, "s").c_str(), quantity_text(s.p95, "s").c_str(),
                       digits(entry.speed_up).c_str(), i == 0 ? "" : interval_text(entry.speed_up_interval).c_str(),
-                      energy_error_text(entry.row).c_str(), force_error_text(entry.row).c_str(),
-                      verdict_text(entry.row).c_str());
+                      energy_error_text(entry.row).c_str(), force_rmse_text(entry.row).c_str(),
+                      force_error_text(entry.row).c_str(), verdict_text(entry.row).c_str());
         text += line;
     }
     return text;

@@ -58,7 +58,7 @@ private:
 
     struct Contestant {
         std::unique_ptr<Session> session;
-        std::shared_ptr<Session> reference;  // nullptr: none; shared by implementations of the same model
+        std::shared_ptr<Reference> reference;  // shared by implementations of the same model
     };
     std::vector<Contestant> contestants_;
     Material material_;

@@ -62,7 +62,8 @@ std::string comparison_table(const SideBySide& result) {
                              number(quantity_text(row.summary.p95, "s")),
                              number(digits(entry.speed_up)),
                              number(interval),
-                             number(row.figures.empty() ? "" : digits(row.figures.front().second))});
+                             number(row.figures.empty() ? "" : digits(row.figures[0].second)),
+                             number(row.figures.empty() ? "" : digits(row.figures[1].second))});
             if (row.checks.empty()) {
                 cells.back().insert(cells.back().end(), {{""}, {""}, {""}});
                 continue;
@@ -73,7 +74,7 @@ std::string comparison_table(const SideBySide& result) {
                                 {number(digits(check.value)), number(validate::range_text(check)), {verdict, verdict}});
         }
     return report::html_table({"atoms", "implementation", "median", "P95", "speed-up", "95 % interval",
-                               "energy, meV/atom", "forces, eV/A", "allowed", ""},
+                               "energy, meV/atom", "forces, RMSE, eV/A", "largest, eV/A", "allowed", ""},
                               cells);
 }
 

@@ -114,8 +114,9 @@ Frame make_system(const Material& material, int64_t atoms) {
 
 void run_latency(Bench& bench, Report& report) {
     Session session(bench.model, bench.options);
-    const Reference reference = make_reference(bench.model_name, bench.model, bench.options);
-    if (!reference.session) report.left_out.push_back("forces against the fp64 reference: " + reference.why_none);
+    Reference reference(bench.model_name, bench.model, bench.options);
+    if (!reference.why_none().empty())
+        report.left_out.push_back("errors of energies and forces: " + reference.why_none());
     for (int64_t size : bench.sizes.empty() ? usual_sizes(bench.is_quick) : bench.sizes) {
         const Frame frame = make_system(bench.material, size);
         bench.announce("latency, " + atoms_text(frame));
@@ -123,8 +124,7 @@ void run_latency(Bench& bench, Report& report) {
         Row row("latency", atoms_text(frame), frame.atom_count(),
                 bench.sample("latency, " + atoms_text(frame), [&] { verify::evaluate(session, frames.next()); }));
         row.figures.emplace_back("us/atom", 1e6 * row.summary.median / static_cast<double>(frame.atom_count()));
-        if (reference.session && size <= kLargestCompared)
-            row.checks.push_back(accuracy_of(session, *reference.session, frame).forces);
+        reference.compare(session, frame, atoms_text(frame), row, report.left_out);
         report.rows.push_back(std::move(row));
     }
 }

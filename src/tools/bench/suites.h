@@ -61,8 +61,7 @@ std::vector<int64_t> usual_sizes(bool is_quick);  // for latency
 
 std::string atoms_text(const Frame& frame);  // "21 atoms", "192 atoms, periodic"
 
-// Time of one call with energy, forces and virial. For up to kLargestCompared atoms also the error of the forces
-// relative to the fp64 reference.
+// Time of one call with energy, forces and virial, and the errors of energy and forces relative to the reference.
 void run_latency(Bench& bench, Report& report);
 // Many small systems in one call.
 void run_throughput(Bench& bench, Report& report);

@@ -14,7 +14,7 @@ th { font-weight: 600; } td.note { color: #5a626b; font-size: .9em; overflow-wra
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 1em; }
 figure { margin: 1em 0 0; max-width: 500px; } figcaption { font-weight: 600; } svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: #3b424a; }
 .grid { stroke: #e3e6ea; } .curve { fill: none; stroke-width: 1.3; } .guide { fill: none; stroke: #555; stroke-dasharray: 5 4; } .points { fill-opacity: .45; }
-.band { fill-opacity: .15; } .bar { fill-opacity: .75; } .whisker { stroke: #1c1f23; }
+.overlay { stroke-dasharray: 4 2.5; } .band { fill-opacity: .15; } .bar { fill-opacity: .75; } .whisker { stroke: #1c1f23; }
 .legend { font-size: .85em; } .legend i { display: inline-block; width: 1em; height: .25em; margin-right: .3em; vertical-align: middle; }
 )";
 

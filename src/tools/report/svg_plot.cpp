@@ -171,20 +171,22 @@ std::string legend_text(const Plot& plot) {
     for (size_t i = 0; i < names.size(); ++i)
         if (!names[i].empty())
             text += "<span><i style=\"background:" + color_of(i) + "\"></i>" + html_escaped(names[i]) + "</span> ";
+    if (!plot.overlay_name.empty()) text += "<span>" + html_escaped(plot.overlay_name) + "</span>";
     return text.empty() ? "" : "<div class=\"legend\">" + text + "</div>";
 }
 
 // The ranges shown, with a margin.
 std::pair<Axis, Axis> axes_of(const Plot& plot) {
     Axis x(plot.is_log_x), y(plot.is_log_y);
-    for (const Curve& curve : plot.curves) {
-        for (size_t i = 0; i < curve.x.size(); ++i) {
-            x.include(curve.x[i]);
-            y.include(curve.y[i]);
+    for (const std::vector<Curve>* curves : {&plot.curves, &plot.overlays})
+        for (const Curve& curve : *curves) {
+            for (size_t i = 0; i < curve.x.size(); ++i) {
+                x.include(curve.x[i]);
+                y.include(curve.y[i]);
+            }
+            for (const std::vector<double>* end : {&curve.low, &curve.high})
+                for (double value : *end) y.include(value);
         }
-        for (const std::vector<double>* end : {&curve.low, &curve.high})
-            for (double value : *end) y.include(value);
-    }
     for (const Bar& bar : plot.bars) {
         for (double value : {bar.x_begin, bar.x_end}) x.include(value);
         for (double value : {bar.y, bar.low, bar.high, 0.0}) y.include(value);
@@ -243,6 +245,8 @@ std::string svg(const Plot& plot) {
             canvas.line(plot.curves[i], "class=\"curve\" stroke=\"" + color_of(i) + "\"");
         if (plot.style != Plot::Style::line) canvas.points(plot.curves[i], color_of(i), plot.is_parity ? 1.6 : 3);
     }
+    for (size_t i = 0; i < plot.overlays.size(); ++i)
+        canvas.line(plot.overlays[i], "class=\"curve overlay\" stroke=\"" + color_of(i) + "\"");
     if (plot.horizontal) canvas.line({"", {x.low, x.high}, {*plot.horizontal, *plot.horizontal}}, dashed);
     if (plot.guide) canvas.line(*plot.guide, dashed);
     for (size_t i = 0; i < plot.marks.size(); ++i) canvas.mark(plot.marks[i], i);

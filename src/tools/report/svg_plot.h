@@ -41,6 +41,8 @@ struct Plot {
     std::optional<double> lowest_y = {};      // where the axis begins
     std::optional<double> horizontal = {};    // a horizontal dashed line at this y
     std::optional<Curve> guide = {};          // a dashed line, not in the legend
+    std::vector<Curve> overlays = {};         // dashed lines, each in the colour of the curve with its index
+    std::string overlay_name = "";            // for the legend
     std::vector<Bar> bars = {};
     std::vector<Mark> marks = {};
     std::vector<std::string> legend = {};                      // for the colours of bars; curves use their labels

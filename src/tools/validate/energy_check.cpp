@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "dynamics/units.h"
+#include "tools/validate/check_names.h"
 
 namespace mlff::validate {
 
@@ -39,18 +40,17 @@ std::vector<Check> check_energy(const Run& run, const Run& fine, bool is_periodi
     const EnergyDrift drift = energy_drift(run, temperature);
     std::vector<Check> checks;
     const double per_time = thresholds.drift_meV_per_atom_per_ns, part = thresholds.drift_percent_of_kinetic_energy;
-    checks.push_back({"energy drift", drift.meV_per_atom_per_ns, "meV/atom/ns", -per_time, per_time,
+    checks.push_back({kDriftCheck, drift.meV_per_atom_per_ns, "meV/atom/ns", -per_time, per_time,
                       kStandardErrors * drift.meV_per_atom_per_ns_error, ""});
     suggest_steps(checks.back(), static_cast<double>(run.total_energy.size()),
                   1.5);  // for a slope: more samples, farther apart
-    checks.push_back(
-        {"energy drift over the run", drift.percent_of_kinetic_energy, "% of kinetic energy", -part, part, 0, ""});
-    checks.push_back({"order of the energy fluctuation in the time step", time_step_order(run, fine), "",
-                      2 - thresholds.time_step_order_tolerance, 2 + thresholds.time_step_order_tolerance, 0,
+    checks.push_back({kDriftOverRunCheck, drift.percent_of_kinetic_energy, "% of kinetic energy", -part, part, 0, ""});
+    checks.push_back({kOrderCheck, time_step_order(run, fine), "", 2 - thresholds.time_step_order_tolerance,
+                      2 + thresholds.time_step_order_tolerance, 0,
                       concat("fluctuation ", drift.fluctuation_meV_per_atom, " meV/atom")});
-    checks.push_back(at_most("change of momentum", run.momentum_change, thresholds.momentum, "of the sum of sizes"));
+    checks.push_back(at_most(kMomentumCheck, run.momentum_change, thresholds.momentum, "of the sum of sizes"));
     if (!is_periodic)
-        checks.push_back(at_most("change of angular momentum", run.angular_momentum_change, thresholds.angular_momentum,
+        checks.push_back(at_most(kAngularMomentumCheck, run.angular_momentum_change, thresholds.angular_momentum,
                                  "of the sum of sizes"));
     return checks;
 }

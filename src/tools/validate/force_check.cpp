@@ -15,6 +15,8 @@ void ForceComparison::add(const Snapshot& snapshot, const std::string& phase, co
     energy_differences_.push_back((snapshot.potential_energy - energy) / static_cast<double>(particles.atom_count()));
     found.insert(found.end(), snapshot.forces.begin(), snapshot.forces.end());
     expected.insert(expected.end(), forces.begin(), forces.end());
+    for (size_t i = 0; i < forces.size(); ++i)
+        element_differences_[particles.atomic_numbers[i / 3]].add(snapshot.forces[i] - forces[i]);
     if (!force_differences_.add_frame(snapshot.step, particles.atomic_numbers, snapshot.forces, forces)) return;
     const WorstAtom& worst = force_differences_.worst();
     worst_atom = concat("atom ", worst.atom, " (", element_symbol(worst.atomic_number), ") in step ", worst.frame,
@@ -28,6 +30,8 @@ void ForceComparison::finish() {
     }
     worst_force = force_differences_.lengths().largest();
     force_rmse = force_differences_.component_rms();
+    for (const auto& [atomic_number, differences] : element_differences_)
+        elements.push_back({atomic_number, differences.rms()});
     double mean = 0, squares = 0;
     for (double difference : energy_differences_) mean += difference / static_cast<double>(frame_count);
     for (double difference : energy_differences_) squares += (difference - mean) * (difference - mean);

@@ -2,6 +2,7 @@
 // Compares forces along a trajectory with those of a reference at the same positions.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,12 +13,18 @@
 
 namespace mlff::validate {
 
+struct ElementError {
+    int32_t atomic_number = 0;
+    double force_rmse = 0;  // eV/angstrom, of components
+};
+
 struct ForceComparison {
     size_t frame_count = 0;
     double force_rmse = 0;   // eV/angstrom, of components
     double energy_rmse = 0;  // eV/atom, after subtracting the mean difference: models may have different energy zeros
-    double worst_force = 0;  // eV/angstrom, length of the largest difference on one atom
-    std::string worst_atom;  // "atom 5 (O) in step 300 of NVE"
+    std::vector<ElementError> elements;   // ascending
+    double worst_force = 0;               // eV/angstrom, length of the largest difference on one atom
+    std::string worst_atom;               // "atom 5 (O) in step 300 of NVE"
     std::vector<double> found, expected;  // components of forces, all of them, for a parity plot
 
     // Adds one frame to the sums.
@@ -27,7 +34,8 @@ struct ForceComparison {
 
 private:
     ForceDifferences force_differences_;
-    std::vector<double> energy_differences_;  // eV/atom
+    std::map<int32_t, Differences> element_differences_;  // of components
+    std::vector<double> energy_differences_;              // eV/atom
 };
 
 // A snapshot and the phase it comes from.

@@ -2,6 +2,7 @@
 // The validation report as JSON, Markdown and HTML.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,16 @@ std::string report_html(const Report& report);  // one self-contained page with 
 std::string verdict_sentence(const Report& report);
 // "pass", "FAIL" or "pass, 2 undecided".
 std::string verdict_text(const SystemReport& system);
+
+// The same figure of the model under test and of the other model.
+struct SideBySide {
+    std::string name, model, other;
+    std::optional<Verdict> verdict = {};  // on the other model; none for a figure without a limit
+};
+// Empty if the other model was not run.
+std::vector<SideBySide> side_by_side(const SystemReport& system);
+// What the other model did: how many steps, and whether it broke. "" if it was not run.
+std::string other_sentence(const SystemReport& system);
 
 // "-21.6 +- 8.4 meV/atom/ns" and "-50 to 50".
 std::string value_text(const Check& check);

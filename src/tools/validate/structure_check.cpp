@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "neighbors/lattice.h"
 #include "neighbors/neighbor_list.h"
+#include "tools/validate/check_names.h"
 #include "tools/validate/statistics.h"
 
 namespace mlff::validate {
@@ -94,6 +95,10 @@ std::vector<Bond> find_bonds(const SystemView& system) {
     return bonds;
 }
 
+std::string pair_label(const std::array<int32_t, 2>& elements) {
+    return concat(element_symbol(elements[0]), "-", element_symbol(elements[1]));
+}
+
 Distances measure_distances(const Particles& particles, std::span<const Snapshot> snapshots) {
     Distances distances;
     distances.total.assign(kHistogramBins, 0.0);
@@ -154,17 +159,16 @@ std::vector<Check> check_structure(const Particles& start, std::span<const Snaps
     const std::vector<Bond> bonds = find_bonds(start.view());
     if (!bonds.empty()) {
         const BondFindings found = follow_bonds(start, bonds, snapshots);
-        checks.push_back(at_most("mean length of a bond, against the start", found.mean_percent,
-                                 thresholds.bond_mean_percent, "%", found.mean_note));
-        checks.push_back(at_most("length of a bond at any time, against the start", found.stretch_percent,
-                                 thresholds.bond_stretch_percent, "%", found.stretch_note));
+        checks.push_back(
+            at_most(kBondMeanCheck, found.mean_percent, thresholds.bond_mean_percent, "%", found.mean_note));
+        checks.push_back(at_most(kBondStretchCheck, found.stretch_percent, thresholds.bond_stretch_percent, "%",
+                                 found.stretch_note));
     }
     const Distances& closer = free.closest_contact < in_bath.closest_contact ? free : in_bath;
-    checks.push_back({"closest contact", closer.closest_contact, "of the sum of covalent radii",
-                      thresholds.closest_contact, INFINITY, 0, closer.closest_pair});
+    checks.push_back({kContactCheck, closer.closest_contact, "of the sum of covalent radii", thresholds.closest_contact,
+                      INFINITY, 0, closer.closest_pair});
     if (in_bath.snapshot_count > 0 && free.snapshot_count > 0)
-        checks.push_back(at_most("pair distances without a bath, against those in it",
-                                 histogram_shift(in_bath.total, free.total, kHistogramBin),
+        checks.push_back(at_most(kFreeDistancesCheck, histogram_shift(in_bath.total, free.total, kHistogramBin),
                                  thresholds.rdf_shift_angstrom, "A"));
     return checks;
 }

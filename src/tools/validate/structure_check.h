@@ -37,6 +37,7 @@ struct Distances {
     double closest_contact = 0;  // smallest distance / sum of the covalent radii; infinite if no atoms are close
     std::string closest_pair;
 };
+std::string pair_label(const std::array<int32_t, 2>& elements);  // "H-O"
 Distances measure_distances(const Particles& particles, std::span<const Snapshot> snapshots);
 
 // g(r) if the system is periodic in all directions, else pairs per angstrom.

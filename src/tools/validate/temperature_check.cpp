@@ -9,6 +9,7 @@
 #include "core/elements.h"
 #include "core/error.h"
 #include "dynamics/units.h"
+#include "tools/validate/check_names.h"
 #include "tools/validate/statistics.h"
 
 namespace mlff::validate {
@@ -43,7 +44,7 @@ Check shape_check(double degrees, double least_p_value, const Run& run) {
     const auto kinetic = equilibrated(run.kinetic_energy);
     const double stride = inefficiency_of(kinetic, run);
     const ShapeTest test = canonical_shape_test(kinetic, degrees, stride);
-    Check check{"distribution of the temperature",
+    Check check{kTemperatureShapeCheck,
                 test.p_value,
                 "(p-value, chi-square test)",
                 least_p_value,
@@ -73,15 +74,14 @@ bool is_worse(const Check& one, const Check& other) {
 
 std::vector<Check> check_temperature(const Run& run, double bath_temperature, const Thresholds& thresholds) {
     const double degrees = 3.0 * static_cast<double>(run.last.atom_count());
-    std::vector<Check> checks = {mean_check("mean temperature in a bath", run.kinetic_energy, degrees, bath_temperature,
+    std::vector<Check> checks = {mean_check(kTemperatureCheck, run.kinetic_energy, degrees, bath_temperature,
                                             thresholds.temperature_percent, run),
                                  shape_check(degrees, thresholds.temperature_p_value, run)};
     std::optional<Check> worst;
     for (size_t i = 0; i < run.elements.size(); ++i) {
         const auto atoms = std::count(run.last.atomic_numbers.begin(), run.last.atomic_numbers.end(), run.elements[i]);
-        Check one =
-            mean_check("equipartition, worst element", run.element_kinetic_energy[i], 3.0 * static_cast<double>(atoms),
-                       bath_temperature, thresholds.equipartition_percent, run);
+        Check one = mean_check(kEquipartitionCheck, run.element_kinetic_energy[i], 3.0 * static_cast<double>(atoms),
+                               bath_temperature, thresholds.equipartition_percent, run);
         one.note = element_symbol(run.elements[i]);
         if (!worst || is_worse(one, *worst)) worst = std::move(one);
     }

@@ -28,6 +28,7 @@ std::span<const ThresholdEntry> threshold_entries() {
         {"path_force_eV_per_A", &Thresholds::path_force_eV_per_A},
         {"against_force_rmse_eV_per_A", &Thresholds::against_force_rmse_eV_per_A},
         {"against_energy_rmse_meV_per_atom", &Thresholds::against_energy_rmse_meV_per_atom},
+        {"against_rdf_shift_angstrom", &Thresholds::against_rdf_shift_angstrom},
     };
     return entries;
 }

@@ -25,6 +25,7 @@ struct Thresholds {
     double path_force_eV_per_A = 0.01;
     double against_force_rmse_eV_per_A = 0.15;
     double against_energy_rmse_meV_per_atom = 10;
+    double against_rdf_shift_angstrom = 0.1;
 };
 
 struct ThresholdEntry {

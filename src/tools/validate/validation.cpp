@@ -2,23 +2,16 @@
 #include "tools/validate/validation.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "core/elements.h"
 #include "core/error.h"
-#include "dynamics/units.h"
-#include "tools/validate/structure_check.h"
-#include "tools/validate/temperature_check.h"
+#include "tools/validate/check_names.h"
 
 namespace mlff::validate {
 namespace {
 
-constexpr int kRelaxationSteps = 100;
-constexpr double kFriction = 0.05;  // 1/fs: strong, to get many independent samples in a short run
-constexpr uint64_t kVelocitySeed = 1, kBathSeed = 2;
-constexpr size_t kPlotPoints = 400;
-constexpr int64_t kSnapshots = 100, kComparedSnapshots = 10;  // per run
+constexpr int64_t kComparedSnapshots = 10;  // per run
 
 // Hill order: carbon, then hydrogen, then alphabetical; without carbon, alphabetical.
 std::string formula_of(const std::vector<int32_t>& atomic_numbers) {
@@ -34,17 +27,6 @@ std::string formula_of(const std::vector<int32_t>& atomic_numbers) {
     return formula;
 }
 
-// Values at start + spacing, start + 2 spacing, ...
-Curve thinned(const std::vector<double>& values, double start, double spacing, const std::string& label) {
-    Curve curve{label, {}, {}};
-    const size_t stride = (values.size() + kPlotPoints - 1) / kPlotPoints;
-    for (size_t i = 0; i < values.size(); i += stride) {
-        curve.x.push_back(start + spacing * static_cast<double>(i + 1));
-        curve.y.push_back(values[i]);
-    }
-    return curve;
-}
-
 class SystemValidation {
 public:
     SystemValidation(const Sessions& sessions, const TestSystem& system, const Settings& settings,
@@ -58,19 +40,16 @@ public:
     }
 
     SystemReport run() {
-        run_dynamics_of_all();
-        plot_runs();
-        check_runs();
-        compare_with_references();
+        std::optional<ModelRuns> other;
+        if (sessions_.against && settings_.against_step_count > 0) other = run_other();
+        const ModelRuns runs = run_model(sessions_.model, start_, settings_, on_progress_);
+        static_cast<Findings&>(report_) = findings_of(runs, start_, settings_.temperature, settings_.thresholds);
+        compare_with_references(runs);
+        if (other) compare_dynamics(runs, *other);
         return std::move(report_);
     }
 
 private:
-    int64_t bath_steps() const {
-        return std::max<int64_t>(200, static_cast<int64_t>(kBathPart * static_cast<double>(settings_.step_count)));
-    }
-    int64_t fine_steps() const { return 2 * std::max<int64_t>(100, settings_.step_count / 20); }
-
     // A system that a model cannot evaluate at all is bad input, not a finding.
     void check_input() {
         const SystemView system = start_.view();
@@ -84,98 +63,17 @@ private:
             }
     }
 
-    void tell(const std::string& phase, int64_t steps_done) const {
-        const auto all = static_cast<double>(bath_steps() + fine_steps() + settings_.step_count);
-        if (on_progress_) on_progress_(phase, static_cast<double>(steps_done) / all);
+    ModelRuns run_other() {
+        ModelRunOptions options = settings_;
+        options.step_count = settings_.against_step_count;
+        return run_model(*sessions_.against, start_, options, [&](const std::string& phase, double part) {
+            if (on_progress_) on_progress_("other model, " + phase, part);
+        });
     }
 
-    Run dynamics(const Particles& start, const std::string& phase, int64_t steps, double time_step, bool has_bath) {
-        RunOptions options;
-        options.phase = phase;
-        options.step_count = steps;
-        options.time_step = time_step;
-        if (has_bath) options.bath = LangevinBath{settings_.temperature, kFriction, kBathSeed};
-        options.snapshot_interval = std::max<int64_t>(1, steps / kSnapshots);
-        options.highest_temperature = 10 * settings_.temperature + 1000;
-        options.on_step = [this, phase](int64_t step) { tell(phase, steps_before_ + step); };
-        Run run = run_dynamics(sessions_.model, start, options);
-        steps_before_ += steps;
-        if (run.blow_up) report_.blow_up = run.blow_up;
-        return run;
-    }
-
-    // Each run starts from the end of the previous one. Without a bath the rigid motion is removed.
-    void run_dynamics_of_all() {
-        Particles particles = start_;
-        tell("relaxation", 0);
-        report_.blow_up = relax(sessions_.model, particles, kRelaxationSteps);
-        if (report_.blow_up) return;
-        set_temperature(particles, 2 * settings_.temperature, kVelocitySeed);  // half of it becomes potential energy
-        bath_run_ = dynamics(particles, "NVT", bath_steps(), settings_.time_step, true);
-        const auto is_early = [&](const Snapshot& s) {
-            return static_cast<double>(s.step) <= kEquilibrationPart * static_cast<double>(bath_steps());
-        };
-        if (!report_.blow_up) std::erase_if(bath_run_.snapshots, is_early);
-        if (report_.blow_up) return;
-        particles = bath_run_.last;
-        remove_momentum(particles);
-        if (!report_.is_periodic) remove_rotation(particles);
-        fine_run_ = dynamics(particles, "NVE with half the time step", fine_steps(), 0.5 * settings_.time_step, false);
-        if (report_.blow_up) return;
-        free_run_ = dynamics(particles, "NVE", settings_.step_count, settings_.time_step, false);
-    }
-
-    void plot_runs() {
-        constexpr double kPicoseconds = 1e-3, kMilli = 1e3;
-        const auto atoms = static_cast<double>(report_.atom_count);
-        std::vector<double> change;
-        for (double energy : free_run_.total_energy)
-            change.push_back(kMilli * (energy - free_run_.total_energy.front()) / atoms);
-        if (!change.empty()) report_.energy = thinned(change, 0, kPicoseconds * free_run_.time_step, "total energy");
-        double time = 0;  // one run after the other
-        for (const Run* run : {&bath_run_, &free_run_}) {
-            std::vector<double> temperatures;
-            const double degrees = 3 * atoms - (run->friction > 0                               ? 0
-                                                : report_.is_periodic || report_.atom_count < 3 ? 3
-                                                                                                : 6);
-            for (double kinetic : run->kinetic_energy) temperatures.push_back(2 * kinetic / (degrees * kBoltzmann));
-            if (!temperatures.empty())
-                report_.temperatures.push_back(thinned(temperatures, time, kPicoseconds * run->time_step, run->phase));
-            time += kPicoseconds * run->time_step * static_cast<double>(temperatures.size());
-        }
-    }
-
-    void check_runs() {
-        const auto append = [&](const std::vector<Check>& checks) {
-            report_.checks.insert(report_.checks.end(), checks.begin(), checks.end());
-        };
-        const bool has_bath_run = !bath_run_.phase.empty() && !bath_run_.blow_up,
-                   has_free_run = !free_run_.phase.empty() && !free_run_.blow_up;
-        if (has_free_run) {
-            report_.drift = energy_drift(free_run_, settings_.temperature);
-            append(
-                check_energy(free_run_, fine_run_, report_.is_periodic, settings_.temperature, settings_.thresholds));
-        }
-        if (has_bath_run) append(check_temperature(bath_run_, settings_.temperature, settings_.thresholds));
-        std::vector<Snapshot> snapshots = bath_run_.snapshots;
-        snapshots.insert(snapshots.end(), free_run_.snapshots.begin(), free_run_.snapshots.end());
-        const Distances in_bath = measure_distances(start_, bath_run_.snapshots),
-                        free = measure_distances(start_, free_run_.snapshots);
-        append(check_structure(start_, snapshots, in_bath, free, settings_.thresholds));
-        const Distances& shown = free.snapshot_count > 0 ? free : in_bath;
-        for (const PairHistogram& histogram : shown.histograms) {
-            Curve curve{concat(element_symbol(histogram.elements[0]), "-", element_symbol(histogram.elements[1])),
-                        {},
-                        radial_distribution(histogram, shown, start_)};
-            for (size_t bin = 0; bin < curve.y.size(); ++bin)
-                curve.x.push_back(kHistogramBin * (static_cast<double>(bin) + 0.5));
-            report_.distances.push_back(std::move(curve));
-        }
-    }
-
-    void compare_with_references() {
+    void compare_with_references(const ModelRuns& runs) {
         std::vector<ComparedSnapshot> compared;
-        for (const Run* run : {&bath_run_, &free_run_}) {
+        for (const Run* run : {&runs.bath, &runs.free}) {
             const auto count = static_cast<int64_t>(run->snapshots.size());
             for (int64_t i = 0; i < std::min(count, kComparedSnapshots); ++i)
                 compared.push_back(
@@ -183,18 +81,35 @@ private:
                      run->phase});
         }
         if (compared.empty()) return;
-        tell("reference", steps_before_);
+        if (on_progress_) on_progress_("reference", 1);
         const Thresholds& limits = settings_.thresholds;
         report_.path = compare_forces(sessions_.reference, start_, compared);
-        report_.checks.push_back(at_most("forces against the fp64 reference, worst atom", report_.path->worst_force,
-                                         limits.path_force_eV_per_A, "eV/A", report_.path->worst_atom));
+        report_.checks.push_back(at_most(kReferenceForceCheck, report_.path->worst_force, limits.path_force_eV_per_A,
+                                         "eV/A", report_.path->worst_atom));
         if (!sessions_.against) return;
         report_.against = compare_forces(*sessions_.against, start_, compared);
-        report_.checks.push_back(at_most(
-            "forces against the other model, rms", report_.against->force_rmse, limits.against_force_rmse_eV_per_A,
-            "eV/A", concat("worst: ", report_.against->worst_atom, ", ", report_.against->worst_force, " eV/A")));
-        report_.checks.push_back(at_most("energies against the other model, rms", 1e3 * report_.against->energy_rmse,
+        report_.checks.push_back(
+            at_most(kOtherForceCheck, report_.against->force_rmse, limits.against_force_rmse_eV_per_A, "eV/A",
+                    report_.against->worst_atom.empty()
+                        ? "the same on every atom"
+                        : concat("worst: ", report_.against->worst_atom, ", ", report_.against->worst_force, " eV/A")));
+        report_.checks.push_back(at_most(kOtherEnergyCheck, 1e3 * report_.against->energy_rmse,
                                          limits.against_energy_rmse_meV_per_atom, "meV/atom"));
+    }
+
+    void compare_dynamics(const ModelRuns& runs, const ModelRuns& other_runs) {
+        OtherDynamics& other = report_.other.emplace();
+        other.step_count = settings_.against_step_count;
+        other.findings = findings_of(other_runs, start_, settings_.temperature, settings_.thresholds);
+        if (!runs.has_bath() || !other_runs.has_bath()) return;
+        other.pair_differences = pair_differences(start_, runs.bath.snapshots, other_runs.bath.snapshots);
+        if (other.pair_differences.empty()) return;  // no two atoms are close in either
+        const double limit = settings_.thresholds.against_rdf_shift_angstrom;
+        const PairDifference& worst = worst_pair(other.pair_differences, limit);
+        Check check = at_most(kOtherDistancesCheck, worst.shift, limit, "A", difference_text(worst));
+        check.uncertainty = worst.uncertainty;
+        suggest_steps(check, static_cast<double>(std::min(settings_.step_count, other.step_count)), 0.5);
+        report_.checks.push_back(check);
     }
 
     Sessions sessions_;
@@ -202,8 +117,6 @@ private:
     const OnProgress& on_progress_;
     Particles start_;
     SystemReport report_;
-    Run bath_run_, fine_run_, free_run_;  // empty phase: not started
-    int64_t steps_before_ = 0;
 };
 
 }  // namespace

@@ -133,6 +133,11 @@ class MLFFCalculator(Calculator):
         return {**self.__dict__, "_sessions": {}}
 
 
+def system_of(atoms: Atoms) -> System:
+    """What the calculator evaluates for these atoms."""
+    return _State(atoms, None).system
+
+
 class _State:
     """The inputs of a calculation, converted from ASE's atoms. Copies, so that changes of the atoms are detected."""
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "tools/bench/measure.h"
+#include "measure/memory_meter.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -7,19 +7,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
 
 #include "core/error.h"
+#include "gpu/runtime/gpu.h"
 
 namespace mlff::bench {
 namespace {
-
-constexpr int64_t kLeastTrend = int64_t{256} << 10;
-constexpr double kShortCall = 0.02;  // seconds; the cache state left by other calls does not matter for longer calls
 
 // The beginning of a file in /proc. Allocates no memory, because memory is being measured. "" if there is no such file.
 struct ProcText {
@@ -83,53 +80,7 @@ bool clear_peak(const char* process) {
     return refs.good();
 }
 
-double time_of(Clock& clock, const std::function<void()>& call) {
-    double elapsed = 0;
-    {
-        const Stopwatch watch(clock, elapsed);
-        call();
-    }
-    return elapsed;
-}
-
-// How long the last of the calls took; 0 if there was none.
-double warm_up(Clock& clock, const SamplingRule& rule, const std::function<void()>& call) {
-    double spent = 0, elapsed = 0;
-    for (int i = 0; i < rule.warm_up_calls || spent < rule.warm_up_seconds; ++i) {
-        elapsed = time_of(clock, call);
-        spent += elapsed;
-        if (!(elapsed > 0) && i >= rule.warm_up_calls) break;  // the clock is too coarse for this call
-    }
-    return elapsed;
-}
-
 }  // namespace
-
-double SteadyClock::seconds() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::vector<double> sample_times(Clock& clock, const SamplingRule& rule, const std::function<void()>& call) {
-    return sample_times_in_turns(clock, rule, {call}).front();
-}
-
-std::vector<std::vector<double>> sample_times_in_turns(Clock& clock, const SamplingRule& rule,
-                                                       const std::vector<std::function<void()>>& calls) {
-    std::vector<bool> comes_twice;
-    for (const auto& call : calls) comes_twice.push_back(warm_up(clock, rule, call) < kShortCall && calls.size() > 1);
-    std::vector<std::vector<double>> times(calls.size());
-    double spent = 0;
-    for (int round = 0; round < rule.least_samples ||
-                        (spent < rule.seconds * static_cast<double>(calls.size()) && round < rule.most_samples);
-         ++round)
-        for (size_t turn = 0; turn < calls.size(); ++turn) {
-            const size_t i = round % 2 == 0 ? turn : calls.size() - 1 - turn;
-            if (comes_twice[i]) calls[i]();
-            times[i].push_back(time_of(clock, calls[i]));
-            spent += times[i].back();
-        }
-    return times;
-}
 
 int64_t ProcessMemory::used_bytes() { return sum_of_status_bytes("VmRSS:"); }
 
@@ -144,14 +95,11 @@ void ProcessMemory::begin_peak() {
 // If the peak is not available: the memory in use, because sessions keep their buffers.
 int64_t ProcessMemory::peak_bytes() { return has_peak_ ? sum_of_status_bytes("VmHWM:") : used_bytes(); }
 
-MemoryGrowth memory_growth(const std::vector<int64_t>& readings) {
-    if (readings.size() < 2) fail(Status::argument, "memory growth needs at least 2 readings, found ", readings.size());
-    MemoryGrowth growth;
-    growth.bytes = readings.back() - readings.front();
-    size_t grown = 0;
-    for (size_t i = 1; i < readings.size(); ++i) grown += readings[i] > readings[i - 1] ? 1 : 0;
-    growth.is_trend = readings.size() > 4 && 2 * grown > readings.size() - 1 && growth.bytes >= kLeastTrend;
-    return growth;
+int64_t GpuMemory::used_bytes() { return gpu_used_bytes(ordinal_); }
+
+std::unique_ptr<MemoryMeter> make_memory_meter(const Device& device) {
+    if (device.is_gpu()) return std::make_unique<GpuMemory>(gpu_ordinal(device));
+    return std::make_unique<ProcessMemory>();
 }
 
 }  // namespace mlff::bench

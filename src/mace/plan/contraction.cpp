@@ -2,7 +2,6 @@
 #include "mace/plan/contraction.h"
 
 #include <algorithm>
-#include <functional>
 
 namespace mlff::mace::plan {
 namespace {
@@ -30,7 +29,7 @@ void Contraction<Real>::list_steps() {
         for (const auto& [path, value] : branch.terms) sources_.push_back({polynomial_coefficients_, path, value});
         ++polynomial_coefficients_;
     };
-    std::function<void(int, int, const Branch&)> list_node = [&](int row, int level, const Branch& branch) {
+    const auto list_node = [&](const auto& list_below, int row, int level, const Branch& branch) -> void {
         PolynomialStep& step = steps_.emplace_back();
         step.row = row;
         step.level = level;
@@ -42,7 +41,7 @@ void Contraction<Real>::list_steps() {
                 new_coefficient(child);
             }
         for (const auto& [child_row, child] : branch.children)
-            if (!child.children.empty()) list_node(child_row, level + 1, child);
+            if (!child.children.empty()) list_below(list_below, child_row, level + 1, child);
         ++steps_.back().close_count;
     };
     for (int out = 0; out < contraction_.out_row_count; ++out) {
@@ -54,7 +53,7 @@ void Contraction<Real>::list_steps() {
             for (int k = 0; k < term.order; ++k) branch = &branch->children[term.rows[static_cast<size_t>(k)]];
             branch->terms.emplace_back(term.path, term.coefficient);
         }
-        list_node(0, 0, root);
+        list_node(list_node, 0, 0, root);
     }
 }
 

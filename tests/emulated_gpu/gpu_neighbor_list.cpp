@@ -141,7 +141,8 @@ GpuNeighborMemory GpuNeighborList<Real>::memory_for(int64_t) const {
     return {};
 }
 template <class Real>
-void GpuNeighborList<Real>::enqueue_reuse(const double* positions, void*) {
+void GpuNeighborList<Real>::enqueue_reuse(const double* positions, void*, int* cleared) {
+    if (cleared) *cleared = 0;
     if (state_->is_listed) return state_->select(positions);
     SystemView system = state_->last;
     system.positions = positions;

@@ -486,6 +486,47 @@ TEST_CASE("GPU: random walks with skin stay exact, and reuse exactly when the CP
     CHECK(searched > 100);
 }
 
+// Few atoms take one kernel: of one block, of several blocks, with more marks than shared memory holds.
+TEST_CASE("GPU: edges of moved atoms are those of the CPU list for few and for many atoms") {
+    if (!has_gpu()) return;
+    struct Case {
+        size_t atom_count;
+        double cutoff;
+    };
+    const Case crowded = {1000, 20};
+    Random random(21);
+    const Atoms all = liquid(random, 15);
+    for (const Case& of : {Case{1, 5}, Case{2, 5}, Case{31, 5}, Case{32, 5}, Case{33, 5}, Case{256, 5}, Case{257, 5},
+                           crowded, Case{1023, 5}, Case{1024, 5}, Case{1025, 5}, Case{3000, 5}}) {
+        CAPTURE(of.atom_count);
+        Atoms atoms = all;
+        REQUIRE(atoms.positions.size() > 3 * of.atom_count);
+        atoms.positions.resize(3 * of.atom_count);
+        NeighborOptions options = with_cutoff(of.cutoff);
+        options.skin = 0.8;
+        options.want_reverse = true;
+        GpuNeighborList<double> list(options);
+        NeighborList cpu(options);
+        for (int step = 0; step < 3; ++step) {
+            update(list, atoms);
+            cpu.update(atoms.view(), team());
+            REQUIRE(list.was_reused() == (step > 0));
+            const Arrays<double> found = arrays_of(list.edges()), expected = arrays_of<double>(cpu.edges());
+            REQUIRE(found == expected);
+            REQUIRE(same_bits(found.vector, expected.vector));
+            if (of.cutoff == crowded.cutoff) REQUIRE(found.sender.size() > 32 * 8192);
+            for (double& coordinate : atoms.positions) coordinate += random.uniform(-0.05, 0.05);
+        }
+        const DevicePositions positions(atoms.positions);
+        int* flag = nullptr;
+        require_success(cudaMalloc(&flag, sizeof *flag));
+        require_success(cudaMemset(flag, 0xff, sizeof *flag));
+        list.enqueue_reuse(positions.data(), nullptr, flag);
+        CHECK(download(flag, 1).at(0) == 0);
+        require_success(cudaFree(flag));
+    }
+}
+
 TEST_CASE("GPU: a changed cell, periodicity or atom count forces a search") {
     if (!has_gpu()) return;
     Random random(11);

@@ -13,17 +13,16 @@ struct Extent {
     Vec3 low{}, size{};
 };
 Extent extent_of(const SystemView& system) {
-    Extent extent;
-    for (size_t k = 0; k < 3 && system.atom_count > 0; ++k) {
-        double low = system.positions[k], high = low;
-        for (int64_t atom = 1; atom < system.atom_count; ++atom) {
-            low = std::min(low, system.positions[3 * atom + static_cast<int64_t>(k)]);
-            high = std::max(high, system.positions[3 * atom + static_cast<int64_t>(k)]);
+    if (system.atom_count == 0) return {};
+    Vec3 low, high;
+    for (size_t k = 0; k < 3; ++k) low[k] = high[k] = system.positions[k];
+    for (int64_t atom = 1; atom < system.atom_count; ++atom)
+        for (size_t k = 0; k < 3; ++k) {
+            const double x = system.positions[3 * atom + static_cast<int64_t>(k)];
+            low[k] = std::min(low[k], x);
+            high[k] = std::max(high[k], x);
         }
-        extent.low[k] = low;
-        extent.size[k] = high - low;
-    }
-    return extent;
+    return {low, {high[0] - low[0], high[1] - low[1], high[2] - low[2]}};
 }
 
 }  // namespace

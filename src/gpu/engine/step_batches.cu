@@ -33,7 +33,7 @@ void StepBatches::evaluate_batch(std::span<const SystemView> systems, const Edge
                                  std::span<const Outputs> outputs, ThreadTeam& team) {
     const CurrentDevice current(device_);
     run_.leave_nothing_running([&] {
-        if (needs_batch_edges(systems))
+        if (edges.first)
             compute_with_edges(systems, edges, wanted_of(outputs), team);
         else
             compute_side_by_side(systems, wanted_of(outputs), team);

@@ -7,8 +7,8 @@
 namespace mlff::gpu {
 namespace {
 
-// Launch of both kernels: one warp per atom; lanes take its edges in turn.
-
+// Launch: one warp per atom; lanes take its edges in turn.
+//
 // The gradient of an edge acts on its two atoms with opposite signs. Each atom gets half of the virial.
 __global__ void __launch_bounds__(kBlockThreads)
     gather_kernel(StepEdges edges, int32_t owned_count, const double* vector_gradient, double* forces,
@@ -42,14 +42,6 @@ __global__ void __launch_bounds__(kBlockThreads)
     for (int k = 0; k < 9; ++k) virials[9 * at.atom + k] = virial[kFull[k]];
 }
 
-__global__ void __launch_bounds__(kBlockThreads) short_edges_kernel(StepEdges edges, double lowest, int* is_shorter) {
-    mlff::gpu::await_predecessor();
-    const WarpOfAtom at;
-    if (at.atom >= edges.atom_count) return;
-    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
-        if (!(edges.distance[edge] > lowest)) *is_shorter = 1;  // no race: all threads write the same value
-}
-
 }  // namespace
 
 void gather_forces(const StepEdges& edges, int32_t owned_count, const double* vector_gradient, double* forces,
@@ -57,11 +49,6 @@ void gather_forces(const StepEdges& edges, int32_t owned_count, const double* ve
     if (edges.atom_count > 0)
         launch("forces", gather_kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, owned_count,
                vector_gradient, forces, virials);
-}
-void find_short_edges(const StepEdges& edges, double lowest, int* is_shorter, cudaStream_t stream) {
-    if (edges.atom_count > 0)
-        launch("checking distances", short_edges_kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream,
-               edges, lowest, is_shorter);
 }
 
 }  // namespace mlff::gpu

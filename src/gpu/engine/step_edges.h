@@ -28,7 +28,4 @@ struct StepEdges {
 void gather_forces(const StepEdges& edges, int32_t owned_count, const double* vector_gradient, double* forces,
                    double* virials, cudaStream_t stream);
 
-// Sets *is_shorter to 1 if any edge is not longer than `lowest`.
-void find_short_edges(const StepEdges& edges, double lowest, int* is_shorter, cudaStream_t stream);
-
 }  // namespace mlff::gpu

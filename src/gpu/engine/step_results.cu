@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "gpu/engine/chunk_sum.cuh"
 #include "gpu/runtime/cuda_check.h"
 
 namespace mlff::gpu {
@@ -39,13 +40,27 @@ struct CopiedArrays {
     }
 };
 
+__device__ __forceinline__ void copy_arrays(const CopiedArrays& copied, int64_t thread, int64_t thread_count) {
+    if (thread == 0) *copied.flag_to = *copied.flag;
+    for (int i = 0; i < copied.count; ++i)
+        for (int64_t word = thread; word < copied.arrays[i].count; word += thread_count)
+            copied.arrays[i].to[word] = copied.arrays[i].from[word];
+}
+
 __global__ void __launch_bounds__(kCopyThreads) copy_arrays_kernel(const __grid_constant__ CopiedArrays copied) {
     mlff::gpu::await_predecessor();
-    const int64_t own = blockIdx.x * int64_t{kCopyThreads} + threadIdx.x, threads = int64_t{gridDim.x} * kCopyThreads;
-    if (own == 0) *copied.flag_to = *copied.flag;
-    for (int i = 0; i < copied.count; ++i)
-        for (int64_t word = own; word < copied.arrays[i].count; word += threads)
-            copied.arrays[i].to[word] = copied.arrays[i].from[word];
+    copy_arrays(copied, blockIdx.x * int64_t{kCopyThreads} + threadIdx.x, int64_t{gridDim.x} * kCopyThreads);
+}
+
+// For one system of one chunk. Launch: one block, one warp for each column of the totals.
+__global__ void __launch_bounds__(32 * kTotalCount)
+    sum_and_copy_kernel(AtomResults atoms, double* totals, const __grid_constant__ CopiedArrays copied) {
+    mlff::gpu::await_predecessor();
+    const int column = static_cast<int>(threadIdx.x / 32);
+    const double sum = sum_chunk(atoms, atoms.systems.chunks[0], column);
+    if (threadIdx.x % 32 == 0) totals[column] = sum;
+    __syncthreads();
+    copy_arrays(copied, threadIdx.x, 32 * kTotalCount);
 }
 
 }  // namespace
@@ -95,7 +110,8 @@ void StepResults::reserve_host(const StepSize& size) {
     for_each_host_buffer(size, [](auto& buffer, int64_t count) { buffer.resize_discard(count); });
 }
 
-void StepResults::download(const StepSize& size, const GpuNeighborReport* report, cudaStream_t stream) {
+void StepResults::sum_and_download(const AtomResults& atoms, const StepSize& size, const GpuNeighborReport* report,
+                                   cudaStream_t stream) {
     CopiedArrays copied;
     copied.flag = short_edges.data();
     copied.flag_to = short_edge_.data();
@@ -109,7 +125,13 @@ void StepResults::download(const StepSize& size, const GpuNeighborReport* report
         if (wanted.descriptors)
             copied.add<double>(descriptors.data(), host_descriptors_.data(), descriptor_count_ * size.atoms);
     }
-    if (const int64_t words = copied.word_count(); words <= kMostWordsByKernel) {
+    const int64_t words = copied.word_count();
+    if (atoms.systems.system_count == 1 && atoms.systems.chunk_count == 1 && words <= kMostWordsByKernel) {
+        launch("sums and results", sum_and_copy_kernel, 1, 32 * kTotalCount, stream, atoms, totals.data(), copied);
+        return;
+    }
+    sum_over_systems(atoms, partial.data(), totals.data(), stream);
+    if (words <= kMostWordsByKernel) {
         launch("copying results", copy_arrays_kernel, (words + kCopyThreads - 1) / kCopyThreads, kCopyThreads, stream,
                copied);
         return;

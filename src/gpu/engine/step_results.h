@@ -56,8 +56,10 @@ public:
     // A step fills these.
     DeviceBuffer<double> energies, forces, virials, descriptors, partial, totals;
     DeviceBuffer<int> short_edges;
-    // `report` says whether the step is valid; nullptr if it is not needed.
-    void download(const StepSize& size, const GpuNeighborReport* report, cudaStream_t stream);
+    // Sums over systems, and copies to the host what `size` wants. `report` says whether the step is valid; nullptr if
+    // it is not needed.
+    void sum_and_download(const AtomResults& atoms, const StepSize& size, const GpuNeighborReport* report,
+                          cudaStream_t stream);
 
     // Call these after the stream has finished.
     bool is_search_needed() const { return report_.data()->search_needed != 0; }

@@ -150,16 +150,17 @@ void StepRun::launch(const StepKind& kind) {
 void StepRun::enqueue(const StepKind& kind) {
     const Wanted& wanted = kind.size.wanted;
     const double* const positions = kind.motion ? kind.motion->positions() : positions_.data();
-    if (kind.reuses_candidates) {
+    use_listed(results_.short_edges, 1, "the results");
+    if (!kind.reuses_candidates) {
+        results_.short_edges.clear(stream_);
+    } else {
         stages_.begin({"edges from candidates"}, stream_);
         if (kind.motion)
             kind.motion->enqueue_move(stream_);
         else if (kind.size.to_host)
             upload_positions();
-        neighbors_.enqueue_reuse(positions, static_cast<cudaStream_t>(stream_));
+        neighbors_.enqueue_reuse(positions, static_cast<cudaStream_t>(stream_), results_.short_edges.data());
     }
-    use_listed(results_.short_edges, 1, "the results");
-    results_.short_edges.clear(stream_);
     const Step step = {.edges = edges_,
                        .tiles = atoms_.tiles(),
                        .wanted = wanted,
@@ -171,15 +172,17 @@ void StepRun::enqueue(const StepKind& kind) {
                        .halo = kind.halo};
     model_->enqueue(step, results_, stream_);
     stages_.begin({"sums and results"}, stream_);
-    sum_over_systems(atoms_.systems(), model_->energy_view(step), results_.energies.data(),
-                     wanted.virials() ? results_.virials.data() : nullptr, results_.partial.data(),
-                     results_.totals.data(), stream_);
-    if (kind.motion)
+    const AtomResults to_sum = {atoms_.systems(), model_->energy_view(step), results_.energies.data(),
+                                wanted.virials() ? results_.virials.data() : nullptr};
+    if (kind.motion) {
+        sum_over_systems(to_sum, results_.partial.data(), results_.totals.data(), stream_);
         kind.motion->enqueue_finish({results_.forces.data(), results_.totals.data(),
                                      &neighbors_.edges().report->search_needed, results_.short_edges.data()},
                                     stream_);
-    else
-        results_.download(kind.size, kind.reuses_candidates ? neighbors_.edges().report : nullptr, stream_);
+    } else {
+        results_.sum_and_download(to_sum, kind.size, kind.reuses_candidates ? neighbors_.edges().report : nullptr,
+                                  stream_);
+    }
     stages_.finish(stream_);
 }
 

@@ -1,36 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "gpu/engine/totals.h"
 
+#include "gpu/engine/chunk_sum.cuh"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
 
 namespace mlff::gpu {
 namespace {
 
-constexpr int kThreads = 256;
-
-__global__ void __launch_bounds__(kThreads)
-    finish_energies_kernel(int64_t atom_count, EnergyView view, double* energies) {
-    mlff::gpu::await_predecessor();
-    const int64_t atom = blockIdx.x * int64_t{kThreads} + threadIdx.x;
-    if (atom < atom_count)
-        energies[atom] = view.of_element[view.elements[atom]].alone + (view.scale * energies[atom] + view.shift);
-}
-
 // Launch: one block per chunk, one warp per column.
-__global__ void __launch_bounds__(32 * kTotalCount)
-    sum_chunks_kernel(SystemsView systems, EnergyView view, const double* energies, const double* virials,
-                      double* partial) {
+__global__ void __launch_bounds__(32 * kTotalCount) sum_chunks_kernel(AtomResults atoms, double* partial) {
     mlff::gpu::await_predecessor();
-    const AtomChunk chunk = systems.chunks[blockIdx.x];
-    const int column = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-    double sum = 0;
-    const int end = column == 0 ? min(chunk.end, systems.owned_count) : chunk.end;
-    for (int atom = chunk.begin + lane; atom < end; atom += 32)
-        sum += column == 0 ? energies[atom] + view.of_element[view.elements[atom]].embedding
-                           : virials[9 * int64_t{atom} + (column - 1)];
-    sum = sum_over_warp(sum);
-    if (lane == 0) partial[int64_t{blockIdx.x} * kTotalCount + column] = sum;
+    const int column = static_cast<int>(threadIdx.x / 32);
+    const double sum = sum_chunk(atoms, atoms.systems.chunks[blockIdx.x], column);
+    if (threadIdx.x % 32 == 0) partial[int64_t{blockIdx.x} * kTotalCount + column] = sum;
 }
 
 // Launch: one block per system, one thread per column.
@@ -54,18 +37,12 @@ __global__ void stress_kernel(const double* virial, double volume, double* stres
 
 }  // namespace
 
-void finish_energies(int64_t atom_count, const EnergyView& view, double* energies, cudaStream_t stream) {
-    if (atom_count > 0)
-        launch("energies", finish_energies_kernel, (atom_count + kThreads - 1) / kThreads, kThreads, stream, atom_count,
-               view, energies);
-}
-
-void sum_over_systems(const SystemsView& systems, const EnergyView& view, const double* energies, const double* virials,
-                      double* partial, double* totals, cudaStream_t stream) {
+void sum_over_systems(const AtomResults& atoms, double* partial, double* totals, cudaStream_t stream) {
+    const SystemsView& systems = atoms.systems;
     if (systems.chunk_count > 0)
-        launch("sums of energies", sum_chunks_kernel, systems.chunk_count, virials ? 32 * kTotalCount : 32, stream,
-               systems, view, energies, virials, partial);
-    const int column_count = virials ? kTotalCount : 1;
+        launch("sums of energies", sum_chunks_kernel, systems.chunk_count, atoms.virials ? 32 * kTotalCount : 32,
+               stream, atoms, partial);
+    const int column_count = atoms.virials ? kTotalCount : 1;
     launch("totals", sum_systems_kernel, systems.system_count, 32, stream, systems, column_count,
            static_cast<const double*>(partial), totals);
 }

@@ -36,13 +36,21 @@ struct EnergyView {
     double scale = 1, shift = 0;
 };
 
-// energies[atom] = E0 + (scale energies[atom] + shift)
-void finish_energies(int64_t atom_count, const EnergyView& view, double* energies, cudaStream_t stream);
+// The energy of an atom, from the sum of what the model computes for it.
+__device__ __forceinline__ double finished_energy(const EnergyView& view, int64_t atom, double sum) {
+    return view.of_element[view.elements[atom]].alone + (view.scale * sum + view.shift);
+}
 
-// Writes totals[system][kTotalCount] from finished energies and, unless nullptr, virials[atom][9]. `partial` is scratch
-// memory, [chunk][kTotalCount].
-void sum_over_systems(const SystemsView& systems, const EnergyView& view, const double* energies, const double* virials,
-                      double* partial, double* totals, cudaStream_t stream);
+// What is summed over systems.
+struct AtomResults {
+    SystemsView systems;
+    EnergyView energy;
+    const double* energies = nullptr;  // [atom], finished
+    const double* virials = nullptr;   // [atom][9], or nullptr: their sums are 0
+};
+
+// Writes totals[system][kTotalCount]. `partial` is scratch memory, [chunk][kTotalCount].
+void sum_over_systems(const AtomResults& atoms, double* partial, double* totals, cudaStream_t stream);
 
 // stress[6] = -virial / volume, in the order of mlff_result.stress
 void write_stress(const double* virial, double volume, double* stress, cudaStream_t stream);

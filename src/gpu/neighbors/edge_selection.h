@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "core/host_device.h"
 #include "core/system_view.h"
 #include "gpu/neighbors/candidate_search.h"
 #include "gpu/neighbors/exclusive_scan.h"
@@ -29,7 +30,9 @@ struct Selection {
     const int32_t* candidate_reverse = nullptr;     // [candidate], as CandidateSearch::reverse
     LargestDisplacements* displacements = nullptr;  // [kMostReductionBlocks + 1]; the last is the result
     int32_t* count = nullptr;                       // [atom + 1], the last is 0
-    int32_t* edge_of_candidate = nullptr;           // [candidate]: index among its atom's edges; -1 beyond the cutoff
+    // A bit for each candidate, set if it is within the cutoff: see first_mark(). Words of a sorted atom follow each
+    // other.
+    uint32_t* marks = nullptr;
 
     GpuNeighborReport* report = nullptr;
     int64_t* first = nullptr;    // [atom + 1]
@@ -42,12 +45,25 @@ struct Selection {
     bool operator==(const Selection&) const = default;
 };
 
-// Updates the positions of the sites, and measures their displacements since the search.
-template <class Real>
-void move_sites(const Selection<Real>& selection, const double* positions, cudaStream_t stream);
+constexpr int64_t kMarksPerWord = 32;
 
-// Fills in the edges and the report. Keeps the order of the candidates.
+// The first word of marks of a sorted atom, given its first candidate. Words of atoms do not overlap, since each atom
+// begins a word.
+MLFF_HOST_DEVICE inline int64_t first_mark(int64_t first_candidate, int64_t sorted_atom) {
+    return first_candidate / kMarksPerWord + sorted_atom;
+}
+inline int64_t mark_count(int64_t candidate_count, int64_t atom_count) {
+    return first_mark(candidate_count, atom_count) + 1;
+}
+
+// Fills in the edges and the report, for the positions of the search. Keeps the order of the candidates.
 template <class Real>
 void select_edges(const Selection<Real>& selection, const ExclusiveScan& scan, cudaStream_t stream);
+
+// The same for other positions. Measures displacements since the search first; the report says if they are too large.
+// Sets *cleared, unless it is null, to 0.
+template <class Real>
+void select_edges_of_moved(const Selection<Real>& selection, const double* positions, int* cleared,
+                           const ExclusiveScan& scan, cudaStream_t stream);
 
 }  // namespace mlff::gpu

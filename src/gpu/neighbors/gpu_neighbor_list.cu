@@ -30,7 +30,7 @@ struct GpuNeighborList<Real>::State {
         return has_candidates && !is_listed && system.atom_count == selection.atom_count &&
                system.cell == selection.cell && system.periodic == searched_periodic;
     }
-    void enqueue_reuse(const double* positions, cudaStream_t stream);
+    void enqueue_reuse(const double* positions, int* cleared, cudaStream_t stream);
     void search(const SystemView& system, cudaStream_t stream);
     void find_candidates(const SystemView& system, cudaStream_t stream);
     void set_candidates(int64_t atom_count, const ListedNeighbors& list, cudaStream_t stream);
@@ -48,9 +48,7 @@ struct GpuNeighborList<Real>::State {
         if (options.want_shifts) visit(shift, 3);
         if (options.want_vectors) visit(vector, 3);
         if (options.want_distances) visit(distance, 1);
-        if (!options.want_reverse) return;
-        visit(reverse, 1);
-        visit(edge_of_candidate, 1);
+        if (options.want_reverse) visit(reverse, 1);
     }
 
     NeighborOptions options;
@@ -67,7 +65,7 @@ struct GpuNeighborList<Real>::State {
     ExclusiveScan scan;
     DeviceBuffer<LargestDisplacements> displacements;
     DeviceBuffer<int32_t> count;
-    DeviceBuffer<int32_t> edge_of_candidate;
+    DeviceBuffer<uint32_t> marks;
     DeviceBuffer<GpuNeighborReport> device_report;
     PinnedValue<GpuNeighborReport> host_report;
     DeviceBuffer<int64_t> first;
@@ -87,10 +85,11 @@ struct GpuNeighborList<Real>::State {
 };
 
 template <class Real>
-void GpuNeighborList<Real>::State::enqueue_reuse(const double* positions, cudaStream_t stream) {
-    if (selection.atom_count == 0) return;
-    move_sites(selection, positions, stream);
-    select_edges(selection, scan, stream);
+void GpuNeighborList<Real>::State::enqueue_reuse(const double* positions, int* cleared, cudaStream_t stream) {
+    if (selection.atom_count > 0)
+        select_edges_of_moved(selection, positions, cleared, scan, stream);
+    else if (cleared)
+        check(cudaMemsetAsync(cleared, 0, sizeof *cleared, stream), "clearing a flag");
 }
 
 template <class Real>
@@ -133,7 +132,7 @@ void GpuNeighborList<Real>::State::describe_selection(int64_t atom_count, const 
                  found.reverse(),
                  displacements.data(),
                  count.data(),
-                 edge_of_candidate.data(),
+                 marks.data(),
                  device_report.data(),
                  first.data(),
                  sender.data(),
@@ -184,6 +183,7 @@ void GpuNeighborList<Real>::State::resize_edges(int64_t atom_count, int64_t capa
     first.resize_discard(atom_count + 1, kPurpose);
     count.resize_discard(atom_count + 1, kPurpose);
     check(cudaMemsetAsync(count.data() + atom_count, 0, sizeof(int32_t), stream), "clearing a count");
+    marks.resize_discard(mark_count(capacity, atom_count), kPurpose);
     for_each_edge_array([&](auto& array, int64_t width) { array.resize_discard(width * capacity, kPurpose); });
 }
 
@@ -243,7 +243,7 @@ void GpuNeighborList<Real>::update(const SystemView& system, void* stream) {
     state.report = {};
     state.was_reused = false;
     if (state.may_reuse(system)) {
-        state.enqueue_reuse(system.positions, cuda_stream);
+        state.enqueue_reuse(system.positions, nullptr, cuda_stream);
         state.report = state.host_report.read(state.device_report.data(), cuda_stream);
         state.was_reused = state.report.search_needed == 0;
     }
@@ -304,10 +304,10 @@ int64_t GpuNeighborList<Real>::read_edge_count(void* stream) const {
 }
 
 template <class Real>
-void GpuNeighborList<Real>::enqueue_reuse(const double* positions, void* stream) {
+void GpuNeighborList<Real>::enqueue_reuse(const double* positions, void* stream, int* cleared) {
     if (!state_->has_candidates)
         fail(Status::argument, "there are no candidates to reuse: first update the list, with a skin");
-    state_->enqueue_reuse(positions, static_cast<cudaStream_t>(stream));
+    state_->enqueue_reuse(positions, cleared, static_cast<cudaStream_t>(stream));
 }
 
 template <class Real>

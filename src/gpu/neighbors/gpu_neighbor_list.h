@@ -91,8 +91,9 @@ public:
     int64_t read_edge_count(void* stream) const;  // after enqueue_reuse(); waits for the stream
 
     // Enqueues a step that reuses the candidates of the last update, for the same atoms, cell and periodic directions;
-    // see above. Throws Error{argument} if there are none: no skin, or the last update failed.
-    void enqueue_reuse(const double* positions, void* stream);
+    // see above. Throws Error{argument} if there are none: no skin, or the last update failed. Sets *cleared on the
+    // device to 0, for flags of later kernels.
+    void enqueue_reuse(const double* positions, void* stream, int* cleared = nullptr);
 
     const GpuEdges<Real>& edges() const;
     int64_t edge_count() const;  // at the last update

@@ -29,9 +29,10 @@ public:
         int before;  // items kept by lower ranks
         int total;
     };
-    // All threads of the team must call this together.
+    // All threads of the team must call these together. A bit for each rank:
+    __device__ unsigned which(bool keep) const { return tile_.ballot(keep); }
     __device__ Kept count_kept(bool keep) const {
-        const unsigned mask = tile_.ballot(keep);
+        const unsigned mask = which(keep);
         return {__popc(mask & ((1u << tile_.thread_rank()) - 1)), __popc(mask)};
     }
 

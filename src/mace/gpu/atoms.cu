@@ -179,9 +179,28 @@ struct ReadoutRoom {
     }
 };
 
+// One thread of the block must call this.
+template <class Real>
+__device__ void write_energy(const ReadoutTask<Real>& task, double energy) {
+    double* to = task.energies + blockIdx.x;
+    if (task.adds_energies) energy += *to;
+    *to = task.is_last ? mlff::gpu::finished_energy(task.energy, blockIdx.x, energy) : energy;
+}
+
+// The row of gradients, which numbers may be added to afterwards. All threads must call this; it synchronises the
+// block.
+template <class Real>
+__device__ Real* start_gradient(const ReadoutTask<Real>& task, int row_size) {
+    Real* row = task.features_gradient + int64_t{blockIdx.x} * row_size;
+    if (!task.adds_gradient)
+        for (int k = static_cast<int>(threadIdx.x); k < row_size; k += kBlockThreads) row[k] = 0;
+    __syncthreads();
+    return row;
+}
+
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads)
-    linear_readout_kernel(typename DeviceReadout<Real>::View readout, const Real* features, double* energies) {
+    linear_readout_kernel(typename DeviceReadout<Real>::View readout, const Real* features, ReadoutTask<Real> task) {
     mlff::gpu::await_predecessor();
     __shared__ double partial[kWarps];
     const Real* row = features + int64_t{blockIdx.x} * readout.row_size;
@@ -189,21 +208,16 @@ __global__ void __launch_bounds__(kBlockThreads)
     for (int d = static_cast<int>(threadIdx.x); d < readout.feature_count; d += kBlockThreads)
         sum += readout.first[d] * static_cast<double>(row[readout.places[d]]);
     sum = sum_over_block(sum, partial);
-    if (threadIdx.x == 0) energies[blockIdx.x] += sum + readout.last_bias;
-}
-template <class Real>
-__global__ void __launch_bounds__(kBlockThreads)
-    reverse_linear_readout_kernel(typename DeviceReadout<Real>::View readout, double scale, Real* features_gradient) {
-    mlff::gpu::await_predecessor();
-    Real* row = features_gradient + int64_t{blockIdx.x} * readout.row_size;
+    if (threadIdx.x == 0) write_energy(task, sum + readout.last_bias);
+    if (!task.features_gradient) return;
+    Real* gradient = start_gradient(task, readout.row_size);
     for (int d = static_cast<int>(threadIdx.x); d < readout.feature_count; d += kBlockThreads)
-        row[readout.places[d]] += static_cast<Real>(scale * readout.first[d]);
+        gradient[readout.places[d]] += static_cast<Real>(task.energy.scale * readout.first[d]);
 }
 
-template <class Real, bool kReverse>
+template <class Real>
 __global__ void __launch_bounds__(kBlockThreads)
-    readout_kernel(typename DeviceReadout<Real>::View readout, const Real* features, double* energies, double scale,
-                   Real* features_gradient) {
+    readout_kernel(typename DeviceReadout<Real>::View readout, const Real* features, ReadoutTask<Real> task) {
     mlff::gpu::await_predecessor();
     extern __shared__ __align__(16) double numbers[];
     const ReadoutRoom room(readout, numbers);
@@ -223,34 +237,33 @@ __global__ void __launch_bounds__(kBlockThreads)
     }
     const double* before = readout.middle ? room.second : room.hidden;
     const int count = readout.middle ? readout.second_count : readout.hidden_count;
-    if constexpr (!kReverse) {
-        double sum = 0;
-        for (int j = thread; j < count; j += kBlockThreads)
-            sum += readout.last[j] * activate(readout.activation, before[j]);
-        sum = sum_over_block(sum, room.partial);
-        if (thread == 0) energies[blockIdx.x] += sum + readout.last_bias;
-    } else {
-        double* before_gradient = readout.middle ? room.second_gradient : room.activated;
-        for (int j = thread; j < count; j += kBlockThreads)
-            before_gradient[j] = scale * readout.last[j] * activation_slope(readout.activation, before[j]);
+    double sum = 0;
+    for (int j = thread; j < count; j += kBlockThreads)
+        sum += readout.last[j] * activate(readout.activation, before[j]);
+    sum = sum_over_block(sum, room.partial);
+    if (thread == 0) write_energy(task, sum + readout.last_bias);
+    if (!task.features_gradient) return;
+
+    double* before_gradient = readout.middle ? room.second_gradient : room.activated;
+    for (int j = thread; j < count; j += kBlockThreads)
+        before_gradient[j] = task.energy.scale * readout.last[j] * activation_slope(readout.activation, before[j]);
+    __syncthreads();
+    if (readout.middle) {
+        for (int i = thread; i < readout.hidden_count; i += kBlockThreads) {
+            double by_hidden = 0;
+            for (int j = 0; j < readout.second_count; ++j)
+                by_hidden += readout.middle[int64_t{i} * readout.second_count + j] * room.second_gradient[j];
+            room.activated[i] = by_hidden * activation_slope(readout.activation, room.hidden[i]);
+        }
         __syncthreads();
-        if (readout.middle) {
-            for (int i = thread; i < readout.hidden_count; i += kBlockThreads) {
-                double sum = 0;
-                for (int j = 0; j < readout.second_count; ++j)
-                    sum += readout.middle[int64_t{i} * readout.second_count + j] * room.second_gradient[j];
-                room.activated[i] = sum * activation_slope(readout.activation, room.hidden[i]);
-            }
-            __syncthreads();
-        }
-        Real* gradient_row = features_gradient + int64_t{blockIdx.x} * readout.row_size;
-        for (int d = thread; d < readout.feature_count; d += kBlockThreads) {
-            double sum = 0;
+    }
+    Real* gradient = start_gradient(task, readout.row_size);
+    for (int d = thread; d < readout.feature_count; d += kBlockThreads) {
+        double by_feature = 0;
 #pragma unroll 8
-            for (int j = 0; j < readout.hidden_count; ++j)
-                sum += readout.first_by_hidden[int64_t{j} * readout.feature_count + d] * room.activated[j];
-            gradient_row[readout.places[d]] += static_cast<Real>(sum);
-        }
+        for (int j = 0; j < readout.hidden_count; ++j)
+            by_feature += readout.first_by_hidden[int64_t{j} * readout.feature_count + d] * room.activated[j];
+        gradient[readout.places[d]] += static_cast<Real>(by_feature);
     }
 }
 
@@ -418,26 +431,12 @@ DeviceReadout<Real>::DeviceReadout(const Readout& readout, int head, const Irrep
 }
 
 template <class Real>
-void DeviceReadout<Real>::compute(int64_t atom_count, const Real* features, double* energies,
+void DeviceReadout<Real>::compute(int64_t atom_count, const Real* features, const ReadoutTask<Real>& task,
                                   cudaStream_t stream) const {
     if (atom_count == 0) return;
     const LaunchShape shape = {dim3(static_cast<unsigned>(atom_count)), kBlockThreads, ReadoutRoom::bytes(view_)};
-    if (view_.hidden_count == 0)
-        return launch("a readout", linear_readout_kernel<Real>, shape, stream, view_, features, energies);
-    launch("a readout", readout_kernel<Real, false>, shape, stream, view_, features, energies, 0.0,
-           static_cast<Real*>(nullptr));
-}
-
-template <class Real>
-void DeviceReadout<Real>::reverse(int64_t atom_count, const Real* features, double scale, Real* features_gradient,
-                                  cudaStream_t stream) const {
-    if (atom_count == 0) return;
-    const LaunchShape shape = {dim3(static_cast<unsigned>(atom_count)), kBlockThreads, ReadoutRoom::bytes(view_)};
-    if (view_.hidden_count == 0)
-        return launch("reversing a readout", reverse_linear_readout_kernel<Real>, shape, stream, view_, scale,
-                      features_gradient);
-    launch("reversing a readout", readout_kernel<Real, true>, shape, stream, view_, features,
-           static_cast<double*>(nullptr), scale, features_gradient);
+    launch("a readout", view_.hidden_count == 0 ? linear_readout_kernel<Real> : readout_kernel<Real>, shape, stream,
+           view_, features, task);
 }
 
 #define MLFF_INSTANTIATE(Real)                                                                                         \

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include "gpu/engine/totals.h"
 #include "gpu/runtime/device_buffer.h"
 #include "mace/gpu/engine_names.h"
 #include "mace/plan/layer_plan.h"
@@ -16,7 +17,8 @@ template <class Real>
 void divide_rows(int64_t atom_count, Real constant, Real by_density, const Real* densities, Real* divisors, Real* rows,
                  int size, cudaStream_t stream);
 
-// densities_gradient[atom] = -by_density (a[atom] . b[atom]) / divisor;  rows /= divisor
+// densities_gradient[atom] = -by_density (a[atom] . b[atom]) / divisor;  rows /= divisor. Constant divisors need
+// neither: they are part of the maps of messages.
 template <class Real>
 void reverse_division(int64_t atom_count, Real by_density, const Real* a, const Real* b, int dot_size,
                       const Real* divisors, Real* densities_gradient, Real* rows, int size, cudaStream_t stream);
@@ -54,6 +56,17 @@ private:
     mlff::gpu::DeviceBuffer<Gated> gated_;
 };
 
+// What becomes of a readout's energies and gradients.
+template <class Real>
+struct ReadoutTask {
+    double* energies = nullptr;  // [atom]
+    bool adds_energies = false;  // otherwise overwrites
+    bool is_last = false;        // finishes the energies: see finished_energy()
+    mlff::gpu::EnergyView energy;
+    Real* features_gradient = nullptr;  // [atom][features] of energy.scale times the readout; null: not wanted
+    bool adds_gradient = false;         // otherwise overwrites all features of the atom
+};
+
 // A readout for one head, in double precision: energy = last . f(middle f(first x)), or first . x if it is linear.
 template <class Real>
 class DeviceReadout {
@@ -61,11 +74,7 @@ public:
     DeviceReadout(const Readout& readout, int head, const Irreps& irreps, const plan::RowLayout& layout,
                   cudaStream_t stream);
 
-    // energies[atom] += the readout of its features
-    void compute(int64_t atom_count, const Real* features, double* energies, cudaStream_t stream) const;
-    // features_gradient += scale * d energy / d features
-    void reverse(int64_t atom_count, const Real* features, double scale, Real* features_gradient,
-                 cudaStream_t stream) const;
+    void compute(int64_t atom_count, const Real* features, const ReadoutTask<Real>& task, cudaStream_t stream) const;
 
     static constexpr int kMostHidden = 512;
     struct View {

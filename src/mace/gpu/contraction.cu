@@ -124,7 +124,7 @@ template <class Real>
 BlockShape choose_shape(const typename DeviceContraction<Real>::View& view, const TilesView& tiles, int strips,
                         bool is_reverse) {
     constexpr size_t kMostShared = 96 << 10;
-    constexpr int kEnoughBlocks = 256;
+    const int enough_blocks = is_reverse ? 768 : 256;
     const auto fits = [&](BlockShape shape) { return shared_bytes<Real>(view, shape, is_reverse) <= kMostShared; };
     const auto makes_blocks = [&](int atoms, int blocks) {
         return int64_t{tiles.atom_count} * strips >= int64_t{blocks} * atoms;
@@ -132,9 +132,9 @@ BlockShape choose_shape(const typename DeviceContraction<Real>::View& view, cons
     for (int atoms = most_atoms<Real>(is_reverse); atoms > 1; atoms /= 2) {
         const BlockShape shape = {atoms, most_warps(atoms, is_reverse)};
         const bool has_full_tiles = tiles.atom_count >= int64_t{atoms} * tiles.tile_count;
-        if (has_full_tiles && makes_blocks(atoms, kEnoughBlocks) && fits(shape)) return shape;
+        if (has_full_tiles && makes_blocks(atoms, enough_blocks) && fits(shape)) return shape;
     }
-    BlockShape shape = {1, most_warps(1, is_reverse) / (makes_blocks(1, kEnoughBlocks / 2) ? 2 : 1)};
+    BlockShape shape = {1, most_warps(1, is_reverse) / (makes_blocks(1, enough_blocks / 2) ? 2 : 1)};
     while (shape.warps > 1 && !fits(shape)) shape.warps /= 2;
     return shape;
 }

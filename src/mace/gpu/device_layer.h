@@ -34,7 +34,7 @@ struct DeviceLayer {
                 int element_count, const MessageOptions& options, cudaStream_t stream)
         : plan(plan_in),
           up(plan.layer.interaction.up, below, plan.sender_layout, stream),
-          message(plan.layer.interaction.message, plan.sums_layout, plan.linear_layout, stream),
+          message(divided(plan.layer.interaction.message), plan.sums_layout, plan.linear_layout, stream),
           linear(plan.layer.linear, plan::RowLayout(plan.layer.contraction.out), plan.features_layout, stream),
           contraction(plan.contraction, element_count, stream) {
         const Interaction& interaction = plan.layer.interaction;
@@ -54,6 +54,9 @@ struct DeviceLayer {
             gate.emplace(*plan.gate, stream);
         }
     }
+
+    // A constant divisor of messages is part of their maps. One that depends on densities is not.
+    bool divides_by_density() const { return plan.columns.density >= 0; }
 
     const plan::LayerPlan<Real>& plan;
     DeviceLinear<Real> up, message, linear;
@@ -77,8 +80,8 @@ struct DeviceLayer {
         if (!plan.moments) return;
         for (int z : elements)
             if (!moment_maps.contains(z))
-                moment_maps.try_emplace(z, plan.moments->plain_map(z), plan.moments->layout(), plan.linear_layout,
-                                        stream);
+                moment_maps.try_emplace(z, divided(plan.moments->plain_map(z)), plan.moments->layout(),
+                                        plan.linear_layout, stream);
     }
 
     // [atom][...]
@@ -88,6 +91,16 @@ struct DeviceLayer {
     mlff::gpu::DeviceBuffer<Real> contracted_in;  // input of the contraction, if it is not `scaled`
     mlff::gpu::DeviceBuffer<Real> features, features_gradient;
     mlff::gpu::DeviceBuffer<Real> densities, divisors;
+
+private:
+    Linear divided(Linear map) const {
+        if (divides_by_density()) return map;
+        const double factor = 1 / plan.layer.interaction.divisor_constant;
+        for (Linear::Path& path : map.paths)
+            for (double& weight : path.weight) weight *= factor;
+        for (double& number : map.bias) number *= factor;
+        return map;
+    }
 };
 
 }  // namespace mlff::mace::gpu

@@ -49,7 +49,19 @@ __device__ ValueAndSlope pair_repulsion(const RepulsionView& repulsion, int send
     return {coulomb * phi * cutoff, coulomb * (phi_slope * cutoff + phi * cutoff_slope - phi * cutoff / r)};
 }
 
-// Launch of all kernels: one warp per atom; lanes take its edges in turn.
+// Launch of all kernels: one warp per atom; lanes take its edges in turn. Those with `WarpsPerAtom` have as many warps
+// per atom, which take 32 of its edges in turn.
+template <int WarpsPerAtom>
+struct WarpsOfAtom {
+    int64_t atom;
+    int part, lane;
+    __device__ WarpsOfAtom()
+        : atom((blockIdx.x * int64_t{kBlockThreads} + threadIdx.x) / (32 * WarpsPerAtom)),
+          part(static_cast<int>(threadIdx.x) / 32 % WarpsPerAtom),
+          lane(static_cast<int>(threadIdx.x) % 32) {}
+};
+constexpr int kWarpsOfFewAtoms = 4;
+bool are_few(int64_t atom_count) { return atom_count <= 1024; }
 
 // Moves the harmonics of 32 edges between lanes, where each lane has those of one edge, and memory, in coalesced
 // accesses: half a warp moves those of one edge. For the degrees that are written out.
@@ -83,20 +95,27 @@ struct StagedHarmonics {
     }
 };
 
-template <class Real>
+// No race: all threads write the same value.
+__device__ __forceinline__ void check_length(const ShortEdges& short_edges, double distance) {
+    if (!(distance > short_edges.lowest)) *short_edges.is_shorter = 1;
+}
+
+template <class Real, int WarpsPerAtom>
 __global__ void __launch_bounds__(kBlockThreads)
-    harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, Real* harmonics) {
+    harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, ShortEdges short_edges, Real* harmonics) {
     mlff::gpu::await_predecessor();
     __shared__ Real room[kWarps][StagedHarmonics<Real>::kSize];
-    const WarpOfAtom at;
+    const WarpsOfAtom<WarpsPerAtom> at;
     if (at.atom >= edges.atom_count) return;
     const StagedHarmonics<Real> staged = {room[threadIdx.x / 32]};
     const int64_t end = edges.first[at.atom + 1];
-    for (int64_t begin = edges.first[at.atom]; begin < end; begin += 32) {
+    for (int64_t begin = edges.first[at.atom] + 32 * at.part; begin < end; begin += 32 * WarpsPerAtom) {
         const int count = static_cast<int>(min(int64_t{32}, end - begin));
-        if (at.lane < count)
+        if (at.lane < count) {
+            check_length(short_edges, edges.distance[begin + at.lane]);
             compute_edge_harmonics(min(geometry.max_degree, edge_harmonics::kWrittenOutDegree),
                                    direction(geometry, edges.distance, begin + at.lane), staged.of(at.lane));
+        }
         staged.write(at.lane, count, edges.harmonic_count, harmonics + begin * edges.harmonic_count);
     }
 }
@@ -104,13 +123,15 @@ __global__ void __launch_bounds__(kBlockThreads)
 // For higher degrees.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads)
-    any_harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, Real* harmonics) {
+    any_harmonics_kernel(EdgesView<Real> edges, EdgeGeometry geometry, ShortEdges short_edges, Real* harmonics) {
     mlff::gpu::await_predecessor();
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
-    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
+    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32) {
+        check_length(short_edges, edges.distance[edge]);
         compute_edge_harmonics(geometry.max_degree, direction(geometry, edges.distance, edge),
                                harmonics + edge * edges.harmonic_count);
+    }
 }
 
 template <class Real>
@@ -120,11 +141,10 @@ __global__ void __launch_bounds__(kBlockThreads)
     const WarpOfAtom at;
     if (at.atom >= edges.atom_count) return;
     double sum = 0;
-    if (repulsion.is_there)
-        for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
-            sum += pair_repulsion(repulsion, edges.elements[edges.sender[edge]], edges.elements[at.atom],
-                                  edges.distance[edge])
-                       .value;
+    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32)
+        sum +=
+            pair_repulsion(repulsion, edges.elements[edges.sender[edge]], edges.elements[at.atom], edges.distance[edge])
+                .value;
     sum = sum_over_warp(sum);
     if (at.lane == 0) energies[at.atom] = sum;
 }
@@ -144,19 +164,19 @@ __device__ __forceinline__ Vec3 reverse_edge(const EdgesView<Real>& edges, const
     return {-(slope * n[0] + turn[0]), -(slope * n[1] + turn[1]), -(slope * n[2] + turn[2])};
 }
 
-template <class Real>
+template <class Real, int WarpsPerAtom>
 __global__ void __launch_bounds__(kBlockThreads)
     reverse_edges_kernel(EdgesView<Real> edges, EdgeGeometry geometry, EdgeGradientsView<Real> gradients,
                          RepulsionView repulsion, double* vector_gradient) {
     mlff::gpu::await_predecessor();
     __shared__ Real room[kWarps][StagedHarmonics<Real>::kSize];
     __shared__ double vector_room[kWarps][3 * 32];
-    const WarpOfAtom at;
+    const WarpsOfAtom<WarpsPerAtom> at;
     if (at.atom >= edges.atom_count) return;
     const StagedHarmonics<Real> staged = {room[threadIdx.x / 32]};
     double* vectors = vector_room[threadIdx.x / 32];
     const int64_t end = edges.first[at.atom + 1];
-    for (int64_t begin = edges.first[at.atom]; begin < end; begin += 32) {
+    for (int64_t begin = edges.first[at.atom] + 32 * at.part; begin < end; begin += 32 * WarpsPerAtom) {
         const int count = static_cast<int>(min(int64_t{32}, end - begin));
         staged.read(at.lane, count, edges.harmonic_count, gradients.harmonics + begin * edges.harmonic_count);
         if (at.lane < count) {
@@ -188,12 +208,16 @@ __global__ void __launch_bounds__(kBlockThreads)
 }  // namespace
 
 template <class Real>
-void compute_harmonics(const EdgesView<Real>& edges, const EdgeGeometry& geometry, Real* harmonics,
-                       cudaStream_t stream) {
+void compute_harmonics(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const ShortEdges& short_edges,
+                       Real* harmonics, cudaStream_t stream) {
     if (edges.atom_count == 0) return;
-    const auto kernel =
-        geometry.max_degree <= edge_harmonics::kWrittenOutDegree ? harmonics_kernel<Real> : any_harmonics_kernel<Real>;
-    launch("harmonics", kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry, harmonics);
+    const bool is_any = geometry.max_degree > edge_harmonics::kWrittenOutDegree,
+               is_few = !is_any && are_few(edges.atom_count);
+    const auto kernel = is_any   ? any_harmonics_kernel<Real>
+                        : is_few ? harmonics_kernel<Real, kWarpsOfFewAtoms>
+                                 : harmonics_kernel<Real, 1>;
+    launch("harmonics", kernel, blocks_of_atoms(edges.atom_count * (is_few ? kWarpsOfFewAtoms : 1)), kBlockThreads,
+           stream, edges, geometry, short_edges, harmonics);
 }
 template <class Real>
 void compute_repulsion(const EdgesView<Real>& edges, const RepulsionView& repulsion, double* energies,
@@ -206,14 +230,18 @@ template <class Real>
 void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const EdgeGradientsView<Real>& gradients,
                    const RepulsionView& repulsion, double* vector_gradient, cudaStream_t stream) {
     if (edges.atom_count == 0) return;
-    const auto kernel = geometry.max_degree <= edge_harmonics::kWrittenOutDegree ? reverse_edges_kernel<Real>
-                                                                                 : reverse_any_edges_kernel<Real>;
-    launch("reversing edges", kernel, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, edges, geometry,
-           gradients, repulsion, vector_gradient);
+    const bool is_any = geometry.max_degree > edge_harmonics::kWrittenOutDegree,
+               is_few = !is_any && are_few(edges.atom_count);
+    const auto kernel = is_any   ? reverse_any_edges_kernel<Real>
+                        : is_few ? reverse_edges_kernel<Real, kWarpsOfFewAtoms>
+                                 : reverse_edges_kernel<Real, 1>;
+    launch("reversing edges", kernel, blocks_of_atoms(edges.atom_count * (is_few ? kWarpsOfFewAtoms : 1)),
+           kBlockThreads, stream, edges, geometry, gradients, repulsion, vector_gradient);
 }
 
 #define MLFF_INSTANTIATE(Real)                                                                                     \
-    template void compute_harmonics<Real>(const EdgesView<Real>&, const EdgeGeometry&, Real*, cudaStream_t);       \
+    template void compute_harmonics<Real>(const EdgesView<Real>&, const EdgeGeometry&, const ShortEdges&, Real*,   \
+                                          cudaStream_t);                                                           \
     template void compute_repulsion<Real>(const EdgesView<Real>&, const RepulsionView&, double*, cudaStream_t);    \
     template void reverse_edges<Real>(const EdgesView<Real>&, const EdgeGeometry&, const EdgeGradientsView<Real>&, \
                                       const RepulsionView&, double*, cudaStream_t);

@@ -29,9 +29,14 @@ struct EdgeGeometry {
     bool operator==(const EdgeGeometry&) const = default;
 };
 
+// Sets *is_shorter to 1 if any edge is not longer than `lowest`.
+struct ShortEdges {
+    double lowest = 0;
+    int* is_shorter = nullptr;
+};
 template <class Real>
-void compute_harmonics(const EdgesView<Real>& edges, const EdgeGeometry& geometry, Real* harmonics,
-                       cudaStream_t stream);
+void compute_harmonics(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const ShortEdges& short_edges,
+                       Real* harmonics, cudaStream_t stream);
 
 // energies[atom] = sum over its edges
 template <class Real>

@@ -160,13 +160,13 @@ public:
         edges_with_ghosts_.atom_count += step.ghost_count;
         geometry_ = {step.edges.vector, step.edges.reverse, weights_->max_degree};
         begin_stage("harmonics", Direction::forward, stream_);
-        find_short_edges(step.edges, plan::lowest_distance(weights_->radial), results.short_edges.data(), stream_);
-        compute_harmonics(edges_with_ghosts_, geometry_, harmonics_.data(), stream_);
+        compute_harmonics(edges_with_ghosts_, geometry_,
+                          {plan::lowest_distance(weights_->radial), results.short_edges.data()}, harmonics_.data(),
+                          stream_);
         for (size_t i = 0; i < layers_.size(); ++i) compute_layer(i);
         begin_stage("readouts", Direction::forward, stream_);
-        compute_energies(results.energies.data());
+        compute_energies(results.energies.data(), wanted.gradients());
         if (wanted.gradients()) {
-            start_gradients();
             for (size_t i = layers_.size(); i-- > 0;) reverse_layer(i);
             begin_stage("harmonics and forces", Direction::reverse, stream_);
             compute_forces(results);
@@ -187,7 +187,7 @@ public:
 private:
     // For the edges of fused messages: all of them or, in larger systems or with little memory, one chunk at a time.
     int64_t message_scratch_bytes(int64_t atoms, int64_t edges, bool has_gradients) const {
-        constexpr int64_t kEnough = 512 << 20, kForEachAtom = 32 << 10, kLeast = 16 << 20;
+        constexpr int64_t kEnough = int64_t{2} << 30, kForEachAtom = 32 << 10, kLeast = 16 << 20;
         int64_t bytes_per_edge = 0;
         for (const auto& layer : layers_)
             if (layer->fused)
@@ -203,6 +203,18 @@ private:
                 std::min(message_scratch_.capacity(), message_scratch_bytes(atom_count(), step_.edges.capacity, true)),
                 step_.edges.capacity};
     }
+
+    // Whether what the forward pass of the layer has prepared for the edges is still there in the reverse. Own atoms of
+    // domains have other edges there.
+    bool keeps_prepared_edges(const DeviceLayer<Real>& layer) const {
+        const auto fused_count =
+            std::count_if(layers_.begin(), layers_.end(), [](const auto& other) { return other->fused.has_value(); });
+        return step_.wanted.gradients() && fused_count == 1 && step_.ghost_count == 0 &&
+               layer.fused->fits_at_once(message_scratch());
+    }
+
+    using LinearCall = typename DeviceLinear<Real>::Call;
+    using LinearSum = typename DeviceLinear<Real>::Sum;
 
     template <class T>
     static void resize(DeviceBuffer<T>& buffer, int64_t rows, int64_t size) {
@@ -267,7 +279,6 @@ private:
     void compute_layer(size_t index) {
         DeviceLayer<Real>& layer = *layers_[index];
         const plan::LayerPlan<Real>& plan = layer.plan;
-        const Interaction& interaction = plan.layer.interaction;
         const int linear_size = plan.linear_layout.size, message_size = plan.message_layout.size;
         resize(layer.densities, atom_count(), 1);
         resize(layer.divisors, atom_count(), 1);
@@ -291,14 +302,15 @@ private:
             if constexpr (kCanFuse<Real>)
                 if (layer.fused)
                     layer.fused->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(),
-                                         message_scratch(), stream_);
+                                         message_scratch(), keeps_prepared_edges(layer), stream_);
             begin_stage("linear map of messages", Direction::forward, index, stream_);
             layer.message.apply(tiles_, rows(sums_, plan.sums_layout.size), rows_to(layer.scaled, linear_size), false,
                                 stream_);
         }
-        divide_rows(atom_count(), static_cast<Real>(interaction.divisor_constant),
-                    static_cast<Real>(interaction.divisor_density), layer.densities.data(), layer.divisors.data(),
-                    layer.scaled.data(), linear_size, stream_);
+        if (layer.divides_by_density())
+            divide_rows(atom_count(), static_cast<Real>(plan.layer.interaction.divisor_constant),
+                        static_cast<Real>(plan.layer.interaction.divisor_density), layer.densities.data(),
+                        layer.divisors.data(), layer.scaled.data(), linear_size, stream_);
         if (layer.gate) {
             begin_stage("gate", Direction::forward, index, stream_);
             resize(layer.gate_inputs, atom_count(), linear_size);
@@ -327,10 +339,10 @@ private:
                                 rows_to(contracted_, contracted_size), stream_);
         resize(layer.features, atom_count(), features_size);
         begin_stage("linear maps", Direction::forward, index, stream_);
-        layer.linear.apply(tiles_, rows(contracted_, contracted_size), rows_to(layer.features, features_size), false,
-                           stream_);
-        if (layer.skip)
-            layer.skip->apply(tiles_, features_below(index), rows_to(layer.features, features_size), true, stream_);
+        LinearCall calls[2] = {layer.linear.forward(rows(contracted_, contracted_size))};
+        if (layer.skip) calls[1] = layer.skip->forward(features_below(index));
+        const LinearSum sum = {std::span(calls, layer.skip ? 2 : 1), rows_to(layer.features, features_size)};
+        DeviceLinear<Real>::run({&sum, 1}, tiles_, stream_);
         if (index + 1 == layers_.size()) return;
         DeviceLayer<Real>& next = *layers_[index + 1];
         const int sender_size = next.plan.sender_layout.size;
@@ -361,20 +373,25 @@ private:
         for_senders_of_moments(layer, [&](std::span<const int> elements, bool is_first) {
             layer.moments->compute(edges_, elements, moments_.data(), is_first ? layer.densities.data() : nullptr,
                                    stream_);
+            LinearCall calls[DeviceMoments<Real>::kMostSenders];
             for (size_t i = 0; i < elements.size(); ++i) {
                 const RowsView<Real> moments = moment_rows(layer, i);
-                layer.moment_maps.at(elements[i])
-                    .apply(tiles_, {moments.first, moments.size, nullptr},
-                           rows_to(layer.scaled, layer.plan.linear_layout.size), !is_first || i > 0, stream_);
+                calls[i] = layer.moment_maps.at(elements[i]).forward({moments.first, moments.size, nullptr});
             }
+            const LinearSum sum = {std::span(calls, elements.size()),
+                                   rows_to(layer.scaled, layer.plan.linear_layout.size), !is_first};
+            DeviceLinear<Real>::run({&sum, 1}, tiles_, stream_);
         });
     }
     void reverse_moments(DeviceLayer<Real>& layer, const DeviceBuffer<Real>& gradient, bool accumulate) {
         for_senders_of_moments(layer, [&](std::span<const int> elements, bool) {
-            for (size_t i = 0; i < elements.size(); ++i)
-                layer.moment_maps.at(elements[i])
-                    .apply_transposed(tiles_, rows(gradient, layer.plan.linear_layout.size), moment_rows(layer, i),
-                                      false, stream_);
+            LinearCall calls[DeviceMoments<Real>::kMostSenders];
+            LinearSum sums[DeviceMoments<Real>::kMostSenders];
+            for (size_t i = 0; i < elements.size(); ++i) {
+                calls[i] = layer.moment_maps.at(elements[i]).transposed(rows(gradient, layer.plan.linear_layout.size));
+                sums[i] = {std::span(calls + i, 1), moment_rows(layer, i)};
+            }
+            DeviceLinear<Real>::run(std::span(sums, elements.size()), tiles_, stream_);
             layer.moments->reverse(edges_, elements, moments_.data(), densities_gradient_.data(),
                                    {harmonics_gradient_.data(), distance_gradient_.data()}, accumulate, stream_);
         });
@@ -385,13 +402,27 @@ private:
         return layer.gate || layer.message_skip ? layer.contracted_in : layer.scaled;
     }
 
-    void compute_energies(double* energies) {
-        compute_repulsion(edges_, repulsion_, energies, stream_);
-        for (size_t i = 0; i < readouts_.size(); ++i)
-            readouts_[i]->compute(atom_count(),
-                                  layers_[static_cast<size_t>(weights_->readouts[i].layer)]->features.data(), energies,
-                                  stream_);
-        finish_energies(atom_count(), energy_view(step_), energies, stream_);
+    // Also writes what readouts contribute to the gradients of the features.
+    void compute_energies(double* energies, bool has_gradients) {
+        if (repulsion_.is_there) compute_repulsion(edges_, repulsion_, energies, stream_);
+        ReadoutTask<Real> task;
+        task.energies = energies;
+        task.energy = energy_view(step_);
+        size_t done = 0;
+        for (size_t l = 0; l < layers_.size(); ++l) {
+            DeviceLayer<Real>& layer = *layers_[l];
+            if (has_gradients) resize(layer.features_gradient, atom_count(), layer.plan.features_layout.size);
+            task.features_gradient = has_gradients ? layer.features_gradient.data() : nullptr;
+            task.adds_gradient = false;
+            for (size_t i = 0; i < readouts_.size(); ++i) {
+                if (static_cast<size_t>(weights_->readouts[i].layer) != l) continue;
+                task.adds_energies = repulsion_.is_there || done > 0;
+                task.is_last = ++done == readouts_.size();
+                readouts_[i]->compute(atom_count(), layer.features.data(), task, stream_);
+                task.adds_gradient = true;
+            }
+            if (has_gradients && !task.adds_gradient) layer.features_gradient.clear(stream_);
+        }
     }
     void compute_descriptors(double* descriptors) {
         const int width = weights_->descriptor_count();
@@ -409,30 +440,23 @@ private:
 
     // ---- reverse ----
 
-    void start_gradients() {
-        for (auto& layer : layers_) {
-            resize(layer->features_gradient, atom_count(), layer->plan.features_layout.size);
-            layer->features_gradient.clear(stream_);
-        }
-    }
-
     void reverse_layer(size_t index) {
         DeviceLayer<Real>& layer = *layers_[index];
         const plan::LayerPlan<Real>& plan = layer.plan;
         const int linear_size = plan.linear_layout.size, message_size = plan.message_layout.size,
                   features_size = plan.features_layout.size;
-        const double scale = weights_->scale[static_cast<size_t>(head_)];
-        begin_stage("readouts and linear maps", Direction::reverse, index, stream_);
-        for (size_t i = 0; i < readouts_.size(); ++i)
-            if (static_cast<size_t>(weights_->readouts[i].layer) == index)
-                readouts_[i]->reverse(atom_count(), layer.features.data(), scale, layer.features_gradient.data(),
-                                      stream_);
+        begin_stage("linear maps", Direction::reverse, index, stream_);
         const RowsView<const Real> features_gradient = rows(layer.features_gradient, features_size);
-        if (layer.skip && index > 0)
-            layer.skip->apply_transposed(tiles_, features_gradient, gradient_below(index), true, stream_);
         const int contracted_size = plan.contraction.out_size();
         resize(contracted_, atom_count(), contracted_size);
-        layer.linear.apply_transposed(tiles_, features_gradient, rows_to(contracted_, contracted_size), false, stream_);
+        const bool has_skip = layer.skip && index > 0;
+        LinearCall calls[2] = {layer.linear.transposed(features_gradient)};
+        LinearSum sums[2] = {{std::span(calls, 1), rows_to(contracted_, contracted_size)}};
+        if (has_skip) {
+            calls[1] = layer.skip->transposed(features_gradient);
+            sums[1] = {std::span(calls + 1, 1), gradient_below(index), true};
+        }
+        DeviceLinear<Real>::run(std::span(sums, has_skip ? 2 : 1), tiles_, stream_);
         resize(work_, atom_count(), std::max(message_size, linear_size));
         begin_stage("contraction", Direction::reverse, index, stream_);
         layer.contraction.reverse(tiles_, rows(contraction_input(layer), message_size),
@@ -466,10 +490,10 @@ private:
         begin_stage(plan.moments ? "moments and messages" : "linear map of messages", Direction::reverse, index,
                     stream_);
         resize(densities_gradient_, atom_count(), 1);
-        const auto by_density =
-            static_cast<Real>(plan.columns.density >= 0 ? plan.layer.interaction.divisor_density : 0);
-        reverse_division(atom_count(), by_density, dot_a, dot_b, layer.gate ? linear_size : message_size,
-                         layer.divisors.data(), densities_gradient_.data(), gradient->data(), linear_size, stream_);
+        if (layer.divides_by_density())
+            reverse_division(atom_count(), static_cast<Real>(plan.layer.interaction.divisor_density), dot_a, dot_b,
+                             layer.gate ? linear_size : message_size, layer.divisors.data(), densities_gradient_.data(),
+                             gradient->data(), linear_size, stream_);
         if (plan.moments) return reverse_moments(layer, *gradient, index + 1 < layers_.size());
         resize(sums_, atom_count(), plan.sums_layout.size);
         layer.message.apply_transposed(tiles_, rows(*gradient, linear_size), rows_to(sums_, plan.sums_layout.size),
@@ -492,7 +516,7 @@ private:
         const EdgeGradientsView<Real> gradients = {harmonics_gradient_.data(), distance_gradient_.data()};
         if (index > 0 && !layer.gate) {
             resize(senders_gradient_, atom_count(), sender_size);
-            senders_gradient_.clear(stream_);
+            if (!layer.fused) senders_gradient_.clear(stream_);
         }
         Real* senders_gradient = index > 0 ? senders_gradient_.data() : nullptr;
         const bool accumulate = index + 1 < layers_.size();
@@ -511,7 +535,8 @@ private:
             if (layer.fused)
                 layer.fused->reverse(edges_, senders_gradient ? edges_with_ghosts_ : edges_, geometry_.reverse,
                                      sender_rows(index), sums_.data(), densities_gradient_.data(), gradients,
-                                     accumulate, senders_gradient, message_scratch(), stream_);
+                                     accumulate, {senders_gradient, layer.gate.has_value()}, message_scratch(),
+                                     keeps_prepared_edges(layer), stream_);
         if (index > 0) begin_stage("what atoms send", Direction::reverse, index, stream_);
         if (index > 0)
             layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true,

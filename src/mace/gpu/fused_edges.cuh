@@ -80,11 +80,14 @@ __device__ AtomRange atoms_of_chunk(const View& view, const EdgesView<float>& ed
     return range;
 }
 
-// Computes functions and shares of the edges of a chunk, zero beyond the last edge. Launch: one warp per tile.
-template <bool kWithSlopes>
+// Computes functions and shares of the edges of a chunk, zero beyond the last edge. Also clears view.taken. Launch:
+// WarpsPerTile warps per tile.
+template <bool kWithSlopes, int WarpsPerTile>
 __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::View view, EdgesView<float> edges) {
     mlff::gpu::await_predecessor();
-    const int64_t tile = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+    if (blockIdx.x == 0 && threadIdx.x < view.slice_count) view.taken[threadIdx.x] = 0;
+    const int64_t warp = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32, tile = warp / WarpsPerTile;
+    const int part = static_cast<int>(warp % WarpsPerTile);
     const int64_t edge_count = min(view.end, edges.first[edges.atom_count]);
     const int64_t first_edge = view.begin + tile * kEdgesPerTile;
     if (first_edge >= edge_count) return;
@@ -100,7 +103,7 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
         point = table->at(edges.distance[edge]);
     }
     constexpr int kPlanes = RadialProduct::kFunctionPlanes;
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = part; step < kSteps; step += WarpsPerTile) {
         const int column = step * kFunctionsPerStep + lane % 4 * 4;
         float values[4] = {}, slopes[4] = {};
         if (is_edge && column < view.function_count) {
@@ -125,7 +128,7 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
         if (kWithSlopes) RadialProduct::store_functions(slopes, view.function_slopes + at);
     }
     const float* harmonics = edges.harmonics + first_edge * edges.harmonic_count;
-    for (int share = lane; share < view.share_stride; share += 32) {
+    for (int share = 32 * part + lane; share < view.share_stride; share += 32 * WarpsPerTile) {
         float sums[kEdgesPerTile] = {};
         for (int t = view.first_share_term[share]; t < view.first_share_term[share + 1]; ++t) {
             const auto term = view.share_terms[t];
@@ -164,9 +167,22 @@ struct Worker {
     int slice;
     int channel;  // the first of this lane; may be beyond those of a path: weights are zero there, and nothing is
                   // stored
-    int32_t first_atom, first_item, item_stride;
+    int32_t first_atom, first_item, item_stride, item_count;
     uint32_t atom_count;  // in the chunk
-    int64_t item_count;
+    int32_t* taken;       // of this slice, beyond the first item of each warp
+
+    // A warp that has finished an item takes the next one that no other has taken. Which warp takes it changes no
+    // result. Calls visit(item). The number of the next item is asked for before the item is visited.
+    template <class Visit>
+    __device__ __forceinline__ void for_each_item(const Visit& visit) const {
+        int item = first_item;
+        while (item < item_count) {
+            int next = 0;
+            if (threadIdx.x % 32 == 0) next = item_stride + atomicAdd(taken, 1);
+            visit(item);
+            item = uniform(next);
+        }
+    }
 };
 
 // Shared memory: the weights of the slice, then scratch memory of each warp.
@@ -194,7 +210,8 @@ __device__ Worker start_work(const FusedMessages::View& view, const EdgesView<fl
     worker.channel = worker.slice * kChannelsPerSlice + lane / 4 * 4;
     worker.first_atom = static_cast<int32_t>(atoms.begin);
     worker.atom_count = static_cast<uint32_t>(atoms.end - atoms.begin);
-    worker.item_count = (atoms.end - atoms.begin) * items_per_atom;
+    worker.item_count = static_cast<int32_t>(atoms.end - atoms.begin) * items_per_atom;
+    worker.taken = view.taken + worker.slice;
     worker.first_item = static_cast<int32_t>(blockIdx.x) / view.slice_count * warps + warp;
     worker.item_stride = static_cast<int32_t>(gridDim.x) / view.slice_count * warps;
     return worker;
@@ -231,6 +248,13 @@ struct OwnEdges {
     __device__ OwnEdges(const View& view, const EdgesView<float>& edges, int64_t atom)
         : begin(uniform(static_cast<int>(max(edges.first[atom], view.begin) - view.begin))),
           end(uniform(static_cast<int>(min(edges.first[atom + 1], view.end) - view.begin))) {}
+    __device__ OwnEdges(int first, int beyond) : begin(first), end(beyond) {}
+    // Those in one of `count` nearly equal parts of the tiles.
+    __device__ OwnEdges part(int index, int count) const {
+        const int tiles = tile_end() - first_tile(), first = first_tile() + tiles * index / count,
+                  beyond = first_tile() + tiles * (index + 1) / count;
+        return {uniform(max(begin, first * kEdgesPerTile)), uniform(min(end, beyond * kEdgesPerTile))};
+    }
     __device__ bool has(int edge) const { return edge >= begin && edge < end; }
     __device__ int first_tile() const { return begin / kEdgesPerTile; }
     __device__ int tile_end() const {  // an atom without edges has no tiles

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "gpu/runtime/cuda_check.h"
-#include "mace/gpu/edge_chunks.h"
 #include "mace/gpu/fused_forward.cuh"
 #include "mace/gpu/fused_reverse.cuh"
 
@@ -121,6 +120,7 @@ FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_co
     upload(paths_, host_paths_, stream);
     upload(passes_, passes, stream);
     upload(groups_, host_groups_, stream);
+    taken_.resize_discard(slice_count_, "the model");
 
     const DenseLayer& last = interaction.radial_network.layers.back();
     const auto weight_of = [&](int path, int function, int channel) {
@@ -218,6 +218,14 @@ LaunchShape FusedMessages::shape_for_items(int64_t item_count, bool is_reverse) 
     return {dim3(static_cast<unsigned>(blocks * slice_count_)), 32 * warps, shared_bytes(is_reverse)};
 }
 
+// Items differ in length. Where a warp would get few of them, each is divided, so that warps end at the same time.
+int FusedMessages::tile_parts_for(int64_t item_count) const {
+    constexpr int64_t kItemsPerWarp = 4, kMostParts = 4;
+    const int64_t warps = int64_t{std::max(1, multiprocessor_count_ / slice_count_)} * warps_per_block(true);
+    return static_cast<int>(
+        std::clamp(kItemsPerWarp * warps / std::max<int64_t>(item_count, 1), int64_t{1}, kMostParts));
+}
+
 int64_t FusedMessages::scratch_bytes_per_edge(bool is_reverse) const {
     const int64_t functions =
         int64_t{kSteps} * RadialProduct::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4)) / kEdgesPerTile;
@@ -242,16 +250,40 @@ FusedMessages::View FusedMessages::view() const {
     view.most_group_shares = most_group_shares_;
     view.function_scale = static_cast<float>(function_scale_);
     view.is_fast = is_fast_;
+    view.taken = taken_.data();
     view.function_count = plan::padded(function_count_of(plan_.layer.interaction));
     view.partial_stride = rounded_up(harmonic_count_ + 1, 4);
     return view;
 }
 
-// visit(view of the chunk, number of blocks for its tiles of edges)
+// Several groups of threads share an atom if there are few.
+void FusedMessages::gather_gradients(const View& chunk, const EdgesView<float>& edges, const int64_t* reverse_edge,
+                                     const SendersGradient& to, cudaStream_t stream) const {
+    constexpr int kGroups = 4, kFewAtoms = 1024;
+    const bool is_few = edges.atom_count <= kFewAtoms;
+    launch("gradients of senders", is_few ? gather_kernel<kGroups> : gather_kernel<1>, int64_t{edges.atom_count},
+           kBlockThreads * (is_few ? kGroups : 1), stream, chunk, edges, reverse_edge, to.rows, to.adds);
+}
+
+// Several warps share a tile if there are few.
+void FusedMessages::prepare_edges(const View& chunk, const EdgesView<float>& edges, cudaStream_t stream) const {
+    constexpr int64_t kFewTiles = 8192;
+    const int64_t tiles = (chunk.end - chunk.begin) / kEdgesPerTile;
+    const bool is_few = tiles < kFewTiles, has_slopes = chunk.function_slopes != nullptr;
+    launch("preparing edges",
+           has_slopes ? (is_few ? prepare_kernel<true, kSteps> : prepare_kernel<true, 1>)
+                      : (is_few ? prepare_kernel<false, kSteps> : prepare_kernel<false, 1>),
+           (tiles * (is_few ? kSteps : 1) + kWarps - 1) / kWarps, kBlockThreads, stream, chunk, edges);
+}
+
+EdgeChunks FusedMessages::chunks_of(const Scratch& scratch, bool is_reverse) const {
+    return plan_edge_chunks(scratch.edge_capacity, scratch.bytes / scratch_bytes_per_edge(is_reverse), kEdgesPerTile);
+}
+
+// visit(view of the chunk)
 template <class Visit>
 void FusedMessages::for_each_chunk(const Scratch& scratch, bool is_reverse, const Visit& visit) const {
-    const auto [chunk_count, size] =
-        plan_edge_chunks(scratch.edge_capacity, scratch.bytes / scratch_bytes_per_edge(is_reverse), kEdgesPerTile);
+    const auto [chunk_count, size] = chunks_of(scratch, is_reverse);
     View chunk = view();
     unsigned char* at = scratch.first;
     const auto take = [&](int64_t bytes) { return std::exchange(at, at + bytes); };
@@ -270,25 +302,24 @@ void FusedMessages::for_each_chunk(const Scratch& scratch, bool is_reverse, cons
         chunk.begin = c * size;
         chunk.end = chunk.begin + size;
         chunk.is_last = c + 1 == chunk_count;
-        visit(chunk, (size / kEdgesPerTile + kWarps - 1) / kWarps);
+        visit(chunk);
     }
 }
 
+bool FusedMessages::fits_at_once(const Scratch& scratch) const { return chunks_of(scratch, true).count == 1; }
+
 void FusedMessages::compute(const EdgesView<float>& edges, RowsView<const float> senders, float* sums, float* densities,
-                            const Scratch& scratch, cudaStream_t stream) const {
+                            const Scratch& scratch, bool is_kept, cudaStream_t stream) const {
     if (edges.atom_count == 0) return;
     if (plan_.columns.density >= 0)
         launch("summing densities", sum_densities, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, view(),
                edges, densities);
-    else
-        check(cudaMemsetAsync(densities, 0, static_cast<size_t>(edges.atom_count) * sizeof(float), stream),
-              "clearing memory");
     const auto kernel = plan_.most_components <= 1   ? sum_kernel<1>
                         : plan_.most_components <= 3 ? sum_kernel<3>
                                                      : sum_kernel<5>;
     const LaunchShape shape = shape_for_items(int64_t{edges.atom_count} * pass_count_, false);
-    for_each_chunk(scratch, false, [&](const View& chunk, int64_t tile_blocks) {
-        launch("preparing edges", prepare_kernel<false>, tile_blocks, kBlockThreads, stream, chunk, edges);
+    for_each_chunk(scratch, is_kept, [&](const View& chunk) {
+        prepare_edges(chunk, edges, stream);
         launch("summing messages", kernel, shape, stream, chunk, edges, senders, sums);
     });
 }
@@ -296,23 +327,26 @@ void FusedMessages::compute(const EdgesView<float>& edges, RowsView<const float>
 void FusedMessages::reverse(const EdgesView<float>& own_edges, const EdgesView<float>& edges,
                             const int64_t* reverse_edge, RowsView<const float> senders, const float* sums_gradient,
                             const float* densities_gradient, const EdgeGradientsView<float>& gradients, bool accumulate,
-                            float* senders_gradient, const Scratch& scratch, cudaStream_t stream) const {
+                            const SendersGradient& senders_gradient, const Scratch& scratch, bool is_kept,
+                            cudaStream_t stream) const {
     if (own_edges.atom_count == 0) return;
     const auto kernel = plan_.most_components <= 1   ? reverse_kernel<1>
                         : plan_.most_components <= 3 ? reverse_kernel<3>
                                                      : reverse_kernel<5>;
-    const LaunchShape shape =
-        shape_for_items(int64_t{edges.atom_count} * static_cast<int64_t>(host_groups_.size()), true);
-    for_each_chunk(scratch, true, [&](View chunk, int64_t tile_blocks) {
-        if (!senders_gradient) chunk.feature_gradients = nullptr;
-        launch("preparing edges", prepare_kernel<true>, tile_blocks, kBlockThreads, stream, chunk, edges);
+    const int64_t item_count = int64_t{edges.atom_count} * static_cast<int64_t>(host_groups_.size());
+    const int tile_parts = tile_parts_for(item_count);
+    const LaunchShape shape = shape_for_items(item_count * tile_parts, true);
+    for_each_chunk(scratch, true, [&](View chunk) {
+        chunk.tile_parts = tile_parts;
+        if (!senders_gradient.rows) chunk.feature_gradients = nullptr;
+        if (!is_kept) prepare_edges(chunk, edges, stream);
         launch("reversing messages", kernel, shape, stream, chunk, edges, senders, sums_gradient);
         launch("gradients of edges", finish_kernel,
                ((chunk.end - chunk.begin) * (harmonic_count_ + 1) + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
                stream, chunk, edges, densities_gradient, gradients, accumulate);
-        if (senders_gradient)
-            launch("gradients of senders", gather_kernel, int64_t{own_edges.atom_count}, kBlockThreads, stream, chunk,
-                   own_edges, reverse_edge, senders_gradient);
+        if (senders_gradient.rows)
+            gather_gradients(chunk, own_edges, reverse_edge,
+                             {senders_gradient.rows, senders_gradient.adds || chunk.begin > 0}, stream);
     });
 }
 

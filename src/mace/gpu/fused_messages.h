@@ -18,6 +18,7 @@
 #include "gpu/runtime/cuda_check.h"
 #include "gpu/runtime/device_buffer.h"
 #include "mace/gpu/device_tables.h"
+#include "mace/gpu/edge_chunks.h"
 #include "mace/gpu/engine_names.h"
 #include "mace/gpu/layer_view.h"
 #include "mace/gpu/messages.h"
@@ -44,15 +45,23 @@ public:
         int64_t bytes = 0;
         int64_t edge_capacity = 0;  // an upper bound of the number of edges
     };
+    // Whether all edges fit in scratch memory at once, for the reverse too. What compute() prepares may then stay there
+    // for reverse(), unless other layers use the memory in between.
+    bool fits_at_once(const Scratch& scratch) const;
+
     // The same as DeviceMessages. Gradients of senders, which are own atoms, are gathered from the edges that their
     // neighbours receive. So `edges` must also have the edges of ghosts, and sums_gradient those of ghosts.
-    // `reverse_edge` is [edge].
+    // `reverse_edge` is [edge]. If `is_kept`, compute() prepares for reverse() too, and reverse() relies on it.
     void compute(const EdgesView<float>& edges, RowsView<const float> senders, float* sums, float* densities,
-                 const Scratch& scratch, cudaStream_t stream) const;
+                 const Scratch& scratch, bool is_kept, cudaStream_t stream) const;
+    struct SendersGradient {
+        float* rows = nullptr;  // [atom][sender_size]; null: not wanted
+        bool adds = false;      // to what is there; otherwise overwrites
+    };
     void reverse(const EdgesView<float>& own_edges, const EdgesView<float>& edges, const int64_t* reverse_edge,
                  RowsView<const float> senders, const float* sums_gradient, const float* densities_gradient,
-                 const EdgeGradientsView<float>& gradients, bool accumulate, float* senders_gradient,
-                 const Scratch& scratch, cudaStream_t stream) const;
+                 const EdgeGradientsView<float>& gradients, bool accumulate, const SendersGradient& senders_gradient,
+                 const Scratch& scratch, bool is_kept, cudaStream_t stream) const;
 
     struct Path {
         int32_t out_offset = 0, out_components = 0;
@@ -78,9 +87,11 @@ public:
         const uint4* weights = nullptr;  // [slice][path][step][plane][lane]
         int path_count = 0, pass_count = 0, group_count = 0, slice_count = 0;
         int share_stride = 0, most_group_shares = 0;
+        int tile_parts = 1;      // reverse: into how many items the tiles of an atom are divided
         int function_count = 0;  // columns of the tables that are functions
         float function_scale = 1;
         bool is_fast = false;
+        int32_t* taken = nullptr;  // [slice]: see Worker
         // Of the chunk:
         int64_t begin = 0, end = 0;        // edges
         bool is_last = false;              // the last chunk takes all remaining atoms, also those without edges
@@ -94,6 +105,7 @@ public:
 
 private:
     View view() const;
+    EdgeChunks chunks_of(const Scratch& scratch, bool is_reverse) const;
     template <class Visit>
     void for_each_chunk(const Scratch& scratch, bool is_reverse, const Visit& visit) const;
     size_t weight_bytes() const;
@@ -101,6 +113,10 @@ private:
     size_t shared_bytes(bool is_reverse) const;
     // For the kernels that work on items.
     mlff::gpu::LaunchShape shape_for_items(int64_t item_count, bool is_reverse) const;
+    int tile_parts_for(int64_t item_count) const;
+    void prepare_edges(const View& chunk, const EdgesView<float>& edges, cudaStream_t stream) const;
+    void gather_gradients(const View& chunk, const EdgesView<float>& edges, const int64_t* reverse_edge,
+                          const SendersGradient& to, cudaStream_t stream) const;
     void upload_terms(cudaStream_t stream);
 
     const plan::LayerPlan<float>& plan_;
@@ -120,6 +136,7 @@ private:
     mlff::gpu::DeviceBuffer<Pass> passes_;
     mlff::gpu::DeviceBuffer<Group> groups_;
     mlff::gpu::DeviceBuffer<uint4> weights_;
+    mlff::gpu::DeviceBuffer<int32_t> taken_;
     DeviceShares<float> shares_;
     DeviceTables<float> tables_;
 };

@@ -84,10 +84,10 @@ __device__ __forceinline__ void reverse_path(const FusedMessages::View& view, in
 template <int Components>
 __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, const EdgesView<float>& edges,
                                               const RowsView<const float>& senders, const Worker& worker,
-                                              int group_index, int64_t atom, const float* sums_gradient) {
+                                              int group_index, int64_t atom, const OwnEdges& own,
+                                              const float* sums_gradient) {
     const auto& group = view.groups[group_index];
     const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
-    const OwnEdges own(view, edges, atom);
     const int first_channel = worker.slice * kChannelsPerSlice;
     const bool is_channel = worker.channel < group.stride, is_slice = first_channel < group.stride;
     const int channel = is_channel ? worker.channel : 0;
@@ -166,23 +166,27 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
     }
 }
 
-// Launch: like sum_kernel.
+// Launch: like sum_kernel. An item is a part of an atom's tiles: gradients of edges do not depend on other edges.
 template <int Most>
 __global__ void __launch_bounds__(32 * most_warps(Most), 1)
     reverse_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders,
                    const float* sums_gradient) {
-    const Worker worker = start_work(view, edges, view.group_count);
-    for (int64_t item = worker.first_item; item < worker.item_count; item += worker.item_stride) {
+    const Worker worker = start_work(view, edges, view.group_count * view.tile_parts);
+    worker.for_each_item([&](int item) {
         const int64_t atom = worker.first_atom + item % worker.atom_count;
-        const int group = static_cast<int>(item / worker.atom_count),
+        // Groups with more components first: they take longer.
+        const int of_atom = static_cast<int>(item / worker.atom_count),
+                  group = view.group_count - 1 - of_atom / view.tile_parts,
                   components = uniform(view.groups[group].in_components);
+        OwnEdges own(view, edges, atom);
+        if (view.tile_parts > 1) own = own.part(of_atom % view.tile_parts, view.tile_parts);
         if (components == 1)
-            reverse_group<1>(view, edges, senders, worker, group, atom, sums_gradient);
+            reverse_group<1>(view, edges, senders, worker, group, atom, own, sums_gradient);
         else if (Most >= 3 && components == 3)
-            reverse_group<3>(view, edges, senders, worker, group, atom, sums_gradient);
+            reverse_group<3>(view, edges, senders, worker, group, atom, own, sums_gradient);
         else if constexpr (Most >= 5)
-            reverse_group<5>(view, edges, senders, worker, group, atom, sums_gradient);
-    }
+            reverse_group<5>(view, edges, senders, worker, group, atom, own, sums_gradient);
+    });
 }
 
 // Adds up the partial gradients of edges in a fixed order. Launch: one thread for each edge of the chunk and each of
@@ -215,16 +219,25 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 // Adds to the gradient of an atom's features from the edges of the chunk along which the atom sends. The indices of
-// these edges are gathered first, in order. Launch: one block per atom.
-__global__ void __launch_bounds__(kBlockThreads) gather_kernel(FusedMessages::View view, EdgesView<float> edges,
-                                                               const int64_t* reverse_edge, float* senders_gradient) {
+// these edges are gathered first, in order. Groups of kBlockThreads threads take them in turn. Launch: one block of
+// Groups groups per atom.
+template <int Groups>
+__global__ void __launch_bounds__(kBlockThreads* Groups)
+    gather_kernel(FusedMessages::View view, EdgesView<float> edges, const int64_t* reverse_edge,
+                  float* senders_gradient, bool adds) {
     mlff::gpu::await_predecessor();
-    __shared__ int32_t found[kBlockThreads];
-    __shared__ int found_by_warp[kWarps];
+    constexpr int kThreads = kBlockThreads * Groups, kAllWarps = kThreads / 32;
+    __shared__ int32_t found[kThreads];
+    __shared__ int found_by_warp[kAllWarps];
+    __shared__ float4 sums[Groups > 1 ? Groups - 1 : 1][kBlockThreads];
     const int64_t atom = blockIdx.x;
     const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+    const int group = thread / kBlockThreads, of_group = thread % kBlockThreads;
     const int64_t end = edges.first[atom + 1];
-    for (int64_t begin = edges.first[atom]; begin < end; begin += kBlockThreads) {
+    float* row = senders_gradient + atom * view.sender_size;
+    if (!adds && group == 0)  // each thread clears what it adds to below
+        for (int i = 4 * of_group; i < view.sender_size; i += 4 * kBlockThreads) store({0, 0, 0, 0}, row + i);
+    for (int64_t begin = edges.first[atom]; begin < end; begin += kThreads) {
         const int64_t edge = begin + thread < end ? reverse_edge[begin + thread] : -1;
         const bool is_here = edge >= view.begin && edge < view.end;
         const unsigned here = __ballot_sync(kAllLanes, is_here);
@@ -232,25 +245,41 @@ __global__ void __launch_bounds__(kBlockThreads) gather_kernel(FusedMessages::Vi
         if (lane == 0) found_by_warp[warp] = __popc(here);
         __syncthreads();
         int place = __popc(here & ((1u << lane) - 1)), count = 0;
-        for (int w = 0; w < kWarps; ++w) {
+        for (int w = 0; w < kAllWarps; ++w) {
             if (w < warp) place += found_by_warp[w];
             count += found_by_warp[w];
         }
         if (is_here) found[place] = static_cast<int32_t>(edge - view.begin);
         __syncthreads();
         if (count == 0) continue;
-        for (int i = 4 * thread; i < view.sender_size; i += 4 * kBlockThreads) {
+        for (int first = 0; first < view.sender_size; first += 4 * kBlockThreads) {
+            const int i = first + 4 * of_group;
+            const bool is_column = i < view.sender_size;
             float sum[4] = {};
+            if (is_column)
 #pragma unroll 4
-            for (int f = 0; f < count; ++f) {
-                float part[4];
-                load(view.feature_gradients + int64_t{found[f]} * view.sender_size + i, part);
+                for (int f = group; f < count; f += Groups) {
+                    float part[4];
+                    load(view.feature_gradients + int64_t{found[f]} * view.sender_size + i, part);
 #pragma unroll
-                for (int c = 0; c < 4; ++c) sum[c] += part[c];
+                    for (int c = 0; c < 4; ++c) sum[c] += part[c];
+                }
+            if constexpr (Groups > 1) {
+                if (group > 0) sums[group - 1][of_group] = make_float4(sum[0], sum[1], sum[2], sum[3]);
+                __syncthreads();
+                if (group == 0)
+                    for (int g = 0; g < Groups - 1; ++g) {
+                        const float4 other = sums[g][of_group];
+                        sum[0] += other.x;
+                        sum[1] += other.y;
+                        sum[2] += other.z;
+                        sum[3] += other.w;
+                    }
+                __syncthreads();
             }
-            float* to = senders_gradient + atom * view.sender_size + i;
+            if (group > 0 || !is_column) continue;
 #pragma unroll
-            for (int c = 0; c < 4; ++c) to[c] += sum[c];
+            for (int c = 0; c < 4; ++c) row[i + c] += sum[c];
         }
     }
 }

@@ -37,44 +37,39 @@ __host__ __device__ constexpr int packed_size(int columns) {
 }
 __device__ __forceinline__ int clamped_step(int step, int end) { return max(min(step, end - 1), 0); }
 
-// Rows and columns of one block of threads.
+// Rows and columns of one block of threads. `block` counts within those of the target.
 template <class Real>
 struct Area {
     LinearTarget target;
     const int32_t* atoms;
-    const Real* matrix;
+    int element = 0;           // of the atoms, if the map is by element
     int first_row, row_count;  // rows are those of `atoms`
     int first_column;
 
-    __device__ Area(const LinearJob<Real>& job, int rows_per_block, int columns_per_block) {
-        int block = static_cast<int>(blockIdx.x), t = 0;
-#pragma unroll
-        for (int i = 1; i < kMostTargets; ++i) t += block >= job.first_block[i];
-        target = job.targets[t];
-        block -= job.first_block[t];
+    __device__ Area(const LinearTarget& of, const TilesView& tiles, bool is_by_element, int block, int rows_per_block,
+                    int columns_per_block)
+        : target(of), atoms(tiles.atoms) {
         const int column_blocks = divide_up(target.stride, columns_per_block);
         first_column = block % column_blocks * columns_per_block;
         const int row_block = block / column_blocks;
-        atoms = job.tiles.atoms;
-        matrix = job.map.matrices + target.matrix;
-        if (job.map.matrices_per_element == 0) {
+        if (!is_by_element) {
             first_row = row_block * rows_per_block;
-            row_count = job.tiles.atom_count * target.components;
+            row_count = tiles.atom_count * target.components;
         } else {
             const int blocks_per_tile = divide_up(kAtomsPerTile * target.components, rows_per_block);
-            const Tile tile = job.tiles.tiles[row_block / blocks_per_tile];
+            const Tile tile = tiles.tiles[row_block / blocks_per_tile];
             first_row = row_block % blocks_per_tile * rows_per_block;
             row_count = tile.count * target.components;
             atoms += tile.begin;
-            matrix += tile.element * job.map.matrices_per_element;
+            element = tile.element;
         }
     }
     // Rows beyond the last repeat the last one, so that loads need no branches. They are not written.
     __device__ int clamped(int row) const { return min(first_row + row, row_count - 1); }
     __device__ bool has_row(int row) const { return first_row + row < row_count; }
-    __device__ Real* out_row(const LinearJob<Real>& job, int row) const {
+    __device__ Real* out_row(const RowsView<Real>& out, int row) const {
         const int clamped_row = clamped(row);
-        return job.out.of(atoms[clamped_row / target.components]) + target.offset +
+        return out.of(atoms[clamped_row / target.components]) + target.offset +
                clamped_row % target.components * target.stride;
     }
 };
@@ -82,12 +77,13 @@ struct Area {
 // A row of the input.
 template <class Real>
 struct SourceRow {
-    const Real* of_atom;
-    int component;
+    const Real* of_atom = nullptr;
+    int component = 0;
 
-    __device__ SourceRow(const LinearJob<Real>& job, const Area<Real>& area, int row) {
+    __device__ SourceRow(const RowsView<const Real>& in, const Area<Real>& area, int row, bool is_there = true) {
+        if (!is_there) return;
         const int clamped_row = area.clamped(row);
-        of_atom = job.in.of(area.atoms[clamped_row / area.target.components]);
+        of_atom = in.of(area.atoms[clamped_row / area.target.components]);
         component = clamped_row % area.target.components;
     }
     __device__ __forceinline__ const Real* at(const LinearStep& step, int number) const {
@@ -126,7 +122,11 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
     static_assert(Shape::kRows % kRowsAtOnce == 0);
     __shared__ Pack<Real> staged_rows[Shape::kStages][Shape::kRows][kPacksPerRow];
     __shared__ Pack<Real> staged_matrix[Shape::kStages][Shape::kColumns / 8][32];
-    const Area<Real> area(job, Shape::kRows, Shape::kColumns);
+    int t = 0;
+#pragma unroll
+    for (int i = 1; i < kMostTargets; ++i) t += static_cast<int>(blockIdx.x) >= job.first_block[i];
+    const Area<Real> area(job.targets[t], job.tiles, job.map.matrices_per_element > 0,
+                          static_cast<int>(blockIdx.x) - job.first_block[t], Shape::kRows, Shape::kColumns);
     if (area.first_row >= area.row_count) return;
     const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
     const int g = lane / 4, q = lane % 4;
@@ -140,11 +140,12 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
     int component[kCopies];
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
-        const SourceRow<Real> row(job, area, copied_row + i * kRowsAtOnce);
+        const SourceRow<Real> row(job.in, area, copied_row + i * kRowsAtOnce);
         from[i] = row.of_atom + first_number;
         component[i] = row.component;
     }
-    const Real* matrix = area.matrix + own_column * kStep<Real> + lane * Pack<Real>::kCount;
+    const Real* matrix = job.map.matrices + area.target.matrix + area.element * job.map.matrices_per_element +
+                         own_column * kStep<Real> + lane * Pack<Real>::kCount;
     const int matrix_step = packed_size<Real>(area.target.stride), step_count = area.target.step_count;
     const LinearStep* steps = job.map.steps + area.target.first_step;
     const auto stage = [&](int s, const LinearStep& step) {
@@ -197,7 +198,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
     for (int t = 0; t < Shape::kTiles; ++t)
 #pragma unroll
         for (int half = 0; half < 2; ++half)
-            to[t][half] = area.out_row(job, t * kProductRows + 8 * half + g) + own_column + 4 * q;
+            to[t][half] = area.out_row(job.out, t * kProductRows + 8 * half + g) + own_column + 4 * q;
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
         if (own_column + 16 * pair >= area.target.stride) break;
@@ -219,48 +220,88 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
     }
 }
 
-// For few rows. A block computes kProductRows rows of kProductColumns columns; each warp takes a part of the depth.
+// For few rows: several sums of maps in one launch. A block computes kProductRows rows of kProductColumns columns; each
+// warp takes a part of the depth.
+constexpr int kMostSums = 4;  // per launch
+template <class Real>
+struct NarrowJob {
+    struct Target {
+        LinearTarget of[2];  // the same block of the result in both maps of the sum
+        int32_t sum = 0;
+    };
+    struct Sum {
+        LinearView<Real> maps[2];
+        RowsView<const Real> in[2];
+        RowsView<Real> out;
+        bool has_two = false, accumulate = false, is_by_element = false;
+    };
+    Target targets[kMostTargets];
+    int32_t first_block[kMostTargets];  // beyond the last target: larger than any block index
+    Sum sums[kMostSums];
+    TilesView tiles;
+};
 struct NarrowShape {
     static constexpr int kWarps = 8, kThreads = 32 * kWarps;
     static constexpr int kRows = kProductRows, kColumns = kProductColumns;
     static constexpr int kAhead = 4;  // steps whose numbers are loaded together
 };
 template <class Real>
-__global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __grid_constant__ LinearJob<Real> job) {
+__global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __grid_constant__ NarrowJob<Real> job) {
     using Product = TensorProduct<Real>;
     constexpr int kWarps = NarrowShape::kWarps, kAhead = NarrowShape::kAhead, kPitch = kProductColumns + 4;
     __shared__ __align__(16) Real partial[kWarps][kProductRows][kPitch];
-    const Area<Real> area(job, kProductRows, kProductColumns);
+    int t = 0;
+#pragma unroll
+    for (int i = 1; i < kMostTargets; ++i) t += static_cast<int>(blockIdx.x) >= job.first_block[i];
+    const auto& target = job.targets[t];
+    const auto& sum_of = job.sums[target.sum];
+    const Area<Real> area(target.of[0], job.tiles, sum_of.is_by_element,
+                          static_cast<int>(blockIdx.x) - job.first_block[t], kProductRows, kProductColumns);
     if (area.first_row >= area.row_count) return mlff::gpu::await_predecessor();
     const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
     const int g = lane / 4, q = lane % 4;
-    const int begin = area.target.step_count * warp / kWarps, end = area.target.step_count * (warp + 1) / kWarps;
-    const LinearStep* steps = job.map.steps + area.target.first_step;
+    // The steps of the first map, then those of the second.
+    const int first_count = target.of[0].step_count,
+              step_count = first_count + (sum_of.has_two ? target.of[1].step_count : 0);
+    const int begin = step_count * warp / kWarps, end = step_count * (warp + 1) / kWarps;
     const int64_t matrix_step = packed_size<Real>(area.target.stride);
     const int first_number = q * Pack<Real>::kCount;
-    const Real* matrix = area.matrix + area.first_column * kStep<Real> + lane * Pack<Real>::kCount;
+    const auto matrix_of = [&](int map) {
+        return sum_of.maps[map].matrices + target.of[map].matrix +
+               area.element * sum_of.maps[map].matrices_per_element + area.first_column * kStep<Real> +
+               lane * Pack<Real>::kCount;
+    };
+    const Real *first_matrix = matrix_of(0), *second_matrix = matrix_of(1) - first_count * matrix_step;
+    const LinearStep *first_steps = sum_of.maps[0].steps + target.of[0].first_step,
+                     *second_steps = sum_of.maps[1].steps + target.of[1].first_step - first_count;
     LinearStep step[kAhead];
+    bool is_second[kAhead];
     Pack<Real> packed_columns[kAhead][kColumnTiles];
     const auto load_matrix = [&](int first) {
 #pragma unroll
-        for (int s = 0; s < kAhead; ++s) step[s] = load_step(steps + clamped_step(first + s, end));
+        for (int s = 0; s < kAhead; ++s) {
+            const int at = clamped_step(first + s, end);
+            is_second[s] = at >= first_count;
+            step[s] = load_step((is_second[s] ? second_steps : first_steps) + at);
+        }
 #pragma unroll
         for (int s = 0; s < kAhead; ++s)
 #pragma unroll
             for (int i = 0; i < kColumnTiles; ++i)
-                packed_columns[s][i] =
-                    load_pack(matrix + clamped_step(first + s, end) * matrix_step + i * (8 * kStep<Real>));
+                packed_columns[s][i] = load_pack((is_second[s] ? second_matrix : first_matrix) +
+                                                 clamped_step(first + s, end) * matrix_step + i * (8 * kStep<Real>));
     };
     if (begin < end) load_matrix(begin);  // depends on the model alone
     mlff::gpu::await_predecessor();
-    const SourceRow<Real> top(job, area, g), bottom(job, area, 8 + g);
+    const SourceRow<Real> first_top(sum_of.in[0], area, g), first_bottom(sum_of.in[0], area, 8 + g),
+        second_top(sum_of.in[1], area, g, sum_of.has_two), second_bottom(sum_of.in[1], area, 8 + g, sum_of.has_two);
     // What this thread writes at the end.
     constexpr int kPerThread = kProductRows * kProductColumns / NarrowShape::kThreads;
     const int own_row = thread * kPerThread / kProductColumns, own_column = thread * kPerThread % kProductColumns;
     const bool has_place = area.has_row(own_row) && area.first_column + own_column < area.target.stride;
-    Real* to = area.out_row(job, own_row) + area.first_column + own_column;
+    Real* to = area.out_row(sum_of.out, own_row) + area.first_column + own_column;
     Real total[kPerThread] = {};
-    if (job.accumulate && has_place)
+    if (sum_of.accumulate && has_place)
 #pragma unroll
         for (int i = 0; i < kPerThread; ++i) total[i] = to[i];
 
@@ -269,8 +310,8 @@ __global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __g
         Pack<Real> packed_top[kAhead], packed_bottom[kAhead];
 #pragma unroll
         for (int s = 0; s < kAhead; ++s) {
-            packed_top[s] = load_pack(top.at(step[s], first_number));
-            packed_bottom[s] = load_pack(bottom.at(step[s], first_number));
+            packed_top[s] = load_pack((is_second[s] ? second_top : first_top).at(step[s], first_number));
+            packed_bottom[s] = load_pack((is_second[s] ? second_bottom : first_bottom).at(step[s], first_number));
         }
         __syncwarp();  // keeps the compiler from moving loads further down
 #pragma unroll
@@ -311,6 +352,13 @@ int blocks_for(const LinearTarget& target, const TilesView& tiles, bool is_by_el
                                : divide_up(tiles.atom_count * target.components, rows_per_block);
     return row_blocks * divide_up(target.stride, columns_per_block);
 }
+
+template <class Real>
+inline constexpr int kWideTiles = sizeof(Real) == sizeof(float) ? 4 : 2;
+template <class Real>
+using Wide = TiledShape<kWideTiles<Real>, 4>;
+template <class Real>
+using Medium = TiledShape<kWideTiles<Real> / 2, 2>;
 
 template <class Real, class Shape>
 void run_shape(void (*kernel)(LinearJob<Real>), const std::vector<LinearTarget>& targets, LinearJob<Real> job,
@@ -399,20 +447,10 @@ DeviceLinear<Real>::DeviceLinear(const Linear& linear, const plan::RowLayout& in
       transposed_(make_direction(linear, in, out, true, stream)) {}
 
 template <class Real>
-void DeviceLinear<Real>::run(const Direction& direction, const TilesView& tiles, RowsView<const Real> in,
-                             RowsView<Real> out, bool accumulate, cudaStream_t stream) {
-    if (tiles.tile_count == 0) return;
-    constexpr int kTiles = sizeof(Real) == sizeof(float) ? 4 : 2;
-    using Wide = TiledShape<kTiles, 4>;
-    using Medium = TiledShape<kTiles / 2, 2>;
-    LinearJob<Real> job{};
-    job.map = {direction.steps.data(), direction.matrices.data(), direction.matrices_per_element};
-    job.tiles = tiles;
-    job.in = in;
-    job.out = out;
-    job.accumulate = accumulate;
-    // Choose the largest shape that still gives every multiprocessor enough to do. The choice depends on sizes alone,
-    // so that every run gives the same bits.
+typename DeviceLinear<Real>::Shape DeviceLinear<Real>::choose_shape(const Direction& direction,
+                                                                    const TilesView& tiles) {
+    // The largest shape that still gives every multiprocessor enough to do. The choice depends on sizes alone, so that
+    // every run gives the same bits.
     constexpr int kEnoughWide = 256, kEnoughMedium = 192;
     const auto blocks = [&](int rows_per_block, int columns_per_block) {
         int count = 0;
@@ -420,24 +458,106 @@ void DeviceLinear<Real>::run(const Direction& direction, const TilesView& tiles,
             count += blocks_for(target, tiles, false, rows_per_block, columns_per_block);
         return count;
     };
-    if (blocks(Wide::kRows, Wide::kColumns) >= kEnoughWide)
-        run_shape<Real, Wide>(tiled_kernel<Real, Wide>, direction.targets, job, stream);
-    else if (blocks(Medium::kRows, Medium::kColumns) >= kEnoughMedium)
-        run_shape<Real, Medium>(tiled_kernel<Real, Medium>, direction.targets, job, stream);
+    if (blocks(Wide<Real>::kRows, Wide<Real>::kColumns) >= kEnoughWide) return Shape::wide;
+    if (blocks(Medium<Real>::kRows, Medium<Real>::kColumns) >= kEnoughMedium) return Shape::medium;
+    return Shape::narrow;
+}
+
+template <class Real>
+void DeviceLinear<Real>::run_tiled(const Call& call, RowsView<Real> out, bool accumulate, const TilesView& tiles,
+                                   cudaStream_t stream) {
+    const Direction& direction = call.direction();
+    LinearJob<Real> job{};
+    job.map = direction.view();
+    job.tiles = tiles;
+    job.in = call.in;
+    job.out = out;
+    job.accumulate = accumulate;
+    if (choose_shape(direction, tiles) == Shape::wide)
+        run_shape<Real, Wide<Real>>(tiled_kernel<Real, Wide<Real>>, direction.targets, job, stream);
     else
-        run_shape<Real, NarrowShape>(narrow_kernel<Real>, direction.targets, job, stream);
+        run_shape<Real, Medium<Real>>(tiled_kernel<Real, Medium<Real>>, direction.targets, job, stream);
+}
+
+template <class Real>
+void DeviceLinear<Real>::run(std::span<const Sum> sums, const TilesView& tiles, cudaStream_t stream) {
+    if (tiles.tile_count == 0) return;
+    NarrowJob<Real> job{};
+    job.tiles = tiles;
+    int sum_count = 0, target_count = 0, block_count = 0;
+    const auto launch_job = [&] {
+        for (int t = target_count; t < kMostTargets; ++t) job.first_block[t] = std::numeric_limits<int32_t>::max();
+        if (block_count > 0)
+            launch("a linear map", narrow_kernel<Real>, block_count, NarrowShape::kThreads, stream, job);
+        sum_count = target_count = block_count = 0;
+    };
+    const auto is_narrow = [&](const Call& call) { return choose_shape(call.direction(), tiles) == Shape::narrow; };
+    // Adds a sum of one or two maps.
+    const auto add = [&](const Call& first, const Call* second, RowsView<Real> out, bool accumulate) {
+        const std::vector<LinearTarget>& targets = first.direction().targets;
+        if (sum_count == kMostSums) launch_job();
+        auto& sum = job.sums[sum_count];
+        sum = {};
+        sum.maps[0] = first.direction().view();
+        sum.in[0] = first.in;
+        if (second) {
+            sum.maps[1] = second->direction().view();
+            sum.in[1] = second->in;
+        }
+        sum.out = out;
+        sum.has_two = second != nullptr;
+        sum.accumulate = accumulate;
+        sum.is_by_element = sum.maps[0].matrices_per_element + sum.maps[1].matrices_per_element > 0;
+        for (const LinearTarget& target : targets) {
+            if (target_count == kMostTargets) {
+                const auto kept = sum;
+                launch_job();
+                job.sums[0] = kept;
+            }
+            auto& to = job.targets[target_count];
+            to = {};
+            to.of[0] = target;
+            if (second)
+                to.of[1] = *std::find_if(second->direction().targets.begin(), second->direction().targets.end(),
+                                         [&](const LinearTarget& other) { return other.offset == target.offset; });
+            to.sum = sum_count;
+            job.first_block[target_count++] = block_count;
+            block_count +=
+                blocks_for(target, tiles, job.sums[sum_count].is_by_element, NarrowShape::kRows, NarrowShape::kColumns);
+        }
+        ++sum_count;
+    };
+    for (const Sum& sum : sums) {
+        bool accumulate = sum.accumulate;
+        for (size_t i = 0; i < sum.calls.size();) {
+            const Call& call = sum.calls[i];
+            const bool has_two = i + 1 < sum.calls.size() && is_narrow(call) && is_narrow(sum.calls[i + 1]);
+            if (accumulate && i > 0) launch_job();  // it adds to what the last one writes
+            if (is_narrow(call))
+                add(call, has_two ? &sum.calls[i + 1] : nullptr, sum.out, accumulate);
+            else
+                run_tiled(call, sum.out, accumulate, tiles, stream);
+            accumulate = true;
+            i += has_two ? 2 : 1;
+        }
+    }
+    launch_job();
 }
 
 template <class Real>
 void DeviceLinear<Real>::apply(const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate,
                                cudaStream_t stream) const {
-    run(forward_, tiles, in, out, accumulate, stream);
+    const Call call = forward(in);
+    const Sum sum = {{&call, 1}, out, accumulate};
+    run({&sum, 1}, tiles, stream);
 }
 
 template <class Real>
 void DeviceLinear<Real>::apply_transposed(const TilesView& tiles, RowsView<const Real> out_gradient,
                                           RowsView<Real> in_gradient, bool accumulate, cudaStream_t stream) const {
-    run(transposed_, tiles, out_gradient, in_gradient, accumulate, stream);
+    const Call call = transposed(out_gradient);
+    const Sum sum = {{&call, 1}, in_gradient, accumulate};
+    run({&sum, 1}, tiles, stream);
 }
 
 template class DeviceLinear<float>;

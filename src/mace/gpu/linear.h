@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <span>
 #include <vector>
 
 #include "gpu/runtime/device_buffer.h"
@@ -41,17 +42,38 @@ public:
     void apply_transposed(const TilesView& tiles, RowsView<const Real> out_gradient, RowsView<Real> in_gradient,
                           bool accumulate, cudaStream_t stream) const;
 
+    // A map, or its transpose, and what it is applied to.
+    struct Call {
+        const DeviceLinear* map = nullptr;
+        bool is_transposed = false;
+        RowsView<const Real> in;
+        const auto& direction() const { return is_transposed ? map->transposed_ : map->forward_; }
+    };
+    Call forward(RowsView<const Real> in) const { return {this, false, in}; }
+    Call transposed(RowsView<const Real> out_gradient) const { return {this, true, out_gradient}; }
+    struct Sum {
+        std::span<const Call> calls;  // of maps with the same target
+        RowsView<Real> out;
+        bool accumulate = false;
+    };
+    // Several sums, which must not depend on each other: with few atoms, in one launch if possible.
+    static void run(std::span<const Sum> sums, const TilesView& tiles, cudaStream_t stream);
+
 private:
     struct Direction {
+        LinearView<Real> view() const { return {steps.data(), matrices.data(), matrices_per_element}; }
+
         mlff::gpu::DeviceBuffer<LinearStep> steps;
         mlff::gpu::DeviceBuffer<Real> matrices;
         int64_t matrices_per_element = 0;
         std::vector<LinearTarget> targets;
     };
+    enum class Shape { wide, medium, narrow };
     static Direction make_direction(const Linear& linear, const plan::RowLayout& in, const plan::RowLayout& out,
                                     bool transposed, cudaStream_t stream);
-    static void run(const Direction& direction, const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out,
-                    bool accumulate, cudaStream_t stream);
+    static Shape choose_shape(const Direction& direction, const TilesView& tiles);
+    static void run_tiled(const Call& call, RowsView<Real> out, bool accumulate, const TilesView& tiles,
+                          cudaStream_t stream);
 
     Direction forward_, transposed_;
 };

@@ -10,8 +10,8 @@
 // of products.
 #include "painn/gpu/cluster_stages.h"
 
-#include "gpu/engine/cluster.h"
 #include "gpu/engine/product_lane.h"
+#include "gpu/runtime/cluster.h"
 #include "painn/gpu/activation.h"
 #include "painn/gpu/block_atoms.h"
 #include "painn/gpu/messages.h"

@@ -46,6 +46,20 @@ __device__ __forceinline__ uint4 load_from_peer(const void* own, int rank) {
     return bytes;
 }
 
+// Stores a number in the shared memory of the block of that rank, at the place that `own` has in this block's memory.
+__device__ __forceinline__ void store_to_peer(uint32_t* own, int rank, uint32_t number) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    uint32_t peer;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(peer)
+        : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(own))), "r"(rank));
+    asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(peer), "r"(number) : "memory");
+#else
+    (void)rank;
+    *own = number;
+#endif
+}
+
 // Whether the GPU has clusters, and the kernel's code was compiled for them.
 template <class... Parameters>
 bool can_launch_clusters(const char* doing, void (*kernel)(Parameters...)) {

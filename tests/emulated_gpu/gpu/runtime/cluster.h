@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// src/gpu/engine/cluster.h for the emulated GPU.
+// src/gpu/runtime/cluster.h for the emulated GPU.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -14,7 +14,7 @@ public:
     virtual bool can_batch(const SystemView& first, const SystemView& next) const = 0;
     // The largest number of atoms in a batch. It is enough to keep the device busy.
     virtual int64_t most_batch_atoms() const { return 512; }
-    // Whether evaluate_batch() reads `edges` for these systems.
+    // Whether evaluate_batch() reads `edges` for these systems. If not, it is called with Edges{}.
     virtual bool needs_batch_edges(std::span<const SystemView> systems) const {
         (void)systems;
         return true;

@@ -2,7 +2,6 @@
 #include "gpu/engine/totals.h"
 
 #include "gpu/engine/chunk_sum.cuh"
-#include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
 
 namespace mlff::gpu {

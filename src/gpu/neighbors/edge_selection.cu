@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(kBlockThreads) write_edges(Selection<Real> sel
 
 constexpr int kFewAtoms = 1024;
 constexpr int kMostFewThreads = 1024, kMostFewTeams = kMostFewThreads / kTeamThreads, kMostFewBlocks = 8;
-constexpr int kStagedMarks = 8192;  // words: 256 candidates for each of kFewAtoms
+constexpr int kStagedMarks = 8192;  // words: 224 candidates for each of kFewAtoms
 
 // All atoms in shared memory. Marks too, in every block of the cluster, unless there are too many.
 struct StagedPlaces {
@@ -271,8 +271,8 @@ struct StagedPlaces {
     }
 };
 
-// Launch: one cluster of `block_count` blocks. Together they have a thread for each atom in every block. Teams take the
-// sorted atoms in turn. All blocks stage all atoms and scan the counts, each for itself.
+// Launch: one cluster of `block_count` blocks, each with at least one thread per atom. Teams take the sorted atoms in
+// turn. All blocks stage all atoms and scan the counts, each for itself.
 template <class Real>
 __global__ void __launch_bounds__(kMostFewThreads)
     select_few(Selection<Real> selection, const double* positions, int* cleared, int block_count) {

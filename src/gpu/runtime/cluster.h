@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Thread block clusters: blocks that run at the same time and can read each other's shared memory (compute capability
+// Thread block clusters: blocks that run at the same time and can use each other's shared memory (compute capability
 // 9.0). For CUDA sources only.
 #pragma once
 
@@ -22,7 +22,7 @@ __device__ __forceinline__ int rank_in_cluster() {
 #endif
 }
 
-// A barrier for all threads of the cluster. Afterwards all of them see what any has written to shared memory.
+// A barrier for all threads of the cluster. Afterwards all of them see what any has written, to shared memory or not.
 __device__ __forceinline__ void meet_cluster() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");

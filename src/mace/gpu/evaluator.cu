@@ -72,6 +72,7 @@ public:
             readouts_.push_back(std::make_unique<DeviceReadout<Real>>(readout, options.head, plan.layer.linear.out,
                                                                       plan.features_layout, stream_));
         }
+        if (readouts_.empty()) fail(Status::internal, "a model without readouts");  // they finish the energies
         if (weights_->repulsion) upload_repulsion();
     }
 
@@ -160,6 +161,7 @@ public:
         edges_with_ghosts_.atom_count += step.ghost_count;
         geometry_ = {step.edges.vector, step.edges.reverse, weights_->max_degree};
         begin_stage("harmonics", Direction::forward, stream_);
+        // A ghost's edge that is too short is also one of its owner, who refuses it too.
         compute_harmonics(edges_with_ghosts_, geometry_,
                           {plan::lowest_distance(weights_->radial), results.short_edges.data()}, harmonics_.data(),
                           stream_);

@@ -169,10 +169,11 @@ struct Worker {
                   // stored
     int32_t first_atom, first_item, item_stride, item_count;
     uint32_t atom_count;  // in the chunk
-    int32_t* taken;       // of this slice, beyond the first item of each warp
+    int32_t* taken;       // of this slice, beyond the first item of each warp; for the reverse only
 
-    // A warp that has finished an item takes the next one that no other has taken. Which warp takes it changes no
-    // result. Calls visit(item). The number of the next item is asked for before the item is visited.
+    // For the reverse, whose items differ more. A warp that has finished an item takes the next one that no other has
+    // taken. Which warp takes it changes no result. Calls visit(item). The number of the next item is asked for before
+    // the item is visited.
     template <class Visit>
     __device__ __forceinline__ void for_each_item(const Visit& visit) const {
         int item = first_item;

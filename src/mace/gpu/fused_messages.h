@@ -5,9 +5,9 @@
 // couplings times harmonics. So scratch memory does not grow with the number of edges.
 //
 // An item of work is 32 channels of one atom, and paths that read the same features of senders. A warp takes an item
-// and goes over the atom's edges, eight at a time. No other warp writes its results, so nothing is added atomically and
-// results repeat bit for bit. In the reverse, gradients of the senders' features are written for every edge, and
-// gathered by the senders afterwards.
+// and goes over the atom's edges, eight at a time; in the reverse an item may be a part of them. No other warp writes
+// its results, so no result is added to atomically and results repeat bit for bit. In the reverse, gradients of the
+// senders' features are written for every edge, and gathered by the senders afterwards.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -91,7 +91,8 @@ public:
         int function_count = 0;  // columns of the tables that are functions
         float function_scale = 1;
         bool is_fast = false;
-        int32_t* taken = nullptr;  // [slice]: see Worker
+        // [slice]: see Worker. Cleared when edges are prepared, perhaps in the forward pass, which must not use it.
+        int32_t* taken = nullptr;
         // Of the chunk:
         int64_t begin = 0, end = 0;        // edges
         bool is_last = false;              // the last chunk takes all remaining atoms, also those without edges

@@ -517,9 +517,13 @@ void DeviceLinear<Real>::run(std::span<const Sum> sums, const TilesView& tiles, 
             auto& to = job.targets[target_count];
             to = {};
             to.of[0] = target;
-            if (second)
-                to.of[1] = *std::find_if(second->direction().targets.begin(), second->direction().targets.end(),
-                                         [&](const LinearTarget& other) { return other.offset == target.offset; });
+            if (second) {
+                const std::vector<LinearTarget>& others = second->direction().targets;
+                const auto other = std::find_if(others.begin(), others.end(),
+                                                [&](const LinearTarget& each) { return each.offset == target.offset; });
+                if (other == others.end()) fail(Status::internal, "a sum of maps with different targets");
+                to.of[1] = *other;
+            }
             to.sum = sum_count;
             job.first_block[target_count++] = block_count;
             block_count +=

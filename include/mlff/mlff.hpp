@@ -35,6 +35,17 @@ inline void check_status(mlff_status status) {
     if (status != MLFF_OK) throw StatusError(status);
 }
 
+// A handle that is freed with its owner.
+template <auto free>
+struct Free {
+    template <class Handle>
+    void operator()(Handle* handle) const {
+        free(handle);
+    }
+};
+template <class Handle, auto free>
+using Owned = std::unique_ptr<Handle, Free<free>>;
+
 // A model; copies share it.
 class Model {
 public:
@@ -180,10 +191,7 @@ public:
     mlff_session* get() { return session_.get(); }
 
 private:
-    struct Free {
-        void operator()(mlff_session* session) const { mlff_session_free(session); }
-    };
-    std::unique_ptr<mlff_session, Free> session_;
+    Owned<mlff_session, mlff_session_free> session_;
     size_t descriptor_count_ = 0;
 };
 
@@ -217,10 +225,7 @@ public:
     void synchronize() { check_status(mlff_stream_synchronize(stream_.get())); }
 
 private:
-    struct Free {
-        void operator()(mlff_stream* stream) const { mlff_stream_free(stream); }
-    };
-    std::unique_ptr<mlff_stream, Free> stream_;
+    Owned<mlff_stream, mlff_stream_free> stream_;
 };
 
 // Time between start() and stop(): of the CPU's clock, or between events in a stream of a GPU.
@@ -240,10 +245,7 @@ public:
     }
 
 private:
-    struct Free {
-        void operator()(mlff_timer* timer) const { mlff_timer_free(timer); }
-    };
-    std::unique_ptr<mlff_timer, Free> timer_;
+    Owned<mlff_timer, mlff_timer_free> timer_;
 };
 
 // ---- Measurements ----
@@ -265,10 +267,7 @@ public:
     }
 
 private:
-    struct Free {
-        void operator()(mlff_memory_watch* watch) const { mlff_memory_watch_free(watch); }
-    };
-    std::unique_ptr<mlff_memory_watch, Free> watch_;
+    Owned<mlff_memory_watch, mlff_memory_watch_free> watch_;
 };
 
 inline mlff_statistics statistics(const std::vector<double>& samples) {

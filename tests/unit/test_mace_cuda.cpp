@@ -3,8 +3,12 @@
 // MLFF_REQUIRE_GPU is set (scripts/test --gpu).
 #include <doctest/doctest.h>
 
+#include <set>
+#include <string>
+
 #include "backend.h"
 #include "core/error.h"
+#include "core/stage_profile.h"
 #include "engine/session.h"
 #include "gpu/runtime/gpu.h"
 #include "mace/cpu/evaluator.h"
@@ -164,4 +168,44 @@ TEST_CASE("a session chooses the GPU, with descriptors and a skin") {
         check_close(found, expected, 5e-6);
     }
     CHECK(gpu.neighbor_build_count() == 1);
+}
+
+TEST_CASE("a step of MACE that is profiled gives the same bits, and the work of all its stages is known") {
+    if (!has_gpu()) return;
+    for (const char* name : {"p02_mp0like_l1_c3_f32", "p04_density_agnesi_zbl", "p06_att_residual_f32",
+                             "p07_nonlinear_mh", "p08_omol_like_f32", "p09_l2_ell3"})
+        for (const bool is_single : {false, true}) {
+            CAPTURE(name);
+            CAPTURE(is_single);
+            const mace_test::Model model(golden_model(name));
+            const System system = random_crystal(*model.weights, 41, 40, 10.0);
+            const auto gpu = mace::gpu::make_gpu_evaluator(model.weights, test::backend(is_single));
+            const Result plain = evaluate(*gpu, *model.weights, system, 1);
+            StageProfile profile;
+            ThreadTeam team(1);
+            team.set_profile(&profile);
+            std::vector<double> forces(plain.forces.size(), NAN), virial(9, NAN);
+            Outputs outputs;
+            outputs.forces = forces.data();
+            outputs.virial = virial.data();
+            gpu->evaluate(system.view(), {}, outputs, team);
+            CHECK(forces == plain.forces);
+            CHECK(virial == plain.virial);
+            std::set<std::string> forward, reverse;
+            for (const StageLog::Sum& sum : profile.device().sums()) {
+                if (sum.stage.direction == Direction::neither) continue;  // of the engine
+                const std::string stage = stage_text(sum.stage);
+                CAPTURE(stage);
+                (sum.stage.direction == Direction::forward ? forward : reverse).insert(sum.stage.name);
+                CHECK((sum.flops > 0 && std::isfinite(sum.flops)));
+                CHECK((sum.bytes > 0 && std::isfinite(sum.bytes)));
+            }
+            for (const std::string stage : {"harmonics", "contraction", "linear maps", "readouts"})
+                CHECK(forward.contains(stage));
+            for (const std::string stage : {"harmonics and forces", "contraction", "linear maps"})
+                CHECK(reverse.contains(stage));
+            for (const std::string stage : {"messages", "moments and messages", "linear map of messages",
+                                            "what atoms send", "gate", "self connection of messages"})
+                CHECK(forward.contains(stage) == reverse.contains(stage));
+        }
 }

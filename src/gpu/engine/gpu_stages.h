@@ -9,16 +9,11 @@
 #include <vector>
 
 #include "core/stage_profile.h"
+#include "gpu/engine/step_work.h"
 #include "gpu/runtime/cuda_check.h"
 #include "gpu/runtime/nvtx_range.h"
 
 namespace mlff::gpu {
-
-// Work per atom and per edge. The host learns the number of edges only after the step.
-struct StepWork {
-    StageWork of_atom, of_edge;
-};
-inline constexpr StepWork kUnknownStepWork = {{kUnknownWork, kUnknownWork}, {kUnknownWork, kUnknownWork}};
 
 class GpuStages {
 public:

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <concepts>
 #include <memory>
 #include <vector>
 
@@ -90,6 +91,15 @@ protected:
     void begin_stage(const char* name, Direction direction, size_t layer, cudaStream_t stream,
                      const StepWork& work = kUnknownStepWork) {
         stages_->begin({name, direction, static_cast<int>(layer)}, stream, work);
+    }
+    // `work` returns the StepWork. It is called only while profiling.
+    template <std::invocable Work>
+    void begin_stage(const char* name, Direction direction, cudaStream_t stream, const Work& work) {
+        if (stages_->is_watched()) stages_->begin({name, direction}, stream, work());
+    }
+    template <std::invocable Work>
+    void begin_stage(const char* name, Direction direction, size_t layer, cudaStream_t stream, const Work& work) {
+        if (stages_->is_watched()) stages_->begin({name, direction, static_cast<int>(layer)}, stream, work());
     }
 
     // Call this when `rows` [atom][row_size], features or gradients, have been written for own atoms, and before they

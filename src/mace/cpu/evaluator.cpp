@@ -8,9 +8,9 @@
 #include "mace/cpu/messages.h"
 #include "mace/cpu/moments.h"
 #include "mace/cpu/readout_plan.h"
-#include "mace/cpu/stage_work.h"
 #include "mace/functions/embedding.h"
 #include "mace/functions/radial.h"
+#include "mace/plan/edge_work.h"
 #include "potential/edge_evaluator.h"
 #include "potential/edge_results.h"
 
@@ -324,11 +324,11 @@ private:
     static Stages stages_of(Scratch<Real>& scratch, Direction direction, size_t layer) {
         return Stages(scratch.stages, direction, static_cast<int>(layer));
     }
-    int64_t edge_count_of(const Tile& tile) const {
+    double edge_count_of(const Tile& tile) const {
         int64_t count = 0;
         for (int64_t place = tile.begin; place < tile.end; ++place)
             count += edges_.edges->first[atom_at(place) + 1] - edges_.edges->first[atom_at(place)];
-        return count;
+        return static_cast<double>(count);
     }
     // Counts the maps of all elements present, since atoms usually have neighbours of all of them.
     StageWork moment_maps_work(const LayerPlan<Real>& plan, const Tile& tile) const {
@@ -356,7 +356,7 @@ private:
             compute_scaled_messages(layer, tile, scratch);
             const Real* messages = scratch.messages.data();
             if (plan.gate) {
-                stages.begin("gate");
+                stages.begin("gate", [&] { return plan.gate->work(count, false, true); });
                 compute_gate(layer, tile, scratch);
                 messages = scratch.sums.data();
             }
@@ -407,13 +407,14 @@ private:
         const int size = plan.linear_layout.size;
         Stages stages = stages_of(scratch, Direction::forward, layer);
         if (plan.moments) {
-            stages.begin("moments and messages",
-                         [&] { return moments_work(plan, edge_count_of(tile), false) + moment_maps_work(plan, tile); });
+            stages.begin("moments and messages", [&] {
+                return moments_work(plan, false) * edge_count_of(tile) + moment_maps_work(plan, tile);
+            });
             compute_moment_messages(input_of(layer), edges_, elements_present_,
                                     {order_.data() + tile.begin, tile.count()}, scratch.moment, scratch.messages.data(),
                                     scratch.densities.data());
         } else {
-            stages.begin("messages", [&] { return messages_work(plan, edge_count_of(tile), false); });
+            stages.begin("messages", [&] { return messages_work(plan, false) * edge_count_of(tile); });
             for (int group = 0; group < groups_of(tile); ++group) {
                 const int first = group * kAtomsPerGroup;
                 sum_messages(input_of(layer), edges_, group_of(tile, group), members_of(tile, group), scratch.message,
@@ -587,7 +588,7 @@ private:
                                                 {scratch.features.data(), message_size}, count, false);
             gradient = scratch.features.data();
         }
-        if (plan.gate) stages.begin("gate");
+        if (plan.gate) stages.begin("gate", [&] { return plan.gate->work(count, true, layer > 0); });
         if (plan.gate) gradient = reverse_gate(layer, tile, gradient, scratch);
         stages.finish();
         reverse_scaled_messages(layer, tile, gradient, scratch);
@@ -602,7 +603,7 @@ private:
         Stages stages = stages_of(scratch, Direction::reverse, layer);
         if (plan.moments)
             stages.begin("moments and messages",
-                         [&] { return moments_work(plan, edge_count_of(tile), true) + moment_maps_work(plan, tile); });
+                         [&] { return moments_work(plan, true) * edge_count_of(tile) + moment_maps_work(plan, tile); });
         else
             stages.begin("linear map of messages", [&] { return plan.message.work(count); });
         for (int i = 0; i < count; ++i) {
@@ -670,7 +671,7 @@ private:
         const LayerGradients<Real> gradients = {state.sums_gradient.data(), state.density_gradient.data()};
         const int size = plan.sender_layout.size, down_size = plan.down ? plan.down->out_size() : 0;
         Stages stages = stages_of(scratch, Direction::reverse, layer);
-        stages.begin("messages", [&] { return messages_work(plan, edge_count_of(tile), true); });
+        stages.begin("messages", [&] { return messages_work(plan, true) * edge_count_of(tile); });
         for (int i = 0; i < tile.count() && layer > 0; ++i) {
             Real* senders_gradient = scratch.senders_gradient.data() + i * size;
             if (plan.gate)

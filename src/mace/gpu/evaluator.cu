@@ -18,6 +18,7 @@
 #include "mace/gpu/device_layer.h"
 #include "mace/gpu/edges.h"
 #include "mace/gpu/first_features.h"
+#include "mace/gpu/stage_work.h"
 #include "mace/plan/layer_plan.h"
 
 namespace mlff::mace::gpu {
@@ -160,17 +161,19 @@ public:
         edges_with_ghosts_ = edges_;
         edges_with_ghosts_.atom_count += step.ghost_count;
         geometry_ = {step.edges.vector, step.edges.reverse, weights_->max_degree};
-        begin_stage("harmonics", Direction::forward, stream_);
+        begin_stage("harmonics", Direction::forward, stream_, [&] { return harmonics_work<Real>(*weights_); });
         // A ghost's edge that is too short is also one of its owner, who refuses it too.
         compute_harmonics(edges_with_ghosts_, geometry_,
                           {plan::lowest_distance(weights_->radial), results.short_edges.data()}, harmonics_.data(),
                           stream_);
         for (size_t i = 0; i < layers_.size(); ++i) compute_layer(i);
-        begin_stage("readouts", Direction::forward, stream_);
+        begin_stage("readouts", Direction::forward, stream_,
+                    [&] { return readouts_work<Real>(*weights_, wanted.gradients()); });
         compute_energies(results.energies.data(), wanted.gradients());
         if (wanted.gradients()) {
             for (size_t i = layers_.size(); i-- > 0;) reverse_layer(i);
-            begin_stage("harmonics and forces", Direction::reverse, stream_);
+            begin_stage("harmonics and forces", Direction::reverse, stream_,
+                        [&] { return forces_work<Real>(*weights_, wanted.virials()); });
             compute_forces(results);
         }
         if (wanted.descriptors) compute_descriptors(results.descriptors.data());
@@ -214,6 +217,16 @@ private:
         return step_.wanted.gradients() && fused_count == 1 && step_.ghost_count == 0 &&
                layer.fused->fits_at_once(message_scratch());
     }
+
+    // Of "messages" or, in a layer with moments, of "moments and messages".
+    StepWork messages_work(const DeviceLayer<Real>& layer, bool is_reverse) const {
+        if (layer.moments) return moments_work(layer.plan, std::span<const int>(elements_present_), is_reverse);
+        if (layer.edge_network) return network_messages_work(layer.plan, is_reverse);
+        if (layer.messages) return table_messages_work(layer.plan, is_reverse);
+        return fused_messages_work(layer.plan, {keeps_prepared_edges(layer), layer.fused->partial_count()}, is_reverse);
+    }
+    // For a stage that continues after an exchange of rows. Work on ghosts is not counted.
+    static constexpr StepWork kCountedBefore{};
 
     using LinearCall = typename DeviceLinear<Real>::Call;
     using LinearSum = typename DeviceLinear<Real>::Sum;
@@ -285,7 +298,8 @@ private:
         resize(layer.densities, atom_count(), 1);
         resize(layer.divisors, atom_count(), 1);
         resize(layer.scaled, atom_count(), linear_size);
-        begin_stage(plan.moments ? "moments and messages" : "messages", Direction::forward, index, stream_);
+        begin_stage(plan.moments ? "moments and messages" : "messages", Direction::forward, index, stream_,
+                    [&] { return messages_work(layer, false); });
         if (plan.moments) {
             compute_moments(layer);
         } else {
@@ -295,7 +309,7 @@ private:
                 layer.edge_network->compute_ends(edges_, tiles_, features_below(index), stream_);
                 fill_ghosts(step_, layer.edge_network->ends(), layer.edge_network->ends_size(), Direction::forward,
                             index, stream_);
-                if (step_.halo) begin_stage("messages", Direction::forward, index, stream_);
+                if (step_.halo) begin_stage("messages", Direction::forward, index, stream_, kCountedBefore);
                 weights = layer.edge_network->compute(edges_with_ghosts_, geometry_, step_.edges.capacity, stream_);
             }
             if (layer.messages)
@@ -305,7 +319,8 @@ private:
                 if (layer.fused)
                     layer.fused->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(),
                                          message_scratch(), keeps_prepared_edges(layer), stream_);
-            begin_stage("linear map of messages", Direction::forward, index, stream_);
+            begin_stage("linear map of messages", Direction::forward, index, stream_,
+                        [&] { return message_map_work(plan, false); });
             layer.message.apply(tiles_, rows(sums_, plan.sums_layout.size), rows_to(layer.scaled, linear_size), false,
                                 stream_);
         }
@@ -314,7 +329,7 @@ private:
                         static_cast<Real>(plan.layer.interaction.divisor_density), layer.densities.data(),
                         layer.divisors.data(), layer.scaled.data(), linear_size, stream_);
         if (layer.gate) {
-            begin_stage("gate", Direction::forward, index, stream_);
+            begin_stage("gate", Direction::forward, index, stream_, [&] { return gate_work(plan, false); });
             resize(layer.gate_inputs, atom_count(), linear_size);
             if (atom_count() > 0)
                 check(cudaMemcpyAsync(layer.gate_inputs.data(), layer.scaled.data(),
@@ -330,17 +345,18 @@ private:
                                stream_);
         } else if (layer.message_skip) {
             resize(layer.contracted_in, atom_count(), message_size);
-            begin_stage("self connection of messages", Direction::forward, index, stream_);
+            begin_stage("self connection of messages", Direction::forward, index, stream_,
+                        [&] { return map_work(*plan.message_skip); });
             layer.message_skip->apply(tiles_, rows(layer.scaled, message_size),
                                       rows_to(layer.contracted_in, message_size), false, stream_);
         }
         const int contracted_size = plan.contraction.out_size(), features_size = plan.features_layout.size;
         resize(contracted_, atom_count(), contracted_size);
-        begin_stage("contraction", Direction::forward, index, stream_);
+        begin_stage("contraction", Direction::forward, index, stream_, [&] { return contraction_work(plan, false); });
         layer.contraction.apply(tiles_, rows(contraction_input(layer), message_size),
                                 rows_to(contracted_, contracted_size), stream_);
         resize(layer.features, atom_count(), features_size);
-        begin_stage("linear maps", Direction::forward, index, stream_);
+        begin_stage("linear maps", Direction::forward, index, stream_, [&] { return linear_maps_work(plan, false); });
         LinearCall calls[2] = {layer.linear.forward(rows(contracted_, contracted_size))};
         if (layer.skip) calls[1] = layer.skip->forward(features_below(index));
         const LinearSum sum = {std::span(calls, layer.skip ? 2 : 1), rows_to(layer.features, features_size)};
@@ -349,7 +365,7 @@ private:
         DeviceLayer<Real>& next = *layers_[index + 1];
         const int sender_size = next.plan.sender_layout.size;
         resize(next.senders, atom_count(), sender_size);
-        begin_stage("what atoms send", Direction::forward, index + 1, stream_);
+        begin_stage("what atoms send", Direction::forward, index + 1, stream_, [&] { return map_work(next.plan.up); });
         next.up.apply(tiles_, rows(layer.features, features_size), rows_to(next.senders, sender_size), false, stream_);
         fill_ghosts(step_, next.senders.data(), sender_size, Direction::forward, index + 1, stream_);
     }
@@ -447,7 +463,7 @@ private:
         const plan::LayerPlan<Real>& plan = layer.plan;
         const int linear_size = plan.linear_layout.size, message_size = plan.message_layout.size,
                   features_size = plan.features_layout.size;
-        begin_stage("linear maps", Direction::reverse, index, stream_);
+        begin_stage("linear maps", Direction::reverse, index, stream_, [&] { return linear_maps_work(plan, true); });
         const RowsView<const Real> features_gradient = rows(layer.features_gradient, features_size);
         const int contracted_size = plan.contraction.out_size();
         resize(contracted_, atom_count(), contracted_size);
@@ -460,7 +476,7 @@ private:
         }
         DeviceLinear<Real>::run(std::span(sums, has_skip ? 2 : 1), tiles_, stream_);
         resize(work_, atom_count(), std::max(message_size, linear_size));
-        begin_stage("contraction", Direction::reverse, index, stream_);
+        begin_stage("contraction", Direction::reverse, index, stream_, [&] { return contraction_work(plan, true); });
         layer.contraction.reverse(tiles_, rows(contraction_input(layer), message_size),
                                   rows(contracted_, contracted_size), rows_to(work_, message_size), stream_);
         // work_ is the gradient of the contraction's input. reverse_division() needs the product of the scaled messages
@@ -469,12 +485,14 @@ private:
         DeviceBuffer<Real>* gradient = &work_;
         if (layer.message_skip) {
             resize(more_work_, atom_count(), message_size);
+            begin_stage("self connection of messages", Direction::reverse, index, stream_,
+                        [&] { return map_work(*plan.message_skip); });
             layer.message_skip->apply_transposed(tiles_, rows(work_, message_size), rows_to(more_work_, message_size),
                                                  false, stream_);
             gradient = &more_work_;
         }
         if (layer.gate) {
-            begin_stage("gate", Direction::reverse, index, stream_);
+            begin_stage("gate", Direction::reverse, index, stream_, [&] { return gate_work(plan, true); });
             const int gated_size = plan.gate->out_layout.size, sender_size = plan.sender_layout.size;
             resize(gated_, atom_count(), gated_size);
             layer.after->apply_transposed(tiles_, rows(*gradient, message_size), rows_to(gated_, gated_size), false,
@@ -490,7 +508,7 @@ private:
                                                  rows_to(senders_gradient_, sender_size), false, stream_);
         }
         begin_stage(plan.moments ? "moments and messages" : "linear map of messages", Direction::reverse, index,
-                    stream_);
+                    stream_, [&] { return plan.moments ? messages_work(layer, true) : message_map_work(plan, true); });
         resize(densities_gradient_, atom_count(), 1);
         if (layer.divides_by_density())
             reverse_division(atom_count(), static_cast<Real>(plan.layer.interaction.divisor_density), dot_a, dot_b,
@@ -505,7 +523,7 @@ private:
         fill_ghosts(step_, gradient->data(), linear_size, Direction::reverse, index, stream_);
         if (plan.columns.density >= 0)
             fill_ghosts(step_, densities_gradient_.data(), 1, Direction::reverse, index, stream_);
-        if (step_.halo) begin_stage("linear map of messages", Direction::reverse, index, stream_);
+        if (step_.halo) begin_stage("linear map of messages", Direction::reverse, index, stream_, kCountedBefore);
         if (step_.ghost_count > 0)
             layer.message.apply_transposed(step_.ghost_tiles, rows(*gradient, linear_size),
                                            rows_to(sums_, plan.sums_layout.size), false, stream_);
@@ -522,7 +540,7 @@ private:
         }
         Real* senders_gradient = index > 0 ? senders_gradient_.data() : nullptr;
         const bool accumulate = index + 1 < layers_.size();
-        begin_stage("messages", Direction::reverse, index, stream_);
+        begin_stage("messages", Direction::reverse, index, stream_, [&] { return messages_work(layer, true); });
         EdgeWeights<Real> weights;
         if (layer.edge_network) weights = layer.edge_network->start_gradient(geometry_, step_.edges.capacity, stream_);
         if (layer.messages)
@@ -539,10 +557,9 @@ private:
                                      sender_rows(index), sums_.data(), densities_gradient_.data(), gradients,
                                      accumulate, {senders_gradient, layer.gate.has_value()}, message_scratch(),
                                      keeps_prepared_edges(layer), stream_);
-        if (index > 0) begin_stage("what atoms send", Direction::reverse, index, stream_);
-        if (index > 0)
-            layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true,
-                                      stream_);
+        if (index == 0) return;
+        begin_stage("what atoms send", Direction::reverse, index, stream_, [&] { return map_work(layer.plan.up); });
+        layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true, stream_);
     }
 
     void compute_forces(StepResults& results) {

@@ -231,8 +231,8 @@ int64_t FusedMessages::scratch_bytes_per_edge(bool is_reverse) const {
         int64_t{kSteps} * RadialProduct::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4)) / kEdgesPerTile;
     const int64_t shares = share_stride_ * static_cast<int64_t>(sizeof(float));
     if (!is_reverse) return functions + shares;
-    const int64_t partials = int64_t{slice_count_} * static_cast<int64_t>(host_groups_.size()) *
-                             rounded_up(harmonic_count_ + 1, 4) * static_cast<int64_t>(sizeof(float));
+    const int64_t partials =
+        int64_t{partial_count()} * rounded_up(harmonic_count_ + 1, 4) * static_cast<int64_t>(sizeof(float));
     return 2 * functions + shares + partials + plan_.sender_layout.size * static_cast<int64_t>(sizeof(float));
 }
 

@@ -39,6 +39,8 @@ public:
 
     // Bytes of scratch memory per edge. Scratch memory must hold kEdgesPerTile edges, and should hold some 100,000.
     int64_t scratch_bytes_per_edge(bool is_reverse) const;
+    // How often the reverse writes gradients of an edge's harmonics and distance, before it adds them up.
+    int partial_count() const { return slice_count_ * static_cast<int>(host_groups_.size()); }
 
     struct Scratch {
         unsigned char* first = nullptr;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/stage_profile.h"
 #include "mace/plan/contraction.h"
 #include "mace/plan/edge_functions.h"
 #include "mace/plan/linear_map.h"
@@ -51,6 +52,16 @@ struct GatePlan {
 
     void apply(const Real* in, Real* out) const;
     void reverse(const Real* in, const Real* out_gradient, Real* in_gradient) const;  // overwrites
+
+    // Of the gate and its maps. Activations are not counted, their slopes are factors in the reverse.
+    StageWork work(int atom_count, bool is_reverse, bool has_residual) const {
+        const double scalars = gate.scalar_count, gates = gate.gate_count, gated = gate.out.dimension() - scalars;
+        const double flops = is_reverse ? scalars + gates + 3 * gated : gated,
+                     numbers = (is_reverse ? 2 : 1) * in_layout.size + out_layout.size;
+        const StageWork of_gate = {flops * atom_count, numbers * atom_count * sizeof(Real)};
+        return has_residual ? residual.work(atom_count) + of_gate + after.work(atom_count)
+                            : of_gate + after.work(atom_count);
+    }
 };
 
 struct LayerOptions {

@@ -3,7 +3,7 @@
 // read and written. Activations, padding, and weights, which stay in caches, are not counted.
 #pragma once
 
-#include "gpu/engine/gpu_stages.h"
+#include "gpu/engine/step_work.h"
 #include "painn/weights/weights.h"
 
 namespace mlff::painn::gpu {

@@ -313,6 +313,14 @@ template <class T>
 T __shfl_xor_sync(unsigned, T value, int mask) {
     return emulated::exchange_in_warp(value, [&](const auto& of) { return of((emulated::current % 32) ^ mask); });
 }
+inline unsigned __ballot_sync(unsigned, int value) {
+    return emulated::exchange_in_warp(value, [](const auto& of) {
+        unsigned bits = 0;
+        for (int lane = 0; lane < 32; ++lane) bits |= static_cast<unsigned>(of(lane) != 0) << lane;
+        return bits;
+    });
+}
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 template <class T>
 T __ldg(const T* from) {
     return *from;

@@ -57,36 +57,47 @@ __device__ __forceinline__ Pack<double> load_pack(const double* from) {
 template <class Real>
 using ProductSum = Real[kColumnTiles][4];
 
+// Products also exist for a depth of kShortDepth, where a lane holds two numbers of each row and column (ShortOperand).
+// In single precision this is half a step, in double precision a whole one.
+inline constexpr int kShortDepth = 8;
+
 template <class Real>
 struct TensorProduct;
 
+// Each number is high + low. `high` is a TF32 number; tensor cores ignore at most the last bit of `low`.
+template <int Count>
+struct SplitNumbers {
+    uint32_t high[Count], low[Count];
+};
+
 template <>
 struct TensorProduct<float> {
-    struct Operand {
-        uint32_t high[4], low[4];
-    };
-    // `high` is rounded to TF32. `low` is the exact rest; tensor cores ignore at most its last bit.
-    __device__ __forceinline__ static Operand split(const Pack<float>& numbers) {
-        Operand operand;
+    using Operand = SplitNumbers<Pack<float>::kCount>;
+    using ShortOperand = SplitNumbers<2>;
+    template <int Count>
+    __device__ __forceinline__ static SplitNumbers<Count> split(const float (&numbers)[Count]) {
+        SplitNumbers<Count> operand;
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            operand.high[i] = (__float_as_uint(numbers.of[i]) + 0x1000u) & 0xffffe000u;
-            operand.low[i] = __float_as_uint(numbers.of[i] - __uint_as_float(operand.high[i]));
+        for (int i = 0; i < Count; ++i) {
+            operand.high[i] = (__float_as_uint(numbers[i]) + 0x1000u) & 0xffffe000u;
+            operand.low[i] = __float_as_uint(numbers[i] - __uint_as_float(operand.high[i]));
         }
         return operand;
     }
+    __device__ __forceinline__ static Operand split(const Pack<float>& numbers) { return split(numbers.of); }
     // Multiplies numbers 2 half and 2 half + 1 of each lane.
-    __device__ __forceinline__ static void multiply(const uint32_t (&top)[4], const uint32_t (&bottom)[4],
-                                                    const uint32_t (&column)[4], int half, float (&sum)[4]) {
+    template <int Count>
+    __device__ __forceinline__ static void multiply(const uint32_t (&top)[Count], const uint32_t (&bottom)[Count],
+                                                    const uint32_t (&column)[Count], int half, float (&sum)[4]) {
         mma_tf32(sum, top[2 * half], bottom[2 * half], top[2 * half + 1], bottom[2 * half + 1], column[2 * half],
                  column[2 * half + 1]);
     }
-    template <int Tiles>
-    __device__ __forceinline__ static void add(const Operand& top, const Operand& bottom,
-                                               const Operand (&columns)[Tiles], float (&sum)[Tiles][4]) {
+    template <int Tiles, int Count>
+    __device__ __forceinline__ static void add(const SplitNumbers<Count>& top, const SplitNumbers<Count>& bottom,
+                                               const SplitNumbers<Count> (&columns)[Tiles], float (&sum)[Tiles][4]) {
         float step[Tiles][4] = {};
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
+        for (int half = 0; half < Count / 2; ++half) {
 #pragma unroll
             for (int tile = 0; tile < Tiles; ++tile)
                 multiply(top.low, bottom.low, columns[tile].high, half, step[tile]);
@@ -95,7 +106,7 @@ struct TensorProduct<float> {
                 multiply(top.high, bottom.high, columns[tile].low, half, step[tile]);
         }
 #pragma unroll
-        for (int half = 0; half < 2; ++half)
+        for (int half = 0; half < Count / 2; ++half)
 #pragma unroll
             for (int tile = 0; tile < Tiles; ++tile)
                 multiply(top.high, bottom.high, columns[tile].high, half, step[tile]);
@@ -106,12 +117,14 @@ struct TensorProduct<float> {
     }
     // Like add(), but only two products in a row depend on each other instead of six. This is faster for a warp that
     // has few tiles and runs alone, and needs more registers.
-    template <int Tiles>
-    __device__ __forceinline__ static void add_abreast(const Operand& top, const Operand& bottom,
-                                                       const Operand (&columns)[Tiles], float (&sum)[Tiles][4]) {
+    template <int Tiles, int Count>
+    __device__ __forceinline__ static void add_abreast(const SplitNumbers<Count>& top,
+                                                       const SplitNumbers<Count>& bottom,
+                                                       const SplitNumbers<Count> (&columns)[Tiles],
+                                                       float (&sum)[Tiles][4]) {
         float step[3][Tiles][4] = {};
 #pragma unroll
-        for (int half = 0; half < 2; ++half)
+        for (int half = 0; half < Count / 2; ++half)
 #pragma unroll
             for (int tile = 0; tile < Tiles; ++tile) {
                 multiply(top.low, bottom.low, columns[tile].high, half, step[0][tile]);
@@ -128,6 +141,8 @@ struct TensorProduct<float> {
 template <>
 struct TensorProduct<double> {
     using Operand = Pack<double>;
+    using ShortOperand = Operand;
+    __device__ __forceinline__ static Operand split(const double (&numbers)[2]) { return {{numbers[0], numbers[1]}}; }
     __device__ __forceinline__ static Operand split(const Pack<double>& numbers) { return numbers; }
     template <int Tiles>
     __device__ __forceinline__ static void add(const Operand& top, const Operand& bottom,

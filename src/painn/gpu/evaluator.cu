@@ -2,6 +2,7 @@
 #include "painn/gpu/evaluator.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "core/error.h"
@@ -11,6 +12,7 @@
 #include "painn/functions/repulsion_pairs.h"
 #include "painn/gpu/atom_stages.h"
 #include "painn/gpu/edge_stage.h"
+#include "painn/gpu/first_messages.h"
 #include "painn/gpu/messages.h"
 #include "painn/gpu/packed_filter.h"
 #include "painn/gpu/plain_messages.h"
@@ -75,25 +77,43 @@ private:
     float scale_ = 1;
 };
 
+// The matrices of the first block's messages on the device.
+template <class Real>
+class DeviceFirstMatrices {
+public:
+    DeviceFirstMatrices(const Weights& weights, cudaStream_t stream) {
+        const FirstMatrices<Real> matrices(weights, FunctionLayout<Real>::group_count(weights.radial_count));
+        upload(forward_, matrices.forward, stream);
+        upload(transposed_, matrices.transposed, stream);
+    }
+    FirstMatricesView<Real> view() const { return {forward_.data(), transposed_.data()}; }
+
+private:
+    DeviceBuffer<Real> forward_, transposed_;
+};
+
 // A block on the device, and what its forward pass stores for each atom for the reverse.
 template <class Real>
 struct DeviceBlock {
-    DeviceBlock(const Block& block, bool is_fused, cudaStream_t stream)
-        : filter(block.filter, stream),
-          mix(block.mix, stream),
+    DeviceBlock(const Block& block, bool is_first, bool is_fused, cudaStream_t stream)
+        : mix(block.mix, stream),
           update_hidden(block.update_hidden, stream),
           update_output(block.update_output, stream),
           message_hidden(block.message_hidden, stream),
           message_output(block.message_output, stream) {
-        if (!is_fused) upload_as(filter_table(block.filter, block.filter.in_width + 1), plain_filter, stream);
+        if (!is_fused)
+            upload_as(filter_table(block.filter, block.filter.in_width + 1), plain_filter, stream);
+        else if (!is_first)
+            filter.emplace(block.filter, stream);
     }
+    FilterView<Real> filter_view() const { return filter ? filter->view() : FilterView<Real>{}; }
     NetworkView<Real> update() const { return {update_hidden.view(), update_output.view()}; }
     NetworkView<Real> message() const { return {message_hidden.view(), message_output.view()}; }
     KeptUpdate<Real> kept() const { return {mixed.data(), hidden.data(), gates.data()}; }
     KeptMessage<Real> kept_message() const { return {sent_hidden.data(), phi_v.data()}; }
 
-    DeviceFilter<Real> filter;
-    DeviceBuffer<Real> plain_filter;  // PlainMessages::weights; only without fused messages
+    std::optional<DeviceFilter<Real>> filter;  // only with fused messages, and not in the first block
+    DeviceBuffer<Real> plain_filter;           // PlainMessages::weights; only without fused messages
     DeviceMap<Real> mix, update_hidden, update_output, message_hidden, message_output;
     DeviceBuffer<Real> mixed, hidden, gates;               // KeptUpdate
     DeviceBuffer<Real> vectors, sent, sent_hidden, phi_v;  // computed before its messages; not in the first block
@@ -108,9 +128,12 @@ public:
           facts_{weights_->cutoff, weights_->atomic_numbers, weights_->hidden},
           readout_hidden_(weights_->readout_hidden, stream) {
         for (const Block& block : weights_->blocks)
-            blocks_.push_back(std::make_unique<DeviceBlock<Real>>(block, is_fused, stream));
+            blocks_.push_back(std::make_unique<DeviceBlock<Real>>(block, blocks_.empty(), is_fused, stream));
         upload_as(weights_->embedding, embedding_, stream);
-        upload_as(first_sent(*weights_), first_sent_, stream);
+        if (is_fused)
+            first_matrices_.emplace(*weights_, stream);
+        else
+            upload_as(first_sent(*weights_), first_sent_, stream);
         upload_as(weights_->readout_output.weight, readout_output_, stream);
         upload_as(weights_->atomic_energies, element_energies_, stream);
         upload_as(weights_->scales, scales_, stream);
@@ -199,8 +222,9 @@ private:
                 step.wanted.descriptors ? results.descriptors.data() : nullptr};
     }
 
-    PlainMessages<Real> plain_messages(const DeviceBlock<Real>& block) const {
-        return {block.plain_filter.data(),
+    PlainMessages<Real> plain_messages(size_t b) const {
+        return {b == 0,
+                blocks_[b]->plain_filter.data(),
                 weights_->radial_count,
                 weights_->cutoff,
                 closest_.data(),
@@ -213,17 +237,14 @@ private:
     void compute_block(size_t b, const Step& step, const ReadoutView<Real>& readout, cudaStream_t stream) {
         const DeviceBlock<Real>& block = *blocks_[b];
         if (b > 0) fill_ghosts(step, block.sent.data(), kSentRows * width(), Direction::forward, b, stream);
-        MessageStage<Real> messages = {step.edges, functions_, block.filter.view(), b == 0};
-        messages.sent = b == 0 ? first_sent_.data() : block.sent.data();
-        messages.scalars = b == 0 ? embedding_.data() : scalars_.data();
-        messages.vectors = b == 0 ? nullptr : block.vectors.data();
-        messages.new_scalars = received_scalars_.data();
-        messages.new_vectors = received_vectors_.data();
         begin_stage("messages", Direction::forward, b, stream, messages_work<Real>(*weights_, b, false));
-        if (is_fused_)
-            sum_messages(width(), messages, stream);
+        if (is_fused_ && b == 0)
+            sum_first_messages<Real>(width(),
+                                     {step.edges, functions_, first_matrices_->view(), embedding_.data(),
+                                      received_scalars_.data(), received_vectors_.data()},
+                                     stream);
         else
-            sum_messages_plainly(width(), messages, plain_messages(block), stream);
+            sum_other_messages(b, step, stream);
 
         AtomStage<Real> atoms;
         atoms.atom_count = step.edges.atom_count;
@@ -270,7 +291,32 @@ private:
         reverse_atoms(width(), atoms, stream);
 
         if (b > 0) fill_ghosts(step, gradient_.data(), kGradientRows * width(), Direction::reverse, b, stream);
-        MessageReverse<Real> messages = {step.edges, functions_, block.filter.view(), b == 0};
+        begin_stage("messages", Direction::reverse, b, stream, messages_work<Real>(*weights_, b, true));
+        if (is_fused_ && b == 0)
+            reverse_first_messages<Real>(
+                width(), {step.edges, functions_, first_matrices_->view(), gradient_.data(), vector_gradient_.data()},
+                stream);
+        else
+            reverse_other_messages(b, step, stream);
+    }
+
+    // Those of all blocks but the first and, without fused messages, of the first too.
+    void sum_other_messages(size_t b, const Step& step, cudaStream_t stream) {
+        const DeviceBlock<Real>& block = *blocks_[b];
+        MessageStage<Real> messages = {step.edges, functions_, block.filter_view()};
+        messages.sent = b == 0 ? first_sent_.data() : block.sent.data();
+        messages.scalars = b == 0 ? embedding_.data() : scalars_.data();
+        messages.vectors = b == 0 ? nullptr : block.vectors.data();
+        messages.new_scalars = received_scalars_.data();
+        messages.new_vectors = received_vectors_.data();
+        if (is_fused_)
+            sum_messages(width(), messages, stream);
+        else
+            sum_messages_plainly(width(), messages, plain_messages(b), stream);
+    }
+    void reverse_other_messages(size_t b, const Step& step, cudaStream_t stream) {
+        const DeviceBlock<Real>& block = *blocks_[b];
+        MessageReverse<Real> messages = {step.edges, functions_, block.filter_view()};
         messages.sent = b == 0 ? first_sent_.data() : block.sent.data();
         messages.gradient = gradient_.data();
         messages.vector_gradient = vector_gradient_.data();
@@ -280,11 +326,10 @@ private:
             messages.phi_gradient = phi_gradient_.data();
             messages.vectors_gradient = vectors_gradient_.data();
         }
-        begin_stage("messages", Direction::reverse, b, stream, messages_work<Real>(*weights_, b, true));
         if (is_fused_)
             reverse_messages(width(), messages, stream);
         else
-            reverse_messages_plainly(width(), messages, plain_messages(block), stream);
+            reverse_messages_plainly(width(), messages, plain_messages(b), stream);
     }
 
     std::shared_ptr<const Weights> weights_;
@@ -292,7 +337,9 @@ private:
     StepModelFacts facts_;
     std::vector<std::unique_ptr<DeviceBlock<Real>>> blocks_;
     DeviceMap<Real> readout_hidden_;
-    DeviceBuffer<Real> embedding_, first_sent_;
+    DeviceBuffer<Real> embedding_;
+    std::optional<DeviceFirstMatrices<Real>> first_matrices_;  // only with fused messages
+    DeviceBuffer<Real> first_sent_;                            // only without fused messages
     DeviceBuffer<double> readout_output_, element_energies_, scales_, closest_;
     DeviceBuffer<RepulsionPair> repulsion_;
     DeviceBuffer<ElementEnergy> alone_;

@@ -40,9 +40,8 @@ __device__ __forceinline__ void store(Real* to, const Numbers<Real, Count>& numb
     *reinterpret_cast<Numbers<Real, Count>*>(to) = numbers;
 }
 
-// Computes filter[edge][part][channel] of a few edges. Parts are s, v, u; the first block has no v. Edges beyond the
-// last repeat the last one.
-template <class Real, int Width, int PerLane, int Edges, bool IsFirst>
+// Computes filter[edge][part][channel] of a few edges. Parts are s, v, u. Edges beyond the last repeat the last one.
+template <class Real, int Width, int PerLane, int Edges>
 __device__ __forceinline__ void evaluate_filter(const Real* functions, int function_count, int64_t begin, int64_t end,
                                                 const Real* filter, Real (&result)[Edges][3][PerLane]) {
 #pragma unroll
@@ -62,7 +61,6 @@ __device__ __forceinline__ void evaluate_filter(const Real* functions, int funct
         for (int i = 0; i < 4; ++i)
 #pragma unroll
             for (int part = 0; part < 3; ++part) {
-                if (IsFirst && part == 1) continue;
                 const auto weight = load<PerLane>(filter + ((n + i) * 3 + part) * Width);
 #pragma unroll
                 for (int e = 0; e < Edges; ++e)
@@ -72,7 +70,7 @@ __device__ __forceinline__ void evaluate_filter(const Real* functions, int funct
     }
 }
 
-template <class Real, int Width, int PerLane, bool IsFirst>
+template <class Real, int Width, int PerLane>
 __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
     sum_kernel(const __grid_constant__ MessageStage<Real> stage) {
     mlff::gpu::await_predecessor();
@@ -86,18 +84,14 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
     Real scalar[PerLane] = {}, vector[3][PerLane] = {};
     for (int64_t begin = stage.edges.first[atom]; begin < end; begin += kEdges) {
         Real filter[kEdges][3][PerLane];
-        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.value->of,
-                                                               4 * stage.functions.group_count, begin, end,
-                                                               stage.filter.weights + channel, filter);
+        evaluate_filter<Real, Width, PerLane, kEdges>(stage.functions.value->of, 4 * stage.functions.group_count, begin,
+                                                      end, stage.filter.weights + channel, filter);
 #pragma unroll
         for (int e = 0; e < kEdges; ++e) {
             if (begin + e >= end) break;
             const int32_t sender = stage.edges.sender[begin + e];
             const Four<Real> direction = load_four(stage.functions.direction + 4 * (begin + e));
-            const Real* sent = stage.sent +
-                               (IsFirst ? int64_t{stage.edges.elements[sender]} * (kFirstRows * Width)
-                                        : int64_t{sender} * (kSentRows * Width)) +
-                               channel;
+            const Real* sent = stage.sent + int64_t{sender} * (kSentRows * Width) + channel;
             const auto phi_s = load<PerLane>(sent), phi_u = load<PerLane>(sent + Width);
 #pragma unroll
             for (int c = 0; c < PerLane; ++c) {
@@ -106,25 +100,22 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
 #pragma unroll
                 for (int k = 0; k < 3; ++k) vector[k][c] += along * direction.of[k];
             }
-            if constexpr (!IsFirst)
 #pragma unroll
-                for (int k = 0; k < 3; ++k) {
-                    const auto sent_vector = load<PerLane>(sent + (2 + k) * Width);
+            for (int k = 0; k < 3; ++k) {
+                const auto sent_vector = load<PerLane>(sent + (2 + k) * Width);
 #pragma unroll
-                    for (int c = 0; c < PerLane; ++c) vector[k][c] += filter[e][1][c] * sent_vector.of[c];
-                }
+                for (int c = 0; c < PerLane; ++c) vector[k][c] += filter[e][1][c] * sent_vector.of[c];
+            }
         }
     }
-    Numbers<Real, PerLane> sum =
-        load<PerLane>(stage.scalars + (IsFirst ? int64_t{stage.edges.elements[atom]} : atom) * Width + channel);
+    Numbers<Real, PerLane> sum = load<PerLane>(stage.scalars + atom * Width + channel);
 #pragma unroll
     for (int c = 0; c < PerLane; ++c) sum.of[c] += scalar[c];
     store(stage.new_scalars + atom * Width + channel, sum);
 #pragma unroll
     for (int k = 0; k < 3; ++k) {
         const int64_t at = (3 * atom + k) * Width + channel;
-        Numbers<Real, PerLane> before = {};
-        if constexpr (!IsFirst) before = load<PerLane>(stage.vectors + at);
+        Numbers<Real, PerLane> before = load<PerLane>(stage.vectors + at);
 #pragma unroll
         for (int c = 0; c < PerLane; ++c) before.of[c] += vector[k][c];
         store(stage.new_vectors + at, before);
@@ -154,9 +145,8 @@ __device__ __forceinline__ Real sum_many_over_warp(Real (&numbers)[Count], int l
 }
 
 // For each edge, `by_distance` = dE/d(distance) and `turn` = dE/d(direction) are summed over channels, and then
-// converted to dE/d(vector). Except in the first block, messages go along the reverse edge, so `turn` has the opposite
-// sign.
-template <class Real, int Width, int PerLane, bool IsFirst>
+// converted to dE/d(vector). Messages go along the reverse edge, so `turn` has the opposite sign.
+template <class Real, int Width, int PerLane>
 __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
     reverse_kernel(const __grid_constant__ MessageReverse<Real> stage) {
     mlff::gpu::await_predecessor();
@@ -169,60 +159,49 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
     const int slice = warp % S::kWarpsPerAtom, channel = (slice * 32 + lane) * PerLane;
     const int64_t end = stage.edges.first[atom + 1];
 
-    // For this atom: what it sent or, in the first block, the gradient of what it received.
-    constexpr int kOwnRows = IsFirst ? kGradientRows : kSentRows, kOtherRows = IsFirst ? kFirstRows : kGradientRows;
-    Numbers<Real, PerLane> own[kOwnRows];
+    Numbers<Real, PerLane> own[kSentRows];  // what this atom sent
 #pragma unroll
-    for (int row = 0; row < kOwnRows; ++row)
-        own[row] = load<PerLane>((IsFirst ? stage.gradient : stage.sent) + (atom * kOwnRows + row) * Width + channel);
+    for (int row = 0; row < kSentRows; ++row)
+        own[row] = load<PerLane>(stage.sent + (atom * kSentRows + row) * Width + channel);
     Real phi_s_gradient[PerLane] = {}, phi_u_gradient[PerLane] = {}, sent_gradient[3][PerLane] = {};
 
     int parity = 0;
     for (int64_t begin = stage.edges.first[atom]; begin < end; begin += kEdges, parity ^= 1) {
         Real filter[kEdges][3][PerLane], slope[kEdges][3][PerLane];
-        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.value->of,
-                                                               4 * stage.functions.group_count, begin, end,
-                                                               stage.filter.weights + channel, filter);
-        evaluate_filter<Real, Width, PerLane, kEdges, IsFirst>(stage.functions.slope->of,
-                                                               4 * stage.functions.group_count, begin, end,
-                                                               stage.filter.weights + channel, slope);
+        evaluate_filter<Real, Width, PerLane, kEdges>(stage.functions.value->of, 4 * stage.functions.group_count, begin,
+                                                      end, stage.filter.weights + channel, filter);
+        evaluate_filter<Real, Width, PerLane, kEdges>(stage.functions.slope->of, 4 * stage.functions.group_count, begin,
+                                                      end, stage.filter.weights + channel, slope);
         Real sums[kSums] = {};
 #pragma unroll
         for (int e = 0; e < kEdges; ++e) {
             if (begin + e >= end) break;
             const int32_t neighbor = stage.edges.sender[begin + e];
             const Four<Real> direction = load_four(stage.functions.direction + 4 * (begin + e));
-            const Real* from = (IsFirst ? stage.sent + int64_t{stage.edges.elements[neighbor]} * (kFirstRows * Width)
-                                        : stage.gradient + int64_t{neighbor} * (kGradientRows * Width)) +
-                               channel;
-            Numbers<Real, PerLane> other[kOtherRows];
+            const Real* from = stage.gradient + int64_t{neighbor} * (kGradientRows * Width) + channel;
+            Numbers<Real, PerLane> gradient[kGradientRows];
 #pragma unroll
-            for (int row = 0; row < kOtherRows; ++row) other[row] = load<PerLane>(from + row * Width);
-            const auto& phi_s = IsFirst ? other[0] : own[0];
-            const auto& phi_u = IsFirst ? other[1] : own[1];
-            const auto* gradient = IsFirst ? own : other;
+            for (int row = 0; row < kGradientRows; ++row) gradient[row] = load<PerLane>(from + row * Width);
 #pragma unroll
             for (int c = 0; c < PerLane; ++c) {
                 // u . dE/dv, with the direction u of the edge that carries the message
                 Real along = 0;
 #pragma unroll
-                for (int k = 0; k < 3; ++k) along += direction.of[k] * gradient[1 + k].of[c];
-                if (!IsFirst) along = -along;
-                sums[4 * e] += phi_s.of[c] * gradient[0].of[c] * slope[e][0][c] + phi_u.of[c] * along * slope[e][2][c];
-                const Real turn = phi_u.of[c] * filter[e][2][c];
+                for (int k = 0; k < 3; ++k) along -= direction.of[k] * gradient[1 + k].of[c];
+                sums[4 * e] +=
+                    own[0].of[c] * gradient[0].of[c] * slope[e][0][c] + own[1].of[c] * along * slope[e][2][c];
+                const Real turn = own[1].of[c] * filter[e][2][c];
 #pragma unroll
                 for (int k = 0; k < 3; ++k) sums[4 * e + 1 + k] += turn * gradient[1 + k].of[c];
-                if constexpr (!IsFirst) {
-                    Real product = 0;
+                Real product = 0;
 #pragma unroll
-                    for (int k = 0; k < 3; ++k) {
-                        product += own[2 + k].of[c] * gradient[1 + k].of[c];
-                        sent_gradient[k][c] += filter[e][1][c] * gradient[1 + k].of[c];
-                    }
-                    sums[4 * e] += product * slope[e][1][c];
-                    phi_s_gradient[c] += filter[e][0][c] * gradient[0].of[c];
-                    phi_u_gradient[c] += filter[e][2][c] * along;
+                for (int k = 0; k < 3; ++k) {
+                    product += own[2 + k].of[c] * gradient[1 + k].of[c];
+                    sent_gradient[k][c] += filter[e][1][c] * gradient[1 + k].of[c];
                 }
+                sums[4 * e] += product * slope[e][1][c];
+                phi_s_gradient[c] += filter[e][0][c] * gradient[0].of[c];
+                phi_u_gradient[c] += filter[e][2][c] * along;
             }
         }
         Real total = sum_many_over_warp(sums, lane);
@@ -245,34 +224,32 @@ __global__ void __launch_bounds__(Shape<Real, Width, PerLane>::kThreads)
             const EdgeComponent<Real> own_component(direction, turn[0], turn[1], turn[2], k);
             const Real across = own_component.across * direction.of[3];
             stage.vector_gradient[3 * (begin + e) + k] +=
-                static_cast<double>(by_distance * own_component.direction + (IsFirst ? across : -across));
+                static_cast<double>(by_distance * own_component.direction - across);
         }
     }
-    if constexpr (!IsFirst) {
-        const auto phi_v = load<PerLane>(stage.phi_v + atom * Width + channel);
-        Numbers<Real, PerLane> phi_gradient[3] = {};
+    const auto phi_v = load<PerLane>(stage.phi_v + atom * Width + channel);
+    Numbers<Real, PerLane> phi_gradient[3] = {};
 #pragma unroll
-        for (int k = 0; k < 3; ++k) {
-            const int64_t at = (3 * atom + k) * Width + channel;
-            const auto vector = load<PerLane>(stage.vectors + at);
-            Numbers<Real, PerLane> gradient =
-                load<PerLane>(stage.gradient + (atom * kGradientRows + 1 + k) * Width + channel);
-#pragma unroll
-            for (int c = 0; c < PerLane; ++c) {
-                phi_gradient[1].of[c] += sent_gradient[k][c] * vector.of[c];
-                gradient.of[c] += sent_gradient[k][c] * phi_v.of[c];
-            }
-            store(stage.vectors_gradient + at, gradient);
-        }
+    for (int k = 0; k < 3; ++k) {
+        const int64_t at = (3 * atom + k) * Width + channel;
+        const auto vector = load<PerLane>(stage.vectors + at);
+        Numbers<Real, PerLane> gradient =
+            load<PerLane>(stage.gradient + (atom * kGradientRows + 1 + k) * Width + channel);
 #pragma unroll
         for (int c = 0; c < PerLane; ++c) {
-            phi_gradient[0].of[c] = phi_s_gradient[c];
-            phi_gradient[2].of[c] = phi_u_gradient[c];
+            phi_gradient[1].of[c] += sent_gradient[k][c] * vector.of[c];
+            gradient.of[c] += sent_gradient[k][c] * phi_v.of[c];
         }
-#pragma unroll
-        for (int part = 0; part < 3; ++part)
-            store(stage.phi_gradient + (3 * atom + part) * Width + channel, phi_gradient[part]);
+        store(stage.vectors_gradient + at, gradient);
     }
+#pragma unroll
+    for (int c = 0; c < PerLane; ++c) {
+        phi_gradient[0].of[c] = phi_s_gradient[c];
+        phi_gradient[2].of[c] = phi_u_gradient[c];
+    }
+#pragma unroll
+    for (int part = 0; part < 3; ++part)
+        store(stage.phi_gradient + (3 * atom + part) * Width + channel, phi_gradient[part]);
 }
 
 // With few atoms, each has more warps. With many, a lane has more channels, which share what is computed for an edge.
@@ -280,11 +257,9 @@ template <class Real, int Width>
 inline constexpr int kMostPerLane = std::min(16 / static_cast<int>(sizeof(Real)), Width / 32);
 
 template <class Stage, class Real, int Width, int PerLane>
-void launch_shape(const char* doing, void (*first)(Stage), void (*other)(Stage), const Stage& stage,
-                  cudaStream_t stream) {
+void launch_shape(const char* doing, void (*kernel)(Stage), const Stage& stage, cudaStream_t stream) {
     using S = Shape<Real, Width, PerLane>;
-    launch(doing, stage.is_first ? first : other, (int64_t{stage.edges.atom_count} + S::kAtoms - 1) / S::kAtoms,
-           S::kThreads, stream, stage);
+    launch(doing, kernel, (int64_t{stage.edges.atom_count} + S::kAtoms - 1) / S::kAtoms, S::kThreads, stream, stage);
 }
 
 template <class Real, int Width>
@@ -292,22 +267,19 @@ void sum_messages_of_width(const MessageStage<Real>& stage, cudaStream_t stream)
     using Stage = MessageStage<Real>;
     constexpr int kMost = kMostPerLane<Real, Width>;
     if (stage.edges.atom_count <= few_atoms_for_messages())
-        launch_shape<Stage, Real, Width, 1>("messages", sum_kernel<Real, Width, 1, true>,
-                                            sum_kernel<Real, Width, 1, false>, stage, stream);
+        launch_shape<Stage, Real, Width, 1>("messages", sum_kernel<Real, Width, 1>, stage, stream);
     else
-        launch_shape<Stage, Real, Width, kMost>("messages", sum_kernel<Real, Width, kMost, true>,
-                                                sum_kernel<Real, Width, kMost, false>, stage, stream);
+        launch_shape<Stage, Real, Width, kMost>("messages", sum_kernel<Real, Width, kMost>, stage, stream);
 }
 template <class Real, int Width>
 void reverse_messages_of_width(const MessageReverse<Real>& stage, cudaStream_t stream) {
     using Stage = MessageReverse<Real>;
     constexpr int kMost = kMostPerLane<Real, Width>;
     if (stage.edges.atom_count <= few_atoms_for_messages())
-        launch_shape<Stage, Real, Width, 1>("reversing messages", reverse_kernel<Real, Width, 1, true>,
-                                            reverse_kernel<Real, Width, 1, false>, stage, stream);
+        launch_shape<Stage, Real, Width, 1>("reversing messages", reverse_kernel<Real, Width, 1>, stage, stream);
     else
-        launch_shape<Stage, Real, Width, kMost>("reversing messages", reverse_kernel<Real, Width, kMost, true>,
-                                                reverse_kernel<Real, Width, kMost, false>, stage, stream);
+        launch_shape<Stage, Real, Width, kMost>("reversing messages", reverse_kernel<Real, Width, kMost>, stage,
+                                                stream);
 }
 
 }  // namespace

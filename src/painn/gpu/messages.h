@@ -10,8 +10,7 @@
 // directions. So one gather of 4 rows (dE/ds_k, dE/dv_k) gives all gradients of atom j as a sender, and those of the
 // edges along which it sends.
 //
-// In the first block v = 0, and phi depends on the element alone. There the reverse works from the receiver and gathers
-// no gradients.
+// The first block has its own sums: see first_messages.h.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -23,7 +22,6 @@
 namespace mlff::painn::gpu {
 
 inline constexpr int kSentRows = 5;      // phi_s, phi_u, phi_v v_x, phi_v v_y, phi_v v_z
-inline constexpr int kFirstRows = 2;     // phi_s, phi_u of the first block
 inline constexpr int kGradientRows = 4;  // dE/ds, dE/dv_x, dE/dv_y, dE/dv_z
 
 // Weights of the filter for the functions of EdgeFunctions.
@@ -45,10 +43,9 @@ struct MessageStage {
     StepEdges edges;
     EdgeFunctions<Real> functions;
     FilterView<Real> filter;
-    bool is_first = false;          // the first block
-    const Real* sent = nullptr;     // [atom][kSentRows][F]; first block: [element][kFirstRows][F]
-    const Real* scalars = nullptr;  // [atom][F], before the messages; first block: [element][F]
-    const Real* vectors = nullptr;  // [atom][3][F], before the messages; not in the first block
+    const Real* sent = nullptr;     // [atom][kSentRows][F]
+    const Real* scalars = nullptr;  // [atom][F], before the messages
+    const Real* vectors = nullptr;  // [atom][3][F], before the messages
     Real* new_scalars = nullptr;    // [atom][F]
     Real* new_vectors = nullptr;    // [atom][3][F]
 };
@@ -60,13 +57,11 @@ struct MessageReverse {
     StepEdges edges;
     EdgeFunctions<Real> functions;
     FilterView<Real> filter;
-    bool is_first = false;
     const Real* sent = nullptr;      // as above
     const Real* gradient = nullptr;  // [atom][kGradientRows][F], of the sums
-    // [edge][3]: adds to it. Except in the first block, entry e gets minus the gradient of the reverse of edge e, which
-    // has the opposite vector. gather_forces() only uses the difference of the two, so the result is the same.
+    // [edge][3]: adds to it. Entry e gets minus the gradient of the reverse of edge e, which has the opposite vector.
+    // gather_forces() only uses the difference of the two, so the result is the same.
     double* vector_gradient = nullptr;
-    // Not in the first block:
     const Real* phi_v = nullptr;       // [atom][F]
     const Real* vectors = nullptr;     // [atom][3][F], before the messages
     Real* phi_gradient = nullptr;      // [atom][s, v, u][F]

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "gpu/engine/radial_product.h"
@@ -17,6 +18,10 @@ namespace mlff::painn::gpu {
 // FunctionLayout. A half step has two groups.
 inline constexpr int kUnitsPerStep = 32 * mlff::gpu::RadialProduct::kWeightPlanes;
 inline constexpr int kUnitsPerGroup = kUnitsPerStep / 4;
+
+// Filters have three parts.
+enum FilterPart { kPartS, kPartV, kPartU };
+inline constexpr int kFilterParts = 3;
 
 // Stores a group of a step: high and low halves of four numbers.
 __device__ inline void store_step(const float (&numbers)[4], uint4* to) {
@@ -29,21 +34,35 @@ __device__ inline void store_half_step(const float (&numbers)[4], uint4* to) {
                      P::high_pair(numbers[2], numbers[3]), P::high_pair(P::rest(numbers[2]), P::rest(numbers[3])));
 }
 
+// The halves of a stored group: pair 0 has its functions 0 and 1, pair 1 has 2 and 3.
+struct GroupHalves {
+    uint32_t high[2], low[2];
+
+    // Group number `group` of `group_count`.
+    __device__ __forceinline__ GroupHalves(const uint4& bits, int group, int group_count) {
+        const bool is_step = group < group_count / 4 * 4;
+        high[0] = bits.x;
+        high[1] = is_step ? bits.y : bits.z;
+        low[0] = is_step ? bits.z : bits.y;
+        low[1] = bits.w;
+    }
+};
+
 // FilterView<float>::weights from filter_table(), whose functions are padded to half steps. `columns` is 3 F.
 inline std::vector<uint4> pack_filter(const std::vector<double>& table, int columns, float scale) {
     using namespace mlff::gpu;
     using P = RadialProduct;
-    const int width = columns / 3, groups = static_cast<int>(table.size()) / columns / 4,
+    const int width = columns / kFilterParts, groups = static_cast<int>(table.size()) / columns / 4,
               slices = width / kChannelsPerSlice;
     const auto weight = [&](int function, int column) {
         return scale *
                static_cast<float>(
                    table[static_cast<size_t>(function) * static_cast<size_t>(columns) + static_cast<size_t>(column)]);
     };
-    std::vector<uint4> packed(static_cast<size_t>(slices * 3 * groups * kUnitsPerGroup));
+    std::vector<uint4> packed(static_cast<size_t>(slices * kFilterParts * groups * kUnitsPerGroup));
     uint4* to = packed.data();
     for (int slice = 0; slice < slices; ++slice)
-        for (int part = 0; part < 3; ++part) {
+        for (int part = 0; part < kFilterParts; ++part) {
             const int first_column = part * width + kChannelsPerSlice * slice;
             for (int step = 0; step < groups / 4; ++step, to += kUnitsPerStep)
                 for (int lane = 0; lane < 32; ++lane) {
@@ -90,7 +109,6 @@ __device__ __forceinline__ void add_half_step(const uint4 (&weights)[2], const u
 }
 
 // A filter whose weights stay in registers: those of a slice of 32 channels for all functions. For 17 to 24 functions.
-template <int Parts>
 class ResidentFilter {
 public:
     static constexpr int kGroups = 6;  // of 4 functions
@@ -98,12 +116,11 @@ public:
         uint4 step;
         uint2 half;
     };
-    // `weights` are those of the slice; `parts` lists which of s, v, u are wanted.
-    __device__ __forceinline__ ResidentFilter(const uint4* weights, const int (&parts)[Parts], int lane,
-                                              int /*group_count*/) {
+    // `weights` are those of the slice.
+    __device__ __forceinline__ ResidentFilter(const uint4* weights, int lane, int /*group_count*/) {
 #pragma unroll
-        for (int part = 0; part < Parts; ++part) {
-            const uint4* from = weights + parts[part] * (kGroups * kUnitsPerGroup) + lane;
+        for (int part = 0; part < kFilterParts; ++part) {
+            const uint4* from = weights + part * (kGroups * kUnitsPerGroup) + lane;
 #pragma unroll
             for (int plane = 0; plane < 4; ++plane) step_[part][plane] = mlff::gpu::load_bytes(from + 32 * plane);
 #pragma unroll
@@ -124,11 +141,10 @@ public:
     }
 
 private:
-    uint4 step_[Parts][4], half_[Parts][2];
+    uint4 step_[kFilterParts][4], half_[kFilterParts][2];
 };
 
 // A filter with any number of functions: the weights are read again for every eight edges.
-template <int Parts>
 class StreamedFilter {
 public:
     struct Operand {
@@ -136,12 +152,11 @@ public:
         int q;
         bool is_there;
     };
-    __device__ __forceinline__ StreamedFilter(const uint4* weights, const int (&parts)[Parts], int lane,
-                                              int group_count)
+    __device__ __forceinline__ StreamedFilter(const uint4* weights, int lane, int group_count)
         : group_count_(group_count) {
 #pragma unroll
-        for (int part = 0; part < Parts; ++part)
-            from_[part] = weights + parts[part] * group_count * kUnitsPerGroup + lane;
+        for (int part = 0; part < kFilterParts; ++part)
+            from_[part] = weights + part * group_count * kUnitsPerGroup + lane;
     }
     __device__ __forceinline__ Operand load(const uint4* functions, int q, bool is_there) const {
         return {functions, q, is_there};
@@ -169,7 +184,7 @@ public:
     }
 
 private:
-    const uint4* from_[Parts];
+    const uint4* from_[kFilterParts];
     int group_count_;
 };
 

@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kBlockThreads)
         const int32_t sender = stage.edges.sender[edge];
         const Real* sent =
             stage.sent +
-            (stage.is_first ? int64_t{stage.edges.elements[sender]} * kFirstRows : int64_t{sender} * kSentRows) * width;
+            (plain.is_first ? int64_t{stage.edges.elements[sender]} * kFirstRows : int64_t{sender} * kSentRows) * width;
         const Four<Real> direction = load_four(stage.functions.direction + 4 * edge);
         const Real* filter = plain.filters + edge * kFilterRows * width;
         Real* message = plain.messages + edge * kMessageRows * width;
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kBlockThreads)
             const Real along = filter[2 * width + c] * sent[width + c];
             for (int k = 0; k < 3; ++k) {
                 Real vector = along * direction.of[k];
-                if (!stage.is_first) vector += filter[width + c] * sent[(2 + k) * width + c];
+                if (!plain.is_first) vector += filter[width + c] * sent[(2 + k) * width + c];
                 message[(1 + k) * width + c] = vector;
             }
         }
@@ -94,9 +94,9 @@ __global__ void __launch_bounds__(kBlockThreads) sum_kernel(int width, const __g
     mlff::gpu::await_predecessor();
     const int64_t atom = blockIdx.x;
     for (int c = static_cast<int>(threadIdx.x); c < width; c += kBlockThreads) {
-        Real scalar = stage.scalars[(stage.is_first ? int64_t{stage.edges.elements[atom]} : atom) * width + c];
+        Real scalar = stage.scalars[(plain.is_first ? int64_t{stage.edges.elements[atom]} : atom) * width + c];
         Real vector[3];
-        for (int k = 0; k < 3; ++k) vector[k] = stage.is_first ? 0 : stage.vectors[(3 * atom + k) * width + c];
+        for (int k = 0; k < 3; ++k) vector[k] = plain.is_first ? 0 : stage.vectors[(3 * atom + k) * width + c];
         for (int64_t edge = stage.edges.first[atom]; edge < stage.edges.first[atom + 1]; ++edge) {
             const Real* message = plain.messages + edge * kMessageRows * width + c;
             scalar += message[0];
@@ -120,8 +120,8 @@ __global__ void __launch_bounds__(kBlockThreads)
         const int32_t neighbor = stage.edges.sender[edge];
         const Real* sent =
             stage.sent +
-            (stage.is_first ? int64_t{stage.edges.elements[neighbor]} * kFirstRows : atom * kSentRows) * width;
-        const Real* gradient = stage.gradient + (stage.is_first ? atom : int64_t{neighbor}) * kGradientRows * width;
+            (plain.is_first ? int64_t{stage.edges.elements[neighbor]} * kFirstRows : atom * kSentRows) * width;
+        const Real* gradient = stage.gradient + (plain.is_first ? atom : int64_t{neighbor}) * kGradientRows * width;
         const Four<Real> direction = load_four(stage.functions.direction + 4 * edge);
         const Real* filter = plain.filters + edge * kFilterRows * width;
         const Real* slope = plain.slopes + edge * kFilterRows * width;
@@ -135,9 +135,9 @@ __global__ void __launch_bounds__(kBlockThreads)
                 along += direction.of[k] * by_vector[k];
                 turn[k] += phi_u * filter[2 * width + c] * by_vector[k];
             }
-            if (!stage.is_first) along = -along;
+            if (!plain.is_first) along = -along;
             by_distance += phi_s * by_scalar * slope[c] + phi_u * along * slope[2 * width + c];
-            if (stage.is_first) continue;
+            if (plain.is_first) continue;
             message[c] = filter[c] * by_scalar;
             message[width + c] = filter[2 * width + c] * along;
             for (int k = 0; k < 3; ++k) {
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kBlockThreads)
             const EdgeComponent<Real> own(direction, turn[0], turn[1], turn[2], k);
             const Real across = own.across * direction.of[3];
             stage.vector_gradient[3 * edge + k] +=
-                static_cast<double>(by_distance * own.direction + (stage.is_first ? across : -across));
+                static_cast<double>(by_distance * own.direction + (plain.is_first ? across : -across));
         }
         __syncthreads();  // before `partial` is written again
     }
@@ -199,7 +199,7 @@ void reverse_messages_plainly(int width, const MessageReverse<Real>& stage, cons
     if (atoms == 0) return;
     launch("filters", filters_kernel<Real>, atoms, kBlockThreads, stream, width, stage.edges, plain, true);
     launch("reversing messages", gradients_kernel<Real>, atoms, kBlockThreads, stream, width, stage, plain);
-    if (!stage.is_first)
+    if (!plain.is_first)
         launch("sums of gradients", reverse_sum_kernel<Real>, atoms, kBlockThreads, stream, width, stage, plain);
 }
 

@@ -12,9 +12,13 @@ namespace mlff::painn::gpu {
 
 inline constexpr int kFilterRows = 3;   // s, v, u
 inline constexpr int kMessageRows = 5;  // of the reverse, which has one more than the forward
+inline constexpr int kFirstRows = 2;    // phi_s, phi_u of the first block
 
 template <class Real>
 struct PlainMessages {
+    // In the first block, `sent` of the stage is [element][kFirstRows][F], `scalars` is [element][F], and there are no
+    // vectors. Its reverse works from the receiver of an edge and writes nothing of atoms.
+    bool is_first = false;
     const Real* weights = nullptr;  // [function][s, v, u][F]; the last function is the fade
     int radial_count = 0;
     double cutoff = 0;                // angstrom

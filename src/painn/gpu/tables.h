@@ -56,4 +56,18 @@ inline std::vector<double> first_sent(const Weights& weights) {
     return sent;
 }
 
+// What atoms send in the first block times the weights of the filter, [element][s, u][function][F]. For
+// `function_count` see filter_table().
+inline std::vector<double> first_products(const Weights& weights, int function_count) {
+    const auto width = static_cast<size_t>(weights.hidden), functions = static_cast<size_t>(function_count);
+    const std::vector<double> sent = first_sent(weights),
+                              filter = filter_table(weights.blocks[0].filter, function_count);
+    std::vector<double> products;
+    for (size_t row = 0; row < sent.size() / width; ++row)
+        for (size_t n = 0; n < functions; ++n)
+            for (size_t c = 0; c < width; ++c)
+                products.push_back(sent[row * width + c] * filter[(3 * n + (row % 2 == 0 ? 0 : 2)) * width + c]);
+    return products;
+}
+
 }  // namespace mlff::painn::gpu

@@ -61,23 +61,16 @@ __device__ __forceinline__ float sum_over_own_edges(float value) {  // sums over
     return value + __shfl_xor_sync(kAllLanes, value, 2);
 }
 
-// There are filters for s, u and, except in the first block, v. Their weights are stored in the order s, v, u.
-template <bool IsFirst>
-inline constexpr int kFilterParts = IsFirst ? 2 : 3;
-enum FilterPart { kPartS, kPartU, kPartV };
-
 // Loads the weights of a warp's slice.
-template <bool IsFirst, template <int> class Filter, class S>
-__device__ __forceinline__ Filter<kFilterParts<IsFirst>> load_filter(const SlicePlace<S>& place,
-                                                                     const FilterView<float>& filter, int group_count) {
-    int parts[kFilterParts<IsFirst>] = {0, 2};
-    if constexpr (!IsFirst) parts[kPartV] = 1;
-    return {filter.weights + place.slice * 3 * group_count * kUnitsPerGroup, parts, place.lane, group_count};
+template <class Filter, class S>
+__device__ __forceinline__ Filter load_filter(const SlicePlace<S>& place, const FilterView<float>& filter,
+                                              int group_count) {
+    return {filter.weights + place.slice * kFilterParts * group_count * kUnitsPerGroup, place.lane, group_count};
 }
 
-// What a lane gathers for its two edges of a tile: features of the neighbours ([atom][Rows][F] or, in the first block,
-// [element][Rows][F]) and directions. Edges beyond the last repeat the last one; their functions are zero.
-template <bool IsFirst, int Rows>
+// What a lane gathers for its two edges of a tile: features of the neighbours, [atom][Rows][F], and directions. Edges
+// beyond the last repeat the last one; their functions are zero.
+template <int Rows>
 struct GatheredEdges {
     Four<float> rows[2][Rows], direction[2];
 
@@ -89,9 +82,7 @@ struct GatheredEdges {
         for (int j = 0; j < 2; ++j) {
             const int64_t edge = begin + min(first + 2 * place.q + j, count - 1);
             const int32_t neighbor = edges.sender[edge];
-            const float* from = rows_of_all +
-                                (IsFirst ? int64_t{edges.elements[neighbor]} : int64_t{neighbor}) * (Rows * S::kWidth) +
-                                place.channel;
+            const float* from = rows_of_all + int64_t{neighbor} * (Rows * S::kWidth) + place.channel;
 #pragma unroll
             for (int row = 0; row < Rows; ++row) rows[j][row] = load_four(from + row * S::kWidth);
             direction[j] = load_four(functions.direction + 4 * edge);
@@ -107,9 +98,9 @@ struct ReceivedSums {
 };
 
 // Adds the messages of a lane's two edges.
-template <bool IsFirst, class Filter, int Rows>
+template <class Filter>
 __device__ __forceinline__ void add_messages(const Filter& weights, const typename Filter::Operand& functions,
-                                             const GatheredEdges<IsFirst, Rows>& edges, ReceivedSums& sums) {
+                                             const GatheredEdges<kSentRows>& edges, ReceivedSums& sums) {
     float filter[4][2];
     weights.multiply(kPartS, functions, filter);
 #pragma unroll
@@ -125,15 +116,13 @@ __device__ __forceinline__ void add_messages(const Filter& weights, const typena
 #pragma unroll
             for (int k = 0; k < 3; ++k) sums.vector[k][c] += along * edges.direction[j].of[k];
         }
-    if constexpr (!IsFirst) {
-        weights.multiply(kPartV, functions, filter);
+    weights.multiply(kPartV, functions, filter);
 #pragma unroll
-        for (int j = 0; j < 2; ++j)
+    for (int j = 0; j < 2; ++j)
 #pragma unroll
-            for (int k = 0; k < 3; ++k)
+        for (int k = 0; k < 3; ++k)
 #pragma unroll
-                for (int c = 0; c < 4; ++c) sums.vector[k][c] += filter[c][j] * edges.rows[j][2 + k].of[c];
-    }
+            for (int c = 0; c < 4; ++c) sums.vector[k][c] += filter[c][j] * edges.rows[j][2 + k].of[c];
 }
 
 // Sums over the lanes of all q. Lane q gets row q of s, v_x, v_y, v_z.
@@ -148,22 +137,21 @@ __device__ __forceinline__ Four<float> total_of_row(const ReceivedSums& sums, in
     return total;
 }
 
-template <class S, bool IsFirst, template <int> class Filter>
+template <class S, class Filter>
 __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
     sum_kernel(const __grid_constant__ MessageStage<float> stage) {
-    constexpr int Width = S::kWidth, kRows = IsFirst ? kFirstRows : kSentRows;
+    constexpr int Width = S::kWidth;
     __shared__ Four<float> room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][32];
     const SlicePlace<S> place;
     const int group_count = stage.functions.group_count;
-    const auto weights = load_filter<IsFirst, Filter>(place, stage.filter, group_count);
+    const Filter weights = load_filter<Filter>(place, stage.filter, group_count);
     await_predecessor();
     for (int64_t atom = place.first_atom; atom < stage.edges.atom_count; atom += place.atom_stride) {
         const int64_t begin = stage.edges.first[atom];
         const int count = static_cast<int>(stage.edges.first[atom + 1] - begin);
         ReceivedSums sums;
         for (int first = kEdgesPerTile * place.group; first < count; first += kEdgesPerTile * S::kGroups) {
-            const GatheredEdges<IsFirst, kRows> edges(place, stage.edges, stage.functions, stage.sent, begin, first,
-                                                      count);
+            const GatheredEdges<kSentRows> edges(place, stage.edges, stage.functions, stage.sent, begin, first, count);
             const int own = first + place.g;
             const auto functions =
                 weights.load(stage.functions.value + (begin + min(own, count - 1)) * group_count, place.q, own < count);
@@ -183,12 +171,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
         }
         const float unscale = 1 / (stage.filter.scale * kValueScale);
         const int64_t vector_at = (3 * atom + place.q - 1) * Width + place.channel;
-        Four<float> before = {};
-        if (place.q == 0)
-            before = load_four(stage.scalars + (IsFirst ? int64_t{stage.edges.elements[atom]} : atom) * Width +
-                               place.channel);
-        else if (!IsFirst)
-            before = load_four(stage.vectors + vector_at);
+        Four<float> before =
+            load_four(place.q == 0 ? stage.scalars + atom * Width + place.channel : stage.vectors + vector_at);
 #pragma unroll
         for (int c = 0; c < 4; ++c) before.of[c] += unscale * total.of[c];
         store_four(place.q == 0 ? stage.new_scalars + atom * Width + place.channel : stage.new_vectors + vector_at,
@@ -200,11 +184,6 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
 
 // Number of edges whose gradients are summed over slices at a time.
 constexpr int kChunk = 64;
-
-template <bool IsFirst>
-inline constexpr int kOwnRows = IsFirst ? kGradientRows : kSentRows;
-template <bool IsFirst>
-inline constexpr int kOtherRows = IsFirst ? kFirstRows : kGradientRows;
 
 // The inverse of the scales of weights and functions.
 struct Unscale {
@@ -238,28 +217,25 @@ using EdgeSums = float[8];
 
 // The next three functions each add the contribution of one part of the filter to the gradients of a lane's two edges
 // and of what the atom has sent. `own` is what the atom sent, and `edges` has the gradients of what the neighbours
-// received. In the first block it is the reverse: `own` is the gradient, and `edges` has what the neighbours sent.
-template <bool IsFirst, class Weights>
-__device__ __forceinline__ void reverse_part_s(const TileFilter<Weights>& tile,
-                                               const Four<float> (&own)[kOwnRows<IsFirst>],
-                                               const GatheredEdges<IsFirst, kOtherRows<IsFirst>>& edges, EdgeSums& sums,
+// received.
+template <class Weights>
+__device__ __forceinline__ void reverse_part_s(const TileFilter<Weights>& tile, const Four<float> (&own)[kSentRows],
+                                               const GatheredEdges<kGradientRows>& edges, EdgeSums& sums,
                                                SentGradients& sent) {
     float filter[4][2], slope[4][2];
     tile.multiply_slopes(kPartS, slope);
-    if constexpr (!IsFirst) tile.multiply_values(kPartS, filter);
+    tile.multiply_values(kPartS, filter);
 #pragma unroll
     for (int j = 0; j < 2; ++j)
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
             sums[4 * j] += own[0].of[c] * edges.rows[j][0].of[c] * slope[c][j];
-            if constexpr (!IsFirst) sent.phi_s[c] += filter[c][j] * edges.rows[j][0].of[c];
+            sent.phi_s[c] += filter[c][j] * edges.rows[j][0].of[c];
         }
 }
-// Uses dE/dv of the receiver and phi_u of the sender. One of them is this atom.
-template <bool IsFirst, class Weights>
-__device__ __forceinline__ void reverse_part_u(const TileFilter<Weights>& tile,
-                                               const Four<float> (&own)[kOwnRows<IsFirst>],
-                                               const GatheredEdges<IsFirst, kOtherRows<IsFirst>>& edges, EdgeSums& sums,
+template <class Weights>
+__device__ __forceinline__ void reverse_part_u(const TileFilter<Weights>& tile, const Four<float> (&own)[kSentRows],
+                                               const GatheredEdges<kGradientRows>& edges, EdgeSums& sums,
                                                SentGradients& sent) {
     float filter[4][2], slope[4][2];
     tile.multiply_values(kPartU, filter);
@@ -268,26 +244,19 @@ __device__ __forceinline__ void reverse_part_u(const TileFilter<Weights>& tile,
     for (int j = 0; j < 2; ++j)
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
-            const float phi_u = IsFirst ? edges.rows[j][1].of[c] : own[1].of[c];
-            float gradient[3], along = 0;
+            float along = 0;  // the message goes along the reverse edge, which has the opposite direction
 #pragma unroll
-            for (int k = 0; k < 3; ++k) {
-                gradient[k] = IsFirst ? own[IsFirst ? 1 + k : 0].of[c] : edges.rows[j][IsFirst ? 0 : 1 + k].of[c];
-                along += edges.direction[j].of[k] * gradient[k];
-            }
-            if (!IsFirst) along = -along;  // the message goes along the reverse edge, which has the opposite direction
-            sums[4 * j] += phi_u * along * slope[c][j];
-            const float turn = phi_u * filter[c][j];
+            for (int k = 0; k < 3; ++k) along -= edges.direction[j].of[k] * edges.rows[j][1 + k].of[c];
+            sums[4 * j] += own[1].of[c] * along * slope[c][j];
+            const float turn = own[1].of[c] * filter[c][j];
 #pragma unroll
-            for (int k = 0; k < 3; ++k) sums[4 * j + 1 + k] += turn * gradient[k];
+            for (int k = 0; k < 3; ++k) sums[4 * j + 1 + k] += turn * edges.rows[j][1 + k].of[c];
             sent.phi_u[c] += filter[c][j] * along;
         }
 }
-// Not in the first block, where vectors are zero.
 template <class Weights>
-__device__ __forceinline__ void reverse_part_v(const TileFilter<Weights>& tile,
-                                               const Four<float> (&own)[kOwnRows<false>],
-                                               const GatheredEdges<false, kOtherRows<false>>& edges, EdgeSums& sums,
+__device__ __forceinline__ void reverse_part_v(const TileFilter<Weights>& tile, const Four<float> (&own)[kSentRows],
+                                               const GatheredEdges<kGradientRows>& edges, EdgeSums& sums,
                                                SentGradients& sent) {
     float filter[4][2], slope[4][2];
     tile.multiply_values(kPartV, filter);
@@ -323,7 +292,7 @@ __device__ __forceinline__ float sum_over_channels(EdgeSums& sums, int lane) {
 
 // Adds up the gradients of all slices for `count` edges from `first` on, and converts them to gradients by edge
 // vectors. All threads call it; each takes components of edges in turn.
-template <class S, bool IsFirst>
+template <class S>
 __device__ __forceinline__ void write_edge_gradients(const MessageReverse<float>& stage, const Unscale& unscale,
                                                      const Four<float> (&partial)[S::kSlices][kChunk], int64_t first,
                                                      int count) {
@@ -340,8 +309,7 @@ __device__ __forceinline__ void write_edge_gradients(const MessageReverse<float>
         const Four<float> direction = load_four(stage.functions.direction + 4 * edge);
         const EdgeComponent<float> own(direction, sum.of[1], sum.of[2], sum.of[3], k);
         const float across = unscale.value * own.across * direction.of[3];
-        stage.vector_gradient[3 * edge + k] +=
-            static_cast<double>(unscale.slope * sum.of[0] * own.direction + (IsFirst ? across : -across));
+        stage.vector_gradient[3 * edge + k] += static_cast<double>(unscale.slope * sum.of[0] * own.direction - across);
     }
 }
 
@@ -388,76 +356,69 @@ __device__ __forceinline__ void write_atom_gradients(const MessageReverse<float>
     store_four(stage.vectors_gradient + (3 * atom + place.q) * Width + place.channel, of_vector);
 }
 
-template <class S, bool IsFirst, template <int> class Filter>
+template <class S, class Filter>
 __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
     reverse_kernel(const __grid_constant__ MessageReverse<float> stage) {
-    using Weights = Filter<kFilterParts<IsFirst>>;
     // [edge][dE/d(distance), dE/d(direction)] of each slice
     __shared__ Four<float> partial[S::kSlices][kChunk];
     __shared__ Four<float> room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][kSentRows][8];
     const SlicePlace<S> place;
     const int group_count = stage.functions.group_count;
-    const Weights weights = load_filter<IsFirst, Filter>(place, stage.filter, group_count);
+    const Filter weights = load_filter<Filter>(place, stage.filter, group_count);
     const Unscale unscale(stage.filter.scale);
     await_predecessor();
     for (int64_t atom = place.first_atom; atom < stage.edges.atom_count; atom += place.atom_stride) {
         const int64_t begin = stage.edges.first[atom];
         const int count = static_cast<int>(stage.edges.first[atom + 1] - begin);
-        Four<float> own[kOwnRows<IsFirst>];
+        Four<float> own[kSentRows];
 #pragma unroll
-        for (int row = 0; row < kOwnRows<IsFirst>; ++row)
-            own[row] = load_four((IsFirst ? stage.gradient : stage.sent) +
-                                 (atom * kOwnRows<IsFirst> + row) * S::kWidth + place.channel);
+        for (int row = 0; row < kSentRows; ++row)
+            own[row] = load_four(stage.sent + (atom * kSentRows + row) * S::kWidth + place.channel);
         SentGradients sent;
         for (int chunk = 0; chunk < count; chunk += kChunk) {
             const int chunk_end = min(chunk + kChunk, count);
             for (int first = chunk + kEdgesPerTile * place.group; first < chunk_end;
                  first += kEdgesPerTile * S::kGroups) {
-                const GatheredEdges<IsFirst, kOtherRows<IsFirst>> edges(
-                    place, stage.edges, stage.functions, IsFirst ? stage.sent : stage.gradient, begin, first, count);
+                const GatheredEdges<kGradientRows> edges(place, stage.edges, stage.functions, stage.gradient, begin,
+                                                         first, count);
                 const int own_edge = first + place.g;
                 const int64_t functions_at = (begin + min(own_edge, count - 1)) * group_count;
-                const TileFilter<Weights> tile = {
+                const TileFilter<Filter> tile = {
                     weights, weights.load(stage.functions.value + functions_at, place.q, own_edge < count),
                     weights.load(stage.functions.slope + functions_at, place.q, own_edge < count)};
                 EdgeSums sums = {};
-                reverse_part_s<IsFirst>(tile, own, edges, sums, sent);
-                reverse_part_u<IsFirst>(tile, own, edges, sums, sent);
-                if constexpr (!IsFirst) reverse_part_v(tile, own, edges, sums, sent);
+                reverse_part_s(tile, own, edges, sums, sent);
+                reverse_part_u(tile, own, edges, sums, sent);
+                reverse_part_v(tile, own, edges, sums, sent);
                 partial[place.slice][first - chunk + 2 * place.q + place.g / 4].of[place.g % 4] =
                     sum_over_channels(sums, place.lane);
             }
             __syncthreads();
-            write_edge_gradients<S, IsFirst>(stage, unscale, partial, begin + chunk, chunk_end - chunk);
+            write_edge_gradients<S>(stage, unscale, partial, begin + chunk, chunk_end - chunk);
             __syncthreads();
         }
-        if constexpr (!IsFirst) {
-            SentTotals totals(sent);
-            if constexpr (S::kGroups > 1) {  // here a block has one atom
-                if (place.group > 0 && place.q == 0)
+        SentTotals totals(sent);
+        if constexpr (S::kGroups > 1) {  // here a block has one atom
+            if (place.group > 0 && place.q == 0)
 #pragma unroll
-                    for (int row = 0; row < kSentRows; ++row)
-                        room[place.group - 1][place.slice][row][place.g] = totals.of[row];
-                __syncthreads();
-                if (place.group > 0) return;
+                for (int row = 0; row < kSentRows; ++row)
+                    room[place.group - 1][place.slice][row][place.g] = totals.of[row];
+            __syncthreads();
+            if (place.group > 0) return;
 #pragma unroll
-                for (int other = 0; other < S::kGroups - 1; ++other)
+            for (int other = 0; other < S::kGroups - 1; ++other)
 #pragma unroll
-                    for (int row = 0; row < kSentRows; ++row)
+                for (int row = 0; row < kSentRows; ++row)
 #pragma unroll
-                        for (int c = 0; c < 4; ++c)
-                            totals.of[row].of[c] += room[other][place.slice][row][place.g].of[c];
-            }
-            write_atom_gradients(stage, place, atom, unscale.value, totals);
+                    for (int c = 0; c < 4; ++c) totals.of[row].of[c] += room[other][place.slice][row][place.g].of[c];
         }
+        write_atom_gradients(stage, place, atom, unscale.value, totals);
     }
 }
 
 // As many blocks as there is work for, but no more than run at the same time.
 template <class S, class Stage>
-void launch_shape(const char* doing, void (*first)(Stage), void (*other)(Stage), const Stage& stage,
-                  cudaStream_t stream) {
-    const auto kernel = stage.is_first ? first : other;
+void launch_shape(const char* doing, void (*kernel)(Stage), const Stage& stage, cudaStream_t stream) {
     int64_t sets = (int64_t{stage.edges.atom_count} + S::kAtomsAtOnce - 1) / S::kAtomsAtOnce;
     if constexpr (S::kGroups == 1) {
         int device = 0, multiprocessors = 0, blocks = 0;
@@ -476,35 +437,33 @@ inline constexpr int kForwardGroups = std::min(3, 512 / Width);
 template <int Width>
 inline constexpr int kReverseGroups = std::min(4, 256 / Width);
 
-template <int Width, template <int> class Filter>
+template <int Width, class Filter>
 void sum_messages_with(const MessageStage<float>& stage, cudaStream_t stream) {
     using Few = Shape<Width, kForwardGroups<Width>, false>;
     using Many = Shape<Width, 1, true>;
     if (stage.edges.atom_count <= few_atoms_for_messages())
-        launch_shape<Few>("messages", sum_kernel<Few, true, Filter>, sum_kernel<Few, false, Filter>, stage, stream);
+        launch_shape<Few>("messages", sum_kernel<Few, Filter>, stage, stream);
     else
-        launch_shape<Many>("messages", sum_kernel<Many, true, Filter>, sum_kernel<Many, false, Filter>, stage, stream);
+        launch_shape<Many>("messages", sum_kernel<Many, Filter>, stage, stream);
 }
-template <int Width, template <int> class Filter>
+template <int Width, class Filter>
 void reverse_messages_with(const MessageReverse<float>& stage, cudaStream_t stream) {
     using Few = Shape<Width, kReverseGroups<Width>, false>;
     using Many = Shape<Width, 1, false>;
     if (stage.edges.atom_count <= few_atoms_for_messages())
-        launch_shape<Few>("reversing messages", reverse_kernel<Few, true, Filter>, reverse_kernel<Few, false, Filter>,
-                          stage, stream);
+        launch_shape<Few>("reversing messages", reverse_kernel<Few, Filter>, stage, stream);
     else
-        launch_shape<Many>("reversing messages", reverse_kernel<Many, true, Filter>,
-                           reverse_kernel<Many, false, Filter>, stage, stream);
+        launch_shape<Many>("reversing messages", reverse_kernel<Many, Filter>, stage, stream);
 }
 
 template <int Width>
 void sum_messages_of_width(const MessageStage<float>& stage, cudaStream_t stream) {
-    stage.functions.group_count == ResidentFilter<3>::kGroups ? sum_messages_with<Width, ResidentFilter>(stage, stream)
-                                                              : sum_messages_with<Width, StreamedFilter>(stage, stream);
+    stage.functions.group_count == ResidentFilter::kGroups ? sum_messages_with<Width, ResidentFilter>(stage, stream)
+                                                           : sum_messages_with<Width, StreamedFilter>(stage, stream);
 }
 template <int Width>
 void reverse_messages_of_width(const MessageReverse<float>& stage, cudaStream_t stream) {
-    stage.functions.group_count == ResidentFilter<3>::kGroups
+    stage.functions.group_count == ResidentFilter::kGroups
         ? reverse_messages_with<Width, ResidentFilter>(stage, stream)
         : reverse_messages_with<Width, StreamedFilter>(stage, stream);
 }

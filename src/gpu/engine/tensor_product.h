@@ -92,10 +92,12 @@ struct TensorProduct<float> {
         mma_tf32(sum, top[2 * half], bottom[2 * half], top[2 * half + 1], bottom[2 * half + 1], column[2 * half],
                  column[2 * half + 1]);
     }
+    // Adds to `step` on the tensor cores.
     template <int Tiles, int Count>
-    __device__ __forceinline__ static void add(const SplitNumbers<Count>& top, const SplitNumbers<Count>& bottom,
-                                               const SplitNumbers<Count> (&columns)[Tiles], float (&sum)[Tiles][4]) {
-        float step[Tiles][4] = {};
+    __device__ __forceinline__ static void add_to_step(const SplitNumbers<Count>& top,
+                                                       const SplitNumbers<Count>& bottom,
+                                                       const SplitNumbers<Count> (&columns)[Tiles],
+                                                       float (&step)[Tiles][4]) {
 #pragma unroll
         for (int half = 0; half < Count / 2; ++half) {
 #pragma unroll
@@ -110,6 +112,12 @@ struct TensorProduct<float> {
 #pragma unroll
             for (int tile = 0; tile < Tiles; ++tile)
                 multiply(top.high, bottom.high, columns[tile].high, half, step[tile]);
+    }
+    template <int Tiles, int Count>
+    __device__ __forceinline__ static void add(const SplitNumbers<Count>& top, const SplitNumbers<Count>& bottom,
+                                               const SplitNumbers<Count> (&columns)[Tiles], float (&sum)[Tiles][4]) {
+        float step[Tiles][4] = {};
+        add_to_step(top, bottom, columns, step);
 #pragma unroll
         for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
@@ -154,6 +162,11 @@ struct TensorProduct<double> {
                 mma_f64(sum[tile][0], sum[tile][1], top.of[half], columns[tile].of[half]);
                 mma_f64(sum[tile][2], sum[tile][3], bottom.of[half], columns[tile].of[half]);
             }
+    }
+    template <int Tiles>
+    __device__ __forceinline__ static void add_to_step(const Operand& top, const Operand& bottom,
+                                                       const Operand (&columns)[Tiles], double (&step)[Tiles][4]) {
+        add(top, bottom, columns, step);
     }
     template <int Tiles>
     __device__ __forceinline__ static void add_abreast(const Operand& top, const Operand& bottom,

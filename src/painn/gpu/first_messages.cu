@@ -33,28 +33,39 @@ constexpr int kAtomPitch = kMomentRows * kPassFunctions + 8;
 template <class Real>
 constexpr Real kValueUnscale = sizeof(Real) == sizeof(float) ? Real(1 / kValueScale) : Real(1);
 
-// A warp has kColumns channels of all atoms of the block. Moments are built by warps that have one atom each, in turn.
-// If there are more warps than atoms, kParts warps divide the edges of an atom.
-template <class RealIn, int WidthIn, int MostAtoms>
+// With few atoms a block has few, so that there are more blocks.
+constexpr int kFewAtoms = 4, kManyAtoms = kProductRows;
+
+// Edges are taken by warps that have one atom each, in turn. If there are more warps than atoms, kParts warps divide
+// the edges of an atom.
+template <class RealIn, int WidthIn, int MostAtoms, int MostWarps>
 struct Shape {
     using Real = RealIn;
     using Product = TensorProduct<Real>;
     using Operand = typename Product::ShortOperand;
     using Group = typename FunctionLayout<Real>::Group;
-    static constexpr int kWidth = WidthIn, kWarps = std::min(kWidth / 16, 8), kThreads = 32 * kWarps;
-    static constexpr int kColumns = kWidth / kWarps, kTiles = kColumns / 8;
-    static constexpr bool kIsFew = MostAtoms < kProductRows;
+    static constexpr int kWidth = WidthIn, kWarps = std::min(kWidth / 16, MostWarps), kThreads = 32 * kWarps;
+    static constexpr bool kIsSingle = sizeof(Real) == sizeof(float), kIsFew = MostAtoms == kFewAtoms;
     static constexpr int kAtoms = kIsFew ? std::min(MostAtoms, kWarps) : MostAtoms;
     static constexpr int kParts = std::max(1, kWarps / kAtoms);
     static constexpr bool kHasBottom = kAtoms > 8;  // the last 8 rows of tiles whose rows are atoms
-    // Blocks per multiprocessor: some load edges while others multiply.
-    static constexpr int kForwardBlocks = kIsFew ? 1
-                                                 : (kColumns > 16       ? 256
-                                                    : sizeof(Real) == 8 ? 512
-                                                                        : 768) /
-                                                       kThreads,
-                         kReverseBlocks = kForwardBlocks;
-    static constexpr size_t kBytes = sizeof(Real) * kAtoms * kAtomPitch;
+};
+// kBlocks is a number of blocks per multiprocessor that registers suffice for: some wait for edges while others
+// multiply.
+template <class Real, int Width, int MostAtoms>
+struct ForwardShape : Shape<Real, Width, MostAtoms, 8> {
+    using S = Shape<Real, Width, MostAtoms, 8>;
+    static constexpr int kColumns = Width / S::kWarps, kTiles = kColumns / 8;  // channels of a warp
+    static constexpr int kBlocks = S::kIsFew        ? 1
+                                   : kColumns == 16 ? (S::kIsSingle ? 768 : 512) / S::kThreads
+                                                    : (S::kIsSingle ? 512 : 256) / S::kThreads;
+    static constexpr size_t kSharedBytes = sizeof(Real) * S::kParts * S::kAtoms * kAtomPitch;
+};
+template <class Real, int Width, int MostAtoms>
+struct ReverseShape : Shape<Real, Width, MostAtoms, MostAtoms == kFewAtoms ? 8 : 4> {
+    using S = Shape<Real, Width, MostAtoms, MostAtoms == kFewAtoms ? 8 : 4>;
+    static constexpr int kBlocks = (S::kIsSingle && !S::kIsFew ? 640 : 512) / S::kThreads;
+    static constexpr size_t kSharedBytes = sizeof(Real) * S::kAtoms * kAtomPitch;
 };
 
 template <class S>
@@ -144,12 +155,14 @@ struct MomentRows {
           bottom(pass.element(2 + lane.g / kComponents)) {}
 };
 
-// The edges of an atom, numbered from 0. Numbers beyond the last edge stand for the last one.
+// The edges of an atom, numbered from 0. Except for element(), numbers beyond the last edge stand for the last one, and
+// so do numbers of groups. What comes of them is not used, or multiplied by zero.
 template <class Real>
 struct AtomEdges {
+    using Group = typename FunctionLayout<Real>::Group;
     int count, group_count;
     const int32_t *senders, *elements;
-    const typename FunctionLayout<Real>::Group *values, *slopes;
+    const Group *values, *slopes;
     const Real* directions;
 
     __device__ __forceinline__ AtomEdges(const StepEdges& edges, const EdgeFunctions<Real>& functions, int64_t atom)
@@ -161,15 +174,42 @@ struct AtomEdges {
         slopes = functions.slope + begin * group_count;
         directions = functions.direction + 4 * begin;
     }
-    __device__ __forceinline__ int clamped(int i) const { return min(i, count - 1); }
-    __device__ __forceinline__ int element(int i) const { return __ldg(elements + __ldg(senders + clamped(i))); }
-    // 1, or component `component` - 1 of the direction.
-    __device__ __forceinline__ Real component(int i, int component) const {
-        return component == 0 ? Real(1) : __ldg(directions + 4 * clamped(i) + (component - 1));
+    // Of the sender; Pass::kNoEdge for numbers beyond the last edge.
+    __device__ __forceinline__ int element(int edge) const {
+        return edge < count ? __ldg(elements + __ldg(senders + edge)) : Pass::kNoEdge;
     }
+    // 1, or component `component` - 1 of the direction.
+    __device__ __forceinline__ Real component(int edge, int component) const {
+        const Real of_direction = __ldg(directions + max(component - 1, 0) + 4 * clamped(edge));
+        return component == 0 ? Real(1) : of_direction;
+    }
+    __device__ __forceinline__ Real inverse_distance(int edge) const {
+        return __ldg(directions + 3 + 4 * clamped(edge));
+    }
+    __device__ __forceinline__ int clamped_group(int group) const { return min(group, group_count - 1); }
+    // A group of `values` or `slopes`.
+    __device__ __forceinline__ Group load(const Group* functions, int edge, int clamped_group) const {
+        return load_group(functions +
+                          (clamped(edge) * static_cast<unsigned>(group_count) + static_cast<unsigned>(clamped_group)));
+    }
+
+private:
+    // Without a sign: addresses take fewer instructions.
+    __device__ __forceinline__ unsigned clamped(int edge) const { return static_cast<unsigned>(min(edge, count - 1)); }
+    __device__ __forceinline__ static uint4 load_group(const uint4* from) { return __ldg(from); }
+    __device__ __forceinline__ static Four<double> load_group(const Four<double>* from) { return *from; }
 };
 
 // ---- operands of two numbers ----
+
+template <class Real>
+struct alignas(2 * sizeof(Real)) Two {
+    Real of[2];
+};
+template <class Real>
+__device__ __forceinline__ Two<Real> load_pair(const Real* from) {
+    return *reinterpret_cast<const Two<Real>*>(from);
+}
 
 // Numbers of half precision are TF32 numbers.
 __device__ __forceinline__ SplitNumbers<2> operand_of_halves(uint32_t high, uint32_t low) {
@@ -180,20 +220,12 @@ __device__ __forceinline__ SplitNumbers<2> operand_of_halves(uint32_t high, uint
             {__float_as_uint(__half2float(of_low[0])), __float_as_uint(__half2float(of_low[1]))}};
 }
 // Functions 2 pair and 2 pair + 1 of a group.
-__device__ __forceinline__ SplitNumbers<2> make_pair(const uint4& stored, int group, int group_count, int pair) {
+__device__ __forceinline__ SplitNumbers<2> function_pair(const uint4& stored, int group, int group_count, int pair) {
     const GroupHalves halves(stored, group, group_count);
     return operand_of_halves(pair ? halves.high[1] : halves.high[0], pair ? halves.low[1] : halves.low[0]);
 }
-__device__ __forceinline__ Pack<double> make_pair(const Four<double>& stored, int, int, int pair) {
+__device__ __forceinline__ Pack<double> function_pair(const Four<double>& stored, int, int, int pair) {
     return {{pair ? stored.of[2] : stored.of[0], pair ? stored.of[3] : stored.of[1]}};
-}
-
-// Groups beyond the last are zero.
-__device__ __forceinline__ uint4 load_group(const uint4* of_edge, int group, int group_count) {
-    return group < group_count ? __ldg(of_edge + group) : make_uint4(0, 0, 0, 0);
-}
-__device__ __forceinline__ Four<double> load_group(const Four<double>* of_edge, int group, int group_count) {
-    return group < group_count ? of_edge[group] : Four<double>{};
 }
 
 // Number i of both operands.
@@ -216,7 +248,7 @@ __device__ __forceinline__ Pack<double> keep(const Pack<double>& x, bool keep_fi
 // ---- forward ----
 
 // Writes the moments of an atom to `to` in shared memory. Lane 4 g + q loads group g of edges q, q + 4, q + 8, q + 12
-// of every 16. Function t of these groups is a column of tile t.
+// of every 16. Function t of these groups is a column of tile t. Elements are loaded one turn ahead.
 template <class S>
 __device__ __forceinline__ void build_moments(const Place<S>& place, const FirstMessages<typename S::Real>& stage,
                                               const Pass& pass, int64_t atom, typename S::Real* to) {
@@ -224,8 +256,9 @@ __device__ __forceinline__ void build_moments(const Place<S>& place, const First
     constexpr int kAtOnce = 16;
     const MomentRows rows(place, pass);
     const AtomEdges<Real> edges(stage.edges, stage.functions, atom);
-    const int group = place.g < kPassGroups ? pass.first_group() + place.g : edges.group_count;
-    Real sum[2][2][4] = {};  // [pair]
+    const int group = edges.clamped_group(pass.first_group() + place.g);
+    Real sum[2][2][4] = {};  // [pair of functions][function]
+    int next_element = edges.element(kAtOnce * place.part + place.lane % kAtOnce);
     for (int first = kAtOnce * place.part; first < edges.count; first += kAtOnce * S::kParts) {
         typename S::Group groups[4];
         Real components[4];
@@ -233,11 +266,11 @@ __device__ __forceinline__ void build_moments(const Place<S>& place, const First
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const int edge = first + 4 * i + place.q;
-            groups[i] = load_group(edges.values + edges.clamped(edge) * edges.group_count, group, edges.group_count);
+            groups[i] = edges.load(edges.values, edge, group);
             components[i] = edges.component(edge, rows.component);
-            const int element = edges.element(edge);
-            elements[i] = edge < edges.count ? element : Pass::kNoEdge;
+            elements[i] = __shfl_sync(kAllLanes, next_element, 4 * i + place.q);
         }
+        next_element = edges.element(first + kAtOnce * S::kParts + place.lane % kAtOnce);
 #pragma unroll
         for (int i = 0; i < 4; i += 2) {
             const Real both[2] = {components[i], components[i + 1]};
@@ -246,20 +279,20 @@ __device__ __forceinline__ void build_moments(const Place<S>& place, const First
                        bottom = keep(row, elements[i] == rows.bottom, elements[i + 1] == rows.bottom);
 #pragma unroll
             for (int pair = 0; pair < 2; ++pair) {
-                const auto a = make_pair(groups[i], group, edges.group_count, pair),
-                           b = make_pair(groups[i + 1], group, edges.group_count, pair);
+                const auto a = function_pair(groups[i], group, edges.group_count, pair),
+                           b = function_pair(groups[i + 1], group, edges.group_count, pair);
                 S::Product::add(top, bottom, {take_from_both(a, b, 0), take_from_both(a, b, 1)}, sum[pair]);
             }
         }
     }
-    if (place.q == 3) return;  // has no functions: columns 2 q and 2 q + 1 of tiles are groups
+    if (2 * place.q >= kPassGroups) return;  // columns 2 q and 2 q + 1 of tiles are groups
 #pragma unroll
     for (int i = 0; i < 4; ++i)
         store_four(to + (place.g + i / 2 * 8) * kPassFunctions + 8 * place.q + 4 * (i % 2),
                    {{sum[0][0][i], sum[0][1][i], sum[1][0][i], sum[1][1][i]}});
 }
 
-// Numbers [component][...] of the atom in row g + 8 `is_bottom` of tiles: four channels from `channel` on.
+// Scalars and vectors of an atom: four channels from `channel` on.
 template <class S>
 struct ReceivedRows {
     using Real = typename S::Real;
@@ -311,12 +344,14 @@ __device__ __forceinline__ void multiply_moments(const Place<S>& place, const Fi
         }
     });
     const auto load_rows = [&](int row, int at) {
-        Real numbers[2] = {};
+        Two<Real> numbers = load_pair(moments + row * kAtomPitch + at);
 #pragma unroll
-        for (int part = 0; part < S::kParts; ++part)
+        for (int part = 1; part < S::kParts; ++part) {
+            const Two<Real> more = load_pair(moments + (part * S::kAtoms + row) * kAtomPitch + at);
 #pragma unroll
-            for (int i = 0; i < 2; ++i) numbers[i] += moments[(part * S::kAtoms + row) * kAtomPitch + at + i];
-        return S::Product::split(numbers);
+            for (int i = 0; i < 2; ++i) numbers.of[i] += more.of[i];
+        }
+        return S::Product::split(numbers.of);
     };
     for (int slot = 0; slot < pass.element_count; ++slot) {
         const Real* matrices[kFirstParts];
@@ -325,7 +360,7 @@ __device__ __forceinline__ void multiply_moments(const Place<S>& place, const Fi
             matrices[part] = matrix_of<S>(stage.matrices.forward, pass.elements[slot], part, pass.functions,
                                           stage.functions.group_count) +
                              place.warp * (S::kColumns * kShortDepth) + 4 * place.lane;
-#pragma unroll
+#pragma unroll(S::kIsFew ? kFunctionSteps : 1)
         for (int step = 0; step < kFunctionSteps; ++step) {
             typename S::Operand columns[kFirstParts][S::kTiles];
 #pragma unroll
@@ -358,7 +393,7 @@ __device__ __forceinline__ void multiply_moments(const Place<S>& place, const Fi
 }
 
 template <class S>
-__global__ void __launch_bounds__(S::kThreads, S::kForwardBlocks)
+__global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     sum_kernel(const __grid_constant__ FirstMessages<typename S::Real> stage) {
     using Real = typename S::Real;
     __shared__ SenderElements senders;
@@ -397,7 +432,7 @@ __device__ __forceinline__ void reverse_moments(const Place<S>& place,
         };
         const Real *top_row = row_of(min(place.g, S::kAtoms - 1)), *bottom_row = row_of(place.g + 8);
         Real sum[kFunctionTiles][4] = {};
-#pragma unroll(S::kIsFew ? 4 : 1)
+#pragma unroll 2
         for (int step = 0; step < S::kWidth / kStep<Real>; ++step) {
             const auto top = S::Product::split(load_pack(top_row + step * kStep<Real>));
             typename S::Product::Operand bottom = {}, columns[kFunctionTiles];
@@ -424,15 +459,17 @@ __device__ __forceinline__ void reverse_moments(const Place<S>& place,
     }
 }
 
-// Functions of an edge as columns of products, in the order of MomentGradients. Lane 4 g + q has those of edge g.
+// Functions of an edge as columns of products, in the order of MomentGradients.
 template <class S>
-__device__ __forceinline__ void load_columns(const Place<S>& place, const typename S::Group* of_edge, int first_group,
-                                             int group_count, typename S::Operand (&steps)[kFunctionSteps]) {
-    const int group = first_group + place.q, last_group = first_group + 4 + place.q / 2;
-    const auto stored = load_group(of_edge, group, group_count), last = load_group(of_edge, last_group, group_count);
-    steps[0] = make_pair(stored, group, group_count, 0);
-    steps[1] = make_pair(stored, group, group_count, 1);
-    steps[2] = make_pair(last, last_group, group_count, place.q % 2);
+__device__ __forceinline__ void load_columns(const Place<S>& place, const AtomEdges<typename S::Real>& edges,
+                                             const typename S::Group* functions, int edge, int first_group,
+                                             typename S::Operand (&steps)[kFunctionSteps]) {
+    const int group = edges.clamped_group(first_group + place.q),
+              last_group = edges.clamped_group(first_group + 4 + place.q / 2);
+    const auto stored = edges.load(functions, edge, group), last = edges.load(functions, edge, last_group);
+    steps[0] = function_pair(stored, group, edges.group_count, 0);
+    steps[1] = function_pair(stored, group, edges.group_count, 1);
+    steps[2] = function_pair(last, last_group, edges.group_count, place.q % 2);
 }
 
 // The gradients of an atom's moments as rows of products. A lane has functions 4 q, 4 q + 1 in the first step, 4 q + 2,
@@ -452,7 +489,7 @@ private:
         const auto four = load_four(row + 4 * q);
         steps[0] = S::Product::split({four.of[0], four.of[1]});
         steps[1] = S::Product::split({four.of[2], four.of[3]});
-        steps[2] = S::Product::split({row[16 + 2 * q], row[16 + 2 * q + 1]});
+        steps[2] = S::Product::split(load_pair(row + 16 + 2 * q).of);
     }
 };
 
@@ -462,8 +499,9 @@ __device__ __forceinline__ Real sum_over_components(Real value) {
     return value + __shfl_xor_sync(kAllLanes, value, 8);
 }
 
-// Adds the gradients of an atom's edges, 8 at a time, from those of its moments. The products of a lane are for edges
-// 2 q and 2 q + 1, whose elements choose the row. Then it goes on with edge 2 q + g / 4 and component g % 4.
+// Adds the gradients of an atom's edges, 8 at a time, from those of its moments. Lane 4 g + q loads functions of edge
+// g. Its products are for edges 2 q and 2 q + 1, whose elements choose the row. It goes on with edge 2 q + g / 4 and
+// component g % 4. Elements are loaded one turn ahead.
 template <class S>
 __device__ __forceinline__ void add_edge_gradients(const Place<S>& place,
                                                    const FirstMessagesReverse<typename S::Real>& stage,
@@ -474,20 +512,25 @@ __device__ __forceinline__ void add_edge_gradients(const Place<S>& place,
     const AtomEdges<Real> edges(stage.edges, stage.functions, atom);
     double* vector_gradient = stage.vector_gradient + 3 * stage.edges.first[atom];
     const int which = place.g / kComponents;
+    int next_element = edges.element(kEdgesPerTile * place.part + place.lane % kEdgesPerTile);
     for (int first = kEdgesPerTile * place.part; first < edges.count; first += kEdgesPerTile * S::kParts) {
-        const int functions_at = edges.clamped(first + place.g) * edges.group_count;
         typename S::Operand values[kFunctionSteps], slopes[kFunctionSteps];
-        load_columns(place, edges.values + functions_at, pass.first_group(), edges.group_count, values);
-        load_columns(place, edges.slopes + functions_at, pass.first_group(), edges.group_count, slopes);
-        const int elements[2] = {edges.element(first + 2 * place.q), edges.element(first + 2 * place.q + 1)};
+        load_columns(place, edges, edges.values, first + place.g, pass.first_group(), values);
+        load_columns(place, edges, edges.slopes, first + place.g, pass.first_group(), slopes);
+        int elements[2];
+#pragma unroll
+        for (int j = 0; j < 2; ++j) elements[j] = __shfl_sync(kAllLanes, next_element, 2 * place.q + j);
+        next_element = edges.element(first + kEdgesPerTile * S::kParts + place.lane % kEdgesPerTile);
         const int own = first + 2 * place.q + which;
-        const Real component = edges.component(own, rows.component),
-                   inverse_distance = __ldg(edges.directions + 4 * edges.clamped(own) + 3);
+        const Real component = edges.component(own, rows.component), inverse_distance = edges.inverse_distance(own);
+        const bool is_written = rows.component > 0 && own < edges.count;
+        double* to = vector_gradient + 3 * own + rows.component - 1;
+        const double before = is_written ? *to : 0;
 
         Real sum[2][4] = {};  // values, slopes
 #pragma unroll
         for (int step = 0; step < kFunctionSteps; ++step)
-            S::Product::add(moments.top[step], moments.bottom[step], {values[step], slopes[step]}, sum);
+            S::Product::add_to_step(moments.top[step], moments.bottom[step], {values[step], slopes[step]}, sum);
         Real of_own[2];
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
@@ -501,14 +544,14 @@ __device__ __forceinline__ void add_edge_gradients(const Place<S>& place,
         const Real turn = rows.component == 0 ? Real(0) : of_own[0];
         const Real by_distance = sum_over_components(of_own[1] * component),
                    radial = sum_over_components(turn * component);
-        if (rows.component == 0 || own >= edges.count) continue;
-        vector_gradient[3 * own + rows.component - 1] += static_cast<double>(
-            by_distance * component + kValueUnscale<Real> * (turn - radial * component) * inverse_distance);
+        if (is_written)
+            *to = before + static_cast<double>(by_distance * component +
+                                               kValueUnscale<Real> * (turn - radial * component) * inverse_distance);
     }
 }
 
 template <class S>
-__global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks)
+__global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     reverse_kernel(const __grid_constant__ FirstMessagesReverse<typename S::Real> stage) {
     using Real = typename S::Real;
     __shared__ SenderElements senders;
@@ -526,23 +569,18 @@ __global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks)
     });
 }
 
-// With few atoms a block has few, so that there are more blocks.
-constexpr int kFewAtoms = 4, kManyAtoms = kProductRows;
-
 template <class S, class Stage>
-void launch_shape(const char* doing, void (*kernel)(Stage), int parts, const Stage& stage, cudaStream_t stream) {
+void launch_shape(const char* doing, void (*kernel)(Stage), const Stage& stage, cudaStream_t stream) {
     const int64_t blocks = (int64_t{stage.edges.atom_count} + S::kAtoms - 1) / S::kAtoms;
-    launch(doing, kernel, {dim3(static_cast<unsigned>(blocks)), S::kThreads, static_cast<size_t>(parts) * S::kBytes},
-           stream, stage);
+    launch(doing, kernel, {dim3(static_cast<unsigned>(blocks)), S::kThreads, S::kSharedBytes}, stream, stage);
 }
-
 template <class S>
 void launch_sum(const FirstMessages<typename S::Real>& stage, cudaStream_t stream) {
-    launch_shape<S>("messages", sum_kernel<S>, S::kParts, stage, stream);
+    launch_shape<S>("messages", sum_kernel<S>, stage, stream);
 }
 template <class S>
 void launch_reverse(const FirstMessagesReverse<typename S::Real>& stage, cudaStream_t stream) {
-    launch_shape<S>("reversing messages", reverse_kernel<S>, 1, stage, stream);
+    launch_shape<S>("reversing messages", reverse_kernel<S>, stage, stream);
 }
 
 }  // namespace
@@ -551,20 +589,20 @@ template <class Real>
 void sum_first_messages(int width, const FirstMessages<Real>& stage, cudaStream_t stream) {
     if (stage.edges.atom_count == 0) return;
     with_width(width, [&](auto F) {
-        if (stage.edges.atom_count <= few_atoms_for_messages())
-            launch_sum<Shape<Real, F, kFewAtoms>>(stage, stream);
+        if (stage.edges.atom_count <= few_atoms_for_first_messages())
+            launch_sum<ForwardShape<Real, F, kFewAtoms>>(stage, stream);
         else
-            launch_sum<Shape<Real, F, kManyAtoms>>(stage, stream);
+            launch_sum<ForwardShape<Real, F, kManyAtoms>>(stage, stream);
     });
 }
 template <class Real>
 void reverse_first_messages(int width, const FirstMessagesReverse<Real>& stage, cudaStream_t stream) {
     if (stage.edges.atom_count == 0) return;
     with_width(width, [&](auto F) {
-        if (stage.edges.atom_count <= few_atoms_for_messages())
-            launch_reverse<Shape<Real, F, kFewAtoms>>(stage, stream);
+        if (stage.edges.atom_count <= few_atoms_for_first_messages())
+            launch_reverse<ReverseShape<Real, F, kFewAtoms>>(stage, stream);
         else
-            launch_reverse<Shape<Real, F, kManyAtoms>>(stage, stream);
+            launch_reverse<ReverseShape<Real, F, kManyAtoms>>(stage, stream);
     });
 }
 

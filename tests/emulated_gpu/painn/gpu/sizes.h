@@ -8,6 +8,7 @@ namespace mlff::painn::gpu {
 
 inline int64_t chosen_few_atoms = 512, chosen_some_atoms = 512;
 inline int64_t few_atoms_for_messages() { return chosen_few_atoms; }
+inline int64_t few_atoms_for_first_messages() { return chosen_few_atoms; }
 inline int64_t few_atoms_for_clusters() { return chosen_few_atoms; }
 inline int64_t few_atoms_for_updates() { return chosen_few_atoms; }
 inline int64_t some_atoms_for_updates() { return chosen_some_atoms; }

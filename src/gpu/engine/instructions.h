@@ -89,6 +89,12 @@ __device__ __forceinline__ float choose_by_mask(uint32_t mask, float a, float b)
     return __uint_as_float(bits);
 }
 
+// The same number, of which the compiler knows nothing: what follows from it is not what it has computed before.
+__device__ __forceinline__ int opaque(int number) {
+    asm volatile("" : "+r"(number));
+    return number;
+}
+
 // Shared memory whose size is chosen at launch.
 __device__ __forceinline__ unsigned char* launched_shared_memory() {
     extern __shared__ __align__(128) unsigned char launched_shared_bytes[];

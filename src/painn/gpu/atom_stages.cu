@@ -8,7 +8,6 @@
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
 #include "painn/gpu/activation.h"
-#include "painn/gpu/block_atoms.h"
 #include "painn/gpu/cluster_stages.h"
 #include "painn/gpu/messages.h"
 #include "painn/gpu/sizes.h"
@@ -24,16 +23,23 @@ using namespace mlff::gpu;
 template <class RealIn, int WidthIn, int RowTilesIn>
 struct Shape {
     using Real = RealIn;
+    using Block = RowBlock<Real>;
     static constexpr int kWidth = WidthIn, kRowTiles = RowTilesIn;
     static constexpr int kRows = kProductRows * kRowTiles;
     static constexpr int kThreads = 32 * (kWidth / 16);
-    // Blocks per multiprocessor, so that there is work while one block waits for a matrix.
-    static constexpr int kReverseBlocks = kRowTiles > 1 && kThreads <= 256 ? 512 / kThreads : 1;
-    // Rows in shared memory are shifted by half of all banks, so that lanes of two rows use all banks.
-    static constexpr int kPad = kStep<Real>;
-    static constexpr int kPitch = kWidth + kPad, kWidePitch = 2 * kWidth + kPad, kWidestPitch = 3 * kWidth + kPad;
-    static constexpr size_t kForwardBytes = sizeof(Real) * kRows * (3 * kPitch + kWidePitch);
-    static constexpr size_t kReverseBytes = sizeof(Real) * kRows * (kWidestPitch + kPitch);
+    // Thread blocks per multiprocessor, so that there is work while one of them waits for memory.
+    static constexpr int kThreadBlocks = kRowTiles > 1 && kThreads <= 256 ? 512 / kThreads : 1;
+    static constexpr int kAhead = sizeof(Real) == 8 ? 2 : 4 / kRowTiles;
+    // The three components of the vectors of 16 kPassTiles atoms are multiplied together. More atoms need too many
+    // registers, or in the reverse too much shared memory.
+    static constexpr int kPassTiles = kRowTiles > 2 ? 2 : 1, kPasses = kRowTiles / kPassTiles;
+    static constexpr int kVectorTiles = 3 * kPassTiles;
+    // Rows in shared memory, in blocks: a part has all F channels of all atoms, [F / 16][kRowTiles], and a pass F
+    // channels of the vectors of its atoms, [F / 16][kVectorTiles].
+    static constexpr int kDepth = kWidth / kBlockChannels;
+    static constexpr int kPartBlocks = kDepth * kRowTiles, kPassBlocks = kDepth * kVectorTiles;
+    static constexpr size_t kForwardBytes = sizeof(Block) * 3 * kPartBlocks;
+    static constexpr size_t kReverseBytes = sizeof(Block) * std::max(3 * kPartBlocks, 2 * kPassBlocks);
 };
 
 // Numbers of a lane: 4 adjacent columns of each of its atoms.
@@ -42,15 +48,40 @@ struct Cells {
     typename S::Real of[S::kRowTiles][2][4];
 };
 
-// Where the cells of a thread are.
+// Where the cells of a thread are. Arrays are [atom][Rows][F]. All addresses of an array are constants beyond that of
+// the first cell, so that they need no registers. There may be no atom for a cell: then zeros are read, and nothing is
+// written.
 template <class S>
-struct CellPlace : ProductLane, BlockAtoms {
+struct CellPlace : ProductLane {
+    using Real = typename S::Real;
+    int64_t first_atom;  // of the thread block
     int column;
+    int atoms_left;  // from row g on, or kRows if there are more
 
-    __device__ explicit CellPlace(int64_t atoms)
-        : BlockAtoms{blockIdx.x * int64_t{S::kRows}, atoms}, column(16 * warp + 4 * q) {}
+    __device__ explicit CellPlace(int64_t atom_count)
+        : first_atom(blockIdx.x * int64_t{S::kRows}),
+          column(16 * warp + 4 * q),
+          atoms_left(static_cast<int>(min(atom_count - first_atom - g, int64_t{S::kRows}))) {}
 
-    __device__ int row(int t, int h) const { return kProductRows * t + 8 * h + g; }
+    // From here on addresses are computed afresh. Without this the compiler keeps those of the stages before, and runs
+    // out of registers.
+    __device__ __forceinline__ void forget_addresses() { column = opaque(column); }
+
+    __device__ static constexpr int atoms_before(int t, int h) { return kProductRows * t + 8 * h; }
+    __device__ bool has(int t, int h) const { return atoms_before(t, h) < atoms_left; }
+    template <int Rows, class Number>
+    __device__ Number* at(Number* array, int row, int t, int h) const {
+        return array + first_atom * (Rows * S::kWidth) + (g * (Rows * S::kWidth) + column) +
+               (atoms_before(t, h) * Rows + row) * S::kWidth;
+    }
+    template <int Rows>
+    __device__ Four<Real> load(const Real* array, int row, int t, int h) const {
+        return has(t, h) ? load_four(at<Rows>(array, row, t, h)) : Four<Real>{};
+    }
+    template <int Rows>
+    __device__ void store(Real* array, int row, int t, int h, const Real (&numbers)[4]) const {
+        if (has(t, h)) store_four(at<Rows>(array, row, t, h), numbers);
+    }
 };
 
 // Calls action(t, h) for all rows of a lane.
@@ -62,167 +93,140 @@ __device__ __forceinline__ void for_rows(const Action& action) {
         for (int h = 0; h < 2; ++h) action(t, h);
 }
 
-// Copies the first `Columns` numbers of each atom to shared memory. Atoms are `stride` numbers apart.
-template <class S, int Columns>
-__device__ __forceinline__ void copy_rows(const CellPlace<S>& place, const typename S::Real* from, int64_t stride,
-                                          typename S::Real* to, int pitch) {
-    using Real = typename S::Real;
-    constexpr int kPerRow = Columns / Pack<Real>::kCount;
-    for (int i = static_cast<int>(threadIdx.x); i < S::kRows * kPerRow; i += S::kThreads) {
-        const int row = i / kPerRow, at = i % kPerRow * Pack<Real>::kCount;
-        *reinterpret_cast<Pack<Real>*>(to + row * pitch + at) =
-            *reinterpret_cast<const Pack<Real>*>(from + place.clamped_atom(row) * stride + at);
+// Writes the cells of 16 atoms to a part of the rows in shared memory. All lanes of a warp must call it.
+template <class S>
+__device__ __forceinline__ void store_cells(const CellPlace<S>& place, typename S::Block* part, int t,
+                                            const typename S::Real (&cells)[2][4]) {
+    store_rows(part[place.warp * S::kRowTiles + t], place.lane, cells);
+}
+template <class S>
+__device__ __forceinline__ void store_cells(const CellPlace<S>& place, typename S::Block* part, const Cells<S>& cells) {
+#pragma unroll
+    for (int t = 0; t < S::kRowTiles; ++t) store_cells(place, part, t, cells.of[t]);
+}
+
+// Reads a row of 16 atoms, from an array [atom][Rows][F].
+template <int Rows, class S>
+__device__ __forceinline__ void load_cells(const CellPlace<S>& place, const typename S::Real* array, int row, int t,
+                                           typename S::Real (&cells)[2][4]) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const auto four = place.template load<Rows>(array, row, t, h);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) cells[h][i] = four.of[i];
     }
 }
 
-// result[group] = rows times matrix, for columns place.column + group * Width of a matrix that has `Columns` columns.
-// `rows` [kRows][pitch] is shared memory.
-template <class S, int Depth, int Columns, int Groups>
-__device__ __forceinline__ void multiply(const CellPlace<S>& place, const typename S::Real* rows, int pitch,
-                                         const typename S::Real* matrix, Cells<S> (&result)[Groups]) {
-    using Real = typename S::Real;
-    using Product = TensorProduct<Real>;
-    constexpr int kSteps = Depth / kStep<Real>, kPackSize = Pack<Real>::kCount;
-    constexpr int kWantedAhead = S::kRowTiles > 1 || Groups > 1 || S::kWidth > 128 ? 2 : 4,
-                  kAhead = kSteps % kWantedAhead == 0 ? kWantedAhead
-                           : kSteps % 2 == 0          ? 2
-                                                      : 1;
-    static_assert(Depth % kStep<Real> == 0 && kSteps % kAhead == 0);
-    const Real* own_matrix = matrix + 16 * place.warp * kStep<Real> + place.lane * kPackSize;
-    Pack<Real> ahead[kAhead][Groups][2];
-    const auto fetch = [&](int step, Pack<Real>(&to)[Groups][2]) {
+// Writes Parts rows of each atom to shared memory. `from` is [atom][Parts][F].
+template <class S, int Parts>
+__device__ __forceinline__ void copy_rows(const CellPlace<S>& place, const typename S::Real* from,
+                                          typename S::Block* to) {
 #pragma unroll
-        for (int group = 0; group < Groups; ++group)
+    for (int part = 0; part < Parts; ++part)
 #pragma unroll
-            for (int tile = 0; tile < 2; ++tile)
-                to[group][tile] = load_pack(own_matrix + (int64_t{step} * Columns + group * S::kWidth) * kStep<Real> +
-                                            tile * (32 * kPackSize));
-    };
-#pragma unroll
-    for (int a = 0; a < kAhead; ++a) fetch(a, ahead[a]);
-    Real sum[Groups][S::kRowTiles][2][4] = {};
-    const Real* own_rows = rows + place.g * pitch + place.q * kPackSize;
-#pragma unroll 1
-    for (int first = 0; first < kSteps; first += kAhead) {
-#pragma unroll
-        for (int a = 0; a < kAhead; ++a) {
-            typename Product::Operand columns[Groups][2];
-#pragma unroll
-            for (int group = 0; group < Groups; ++group)
-#pragma unroll
-                for (int tile = 0; tile < 2; ++tile) columns[group][tile] = Product::split(ahead[a][group][tile]);
-            if (first + kAhead < kSteps) fetch(first + kAhead + a, ahead[a]);
-#pragma unroll
-            for (int t = 0; t < S::kRowTiles; ++t) {
-                const Real* at = own_rows + kProductRows * t * pitch + (first + a) * kStep<Real>;
-                const auto top = Product::split(*reinterpret_cast<const Pack<Real>*>(at));
-                const auto bottom = Product::split(*reinterpret_cast<const Pack<Real>*>(at + 8 * pitch));
-#pragma unroll
-                for (int group = 0; group < Groups; ++group) {
-                    if constexpr (S::kRowTiles * Groups == 1)
-                        Product::add_abreast(top, bottom, columns[group], sum[group][t]);
-                    else
-                        Product::add(top, bottom, columns[group], sum[group][t]);
-                }
-            }
+        for (int t = 0; t < S::kRowTiles; ++t) {
+            typename S::Real cells[2][4];
+            load_cells<Parts>(place, from, part, t, cells);
+            store_cells(place, to + part * S::kPartBlocks, t, cells);
         }
-    }
+}
+
+// The product of rows of `Depth` channels and the columns of this thread's cells, in a group of F columns of the
+// matrix.
+template <class S, int Depth>
+struct Product : RowProduct<typename S::Real, Depth / kBlockChannels, S::kAhead> {
+    __device__ __forceinline__ Product(const CellPlace<S>& place, const RowMatrix<typename S::Real>& matrix,
+                                       int group = 0)
+        : RowProduct<typename S::Real, Depth / kBlockChannels, S::kAhead>(matrix, group * S::kWidth + 16 * place.warp,
+                                                                          place.lane) {}
+};
+
+template <class S>
+__device__ __forceinline__ void add_bias(const CellPlace<S>& place, const typename S::Real* bias, Cells<S>& cells) {
+    const auto own = load_four(bias + place.column);
+    for_rows<S>([&](int t, int h) {
 #pragma unroll
-    for (int group = 0; group < Groups; ++group)
-        for_rows<S>([&](int t, int h) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) result[group].of[t][h][i] = sum[group][t][i / 2][2 * h + i % 2];
-        });
+        for (int i = 0; i < 4; ++i) cells.of[t][h][i] += own.of[i];
+    });
 }
 
 // Writes silu(product + bias) to `to` in shared memory, and the value before the activation to `kept`.
 template <class S, int Depth>
-__device__ __forceinline__ void hidden_layer(const CellPlace<S>& place, const MapView<typename S::Real>& map,
-                                             const typename S::Real* rows, int pitch, typename S::Real* kept,
-                                             typename S::Real* to) {
-    using Real = typename S::Real;
-    Cells<S> hidden[1];
-    multiply<S, Depth, S::kWidth>(place, rows, pitch, map.matrix, hidden);
-    const Four<Real> bias = load_four(map.bias + place.column);
+__device__ __forceinline__ void hidden_layer(const CellPlace<S>& place, Product<S, Depth>& product,
+                                             const typename S::Real* bias, const typename S::Block* rows,
+                                             typename S::Real* kept, typename S::Block* to) {
+    Cells<S> hidden;
+    product.multiply(rows, hidden.of);
+    add_bias(place, bias, hidden);
     for_rows<S>([&](int t, int h) {
-        const int row = place.row(t, h);
-        Real(&cell)[4] = hidden[0].of[t][h];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) cell[i] += bias.of[i];
-        if (place.has(row)) store_four(kept + (place.first_atom + row) * S::kWidth + place.column, cell);
+        auto& cell = hidden.of[t][h];
+        place.template store<1>(kept, 0, t, h, cell);
 #pragma unroll
         for (int i = 0; i < 4; ++i) cell[i] = silu(cell[i]);
-        store_four(to + row * S::kPitch + place.column, cell);
     });
+    store_cells(place, to, hidden);
 }
 
-// The message network of the next block. `scalars` [row][kWidePitch] is shared memory, `hidden` scratch memory there.
+// The message network of the next block. `scalars` is a part of the rows in shared memory, `hidden` another, which is
+// free.
 template <class S>
 __device__ __forceinline__ void send(const CellPlace<S>& place, const AtomStage<typename S::Real>& stage,
-                                     const typename S::Real* scalars, typename S::Real* hidden) {
+                                     Product<S, S::kWidth>& first_product, const typename S::Block* scalars,
+                                     typename S::Block* hidden) {
     using Real = typename S::Real;
     constexpr int F = S::kWidth;
-    hidden_layer<S, F>(place, stage.message.hidden, scalars, S::kWidePitch, stage.kept_message.hidden, hidden);
+    hidden_layer(place, first_product, stage.message.hidden.bias, scalars, stage.kept_message.hidden, hidden);
     __syncthreads();
-    Cells<S> phi[3];
-    multiply<S, F, 3 * F>(place, hidden, S::kPitch, stage.message.output.matrix, phi);
-    Four<Real> bias[3];
+#pragma unroll 1
+    for (int part = 0; part < 3; ++part) {
+        Product<S, F> product(place, stage.message.output.rows, part);
+        Cells<S> phi;
+        product.multiply(hidden, phi.of);
+        add_bias(place, stage.message.output.bias + part * F, phi);
+        for_rows<S>([&](int t, int h) {
+            const auto& cell = phi.of[t][h];
+            if (part != 1) return place.template store<kSentRows>(stage.sent, part / 2, t, h, cell);
+            place.template store<1>(stage.kept_message.phi_v, 0, t, h, cell);
 #pragma unroll
-    for (int part = 0; part < 3; ++part) bias[part] = load_four(stage.message.output.bias + part * F + place.column);
-    for_rows<S>([&](int t, int h) {
-        const int row = place.row(t, h);
-        if (!place.has(row)) return;
-        const int64_t atom = place.first_atom + row;
+            for (int k = 0; k < 3; ++k) {
+                // This thread has written these numbers itself.
+                const Four<Real> vector = place.template load<3>(stage.new_vectors, k, t, h);
+                Real changed[4];
 #pragma unroll
-        for (int part = 0; part < 3; ++part)
-#pragma unroll
-            for (int i = 0; i < 4; ++i) phi[part].of[t][h][i] += bias[part].of[i];
-        Real* sent = stage.sent + atom * (kSentRows * F) + place.column;
-        store_four(sent, phi[0].of[t][h]);
-        store_four(sent + F, phi[2].of[t][h]);
-        store_four(stage.kept_message.phi_v + atom * F + place.column, phi[1].of[t][h]);
-#pragma unroll
-        for (int k = 0; k < 3; ++k) {
-            // This thread has written these numbers itself.
-            const Four<Real> vector = load_four(stage.new_vectors + (3 * atom + k) * F + place.column);
-            Real product[4];
-#pragma unroll
-            for (int i = 0; i < 4; ++i) product[i] = phi[1].of[t][h][i] * vector.of[i];
-            store_four(sent + (2 + k) * F, product);
-        }
-    });
+                for (int i = 0; i < 4; ++i) changed[i] = cell[i] * vector.of[i];
+                place.template store<kSentRows>(stage.sent, 2 + k, t, h, changed);
+            }
+        });
+    }
 }
 
-// Computes energies from `scalars` [row][kWidePitch] in shared memory. `partial` is scratch memory there,
-// [kRows][F / 32].
+// Computes energies from `scalars`, a part of the rows in shared memory. `partial` is scratch memory there, [kRows][F /
+// 32].
 template <class S>
 __device__ __forceinline__ void read_out(const CellPlace<S>& place, const ReadoutView<typename S::Real>& readout,
-                                         const typename S::Real* scalars, double* partial) {
-    using Real = typename S::Real;
+                                         int64_t atom_count, const typename S::Block* scalars, double* partial) {
     constexpr int F = S::kWidth, kHalf = F / 2, kParts = kHalf / 16;
     if (place.warp < kParts) {
-        Cells<S> hidden[1];
-        multiply<S, F, kHalf>(place, scalars, S::kWidePitch, readout.hidden.matrix, hidden);
-        const Four<Real> bias = load_four(readout.hidden.bias + place.column);
+        Product<S, F> product(place, readout.hidden.rows);
+        Cells<S> hidden;
+        product.multiply(scalars, hidden.of);
+        add_bias(place, readout.hidden.bias, hidden);
+        auto* const kept = readout.kept_hidden + (place.first_atom + place.g) * kHalf + place.column;
         for_rows<S>([&](int t, int h) {
-            const int row = place.row(t, h);
-            Real(&cell)[4] = hidden[0].of[t][h];
+            const auto& cell = hidden.of[t][h];
             double sum = 0;
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                cell[i] += bias.of[i];
-                sum += static_cast<double>(silu(cell[i])) * readout.output[place.column + i];
-            }
-            if (place.has(row)) store_four(readout.kept_hidden + (place.first_atom + row) * kHalf + place.column, cell);
+            for (int i = 0; i < 4; ++i) sum += static_cast<double>(silu(cell[i])) * readout.output[place.column + i];
+            if (place.has(t, h)) store_four(kept + CellPlace<S>::atoms_before(t, h) * kHalf, cell);
             sum += __shfl_xor_sync(kAllLanes, sum, 1);
             sum += __shfl_xor_sync(kAllLanes, sum, 2);
-            if (place.q == 0) partial[row * kParts + place.warp] = sum;
+            if (place.q == 0) partial[(CellPlace<S>::atoms_before(t, h) + place.g) * kParts + place.warp] = sum;
         });
     }
     __syncthreads();
     for (int row = static_cast<int>(threadIdx.x); row < S::kRows; row += S::kThreads) {
-        if (!place.has(row)) continue;
         const int64_t atom = place.first_atom + row;
+        if (atom >= atom_count) continue;
         const int32_t element = readout.elements[atom];
         double sum = readout.output_bias;
         for (int part = 0; part < kParts; ++part) sum += partial[row * kParts + part];
@@ -231,250 +235,334 @@ __device__ __forceinline__ void read_out(const CellPlace<S>& place, const Readou
     }
 }
 
+// Writes U v and V v to stage.kept.mixed. Norms wait in stage.kept.hidden, where this thread writes something else
+// later: there are no registers for them. `vectors` [kPasses][kPassBlocks] is shared memory.
 template <class S>
-__global__ void __launch_bounds__(S::kThreads)
+__device__ __forceinline__ void mix_vectors(const CellPlace<S>& place, const AtomStage<typename S::Real>& stage,
+                                            const typename S::Block* vectors) {
+    using Real = typename S::Real;
+#pragma unroll 1
+    for (int group = 0; group < 2; ++group)
+#pragma unroll 1
+        for (int pass = 0; pass < S::kPasses; ++pass) {
+            Product<S, S::kWidth> product(place, stage.mix.rows, group);
+            Real mixed[S::kVectorTiles][2][4];
+            product.multiply(vectors + pass * S::kPassBlocks, mixed);
+#pragma unroll
+            for (int pass_tile = 0; pass_tile < S::kPassTiles; ++pass_tile)
+#pragma unroll
+                for (int h = 0; h < 2; ++h) {
+                    const int t = pass * S::kPassTiles + pass_tile;
+                    Real norm[4] = {};
+#pragma unroll
+                    for (int k = 0; k < 3; ++k) {
+                        const auto& cell = mixed[k * S::kPassTiles + pass_tile][h];
+                        place.template store<6>(stage.kept.mixed, 3 * group + k, t, h, cell);
+#pragma unroll
+                        for (int i = 0; i < 4; ++i) norm[i] += cell[i] * cell[i];
+                    }
+                    if (group == 0) continue;
+#pragma unroll
+                    for (int i = 0; i < 4; ++i) norm[i] = sqrt(norm[i] + static_cast<Real>(kNormFloor));
+                    place.template store<1>(stage.kept.hidden, 0, t, h, norm);
+                }
+        }
+}
+
+// Cells that wait in shared memory while there are no registers for them. A thread has its own place.
+template <class S>
+class ParkedCells {
+public:
+    using Real = typename S::Real;
+    static_assert(sizeof(Real) * S::kRows * S::kWidth <= sizeof(typename S::Block) * S::kPartBlocks);
+
+    __device__ __forceinline__ explicit ParkedCells(typename S::Block* part)
+        : own_(reinterpret_cast<Real*>(part) + 4 * threadIdx.x) {}
+    __device__ __forceinline__ void store(const Cells<S>& cells) {
+        for_rows<S>([&](int t, int h) { store_four(at(t, h), cells.of[t][h]); });
+    }
+    __device__ __forceinline__ Four<Real> load(int t, int h) const { return load_four(at(t, h)); }
+
+private:
+    __device__ __forceinline__ Real* at(int t, int h) const { return own_ + (2 * t + h) * (4 * S::kThreads); }
+
+    Real* own_;
+};
+
+template <class S>
+__global__ void __launch_bounds__(S::kThreads, S::kThreadBlocks)
     update_kernel(const __grid_constant__ AtomStage<typename S::Real> stage) {
     mlff::gpu::await_predecessor();
     using Real = typename S::Real;
+    using Block = typename S::Block;
     constexpr int F = S::kWidth;
-    const CellPlace<S> place(stage.atom_count);
-    Real* const vectors = reinterpret_cast<Real*>(launched_shared_memory());  // [3][kRows][kPitch]
-    Real* const scalars = vectors + 3 * S::kRows * S::kPitch;                 // [kRows][kWidePitch]: s, n
-    Real* const hidden = vectors;  // [kRows][kPitch], after the vectors have been read
+    CellPlace<S> place(stage.atom_count);
+    Block* const vectors = reinterpret_cast<Block*>(launched_shared_memory());  // [kPasses][kPassBlocks]
+    Block* const scalars = vectors;                                             // s, n, after the vectors were read
+    Block* const hidden = scalars + 2 * S::kPartBlocks;
 #pragma unroll
     for (int k = 0; k < 3; ++k)
-        copy_rows<S, F>(place, stage.vectors + k * F, 3 * F, vectors + k * S::kRows * S::kPitch, S::kPitch);
-    copy_rows<S, F>(place, stage.scalars, F, scalars, S::kWidePitch);
+#pragma unroll
+        for (int t = 0; t < S::kRowTiles; ++t) {
+            const int tile = place.warp * S::kVectorTiles + k * S::kPassTiles + t % S::kPassTiles;
+            Real cells[2][4];
+            load_cells<3>(place, stage.vectors, k, t, cells);
+            store_rows(vectors[t / S::kPassTiles * S::kPassBlocks + tile], place.lane, cells);
+        }
     __syncthreads();
+    mix_vectors(place, stage, vectors);
+    Product<S, 2 * F> hidden_product(place, stage.update.hidden.rows);
+    __syncthreads();  // vectors are no longer needed
+    copy_rows<S, 1>(place, stage.scalars, scalars);
+    copy_rows<S, 1>(place, stage.kept.hidden, scalars + S::kPartBlocks);
+    __syncthreads();
+    hidden_layer(place, hidden_product, stage.update.hidden.bias, scalars, stage.kept.hidden, hidden);
+    __syncthreads();  // s and n are no longer needed
 
-    Cells<S> norm = {};
-    for (int k = 0; k < 3; ++k) {
-        Cells<S> mixed[2];
-        multiply<S, F, 2 * F>(place, vectors + k * S::kRows * S::kPitch, S::kPitch, stage.mix.matrix, mixed);
-        for_rows<S>([&](int t, int h) {
-            const int row = place.row(t, h);
-#pragma unroll
-            for (int i = 0; i < 4; ++i) norm.of[t][h][i] += mixed[1].of[t][h][i] * mixed[1].of[t][h][i];
-            if (!place.has(row)) return;
-            Real* kept = stage.kept.mixed + (place.first_atom + row) * (6 * F) + k * F + place.column;
-            store_four(kept, mixed[0].of[t][h]);
-            store_four(kept + 3 * F, mixed[1].of[t][h]);
-        });
+    place.forget_addresses();
+    // The gates a_vv, a_sv and a_ss, one after the other, as registers are few.
+    Cells<S> gate;
+    if (!stage.is_last) {
+        Product<S, F> product(place, stage.update.output.rows, 2);
+        product.multiply(hidden, gate.of);
+        add_bias(place, stage.update.output.bias + 2 * F, gate);
     }
-    for_rows<S>([&](int t, int h) {
-        Real length[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) length[i] = sqrt(norm.of[t][h][i] + static_cast<Real>(kNormFloor));
-        store_four(scalars + place.row(t, h) * S::kWidePitch + F + place.column, length);
-    });
-    __syncthreads();  // norms are written, and vectors are no longer needed
-    hidden_layer<S, 2 * F>(place, stage.update.hidden, scalars, S::kWidePitch, stage.kept.hidden, hidden);
-    __syncthreads();  // scalars and norms are no longer needed, except for a lane's own cells
-
-    Cells<S> gates[3];
-    multiply<S, F, 3 * F>(place, hidden, S::kPitch, stage.update.output.matrix, gates);
-    Four<Real> bias[3];
-#pragma unroll
-    for (int part = 0; part < 3; ++part) bias[part] = load_four(stage.update.output.bias + part * F + place.column);
-    for_rows<S>([&](int t, int h) {
-        const int row = place.row(t, h);
-        const int64_t atom = place.first_atom + row;
-#pragma unroll
-        for (int part = 0; part < 3; ++part)
-#pragma unroll
-            for (int i = 0; i < 4; ++i) gates[part].of[t][h][i] += bias[part].of[i];
-        Real dot[4] = {};  // (U v)(V v), from numbers that this thread has stored itself
-        if (place.has(row))
+    ParkedCells<S> change(scalars + S::kPartBlocks);  // what is added to the scalars
+    {
+        Cells<S> dot = {};  // (U v)(V v), from numbers that this thread has stored itself
+        for_rows<S>([&](int t, int h) {
 #pragma unroll
             for (int k = 0; k < 3; ++k) {
-                const Four<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column),
-                                 v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
+                const Four<Real> u = place.template load<6>(stage.kept.mixed, k, t, h),
+                                 v = place.template load<6>(stage.kept.mixed, 3 + k, t, h);
 #pragma unroll
-                for (int i = 0; i < 4; ++i) dot[i] += u.of[i] * v.of[i];
+                for (int i = 0; i < 4; ++i) dot.of[t][h][i] += u.of[i] * v.of[i];
                 if (stage.is_last) continue;
-                const Four<Real> before = load_four(stage.vectors + (3 * atom + k) * F + place.column);
+                const Four<Real> before = place.template load<3>(stage.vectors, k, t, h);
                 Real sum[4];
 #pragma unroll
-                for (int i = 0; i < 4; ++i) sum[i] = before.of[i] + gates[2].of[t][h][i] * u.of[i];
-                store_four(stage.new_vectors + (3 * atom + k) * F + place.column, sum);
+                for (int i = 0; i < 4; ++i) sum[i] = before.of[i] + gate.of[t][h][i] * u.of[i];
+                place.template store<3>(stage.new_vectors, k, t, h, sum);
             }
-        Real* own_scalars = scalars + row * S::kWidePitch + place.column;
-        const Four<Real> before = load_four(own_scalars);
-        Real after[4];
+            if (!stage.is_last) place.template store<2>(stage.kept.gates, 1, t, h, gate.of[t][h]);
+        });
+        change.store(dot);
+    }
+    Product<S, F> scalar_product(place, stage.update.output.rows, 1);
+    scalar_product.multiply(hidden, gate.of);
+    add_bias(place, stage.update.output.bias + F, gate);
+    for_rows<S>([&](int t, int h) {
+        place.template store<2>(stage.kept.gates, 0, t, h, gate.of[t][h]);
+        const Four<Real> dot = change.load(t, h);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) after[i] = before.of[i] + (gates[0].of[t][h][i] + gates[1].of[t][h][i] * dot[i]);
-        store_four(own_scalars, after);
-        if (!place.has(row)) return;
-        store_four(stage.kept.gates + atom * (2 * F) + place.column, gates[1].of[t][h]);
-        if (!stage.is_last) {
-            store_four(stage.kept.gates + atom * (2 * F) + F + place.column, gates[2].of[t][h]);
-            store_four(stage.new_scalars + atom * F + place.column, after);
-        } else if (stage.readout.descriptors) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                stage.readout.descriptors[atom * F + place.column + i] = static_cast<double>(after[i]);
-        }
+        for (int i = 0; i < 4; ++i) gate.of[t][h][i] *= dot.of[i];
     });
-    __syncthreads();  // new scalars are written, and `hidden` is no longer needed
-    if (stage.is_last)
-        read_out(place, stage.readout, scalars, reinterpret_cast<double*>(hidden));
-    else
-        send(place, stage, scalars, hidden);
+    change.store(gate);
+    Product<S, F> last_product(place, stage.update.output.rows, 0);
+    last_product.multiply(hidden, gate.of);
+    add_bias(place, stage.update.output.bias, gate);
+    for_rows<S>([&](int t, int h) {
+        const Four<Real> before = place.template load<1>(stage.scalars, 0, t, h), more = change.load(t, h);
+        Real(&after)[4] = gate.of[t][h];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) after[i] = before.of[i] + (after[i] + more.of[i]);
+        if (!stage.is_last) return place.template store<1>(stage.new_scalars, 0, t, h, after);
+        if (!stage.readout.descriptors || !place.has(t, h)) return;
+        double* const descriptors = place.template at<1>(stage.readout.descriptors, 0, t, h);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) descriptors[i] = static_cast<double>(after[i]);
+    });
+    store_cells(place, scalars, gate);
+    if (stage.is_last) {
+        __syncthreads();  // new scalars are written, and `hidden` is no longer needed
+        read_out(place, stage.readout, stage.atom_count, scalars, reinterpret_cast<double*>(hidden));
+    } else {
+        Product<S, F> message_product(place, stage.message.hidden.rows);
+        __syncthreads();
+        send(place, stage, message_product, scalars, hidden);
+    }
 }
 
-// The gradient of the scalars after the last block. `hidden` is scratch memory, shared, [kRows][kPitch].
+// The gradient of the scalars after the last block. `hidden` is a part of the rows in shared memory.
 template <class S>
 __device__ __forceinline__ void reverse_readout(const CellPlace<S>& place, const ReadoutView<typename S::Real>& readout,
-                                                typename S::Real* hidden, Cells<S> (&gradient)[1]) {
+                                                typename S::Block* hidden, Cells<S>& gradient) {
     using Real = typename S::Real;
     constexpr int F = S::kWidth, kHalf = F / 2;
-    for (int i = static_cast<int>(threadIdx.x); i < S::kRows * kHalf; i += S::kThreads) {
-        const int row = i / kHalf, column = i % kHalf;
-        const int64_t atom = place.clamped_atom(row);
-        hidden[row * S::kPitch + column] =
-            static_cast<Real>(readout.scales[readout.elements[atom]] * readout.output[column]) *
-            silu_slope(readout.kept_hidden[atom * kHalf + column]);
+    Product<S, kHalf> product(place, readout.hidden.transposed_rows);
+    if (place.warp < kHalf / 16) {
+        Cells<S> cells = {};
+        for_rows<S>([&](int t, int h) {
+            if (!place.has(t, h)) return;
+            const int64_t atom = place.first_atom + place.g + CellPlace<S>::atoms_before(t, h);
+            const Four<Real> before = load_four(readout.kept_hidden + atom * kHalf + place.column);
+            const double scale = readout.scales[readout.elements[atom]];
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                cells.of[t][h][i] =
+                    static_cast<Real>(scale * readout.output[place.column + i]) * silu_slope(before.of[i]);
+        });
+        store_cells(place, hidden, cells);
     }
     __syncthreads();
-    multiply<S, kHalf, F>(place, hidden, S::kPitch, readout.hidden.transposed, gradient);
+    product.multiply(hidden, gradient.of);
 }
 
-// hidden[row][column], in shared memory, = (gradients times the transposed output matrix) times the slope of the
-// activation.
-template <class S, int Depth>
-__device__ __forceinline__ void reverse_output(const CellPlace<S>& place, const MapView<typename S::Real>& output,
-                                               const typename S::Real* kept_hidden, const typename S::Real* rows,
-                                               typename S::Real* hidden) {
-    using Real = typename S::Real;
-    Cells<S> gradient[1];
-    multiply<S, Depth, S::kWidth>(place, rows, S::kWidestPitch, output.transposed, gradient);
+// Replaces the first part of `rows`, in shared memory, by (its first `parts` times the transposed output matrix) times
+// the slope of the activation.
+template <class S>
+__device__ __forceinline__ void reverse_output(const CellPlace<S>& place, Product<S, 3 * S::kWidth>& product,
+                                               const typename S::Real* kept_hidden, typename S::Block* rows,
+                                               int parts) {
+    Cells<S> gradient;
+    product.multiply(rows, gradient.of, parts * S::kDepth);
     for_rows<S>([&](int t, int h) {
-        const int row = place.row(t, h);
-        const Four<Real> before = load_four(kept_hidden + place.clamped_atom(row) * S::kWidth + place.column);
-        Real(&cell)[4] = gradient[0].of[t][h];
+        const auto before = place.template load<1>(kept_hidden, 0, t, h);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) cell[i] *= silu_slope(before.of[i]);
-        store_four(hidden + row * S::kPitch + place.column, cell);
+        for (int i = 0; i < 4; ++i) gradient.of[t][h][i] *= silu_slope(before.of[i]);
     });
+    __syncthreads();  // rows have been read
+    store_cells(place, rows, gradient);
 }
 
 template <class S>
-__global__ void __launch_bounds__(S::kThreads, S::kReverseBlocks)
+__global__ void __launch_bounds__(S::kThreads, S::kThreadBlocks)
     reverse_update_kernel(const __grid_constant__ AtomReverse<typename S::Real> stage) {
     mlff::gpu::await_predecessor();
     using Real = typename S::Real;
+    using Block = typename S::Block;
     constexpr int F = S::kWidth;
-    const CellPlace<S> place(stage.atom_count);
-    // `rows` is [kRows][kWidestPitch], in the end [kRows][kWidePitch]; `hidden` is [kRows][kPitch].
-    Real* const rows = reinterpret_cast<Real*>(launched_shared_memory());
-    Real* const hidden = rows + S::kRows * S::kWidestPitch;
+    CellPlace<S> place(stage.atom_count);
+    Block* const rows = reinterpret_cast<Block*>(launched_shared_memory());  // three parts, in the end one pass
+    // There are no registers for gradients that are needed later. They wait in these rows of stage.gradient, where this
+    // thread writes the results of the same atoms and channels in the end.
+    constexpr int kParkedScalars = 1, kParkedNorms = 2;
 
     // The gradient of the scalars after this block.
-    Cells<S> scalars[1];
+    Cells<S> scalars;
     if (stage.is_last) {
-        reverse_readout(place, stage.readout, hidden, scalars);
+        reverse_readout(place, stage.readout, rows, scalars);
     } else {
-        copy_rows<S, 3 * F>(place, stage.phi_gradient, 3 * F, rows, S::kWidestPitch);
+        Product<S, 3 * F> output_product(place, stage.message.output.transposed_rows);
+        copy_rows<S, 3>(place, stage.phi_gradient, rows);
         __syncthreads();
-        reverse_output<S, 3 * F>(place, stage.message.output, stage.kept_message.hidden, rows, hidden);
+        reverse_output(place, output_product, stage.kept_message.hidden, rows, 3);
+        Product<S, F> product(place, stage.message.hidden.transposed_rows);
         __syncthreads();
-        multiply<S, F, F>(place, hidden, S::kPitch, stage.message.hidden.transposed, scalars);
+        product.multiply(rows, scalars.of);
         for_rows<S>([&](int t, int h) {
-            const Four<Real> more = load_four(stage.gradient_after +
-                                              place.clamped_atom(place.row(t, h)) * (kGradientRows * F) + place.column);
+            const Four<Real> more = place.template load<kGradientRows>(stage.gradient_after, 0, t, h);
 #pragma unroll
-            for (int i = 0; i < 4; ++i) scalars[0].of[t][h][i] += more.of[i];
+            for (int i = 0; i < 4; ++i) scalars.of[t][h][i] += more.of[i];
         });
     }
+    __syncthreads();  // rows have been read
 
-    // Gradients of the three gates a_ss, a_sv, a_vv. All threads have read `rows` before the last barrier.
-    for_rows<S>([&](int t, int h) {
-        const int row = place.row(t, h);
-        const int64_t atom = place.clamped_atom(row);
-        Real dot[4] = {}, along[4] = {};
+    place.forget_addresses();
+    // Gradients of the three gates a_ss, a_sv, a_vv.
 #pragma unroll
-        for (int k = 0; k < 3; ++k) {
-            const Four<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column),
-                             v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
+    for (int t = 0; t < S::kRowTiles; ++t) {
+        Real dot[2][4] = {}, along[2][4] = {};
 #pragma unroll
-            for (int i = 0; i < 4; ++i) dot[i] += u.of[i] * v.of[i];
-            if (stage.is_last) continue;
-            const Four<Real> gradient = load_four(stage.vectors_gradient + (3 * atom + k) * F + place.column);
+        for (int h = 0; h < 2; ++h) {
 #pragma unroll
-            for (int i = 0; i < 4; ++i) along[i] += u.of[i] * gradient.of[i];
+            for (int k = 0; k < 3; ++k) {
+                const Four<Real> u = place.template load<6>(stage.kept.mixed, k, t, h),
+                                 v = place.template load<6>(stage.kept.mixed, 3 + k, t, h);
+#pragma unroll
+                for (int i = 0; i < 4; ++i) dot[h][i] += u.of[i] * v.of[i];
+                if (stage.is_last) continue;
+                const Four<Real> gradient = place.template load<3>(stage.vectors_gradient, k, t, h);
+#pragma unroll
+                for (int i = 0; i < 4; ++i) along[h][i] += u.of[i] * gradient.of[i];
+            }
+#pragma unroll
+            for (int i = 0; i < 4; ++i) dot[h][i] *= scalars.of[t][h][i];
         }
-        Real* to = rows + row * S::kWidestPitch + place.column;
-        store_four(to, scalars[0].of[t][h]);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) dot[i] *= scalars[0].of[t][h][i];
-        store_four(to + F, dot);
-        store_four(to + 2 * F, along);
-    });
+        for (int h = 0; h < 2; ++h)
+            place.template store<kGradientRows>(stage.gradient, kParkedScalars, t, h, scalars.of[t][h]);
+        store_cells(place, rows, t, scalars.of[t]);
+        store_cells(place, rows + S::kPartBlocks, t, dot);
+        if (!stage.is_last) store_cells(place, rows + 2 * S::kPartBlocks, t, along);
+    }
+    Product<S, 3 * F> gate_product(place, stage.update.output.transposed_rows);
     __syncthreads();
-    if (stage.is_last)
-        reverse_output<S, 2 * F>(place, stage.update.output, stage.kept.hidden, rows, hidden);  // without a_vv
-    else
-        reverse_output<S, 3 * F>(place, stage.update.output, stage.kept.hidden, rows, hidden);
+    reverse_output(place, gate_product, stage.kept.hidden, rows, stage.is_last ? 2 : 3);  // the last block has no a_vv
+    Product<S, F> scalar_product(place, stage.update.hidden.transposed_rows, 0);
     __syncthreads();
-    Cells<S> inputs[2];  // s, n
-    multiply<S, F, 2 * F>(place, hidden, S::kPitch, stage.update.hidden.transposed, inputs);
-    // inputs[1] becomes (dE/dn) / n.
+    Cells<S> input;  // s, then n
+    scalar_product.multiply(rows, input.of);
     for_rows<S>([&](int t, int h) {
-        const int64_t atom = place.clamped_atom(place.row(t, h));
-        Real norm[4] = {};
+        const Four<Real> scalar = place.template load<kGradientRows>(stage.gradient, kParkedScalars, t, h);
 #pragma unroll
-        for (int k = 0; k < 3; ++k) {
-            const Four<Real> v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
-#pragma unroll
-            for (int i = 0; i < 4; ++i) norm[i] += v.of[i] * v.of[i];
-        }
-        Real sum[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            inputs[1].of[t][h][i] /= sqrt(norm[i] + static_cast<Real>(kNormFloor));
-            sum[i] = scalars[0].of[t][h][i] + inputs[0].of[t][h][i];
-        }
-        if (place.has(place.row(t, h))) store_four(stage.gradient + atom * (kGradientRows * F) + place.column, sum);
+        for (int i = 0; i < 4; ++i) input.of[t][h][i] += scalar.of[i];
+        place.template store<kGradientRows>(stage.gradient, 0, t, h, input.of[t][h]);
     });
-    for (int k = 0; k < 3; ++k) {
-        // All threads have read `rows` before the last barrier.
-        for_rows<S>([&](int t, int h) {
-            const int row = place.row(t, h);
-            const int64_t atom = place.clamped_atom(row);
-            const Four<Real> u = load_four(stage.kept.mixed + (6 * atom + k) * F + place.column),
-                             v = load_four(stage.kept.mixed + (6 * atom + 3 + k) * F + place.column);
-            const Four<Real> gate = load_four(stage.kept.gates + atom * (2 * F) + place.column);
-            Four<Real> vector_gate = {}, gradient = {};
-            if (!stage.is_last) {
-                vector_gate = load_four(stage.kept.gates + atom * (2 * F) + F + place.column);
-                gradient = load_four(stage.vectors_gradient + (3 * atom + k) * F + place.column);
-            }
-            Real u_gradient[4], v_gradient[4];
+    Product<S, F> norm_product(place, stage.update.hidden.transposed_rows, 1);
+    norm_product.multiply(rows, input.of);
+    for_rows<S>(
+        [&](int t, int h) { place.template store<kGradientRows>(stage.gradient, kParkedNorms, t, h, input.of[t][h]); });
+
+    place.forget_addresses();
+    // Gradients of U v and V v, and of the vectors.
+#pragma unroll 1
+    for (int pass = 0; pass < S::kPasses; ++pass) {
+        __syncthreads();  // rows have been read
+#pragma unroll 1
+        for (int pass_tile = 0; pass_tile < S::kPassTiles; ++pass_tile) {
+            const int t = pass * S::kPassTiles + pass_tile;
+            Real v[3][2][4], along_s[2][4], along_v[2][4], gate[2][4], vector_gate[2][4] = {};
+            load_cells<kGradientRows>(place, stage.gradient, kParkedScalars, t, along_s);
+            load_cells<kGradientRows>(place, stage.gradient, kParkedNorms, t, along_v);
+            load_cells<2>(place, stage.kept.gates, 0, t, gate);
+            if (!stage.is_last) load_cells<2>(place, stage.kept.gates, 1, t, vector_gate);
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const Real both = gate.of[i] * scalars[0].of[t][h][i];
-                u_gradient[i] = vector_gate.of[i] * gradient.of[i] + both * v.of[i];
-                v_gradient[i] = both * u.of[i] + inputs[1].of[t][h][i] * v.of[i];
-            }
-            Real* to = rows + row * S::kWidePitch + place.column;
-            store_four(to, u_gradient);
-            store_four(to + F, v_gradient);
-        });
-        __syncthreads();
-        Cells<S> vector[1];
-        multiply<S, 2 * F, F>(place, rows, S::kWidePitch, stage.mix.transposed, vector);
-        for_rows<S>([&](int t, int h) {
-            const int row = place.row(t, h);
-            if (!place.has(row)) return;
-            const int64_t atom = place.first_atom + row;
-            if (!stage.is_last) {
-                const Four<Real> gradient = load_four(stage.vectors_gradient + (3 * atom + k) * F + place.column);
+            for (int k = 0; k < 3; ++k) load_cells<6>(place, stage.kept.mixed, 3 + k, t, v[k]);
 #pragma unroll
-                for (int i = 0; i < 4; ++i) vector[0].of[t][h][i] += gradient.of[i];
+            for (int h = 0; h < 2; ++h)
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    Real square = static_cast<Real>(kNormFloor);
+#pragma unroll
+                    for (int k = 0; k < 3; ++k) square += v[k][h][i] * v[k][h][i];
+                    along_s[h][i] *= gate[h][i];
+                    along_v[h][i] /= sqrt(square);
+                }
+#pragma unroll
+            for (int k = 0; k < 3; ++k) {
+                Real u[2][4], gradient[2][4] = {};
+                load_cells<6>(place, stage.kept.mixed, k, t, u);
+                if (!stage.is_last) load_cells<3>(place, stage.vectors_gradient, k, t, gradient);
+#pragma unroll
+                for (int h = 0; h < 2; ++h)
+#pragma unroll
+                    for (int i = 0; i < 4; ++i) {
+                        gradient[h][i] = vector_gate[h][i] * gradient[h][i] + along_s[h][i] * v[k][h][i];
+                        v[k][h][i] = along_s[h][i] * u[h][i] + along_v[h][i] * v[k][h][i];
+                    }
+                Block* const to = rows + place.warp * S::kVectorTiles + k * S::kPassTiles + pass_tile;
+                store_rows(to[0], place.lane, gradient);           // of U v
+                store_rows(to[S::kPassBlocks], place.lane, v[k]);  // of V v
             }
-            store_four(stage.gradient + (kGradientRows * atom + 1 + k) * F + place.column, vector[0].of[t][h]);
-        });
+        }
+        place.forget_addresses();
+        Product<S, 2 * F> product(place, stage.mix.transposed_rows);
         __syncthreads();
+        Real vectors[S::kVectorTiles][2][4];
+        product.multiply(rows, vectors);
+#pragma unroll
+        for (int tile = 0; tile < S::kVectorTiles; ++tile)
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const int k = tile / S::kPassTiles, t = pass * S::kPassTiles + tile % S::kPassTiles;
+                if (!stage.is_last) {
+                    const Four<Real> gradient = place.template load<3>(stage.vectors_gradient, k, t, h);
+#pragma unroll
+                    for (int i = 0; i < 4; ++i) vectors[tile][h][i] += gradient.of[i];
+                }
+                place.template store<kGradientRows>(stage.gradient, 1 + k, t, h, vectors[tile][h]);
+            }
     }
 }
 
@@ -492,23 +580,14 @@ void launch_reverse(const AtomReverse<typename S::Real>& stage, cudaStream_t str
 }
 
 // Few atoms are spread over the whole GPU; with many, blocks have more rows, which share what is read of the matrices.
-// In double precision and at the largest width there are not enough registers for more rows. In the reverse, two blocks
-// that wait in turn are faster than one with more rows.
-template <class Real, int Width>
-void update_atoms_of_width(const AtomStage<Real>& stage, cudaStream_t stream) {
-    if (sizeof(Real) == 8 || stage.atom_count <= few_atoms_for_updates())
-        return launch_update<Shape<Real, Width, 1>>(stage, stream);
+// In double precision and at the largest width there are not enough registers for more rows.
+template <class Real, int Width, class Action>
+void with_shape(int64_t atom_count, const Action& action) {
+    if (sizeof(Real) == 8 || atom_count <= few_atoms_for_updates()) return action(Shape<Real, Width, 1>());
     if constexpr (sizeof(Real) == 4) {
-        if (Width == 256 || stage.atom_count <= some_atoms_for_updates())
-            return launch_update<Shape<Real, Width, 2>>(stage, stream);
-        if constexpr (Width < 256) launch_update<Shape<Real, Width, 4>>(stage, stream);
+        if (Width == 256 || atom_count <= some_atoms_for_updates()) return action(Shape<Real, Width, 2>());
+        if constexpr (Width < 256) action(Shape<Real, Width, 4>());
     }
-}
-template <class Real, int Width>
-void reverse_atoms_of_width(const AtomReverse<Real>& stage, cudaStream_t stream) {
-    if (sizeof(Real) == 8 || stage.atom_count <= few_atoms_for_updates())
-        return launch_reverse<Shape<Real, Width, 1>>(stage, stream);
-    if constexpr (sizeof(Real) == 4) launch_reverse<Shape<Real, Width, 2>>(stage, stream);
 }
 
 }  // namespace
@@ -518,14 +597,18 @@ void update_atoms(int width, const AtomStage<Real>& stage, cudaStream_t stream) 
     if (stage.atom_count == 0) return;
     if constexpr (sizeof(Real) == 4)
         if (runs_in_clusters(width, stage.atom_count)) return update_atoms_in_clusters(stage, stream);
-    with_width(width, [&](auto F) { update_atoms_of_width<Real, F>(stage, stream); });
+    with_width(width, [&](auto F) {
+        with_shape<Real, F>(stage.atom_count, [&](auto shape) { launch_update<decltype(shape)>(stage, stream); });
+    });
 }
 template <class Real>
 void reverse_atoms(int width, const AtomReverse<Real>& stage, cudaStream_t stream) {
     if (stage.atom_count == 0) return;
     if constexpr (sizeof(Real) == 4)
         if (runs_in_clusters(width, stage.atom_count)) return reverse_atoms_in_clusters(stage, stream);
-    with_width(width, [&](auto F) { reverse_atoms_of_width<Real, F>(stage, stream); });
+    with_width(width, [&](auto F) {
+        with_shape<Real, F>(stage.atom_count, [&](auto shape) { launch_reverse<decltype(shape)>(stage, stream); });
+    });
 }
 
 template void update_atoms<float>(int, const AtomStage<float>&, cudaStream_t);

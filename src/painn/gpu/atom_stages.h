@@ -9,36 +9,43 @@
 #include <cstdint>
 #include <vector>
 
-#include "gpu/engine/tensor_product.h"
+#include "gpu/engine/row_product.h"
 #include "painn/weights/weights.h"
 
 namespace mlff::painn::gpu {
 
-// A matrix in the order in which lanes load it: the depth in steps of kStep, and all columns of a step together; see
-// packed_index(). `transposed` is for gradients, from the outputs to the inputs.
-template <class Real>
-std::vector<Real> pack_matrix(const Linear& linear, bool transposed) {
+// The matrix of a map, [depth][columns]. `transposed` is for gradients, from the outputs to the inputs.
+inline std::vector<double> matrix_of(const Linear& linear, bool transposed) {
+    if (transposed) return linear.weight;
+    const auto depth = static_cast<size_t>(linear.in_width), columns = static_cast<size_t>(linear.out_width);
+    std::vector<double> matrix(depth * columns);
+    for (size_t k = 0; k < depth; ++k)
+        for (size_t c = 0; c < columns; ++c) matrix[k * columns + c] = linear.weight[c * depth + k];
+    return matrix;
+}
+
+// A matrix in the order in which lanes of a cluster load it: the depth in steps of kStep, and all columns of a step
+// together; see packed_index().
+inline std::vector<float> pack_for_clusters(const std::vector<double>& matrix, int depth, int columns) {
     using mlff::gpu::kStep;
-    const int depth = transposed ? linear.out_width : linear.in_width,
-              columns = transposed ? linear.in_width : linear.out_width;
-    std::vector<Real> packed(static_cast<size_t>(depth) * static_cast<size_t>(columns));
+    std::vector<float> packed(matrix.size());
     for (int k = 0; k < depth; ++k)
         for (int c = 0; c < columns; ++c) {
-            const int64_t at =
-                int64_t{k / kStep<Real>} * kStep<Real> * columns + mlff::gpu::packed_index<Real>(k % kStep<Real>, c);
-            const int out = transposed ? k : c, in = transposed ? c : k;
-            packed[static_cast<size_t>(at)] = static_cast<Real>(
-                linear
-                    .weight[static_cast<size_t>(out) * static_cast<size_t>(linear.in_width) + static_cast<size_t>(in)]);
+            const int64_t at = int64_t{k / kStep<float>} * kStep<float> * columns +
+                               mlff::gpu::packed_index<float>(k % kStep<float>, c);
+            packed[static_cast<size_t>(at)] = static_cast<float>(
+                matrix[static_cast<size_t>(k) * static_cast<size_t>(columns) + static_cast<size_t>(c)]);
         }
     return packed;
 }
 
 template <class Real>
 struct MapView {
-    const Real* matrix = nullptr;      // packed
-    const Real* transposed = nullptr;  // packed
+    mlff::gpu::RowMatrix<Real> rows, transposed_rows;
     const Real* bias = nullptr;
+    // As pack_for_clusters() orders them; only in single precision.
+    const float* matrix = nullptr;
+    const float* transposed = nullptr;
 };
 template <class Real>
 struct NetworkView {

@@ -30,22 +30,46 @@ void upload_as(const std::vector<double>& numbers, DeviceBuffer<Real>& to, cudaS
     to.upload(rounded.data(), static_cast<int64_t>(rounded.size()), "the model", stream);
 }
 
+// A matrix on the device in the orders of MapView.
+template <class Real>
+class DeviceMatrix {
+public:
+    DeviceMatrix(const Linear& linear, bool transposed, cudaStream_t stream) {
+        const int depth = transposed ? linear.out_width : linear.in_width,
+                  columns = transposed ? linear.in_width : linear.out_width;
+        const std::vector<double> matrix = matrix_of(linear, transposed);
+        const PackedRowMatrix<Real> packed = pack_row_matrix<Real>(matrix, depth, columns);
+        units_.upload(packed.units.data(), static_cast<int64_t>(packed.units.size()), "the model", stream);
+        depth_blocks_ = packed.depth_blocks;
+        unscale_ = packed.unscale;
+        if constexpr (sizeof(Real) == 4) upload(for_clusters_, pack_for_clusters(matrix, depth, columns), stream);
+    }
+    RowMatrix<Real> rows() const { return {units_.data(), depth_blocks_, unscale_}; }
+    const float* for_clusters() const { return for_clusters_.data(); }
+
+private:
+    DeviceBuffer<typename MatrixBlock<Real>::Unit> units_;
+    DeviceBuffer<float> for_clusters_;
+    int depth_blocks_ = 0;
+    Real unscale_ = 1;
+};
+
 // A linear map and its transpose on the device.
 template <class Real>
 class DeviceMap {
 public:
-    DeviceMap(const Linear& linear, cudaStream_t stream) {
-        const std::vector<Real> forward = pack_matrix<Real>(linear, false),
-                                transposed = pack_matrix<Real>(linear, true);
-        matrix_.upload(forward.data(), static_cast<int64_t>(forward.size()), "the model", stream);
-        transposed_.upload(transposed.data(), static_cast<int64_t>(transposed.size()), "the model", stream);
+    DeviceMap(const Linear& linear, cudaStream_t stream)
+        : matrix_(linear, false, stream), transposed_(linear, true, stream) {
         upload_as(linear.bias.empty() ? std::vector<double>(static_cast<size_t>(linear.out_width), 0.0) : linear.bias,
                   bias_, stream);
     }
-    MapView<Real> view() const { return {matrix_.data(), transposed_.data(), bias_.data()}; }
+    MapView<Real> view() const {
+        return {matrix_.rows(), transposed_.rows(), bias_.data(), matrix_.for_clusters(), transposed_.for_clusters()};
+    }
 
 private:
-    DeviceBuffer<Real> matrix_, transposed_, bias_;
+    DeviceMatrix<Real> matrix_, transposed_;
+    DeviceBuffer<Real> bias_;
 };
 
 template <class Real>

@@ -77,6 +77,8 @@ inline void load_two(const double* from, double& first, double& second) {
     second = from[1];
 }
 
+inline int opaque(int number) { return number; }
+
 inline unsigned char* launched_shared_memory() {
     return emulated::shared_memory[emulated::current / emulated::block_size];
 }

@@ -21,7 +21,8 @@ inline void check(cudaError_t status, const char* doing) {
 // The first statement of every kernel. On GPUs that support it (compute capability 9.0), launch() starts a kernel while
 // its predecessor in the stream still runs. This call waits until the predecessor has finished and its results are
 // visible, and allows the next kernel to start. This hides the launch latency. Code that depends on no earlier kernel
-// may come before this call.
+// may come before this call. So may code that depends on those before the predecessor: since it called this first,
+// they have finished.
 __device__ __forceinline__ void await_predecessor() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");

@@ -64,7 +64,8 @@ struct ForwardShape : Shape<Real, Width, MostAtoms, 8> {
 template <class Real, int Width, int MostAtoms>
 struct ReverseShape : Shape<Real, Width, MostAtoms, MostAtoms == kFewAtoms ? 8 : 4> {
     using S = Shape<Real, Width, MostAtoms, MostAtoms == kFewAtoms ? 8 : 4>;
-    static constexpr int kBlocks = (S::kIsSingle && !S::kIsFew ? 640 : 512) / S::kThreads;
+    static constexpr int kBlocks = S::kIsFew ? 1 : (S::kIsSingle ? 640 : 512) / S::kThreads;
+    static constexpr int kStepsAtOnce = S::kIsFew ? std::min(Width / kStep<Real>, 8) : 2;  // whose loads overlap
     static constexpr size_t kSharedBytes = sizeof(Real) * S::kAtoms * kAtomPitch;
 };
 
@@ -89,7 +90,8 @@ struct SenderElements {
     int occurs[kMost], element[kMost], count;
 };
 
-// All threads call it.
+// All threads call it, before await_predecessor(): the kernels that select edges end before the predecessor goes on,
+// which computes functions of edges or updates atoms.
 template <class S>
 __device__ __forceinline__ void find_sender_elements(const Place<S>& place, const StepEdges& edges,
                                                      SenderElements& found) {
@@ -399,8 +401,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     __shared__ SenderElements senders;
     auto* moments = reinterpret_cast<Real*>(launched_shared_memory());
     const Place<S> place(stage.edges);
-    await_predecessor();
     find_sender_elements(place, stage.edges, senders);
+    await_predecessor();
     for_passes(senders, stage.functions.group_count, [&](const Pass& pass) {
         place.for_own_atoms([&](int row) {
             build_moments(place, stage, pass, place.first_atom + row,
@@ -432,7 +434,7 @@ __device__ __forceinline__ void reverse_moments(const Place<S>& place,
         };
         const Real *top_row = row_of(min(place.g, S::kAtoms - 1)), *bottom_row = row_of(place.g + 8);
         Real sum[kFunctionTiles][4] = {};
-#pragma unroll 2
+#pragma unroll(S::kStepsAtOnce)
         for (int step = 0; step < S::kWidth / kStep<Real>; ++step) {
             const auto top = S::Product::split(load_pack(top_row + step * kStep<Real>));
             typename S::Product::Operand bottom = {}, columns[kFunctionTiles];
@@ -557,8 +559,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     __shared__ SenderElements senders;
     auto* gradients = reinterpret_cast<Real*>(launched_shared_memory());
     const Place<S> place(stage.edges);
-    await_predecessor();
     find_sender_elements(place, stage.edges, senders);
+    await_predecessor();
     for_passes(senders, stage.functions.group_count, [&](const Pass& pass) {
         reverse_moments(place, stage, pass, gradients);
         __syncthreads();

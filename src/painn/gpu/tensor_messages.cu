@@ -56,6 +56,24 @@ struct SlicePlace : ProductLane {
     }
 };
 
+// Visits the atoms of a warp. Blocks with one slice take runs of consecutive atoms in turn: neighbours that these have
+// in common are then in the first-level cache. Runs are shorter where long ones would leave blocks without work. Other
+// blocks take single atoms in turn: runs are no gain there.
+template <class S, class Visit>
+__device__ __forceinline__ void for_each_atom(const SlicePlace<S>& place, int64_t atom_count, const Visit& visit) {
+    if constexpr (!S::kIsOneSlice) {
+        for (int64_t atom = place.first_atom; atom < atom_count; atom += place.atom_stride) visit(atom);
+        return;
+    }
+    constexpr int kLongest = 8, kRunsPerBlock = 4;  // a run is so many times the atoms that blocks have at a time
+    const int64_t length = min(max(atom_count / (kRunsPerBlock * place.atom_stride), int64_t{1}), int64_t{kLongest});
+    for (int64_t first = place.first_atom - place.warp; first * length < atom_count; first += place.atom_stride)
+        for (int i = 0; i < length; ++i) {
+            const int64_t atom = first * length + i * S::kAtomsAtOnce + place.warp;
+            if (atom < atom_count) visit(atom);
+        }
+}
+
 __device__ __forceinline__ float sum_over_own_edges(float value) {  // sums over q
     value += __shfl_xor_sync(kAllLanes, value, 1);
     return value + __shfl_xor_sync(kAllLanes, value, 2);
@@ -146,7 +164,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
     const int group_count = stage.functions.group_count;
     const Filter weights = load_filter<Filter>(place, stage.filter, group_count);
     await_predecessor();
-    for (int64_t atom = place.first_atom; atom < stage.edges.atom_count; atom += place.atom_stride) {
+    for_each_atom(place, stage.edges.atom_count, [&](int64_t atom) {
         const int64_t begin = stage.edges.first[atom];
         const int count = static_cast<int>(stage.edges.first[atom + 1] - begin);
         ReceivedSums sums;
@@ -177,7 +195,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
         for (int c = 0; c < 4; ++c) before.of[c] += unscale * total.of[c];
         store_four(place.q == 0 ? stage.new_scalars + atom * Width + place.channel : stage.new_vectors + vector_at,
                    before);
-    }
+    });
 }
 
 // ---- reverse ----

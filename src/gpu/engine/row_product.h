@@ -63,7 +63,7 @@ template <class Real>
 struct RowMatrix {
     const typename MatrixBlock<Real>::Unit* units = nullptr;
     int depth_blocks = 0;
-    Real unscale = 1;  // products are those of the numbers in `units`, times this
+    Real unscale = 1;  // sums of products, see RowScale, times this are the product
 };
 // The same on the host.
 template <class Real>
@@ -73,14 +73,13 @@ struct PackedRowMatrix {
     Real unscale = 1;
 };
 
-// Powers of two for numbers of half precision, of which the largest becomes 2^kHalfTop ... 2^(kHalfTop + 1).
+// The largest numbers that are split become 2^kHalfTop ... 2^(kHalfTop + 1).
 inline constexpr int kHalfTop = 14;
 
-// The power of two of all numbers of a matrix.
 inline int exponent_of_largest(const std::vector<double>& numbers) {
     double largest = 0;
     for (const double x : numbers) largest = std::max(largest, std::abs(x));
-    return largest > 0 ? std::max(std::ilogb(largest), -126) : 0;  // its inverse must be a normal number
+    return largest > 0 ? std::max(std::ilogb(largest), -126) : 0;  // that of a normal number in single precision
 }
 inline void pack_numbers(const double (&numbers)[4], int exponent, uint4* to) {
     float high[4], low[4];

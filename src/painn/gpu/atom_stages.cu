@@ -29,9 +29,11 @@ struct Shape {
     static constexpr int kThreads = 32 * (kWidth / 16);
     // Thread blocks per multiprocessor, so that there is work while one of them waits for memory.
     static constexpr int kThreadBlocks = kRowTiles > 1 && kThreads <= 256 ? 512 / kThreads : 1;
+    // Blocks of a matrix that are loaded ahead. With more rows there is more to do between two of them, and registers
+    // are few.
     static constexpr int kAhead = sizeof(Real) == 8 ? 2 : 4 / kRowTiles;
-    // The three components of the vectors of 16 kPassTiles atoms are multiplied together. More atoms need too many
-    // registers, or in the reverse too much shared memory.
+    // The three components of the vectors of 16 kPassTiles atoms are multiplied together, so that the matrix is read
+    // once for them. More atoms need too many registers, or in the reverse too much shared memory.
     static constexpr int kPassTiles = kRowTiles > 2 ? 2 : 1, kPasses = kRowTiles / kPassTiles;
     static constexpr int kVectorTiles = 3 * kPassTiles;
     // Rows in shared memory, in blocks: a part has all F channels of all atoms, [F / 16][kRowTiles], and a pass F
@@ -200,8 +202,8 @@ __device__ __forceinline__ void send(const CellPlace<S>& place, const AtomStage<
     }
 }
 
-// Computes energies from `scalars`, a part of the rows in shared memory. `partial` is scratch memory there, [kRows][F /
-// 32].
+// Computes energies from `scalars`, a part of the rows in shared memory. `partial` is scratch memory there,
+// [kRows][F / 32].
 template <class S>
 __device__ __forceinline__ void read_out(const CellPlace<S>& place, const ReadoutView<typename S::Real>& readout,
                                          int64_t atom_count, const typename S::Block* scalars, double* partial) {
@@ -320,7 +322,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreadBlocks)
     __syncthreads();  // s and n are no longer needed
 
     place.forget_addresses();
-    // The gates a_vv, a_sv and a_ss, one after the other, as registers are few.
+    // The gates a_vv, a_sv and a_ss, one after the other: there are no registers for all of them.
     Cells<S> gate;
     if (!stage.is_last) {
         Product<S, F> product(place, stage.update.output.rows, 2);
@@ -414,6 +416,7 @@ template <class S>
 __device__ __forceinline__ void reverse_output(const CellPlace<S>& place, Product<S, 3 * S::kWidth>& product,
                                                const typename S::Real* kept_hidden, typename S::Block* rows,
                                                int parts) {
+    static_assert(2 * S::kDepth % Product<S, 3 * S::kWidth>::kAhead == 0);
     Cells<S> gradient;
     product.multiply(rows, gradient.of, parts * S::kDepth);
     for_rows<S>([&](int t, int h) {

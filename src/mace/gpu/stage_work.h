@@ -15,16 +15,12 @@
 namespace mlff::mace::gpu {
 
 using mlff::gpu::StepWork;
+using plan::is_first_layer;
 
 inline double number_count(const plan::RowLayout& layout) {
     double count = 0;
     for (const plan::RowBlock& block : layout.blocks) count += static_cast<double>(block.copies) * block.components;
     return count;
-}
-
-template <class Real>
-bool is_first_layer(const plan::LayerPlan<Real>& plan) {
-    return &plan.layer == &plan.weights.layers.front();
 }
 
 // ---- stages of atoms ----

@@ -11,6 +11,12 @@ namespace mlff::mace::plan {
 // Interpolating a value in a table takes kSplineOrder products and additions, and so does its slope.
 inline constexpr double kValueFlops = 2 * kSplineOrder, kTableRows = kSplineOrder + 1;
 
+// Nobody needs gradients of the features below the first layer.
+template <class Real>
+bool is_first_layer(const LayerPlan<Real>& plan) {
+    return &plan.layer == &plan.weights.layers.front();
+}
+
 // Shares from harmonics. The gradients of harmonics are the same work.
 template <class Real>
 double share_flops(const LayerPlan<Real>& plan) {
@@ -36,12 +42,11 @@ double radial_weight_count(const LayerPlan<Real>& plan) {
 // reverse_messages in kernel_table.h; the gradient of features is not needed in the first layer.
 template <class Real>
 StageWork products_work(const LayerPlan<Real>& plan, bool is_reverse) {
-    const bool is_first = &plan.layer == &plan.weights.layers.front();
     double flops = is_reverse ? share_flops(plan) : 0, numbers = 0;
     for (size_t p = 0; p < plan.paths.size(); ++p) {
         const PathPlan<Real>& path = plan.paths[p];
         const double channels = channel_count(plan, p), in = path.in_components, shares = path.share_count();
-        flops += channels * (is_reverse ? 4 * shares + (is_first ? 3 : 5) * in : in + 2 * shares);
+        flops += channels * (is_reverse ? 4 * shares + (is_first_layer(plan) ? 3 : 5) * in : in + 2 * shares);
         numbers += channels * (in + (is_reverse ? path.out_components : 0));
     }
     return {flops, numbers * sizeof(Real)};

@@ -3,8 +3,13 @@
 // call of evaluate_atoms().
 #pragma once
 
+#include <functional>
+#include <vector>
+
+#include "core/threads.h"
 #include "potential/batch_evaluation.h"
 #include "potential/domain_evaluation.h"
+#include "potential/edge_results.h"
 #include "potential/ghost_rows.h"
 
 namespace mlff {
@@ -42,19 +47,39 @@ protected:
         }
     }
 
+    // Forces and virials of all systems from the gradient [edge][3]. Allocates nothing. Two threads share a system's
+    // work.
+    void write_edge_results(std::span<const SystemView> systems, const Edges& edges, const double* gradient,
+                            std::span<const Outputs> outputs, ThreadTeam& team) {
+        const auto write = [&](int64_t chunk, int) {
+            const auto s = static_cast<size_t>(chunk / 2);
+            const auto write_some = chunk % 2 == 0 ? write_forces : write_virials;
+            write_some(edges, gradient, first_atoms_[s], first_atoms_[s + 1], outputs[s]);
+        };
+        team.run(2 * static_cast<int64_t>(systems.size()), std::ref(write));
+    }
+
 private:
     void evaluate_batch(std::span<const SystemView> systems, const Edges& edges, std::span<const Outputs> outputs,
                         ThreadTeam& team) final {
         domain_ = nullptr;
+        find_first_atoms(systems);
         evaluate_atoms(systems, edges, outputs, edges.atom_count, team);
     }
     void evaluate_domain(const Domain& domain, const Edges& edges, const Outputs& outputs, ThreadTeam& team) final {
         domain_ = &domain;
+        find_first_atoms({&domain.atoms, 1});
         evaluate_atoms({&domain.atoms, 1}, edges, {&outputs, 1}, domain.owned_count, team);
+    }
+
+    void find_first_atoms(std::span<const SystemView> systems) {
+        first_atoms_.assign(1, 0);
+        for (const SystemView& system : systems) first_atoms_.push_back(first_atoms_.back() + system.atom_count);
     }
 
     const Domain* domain_ = nullptr;  // of the running evaluation; nullptr for whole systems
     GhostRows ghost_rows_;
+    std::vector<int64_t> first_atoms_;  // [system + 1]
 };
 
 }  // namespace mlff

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "neighbors/neighbor_list.h"
@@ -32,20 +33,22 @@ inline void write_virials(const Edges& edges, const double* gradient, int64_t be
                           const Outputs& outputs) {
     double *virial = outputs.virial, *atom_virials = outputs.atom_virials;
     if (!virial && !atom_virials) return;
-    if (virial) std::fill_n(virial, 9, 0.0);
+    std::array<double, 9> sum = {};
     if (atom_virials) std::fill_n(atom_virials, 9 * (end - begin), 0.0);
     for (int64_t atom = begin; atom < end; ++atom)
         for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge) {
             const double *vector = edges.vector + 3 * edge, *by_vector = gradient + 3 * edge;
-            for (int64_t i = 0; i < 3; ++i)
-                for (int64_t j = 0; j < 3; ++j) {
+            for (size_t i = 0; i < 3; ++i)
+                for (size_t j = 0; j < 3; ++j) {
                     const double part = -0.5 * (vector[i] * by_vector[j] + vector[j] * by_vector[i]);
-                    if (virial) virial[3 * i + j] += part;
+                    sum[3 * i + j] += part;
                     if (!atom_virials) continue;
-                    atom_virials[9 * (atom - begin) + 3 * i + j] += 0.5 * part;
-                    atom_virials[9 * (edges.sender[edge] - begin) + 3 * i + j] += 0.5 * part;
+                    const auto k = static_cast<int64_t>(3 * i + j);
+                    atom_virials[9 * (atom - begin) + k] += 0.5 * part;
+                    atom_virials[9 * (edges.sender[edge] - begin) + k] += 0.5 * part;
                 }
         }
+    if (virial) std::copy(sum.begin(), sum.end(), virial);
 }
 
 }  // namespace mlff

@@ -12,7 +12,6 @@
 #include "mace/functions/radial.h"
 #include "mace/plan/edge_work.h"
 #include "potential/edge_evaluator.h"
-#include "potential/edge_results.h"
 
 namespace mlff::mace::cpu {
 namespace {
@@ -126,10 +125,7 @@ private:
         write_descriptors(systems, outputs);
         if (!wants_gradients) return;
         passes.begin("forces");
-        for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
-            write_forces(edges, edges_.vector_gradient.data(), begin, end, outputs[s]);
-            write_virials(edges, edges_.vector_gradient.data(), begin, end, outputs[s]);
-        });
+        write_edge_results(systems, edges, edges_.vector_gradient.data(), outputs, team);
     }
 
     // ---- atoms and edges ----

@@ -12,7 +12,6 @@
 #include "painn/functions/near_field.h"
 #include "painn/functions/repulsion_pairs.h"
 #include "potential/edge_evaluator.h"
-#include "potential/edge_results.h"
 
 namespace mlff::painn::cpu {
 namespace {
@@ -114,10 +113,7 @@ private:
             for_each_tile(team, [this, b](AtomRange tile, Scratch<Real>& scratch) { reverse_atoms(b, tile, scratch); });
         }
         passes.begin("forces");
-        for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
-            write_forces(edges, vector_gradient_.data(), begin, end, outputs[s]);
-            write_virials(edges, vector_gradient_.data(), begin, end, outputs[s]);
-        });
+        write_edge_results(systems, edges, vector_gradient_.data(), outputs, team);
     }
 
     // ---- memory and tiles ----
@@ -135,7 +131,7 @@ private:
         filters_.start(edges_->edge_count);
         if (!weights_->closest.empty()) seen_.resize_discard(edges);
         directions_.resize_discard(3 * edges);
-        readout_energy_.resize(atoms);
+        atom_energies_.resize(atoms);
         for (size_t b = 0; b < plans_.size(); ++b) {
             BlockState<Real>& state = states_[b];
             if (b > 0) {
@@ -421,7 +417,7 @@ private:
         state.senders.write(tile, 2, 3, sent);
     }
 
-    // Writes energies to readout_energy_, and the gradient of the scalars to scratch.scalars_gradient.
+    // Writes energies to atom_energies_, and the gradient of the scalars to scratch.scalars_gradient.
     void compute_readout(AtomRange tile, Scratch<Real>& scratch) {
         const int half = readout_.out_width();
         Stages stages(scratch.stages, Direction::forward);
@@ -437,11 +433,20 @@ private:
                 sum += weight * static_cast<double>(hidden[i][k]);
                 slopes[i][k] *= static_cast<Real>(scale * weight);
             }
-            readout_energy_[static_cast<size_t>(tile.begin + i)] = scale * sum;
+            atom_energies_[static_cast<size_t>(tile.begin + i)] = energy_of(tile.begin + i, scale * sum);
         }
         if (wants_gradients_)
             readout_.apply_transposed(kernels_, read(slopes), rows_of(scratch.scalars_gradient, 1), tile.count(),
                                       false);
+    }
+
+    // The whole energy of an atom, with half of its repulsion.
+    double energy_of(int64_t atom, double readout) const {
+        double energy = weights_->atomic_energies[static_cast<size_t>(element(atom))] + readout;
+        if (!weights_->repulsion_radii.empty())
+            for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge)
+                energy += 0.5 * repulsion_of(atom, edge).energy;
+        return energy;
     }
 
     // ---- reverse ----
@@ -575,11 +580,7 @@ private:
             end = std::min(end, owned_count_);
             double sum = 0;
             for (int64_t atom = begin; atom < end; ++atom) {
-                double energy = weights_->atomic_energies[static_cast<size_t>(element(atom))] +
-                                readout_energy_[static_cast<size_t>(atom)];
-                if (!weights_->repulsion_radii.empty())
-                    for (int64_t edge = edges_->first[atom]; edge < edges_->first[atom + 1]; ++edge)
-                        energy += 0.5 * repulsion_of(atom, edge).energy;
+                const double energy = atom_energies_[static_cast<size_t>(atom)];
                 if (outputs[s].atom_energies) outputs[s].atom_energies[atom - begin] = energy;
                 sum += energy;
             }
@@ -612,7 +613,7 @@ private:
     Strips<Real> sent_gradient_;    // phi_s, phi_u, phi_v v
     // [strip][edge][4]. When all strips have been added up, the first is reused for the gradients of the first block.
     Buffer<Real> strip_gradients_;
-    std::vector<double> readout_energy_;   // [atom], scaled
+    std::vector<double> atom_energies_;    // [atom]
     std::vector<double> edge_gradient_;    // [edge][4]: by distance and direction
     std::vector<double> vector_gradient_;  // [edge][3]
 };

@@ -49,9 +49,14 @@ public:
     Precision choose_precision(const Device& device, Precision wanted) const override {
         const bool has_mixed = device.kind != Device::Kind::reference;
         if (wanted == Precision::automatic) return has_mixed ? Precision::mixed : Precision::fp64;
-        if (wanted == Precision::fp64 || (wanted == Precision::mixed && has_mixed)) return wanted;
+        if (wanted == Precision::fp64 || (wanted == Precision::mixed && has_mixed) ||
+            (wanted == Precision::fast && device.is_gpu()))
+            return wanted;
         fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device.name(),
-             "' for PaiNN; fp64 is", has_mixed ? ", and mixed" : "");
+             "' for PaiNN; fp64 is",
+             device.is_gpu() ? ", and mixed and fast"
+             : has_mixed     ? ", and mixed"
+                             : "");
     }
     bool runs_on_gpu() const override { return painn::gpu::why_not_on_gpu(*weights_).empty(); }
 

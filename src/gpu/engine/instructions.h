@@ -33,6 +33,12 @@ __device__ __forceinline__ void mma_f16(float (&sum)[2], float (&sum_below)[2], 
         : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
+__device__ __forceinline__ void mma_f16(float (&sum)[4], const uint4& a, uint32_t b0, uint32_t b1) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+}
+
 // The same over a depth of 8: a0 is row g, a1 row g + 8 and b column g, at depths 2 q and 2 q + 1.
 __device__ __forceinline__ void mma_f16(float (&sum)[2], float (&sum_below)[2], uint32_t a0, uint32_t a1, uint32_t b) {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
@@ -46,6 +52,13 @@ __device__ __forceinline__ void mma_f64(double& sum0, double& sum1, double row, 
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
         : "+d"(sum0), "+d"(sum1)
         : "d"(row), "d"(column));
+}
+
+// Two numbers as halves, `low` in the low bits. Numbers that are too large become infinite.
+__device__ __forceinline__ uint32_t pair_of_halves(float low, float high) {
+    uint32_t pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
 }
 
 // These loads are volatile. Otherwise the compiler moves each load to the first use of its numbers, and the loads no

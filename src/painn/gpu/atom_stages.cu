@@ -20,10 +20,11 @@ using namespace mlff::gpu;
 
 // A thread block has kRows atoms. Warp w has channels 16 w ... 16 w + 15 through all stages. Of these, lane 4 g + q has
 // channels 4 q ... 4 q + 3 of the atoms 16 t + 8 h + g: its cells [t][h].
-template <class RealIn, int WidthIn, int RowTilesIn>
+template <class StoredIn, int WidthIn, int RowTilesIn>
 struct Shape {
-    using Real = RealIn;
-    using Block = RowBlock<Real>;
+    using Stored = StoredIn;
+    using Real = RealOf<Stored>;
+    using Block = RowBlock<Stored>;
     static constexpr int kWidth = WidthIn, kRowTiles = RowTilesIn;
     static constexpr int kRows = kProductRows * kRowTiles;
     static constexpr int kThreads = 32 * (kWidth / 16);
@@ -40,7 +41,9 @@ struct Shape {
     // channels of the vectors of its atoms, [F / 16][kVectorTiles].
     static constexpr int kDepth = kWidth / kBlockChannels;
     static constexpr int kPartBlocks = kDepth * kRowTiles, kPassBlocks = kDepth * kVectorTiles;
-    static constexpr size_t kForwardBytes = sizeof(Block) * 3 * kPartBlocks;
+    // Parts that have room for the cells of all threads.
+    static constexpr int kParkedParts = sizeof(Real) * kProductRows * kBlockChannels > sizeof(Block) ? 2 : 1;
+    static constexpr size_t kForwardBytes = sizeof(Block) * (2 + kParkedParts) * kPartBlocks;
     static constexpr size_t kReverseBytes = sizeof(Block) * std::max(3 * kPartBlocks, 2 * kPassBlocks);
 };
 
@@ -80,8 +83,8 @@ struct CellPlace : ProductLane {
     __device__ Four<Real> load(const Real* array, int row, int t, int h) const {
         return has(t, h) ? load_four(at<Rows>(array, row, t, h)) : Four<Real>{};
     }
-    template <int Rows>
-    __device__ void store(Real* array, int row, int t, int h, const Real (&numbers)[4]) const {
+    template <int Rows, class Number>
+    __device__ void store(Number* array, int row, int t, int h, const Real (&numbers)[4]) const {
         if (has(t, h)) store_four(at<Rows>(array, row, t, h), numbers);
     }
 };
@@ -136,11 +139,11 @@ __device__ __forceinline__ void copy_rows(const CellPlace<S>& place, const typen
 // The product of rows of `Depth` channels and the columns of this thread's cells, in a group of F columns of the
 // matrix.
 template <class S, int Depth>
-struct Product : RowProduct<typename S::Real, Depth / kBlockChannels, S::kAhead> {
-    __device__ __forceinline__ Product(const CellPlace<S>& place, const RowMatrix<typename S::Real>& matrix,
+struct Product : RowProduct<typename S::Stored, Depth / kBlockChannels, S::kAhead> {
+    __device__ __forceinline__ Product(const CellPlace<S>& place, const RowMatrix<typename S::Stored>& matrix,
                                        int group = 0)
-        : RowProduct<typename S::Real, Depth / kBlockChannels, S::kAhead>(matrix, group * S::kWidth + 16 * place.warp,
-                                                                          place.lane) {}
+        : RowProduct<typename S::Stored, Depth / kBlockChannels, S::kAhead>(matrix, group * S::kWidth + 16 * place.warp,
+                                                                            place.lane) {}
 };
 
 template <class S>
@@ -172,7 +175,7 @@ __device__ __forceinline__ void hidden_layer(const CellPlace<S>& place, Product<
 // The message network of the next block. `scalars` is a part of the rows in shared memory, `hidden` another, which is
 // free.
 template <class S>
-__device__ __forceinline__ void send(const CellPlace<S>& place, const AtomStage<typename S::Real>& stage,
+__device__ __forceinline__ void send(const CellPlace<S>& place, const AtomStage<typename S::Stored>& stage,
                                      Product<S, S::kWidth>& first_product, const typename S::Block* scalars,
                                      typename S::Block* hidden) {
     using Real = typename S::Real;
@@ -205,7 +208,7 @@ __device__ __forceinline__ void send(const CellPlace<S>& place, const AtomStage<
 // Computes energies from `scalars`, a part of the rows in shared memory. `partial` is scratch memory there,
 // [kRows][F / 32].
 template <class S>
-__device__ __forceinline__ void read_out(const CellPlace<S>& place, const ReadoutView<typename S::Real>& readout,
+__device__ __forceinline__ void read_out(const CellPlace<S>& place, const ReadoutView<typename S::Stored>& readout,
                                          int64_t atom_count, const typename S::Block* scalars, double* partial) {
     constexpr int F = S::kWidth, kHalf = F / 2, kParts = kHalf / 16;
     if (place.warp < kParts) {
@@ -240,7 +243,7 @@ __device__ __forceinline__ void read_out(const CellPlace<S>& place, const Readou
 // Writes U v and V v to stage.kept.mixed. Norms wait in stage.kept.hidden, where this thread writes something else
 // later: there are no registers for them. `vectors` [kPasses][kPassBlocks] is shared memory.
 template <class S>
-__device__ __forceinline__ void mix_vectors(const CellPlace<S>& place, const AtomStage<typename S::Real>& stage,
+__device__ __forceinline__ void mix_vectors(const CellPlace<S>& place, const AtomStage<typename S::Stored>& stage,
                                             const typename S::Block* vectors) {
     using Real = typename S::Real;
 #pragma unroll 1
@@ -276,7 +279,7 @@ template <class S>
 class ParkedCells {
 public:
     using Real = typename S::Real;
-    static_assert(sizeof(Real) * S::kRows * S::kWidth <= sizeof(typename S::Block) * S::kPartBlocks);
+    static_assert(sizeof(Real) * S::kRows * S::kWidth <= sizeof(typename S::Block) * S::kParkedParts * S::kPartBlocks);
 
     __device__ __forceinline__ explicit ParkedCells(typename S::Block* part)
         : own_(reinterpret_cast<Real*>(part) + 4 * threadIdx.x) {}
@@ -293,7 +296,7 @@ private:
 
 template <class S>
 __global__ void __launch_bounds__(S::kThreads, S::kThreadBlocks)
-    update_kernel(const __grid_constant__ AtomStage<typename S::Real> stage) {
+    update_kernel(const __grid_constant__ AtomStage<typename S::Stored> stage) {
     mlff::gpu::await_predecessor();
     using Real = typename S::Real;
     using Block = typename S::Block;
@@ -301,7 +304,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreadBlocks)
     CellPlace<S> place(stage.atom_count);
     Block* const vectors = reinterpret_cast<Block*>(launched_shared_memory());  // [kPasses][kPassBlocks]
     Block* const scalars = vectors;                                             // s, n, after the vectors were read
-    Block* const hidden = scalars + 2 * S::kPartBlocks;
+    Block* const hidden = scalars + (1 + S::kParkedParts) * S::kPartBlocks;
 #pragma unroll
     for (int k = 0; k < 3; ++k)
 #pragma unroll
@@ -387,7 +390,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreadBlocks)
 
 // The gradient of the scalars after the last block. `hidden` is a part of the rows in shared memory.
 template <class S>
-__device__ __forceinline__ void reverse_readout(const CellPlace<S>& place, const ReadoutView<typename S::Real>& readout,
+__device__ __forceinline__ void reverse_readout(const CellPlace<S>& place,
+                                                const ReadoutView<typename S::Stored>& readout,
                                                 typename S::Block* hidden, Cells<S>& gradient) {
     using Real = typename S::Real;
     constexpr int F = S::kWidth, kHalf = F / 2;
@@ -428,9 +432,17 @@ __device__ __forceinline__ void reverse_output(const CellPlace<S>& place, Produc
     store_cells(place, rows, gradient);
 }
 
+// Writes a row of the gradient for neighbours.
+template <class S>
+__device__ __forceinline__ void store_gathered(const CellPlace<S>& place, const AtomReverse<typename S::Stored>& stage,
+                                               int row, int t, int h, const typename S::Real (&numbers)[4]) {
+    if constexpr (kIsFast<typename S::Stored>)
+        if (stage.gathered) place.template store<kGradientRows>(stage.gathered, row, t, h, numbers);
+}
+
 template <class S>
 __global__ void __launch_bounds__(S::kThreads, S::kThreadBlocks)
-    reverse_update_kernel(const __grid_constant__ AtomReverse<typename S::Real> stage) {
+    reverse_update_kernel(const __grid_constant__ AtomReverse<typename S::Stored> stage) {
     mlff::gpu::await_predecessor();
     using Real = typename S::Real;
     using Block = typename S::Block;
@@ -501,6 +513,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreadBlocks)
 #pragma unroll
         for (int i = 0; i < 4; ++i) input.of[t][h][i] += scalar.of[i];
         place.template store<kGradientRows>(stage.gradient, 0, t, h, input.of[t][h]);
+        store_gathered(place, stage, 0, t, h, input.of[t][h]);
     });
     Product<S, F> norm_product(place, stage.update.hidden.transposed_rows, 1);
     norm_product.multiply(rows, input.of);
@@ -565,18 +578,19 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreadBlocks)
                     for (int i = 0; i < 4; ++i) vectors[tile][h][i] += gradient.of[i];
                 }
                 place.template store<kGradientRows>(stage.gradient, 1 + k, t, h, vectors[tile][h]);
+                store_gathered(place, stage, 1 + k, t, h, vectors[tile][h]);
             }
     }
 }
 
 template <class S>
-void launch_update(const AtomStage<typename S::Real>& stage, cudaStream_t stream) {
+void launch_update(const AtomStage<typename S::Stored>& stage, cudaStream_t stream) {
     const LaunchShape shape = {dim3(static_cast<unsigned>((stage.atom_count + S::kRows - 1) / S::kRows)), S::kThreads,
                                S::kForwardBytes};
     launch("updating atoms", update_kernel<S>, shape, stream, stage);
 }
 template <class S>
-void launch_reverse(const AtomReverse<typename S::Real>& stage, cudaStream_t stream) {
+void launch_reverse(const AtomReverse<typename S::Stored>& stage, cudaStream_t stream) {
     const LaunchShape shape = {dim3(static_cast<unsigned>((stage.atom_count + S::kRows - 1) / S::kRows)), S::kThreads,
                                S::kReverseBytes};
     launch("reversing atoms", reverse_update_kernel<S>, shape, stream, stage);
@@ -584,39 +598,41 @@ void launch_reverse(const AtomReverse<typename S::Real>& stage, cudaStream_t str
 
 // Few atoms are spread over the whole GPU; with many, blocks have more rows, which share what is read of the matrices.
 // In double precision and at the largest width there are not enough registers for more rows.
-template <class Real, int Width, class Action>
+template <class Stored, int Width, class Action>
 void with_shape(int64_t atom_count, const Action& action) {
-    if (sizeof(Real) == 8 || atom_count <= few_atoms_for_updates()) return action(Shape<Real, Width, 1>());
-    if constexpr (sizeof(Real) == 4) {
-        if (Width == 256 || atom_count <= some_atoms_for_updates()) return action(Shape<Real, Width, 2>());
-        if constexpr (Width < 256) action(Shape<Real, Width, 4>());
+    if (sizeof(Stored) == 8 || atom_count <= few_atoms_for_updates()) return action(Shape<Stored, Width, 1>());
+    if constexpr (sizeof(Stored) < 8) {
+        if (Width == 256 || atom_count <= some_atoms_for_updates()) return action(Shape<Stored, Width, 2>());
+        if constexpr (Width < 256) action(Shape<Stored, Width, 4>());
     }
 }
 
 }  // namespace
 
-template <class Real>
-void update_atoms(int width, const AtomStage<Real>& stage, cudaStream_t stream) {
+template <class Stored>
+void update_atoms(int width, const AtomStage<Stored>& stage, cudaStream_t stream) {
     if (stage.atom_count == 0) return;
-    if constexpr (sizeof(Real) == 4)
+    if constexpr (sizeof(Stored) < 8)
         if (runs_in_clusters(width, stage.atom_count)) return update_atoms_in_clusters(stage, stream);
     with_width(width, [&](auto F) {
-        with_shape<Real, F>(stage.atom_count, [&](auto shape) { launch_update<decltype(shape)>(stage, stream); });
+        with_shape<Stored, F>(stage.atom_count, [&](auto shape) { launch_update<decltype(shape)>(stage, stream); });
     });
 }
-template <class Real>
-void reverse_atoms(int width, const AtomReverse<Real>& stage, cudaStream_t stream) {
+template <class Stored>
+void reverse_atoms(int width, const AtomReverse<Stored>& stage, cudaStream_t stream) {
     if (stage.atom_count == 0) return;
-    if constexpr (sizeof(Real) == 4)
+    if constexpr (sizeof(Stored) < 8)
         if (runs_in_clusters(width, stage.atom_count)) return reverse_atoms_in_clusters(stage, stream);
     with_width(width, [&](auto F) {
-        with_shape<Real, F>(stage.atom_count, [&](auto shape) { launch_reverse<decltype(shape)>(stage, stream); });
+        with_shape<Stored, F>(stage.atom_count, [&](auto shape) { launch_reverse<decltype(shape)>(stage, stream); });
     });
 }
 
 template void update_atoms<float>(int, const AtomStage<float>&, cudaStream_t);
+template void update_atoms<__half>(int, const AtomStage<__half>&, cudaStream_t);
 template void update_atoms<double>(int, const AtomStage<double>&, cudaStream_t);
 template void reverse_atoms<float>(int, const AtomReverse<float>&, cudaStream_t);
+template void reverse_atoms<__half>(int, const AtomReverse<__half>&, cudaStream_t);
 template void reverse_atoms<double>(int, const AtomReverse<double>&, cudaStream_t);
 
 }  // namespace mlff::painn::gpu

@@ -39,17 +39,17 @@ inline std::vector<float> pack_for_clusters(const std::vector<double>& matrix, i
     return packed;
 }
 
-template <class Real>
+template <class Stored>
 struct MapView {
-    mlff::gpu::RowMatrix<Real> rows, transposed_rows;
-    const Real* bias = nullptr;
-    // As pack_for_clusters() orders them; only in single precision.
+    mlff::gpu::RowMatrix<Stored> rows, transposed_rows;
+    const mlff::gpu::RealOf<Stored>* bias = nullptr;
+    // As pack_for_clusters() orders them; not in double precision.
     const float* matrix = nullptr;
     const float* transposed = nullptr;
 };
-template <class Real>
+template <class Stored>
 struct NetworkView {
-    MapView<Real> hidden, output;
+    MapView<Stored> hidden, output;
 };
 
 // What the forward pass of a block stores for the reverse. All arrays are [atom][...].
@@ -65,9 +65,10 @@ struct KeptMessage {
     Real* phi_v = nullptr;   // [F]
 };
 
-template <class Real>
+template <class Stored>
 struct ReadoutView {
-    MapView<Real> hidden;            // F -> F / 2
+    using Real = mlff::gpu::RealOf<Stored>;
+    MapView<Stored> hidden;          // F -> F / 2
     const double* output = nullptr;  // [F / 2]
     double output_bias = 0;
     const double* element_energies = nullptr;  // [element]
@@ -78,47 +79,51 @@ struct ReadoutView {
     double* descriptors = nullptr;             // [atom][F], or nullptr: not wanted
 };
 
-template <class Real>
+template <class Stored>
 struct AtomStage {
+    using Real = mlff::gpu::RealOf<Stored>;
     int64_t atom_count = 0;
     // true: the readout follows, and vectors are not needed. false: the message network of the next block follows.
     bool is_last = false;
     const Real* scalars = nullptr;  // [atom][F], after the messages were added
     const Real* vectors = nullptr;  // [atom][3][F], after the messages were added
-    MapView<Real> mix;              // F -> 2 F
-    NetworkView<Real> update;       // 2 F -> F -> 3 F
+    MapView<Stored> mix;            // F -> 2 F
+    NetworkView<Stored> update;     // 2 F -> F -> 3 F
     KeptUpdate<Real> kept;
     Real* new_scalars = nullptr;  // [atom][F], not in the last block
     Real* new_vectors = nullptr;  // [atom][3][F], not in the last block
     // Next block:
-    NetworkView<Real> message;  // F -> F -> 3 F
+    NetworkView<Stored> message;  // F -> F -> 3 F
     KeptMessage<Real> kept_message;
-    Real* sent = nullptr;  // [atom][kSentRows][F]
+    Stored* sent = nullptr;  // [atom][kSentRows][F]
     // Last block:
-    ReadoutView<Real> readout;
+    ReadoutView<Stored> readout;
 };
-template <class Real>
-void update_atoms(int width, const AtomStage<Real>& stage, cudaStream_t stream);
+template <class Stored>
+void update_atoms(int width, const AtomStage<Stored>& stage, cudaStream_t stream);
 
-template <class Real>
+template <class Stored>
 struct AtomReverse {
+    using Real = mlff::gpu::RealOf<Stored>;
     int64_t atom_count = 0;
     bool is_last = false;
     // Of the next block:
-    NetworkView<Real> message;
+    NetworkView<Stored> message;
     KeptMessage<Real> kept_message;
     const Real* phi_gradient = nullptr;      // [atom][s, v, u][F]
     const Real* gradient_after = nullptr;    // [atom][kGradientRows][F]; only the scalars are read
     const Real* vectors_gradient = nullptr;  // [atom][3][F], complete
     // Last block:
-    ReadoutView<Real> readout;
+    ReadoutView<Stored> readout;
 
-    MapView<Real> mix;
-    NetworkView<Real> update;
+    MapView<Stored> mix;
+    NetworkView<Stored> update;
     KeptUpdate<Real> kept;
     Real* gradient = nullptr;  // [atom][kGradientRows][F], of scalars and vectors after the messages were added
+    // The same for neighbours to gather. Not written where Real is Stored, or if it is nullptr.
+    Stored* gathered = nullptr;
 };
-template <class Real>
-void reverse_atoms(int width, const AtomReverse<Real>& stage, cudaStream_t stream);
+template <class Stored>
+void reverse_atoms(int width, const AtomReverse<Stored>& stage, cudaStream_t stream);
 
 }  // namespace mlff::painn::gpu

@@ -6,6 +6,9 @@
 // the cluster has computed, by its part of the matrix; then the products of the warps are added. A warp loads its part
 // of the matrices into registers before the previous kernel has finished.
 //
+// `fast` has the same products, in three parts: here they are no limit. It only stores what neighbours gather as
+// halves.
+//
 // So a cluster reads nothing of a matrix twice, and each of the 4 or 5 layers costs one cluster barrier and one round
 // of products.
 #include "painn/gpu/cluster_stages.h"
@@ -163,7 +166,8 @@ struct NextWeights {
     OwnWeights<1, 3> output;
     float hidden_bias, output_bias[3];
 
-    __device__ __forceinline__ NextWeights(const ClusterPlace& place, const AtomStage<float>& stage)
+    template <class Stored>
+    __device__ __forceinline__ NextWeights(const ClusterPlace& place, const AtomStage<Stored>& stage)
         : hidden(place, stage.message.hidden.matrix),
           output(place, stage.message.output.matrix),
           hidden_bias(stage.message.hidden.bias[place.channel]) {
@@ -175,14 +179,16 @@ template <>
 struct NextWeights<true> {
     OwnSmallWeights hidden;
 
-    __device__ __forceinline__ NextWeights(const ClusterPlace& place, const AtomStage<float>& stage)
+    template <class Stored>
+    __device__ __forceinline__ NextWeights(const ClusterPlace& place, const AtomStage<Stored>& stage)
         : hidden(place, stage.readout.hidden.matrix, kWarpsOfBlock, F / 2) {}
 };
 
 enum Exchanged { kNorms, kHidden, kScalars, kMessageHidden };
 
 // Computes energies from the scalars, which are in the blocks of the cluster.
-__device__ __forceinline__ void read_out(const ClusterPlace& place, const ReadoutView<float>& readout,
+template <class Stored>
+__device__ __forceinline__ void read_out(const ClusterPlace& place, const ReadoutView<Stored>& readout,
                                          const OwnSmallWeights& weights, Shared& shared) {
     constexpr int kHalf = F / 2;
     float hidden[1];
@@ -215,8 +221,8 @@ __device__ __forceinline__ void read_out(const ClusterPlace& place, const Readou
     }
 }
 
-template <bool IsLast>
-__global__ void __launch_bounds__(kThreads, 1) update_kernel(const __grid_constant__ AtomStage<float> stage) {
+template <class Stored, bool IsLast>
+__global__ void __launch_bounds__(kThreads, 1) update_kernel(const __grid_constant__ AtomStage<Stored> stage) {
     const ClusterPlace place(stage.atom_count);
     Shared& shared = shared_memory_of_block();
     const OwnWeights<1, 2> mix(place, stage.mix.matrix);
@@ -316,11 +322,11 @@ __global__ void __launch_bounds__(kThreads, 1) update_kernel(const __grid_consta
         if (place.has_atom) {
             stage.kept_message.hidden[at] = kept[0];
             stage.kept_message.phi_v[at] = phi[1];
-            float* sent = stage.sent + atom * (kSentRows * F) + place.channel;
-            sent[0] = phi[0];
-            sent[F] = phi[2];
+            Stored* sent = stage.sent + atom * (kSentRows * F) + place.channel;
+            store_number(sent, phi[0]);
+            store_number(sent + F, phi[2]);
 #pragma unroll
-            for (int k = 0; k < 3; ++k) sent[(2 + k) * F] = phi[1] * vectors[k];
+            for (int k = 0; k < 3; ++k) store_number(sent + (2 + k) * F, phi[1] * vectors[k]);
         }
     }
     meet_cluster();  // no block may exit while another one reads its shared memory
@@ -328,8 +334,8 @@ __global__ void __launch_bounds__(kThreads, 1) update_kernel(const __grid_consta
 
 enum ExchangedGradients { kReversedHidden, kGates, kUpdateHidden = kGates + 3, kMixedU, kMixedV = kMixedU + 3 };
 
-template <bool IsLast>
-__global__ void __launch_bounds__(kThreads, 1) reverse_kernel(const __grid_constant__ AtomReverse<float> stage) {
+template <class Stored, bool IsLast>
+__global__ void __launch_bounds__(kThreads, 1) reverse_kernel(const __grid_constant__ AtomReverse<Stored> stage) {
     constexpr int kGateParts = IsLast ? 2 : 3;  // the last block has no a_vv
     const ClusterPlace place(stage.atom_count);
     Shared& shared = shared_memory_of_block();
@@ -419,7 +425,13 @@ __global__ void __launch_bounds__(kThreads, 1) reverse_kernel(const __grid_const
     }
     meet_cluster();
     float* gradient = stage.gradient + atom * (kGradientRows * F) + place.channel;
-    if (place.has_atom) gradient[0] = scalar + inputs[0];
+    Stored* gathered = nullptr;
+    if constexpr (kIsFast<Stored>)
+        if (stage.gathered) gathered = stage.gathered + atom * (kGradientRows * F) + place.channel;
+    if (place.has_atom) {
+        gradient[0] = scalar + inputs[0];
+        if (gathered) store_number(gathered, scalar + inputs[0]);
+    }
 #pragma unroll
     for (int k = 0; k < 3; ++k) {
         const Rows u_rows = rows_of_peer(place, shared.exchanged[kMixedU + k]),
@@ -433,7 +445,10 @@ __global__ void __launch_bounds__(kThreads, 1) reverse_kernel(const __grid_const
     add_up(shared, mixed);
     if (place.has_atom)
 #pragma unroll
-        for (int k = 0; k < 3; ++k) gradient[(1 + k) * F] = mixed[k] + vectors[k];
+        for (int k = 0; k < 3; ++k) {
+            gradient[(1 + k) * F] = mixed[k] + vectors[k];
+            if (gathered) store_number(gathered + (1 + k) * F, mixed[k] + vectors[k]);
+        }
     meet_cluster();  // no block may exit while another one reads its shared memory
 }
 
@@ -448,13 +463,20 @@ void launch_stage(const char* doing, void (*middle)(Stage), void (*last)(Stage),
 
 bool runs_in_clusters(int width, int64_t atom_count) {
     return width == F && atom_count <= few_atoms_for_clusters() &&
-           can_launch_clusters("updating atoms", update_kernel<true>);
+           can_launch_clusters("updating atoms", update_kernel<float, true>);
 }
-void update_atoms_in_clusters(const AtomStage<float>& stage, cudaStream_t stream) {
-    launch_stage("updating atoms", update_kernel<false>, update_kernel<true>, stage, stream);
+template <class Stored>
+void update_atoms_in_clusters(const AtomStage<Stored>& stage, cudaStream_t stream) {
+    launch_stage("updating atoms", update_kernel<Stored, false>, update_kernel<Stored, true>, stage, stream);
 }
-void reverse_atoms_in_clusters(const AtomReverse<float>& stage, cudaStream_t stream) {
-    launch_stage("reversing atoms", reverse_kernel<false>, reverse_kernel<true>, stage, stream);
+template <class Stored>
+void reverse_atoms_in_clusters(const AtomReverse<Stored>& stage, cudaStream_t stream) {
+    launch_stage("reversing atoms", reverse_kernel<Stored, false>, reverse_kernel<Stored, true>, stage, stream);
 }
+
+template void update_atoms_in_clusters(const AtomStage<float>&, cudaStream_t);
+template void update_atoms_in_clusters(const AtomStage<__half>&, cudaStream_t);
+template void reverse_atoms_in_clusters(const AtomReverse<float>&, cudaStream_t);
+template void reverse_atoms_in_clusters(const AtomReverse<__half>&, cudaStream_t);
 
 }  // namespace mlff::painn::gpu

@@ -36,13 +36,18 @@ __device__ __forceinline__ void store_group(const float (&numbers)[4], float sca
     else
         store_half_step(scaled, to);
 }
+__device__ __forceinline__ void store_group(const float (&numbers)[4], float scale, int, int, uint2* to) {
+    *to = make_uint2(pair_of_halves(scale * numbers[0], scale * numbers[1]),
+                     pair_of_halves(scale * numbers[2], scale * numbers[3]));
+}
 
 // Launch: blocks of kBlockThreads, with ThreadsOfAtom threads per atom. The threads of an atom first take its edges in
 // turn, then the groups of functions of all its edges, so that neighbouring threads write neighbouring groups.
-template <class Real, int ThreadsOfAtom>
+template <class Stored, int ThreadsOfAtom>
 __global__ void __launch_bounds__(kBlockThreads)
-    edges_kernel(const __grid_constant__ EdgeStage stage, EdgeFunctions<Real> functions) {
+    edges_kernel(const __grid_constant__ EdgeStage stage, EdgeFunctions<Stored> functions) {
     mlff::gpu::await_predecessor();
+    using Real = RealOf<Stored>;
     __shared__ double partial[kWarps];
     const int64_t atom = (blockIdx.x * int64_t{kBlockThreads} + threadIdx.x) / ThreadsOfAtom;
     const int own = static_cast<int>(threadIdx.x) % ThreadsOfAtom;
@@ -113,16 +118,17 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 }  // namespace
 
-template <class Real>
-void compute_edges(const EdgeStage& stage, const EdgeFunctions<Real>& functions, cudaStream_t stream) {
+template <class Stored>
+void compute_edges(const EdgeStage& stage, const EdgeFunctions<Stored>& functions, cudaStream_t stream) {
     if (stage.edges.atom_count == 0) return;
     const bool is_few = stage.edges.atom_count <= few_atoms_for_messages();
-    launch("functions of edges", is_few ? edges_kernel<Real, kBlockThreads> : edges_kernel<Real, 32>,
+    launch("functions of edges", is_few ? edges_kernel<Stored, kBlockThreads> : edges_kernel<Stored, 32>,
            is_few ? int64_t{stage.edges.atom_count} : blocks_of_atoms(stage.edges.atom_count), kBlockThreads, stream,
            stage, functions);
 }
 
 template void compute_edges<float>(const EdgeStage&, const EdgeFunctions<float>&, cudaStream_t);
+template void compute_edges<__half>(const EdgeStage&, const EdgeFunctions<__half>&, cudaStream_t);
 template void compute_edges<double>(const EdgeStage&, const EdgeFunctions<double>&, cudaStream_t);
 
 }  // namespace mlff::painn::gpu

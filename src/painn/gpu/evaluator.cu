@@ -31,31 +31,32 @@ void upload_as(const std::vector<double>& numbers, DeviceBuffer<Real>& to, cudaS
 }
 
 // A matrix on the device in the orders of MapView.
-template <class Real>
+template <class Stored>
 class DeviceMatrix {
 public:
+    using Real = RealOf<Stored>;
     DeviceMatrix(const Linear& linear, bool transposed, cudaStream_t stream) {
         const int depth = transposed ? linear.out_width : linear.in_width,
                   columns = transposed ? linear.in_width : linear.out_width;
         const std::vector<double> matrix = matrix_of(linear, transposed);
-        const PackedRowMatrix<Real> packed = pack_row_matrix<Real>(matrix, depth, columns);
+        const PackedRowMatrix<Stored> packed = pack_row_matrix<Stored>(matrix, depth, columns);
         units_.upload(packed.units.data(), static_cast<int64_t>(packed.units.size()), "the model", stream);
         depth_blocks_ = packed.depth_blocks;
         unscale_ = packed.unscale;
         if constexpr (sizeof(Real) == 4) upload(for_clusters_, pack_for_clusters(matrix, depth, columns), stream);
     }
-    RowMatrix<Real> rows() const { return {units_.data(), depth_blocks_, unscale_}; }
+    RowMatrix<Stored> rows() const { return {units_.data(), depth_blocks_, unscale_}; }
     const float* for_clusters() const { return for_clusters_.data(); }
 
 private:
-    DeviceBuffer<typename MatrixBlock<Real>::Unit> units_;
+    DeviceBuffer<typename MatrixBlock<Stored>::Unit> units_;
     DeviceBuffer<float> for_clusters_;
     int depth_blocks_ = 0;
     Real unscale_ = 1;
 };
 
 // A linear map and its transpose on the device.
-template <class Real>
+template <class Stored>
 class DeviceMap {
 public:
     DeviceMap(const Linear& linear, cudaStream_t stream)
@@ -63,17 +64,31 @@ public:
         upload_as(linear.bias.empty() ? std::vector<double>(static_cast<size_t>(linear.out_width), 0.0) : linear.bias,
                   bias_, stream);
     }
-    MapView<Real> view() const {
+    MapView<Stored> view() const {
         return {matrix_.rows(), transposed_.rows(), bias_.data(), matrix_.for_clusters(), transposed_.for_clusters()};
     }
 
 private:
-    DeviceMatrix<Real> matrix_, transposed_;
-    DeviceBuffer<Real> bias_;
+    DeviceMatrix<Stored> matrix_, transposed_;
+    DeviceBuffer<RealOf<Stored>> bias_;
 };
 
-template <class Real>
-class DeviceFilter;
+template <class Stored>
+class DeviceFilter {
+public:
+    DeviceFilter(const Linear& filter, cudaStream_t stream) {
+        const int groups = FunctionLayout<Stored>::group_count(filter.in_width);
+        const std::vector<double> table = filter_table(filter, 4 * groups);
+        scale_ = scale_for_halves(table);
+        const std::vector<uint4> packed = pack_filter(table, filter.out_width, scale_);
+        upload(weights_, kIsFast<Stored> ? high_halves_of_filter(packed, groups) : packed, stream);
+    }
+    FilterView<Stored> view() const { return {weights_.data(), scale_}; }
+
+private:
+    DeviceBuffer<uint4> weights_;
+    float scale_ = 1;
+};
 template <>
 class DeviceFilter<double> {
 public:
@@ -84,21 +99,6 @@ public:
 
 private:
     DeviceBuffer<double> weights_;
-};
-template <>
-class DeviceFilter<float> {
-public:
-    DeviceFilter(const Linear& filter, cudaStream_t stream) {
-        const std::vector<double> table = filter_table(filter, 4 * FunctionLayout<float>::group_count(filter.in_width));
-        scale_ = scale_for_halves(table);
-        const std::vector<uint4> packed = pack_filter(table, filter.out_width, scale_);
-        weights_.upload(packed.data(), static_cast<int64_t>(packed.size()), "the model", stream);
-    }
-    FilterView<float> view() const { return {weights_.data(), scale_}; }
-
-private:
-    DeviceBuffer<uint4> weights_;
-    float scale_ = 1;
 };
 
 // The matrices of the first block's messages on the device.
@@ -117,8 +117,10 @@ private:
 };
 
 // A block on the device, and what its forward pass stores for each atom for the reverse.
-template <class Real>
+template <class Stored>
 struct DeviceBlock {
+    using Real = RealOf<Stored>;
+
     DeviceBlock(const Block& block, bool is_first, bool is_fused, cudaStream_t stream)
         : mix(block.mix, stream),
           update_hidden(block.update_hidden, stream),
@@ -130,29 +132,34 @@ struct DeviceBlock {
         else if (!is_first)
             filter.emplace(block.filter, stream);
     }
-    FilterView<Real> filter_view() const { return filter ? filter->view() : FilterView<Real>{}; }
-    NetworkView<Real> update() const { return {update_hidden.view(), update_output.view()}; }
-    NetworkView<Real> message() const { return {message_hidden.view(), message_output.view()}; }
+    FilterView<Stored> filter_view() const { return filter ? filter->view() : FilterView<Stored>{}; }
+    NetworkView<Stored> update() const { return {update_hidden.view(), update_output.view()}; }
+    NetworkView<Stored> message() const { return {message_hidden.view(), message_output.view()}; }
     KeptUpdate<Real> kept() const { return {mixed.data(), hidden.data(), gates.data()}; }
     KeptMessage<Real> kept_message() const { return {sent_hidden.data(), phi_v.data()}; }
 
-    std::optional<DeviceFilter<Real>> filter;  // only with fused messages, and not in the first block
-    DeviceBuffer<Real> plain_filter;           // PlainMessages::weights; only without fused messages
-    DeviceMap<Real> mix, update_hidden, update_output, message_hidden, message_output;
-    DeviceBuffer<Real> mixed, hidden, gates;               // KeptUpdate
-    DeviceBuffer<Real> vectors, sent, sent_hidden, phi_v;  // computed before its messages; not in the first block
+    std::optional<DeviceFilter<Stored>> filter;  // only with fused messages, and not in the first block
+    DeviceBuffer<Real> plain_filter;             // PlainMessages::weights; only without fused messages
+    DeviceMap<Stored> mix, update_hidden, update_output, message_hidden, message_output;
+    DeviceBuffer<Real> mixed, hidden, gates;  // KeptUpdate
+    // Computed before its messages; not in the first block.
+    DeviceBuffer<Real> vectors, sent_hidden, phi_v;
+    DeviceBuffer<Stored> sent;
 };
 
-template <class Real>
+// `Stored` is the precision: see stored_number.h. Without fused messages there is no `fast`.
+template <class Stored>
 class PainnStep : public StepModel {
 public:
+    using Real = RealOf<Stored>;
+
     PainnStep(std::shared_ptr<const Weights> weights, bool is_fused, cudaStream_t stream)
         : weights_(std::move(weights)),
           is_fused_(is_fused),
           facts_{weights_->cutoff, weights_->atomic_numbers, weights_->hidden},
           readout_hidden_(weights_->readout_hidden, stream) {
         for (const Block& block : weights_->blocks)
-            blocks_.push_back(std::make_unique<DeviceBlock<Real>>(block, blocks_.empty(), is_fused, stream));
+            blocks_.push_back(std::make_unique<DeviceBlock<Stored>>(block, blocks_.empty(), is_fused, stream));
         upload_as(weights_->embedding, embedding_, stream);
         if (is_fused)
             first_matrices_.emplace(*weights_, stream);
@@ -187,7 +194,7 @@ public:
             if (has_gradients) list.add(plain_slopes_, size.edges * kFilterRows * width(), kEdges);
         }
         for (size_t b = 0; b < blocks_.size(); ++b) {
-            DeviceBlock<Real>& block = *blocks_[b];
+            DeviceBlock<Stored>& block = *blocks_[b];
             list.add(block.mixed, 6 * rows, kAtoms);
             list.add(block.hidden, rows, kAtoms);
             list.add(block.gates, 2 * rows, kAtoms);
@@ -201,12 +208,13 @@ public:
         list.add(slopes_, size.edges * groups, kEdges);
         list.add(vector_gradient_, 3 * size.edges, kEdges);
         list.add(gradient_, kGradientRows * rows, kAtoms);
+        if (kIsFast<Stored>) list.add(gathered_gradient_, kGradientRows * rows, kAtoms);
         list.add(phi_gradient_, 3 * rows, kAtoms);
         list.add(vectors_gradient_, 3 * rows, kAtoms);
     }
 
     int64_t most_ghost_row_bytes() const override {
-        return int64_t{std::max(kSentRows, kGradientRows)} * width() * static_cast<int64_t>(sizeof(Real));
+        return int64_t{std::max(kSentRows, kGradientRows)} * width() * static_cast<int64_t>(sizeof(Stored));
     }
 
     void enqueue(const Step& step, StepResults& results, cudaStream_t stream) override {
@@ -219,7 +227,7 @@ public:
         edges.has_short_edge = results.short_edges.data();
         begin_stage("edges", Direction::forward, stream);
         compute_edges(edges, functions_, stream);
-        const ReadoutView<Real> readout = readout_view(step, results);
+        const ReadoutView<Stored> readout = readout_view(step, results);
         for (size_t b = 0; b < blocks_.size(); ++b) compute_block(b, step, readout, stream);
         if (!has_gradients) return;
         for (size_t b = blocks_.size(); b-- > 0;) reverse_block(b, step, readout, stream);
@@ -232,9 +240,9 @@ public:
 
 private:
     int width() const { return weights_->hidden; }
-    int group_count() const { return FunctionLayout<Real>::group_count(weights_->radial_count); }
+    int group_count() const { return FunctionLayout<Stored>::group_count(weights_->radial_count); }
 
-    ReadoutView<Real> readout_view(const Step& step, const StepResults& results) const {
+    ReadoutView<Stored> readout_view(const Step& step, const StepResults& results) const {
         return {readout_hidden_.view(),
                 readout_output_.data(),
                 weights_->readout_output.bias.empty() ? 0 : weights_->readout_output.bias.front(),
@@ -258,19 +266,19 @@ private:
                 plain_messages_.data()};
     }
 
-    void compute_block(size_t b, const Step& step, const ReadoutView<Real>& readout, cudaStream_t stream) {
-        const DeviceBlock<Real>& block = *blocks_[b];
+    void compute_block(size_t b, const Step& step, const ReadoutView<Stored>& readout, cudaStream_t stream) {
+        const DeviceBlock<Stored>& block = *blocks_[b];
         if (b > 0) fill_ghosts(step, block.sent.data(), kSentRows * width(), Direction::forward, b, stream);
-        begin_stage("messages", Direction::forward, b, stream, messages_work<Real>(*weights_, b, false));
+        begin_stage("messages", Direction::forward, b, stream, messages_work<Stored>(*weights_, b, false));
         if (is_fused_ && b == 0)
-            sum_first_messages<Real>(width(),
-                                     {step.edges, functions_, first_matrices_->view(), embedding_.data(),
-                                      received_scalars_.data(), received_vectors_.data()},
-                                     stream);
+            sum_first_messages<Stored>(width(),
+                                       {step.edges, functions_, first_matrices_->view(), embedding_.data(),
+                                        received_scalars_.data(), received_vectors_.data()},
+                                       stream);
         else
             sum_other_messages(b, step, stream);
 
-        AtomStage<Real> atoms;
+        AtomStage<Stored> atoms;
         atoms.atom_count = step.edges.atom_count;
         atoms.is_last = b + 1 == blocks_.size();
         atoms.scalars = received_scalars_.data();
@@ -281,7 +289,7 @@ private:
         if (atoms.is_last) {
             atoms.readout = readout;
         } else {
-            const DeviceBlock<Real>& next = *blocks_[b + 1];
+            const DeviceBlock<Stored>& next = *blocks_[b + 1];
             atoms.new_scalars = scalars_.data();
             atoms.new_vectors = next.vectors.data();
             atoms.message = next.message();
@@ -292,15 +300,15 @@ private:
         update_atoms(width(), atoms, stream);
     }
 
-    void reverse_block(size_t b, const Step& step, const ReadoutView<Real>& readout, cudaStream_t stream) {
-        const DeviceBlock<Real>& block = *blocks_[b];
-        AtomReverse<Real> atoms;
+    void reverse_block(size_t b, const Step& step, const ReadoutView<Stored>& readout, cudaStream_t stream) {
+        const DeviceBlock<Stored>& block = *blocks_[b];
+        AtomReverse<Stored> atoms;
         atoms.atom_count = step.edges.atom_count;
         atoms.is_last = b + 1 == blocks_.size();
         if (atoms.is_last) {
             atoms.readout = readout;
         } else {
-            const DeviceBlock<Real>& next = *blocks_[b + 1];
+            const DeviceBlock<Stored>& next = *blocks_[b + 1];
             atoms.message = next.message();
             atoms.kept_message = next.kept_message();
             atoms.phi_gradient = phi_gradient_.data();
@@ -311,13 +319,14 @@ private:
         atoms.update = block.update();
         atoms.kept = block.kept();
         atoms.gradient = gradient_.data();
+        if (b > 0) atoms.gathered = gathered_gradient();
         begin_stage("update of atoms", Direction::reverse, b, stream, update_work<Real>(*weights_, b, true));
         reverse_atoms(width(), atoms, stream);
 
-        if (b > 0) fill_ghosts(step, gradient_.data(), kGradientRows * width(), Direction::reverse, b, stream);
-        begin_stage("messages", Direction::reverse, b, stream, messages_work<Real>(*weights_, b, true));
+        if (b > 0) fill_ghosts(step, gathered_gradient(), kGradientRows * width(), Direction::reverse, b, stream);
+        begin_stage("messages", Direction::reverse, b, stream, messages_work<Stored>(*weights_, b, true));
         if (is_fused_ && b == 0)
-            reverse_first_messages<Real>(
+            reverse_first_messages<Stored>(
                 width(), {step.edges, functions_, first_matrices_->view(), gradient_.data(), vector_gradient_.data()},
                 stream);
         else
@@ -326,22 +335,22 @@ private:
 
     // Those of all blocks but the first and, without fused messages, of the first too.
     void sum_other_messages(size_t b, const Step& step, cudaStream_t stream) {
-        const DeviceBlock<Real>& block = *blocks_[b];
-        MessageStage<Real> messages = {step.edges, functions_, block.filter_view()};
-        messages.sent = b == 0 ? first_sent_.data() : block.sent.data();
+        const DeviceBlock<Stored>& block = *blocks_[b];
+        MessageStage<Stored> messages = {step.edges, functions_, block.filter_view()};
+        messages.sent = sent(b);
         messages.scalars = b == 0 ? embedding_.data() : scalars_.data();
         messages.vectors = b == 0 ? nullptr : block.vectors.data();
         messages.new_scalars = received_scalars_.data();
         messages.new_vectors = received_vectors_.data();
-        if (is_fused_)
-            sum_messages(width(), messages, stream);
-        else
-            sum_messages_plainly(width(), messages, plain_messages(b), stream);
+        if constexpr (!kIsFast<Stored>)
+            if (!is_fused_) return sum_messages_plainly(width(), messages, plain_messages(b), stream);
+        sum_messages(width(), messages, stream);
     }
     void reverse_other_messages(size_t b, const Step& step, cudaStream_t stream) {
-        const DeviceBlock<Real>& block = *blocks_[b];
-        MessageReverse<Real> messages = {step.edges, functions_, block.filter_view()};
-        messages.sent = b == 0 ? first_sent_.data() : block.sent.data();
+        const DeviceBlock<Stored>& block = *blocks_[b];
+        MessageReverse<Stored> messages = {step.edges, functions_, block.filter_view()};
+        messages.sent = sent(b);
+        messages.gathered = gathered_gradient();
         messages.gradient = gradient_.data();
         messages.vector_gradient = vector_gradient_.data();
         if (b > 0) {
@@ -350,30 +359,35 @@ private:
             messages.phi_gradient = phi_gradient_.data();
             messages.vectors_gradient = vectors_gradient_.data();
         }
-        if (is_fused_)
-            reverse_messages(width(), messages, stream);
-        else
-            reverse_messages_plainly(width(), messages, plain_messages(b), stream);
+        if constexpr (!kIsFast<Stored>)
+            if (!is_fused_) return reverse_messages_plainly(width(), messages, plain_messages(b), stream);
+        reverse_messages(width(), messages, stream);
+    }
+    const Stored* sent(size_t b) const { return b == 0 ? first_sent_.data() : blocks_[b]->sent.data(); }
+    Stored* gathered_gradient() {
+        if constexpr (kIsFast<Stored>) return gathered_gradient_.data();
+        if constexpr (!kIsFast<Stored>) return gradient_.data();
     }
 
     std::shared_ptr<const Weights> weights_;
     bool is_fused_;
     StepModelFacts facts_;
-    std::vector<std::unique_ptr<DeviceBlock<Real>>> blocks_;
-    DeviceMap<Real> readout_hidden_;
+    std::vector<std::unique_ptr<DeviceBlock<Stored>>> blocks_;
+    DeviceMap<Stored> readout_hidden_;
     DeviceBuffer<Real> embedding_;
     std::optional<DeviceFirstMatrices<Real>> first_matrices_;  // only with fused messages
-    DeviceBuffer<Real> first_sent_;                            // only without fused messages
+    DeviceBuffer<Stored> first_sent_;                          // only without fused messages
     DeviceBuffer<double> readout_output_, element_energies_, scales_, closest_;
     DeviceBuffer<RepulsionPair> repulsion_;
     DeviceBuffer<ElementEnergy> alone_;
 
-    EdgeFunctions<Real> functions_;  // of the step that is being enqueued
-    DeviceBuffer<typename FunctionLayout<Real>::Group> values_, slopes_;
+    EdgeFunctions<Stored> functions_;  // of the step that is being enqueued
+    DeviceBuffer<typename FunctionLayout<Stored>::Group> values_, slopes_;
     DeviceBuffer<Real> directions_;
     DeviceBuffer<double> vector_gradient_;
     DeviceBuffer<Real> scalars_, received_scalars_, received_vectors_, readout_kept_;
     DeviceBuffer<Real> gradient_, phi_gradient_, vectors_gradient_;
+    DeviceBuffer<Stored> gathered_gradient_;                            // only if gradient_ is of another type
     DeviceBuffer<Real> plain_filters_, plain_slopes_, plain_messages_;  // PlainMessages; only without fused messages
 };
 
@@ -390,9 +404,11 @@ MakeStepModel make_step_model(std::shared_ptr<const Weights> weights, const Back
     if (!why_not.empty()) fail(Status::unsupported, "the GPU backend cannot run this model: ", why_not);
     return [weights, options](void* stream) -> std::shared_ptr<StepModel> {
         const auto on = static_cast<cudaStream_t>(stream);
-        if (options.is_single())
-            return std::make_shared<PainnStep<float>>(weights, options.optimizations.fused_messages, on);
-        return std::make_shared<PainnStep<double>>(weights, options.optimizations.fused_messages, on);
+        const bool is_fused = options.optimizations.fused_messages;
+        if (options.precision == Precision::fast && is_fused)
+            return std::make_shared<PainnStep<__half>>(weights, is_fused, on);
+        if (options.is_single()) return std::make_shared<PainnStep<float>>(weights, is_fused, on);
+        return std::make_shared<PainnStep<double>>(weights, is_fused, on);
     };
 }
 

@@ -38,12 +38,13 @@ constexpr int kFewAtoms = 4, kManyAtoms = kProductRows;
 
 // Edges are taken by warps that have one atom each, in turn. If there are more warps than atoms, kParts warps divide
 // the edges of an atom.
-template <class RealIn, int WidthIn, int MostAtoms, int MostWarps>
+template <class StoredIn, int WidthIn, int MostAtoms, int MostWarps>
 struct Shape {
-    using Real = RealIn;
+    using Stored = StoredIn;
+    using Real = RealOf<Stored>;
     using Product = TensorProduct<Real>;
     using Operand = typename Product::ShortOperand;
-    using Group = typename FunctionLayout<Real>::Group;
+    using Group = typename FunctionLayout<Stored>::Group;
     static constexpr int kWidth = WidthIn, kWarps = std::min(kWidth / 16, MostWarps), kThreads = 32 * kWarps;
     static constexpr bool kIsSingle = sizeof(Real) == sizeof(float), kIsFew = MostAtoms == kFewAtoms;
     static constexpr int kAtoms = kIsFew ? std::min(MostAtoms, kWarps) : MostAtoms;
@@ -52,18 +53,20 @@ struct Shape {
 };
 // kBlocks is a number of blocks per multiprocessor that registers suffice for: some wait for edges while others
 // multiply.
-template <class Real, int Width, int MostAtoms>
-struct ForwardShape : Shape<Real, Width, MostAtoms, 8> {
-    using S = Shape<Real, Width, MostAtoms, 8>;
+template <class Stored, int Width, int MostAtoms>
+struct ForwardShape : Shape<Stored, Width, MostAtoms, 8> {
+    using S = Shape<Stored, Width, MostAtoms, 8>;
+    using Real = typename S::Real;
     static constexpr int kColumns = Width / S::kWarps, kTiles = kColumns / 8;  // channels of a warp
     static constexpr int kBlocks = S::kIsFew        ? 1
                                    : kColumns == 16 ? (S::kIsSingle ? 768 : 512) / S::kThreads
                                                     : (S::kIsSingle ? 512 : 256) / S::kThreads;
     static constexpr size_t kSharedBytes = sizeof(Real) * S::kParts * S::kAtoms * kAtomPitch;
 };
-template <class Real, int Width, int MostAtoms>
-struct ReverseShape : Shape<Real, Width, MostAtoms, MostAtoms == kFewAtoms ? 8 : 4> {
-    using S = Shape<Real, Width, MostAtoms, MostAtoms == kFewAtoms ? 8 : 4>;
+template <class Stored, int Width, int MostAtoms>
+struct ReverseShape : Shape<Stored, Width, MostAtoms, MostAtoms == kFewAtoms ? 8 : 4> {
+    using S = Shape<Stored, Width, MostAtoms, MostAtoms == kFewAtoms ? 8 : 4>;
+    using Real = typename S::Real;
     static constexpr int kBlocks = S::kIsFew ? 1 : (S::kIsSingle ? 640 : 512) / S::kThreads;
     static constexpr int kStepsAtOnce = S::kIsFew ? std::min(Width / kStep<Real>, 8) : 2;  // whose loads overlap
     static constexpr size_t kSharedBytes = sizeof(Real) * S::kAtoms * kAtomPitch;
@@ -159,15 +162,16 @@ struct MomentRows {
 
 // The edges of an atom, numbered from 0. Except for element(), numbers beyond the last edge stand for the last one, and
 // so do numbers of groups. What comes of them is not used, or multiplied by zero.
-template <class Real>
+template <class Stored>
 struct AtomEdges {
-    using Group = typename FunctionLayout<Real>::Group;
+    using Real = RealOf<Stored>;
+    using Group = typename FunctionLayout<Stored>::Group;
     int count, group_count;
     const int32_t *senders, *elements;
     const Group *values, *slopes;
     const Real* directions;
 
-    __device__ __forceinline__ AtomEdges(const StepEdges& edges, const EdgeFunctions<Real>& functions, int64_t atom)
+    __device__ __forceinline__ AtomEdges(const StepEdges& edges, const EdgeFunctions<Stored>& functions, int64_t atom)
         : group_count(functions.group_count), elements(edges.elements) {
         const int64_t begin = edges.first[atom];
         count = static_cast<int>(edges.first[atom + 1] - begin);
@@ -199,6 +203,7 @@ private:
     // Without a sign: addresses take fewer instructions.
     __device__ __forceinline__ unsigned clamped(int edge) const { return static_cast<unsigned>(min(edge, count - 1)); }
     __device__ __forceinline__ static uint4 load_group(const uint4* from) { return __ldg(from); }
+    __device__ __forceinline__ static uint2 load_group(const uint2* from) { return __ldg(from); }
     __device__ __forceinline__ static Four<double> load_group(const Four<double>* from) { return *from; }
 };
 
@@ -226,6 +231,9 @@ __device__ __forceinline__ SplitNumbers<2> function_pair(const uint4& stored, in
     const GroupHalves halves(stored, group, group_count);
     return operand_of_halves(pair ? halves.high[1] : halves.high[0], pair ? halves.low[1] : halves.low[0]);
 }
+__device__ __forceinline__ SplitNumbers<2> function_pair(const uint2& stored, int, int, int pair) {
+    return operand_of_halves(pair ? stored.y : stored.x, 0);
+}
 __device__ __forceinline__ Pack<double> function_pair(const Four<double>& stored, int, int, int pair) {
     return {{pair ? stored.of[2] : stored.of[0], pair ? stored.of[3] : stored.of[1]}};
 }
@@ -252,12 +260,12 @@ __device__ __forceinline__ Pack<double> keep(const Pack<double>& x, bool keep_fi
 // Writes the moments of an atom to `to` in shared memory. Lane 4 g + q loads group g of edges q, q + 4, q + 8, q + 12
 // of every 16. Function t of these groups is a column of tile t. Elements are loaded one turn ahead.
 template <class S>
-__device__ __forceinline__ void build_moments(const Place<S>& place, const FirstMessages<typename S::Real>& stage,
+__device__ __forceinline__ void build_moments(const Place<S>& place, const FirstMessages<typename S::Stored>& stage,
                                               const Pass& pass, int64_t atom, typename S::Real* to) {
     using Real = typename S::Real;
     constexpr int kAtOnce = 16;
     const MomentRows rows(place, pass);
-    const AtomEdges<Real> edges(stage.edges, stage.functions, atom);
+    const AtomEdges<typename S::Stored> edges(stage.edges, stage.functions, atom);
     const int group = edges.clamped_group(pass.first_group() + place.g);
     Real sum[2][2][4] = {};  // [pair of functions][function]
     int next_element = edges.element(kAtOnce * place.part + place.lane % kAtOnce);
@@ -298,7 +306,7 @@ __device__ __forceinline__ void build_moments(const Place<S>& place, const First
 template <class S>
 struct ReceivedRows {
     using Real = typename S::Real;
-    const FirstMessages<Real>& stage;
+    const FirstMessages<typename S::Stored>& stage;
     int64_t atom;
     int channel;
 
@@ -316,7 +324,7 @@ struct ReceivedRows {
 // Calls action(rows, tile, i) for the atoms and channels of a lane. Sums 2 i and 2 i + 1 of `tile` and of the next tile
 // are their four channels.
 template <class S, class Action>
-__device__ __forceinline__ void for_received(const Place<S>& place, const FirstMessages<typename S::Real>& stage,
+__device__ __forceinline__ void for_received(const Place<S>& place, const FirstMessages<typename S::Stored>& stage,
                                              const Action& action) {
 #pragma unroll
     for (int i = 0; i < (S::kHasBottom ? 2 : 1); ++i) {
@@ -333,7 +341,7 @@ __device__ __forceinline__ void for_received(const Place<S>& place, const FirstM
 // is [part][atom]. The sum over elements goes on from what the passes before have written, so that it does not depend
 // on which elements share a pass.
 template <class S>
-__device__ __forceinline__ void multiply_moments(const Place<S>& place, const FirstMessages<typename S::Real>& stage,
+__device__ __forceinline__ void multiply_moments(const Place<S>& place, const FirstMessages<typename S::Stored>& stage,
                                                  const Pass& pass, const typename S::Real* moments) {
     using Real = typename S::Real;
     Real sum[kComponents][S::kTiles][4] = {};
@@ -396,7 +404,7 @@ __device__ __forceinline__ void multiply_moments(const Place<S>& place, const Fi
 
 template <class S>
 __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
-    sum_kernel(const __grid_constant__ FirstMessages<typename S::Real> stage) {
+    sum_kernel(const __grid_constant__ FirstMessages<typename S::Stored> stage) {
     using Real = typename S::Real;
     __shared__ SenderElements senders;
     auto* moments = reinterpret_cast<Real*>(launched_shared_memory());
@@ -420,7 +428,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 // The rows of tiles are atoms, the columns functions, and channels are the depth.
 template <class S>
 __device__ __forceinline__ void reverse_moments(const Place<S>& place,
-                                                const FirstMessagesReverse<typename S::Real>& stage, const Pass& pass,
+                                                const FirstMessagesReverse<typename S::Stored>& stage, const Pass& pass,
                                                 typename S::Real* gradients) {
     using Real = typename S::Real;
     constexpr int kCount = Pack<Real>::kCount;
@@ -463,7 +471,7 @@ __device__ __forceinline__ void reverse_moments(const Place<S>& place,
 
 // Functions of an edge as columns of products, in the order of MomentGradients.
 template <class S>
-__device__ __forceinline__ void load_columns(const Place<S>& place, const AtomEdges<typename S::Real>& edges,
+__device__ __forceinline__ void load_columns(const Place<S>& place, const AtomEdges<typename S::Stored>& edges,
                                              const typename S::Group* functions, int edge, int first_group,
                                              typename S::Operand (&steps)[kFunctionSteps]) {
     const int group = edges.clamped_group(first_group + place.q),
@@ -506,12 +514,12 @@ __device__ __forceinline__ Real sum_over_components(Real value) {
 // component g % 4. Elements are loaded one turn ahead.
 template <class S>
 __device__ __forceinline__ void add_edge_gradients(const Place<S>& place,
-                                                   const FirstMessagesReverse<typename S::Real>& stage,
+                                                   const FirstMessagesReverse<typename S::Stored>& stage,
                                                    const Pass& pass, int64_t atom, const typename S::Real* gradients) {
     using Real = typename S::Real;
     const MomentRows rows(place, pass);
     const MomentGradients<S> moments(place, gradients);
-    const AtomEdges<Real> edges(stage.edges, stage.functions, atom);
+    const AtomEdges<typename S::Stored> edges(stage.edges, stage.functions, atom);
     double* vector_gradient = stage.vector_gradient + 3 * stage.edges.first[atom];
     const int which = place.g / kComponents;
     int next_element = edges.element(kEdgesPerTile * place.part + place.lane % kEdgesPerTile);
@@ -554,7 +562,7 @@ __device__ __forceinline__ void add_edge_gradients(const Place<S>& place,
 
 template <class S>
 __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
-    reverse_kernel(const __grid_constant__ FirstMessagesReverse<typename S::Real> stage) {
+    reverse_kernel(const __grid_constant__ FirstMessagesReverse<typename S::Stored> stage) {
     using Real = typename S::Real;
     __shared__ SenderElements senders;
     auto* gradients = reinterpret_cast<Real*>(launched_shared_memory());
@@ -577,40 +585,42 @@ void launch_shape(const char* doing, void (*kernel)(Stage), const Stage& stage, 
     launch(doing, kernel, {dim3(static_cast<unsigned>(blocks)), S::kThreads, S::kSharedBytes}, stream, stage);
 }
 template <class S>
-void launch_sum(const FirstMessages<typename S::Real>& stage, cudaStream_t stream) {
+void launch_sum(const FirstMessages<typename S::Stored>& stage, cudaStream_t stream) {
     launch_shape<S>("messages", sum_kernel<S>, stage, stream);
 }
 template <class S>
-void launch_reverse(const FirstMessagesReverse<typename S::Real>& stage, cudaStream_t stream) {
+void launch_reverse(const FirstMessagesReverse<typename S::Stored>& stage, cudaStream_t stream) {
     launch_shape<S>("reversing messages", reverse_kernel<S>, stage, stream);
 }
 
 }  // namespace
 
-template <class Real>
-void sum_first_messages(int width, const FirstMessages<Real>& stage, cudaStream_t stream) {
+template <class Stored>
+void sum_first_messages(int width, const FirstMessages<Stored>& stage, cudaStream_t stream) {
     if (stage.edges.atom_count == 0) return;
     with_width(width, [&](auto F) {
         if (stage.edges.atom_count <= few_atoms_for_first_messages())
-            launch_sum<ForwardShape<Real, F, kFewAtoms>>(stage, stream);
+            launch_sum<ForwardShape<Stored, F, kFewAtoms>>(stage, stream);
         else
-            launch_sum<ForwardShape<Real, F, kManyAtoms>>(stage, stream);
+            launch_sum<ForwardShape<Stored, F, kManyAtoms>>(stage, stream);
     });
 }
-template <class Real>
-void reverse_first_messages(int width, const FirstMessagesReverse<Real>& stage, cudaStream_t stream) {
+template <class Stored>
+void reverse_first_messages(int width, const FirstMessagesReverse<Stored>& stage, cudaStream_t stream) {
     if (stage.edges.atom_count == 0) return;
     with_width(width, [&](auto F) {
         if (stage.edges.atom_count <= few_atoms_for_first_messages())
-            launch_reverse<ReverseShape<Real, F, kFewAtoms>>(stage, stream);
+            launch_reverse<ReverseShape<Stored, F, kFewAtoms>>(stage, stream);
         else
-            launch_reverse<ReverseShape<Real, F, kManyAtoms>>(stage, stream);
+            launch_reverse<ReverseShape<Stored, F, kManyAtoms>>(stage, stream);
     });
 }
 
 template void sum_first_messages(int, const FirstMessages<float>&, cudaStream_t);
+template void sum_first_messages(int, const FirstMessages<__half>&, cudaStream_t);
 template void sum_first_messages(int, const FirstMessages<double>&, cudaStream_t);
 template void reverse_first_messages(int, const FirstMessagesReverse<float>&, cudaStream_t);
+template void reverse_first_messages(int, const FirstMessagesReverse<__half>&, cudaStream_t);
 template void reverse_first_messages(int, const FirstMessagesReverse<double>&, cudaStream_t);
 
 }  // namespace mlff::painn::gpu

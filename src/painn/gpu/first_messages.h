@@ -73,28 +73,30 @@ struct FirstMatricesView {
     const Real *forward = nullptr, *transposed = nullptr;
 };
 
-// `width` is F, the number of channels.
-template <class Real>
+// `width` is F, the number of channels. Only functions of edges are `Stored`.
+template <class Stored>
 struct FirstMessages {
+    using Real = mlff::gpu::RealOf<Stored>;
     StepEdges edges;
-    EdgeFunctions<Real> functions;
+    EdgeFunctions<Stored> functions;
     FirstMatricesView<Real> matrices;
     const Real* embedding = nullptr;  // [element][F]
     Real* scalars = nullptr;          // [atom][F]
     Real* vectors = nullptr;          // [atom][3][F]
 };
-template <class Real>
-void sum_first_messages(int width, const FirstMessages<Real>& stage, cudaStream_t stream);
+template <class Stored>
+void sum_first_messages(int width, const FirstMessages<Stored>& stage, cudaStream_t stream);
 
-template <class Real>
+template <class Stored>
 struct FirstMessagesReverse {
+    using Real = mlff::gpu::RealOf<Stored>;
     StepEdges edges;
-    EdgeFunctions<Real> functions;
+    EdgeFunctions<Stored> functions;
     FirstMatricesView<Real> matrices;
     const Real* gradient = nullptr;     // [atom][kGradientRows][F], of scalars and vectors
     double* vector_gradient = nullptr;  // [edge][3]: adds to it
 };
-template <class Real>
-void reverse_first_messages(int width, const FirstMessagesReverse<Real>& stage, cudaStream_t stream);
+template <class Stored>
+void reverse_first_messages(int width, const FirstMessagesReverse<Stored>& stage, cudaStream_t stream);
 
 }  // namespace mlff::painn::gpu

@@ -16,6 +16,7 @@
 #include <cuda_runtime.h>
 
 #include "gpu/engine/step_edges.h"
+#include "gpu/engine/stored_number.h"
 #include "painn/gpu/edge_stage.h"
 #include "painn/gpu/widths.h"
 
@@ -25,7 +26,7 @@ inline constexpr int kSentRows = 5;      // phi_s, phi_u, phi_v v_x, phi_v v_y, 
 inline constexpr int kGradientRows = 4;  // dE/ds, dE/dv_x, dE/dv_y, dE/dv_z
 
 // Weights of the filter for the functions of EdgeFunctions.
-template <class Real>
+template <class Stored>
 struct FilterView;
 template <>
 struct FilterView<double> {
@@ -36,14 +37,20 @@ struct FilterView<float> {
     const uint4* weights = nullptr;  // [slice of 32 channels][s, v, u], see packed_filter.h
     float scale = 1;                 // of the weights, a power of two
 };
+template <>
+struct FilterView<__half> {
+    const uint4* weights = nullptr;
+    float scale = 1;
+};
 
-// `width` is F, the number of channels.
-template <class Real>
+// `width` is F, the number of channels. Rows that are gathered are `Stored`.
+template <class Stored>
 struct MessageStage {
+    using Real = mlff::gpu::RealOf<Stored>;
     StepEdges edges;
-    EdgeFunctions<Real> functions;
-    FilterView<Real> filter;
-    const Real* sent = nullptr;     // [atom][kSentRows][F]
+    EdgeFunctions<Stored> functions;
+    FilterView<Stored> filter;
+    const Stored* sent = nullptr;   // [atom][kSentRows][F]
     const Real* scalars = nullptr;  // [atom][F], before the messages
     const Real* vectors = nullptr;  // [atom][3][F], before the messages
     Real* new_scalars = nullptr;    // [atom][F]
@@ -51,14 +58,17 @@ struct MessageStage {
 };
 void sum_messages(int width, const MessageStage<double>& stage, cudaStream_t stream);
 void sum_messages(int width, const MessageStage<float>& stage, cudaStream_t stream);
+void sum_messages(int width, const MessageStage<__half>& stage, cudaStream_t stream);
 
-template <class Real>
+template <class Stored>
 struct MessageReverse {
+    using Real = mlff::gpu::RealOf<Stored>;
     StepEdges edges;
-    EdgeFunctions<Real> functions;
-    FilterView<Real> filter;
-    const Real* sent = nullptr;      // as above
-    const Real* gradient = nullptr;  // [atom][kGradientRows][F], of the sums
+    EdgeFunctions<Stored> functions;
+    FilterView<Stored> filter;
+    const Stored* sent = nullptr;      // as above
+    const Stored* gathered = nullptr;  // [atom][kGradientRows][F], gradients of the sums
+    const Real* gradient = nullptr;    // the same of own atoms; where Real is Stored, the same array
     // [edge][3]: adds to it. Entry e gets minus the gradient of the reverse of edge e, which has the opposite vector.
     // gather_forces() only uses the difference of the two, so the result is the same.
     double* vector_gradient = nullptr;
@@ -69,5 +79,6 @@ struct MessageReverse {
 };
 void reverse_messages(int width, const MessageReverse<double>& stage, cudaStream_t stream);
 void reverse_messages(int width, const MessageReverse<float>& stage, cudaStream_t stream);
+void reverse_messages(int width, const MessageReverse<__half>& stage, cudaStream_t stream);
 
 }  // namespace mlff::painn::gpu

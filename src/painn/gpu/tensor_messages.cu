@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Messages in single precision, with filters on tensor cores. An edge needs 3 F (R + 1) products per block. Without
-// tensor cores these would take too long compared with the gather of features, and tables would be more data than what
-// is gathered.
+// Messages in single precision, and in `fast`, with filters on tensor cores. An edge needs 3 F (R + 1) products per
+// block. Without tensor cores these would take too long compared with the gather of features, and tables would be more
+// data than what is gathered.
 //
 // A warp has a slice of 32 channels, and keeps their weights in registers. It goes over the edges of one atom after the
 // other, eight at a time. Lane 4 g + q gets the filter of channels 4 g ... 4 g + 3 for edges 2 q and 2 q + 1 of the
@@ -9,7 +9,7 @@
 //
 // On an H200 the forward sums are limited by look-ups of cache lines in the first-level cache, one per cycle: 8 lanes
 // that load together have 4 edges. A layout of 16 edges and 16 channels per warp has half the look-ups, but twice the
-// instructions, and is slower.
+// instructions, and is slower. Rows of halves have half the look-ups: 16 lanes load together.
 #include <algorithm>
 
 #include "gpu/engine/four.h"
@@ -26,6 +26,13 @@ namespace mlff::painn::gpu {
 namespace {
 
 using namespace mlff::gpu;
+
+// Blocks of 128 threads on a multiprocessor: as many as there are registers for without spilling.
+struct BlocksTogether {
+    int forward, reverse;
+};
+template <class Stored>
+inline constexpr BlocksTogether kBlocks = kIsFast<Stored> ? BlocksTogether{4, 3} : BlocksTogether{3, 2};
 
 // How warps divide the work. A block has all slices of the channels of an atom. If atoms are few, it has several groups
 // of warps, which divide the edges; if they are many, it goes through several atoms. To sum the messages of many atoms,
@@ -81,26 +88,28 @@ __device__ __forceinline__ float sum_over_own_edges(float value) {  // sums over
 
 // Loads the weights of a warp's slice.
 template <class Filter, class S>
-__device__ __forceinline__ Filter load_filter(const SlicePlace<S>& place, const FilterView<float>& filter,
-                                              int group_count) {
-    return {filter.weights + place.slice * kFilterParts * group_count * kUnitsPerGroup, place.lane, group_count};
+__device__ __forceinline__ Filter load_filter(const SlicePlace<S>& place,
+                                              const FilterView<typename Filter::Stored>& filter, int group_count) {
+    return {filter.weights + place.slice * kFilterParts * group_count * kUnitsPerGroup<typename Filter::Stored>,
+            place.lane, group_count};
 }
 
 // What a lane gathers for its two edges of a tile: features of the neighbours, [atom][Rows][F], and directions. Edges
 // beyond the last repeat the last one; their functions are zero.
-template <int Rows>
+template <int Rows, class Stored>
 struct GatheredEdges {
-    Four<float> rows[2][Rows], direction[2];
+    Four<Stored> rows[2][Rows];
+    Four<float> direction[2];
 
     template <class S>
     __device__ __forceinline__ GatheredEdges(const SlicePlace<S>& place, const StepEdges& edges,
-                                             const EdgeFunctions<float>& functions, const float* rows_of_all,
+                                             const EdgeFunctions<Stored>& functions, const Stored* rows_of_all,
                                              int64_t begin, int first, int count) {
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
             const int64_t edge = begin + min(first + 2 * place.q + j, count - 1);
             const int32_t neighbor = edges.sender[edge];
-            const float* from = rows_of_all + int64_t{neighbor} * (Rows * S::kWidth) + place.channel;
+            const Stored* from = rows_of_all + int64_t{neighbor} * (Rows * S::kWidth) + place.channel;
 #pragma unroll
             for (int row = 0; row < Rows; ++row) rows[j][row] = load_four(from + row * S::kWidth);
             direction[j] = load_four(functions.direction + 4 * edge);
@@ -118,29 +127,36 @@ struct ReceivedSums {
 // Adds the messages of a lane's two edges.
 template <class Filter>
 __device__ __forceinline__ void add_messages(const Filter& weights, const typename Filter::Operand& functions,
-                                             const GatheredEdges<kSentRows>& edges, ReceivedSums& sums) {
+                                             const GatheredEdges<kSentRows, typename Filter::Stored>& edges,
+                                             ReceivedSums& sums) {
     float filter[4][2];
     weights.multiply(kPartS, functions, filter);
 #pragma unroll
-    for (int j = 0; j < 2; ++j)
+    for (int j = 0; j < 2; ++j) {
+        const Four<float> row = widen(edges.rows[j][0]);
 #pragma unroll
-        for (int c = 0; c < 4; ++c) sums.scalar[c] += filter[c][j] * edges.rows[j][0].of[c];
+        for (int c = 0; c < 4; ++c) sums.scalar[c] += filter[c][j] * row.of[c];
+    }
     weights.multiply(kPartU, functions, filter);
 #pragma unroll
-    for (int j = 0; j < 2; ++j)
+    for (int j = 0; j < 2; ++j) {
+        const Four<float> row = widen(edges.rows[j][1]);
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
-            const float along = filter[c][j] * edges.rows[j][1].of[c];
+            const float along = filter[c][j] * row.of[c];
 #pragma unroll
             for (int k = 0; k < 3; ++k) sums.vector[k][c] += along * edges.direction[j].of[k];
         }
+    }
     weights.multiply(kPartV, functions, filter);
 #pragma unroll
     for (int j = 0; j < 2; ++j)
 #pragma unroll
-        for (int k = 0; k < 3; ++k)
+        for (int k = 0; k < 3; ++k) {
+            const Four<float> row = widen(edges.rows[j][2 + k]);
 #pragma unroll
-            for (int c = 0; c < 4; ++c) sums.vector[k][c] += filter[c][j] * edges.rows[j][2 + k].of[c];
+            for (int c = 0; c < 4; ++c) sums.vector[k][c] += filter[c][j] * row.of[c];
+        }
 }
 
 // Sums over the lanes of all q. Lane q gets row q of s, v_x, v_y, v_z.
@@ -156,8 +172,9 @@ __device__ __forceinline__ Four<float> total_of_row(const ReceivedSums& sums, in
 }
 
 template <class S, class Filter>
-__global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
-    sum_kernel(const __grid_constant__ MessageStage<float> stage) {
+__global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? kBlocks<typename Filter::Stored>.forward : 1)
+    sum_kernel(const __grid_constant__ MessageStage<typename Filter::Stored> stage) {
+    using Stored = typename Filter::Stored;
     constexpr int Width = S::kWidth;
     __shared__ Four<float> room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][32];
     const SlicePlace<S> place;
@@ -169,7 +186,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 3 : 1)
         const int count = static_cast<int>(stage.edges.first[atom + 1] - begin);
         ReceivedSums sums;
         for (int first = kEdgesPerTile * place.group; first < count; first += kEdgesPerTile * S::kGroups) {
-            const GatheredEdges<kSentRows> edges(place, stage.edges, stage.functions, stage.sent, begin, first, count);
+            const GatheredEdges<kSentRows, Stored> edges(place, stage.edges, stage.functions, stage.sent, begin, first,
+                                                         count);
             const int own = first + place.g;
             const auto functions =
                 weights.load(stage.functions.value + (begin + min(own, count - 1)) * group_count, place.q, own < count);
@@ -214,6 +232,7 @@ struct Unscale {
 // The filters of a tile of edges, and their slopes.
 template <class Weights>
 struct TileFilter {
+    using Stored = typename Weights::Stored;
     const Weights& weights;
     typename Weights::Operand values, slopes;
 
@@ -237,60 +256,72 @@ using EdgeSums = float[8];
 // and of what the atom has sent. `own` is what the atom sent, and `edges` has the gradients of what the neighbours
 // received.
 template <class Weights>
-__device__ __forceinline__ void reverse_part_s(const TileFilter<Weights>& tile, const Four<float> (&own)[kSentRows],
-                                               const GatheredEdges<kGradientRows>& edges, EdgeSums& sums,
-                                               SentGradients& sent) {
+__device__ __forceinline__ void reverse_part_s(const TileFilter<Weights>& tile,
+                                               const Four<typename Weights::Stored> (&own_rows)[kSentRows],
+                                               const GatheredEdges<kGradientRows, typename Weights::Stored>& edges,
+                                               EdgeSums& sums, SentGradients& sent) {
     float filter[4][2], slope[4][2];
     tile.multiply_slopes(kPartS, slope);
     tile.multiply_values(kPartS, filter);
+    const Four<float> own = widen(own_rows[0]);
 #pragma unroll
-    for (int j = 0; j < 2; ++j)
+    for (int j = 0; j < 2; ++j) {
+        const Four<float> row = widen(edges.rows[j][0]);
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
-            sums[4 * j] += own[0].of[c] * edges.rows[j][0].of[c] * slope[c][j];
-            sent.phi_s[c] += filter[c][j] * edges.rows[j][0].of[c];
+            sums[4 * j] += own.of[c] * row.of[c] * slope[c][j];
+            sent.phi_s[c] += filter[c][j] * row.of[c];
         }
+    }
 }
 template <class Weights>
-__device__ __forceinline__ void reverse_part_u(const TileFilter<Weights>& tile, const Four<float> (&own)[kSentRows],
-                                               const GatheredEdges<kGradientRows>& edges, EdgeSums& sums,
-                                               SentGradients& sent) {
+__device__ __forceinline__ void reverse_part_u(const TileFilter<Weights>& tile,
+                                               const Four<typename Weights::Stored> (&own_rows)[kSentRows],
+                                               const GatheredEdges<kGradientRows, typename Weights::Stored>& edges,
+                                               EdgeSums& sums, SentGradients& sent) {
     float filter[4][2], slope[4][2];
     tile.multiply_values(kPartU, filter);
     tile.multiply_slopes(kPartU, slope);
+    const Four<float> own = widen(own_rows[1]);
 #pragma unroll
-    for (int j = 0; j < 2; ++j)
+    for (int j = 0; j < 2; ++j) {
+        const Four<float> rows[3] = {widen(edges.rows[j][1]), widen(edges.rows[j][2]), widen(edges.rows[j][3])};
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
             float along = 0;  // the message goes along the reverse edge, which has the opposite direction
 #pragma unroll
-            for (int k = 0; k < 3; ++k) along -= edges.direction[j].of[k] * edges.rows[j][1 + k].of[c];
-            sums[4 * j] += own[1].of[c] * along * slope[c][j];
-            const float turn = own[1].of[c] * filter[c][j];
+            for (int k = 0; k < 3; ++k) along -= edges.direction[j].of[k] * rows[k].of[c];
+            sums[4 * j] += own.of[c] * along * slope[c][j];
+            const float turn = own.of[c] * filter[c][j];
 #pragma unroll
-            for (int k = 0; k < 3; ++k) sums[4 * j + 1 + k] += turn * edges.rows[j][1 + k].of[c];
+            for (int k = 0; k < 3; ++k) sums[4 * j + 1 + k] += turn * rows[k].of[c];
             sent.phi_u[c] += filter[c][j] * along;
         }
+    }
 }
 template <class Weights>
-__device__ __forceinline__ void reverse_part_v(const TileFilter<Weights>& tile, const Four<float> (&own)[kSentRows],
-                                               const GatheredEdges<kGradientRows>& edges, EdgeSums& sums,
-                                               SentGradients& sent) {
+__device__ __forceinline__ void reverse_part_v(const TileFilter<Weights>& tile,
+                                               const Four<typename Weights::Stored> (&own_rows)[kSentRows],
+                                               const GatheredEdges<kGradientRows, typename Weights::Stored>& edges,
+                                               EdgeSums& sums, SentGradients& sent) {
     float filter[4][2], slope[4][2];
     tile.multiply_values(kPartV, filter);
     tile.multiply_slopes(kPartV, slope);
+    const Four<float> own[3] = {widen(own_rows[2]), widen(own_rows[3]), widen(own_rows[4])};
 #pragma unroll
-    for (int j = 0; j < 2; ++j)
+    for (int j = 0; j < 2; ++j) {
+        const Four<float> rows[3] = {widen(edges.rows[j][1]), widen(edges.rows[j][2]), widen(edges.rows[j][3])};
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
             float product = 0;
 #pragma unroll
             for (int k = 0; k < 3; ++k) {
-                product += own[2 + k].of[c] * edges.rows[j][1 + k].of[c];
-                sent.vectors[k][c] += filter[c][j] * edges.rows[j][1 + k].of[c];
+                product += own[k].of[c] * rows[k].of[c];
+                sent.vectors[k][c] += filter[c][j] * rows[k].of[c];
             }
             sums[4 * j] += product * slope[c][j];
         }
+    }
 }
 
 // Sums over the lanes of all g. Returns the sum of number g of `sums`.
@@ -310,8 +341,8 @@ __device__ __forceinline__ float sum_over_channels(EdgeSums& sums, int lane) {
 
 // Adds up the gradients of all slices for `count` edges from `first` on, and converts them to gradients by edge
 // vectors. All threads call it; each takes components of edges in turn.
-template <class S>
-__device__ __forceinline__ void write_edge_gradients(const MessageReverse<float>& stage, const Unscale& unscale,
+template <class S, class Stored>
+__device__ __forceinline__ void write_edge_gradients(const MessageReverse<Stored>& stage, const Unscale& unscale,
                                                      const Four<float> (&partial)[S::kSlices][kChunk], int64_t first,
                                                      int count) {
     for (int i = static_cast<int>(threadIdx.x); i < 3 * count; i += S::kThreads) {
@@ -347,8 +378,8 @@ struct SentTotals {
 };
 
 // Lane q writes part q of the gradient of phi, and component q of that of the vectors.
-template <class S>
-__device__ __forceinline__ void write_atom_gradients(const MessageReverse<float>& stage, const SlicePlace<S>& place,
+template <class S, class Stored>
+__device__ __forceinline__ void write_atom_gradients(const MessageReverse<Stored>& stage, const SlicePlace<S>& place,
                                                      int64_t atom, float unscale, const SentTotals& totals) {
     constexpr int Width = S::kWidth;
     if (place.q == 3) return;
@@ -375,8 +406,9 @@ __device__ __forceinline__ void write_atom_gradients(const MessageReverse<float>
 }
 
 template <class S, class Filter>
-__global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
-    reverse_kernel(const __grid_constant__ MessageReverse<float> stage) {
+__global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? kBlocks<typename Filter::Stored>.reverse : 1)
+    reverse_kernel(const __grid_constant__ MessageReverse<typename Filter::Stored> stage) {
+    using Stored = typename Filter::Stored;
     // [edge][dE/d(distance), dE/d(direction)] of each slice
     __shared__ Four<float> partial[S::kSlices][kChunk];
     __shared__ Four<float> room[S::kGroups > 1 ? S::kGroups - 1 : 1][S::kSlices][kSentRows][8];
@@ -388,7 +420,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
     for (int64_t atom = place.first_atom; atom < stage.edges.atom_count; atom += place.atom_stride) {
         const int64_t begin = stage.edges.first[atom];
         const int count = static_cast<int>(stage.edges.first[atom + 1] - begin);
-        Four<float> own[kSentRows];
+        Four<Stored> own[kSentRows];
 #pragma unroll
         for (int row = 0; row < kSentRows; ++row)
             own[row] = load_four(stage.sent + (atom * kSentRows + row) * S::kWidth + place.channel);
@@ -397,8 +429,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kThreads <= 128 ? 2 : 1)
             const int chunk_end = min(chunk + kChunk, count);
             for (int first = chunk + kEdgesPerTile * place.group; first < chunk_end;
                  first += kEdgesPerTile * S::kGroups) {
-                const GatheredEdges<kGradientRows> edges(place, stage.edges, stage.functions, stage.gradient, begin,
-                                                         first, count);
+                const GatheredEdges<kGradientRows, Stored> edges(place, stage.edges, stage.functions, stage.gathered,
+                                                                 begin, first, count);
                 const int own_edge = first + place.g;
                 const int64_t functions_at = (begin + min(own_edge, count - 1)) * group_count;
                 const TileFilter<Filter> tile = {
@@ -456,7 +488,7 @@ template <int Width>
 inline constexpr int kReverseGroups = std::min(4, 256 / Width);
 
 template <int Width, class Filter>
-void sum_messages_with(const MessageStage<float>& stage, cudaStream_t stream) {
+void sum_messages_with(const MessageStage<typename Filter::Stored>& stage, cudaStream_t stream) {
     using Few = Shape<Width, kForwardGroups<Width>, false>;
     using Many = Shape<Width, 1, true>;
     if (stage.edges.atom_count <= few_atoms_for_messages())
@@ -465,7 +497,7 @@ void sum_messages_with(const MessageStage<float>& stage, cudaStream_t stream) {
         launch_shape<Many>("messages", sum_kernel<Many, Filter>, stage, stream);
 }
 template <int Width, class Filter>
-void reverse_messages_with(const MessageReverse<float>& stage, cudaStream_t stream) {
+void reverse_messages_with(const MessageReverse<typename Filter::Stored>& stage, cudaStream_t stream) {
     using Few = Shape<Width, kReverseGroups<Width>, false>;
     using Many = Shape<Width, 1, false>;
     if (stage.edges.atom_count <= few_atoms_for_messages())
@@ -474,27 +506,38 @@ void reverse_messages_with(const MessageReverse<float>& stage, cudaStream_t stre
         launch_shape<Many>("reversing messages", reverse_kernel<Many, Filter>, stage, stream);
 }
 
-template <int Width>
-void sum_messages_of_width(const MessageStage<float>& stage, cudaStream_t stream) {
-    stage.functions.group_count == ResidentFilter::kGroups ? sum_messages_with<Width, ResidentFilter>(stage, stream)
-                                                           : sum_messages_with<Width, StreamedFilter>(stage, stream);
+template <class Stored>
+void sum_stored(int width, const MessageStage<Stored>& stage, cudaStream_t stream) {
+    if (stage.edges.atom_count == 0) return;
+    with_width(width, [&](auto F) {
+        stage.functions.group_count == ResidentFilter<Stored>::kGroups
+            ? sum_messages_with<F, ResidentFilter<Stored>>(stage, stream)
+            : sum_messages_with<F, StreamedFilter<Stored>>(stage, stream);
+    });
 }
-template <int Width>
-void reverse_messages_of_width(const MessageReverse<float>& stage, cudaStream_t stream) {
-    stage.functions.group_count == ResidentFilter::kGroups
-        ? reverse_messages_with<Width, ResidentFilter>(stage, stream)
-        : reverse_messages_with<Width, StreamedFilter>(stage, stream);
+template <class Stored>
+void reverse_stored(int width, const MessageReverse<Stored>& stage, cudaStream_t stream) {
+    if (stage.edges.atom_count == 0) return;
+    with_width(width, [&](auto F) {
+        stage.functions.group_count == ResidentFilter<Stored>::kGroups
+            ? reverse_messages_with<F, ResidentFilter<Stored>>(stage, stream)
+            : reverse_messages_with<F, StreamedFilter<Stored>>(stage, stream);
+    });
 }
 
 }  // namespace
 
 void sum_messages(int width, const MessageStage<float>& stage, cudaStream_t stream) {
-    if (stage.edges.atom_count == 0) return;
-    with_width(width, [&](auto F) { sum_messages_of_width<F>(stage, stream); });
+    sum_stored(width, stage, stream);
+}
+void sum_messages(int width, const MessageStage<__half>& stage, cudaStream_t stream) {
+    sum_stored(width, stage, stream);
 }
 void reverse_messages(int width, const MessageReverse<float>& stage, cudaStream_t stream) {
-    if (stage.edges.atom_count == 0) return;
-    with_width(width, [&](auto F) { reverse_messages_of_width<F>(stage, stream); });
+    reverse_stored(width, stage, stream);
+}
+void reverse_messages(int width, const MessageReverse<__half>& stage, cudaStream_t stream) {
+    reverse_stored(width, stage, stream);
 }
 
 }  // namespace mlff::painn::gpu

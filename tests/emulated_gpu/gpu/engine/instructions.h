@@ -49,6 +49,15 @@ inline void mma_f16(float (&sum)[2], float (&sum_below)[2], const uint4& a, uint
     });
 }
 
+inline void mma_f16(float (&sum)[4], const uint4& a, uint32_t b0, uint32_t b1) {
+    float top[2] = {sum[0], sum[1]}, bottom[2] = {sum[2], sum[3]};
+    mma_f16(top, bottom, a, b0, b1);
+    for (int i = 0; i < 2; ++i) {
+        sum[i] = top[i];
+        sum[2 + i] = bottom[i];
+    }
+}
+
 inline void mma_f16(float (&sum)[2], float (&sum_below)[2], uint32_t a0, uint32_t a1, uint32_t b) {
     mma_f16(sum, sum_below, make_uint4(a0, a1, 0, 0), b, 0);
 }
@@ -65,6 +74,10 @@ inline void mma_f64(double& sum0, double& sum1, double row, double column) {
         }
         return 0;
     });
+}
+
+inline uint32_t pair_of_halves(float low, float high) {
+    return __float2half_rn(low).bits | static_cast<uint32_t>(__float2half_rn(high).bits) << 16;
 }
 
 inline uint4 load_bytes(const void* from) {

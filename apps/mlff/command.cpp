@@ -33,7 +33,9 @@ void ModelOptions::add_session_options(CLI::App& command, const std::string& gro
         ->capture_default_str()
         ->option_text("DEVICE")
         ->group(group);
-    command.add_option("--precision" + suffix, precision, "auto, mixed, fp64, fp32 or fast")
+    command
+        .add_option("--precision" + suffix, precision,
+                    "auto, mixed, fp64, fp32 or fast (GPU only: parts in half precision)")
         ->capture_default_str()
         ->option_text("PRECISION")
         ->group(group);

@@ -72,7 +72,7 @@ BackendTest test_backend(const SelfTestModel& tested, const std::string& device,
     test.device = device;
     test.kernels = kernels;
     test.precision = precision_name(precision);
-    test.limit = precision == Precision::fp64 ? 1e-7 : 1e-4;
+    test.limit = precision == Precision::fp64 ? 1e-7 : precision == Precision::fast ? 3e-2 : 1e-4;
     try {
         const auto session = session_on(tested.model, device, precision);
         validate::ForceDifferences forces;
@@ -96,8 +96,10 @@ std::vector<BackendTest> test_backends() {
     const std::vector<SelfTestModel> models = {prepare("student", "builtin"), prepare("MACE", "self-test")};
     std::vector<BackendTest> tests;
     const auto test_all = [&](const std::string& device, const std::string& kernels, bool is_timed) {
+        std::vector<Precision> precisions = {Precision::mixed, Precision::fp64};
+        if (kernels.empty()) precisions.push_back(Precision::fast);  // a GPU
         for (const SelfTestModel& model : models)
-            for (Precision precision : {Precision::mixed, Precision::fp64})
+            for (const Precision precision : precisions)
                 tests.push_back(test_backend(model, device, kernels, precision, is_timed));
     };
     const char* forced = std::getenv("MLFF_CPU");

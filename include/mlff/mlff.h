@@ -122,7 +122,7 @@ enum {
     MLFF_PRECISION_MIXED = 1, /* features and messages in float; geometry, energies and forces in double */
     MLFF_PRECISION_FP64 = 2,  /* all in double */
     MLFF_PRECISION_FP32 = 3,  /* all in float; Python models only */
-    MLFF_PRECISION_FAST = 4   /* mixed, with radial functions from half-precision products; GPUs only */
+    MLFF_PRECISION_FAST = 4 /* mixed, with half-precision products and, for PaiNN, rows; MACE and PaiNN on GPUs only */
 };
 
 typedef struct mlff_session_options { /* all zero but struct_size = the defaults */

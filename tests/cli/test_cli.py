@@ -198,7 +198,7 @@ class CommandLine(CommandTest):
         kernels = [state["name"] for state in report["kernel_checks"]]
         self.assertEqual(report["kernels"], kernels[0])
         expected = [(model, device, name, precision) for device, name in [("cpu", name) for name in kernels] + [(f"cuda:{i}", None) for i in range(len(report["gpus"]))]
-                    for model in ("student", "MACE") for precision in ("mixed", "fp64")]
+                    for model in ("student", "MACE") for precision in ("mixed", "fp64", *(["fast"] if device != "cpu" else []))]
         self.assertEqual([(backend["model"], backend["device"], backend["kernels"], backend["precision"]) for backend in report["backends"]], expected)
         for backend in report["backends"]:
             self.assertTrue(backend["works"])

@@ -302,6 +302,69 @@ TEST_CASE("mixed precision has the errors of single precision: all numbers again
     }
 }
 
+// The largest differences of `fast` from fp64, of all numbers. `sizes` are those of sizes.h.
+void check_fast(const Weights& weights, const System& system, const Optimizations& optimizations = {}) {
+    BackendOptions options = test::backend(false);
+    options.optimizations = optimizations;
+    const auto shared = std::make_shared<const Weights>(weights);
+    const Found exact = evaluate(*painn::gpu::make_gpu_evaluator(shared, options), weights, system);
+    options.precision = Precision::fast;
+    const auto evaluator = painn::gpu::make_gpu_evaluator(shared, options);
+    const Found fast = evaluate(*evaluator, weights, system);
+    double largest = 0, error = 0;
+    for (size_t i = 0; i < exact.forces.size(); ++i) {
+        largest = std::max(largest, std::abs(exact.forces[i]));
+        error = std::max(error, std::abs(fast.forces[i] - exact.forces[i]));
+    }
+    MESSAGE("largest force " << largest << ", error " << error);
+    CHECK_ALL_CLOSE(fast.forces, exact.forces, 2e-3 * largest);
+    CHECK_ALL_CLOSE(fast.virials, exact.virials, 5e-3 * largest);
+    CHECK_ALL_CLOSE(fast.energies, exact.energies, 5e-3);
+    CHECK_ALL_CLOSE(fast.descriptors, exact.descriptors, 2e-2);
+    Numbers sum(3, 0.0);
+    for (size_t i = 0; i < fast.forces.size(); ++i) sum[i % 3] += fast.forces[i];
+    CHECK_ALL_CLOSE(sum, Numbers(3, 0.0), 1e-9 * largest);  // what an edge gives one atom, it takes from another
+    CHECK(evaluate(*evaluator, weights, system) == fast);
+}
+
+TEST_CASE("fast has the errors of half precision: all numbers against fp64") {
+    for (const int64_t few : {int64_t{512}, int64_t{0}}) {
+        painn::gpu::chosen_few_atoms = painn::gpu::chosen_some_atoms = few;
+        CAPTURE(few);
+        check_fast(*random_weights(21, 32, 3, 20, true), random_system(22, 12, 4.5, true));
+        check_fast(*random_weights(22, 128, 3, 20, true), random_system(23, 7, 3.0, false));
+        check_fast(*random_weights(23, 64, 2, 7, true), random_system(24, 9, 3.5, true));  // one half step of functions
+        check_fast(*random_weights(24, 32, 2, 40, false), random_system(25, 70, 6.0, true));  // steps, and many edges
+    }
+    painn::gpu::chosen_few_atoms = 0;
+    painn::gpu::chosen_some_atoms = 512;
+    check_fast(*random_weights(26, 64, 2, 20, true), random_system(27, 6, 2.8, false));
+    painn::gpu::chosen_few_atoms = 512;
+    check_fast(*random_weights(25, 256, 2, 15, true), random_system(26, 4, 2.4, false));
+}
+
+TEST_CASE("fast without fused messages is mixed") {
+    const auto weights = random_weights(7, 32, 2, 7, true);
+    const System system = random_system(11, 9, 4.0, true);
+    BackendOptions options = test::backend(true);
+    options.optimizations.fused_messages = false;
+    const Found mixed = evaluate(*painn::gpu::make_gpu_evaluator(weights, options), *weights, system);
+    options.precision = Precision::fast;
+    CHECK(evaluate(*painn::gpu::make_gpu_evaluator(weights, options), *weights, system) == mixed);
+}
+
+TEST_CASE("what is too large for half precision is not a finite number in the results of fast") {
+    Weights weights = *random_weights(21, 32, 2, 20, false);
+    const System system = random_system(22, 5, 3.0, false);
+    BackendOptions options = test::backend(false);
+    options.precision = Precision::fast;
+    for (double& w : weights.blocks[1].message_output.bias) w = 1e6;  // atoms send about as much
+    const Found fast =
+        evaluate(*painn::gpu::make_gpu_evaluator(std::make_shared<const Weights>(weights), options), weights, system);
+    CHECK(!std::isfinite(fast.energy));
+    CHECK(std::none_of(fast.forces.begin(), fast.forces.end(), [](double x) { return std::isfinite(x); }));
+}
+
 TEST_CASE("a step that is profiled gives the same bits, and names its stages") {
     const auto weights = random_weights(7, 32, 2, 6, true);
     const System system = random_system(5, 12, 4.0, false);
@@ -331,11 +394,12 @@ TEST_CASE("a step that is profiled gives the same bits, and names its stages") {
 }
 
 TEST_CASE("a domain whose ghosts are images of its own atoms gives what the periodic system gives") {
-    for (const bool is_mixed : {true, false}) {
-        CAPTURE(is_mixed);
+    for (const Precision precision : {Precision::fast, Precision::mixed, Precision::fp64}) {
+        CAPTURE(static_cast<int>(precision));
         const auto weights = random_weights(17, 32, 3, 7, true);
         const System system = random_system(19, 14, 5.0, true);
-        BackendOptions options = test::backend(is_mixed);
+        BackendOptions options;
+        options.precision = precision;
         const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options);
         const Found whole = evaluate(*evaluator, *weights, system);
 
@@ -404,7 +468,8 @@ TEST_CASE("a domain whose ghosts are images of its own atoms gives what the peri
             }
             part.forces.resize(3 * own);
             part.virials.resize(9 * own);
-            const double tolerance = is_mixed ? 2e-5 : 1e-10;
+            // Rows of ghosts are those of their owners, so in `fast` too only the order of sums differs.
+            const double tolerance = precision == Precision::fp64 ? 1e-10 : precision == Precision::mixed ? 2e-5 : 1e-2;
             CHECK(std::abs(part.energy - whole.energy) <= tolerance);
             CHECK_ALL_CLOSE(part.energies, whole.energies, tolerance);
             CHECK_ALL_CLOSE(part.forces, whole.forces, tolerance);

@@ -16,10 +16,10 @@ using namespace mlff::gpu;
 namespace {
 
 // product [16 Tiles][columns] = rows [16 Tiles][16 Blocks] times matrix. A warp has 16 columns.
-template <class Real, int Blocks, int Tiles, int Ahead>
-void multiply_kernel(const RowMatrix<Real> matrix, const Real* rows, Real* product, int blocks) {
+template <class Stored, int Blocks, int Tiles, int Ahead, class Real = RealOf<Stored>>
+void multiply_kernel(const RowMatrix<Stored> matrix, const Real* rows, Real* product, int blocks) {
     const ProductLane place;
-    auto* const shared = reinterpret_cast<RowBlock<Real>*>(launched_shared_memory());  // [Blocks][Tiles]
+    auto* const shared = reinterpret_cast<RowBlock<Stored>*>(launched_shared_memory());  // [Blocks][Tiles]
     const int warps = static_cast<int>(blockDim.x) / 32, columns = 16 * warps;
     for (int block = place.warp; block < Blocks; block += warps)
         for (int t = 0; t < Tiles; ++t) {
@@ -29,7 +29,7 @@ void multiply_kernel(const RowMatrix<Real> matrix, const Real* rows, Real* produ
                     cells[h][i] = rows[(16 * t + 8 * h + place.g) * (16 * Blocks) + 16 * block + 4 * place.q + i];
             store_rows(shared[block * Tiles + t], place.lane, cells);
         }
-    RowProduct<Real, Blocks, Ahead> own(matrix, 16 * place.warp, place.lane);
+    RowProduct<Stored, Blocks, Ahead> own(matrix, 16 * place.warp, place.lane);
     __syncthreads();
     Real cells[Tiles][2][4];
     own.multiply(shared, cells, blocks);
@@ -63,15 +63,15 @@ struct Result {
     }
 };
 
-template <class Real, int Blocks, int Tiles, int Ahead>
+template <class Stored, int Blocks, int Tiles, int Ahead, class Real = RealOf<Stored>>
 Result<Real> multiply(const std::vector<Real>& rows, const std::vector<double>& matrix, int columns,
                       int blocks = Blocks) {
-    const PackedRowMatrix<Real> packed = pack_row_matrix<Real>(matrix, 16 * Blocks, columns);
+    const PackedRowMatrix<Stored> packed = pack_row_matrix<Stored>(matrix, 16 * Blocks, columns);
     Result<Real> result;
     result.product.assign(static_cast<size_t>(16 * Tiles * columns), static_cast<Real>(NAN));
-    const RowMatrix<Real> view = {packed.units.data(), packed.depth_blocks, packed.unscale};
-    const LaunchShape shape = {dim3(1), 2 * columns, sizeof(RowBlock<Real>) * Blocks * Tiles};
-    launch("multiplying", multiply_kernel<Real, Blocks, Tiles, Ahead>, shape, nullptr, view, rows.data(),
+    const RowMatrix<Stored> view = {packed.units.data(), packed.depth_blocks, packed.unscale};
+    const LaunchShape shape = {dim3(1), 2 * columns, sizeof(RowBlock<Stored>) * Blocks * Tiles};
+    launch("multiplying", multiply_kernel<Stored, Blocks, Tiles, Ahead>, shape, nullptr, view, rows.data(),
            result.product.data(), blocks);
     result.compare(rows, matrix, 16 * Blocks, static_cast<size_t>(columns), static_cast<size_t>(16 * blocks));
     return result;
@@ -138,6 +138,24 @@ TEST_CASE("products of rows of all sizes have the errors of single precision") {
     check_depths<double, 1, 2>(1);
     check_depths<double, 3, 2>(1);
     check<double, 48, 1, 2>(16, 1);
+}
+
+TEST_CASE("products of halves have the errors of half precision, for rows within its range and matrices of any size") {
+    test::Random random(5);
+    for (const double row_scale : {1e-2, 1.0, 1e4})
+        for (const double matrix_scale : {1e-6, 1.0, 1e5}) {
+            CAPTURE(row_scale);
+            CAPTURE(matrix_scale);
+            std::vector<float> rows;
+            for (int i = 0; i < 32 * 128; ++i) rows.push_back(static_cast<float>(row_scale * random(-1, 1)));
+            const auto matrix = random_matrix(random, 128, 64, matrix_scale);
+            CHECK(multiply<__half, 8, 2, 2>(rows, matrix, 64).error <= 3e-4);
+            CHECK(multiply<__half, 8, 2, 2>(rows, matrix, 64, 4).error <= 3e-4);
+            rows[3 * 128 + 5] = 7e4F;  // infinite as a half
+            const auto product = multiply<__half, 8, 2, 2>(rows, matrix, 64).product;
+            for (size_t r = 0; r < 32; ++r)
+                for (size_t c = 0; c < 64; ++c) CHECK(std::isfinite(product[64 * r + c]) == (r != 3));
+        }
 }
 
 TEST_CASE("sizes of rows and matrices may cancel, and only a part of the depth may be used") {

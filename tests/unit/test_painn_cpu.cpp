@@ -298,6 +298,9 @@ TEST_CASE("sessions: precision by device, unknown elements refused") {
     CHECK(model->choose_precision(*parse_device("reference"), Precision::automatic) == Precision::fp64);
     CHECK_THROWS_AS(model->choose_precision(*parse_device("reference"), Precision::mixed), Error);
     CHECK_THROWS_AS(model->choose_precision(*parse_device("cpu"), Precision::fast), Error);
+    CHECK_THROWS_AS(model->choose_precision(*parse_device("reference"), Precision::fast), Error);
+    CHECK(model->choose_precision(*parse_device("cuda"), Precision::fast) == Precision::fast);
+    CHECK(model->choose_precision(*parse_device("cuda"), Precision::automatic) == Precision::mixed);
     System system;
     system.numbers = {6, 92};
     system.positions = {0, 0, 0, 1, 0, 0};

@@ -31,8 +31,8 @@ struct Shape {
     // Thread blocks per multiprocessor, so that there is work while one of them waits for memory.
     static constexpr int kThreadBlocks = kRowTiles > 1 && kThreads <= 256 ? 512 / kThreads : 1;
     // Blocks of a matrix that are loaded ahead. With more rows there is more to do between two of them, and registers
-    // are few.
-    static constexpr int kAhead = sizeof(Real) == 8 ? 2 : 4 / kRowTiles;
+    // are few. `fast` has a third to do, and half of the registers of a block.
+    static constexpr int kAhead = kIsFast<Stored> ? 4 : sizeof(Real) == 8 ? 2 : 4 / kRowTiles;
     // The three components of the vectors of 16 kPassTiles atoms are multiplied together, so that the matrix is read
     // once for them. More atoms need too many registers, or in the reverse too much shared memory.
     static constexpr int kPassTiles = kRowTiles > 2 ? 2 : 1, kPasses = kRowTiles / kPassTiles;

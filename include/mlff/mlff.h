@@ -222,10 +222,12 @@ typedef int32_t mlff_row_transport;
 enum {
     MLFF_ROWS_THROUGH_HOST = 0, /* `exchange` gets host memory */
     MLFF_ROWS_ON_DEVICE = 1,    /* for sessions on GPUs: `exchange` gets GPU memory, for an MPI that takes it */
-    MLFF_ROWS_SHARED = 2        /* for sessions on GPUs of one machine: each reads the rows in the memory of the others.
+    MLFF_ROWS_SHARED = 2,       /* for sessions on GPUs of one machine: each reads the rows in the memory of the others.
                                  * `exchange` gets a few bytes of host memory, and returns after all domains that this
                                  * one sends to or receives from have called it. Every session must reach every other,
                                  * see mlff_session_reach_gpu */
+    MLFF_ROWS_IN_WINDOW = 3     /* the same, but rows go through pinned host memory that the processes share: for GPUs
+                                 * that cannot read each other's memory */
 };
 
 typedef struct mlff_domain {
@@ -250,8 +252,8 @@ typedef struct mlff_domain {
     int64_t list_version; /* 0: no promise. If it is the value of the session's last domain, the caller promises that
                            * all counts, `first`, `neighbors`, `sent` and `ghost_source` are unchanged: they are not
                            * checked or copied to a GPU again. Positions and atomic numbers may differ */
-    mlff_row_transport row_transport; /* the same for all domains; with MLFF_ROWS_SHARED, change list_version in all
-                                       * domains together */
+    mlff_row_transport row_transport; /* the same for all domains; with MLFF_ROWS_SHARED or _IN_WINDOW, change
+                                       * list_version in all domains together */
     const double* cell;  /* [3][3], lattice vectors of the whole system as in mlff_system; NULL: not given. Models with
                           * a cutoff do not use it: periodic images are ghosts */
     uint8_t periodic[3]; /* 1 where that row of `cell` repeats */
@@ -267,15 +269,16 @@ typedef struct mlff_domain {
 MLFF_API mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domain* domain,
                                                   mlff_result* result);
 
-/* For MLFF_ROWS_SHARED. Each process sends the address of its session to all others, and tries whether its own session
- * reaches theirs: MLFF_OK, or MLFF_ERROR_DEVICE and the reason. The memory stays open until the session that reached it
- * is freed. */
+/* For MLFF_ROWS_SHARED and, with mlff_session_get_window_address, for MLFF_ROWS_IN_WINDOW. Each process sends the
+ * address of its session to all others, and tries whether its own session reaches theirs: MLFF_OK, or MLFF_ERROR_DEVICE
+ * and the reason. The memory stays open until the session that reached it is freed. */
 typedef struct mlff_gpu_address {
     size_t struct_size;       /* = sizeof(mlff_gpu_address) */
     unsigned char bytes[128]; /* send them to the other processes as they are */
 } mlff_gpu_address;
 MLFF_API mlff_status mlff_session_get_gpu_address(
     mlff_session* session, mlff_gpu_address* address); /* MLFF_ERROR_UNSUPPORTED if it is on no GPU */
+MLFF_API mlff_status mlff_session_get_window_address(mlff_session* session, mlff_gpu_address* address);
 MLFF_API mlff_status mlff_session_reach_gpu(mlff_session* session, const mlff_gpu_address* address);
 
 /* ---- Neighbour lists, for codes that want the search alone. ---- */

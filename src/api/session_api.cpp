@@ -63,8 +63,20 @@ mlff::RowTransport read_transport(int32_t given) {
         case MLFF_ROWS_THROUGH_HOST: return mlff::RowTransport::host;
         case MLFF_ROWS_ON_DEVICE: return mlff::RowTransport::device;
         case MLFF_ROWS_SHARED: return mlff::RowTransport::shared;
+        case MLFF_ROWS_IN_WINDOW: return mlff::RowTransport::window;
         default: fail(Status::argument, "row_transport is ", given, ", expected one of mlff_row_transport");
     }
+}
+
+void write_address(mlff_session* session, mlff::RowTransport transport, mlff_gpu_address* address) {
+    require(session, "session");
+    const OnlyUse use(session->is_used, "session");
+    require(address, "address");
+    require_size(address->struct_size, sizeof(mlff_gpu_address), "mlff_gpu_address");
+    const mlff::GpuAddress found = session->session.halo_sharing().gpu_address(transport);
+    static_assert(sizeof found <= sizeof address->bytes);
+    std::memset(address->bytes, 0, sizeof address->bytes);
+    std::memcpy(address->bytes, &found, sizeof found);
 }
 
 void read_cell(const double* cell, const uint8_t* periodic, mlff::Mat3& to, std::array<bool, 3>& is_periodic) {
@@ -198,16 +210,11 @@ mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domai
 }
 
 mlff_status mlff_session_get_gpu_address(mlff_session* session, mlff_gpu_address* address) {
-    return guarded([&] {
-        require(session, "session");
-        const OnlyUse use(session->is_used, "session");
-        require(address, "address");
-        require_size(address->struct_size, sizeof(mlff_gpu_address), "mlff_gpu_address");
-        const mlff::GpuAddress found = session->session.halo_sharing().gpu_address();
-        static_assert(sizeof found <= sizeof address->bytes);
-        std::memset(address->bytes, 0, sizeof address->bytes);
-        std::memcpy(address->bytes, &found, sizeof found);
-    });
+    return guarded([&] { write_address(session, mlff::RowTransport::shared, address); });
+}
+
+mlff_status mlff_session_get_window_address(mlff_session* session, mlff_gpu_address* address) {
+    return guarded([&] { write_address(session, mlff::RowTransport::window, address); });
 }
 
 mlff_status mlff_session_reach_gpu(mlff_session* session, const mlff_gpu_address* address) {

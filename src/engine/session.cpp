@@ -321,7 +321,8 @@ void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
              "'cpu' and 'cuda' do");
     if (domain.atoms.is_periodic())
         fail(Status::argument, "the atoms of a domain are periodic; expected images as atoms of their own");
-    if (domain.halo.transport == RowTransport::shared && !state.evaluator->halo_sharing())
+    const RowTransport transport = domain.halo.transport;
+    if ((transport == RowTransport::shared || transport == RowTransport::window) && !state.evaluator->halo_sharing())
         fail(Status::argument, "rows of atoms are to be shared on GPUs, but the session is on '", device_name(), "'");
     state.domain_check.check(domain);
     state.check(domain.atoms, {outputs}, {});

@@ -19,6 +19,7 @@ enum class RowTransport {
     host,    // exchange() gets host memory
     device,  // exchange() gets GPU memory, if the evaluator is on a GPU
     shared,  // a GPU reads rows in the memory of the other GPUs; exchange() only brings addresses and synchronises
+    window,  // a GPU copies rows to, and from, host memory that all domains share; exchange() as with `shared`
 };
 
 // Communication between the domains of a system; the caller implements it.
@@ -27,7 +28,7 @@ public:
     virtual ~HaloExchange() = default;
     // `sent` has one row of `row_bytes` for each atom of Halo::sent, in that order. Write Halo::received_count rows
     // from other domains to `received`. Every domain of the system, also one without atoms, makes the same number of
-    // calls with rows of the same size, on the thread that asked for the evaluation. With RowTransport::shared it must
+    // calls with rows of the same size, on the thread that asked for the evaluation. With shared or window it must
     // return only after all domains that this one sends to or receives from have called it.
     virtual void exchange(const void* sent, void* received, size_t row_bytes) = 0;
 };
@@ -55,7 +56,7 @@ struct Domain {
     const int32_t* neighbors = nullptr;  // indices of own atoms and of ghosts
     Halo halo;
     // If it is not 0 and equals that of the call before, candidates and halo are unchanged. With RowTransport::shared
-    // it changes in all domains together.
+    // or window it changes in all domains together.
     int64_t list_version = 0;
 
     // The whole system's cell, without atoms.

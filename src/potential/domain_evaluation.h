@@ -17,13 +17,13 @@ public:
                                  ThreadTeam& team) = 0;
 };
 
-// For domains with RowTransport::shared.
+// For domains with RowTransport::shared or window.
 class HaloSharing {
 public:
     virtual ~HaloSharing() = default;
-    // Lets other processes of the same machine open memory of the evaluator's GPU.
-    virtual GpuAddress gpu_address() = 0;
-    // Tries to read the memory of another GPU. Throws Error{device} with the reason if it cannot.
+    // Lets other processes of the same machine open memory of the evaluator: of its GPU or, with window, of the host.
+    virtual GpuAddress gpu_address(RowTransport transport) = 0;
+    // Tries to read that memory of another evaluator. Throws Error{device} with the reason if it cannot.
     virtual void reach_gpu(const GpuAddress& address) = 0;
 };
 

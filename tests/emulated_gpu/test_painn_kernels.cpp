@@ -446,19 +446,18 @@ TEST_CASE("a domain whose ghosts are images of its own atoms gives what the peri
         domain.neighbors = neighbors.data();
         domain.halo = {sent, static_cast<int64_t>(sent.size()), source, &loop};
         domain.list_version = 5;
-        for (int repeat = 0; repeat < 5; ++repeat) {
+        for (int repeat = 0; repeat < 7; ++repeat) {
             Found part(numbers.size(), static_cast<size_t>(weights->hidden));
             part.energies.resize(own);
             part.descriptors.resize(own * static_cast<size_t>(weights->hidden));
             ThreadTeam team(1);
             domain.halo.transport = repeat < 2    ? RowTransport::host
                                     : repeat == 2 ? RowTransport::device
-                                                  : RowTransport::shared;
+                                    : repeat < 5  ? RowTransport::shared
+                                                  : RowTransport::window;
             evaluator->domains()->evaluate_domain(domain, {}, part.outputs(), team);
-            CHECK(loop.count ==
-                  static_cast<size_t>(
-                      4 * (repeat + 1) +
-                      (repeat < 3 ? 0 : 1)));  // twice for each block but the first, and for addresses once
+            // Twice for each block but the first, and once for addresses where memory is shared.
+            CHECK(loop.count == static_cast<size_t>(4 * (repeat + 1) + (repeat < 3 ? 0 : repeat < 5 ? 1 : 2)));
             for (size_t ghost = own; ghost < numbers.size(); ++ghost) {
                 const auto owner =
                     static_cast<size_t>(source[ghost - own] < 0 ? -1 - source[ghost - own]

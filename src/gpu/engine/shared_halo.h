@@ -8,42 +8,29 @@
 // returned, all readers are done with turn n - 1, and turn n + 1 may overwrite its buffer.
 #pragma once
 
-#include <vector>
-
 #include "gpu/engine/packed_rows.h"
+#include "gpu/engine/shared_rows.h"
 #include "gpu/engine/step_halo.h"
 #include "gpu/runtime/device_buffer.h"
-#include "gpu/runtime/shared_allocation.h"
 #include "potential/domain.h"
 
 namespace mlff::gpu {
 
 class SharedHalo : public StepHalo {
 public:
-    // A small allocation with which other processes try whether they can read this GPU's memory; and the reverse.
-    const GpuAddress& address();
-    void reach(const GpuAddress& address) { probes_.open(address); }
+    SharedRows& rows() { return rows_; }
 
     // The stream must be idle. Exchanges addresses unless `list_version` is that of the last call, so all domains must
-    // change it together. Throws what reach() throws.
+    // change it together. Throws what SharedRows::reach() throws.
     void set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, int64_t list_version, cudaStream_t stream);
     void fill(void* rows, int64_t row_bytes, cudaStream_t stream) override;
 
 private:
-    void exchange_addresses(const Halo& halo, cudaStream_t stream);
-
-    HaloExchange* exchange_ = nullptr;
     HaloSize size_;
     int64_t owned_count_ = 0, ghost_count_ = 0, list_version_ = 0;
-    int turn_ = 0;
-    SharedAllocation rows_;
-    int64_t bytes_of_turn_ = 0;
-    std::vector<SharedAllocation> replaced_, replaced_before_;  // other domains may still have them open
-    OpenedAllocations opened_, probes_;
-    SharedAllocation probe_;
+    SharedRows rows_{SharedIn::gpu};
     DeviceBuffer<int32_t> sent_atoms_, sources_;
     DeviceBuffer<RowPlace> places_;
-    std::vector<uint32_t> news_sent_, news_received_;
 };
 
 }  // namespace mlff::gpu

@@ -69,14 +69,14 @@ StepHalo& StepDomains::set_halo(const Domain& domain) {
     return staged_halo_;
 }
 
-GpuAddress StepDomains::gpu_address() {
+GpuAddress StepDomains::gpu_address(RowTransport transport) {
     const CurrentDevice current(device_);
-    return shared_halo_.address();
+    return (transport == RowTransport::window ? staged_halo_.window_rows() : shared_halo_.rows()).address();
 }
 
 void StepDomains::reach_gpu(const GpuAddress& address) {
     const CurrentDevice current(device_);
-    shared_halo_.reach(address);
+    (address.is_host ? staged_halo_.window_rows() : shared_halo_.rows()).reach(address, run_.stream());
 }
 
 }  // namespace mlff::gpu

@@ -15,7 +15,7 @@ public:
     StepDomains(StepRun& run, int device);
 
     void evaluate_domain(const Domain& domain, const Edges&, const Outputs& outputs, ThreadTeam& team) override;
-    GpuAddress gpu_address() override;
+    GpuAddress gpu_address(RowTransport transport) override;
     void reach_gpu(const GpuAddress& address) override;
 
 private:

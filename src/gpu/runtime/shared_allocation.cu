@@ -28,9 +28,10 @@ uint64_t random_number() {
     return uint64_t{random()} << 32 | random();
 }
 
+// Another one after a fork().
 uint64_t this_process() {
     static const uint64_t number = random_number();
-    return number;
+    return number + static_cast<uint64_t>(getpid());
 }
 
 uint64_t this_machine() {
@@ -57,23 +58,37 @@ int64_t opened_size(const void* first) {
     return is_known ? static_cast<int64_t>(size) : 0;
 }
 
+const char* cannot_read(const GpuAddress& address) {
+    return address.is_host ? "cannot read host memory of another process: "
+                           : "cannot read the GPU memory of another process: ";
+}
+
 }  // namespace
 
-SharedAllocation::SharedAllocation(int64_t bytes, const char* purpose) : bytes_(bytes) {
+SharedAllocation::SharedAllocation(SharedIn where, int64_t bytes, const char* purpose) : bytes_(bytes) {
     const int64_t whole = (kHead + bytes + kBlock - 1) / kBlock * kBlock;
+    address_.machine = this_machine();
+    address_.process = this_process();
+    address_.token = random_number();
+    if (where == SharedIn::host) {
+        window_ = HostWindow(whole, purpose);
+        first_ = window_.data();
+        address_.is_host = 1;
+        std::memcpy(address_.handle, &window_.place(), sizeof window_.place());
+        address_.place = reinterpret_cast<uint64_t>(first_);
+        std::memcpy(first_, &address_.token, sizeof address_.token);
+        return;
+    }
     if (cudaMalloc(&first_, static_cast<size_t>(whole)) != cudaSuccess) {
         cudaGetLastError();
         first_ = nullptr;
         fail(Status::memory, "the GPU cannot provide ", bytes_text(whole), " for ", purpose);
     }
-    address_.machine = this_machine();
-    address_.process = this_process();
     address_.place = reinterpret_cast<uint64_t>(first_);
-    address_.token = random_number();
     check(cudaMemcpy(first_, &address_.token, sizeof address_.token, cudaMemcpyHostToDevice), "writing a token");
     check(cudaStreamSynchronize(nullptr), "writing a token");  // a copy of a few bytes may return before it is complete
     cudaIpcMemHandle_t handle;
-    static_assert(sizeof handle == sizeof address_.handle);
+    static_assert(sizeof handle == sizeof address_.handle && sizeof(HostWindow::Place) <= sizeof address_.handle);
     if (cudaIpcGetMemHandle(&handle, first_) == cudaSuccess)
         std::memcpy(address_.handle, &handle, sizeof handle);
     else
@@ -83,21 +98,46 @@ SharedAllocation::SharedAllocation(int64_t bytes, const char* purpose) : bytes_(
 SharedAllocation::SharedAllocation(SharedAllocation&& other) noexcept { *this = std::move(other); }
 SharedAllocation& SharedAllocation::operator=(SharedAllocation&& other) noexcept {
     std::swap(first_, other.first_);
+    std::swap(window_, other.window_);
     std::swap(bytes_, other.bytes_);
     std::swap(address_, other.address_);
     return *this;
 }
-SharedAllocation::~SharedAllocation() { cudaFree(first_); }
+SharedAllocation::~SharedAllocation() {
+    if (!window_.data()) cudaFree(first_);
+}
 
 OpenedAllocations::~OpenedAllocations() {
     for (const Opened& opened : opened_) close(opened);
 }
 
 OpenedAllocations::Opened OpenedAllocations::try_open(const GpuAddress& address) {
-    constexpr const char* kCannot = "cannot read the GPU memory of another process: ";
-    if (address.machine != this_machine()) fail(Status::device, kCannot, "it is on another machine");
+    if (address.machine != this_machine()) fail(Status::device, cannot_read(address), "it is on another machine");
     Opened opened;
     opened.address = address;
+    if (address.is_host)
+        open_on_host(opened);
+    else
+        open_on_gpu(opened);
+    return opened;
+}
+
+void OpenedAllocations::open_on_host(Opened& opened) {
+    const GpuAddress& address = opened.address;
+    opened.first = reinterpret_cast<unsigned char*>(address.place);
+    if (address.process != this_process()) {
+        HostWindow::Place place;
+        std::memcpy(&place, address.handle, sizeof place);
+        opened.window = HostWindow(place);
+        opened.first = opened.window.data();
+    }
+    uint64_t token = 0;
+    std::memcpy(&token, opened.first, sizeof token);
+    if (token != address.token) fail(Status::device, cannot_read(address), "the token was not found in it");
+}
+
+void OpenedAllocations::open_on_gpu(Opened& opened) {
+    const GpuAddress& address = opened.address;
     void* first = reinterpret_cast<void*>(address.place);
     if (address.process != this_process()) {
         cudaIpcMemHandle_t handle;
@@ -105,7 +145,7 @@ OpenedAllocations::Opened OpenedAllocations::try_open(const GpuAddress& address)
         const cudaError_t status = cudaIpcOpenMemHandle(&first, handle, cudaIpcMemLazyEnablePeerAccess);
         if (status != cudaSuccess) {
             cudaGetLastError();
-            fail(Status::device, kCannot, cudaGetErrorString(status));
+            fail(Status::device, cannot_read(address), cudaGetErrorString(status));
         }
         opened.opened = first;
     }
@@ -114,11 +154,12 @@ OpenedAllocations::Opened OpenedAllocations::try_open(const GpuAddress& address)
         opened.first = static_cast<unsigned char*>(first) + offset;
         uint64_t token = 0;
         if (cudaMemcpy(&token, opened.first, sizeof token, cudaMemcpyDeviceToHost) != cudaSuccess) break;
-        if (token == address.token) return opened;
+        if (token == address.token) return;
     }
     cudaGetLastError();
     close(opened);
-    fail(Status::device, kCannot, "the token was not found in the ", bytes_text(size), " that were opened");
+    fail(Status::device, cannot_read(address), "the token was not found in the ", bytes_text(size),
+         " that were opened");
 }
 
 void OpenedAllocations::close(const Opened& opened) {

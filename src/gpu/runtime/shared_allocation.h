@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GPU memory shared between processes of one machine: our own allocations, and opened ones of others. For CUDA sources
-// only.
+// Memory shared between processes of one machine: our own allocations, and opened ones of others. It is memory of a
+// GPU, or pinned memory of the host. For CUDA sources only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,14 +9,24 @@
 #include <vector>
 
 #include "gpu/runtime/gpu_address.h"
+#include "gpu/runtime/host_window.h"
 
 namespace mlff::gpu {
+
+enum class SharedIn { gpu, host };
+
+// The first bytes of a shared allocation. Only in host memory do domains use more than the token.
+struct SharedHead {
+    uint64_t token = 0;
+    alignas(64) uint64_t progress = 0;  // written by the owner only, as std::atomic_ref
+    alignas(64) uint64_t has_failed = 0;
+};
 
 // Freed on destruction: other processes must have closed it by then.
 class SharedAllocation {
 public:
     SharedAllocation() = default;
-    SharedAllocation(int64_t bytes, const char* purpose);  // zero bytes are allowed
+    SharedAllocation(SharedIn where, int64_t bytes, const char* purpose);  // zero bytes are allowed
     SharedAllocation(SharedAllocation&& other) noexcept;
     SharedAllocation& operator=(SharedAllocation&& other) noexcept;
     ~SharedAllocation();
@@ -25,13 +35,20 @@ public:
     int64_t bytes() const { return bytes_; }
     const GpuAddress& address() const { return address_; }
 
-    static constexpr int64_t kHead = 256;  // bytes before data(); they begin with the token
+    static constexpr int64_t kHead = 256;  // bytes before data(); they begin with the SharedHead
+    static_assert(sizeof(SharedHead) <= kHead);
 
 private:
     unsigned char* first_ = nullptr;
+    HostWindow window_;  // SharedIn::host
     int64_t bytes_ = 0;
     GpuAddress address_;
 };
+
+// The head before SharedAllocation::data() in host memory.
+inline SharedHead& head_of(const unsigned char* data) {
+    return *reinterpret_cast<SharedHead*>(const_cast<unsigned char*>(data) - SharedAllocation::kHead);
+}
 
 // Allocations of other processes, opened in this process.
 class OpenedAllocations {
@@ -53,9 +70,12 @@ private:
         GpuAddress address;
         unsigned char* first = nullptr;
         void* opened = nullptr;  // the block behind another process's handle
+        HostWindow window;       // of another process
         bool is_used = true;
     };
     static Opened try_open(const GpuAddress& address);
+    static void open_on_gpu(Opened& opened);
+    static void open_on_host(Opened& opened);
     static void close(const Opened& opened);
 
     std::vector<Opened> opened_;

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// Host memory that processes share, and rows that go from domain to domain through it, each domain in a process of its
+// own. Copies of the emulated GPU are complete at once, so processes wait at random instead.
+#include <doctest/doctest.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "gpu/engine/row_window.h"
+#include "gpu/runtime/shared_allocation.h"
+
+namespace {
+
+using namespace mlff;
+using namespace mlff::gpu;
+
+// Runs action(0), action(1), ... in processes of their own. Returns how each ended: 0 if the action returned true.
+std::vector<int> in_processes(int count, const std::function<bool(int)>& action) {
+    std::vector<pid_t> children;
+    for (int i = 0; i < count; ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(60);  // a domain that waits for ever
+            int result = 1;
+            try {
+                result = action(i) ? 0 : 2;
+            } catch (const std::exception& error) {
+                std::fprintf(stderr, "process %d: %s\n", i, error.what());
+            }
+            _exit(result);
+        }
+        children.push_back(child);
+    }
+    std::vector<int> results;
+    for (const pid_t child : children) {
+        int status = -1;
+        waitpid(child, &status, 0);
+        results.push_back(status);
+    }
+    return results;
+}
+
+std::string message_of(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "";
+}
+
+constexpr int kDomains = 4;
+constexpr size_t kMailBytes = 8 << 20;
+
+// Memory of all processes: mail from every domain, and a place to meet.
+struct Post {
+    pthread_barrier_t barrier;
+    size_t row_bytes[kDomains];
+    unsigned char mail[kDomains][kMailBytes];
+};
+Post* new_post(int count) {
+    void* const memory =
+        mmap(nullptr, sizeof(Post), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    REQUIRE(memory != MAP_FAILED);
+    auto* const post = static_cast<Post*>(memory);
+    pthread_barrierattr_t shared;
+    pthread_barrierattr_init(&shared);
+    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&post->barrier, &shared, static_cast<unsigned>(count));
+    return post;
+}
+
+// counts[i][j]: rows that domain i sends to domain j.
+using Counts = std::vector<std::vector<int>>;
+
+class PostedHalo : public HaloExchange {
+public:
+    PostedHalo(Post& post, int own) : post_(post), own_(static_cast<size_t>(own)) {}
+    Halo halo(const Counts& counts) {
+        counts_ = &counts;
+        Halo result;
+        size_t sent = 0;
+        for (size_t other = 0; other < counts.size(); ++other) {
+            sent += static_cast<size_t>(counts[own_][other]);
+            result.received_count += counts[other][own_];
+        }
+        atoms_.assign(sent, 0);
+        result.sent = atoms_;
+        result.exchange = this;
+        return result;
+    }
+    void exchange(const void* sent, void* received, size_t row_bytes) override {
+        const Counts& counts = *counts_;
+        if (atoms_.size() * row_bytes > kMailBytes) fail(Status::internal, "the mail is too long");
+        std::memcpy(post_.mail[own_], sent, atoms_.size() * row_bytes);
+        post_.row_bytes[own_] = row_bytes;
+        pthread_barrier_wait(&post_.barrier);
+        auto* to = static_cast<unsigned char*>(received);
+        for (size_t other = 0; other < counts.size(); ++other) {
+            if (post_.row_bytes[other] != row_bytes) fail(Status::internal, "rows of two domains differ in size");
+            size_t before = 0;
+            for (size_t k = 0; k < own_; ++k) before += static_cast<size_t>(counts[other][k]);
+            const size_t bytes = static_cast<size_t>(counts[other][own_]) * row_bytes;
+            std::memcpy(to, post_.mail[other] + before * row_bytes, bytes);
+            to += bytes;
+        }
+        pthread_barrier_wait(&post_.barrier);
+    }
+
+private:
+    Post& post_;
+    size_t own_;
+    const Counts* counts_ = nullptr;
+    std::vector<int32_t> atoms_;
+};
+
+// The first word of a row says where it comes from and when, as does the last.
+uint32_t mark(int from, int to, int row, int turn) {
+    return static_cast<uint32_t>(((from * kDomains + to) * 65536 + row) * 64 + turn);
+}
+
+// All rows of some turns arrive. `offset` turns have been made before, which other domains do not know.
+bool exchange_rows(PostedHalo& halo, RowWindow& window, const Counts& counts, int own, int64_t row_bytes) {
+    const int count = static_cast<int>(counts.size());
+    std::minstd_rand random(static_cast<unsigned>(own + 1));
+    window.set(halo.halo(counts), row_bytes);
+    const auto words = static_cast<size_t>(row_bytes / 4);
+    for (int turn = 0; turn < 9; ++turn) {
+        std::vector<uint32_t> sent, received;
+        for (int to = 0; to < count; ++to)
+            for (int row = 0; row < counts[static_cast<size_t>(own)][static_cast<size_t>(to)]; ++row) {
+                sent.resize(sent.size() + words, 0);
+                sent[sent.size() - words] = sent.back() = mark(own, to, row, turn);
+            }
+        size_t rows = 0;
+        for (int from = 0; from < count; ++from)
+            rows += static_cast<size_t>(counts[static_cast<size_t>(from)][static_cast<size_t>(own)]);
+        received.assign(rows * words, 0xffffffff);
+        if (random() % 3 == 0) usleep(static_cast<useconds_t>(random() % 3000));
+        window.exchange(reinterpret_cast<const unsigned char*>(sent.data()),
+                        reinterpret_cast<unsigned char*>(received.data()), row_bytes, nullptr);
+        const uint32_t* row_of = received.data();
+        for (int from = 0; from < count; ++from)
+            for (int row = 0; row < counts[static_cast<size_t>(from)][static_cast<size_t>(own)]; ++row) {
+                const uint32_t expected = mark(from, own, row, turn);
+                if (row_of[0] != expected || row_of[words - 1] != expected) return false;
+                row_of += words;
+            }
+    }
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("another process maps host memory, and refuses what is not there") {
+    const SharedAllocation own(SharedIn::host, 3 << 20, "a test");
+    std::memset(own.data(), 7, static_cast<size_t>(own.bytes()));
+    const GpuAddress address = own.address();
+    CHECK(OpenedAllocations().open(address) == own.data());  // in the same process, where it is
+    const auto ends = in_processes(1, [&](int) {
+        OpenedAllocations opened;
+        const unsigned char* const data = opened.open(address);
+        if (data == own.data() || data[0] != 7 || data[own.bytes() - 1] != 7 || opened.open(address) != data)
+            return false;
+        const_cast<unsigned char*>(data)[1] = 8;
+        GpuAddress other = address;
+        ++other.token;
+        if (message_of([&] { opened.open(other); }) !=
+            "cannot read host memory of another process: the token was not found in it")
+            return false;
+        other = address;
+        ++other.machine;
+        if (message_of([&] { opened.open(other); }) !=
+            "cannot read host memory of another process: it is on another machine")
+            return false;
+        HostWindow::Place place;
+        std::memcpy(&place, address.handle, sizeof place);
+        ++place.bytes;
+        if (message_of([&] { HostWindow{place}; }) != "cannot map host memory of another process: it has another size")
+            return false;
+        place.file = 0;  // some other file
+        return message_of([&] { HostWindow{place}; }) ==
+               "cannot map host memory of another process: this process does not see it";
+    });
+    CHECK(ends == std::vector<int>{0});
+    CHECK(own.data()[1] == 8);  // it is the same memory
+}
+
+TEST_CASE("more host memory than there is, is refused") {
+    CHECK(message_of([] {
+              SharedAllocation(SharedIn::host, int64_t{1} << 50, "the ghosts");
+          }).find("of shared memory for the ghosts") != std::string::npos);
+}
+
+TEST_CASE("rows go through memory that processes share") {
+    for (const int count : {2, 4}) {
+        CAPTURE(count);
+        Post* const post = new_post(count);
+        // Many rows, in several chunks; then more, for which the memory grows; then few, and domains without any.
+        const auto filled = [&](int rows) {
+            Counts counts(static_cast<size_t>(count), std::vector<int>(static_cast<size_t>(count), rows));
+            for (size_t i = 0; i < counts.size(); ++i) counts[i][i] = 0, counts[i][(i + 1) % counts.size()] += 100;
+            return counts;
+        };
+        Counts one_way(static_cast<size_t>(count), std::vector<int>(static_cast<size_t>(count), 0));
+        one_way[0][1] = 700;
+        const auto ends = in_processes(count, [&](int own) {
+            PostedHalo halo(*post, own);
+            RowWindow window;
+            if (own == 1)  // has counted turns that others have not
+                for (int turn = 0; turn < 3; ++turn) window.rows().next_turn();
+            return exchange_rows(halo, window, filled(1500), own, 2560) &&
+                   exchange_rows(halo, window, filled(4000), own, 2560) &&
+                   exchange_rows(halo, window, one_way, own, 2048) && exchange_rows(halo, window, filled(3), own, 4) &&
+                   exchange_rows(halo, window, filled(0), own, 8192);
+        });
+        CHECK(ends == std::vector<int>(static_cast<size_t>(count), 0));
+        munmap(post, sizeof(Post));
+    }
+}
+
+TEST_CASE("a domain that fails ends those that wait for its rows") {
+    Post* const post = new_post(2);
+    const Counts counts = {{0, 5}, {5, 0}};
+    const auto ends = in_processes(2, [&](int own) {
+        PostedHalo halo(*post, own);
+        RowWindow window;
+        window.set(halo.halo(counts), 16);
+        unsigned char sent[80] = {}, received[80] = {};
+        if (own == 1) {
+            window.rows().meet();
+            std::atomic_ref(window.rows().own_head().has_failed).store(1);
+            window.set(halo.halo(counts), 16);  // forgets that
+            window.exchange(sent, received, 16, nullptr);
+            return true;
+        }
+        const std::string message = message_of([&] { window.exchange(sent, received, 16, nullptr); });
+        window.set(halo.halo(counts), 16);
+        window.exchange(sent, received, 16, nullptr);
+        return message == "another domain failed while it exchanged rows of atoms";
+    });
+    munmap(post, sizeof(Post));
+    CHECK(ends == std::vector<int>{0, 0});
+}
+
+TEST_CASE("a GPU tries whether it reads what others have written") {
+    for (const SharedIn where : {SharedIn::gpu, SharedIn::host}) {
+        SharedRows one(where), other(where);
+        const GpuAddress address = one.address();
+        CHECK(address == one.address());
+        CHECK(address.is_host == (where == SharedIn::host ? 1 : 0));
+        CHECK_NOTHROW(other.reach(address, nullptr));
+    }
+}

@@ -239,8 +239,9 @@ TEST_CASE("a domain that fails ends those that wait for its rows") {
         unsigned char sent[80] = {}, received[80] = {};
         if (own == 1) {
             window.rows().meet();
-            std::atomic_ref(window.rows().own_head().has_failed).store(1);
-            window.set(halo.halo(counts), 16);  // forgets that
+            std::atomic_ref(window.rows().own_head().failed_turn).store(window.rows().turn_number() + 1);
+            window.rows().next_turn();
+            window.set(halo.halo(counts), 16);  // goes on before the other has noticed
             window.exchange(sent, received, 16, nullptr);
             return true;
         }

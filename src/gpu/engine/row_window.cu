@@ -57,7 +57,8 @@ void RowWindow::exchange(const unsigned char* sent, unsigned char* received, int
         check(cudaEventRecord(read_[rows_.turn()], arrivals_), "copying rows of ghosts");
         after_.follow(arrivals_, stream);
     } catch (...) {
-        std::atomic_ref(rows_.own_head().has_failed).store(1);
+        std::atomic_ref(rows_.own_head().failed_turn).store(rows_.turn_number() + 1);
+        rows_.next_turn();
         cudaStreamSynchronize(arrivals_);
         throw;
     }
@@ -133,7 +134,8 @@ void RowWindow::wait_for_rows(unsigned char* received, int64_t row_bytes) {
         if (is_all) return;
         if (is_news) continue;
         for (const Run& run : runs_)
-            if (run.done < run.count && std::atomic_ref(head_of(run.owner.data).has_failed).load() != 0)
+            if (run.done < run.count && std::atomic_ref(head_of(run.owner.data).failed_turn).load() ==
+                                            rows_.turn_number() + run.owner.turns_ahead + 1)
                 fail(Status::device, "another domain failed while it exchanged rows of atoms");
         std::this_thread::yield();
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "gpu/engine/shared_rows.h"
 
-#include <atomic>
 #include <utility>
 
 #include "core/error.h"
@@ -64,7 +63,6 @@ void SharedRows::set(const Halo& halo, int64_t most_row_bytes) {
         bytes_of_turn_ = (bytes + bytes / 8 + 255) / 256 * 256;
         replaced_.push_back(std::exchange(rows_, SharedAllocation(where_, 2 * bytes_of_turn_, kPurpose)));
     }
-    if (where_ == SharedIn::host) std::atomic_ref(own_head().has_failed).store(0);
     exchange_addresses();
 }
 

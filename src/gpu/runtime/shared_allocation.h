@@ -18,8 +18,9 @@ enum class SharedIn { gpu, host };
 // The first bytes of a shared allocation. Only in host memory do domains use more than the token.
 struct SharedHead {
     uint64_t token = 0;
-    alignas(64) uint64_t progress = 0;  // written by the owner only, as std::atomic_ref
-    alignas(64) uint64_t has_failed = 0;
+    // Written by the owner only, as std::atomic_ref.
+    alignas(64) uint64_t progress = 0;
+    alignas(64) uint64_t failed_turn = 0;  // 1 + the turn in which the owner failed last; 0: in none
 };
 
 // Freed on destruction: other processes must have closed it by then.

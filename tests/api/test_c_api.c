@@ -338,15 +338,18 @@ static void test_domain(void) {
     domain.row_transport = 7;
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
           strstr(mlff_last_error(), "row_transport is 7") != NULL);
-    domain.row_transport = MLFF_ROWS_SHARED;
-    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
-          strstr(mlff_last_error(), "the session is on 'cpu'") != NULL);
+    for (i = MLFF_ROWS_SHARED; i <= MLFF_ROWS_IN_WINDOW; ++i) {
+        domain.row_transport = i;
+        CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT &&
+              strstr(mlff_last_error(), "the session is on 'cpu'") != NULL);
+    }
     domain.row_transport = MLFF_ROWS_THROUGH_HOST;
     memset(&address, 0, sizeof address);
     CHECK(mlff_session_get_gpu_address(session, &address) == MLFF_ERROR_ARGUMENT &&
           strstr(mlff_last_error(), "struct_size") != NULL);
     address.struct_size = sizeof address;
     CHECK(mlff_session_get_gpu_address(session, &address) == MLFF_ERROR_UNSUPPORTED);
+    CHECK(mlff_session_get_window_address(session, &address) == MLFF_ERROR_UNSUPPORTED);
     CHECK(mlff_session_get_gpu_address(session, NULL) == MLFF_ERROR_ARGUMENT);
     CHECK(mlff_session_reach_gpu(session, &address) == MLFF_ERROR_UNSUPPORTED);
     returned = -1; /* the function fails */

@@ -382,22 +382,24 @@ class StyleTest(LammpsTest):
 
     @unittest.skipIf(DEVICE == "cpu", "rows stay in memory of the host")
     def test_rows_of_gpus(self):
-        """Through the host, as in all other tests, and read on other GPUs, which may be the same."""
+        """By MPI, read on other GPUs, which may be the same, and through host memory that ranks share; the default is one of these."""
         water = draw_velocities(read_xyz("water_box"), 300)
         move = COMPUTES + "fix 1 all nve\ntimestep 0.0005\nneigh_modify every 1 delay 3 check no\nrun 12\n"
+        texts = {"host": "through memory of the host", "shared": "in memory of other GPUs", "window": "through host memory that ranks share"}
         for precision, tolerance in (("fp64", 1e-9), ("mixed", 1e-3)):
             reports = {}
-            for rows, text in (("host", "through memory of the host"), ("shared", "in memory of other GPUs")):
+            for rows in ("host", "shared", "window", "auto"):
                 script = self.settings(water, style=f"mlff precision {precision} device {DEVICE} rows {rows}") + move + REPORT.format(name=rows)
                 try:
                     output = self.lammps(script, 4)
                 except AssertionError as failure:
                     if rows == "shared" and "cannot read the GPU memory" in str(failure):
-                        self.skipTest("GPUs of this machine do not read each other's memory")
+                        continue
                     raise
-                self.assertIn(text, output)
+                chosen = ("shared" if "shared" in reports else "window") if rows == "auto" else rows
+                self.assertIn(texts[chosen], output)
                 reports[rows] = self.report(output, rows)
-            self.assert_same_reports(reports["shared"], reports["host"], tolerance, "rows shared and through the host, " + precision)
+                self.assert_same_reports(reports[rows], reports["host"], tolerance, f"rows {rows} and by MPI, {precision}")
 
     def test_a_style_given_again(self):
         """New settings for the coefficients that are there."""
@@ -424,7 +426,7 @@ class StyleTest(LammpsTest):
             (good.replace("precision fp64", "speed high"), 1, "unknown keyword speed"),
             (good.replace("precision fp64", "threads 0"), 1, "threads 0, expected 1 to 4096"),
             (good.replace("precision fp64", "radial rough"), 1, "radial rough, expected tables or exact"),
-            (good.replace("precision fp64", "rows fast"), 1, "rows fast, expected host, device or shared"),
+            (good.replace("precision fp64", "rows fast"), 1, "rows fast, expected auto, host, device, shared or window"),
             (good.replace("precision fp64", "head nobody"), 2, "no head 'nobody'"),
             (good.replace("device " + DEVICE, "device"), 1, "device has no value"),
             (good.replace("device " + DEVICE, "device toaster"), 1, "device 'toaster' is none of"),

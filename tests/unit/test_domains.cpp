@@ -423,6 +423,7 @@ TEST_CASE("on a GPU: periodic goldens cut into domains") {
             mixed.of(model, head, [&] { return make_sessions(model, 3, Precision::mixed, head, 1, false, "cuda"); });
         compare_cuts(sessions, system, {1, 2, 3}, kDomainsMixed);
         compare_cuts(sessions, system, {2}, kDomainsMixed, RowTransport::shared);
+        compare_cuts(sessions, system, {3}, kDomainsMixed, RowTransport::window);
         ++compared;
     });
     CHECK(compared >= 20);
@@ -437,15 +438,17 @@ TEST_CASE("on a GPU: a random crystal of the embedded student cut into domains, 
     auto mixed = make_sessions(model, 3, Precision::mixed, "", 1, false, "cuda");
     compare_cuts(mixed, student_crystal(), {1, 2, 3}, kDomainsMixed);
     compare_steps(mixed, student_crystal(), 2, kDomainsMixed);
-    // Rows that never leave the GPU.
-    for (const RowTransport transport : {RowTransport::device, RowTransport::shared}) {
+    for (const RowTransport transport : {RowTransport::device, RowTransport::shared, RowTransport::window}) {
         compare_cuts(exact, student_crystal(), {2, 3, 8, 2}, kDomainsDouble, transport);
         compare_steps(exact, student_crystal(), 3, kDomainsDouble, transport);
         compare_cuts(mixed, student_crystal(), {3}, kDomainsMixed, transport);
     }
-    GpuAddress address = exact[0]->halo_sharing().gpu_address();
-    CHECK(address == exact[0]->halo_sharing().gpu_address());
-    CHECK_NOTHROW(exact[1]->halo_sharing().reach_gpu(address));
+    for (const RowTransport transport : {RowTransport::window, RowTransport::shared}) {
+        const GpuAddress address = exact[0]->halo_sharing().gpu_address(transport);
+        CHECK(address == exact[0]->halo_sharing().gpu_address(transport));
+        CHECK_NOTHROW(exact[1]->halo_sharing().reach_gpu(address));
+    }
+    GpuAddress address = exact[0]->halo_sharing().gpu_address(RowTransport::shared);
     ++address.token;
     CHECK_THROWS_WITH_AS(
         exact[1]->halo_sharing().reach_gpu(address),
@@ -588,7 +591,8 @@ TEST_CASE("bad domains are refused") {
         CHECK(status_of(session, [](Domain&) {}) == Status::ok);
         CHECK(status_of(session, [&](Domain& d) { d.neighbors = one_way; }) == Status::argument);
         if (device == "cpu")
-            CHECK(status_of(session, [](Domain& d) { d.halo.transport = RowTransport::shared; }) == Status::argument);
+            for (const RowTransport transport : {RowTransport::shared, RowTransport::window})
+                CHECK(status_of(session, [&](Domain& d) { d.halo.transport = transport; }) == Status::argument);
     }
     // The check of lists alone, as GPUs need it.
     const auto list_status = [&](int64_t receiver_count, const int64_t* starts, const int32_t* listed) {

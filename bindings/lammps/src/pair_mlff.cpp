@@ -61,7 +61,7 @@ struct PairMLFF::Impl {
         mlff_precision precision = MLFF_PRECISION_AUTO;
         int thread_count = 0;  // 0: as many as LAMMPS has
         bool exact_radial = false;
-        std::string rows = "host";  // how rows of atoms go from GPU to GPU
+        std::string rows = "auto";  // how rows of atoms go from GPU to GPU
         double charge = 0, spin = 1;
     } settings;
 
@@ -71,7 +71,8 @@ struct PairMLFF::Impl {
     std::unique_ptr<mlff_model, ModelDeleter> model;
     std::unique_ptr<mlff_session, SessionDeleter> session;
     mlff_row_transport transport = MLFF_ROWS_THROUGH_HOST;
-    std::string why_no_gpus;  // where device auto has passed them over
+    std::string why_no_gpus;     // where device auto has passed them over
+    std::string why_not_shared;  // where rows auto has not found memory that all ranks share
     double cutoff = 0;
     double energy_unit = 1;  // eV in the energy unit of LAMMPS; both units of length are the angstrom
 
@@ -132,21 +133,39 @@ struct PairMLFF::Impl {
         transport = MLFF_ROWS_THROUGH_HOST;
         return message.empty() && rank_count > 1 && is_on_gpu() ? choose_transport() : message;
     }
-    // Whether MPI takes memory of GPUs, the user knows; whether GPUs read each other's, all try.
+    // Whether MPI takes memory of GPUs, the user knows; what memory ranks share, all try.
     std::string choose_transport() {
+        why_not_shared.clear();
         if (settings.rows == "device") transport = MLFF_ROWS_ON_DEVICE;
-        if (settings.rows != "shared") return "";
-        const std::string why_not =
-            mlff_lammps::is_one_node(world) ? why_gpus_do_not_reach_each_other() : "ranks are on several machines";
-        if (!why_not.empty()) return model_name + ": rows shared, but " + why_not;
-        transport = MLFF_ROWS_SHARED;
+        if (settings.rows == "device" || settings.rows == "host") return "";
+        const bool is_auto = settings.rows == "auto";
+        std::string why_not;
+        if (!mlff_lammps::is_one_node(world)) {
+            why_not = "ranks are on several machines";
+        } else {
+            for (const mlff_row_transport tried : {MLFF_ROWS_SHARED, MLFF_ROWS_IN_WINDOW}) {
+                if (!is_auto && settings.rows != (tried == MLFF_ROWS_SHARED ? "shared" : "window")) continue;
+                const std::string message = why_ranks_share_no_memory(tried);
+                if (message.empty()) {
+                    transport = tried;
+                    why_not_shared = why_not;
+                    return "";
+                }
+                why_not += (why_not.empty() ? "" : "; ") + message;
+            }
+        }
+        if (!is_auto) return model_name + ": rows " + settings.rows + ", but " + why_not;
+        why_not_shared = why_not;
         return "";
     }
-    std::string why_gpus_do_not_reach_each_other() const {
+    std::string why_ranks_share_no_memory(mlff_row_transport tried) const {
         mlff_gpu_address own = {};
         own.struct_size = sizeof own;
         std::string message;
-        if (mlff_session_get_gpu_address(session.get(), &own) != MLFF_OK) message = mlff_last_error();
+        const auto get = tried == MLFF_ROWS_SHARED ? mlff_session_get_gpu_address : mlff_session_get_window_address;
+        if (get(session.get(), &own) != MLFF_OK) message = mlff_last_error();
+        message = mlff_lammps::first_message(world, message);
+        if (!message.empty()) return message;
         std::vector<mlff_gpu_address> all(static_cast<size_t>(rank_count));
         MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, world);
         for (const mlff_gpu_address& address : all)
@@ -225,8 +244,9 @@ struct PairMLFF::Impl {
         if (rank_count > 1) {
             devices += " (" + std::to_string(rank_count) + " ranks";
             const char* const rows[] = {"; rows go through memory of the host", "; rows go from GPU to GPU by MPI",
-                                        "; rows are read in memory of other GPUs"};
-            if (is_on_gpu()) devices += rows[transport];
+                                        "; rows are read in memory of other GPUs",
+                                        "; rows go through host memory that ranks share"};
+            if (is_on_gpu()) devices += rows[transport] + (why_not_shared.empty() ? "" : ", because " + why_not_shared);
             devices += (why_no_gpus.empty() ? "" : "; not on GPUs: " + why_no_gpus) + ")";
         }
         const mlff_session_info info = session_info();
@@ -309,8 +329,9 @@ void PairMLFF::settings(int narg, char** arg) {
                 error->all(FLERR, "pair_style mlff: radial " + value + ", expected tables or exact");
             impl.settings.exact_radial = value == "exact";
         } else if (keyword == "rows") {
-            if (value != "host" && value != "device" && value != "shared")
-                error->all(FLERR, "pair_style mlff: rows " + value + ", expected host, device or shared");
+            const char* const known[] = {"auto", "host", "device", "shared", "window"};
+            if (std::find(std::begin(known), std::end(known), value) == std::end(known))
+                error->all(FLERR, "pair_style mlff: rows " + value + ", expected auto, host, device, shared or window");
             impl.settings.rows = value;
         } else if (keyword == "charge") {
             impl.settings.charge = utils::numeric(FLERR, value, false, lmp);

@@ -3,7 +3,7 @@
 """What it costs to be one domain of several, without the time of MPI: a periodic box of water as a domain whose ghosts are its own images, whose rows are "sent" and "received" by a
 copy in memory or, on a GPU, read where they are packed, beside the same box evaluated whole.
 
-  python3 measurements/lammps/domain.py LIBMLFF [--device cpu|cuda] [--model M] [--replicas 2,4] [--skin 0.5] [--rows host|shared] [--rounds 20] [--json OUT]
+  python3 measurements/lammps/domain.py LIBMLFF [--device cpu|cuda] [--model M] [--replicas 2,4] [--skin 0.5] [--rows host|window|shared] [--rounds 20] [--json OUT]
 
 Needs numpy. Forces and virial are wanted. Times are medians of calls in turns; a replica of 2 is 2 x 2 x 2 boxes of 192 atoms. Energies and forces of both ways are compared.
 """
@@ -22,7 +22,7 @@ import halo
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import native
 
-ROWS = {"host": 0, "shared": 2}  # mlff_row_transport
+ROWS = {"host": 0, "shared": 2, "window": 3}  # mlff_row_transport
 
 
 def with_images(positions, length, reach):

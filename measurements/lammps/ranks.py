@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Time of a step in LAMMPS with the plugin on 1, 2, ... ranks, one thread each, beside `mlff md` with one thread: the embedded student, NVE of water.
 
-    measurements/lammps/ranks.py MLFF ENVIRONMENT PLUGIN_FOLDER [--device cpu|cuda] [--rows host|shared] [--replicas 2,3] [--ranks 1,2] [--steps 20] [--rounds 5] [--json OUT]
+    measurements/lammps/ranks.py MLFF ENVIRONMENT PLUGIN_FOLDER [--device cpu|cuda] [--rows auto|shared|window|host] [--replicas 2,3] [--ranks 1,2] [--steps 20] [--rounds 5] [--json OUT]
 
 ENVIRONMENT is a Python environment with the packages lammps and mpich, PLUGIN_FOLDER has mlffplugin.so. All take turns; medians and spreads of the rounds, and
 ratios of the medians. A replica of 2 is 2 x 2 x 2 boxes of 192 atoms."""
@@ -78,7 +78,7 @@ def main():
     parser.add_argument("environment", type=os.path.abspath)
     parser.add_argument("plugin_folder", type=os.path.abspath)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--rows", default="host")
+    parser.add_argument("--rows", default="auto")
     parser.add_argument("--replicas", default="2,3")
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--steps", type=int, default=20)

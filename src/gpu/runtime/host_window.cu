@@ -29,9 +29,7 @@ std::string path_of(const HostWindow::Place& place) {
 // Opening some other file could have effects, or wait.
 bool is_window(const std::string& path) {
     char target[64] = {};
-    const std::string expected = std::string("/memfd:") + kName;
-    return readlink(path.c_str(), target, sizeof target - 1) > 0 &&
-           std::strncmp(target, expected.c_str(), expected.size()) == 0;
+    return readlink(path.c_str(), target, sizeof target - 1) > 0 && std::strstr(target, kName) != nullptr;
 }
 
 }  // namespace

@@ -23,10 +23,15 @@ void StagedHalo::list_buffers(BufferList& list, const HaloSize& size, int64_t mo
     list.add(received_, size.received * most_row_bytes, kPurpose);
 }
 
+RowWindow& StagedHalo::window() {
+    if (!window_) window_ = std::make_unique<RowWindow>();
+    return *window_;
+}
+
 void StagedHalo::set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, int64_t list_version,
                      cudaStream_t stream) {
     exchange_ = halo.exchange;
-    window_.rows().use(halo.exchange);
+    if (window_) window_->rows().use(halo.exchange);
     const bool is_known = list_version != 0 && list_version == list_version_ && halo.transport == transport_;
     transport_ = halo.transport;
     owned_count_ = owned_count;
@@ -36,7 +41,7 @@ void StagedHalo::set(const Halo& halo, int64_t owned_count, int64_t most_row_byt
         list_version_ = 0;
         sent_atoms_.upload(halo.sent.data(), size_.sent, kPurpose, stream);
         sources_.upload(halo.source.data(), ghost_count_, kPurpose, stream);
-        if (transport_ == RowTransport::window) window_.set(halo, most_row_bytes);
+        if (transport_ == RowTransport::window) window().set(halo, most_row_bytes);
         list_version_ = list_version;
     }
     if (transport_ != RowTransport::host) return;
@@ -50,7 +55,7 @@ void StagedHalo::fill(void* rows, int64_t row_bytes, cudaStream_t stream) {
     pack_rows(sent_atoms_.data(), size_.sent, row_bytes, rows, sent_.data(), stream);
     if (transport_ == RowTransport::window) {
         const int64_t version = std::exchange(list_version_, 0);  // after a failure addresses are exchanged again
-        window_.exchange(sent_.data(), received_.data(), row_bytes, stream);
+        window_->exchange(sent_.data(), received_.data(), row_bytes, stream);
         list_version_ = version;
     } else if (transport_ == RowTransport::host) {
         exchange_on_host(row_bytes, stream);

@@ -4,6 +4,8 @@
 // through host memory that the domains share. Only rows for other domains leave the device. For CUDA sources only.
 #pragma once
 
+#include <memory>
+
 #include "gpu/engine/buffer_list.h"
 #include "gpu/engine/row_window.h"
 #include "gpu/engine/step_halo.h"
@@ -18,13 +20,14 @@ public:
     void list_buffers(BufferList& list, const HaloSize& size, int64_t most_row_bytes);
 
     // Of RowTransport::window.
-    SharedRows& window_rows() { return window_.rows(); }
+    SharedRows& window_rows() { return window().rows(); }
 
     // Memory must have been reserved, and the stream must be idle. `list_version` as in Domain.
     void set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, int64_t list_version, cudaStream_t stream);
     void fill(void* rows, int64_t row_bytes, cudaStream_t stream) override;
 
 private:
+    RowWindow& window();
     void exchange_on_host(int64_t row_bytes, cudaStream_t stream);
     void exchange_on_device(int64_t row_bytes, cudaStream_t stream);
 
@@ -35,7 +38,7 @@ private:
     int64_t list_version_ = 0;  // of the next two and of the window
     // Not in the list of buffers, because those lose their contents when they grow.
     DeviceBuffer<int32_t> sent_atoms_, sources_;
-    RowWindow window_;
+    std::unique_ptr<RowWindow> window_;  // when it is first used: most sessions have no need of its stream
     DeviceBuffer<unsigned char> sent_, received_;
     PinnedBuffer<unsigned char> host_sent_, host_received_;
 };

@@ -257,6 +257,10 @@ typedef struct mlff_domain {
     const double* cell;  /* [3][3], lattice vectors of the whole system as in mlff_system; NULL: not given. Models with
                           * a cutoff do not use it: periodic images are ghosts */
     uint8_t periodic[3]; /* 1 where that row of `cell` repeats */
+    mlff_exchange_rows exchange_back; /* NULL: not given; otherwise give it in all domains. The other way round: `sent`
+                                       * has received_count rows, each for the domain that it came from in `exchange`;
+                                       * write sent_count rows to `received`. MACE on GPUs in mixed precision then
+                                       * exchanges smaller rows */
 } mlff_domain;
 
 /* Evaluates one domain. `energy`, `virial`, `atom_energies` [owned_count] and `descriptors` are the domain's share: sum

@@ -85,7 +85,7 @@ def measure(library, replica, skin, rows, rounds):
     part = halo.Result(ctypes.sizeof(halo.Result), at(energies) + 8, at(forces), None, at(virials) + 72)
     function = halo.ExchangeRows(exchange)
     domain = halo.Domain(ctypes.sizeof(halo.Domain), own, len(owners), at(all_numbers), at(all_positions), at(first), at(neighbors), len(owners), at(owners), len(owners), at(source), function)
-    domain.list_version, domain.row_transport = replica, ROWS[rows]
+    domain.list_version, domain.row_transport, domain.exchange_back = replica, ROWS[rows], function  # one row for each ghost in both directions
     times = {"whole": [], "domain": []}
     for _ in range(rounds + 3):
         for name, call, *arguments in (("whole", "session_evaluate", system, whole), ("domain", "session_evaluate_domain", domain, part)):

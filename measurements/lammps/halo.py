@@ -53,7 +53,7 @@ ExchangeRows = ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER, SIZE, POINTER)
 class Domain(ctypes.Structure):
     _fields_ = [("size", SIZE), ("owned", ctypes.c_int64), ("ghosts", ctypes.c_int64), ("numbers", POINTER), ("positions", POINTER), ("first", POINTER), ("neighbors", POINTER),
                 ("sent_count", ctypes.c_int64), ("sent", POINTER), ("received_count", ctypes.c_int64), ("ghost_source", POINTER), ("exchange", ExchangeRows), ("user_data", POINTER),
-                ("charge", ctypes.c_double), ("spin", ctypes.c_double), ("list_version", ctypes.c_int64), ("row_transport", ctypes.c_int32)]
+                ("charge", ctypes.c_double), ("spin", ctypes.c_double), ("list_version", ctypes.c_int64), ("row_transport", ctypes.c_int32), ("cell", POINTER), ("periodic", ctypes.c_uint8 * 3), ("exchange_back", ExchangeRows)]
 
 
 class Library:
@@ -81,10 +81,15 @@ class Library:
             found.append(row_bytes)
             return 0
 
+        def exchange_back(_sent, _received, row_bytes, _user_data):
+            found.append(row_bytes)
+            return 0
+
         numbers, positions, first, neighbors = (ctypes.c_int32 * 2)(8, 1), (ctypes.c_double * 6)(0, 0, 0, 1, 0, 0), (ctypes.c_int64 * 2)(0, 1), (ctypes.c_int32 * 1)(1)
         ghost_source = (ctypes.c_int32 * 1)(0)
         forces, at = (ctypes.c_double * 6)(), ctypes.addressof
         domain = Domain(ctypes.sizeof(Domain), 1, 1, at(numbers), at(positions), at(first), at(neighbors), 0, None, 1, at(ghost_source), ExchangeRows(exchange))
+        domain.exchange_back = ExchangeRows(exchange_back)
         result = Result(ctypes.sizeof(Result), None, at(forces))
         self.call("session_evaluate_domain", self.session, ctypes.byref(domain), ctypes.byref(result))
         return len(found), sum(found)

@@ -3,7 +3,7 @@
 """What domains cost in processes of their own, without MPI: a periodic box of water cut into bricks, one process for each, all on one GPU (or on CPUs). Rows go from process to process by copies in
 memory (host), through pinned host memory that the processes share (window), or are read in the memory of the GPU (shared).
 
-  python3 measurements/lammps/processes.py LIBMLFF [--device cuda|cpu] [--model M] [--precision mixed|fp64] [--replicas 6] [--processes 2,4] [--rows host,window,shared] [--skin 0.5] [--rounds 20] [--json OUT]
+  python3 measurements/lammps/processes.py LIBMLFF [--device cuda|cpu] [--model M] [--precision mixed|fp64] [--replicas 6] [--processes 2,4] [--rows host,window,shared] [--back on|off] [--skin 0.5] [--rounds 20] [--json OUT]
 
 Needs numpy. Forces and virial are wanted. The time of a round is that from the first process that begins to the last one that ends; medians. Forces are compared with those of the whole box; those
 of all rounds and of all ways of the rows must be the same to the last bit. Exit status 1: they are not.
@@ -127,7 +127,7 @@ class Post:
 
     def __init__(self, parts, atoms, rounds):
         self.count = len(parts)
-        self.room = [sum(map(len, part["sent"])) * MOST_ROW_BYTES + 4096 for part in parts]
+        self.room = [max(sum(map(len, part["sent"])), part["received"]) * MOST_ROW_BYTES + 4096 for part in parts]
         self.starts = numpy.concatenate([[1 << 16], (1 << 16) + 2 * numpy.cumsum(self.room)]).astype(int)
         # Pages that nobody writes to take no memory.
         self.memory = mmap.mmap(-1, int(self.starts[-1]))
@@ -155,12 +155,16 @@ def evaluate_part(options, rows, parts, own, post):
     counts = [len(parts[other]["sent"][own]) for other in range(len(parts))]
     exchanged = []
 
-    def exchange(from_here, to_here, row_bytes, _user_data):
+    # Back: rows received from others lie by owner, and go to where they were sent from.
+    back_counts = [len(part["sent"][other]) for other in range(len(parts))]
+    back_offsets = [sum(len(parts[k]["sent"][other]) for k in range(own)) for other in range(len(parts))]
+
+    def move(from_here, to_here, row_bytes, given, offsets, counts):
         begin = time.perf_counter()
         if row_bytes > MOST_ROW_BYTES:
             return 1
-        if len(sent):
-            ctypes.memmove(post.box(own, post.visits[own] + 1), from_here, len(sent) * row_bytes)
+        if given:
+            ctypes.memmove(post.box(own, post.visits[own] + 1), from_here, given * row_bytes)
         visit, row = post.meet(own), 0
         for other, count in enumerate(counts):
             if count:
@@ -168,6 +172,12 @@ def evaluate_part(options, rows, parts, own, post):
             row += count
         exchanged.append((row_bytes, time.perf_counter() - begin))
         return 0
+
+    def exchange(from_here, to_here, row_bytes, _user_data):
+        return move(from_here, to_here, row_bytes, len(sent), offsets, counts)
+
+    def exchange_back(from_here, to_here, row_bytes, _user_data):
+        return move(from_here, to_here, row_bytes, part["received"], back_offsets, back_counts)
 
     def all_reach():
         """'' if this process reaches the memory of all others."""
@@ -184,10 +194,12 @@ def evaluate_part(options, rows, parts, own, post):
     if rows != "host":
         all_reach()
     forces, energy, virial = numpy.zeros((len(part["numbers"]), 3)), numpy.zeros(1), numpy.zeros(9)
-    function = halo.ExchangeRows(exchange)
+    function, back = halo.ExchangeRows(exchange), halo.ExchangeRows(exchange_back)
     piece = halo.Domain(ctypes.sizeof(halo.Domain), len(part["own"]), len(part["source"]), at(part["numbers"]), at(part["positions"]), at(part["first"]), at(part["neighbors"]), len(sent), at(sent),
                         part["received"], at(part["source"]), function)
     piece.list_version, piece.row_transport = 1, ROWS[rows]
+    if options.back == "on":
+        piece.exchange_back = back
     result = halo.Result(ctypes.sizeof(halo.Result), at(energy), at(forces), None, at(virial))
     begins, ends, is_same = [], [], True
     for round_number in range(options.rounds + 3):
@@ -267,6 +279,7 @@ def main():
     parser.add_argument("--replicas", default="6")
     parser.add_argument("--processes", default="2,4")
     parser.add_argument("--rows", default="host,window,shared")
+    parser.add_argument("--back", default="on", choices=["on", "off"], help="whether rows of ghosts can return to the owners of the atoms")
     parser.add_argument("--skin", type=float, default=0.5, help="angstrom, of the domains' lists")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--limit", type=float, default=120, help="seconds for one cut")
@@ -275,7 +288,7 @@ def main():
     results = [measure(options, int(n)) for n in options.replicas.split(",")]
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"model": options.model, "device": options.device, "precision": options.precision, "skin": options.skin, "rounds": options.rounds, "cores": os.cpu_count(),
+            json.dump({"model": options.model, "device": options.device, "precision": options.precision, "skin": options.skin, "rounds": options.rounds, "back": options.back, "cores": os.cpu_count(),
                        "gpu": native.gpu_state() if options.device.startswith("cuda") else {}, "results": results}, file, indent=1)
             file.write("\n")
     tolerance = 1e-3 if options.precision == "mixed" else 1e-8

@@ -48,14 +48,21 @@ mlff::Results read_result(const mlff_result* result) {
 // The caller's function as what the evaluators know.
 class CalledHalo : public mlff::HaloExchange {
 public:
-    explicit CalledHalo(const mlff_domain& domain) : domain_(domain) {}
+    explicit CalledHalo(const mlff_domain& domain)
+        : domain_(domain), back_(domain.struct_size >= sizeof(mlff_domain) ? domain.exchange_back : nullptr) {}
     void exchange(const void* sent, void* received, size_t row_bytes) override {
         const int32_t failure = domain_.exchange(sent, received, row_bytes, domain_.user_data);
         if (failure != 0) fail(Status::argument, "exchange returned ", failure, ", expected 0");
     }
+    bool can_return() const override { return back_ != nullptr; }
+    void give_back(const void* given, void* returned, size_t row_bytes) override {
+        const int32_t failure = back_(given, returned, row_bytes, domain_.user_data);
+        if (failure != 0) fail(Status::argument, "exchange_back returned ", failure, ", expected 0");
+    }
 
 private:
     const mlff_domain& domain_;
+    mlff_exchange_rows back_;  // NULL: not given
 };
 
 mlff::RowTransport read_transport(int32_t given) {
@@ -176,7 +183,7 @@ mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domai
         require(domain, "domain");
         // Callers compiled before `cell` was added give no cell.
         require_size(domain->struct_size, offsetof(mlff_domain, cell), "mlff_domain");
-        const bool has_cell = domain->struct_size >= sizeof(mlff_domain);
+        const bool has_cell = domain->struct_size >= offsetof(mlff_domain, exchange_back);
         if (!domain->exchange) fail(Status::argument, "exchange is NULL");
         if (domain->owned_count < 0 || domain->ghost_count < 0)
             fail(Status::argument, "the domain has ", domain->owned_count, " atoms and ", domain->ghost_count,

@@ -3,7 +3,7 @@
 // and ghosts. Ghosts are copies of atoms of other domains, and periodic images, within the cutoff of an own atom.
 //
 // Only own atoms receive messages. The features of ghosts that a layer reads come from the domains that own the atoms.
-// A row is what one atom sends: its features, or their gradients.
+// A row is what one atom sends: its features, or their gradients. Gradients of ghosts may also return to their owners.
 #pragma once
 
 #include <array>
@@ -31,6 +31,14 @@ public:
     // calls with rows of the same size, on the thread that asked for the evaluation. With shared or window it must
     // return only after all domains that this one sends to or receives from have called it.
     virtual void exchange(const void* sent, void* received, size_t row_bytes) = 0;
+
+    // The other way round, for gradients of ghosts: `given` has Halo::received_count rows, each for the domain that it
+    // came from in exchange(); write one row for each atom of Halo::sent to `returned`. Models do without it, with
+    // larger rows, if any domain cannot do it: then can_return() is false in all.
+    virtual bool can_return() const { return false; }
+    virtual void give_back(const void* given, void* returned, size_t row_bytes) {
+        (void)given, (void)returned, (void)row_bytes;
+    }
 };
 
 // Which rows go to other domains, and where the rows of ghosts come from.

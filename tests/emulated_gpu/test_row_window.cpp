@@ -17,6 +17,8 @@
 
 #include "core/error.h"
 #include "gpu/engine/row_window.h"
+#include "gpu/engine/shared_halo.h"
+#include "gpu/engine/staged_halo.h"
 #include "gpu/runtime/shared_allocation.h"
 
 namespace {
@@ -100,9 +102,22 @@ public:
         return result;
     }
     void exchange(const void* sent, void* received, size_t row_bytes) override {
-        const Counts& counts = *counts_;
-        if (atoms_.size() * row_bytes > kMailBytes) fail(Status::internal, "the mail is too long");
-        std::memcpy(post_.mail[own_], sent, atoms_.size() * row_bytes);
+        move(*counts_, sent, received, row_bytes);
+    }
+    bool can_return() const override { return true; }
+    void give_back(const void* given, void* returned, size_t row_bytes) override {
+        Counts transposed = *counts_;
+        for (size_t i = 0; i < transposed.size(); ++i)
+            for (size_t j = 0; j < transposed.size(); ++j) transposed[i][j] = (*counts_)[j][i];
+        move(transposed, given, returned, row_bytes);
+    }
+
+private:
+    void move(const Counts& counts, const void* sent, void* received, size_t row_bytes) {
+        size_t sent_count = 0;
+        for (const int count : counts[own_]) sent_count += static_cast<size_t>(count);
+        if (sent_count * row_bytes > kMailBytes) fail(Status::internal, "the mail is too long");
+        std::memcpy(post_.mail[own_], sent, sent_count * row_bytes);
         post_.row_bytes[own_] = row_bytes;
         pthread_barrier_wait(&post_.barrier);
         auto* to = static_cast<unsigned char*>(received);
@@ -117,7 +132,6 @@ public:
         pthread_barrier_wait(&post_.barrier);
     }
 
-private:
     Post& post_;
     size_t own_;
     const Counts* counts_ = nullptr;
@@ -129,36 +143,52 @@ uint32_t mark(int from, int to, int row, int turn) {
     return static_cast<uint32_t>(((from * kDomains + to) * 65536 + row) * 64 + turn);
 }
 
-// All rows of some turns arrive. `offset` turns have been made before, which other domains do not know.
+// All rows of some turns arrive, forth and, in every third turn, back.
 bool exchange_rows(PostedHalo& halo, RowWindow& window, const Counts& counts, int own, int64_t row_bytes) {
-    const int count = static_cast<int>(counts.size());
+    const auto count = counts.size(), self = static_cast<size_t>(own);
     std::minstd_rand random(static_cast<unsigned>(own + 1));
     window.set(halo.halo(counts), row_bytes);
     const auto words = static_cast<size_t>(row_bytes / 4);
     for (int turn = 0; turn < 9; ++turn) {
-        std::vector<uint32_t> sent, received;
-        for (int to = 0; to < count; ++to)
-            for (int row = 0; row < counts[static_cast<size_t>(own)][static_cast<size_t>(to)]; ++row) {
+        const bool is_back = turn % 3 == 2;
+        std::vector<uint32_t> sent, expected;
+        for (size_t other = 0; other < count; ++other) {
+            const int to = is_back ? counts[other][self] : counts[self][other],
+                      from = is_back ? counts[self][other] : counts[other][self];
+            for (int row = 0; row < to; ++row) {
                 sent.resize(sent.size() + words, 0);
-                sent[sent.size() - words] = sent.back() = mark(own, to, row, turn);
+                sent[sent.size() - words] = sent.back() = mark(own, static_cast<int>(other), row, turn);
             }
-        size_t rows = 0;
-        for (int from = 0; from < count; ++from)
-            rows += static_cast<size_t>(counts[static_cast<size_t>(from)][static_cast<size_t>(own)]);
-        received.assign(rows * words, 0xffffffff);
+            for (int row = 0; row < from; ++row) {
+                expected.resize(expected.size() + words, 0);
+                expected[expected.size() - words] = expected.back() = mark(static_cast<int>(other), own, row, turn);
+            }
+        }
+        std::vector<uint32_t> received(expected.size(), 0xffffffff);
         if (random() % 3 == 0) usleep(static_cast<useconds_t>(random() % 3000));
-        window.exchange(reinterpret_cast<const unsigned char*>(sent.data()),
-                        reinterpret_cast<unsigned char*>(received.data()), row_bytes, nullptr);
-        const uint32_t* row_of = received.data();
-        for (int from = 0; from < count; ++from)
-            for (int row = 0; row < counts[static_cast<size_t>(from)][static_cast<size_t>(own)]; ++row) {
-                const uint32_t expected = mark(from, own, row, turn);
-                if (row_of[0] != expected || row_of[words - 1] != expected) return false;
-                row_of += words;
-            }
+        const auto* from = reinterpret_cast<const unsigned char*>(sent.data());
+        auto* to = reinterpret_cast<unsigned char*>(received.data());
+        if (is_back)
+            window.give_back(from, to, row_bytes, nullptr);
+        else
+            window.exchange(from, to, row_bytes, nullptr);
+        if (received != expected) return false;
     }
     return true;
 }
+
+// Ghosts of a domain that sends to itself: some are images, some are received, several times.
+struct Loop : HaloExchange {
+    explicit Loop(size_t row_count) : rows(row_count) {}
+    void exchange(const void* sent, void* received, size_t row_bytes) override {
+        std::memcpy(received, sent, rows * row_bytes);
+    }
+    bool can_return() const override { return true; }
+    void give_back(const void* given, void* returned, size_t row_bytes) override {
+        std::memcpy(returned, given, rows * row_bytes);
+    }
+    size_t rows;
+};
 
 }  // namespace
 
@@ -261,5 +291,45 @@ TEST_CASE("a GPU tries whether it reads what others have written") {
         CHECK(address == one.address());
         CHECK(address.is_host == (where == SharedIn::host ? 1 : 0));
         CHECK_NOTHROW(other.reach(address, nullptr));
+    }
+}
+
+TEST_CASE("rows of ghosts are added to those of the atoms that they copy") {
+    constexpr int64_t kOwned = 5, kRowSize = 12, kRowBytes = kRowSize * 4;
+    const std::vector<int32_t> sent = {3, 1, 3, 0}, source = {2, -1, 0, 2, 1, -4, -1, 3, 2};
+    const auto ghosts = static_cast<int64_t>(source.size());
+    std::vector<float> rows(static_cast<size_t>((kOwned + ghosts) * kRowSize));
+    std::minstd_rand random(3);
+    for (float& x : rows) x = static_cast<float>(random() % 4096) / 16.0f;  // sums are exact
+    std::vector<float> expected = rows;
+    for (size_t ghost = 0; ghost < source.size(); ++ghost) {
+        const auto owner =
+            static_cast<size_t>(source[ghost] < 0 ? -1 - source[ghost] : sent[static_cast<size_t>(source[ghost])]);
+        for (size_t k = 0; k < kRowSize; ++k)
+            expected[owner * kRowSize + k] += rows[(static_cast<size_t>(kOwned) + ghost) * kRowSize + k];
+    }
+    Loop loop(sent.size());
+    for (const RowTransport transport :
+         {RowTransport::host, RowTransport::device, RowTransport::window, RowTransport::shared}) {
+        CAPTURE(static_cast<int>(transport));
+        StagedHalo staged;
+        SharedHalo shared;
+        BufferList list;
+        staged.list_buffers(list, {4, 4}, kRowBytes);
+        list.reserve(1);
+        const Halo halo = {sent, 4, source, &loop, transport};
+        StepHalo* used = &staged;
+        if (transport == RowTransport::shared)
+            shared.set(halo, kOwned, kRowBytes, 7, nullptr), used = &shared;
+        else
+            staged.set(halo, kOwned, kRowBytes, 7, nullptr);
+        CHECK(used->can_add_back());
+        for (int repeat = 0; repeat < 3; ++repeat) {
+            std::vector<float> found = rows;
+            used->add_back(found.data(), kRowSize, nullptr);
+            CHECK(found == expected);
+            used->fill(found.data(), kRowBytes, nullptr);  // the two take turns
+            CHECK(std::equal(found.begin(), found.begin() + kOwned * kRowSize, expected.begin()));
+        }
     }
 }

@@ -133,18 +133,21 @@ public:
     explicit Meeting(const std::vector<Part>& parts)
         : parts_(parts), offers_(parts.size()), barrier_(static_cast<std::ptrdiff_t>(parts.size())) {}
 
-    void exchange(size_t domain, const void* sent, void* received, size_t row_bytes) {
+    // `is_back`: rows of ghosts go to those who own the atoms.
+    void exchange(size_t domain, const void* sent, void* received, size_t row_bytes, bool is_back) {
         offers_[domain] = {static_cast<const char*>(sent), row_bytes};
         barrier_.arrive_and_wait();
         if (has_failed_) fail(Status::internal, "another domain failed");
-        const Part& part = parts_[domain];
-        for (size_t owner = parts_.size(); owner-- > 0;) {
-            if (offers_[owner].row_bytes != row_bytes) fail(Status::internal, "rows of two domains differ in size");
-            const size_t end = owner == 0 ? part.received_count : part.received_begins[owner - 1];
-            const size_t count = end - part.received_begins[owner];
+        for (size_t other = parts_.size(); other-- > 0;) {
+            if (offers_[other].row_bytes != row_bytes) fail(Status::internal, "rows of two domains differ in size");
+            const Part &owner = parts_[is_back ? domain : other], &receiver = parts_[is_back ? other : domain];
+            const size_t of_owner = is_back ? domain : other, of_receiver = is_back ? other : domain;
+            const size_t end = of_owner == 0 ? receiver.received_count : receiver.received_begins[of_owner - 1];
+            const size_t count = end - receiver.received_begins[of_owner];
+            const size_t from_owner = owner.sent_begins[of_receiver], at_receiver = receiver.received_begins[of_owner];
             if (count > 0)
-                copy(static_cast<char*>(received) + part.received_begins[owner] * row_bytes,
-                     offers_[owner].rows + parts_[owner].sent_begins[domain] * row_bytes, count * row_bytes);
+                copy(static_cast<char*>(received) + (is_back ? from_owner : at_receiver) * row_bytes,
+                     offers_[other].rows + (is_back ? at_receiver : from_owner) * row_bytes, count * row_bytes);
         }
         barrier_.arrive_and_wait();
     }
@@ -154,6 +157,7 @@ public:
     }
 
     RowTransport transport = RowTransport::host;
+    bool can_return = true;
 
 private:
     void copy(char* to, const char* from, size_t bytes) const {
@@ -181,7 +185,12 @@ class PartHalo : public HaloExchange {
 public:
     PartHalo(Meeting& meeting, size_t domain) : meeting_(meeting), domain_(domain) {}
     void exchange(const void* sent, void* received, size_t row_bytes) override {
-        meeting_.exchange(domain_, sent, received, row_bytes);
+        meeting_.exchange(domain_, sent, received, row_bytes, false);
+        ++exchange_count;
+    }
+    bool can_return() const override { return meeting_.can_return; }
+    void give_back(const void* given, void* returned, size_t row_bytes) override {
+        meeting_.exchange(domain_, given, returned, row_bytes, true);
         ++exchange_count;
     }
     int exchange_count = 0;
@@ -217,10 +226,11 @@ Result evaluate_whole(Session& session, const System& system) {
 // The sum of the domains, what ghosts have added to the atoms they copy. One session for each domain.
 Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const System& system,
                       const std::vector<Part>& parts, int64_t list_version = 0,
-                      RowTransport transport = RowTransport::host) {
+                      RowTransport transport = RowTransport::host, bool can_return = true) {
     const size_t domain_count = parts.size();
     Meeting meeting(parts);
     meeting.transport = transport;
+    meeting.can_return = can_return;
     std::vector<Result> results;
     for (const Part& part : parts) results.push_back(empty_result(part.atoms.size(), part.numbers.size()));
     std::vector<std::string> errors(domain_count);
@@ -311,12 +321,12 @@ void check_same(const Result& sum, const Result& whole, double tolerance) {
 
 void compare_cuts(std::vector<std::unique_ptr<Session>>& sessions, const System& system,
                   const std::vector<size_t>& domain_counts, double tolerance,
-                  RowTransport transport = RowTransport::host) {
+                  RowTransport transport = RowTransport::host, bool can_return = true) {
     const Result whole = evaluate_whole(*sessions[0], system);
     for (const size_t domain_count : domain_counts) {
         CAPTURE(domain_count);
-        check_same(evaluate_parts(sessions, system, cut(*sessions[0], system, domain_count), 0, transport), whole,
-                   tolerance);
+        check_same(evaluate_parts(sessions, system, cut(*sessions[0], system, domain_count), 0, transport, can_return),
+                   whole, tolerance);
     }
 }
 
@@ -424,6 +434,8 @@ TEST_CASE("on a GPU: periodic goldens cut into domains") {
         compare_cuts(sessions, system, {1, 2, 3}, kDomainsMixed);
         compare_cuts(sessions, system, {2}, kDomainsMixed, RowTransport::shared);
         compare_cuts(sessions, system, {3}, kDomainsMixed, RowTransport::window);
+        // Where the gradients of ghosts cannot return.
+        compare_cuts(sessions, system, {2, 3}, kDomainsMixed, RowTransport::host, false);
         ++compared;
     });
     CHECK(compared >= 20);

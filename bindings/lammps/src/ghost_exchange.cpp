@@ -62,16 +62,25 @@ void GhostExchange::plan(const std::vector<Owner>& owner_of_ghost) {
 }
 
 void GhostExchange::exchange(const void* sent, void* received, size_t row_bytes) {
+    move(sends_, sent, receives_, received, row_bytes);
+}
+
+void GhostExchange::give_back(const void* given, void* returned, size_t row_bytes) {
+    move(receives_, given, sends_, returned, row_bytes);
+}
+
+void GhostExchange::move(const std::vector<Message>& sends, const void* sent, const std::vector<Message>& receives,
+                         void* received, size_t row_bytes) {
     requests_.clear();
     MPI_Datatype row_type;  // counts of rows fit an int; counts of bytes may not
     MPI_Type_contiguous(static_cast<int>(row_bytes), MPI_BYTE, &row_type);
     MPI_Type_commit(&row_type);
-    for (const Message& message : receives_) {
+    for (const Message& message : receives) {
         requests_.emplace_back();
         MPI_Irecv(static_cast<char*>(received) + message.first * row_bytes, message.count, row_type, message.rank, kTag,
                   world_, &requests_.back());
     }
-    for (const Message& message : sends_) {
+    for (const Message& message : sends) {
         requests_.emplace_back();
         MPI_Isend(static_cast<const char*>(sent) + message.first * row_bytes, message.count, row_type, message.rank,
                   kTag, world_, &requests_.back());

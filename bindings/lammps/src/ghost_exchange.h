@@ -31,6 +31,8 @@ public:
     // Sends one row for each of sent(), and receives received_count() rows. All ranks must call it, with rows of the
     // same size. Returns when all communication partners have called it.
     void exchange(const void* sent, void* received, size_t row_bytes);
+    // The other way round: received_count() rows go back where they came from, and one row for each of sent() arrives.
+    void give_back(const void* given, void* returned, size_t row_bytes);
 
 private:
     // The rows sent to, or received from, another rank. They are contiguous; possibly none.
@@ -39,6 +41,9 @@ private:
         size_t first;
         int count;
     };
+
+    void move(const std::vector<Message>& sends, const void* sent, const std::vector<Message>& receives, void* received,
+              size_t row_bytes);
 
     MPI_Comm world_;
     int rank_ = 0, rank_count_ = 1;

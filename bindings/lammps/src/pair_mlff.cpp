@@ -42,6 +42,11 @@ int32_t exchange_rows(const void* sent, void* received, size_t row_bytes, void* 
     return 0;
 }
 
+int32_t give_rows_back(const void* given, void* returned, size_t row_bytes, void* exchange) {
+    static_cast<GhostExchange*>(exchange)->give_back(given, returned, row_bytes);
+    return 0;
+}
+
 // Lattice vectors in rows.
 std::array<double, 9> cell_of(const Domain& domain) {
     const double* h = domain.h;
@@ -528,6 +533,7 @@ void PairMLFF::evaluate_domain() {
     part.received_count = impl.exchange.received_count();
     part.ghost_source = impl.exchange.ghost_source().data();
     part.exchange = exchange_rows;
+    part.exchange_back = give_rows_back;
     part.user_data = &impl.exchange;
     part.list_version = impl.list_version;
     part.row_transport = impl.transport;

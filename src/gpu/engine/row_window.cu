@@ -32,28 +32,41 @@ RowWindow::~RowWindow() {
 }
 
 void RowWindow::set(const Halo& halo, int64_t most_row_bytes) {
-    sent_count_ = static_cast<int64_t>(halo.sent.size());
-    runs_.clear();
+    forth_ = back_ = {};
     rows_.set(halo, most_row_bytes);
-    for (size_t row = 0; row < rows_.places().size(); ++row) {
-        const RowPlace& place = rows_.places()[row];
-        const RowOwner& owner = rows_.owners()[row];
-        if (!runs_.empty() && runs_.back().owner == owner &&
-            runs_.back().place.index + runs_.back().count == place.index)
-            ++runs_.back().count;
+    forth_ = {static_cast<int64_t>(halo.sent.size()), runs_of(rows_.arrivals())};
+    back_ = {halo.received_count, runs_of(rows_.returns())};
+}
+
+std::vector<RowWindow::Run> RowWindow::runs_of(const SharedRows::Route& route) {
+    std::vector<Run> runs;
+    for (size_t row = 0; row < route.places.size(); ++row) {
+        const RowPlace& place = route.places[row];
+        const RowOwner& owner = route.owners[row];
+        if (!runs.empty() && runs.back().owner == owner && runs.back().place.index + runs.back().count == place.index)
+            ++runs.back().count;
         else
-            runs_.push_back({owner, place, static_cast<int64_t>(row), 1});
+            runs.push_back({owner, place, static_cast<int64_t>(row), 1});
     }
+    return runs;
 }
 
 void RowWindow::exchange(const unsigned char* sent, unsigned char* received, int64_t row_bytes, cudaStream_t stream) {
-    unsigned char* const window = rows_.own(row_bytes);
+    move(forth_, sent, received, row_bytes, stream);
+}
+void RowWindow::give_back(const unsigned char* given, unsigned char* returned, int64_t row_bytes, cudaStream_t stream) {
+    move(back_, given, returned, row_bytes, stream);
+}
+
+void RowWindow::move(Traffic& traffic, const unsigned char* sent, unsigned char* received, int64_t row_bytes,
+                     cudaStream_t stream) {
+    unsigned char* const window = rows_.own(traffic.sent_count, row_bytes);
     check(cudaEventSynchronize(read_[rows_.turn()]), "copying rows of ghosts");
     rows_.meet();
     try {
         before_.follow(stream, arrivals_);  // earlier rows in `received` may still be in use
-        write(window, sent, row_bytes, stream);
-        wait_for_rows(received, row_bytes);
+        write(window, sent, traffic.sent_count, row_bytes, stream);
+        wait_for_rows(traffic.runs, received, row_bytes);
         check(cudaEventRecord(read_[rows_.turn()], arrivals_), "copying rows of ghosts");
         after_.follow(arrivals_, stream);
     } catch (...) {
@@ -65,12 +78,13 @@ void RowWindow::exchange(const unsigned char* sent, unsigned char* received, int
     rows_.next_turn();
 }
 
-void RowWindow::write(unsigned char* window, const unsigned char* sent, int64_t row_bytes, cudaStream_t stream) {
+void RowWindow::write(unsigned char* window, const unsigned char* sent, int64_t row_count, int64_t row_bytes,
+                      cudaStream_t stream) {
     const int64_t rows_of_chunk =
-        std::max({int64_t{1}, kChunkBytes / row_bytes, (sent_count_ + kMostChunks - 1) / kMostChunks});
+        std::max({int64_t{1}, kChunkBytes / row_bytes, (row_count + kMostChunks - 1) / kMostChunks});
     chunk_count_ = published_ = 0;
-    for (int64_t begin = 0; begin < sent_count_; begin += rows_of_chunk) {
-        const int64_t end = std::min(begin + rows_of_chunk, sent_count_);
+    for (int64_t begin = 0; begin < row_count; begin += rows_of_chunk) {
+        const int64_t end = std::min(begin + rows_of_chunk, row_count);
         if (chunk_count_ == chunks_.size()) {
             chunks_.emplace_back();
             check(cudaEventCreateWithFlags(&chunks_.back().written, cudaEventDisableTiming), "creating an event");
@@ -122,18 +136,18 @@ bool RowWindow::copy_arrived(Run& run, unsigned char* received, int64_t row_byte
     return true;
 }
 
-void RowWindow::wait_for_rows(unsigned char* received, int64_t row_bytes) {
-    for (Run& run : runs_) run.done = 0;
+void RowWindow::wait_for_rows(std::vector<Run>& runs, unsigned char* received, int64_t row_bytes) {
+    for (Run& run : runs) run.done = 0;
     for (;;) {
         bool is_all = true, is_news = publish_written();
-        for (Run& run : runs_) {
+        for (Run& run : runs) {
             if (run.done < run.count) is_news |= copy_arrived(run, received, row_bytes);
             is_all &= run.done == run.count;
         }
         is_all &= published_ == chunk_count_;
         if (is_all) return;
         if (is_news) continue;
-        for (const Run& run : runs_)
+        for (const Run& run : runs)
             if (run.done < run.count && std::atomic_ref(head_of(run.owner.data).failed_turn).load() ==
                                             rows_.turn_number() + run.owner.turns_ahead + 1)
                 fail(Status::device, "another domain failed while it exchanged rows of atoms");

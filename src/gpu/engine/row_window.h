@@ -30,6 +30,8 @@ public:
     // From `sent` to the other domains, and from these to `received`; both on the device. Copies are enqueued when it
     // returns. Throws Error{device} if another domain has failed meanwhile.
     void exchange(const unsigned char* sent, unsigned char* received, int64_t row_bytes, cudaStream_t stream);
+    // The other way round, from ghosts to the atoms that they copy; as HaloExchange::give_back().
+    void give_back(const unsigned char* given, unsigned char* returned, int64_t row_bytes, cudaStream_t stream);
 
 private:
     // Received rows that follow each other in the memory of their owner.
@@ -43,15 +45,23 @@ private:
         int64_t end = 0;
         cudaEvent_t written = nullptr;
     };
-    void write(unsigned char* window, const unsigned char* sent, int64_t row_bytes, cudaStream_t stream);
+    // Rows from this domain and to it, all those of one direction.
+    struct Traffic {
+        int64_t sent_count = 0;
+        std::vector<Run> runs;
+    };
+    static std::vector<Run> runs_of(const SharedRows::Route& route);
+    void move(Traffic& traffic, const unsigned char* sent, unsigned char* received, int64_t row_bytes,
+              cudaStream_t stream);
+    void write(unsigned char* window, const unsigned char* sent, int64_t row_count, int64_t row_bytes,
+               cudaStream_t stream);
     bool publish_written();
     bool copy_arrived(Run& run, unsigned char* received, int64_t row_bytes);
     void publish(int64_t count);
-    void wait_for_rows(unsigned char* received, int64_t row_bytes);
+    void wait_for_rows(std::vector<Run>& runs, unsigned char* received, int64_t row_bytes);
 
     SharedRows rows_{SharedIn::host};
-    int64_t sent_count_ = 0;
-    std::vector<Run> runs_;
+    Traffic forth_, back_;
     std::vector<Chunk> chunks_;
     size_t chunk_count_ = 0, published_ = 0;  // of this turn
     Stream arrivals_;                         // copies in both directions take place at the same time

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "gpu/engine/packed_rows.h"
+#include "gpu/engine/returned_rows.h"
 #include "gpu/engine/shared_rows.h"
 #include "gpu/engine/step_halo.h"
 #include "gpu/runtime/device_buffer.h"
@@ -24,13 +25,17 @@ public:
     // change it together. Throws what SharedRows::reach() throws.
     void set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, int64_t list_version, cudaStream_t stream);
     void fill(void* rows, int64_t row_bytes, cudaStream_t stream) override;
+    bool can_add_back() const override { return can_add_back_; }
+    void add_back(float* rows, int64_t row_size, cudaStream_t stream) override;
 
 private:
     HaloSize size_;
     int64_t owned_count_ = 0, ghost_count_ = 0, list_version_ = 0;
     SharedRows rows_{SharedIn::gpu};
     DeviceBuffer<int32_t> sent_atoms_, sources_;
-    DeviceBuffer<RowPlace> places_;
+    DeviceBuffer<RowPlace> places_, places_of_returns_;
+    bool can_add_back_ = false;
+    ReturnedRows returned_;
 };
 
 }  // namespace mlff::gpu

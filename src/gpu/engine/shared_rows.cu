@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "gpu/engine/shared_rows.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
@@ -55,41 +56,49 @@ void SharedRows::reach(const GpuAddress& address, cudaStream_t stream) {
 
 void SharedRows::set(const Halo& halo, int64_t most_row_bytes) {
     use(halo.exchange);
-    sent_count_ = static_cast<int64_t>(halo.sent.size());
-    news_sent_.resize(halo.sent.size());
-    news_received_.resize(static_cast<size_t>(halo.received_count));
-    const int64_t bytes = sent_count_ * most_row_bytes;
+    const size_t sent = halo.sent.size(), received = static_cast<size_t>(halo.received_count);
+    const bool can_return = exchange_->can_return();
+    news_sent_.resize(sent);
+    news_received_.resize(received);
+    const auto most_rows = static_cast<int64_t>(can_return ? std::max(sent, received) : sent);
+    const int64_t bytes = most_rows * most_row_bytes;
     if (!rows_.data() || 2 * bytes > rows_.bytes()) {
         bytes_of_turn_ = (bytes + bytes / 8 + 255) / 256 * 256;
         replaced_.push_back(std::exchange(rows_, SharedAllocation(where_, 2 * bytes_of_turn_, kPurpose)));
     }
-    exchange_addresses();
-}
-
-void SharedRows::exchange_addresses() {
-    std::vector<RowAddress> sent(static_cast<size_t>(sent_count_)), received(news_received_.size());
-    for (size_t row = 0; row < sent.size(); ++row)
-        sent[row] = {rows_.address(), bytes_of_turn_, static_cast<int64_t>(row), turn_};
-    exchange_->exchange(sent.data(), received.data(), sizeof(RowAddress));
-    places_.resize(received.size());
-    owners_.resize(received.size());
     opened_.begin_round();
-    for (size_t row = 0; row < received.size(); ++row) {
-        const RowAddress& found = received[row];
-        const bool is_as_before = row > 0 && found.rows == received[row - 1].rows;
-        const unsigned char* const data = is_as_before ? owners_[row - 1].data : opened_.open(found.rows);
-        owners_[row] = {data, found.turn - turn_};
-        // Each domain counts its own turns, so that in this turn another one may use its second buffer.
-        const int64_t first = owners_[row].turns_ahead % 2 == 0 ? 0 : found.bytes_of_turn;
-        places_[row] = {{data + first, data + found.bytes_of_turn - first}, found.index};
-    }
+    arrivals_ = exchange_addresses(sent, received, false);
+    returns_ = can_return ? exchange_addresses(received, sent, true) : Route{};
     opened_.close_rest();
     // This frees what was replaced before the last exchange of addresses. Since then all other domains have closed it.
     replaced_before_ = std::exchange(replaced_, {});
 }
 
-unsigned char* SharedRows::own(int64_t row_bytes) const {
-    if (sent_count_ * row_bytes > bytes_of_turn_)
+SharedRows::Route SharedRows::exchange_addresses(size_t own_count, size_t their_count, bool is_back) {
+    std::vector<RowAddress> own(own_count), theirs(their_count);
+    for (size_t row = 0; row < own.size(); ++row)
+        own[row] = {rows_.address(), bytes_of_turn_, static_cast<int64_t>(row), turn_};
+    if (is_back)
+        exchange_->give_back(own.data(), theirs.data(), sizeof(RowAddress));
+    else
+        exchange_->exchange(own.data(), theirs.data(), sizeof(RowAddress));
+    Route route;
+    route.places.resize(their_count);
+    route.owners.resize(their_count);
+    for (size_t row = 0; row < their_count; ++row) {
+        const RowAddress& found = theirs[row];
+        const bool is_as_before = row > 0 && found.rows == theirs[row - 1].rows;
+        const unsigned char* const data = is_as_before ? route.owners[row - 1].data : opened_.open(found.rows);
+        route.owners[row] = {data, found.turn - turn_};
+        // Each domain counts its own turns, so that in this turn another one may use its second buffer.
+        const int64_t first = route.owners[row].turns_ahead % 2 == 0 ? 0 : found.bytes_of_turn;
+        route.places[row] = {{data + first, data + found.bytes_of_turn - first}, found.index};
+    }
+    return route;
+}
+
+unsigned char* SharedRows::own(int64_t row_count, int64_t row_bytes) const {
+    if (row_count * row_bytes > bytes_of_turn_)
         fail(Status::internal, "memory for ", kPurpose, " was taken for smaller rows");
     return rows_.data() + turn() * bytes_of_turn_;
 }

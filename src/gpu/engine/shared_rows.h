@@ -35,12 +35,16 @@ public:
     // For a new list: takes memory for rows of up to `most_row_bytes`, and exchanges addresses. All domains call it
     // together. Throws what reach() throws.
     void set(const Halo& halo, int64_t most_row_bytes);
-    // [received row]: its place, and who puts it there.
-    const std::vector<RowPlace>& places() const { return places_; }
-    const std::vector<RowOwner>& owners() const { return owners_; }
+    // Rows from other domains, in the order of the halo: where each is, and who puts it there.
+    struct Route {
+        std::vector<RowPlace> places;
+        std::vector<RowOwner> owners;
+    };
+    const Route& arrivals() const { return arrivals_; }  // [received row]
+    const Route& returns() const { return returns_; }    // [sent row]; empty if the exchange cannot return rows
 
     // This turn's buffer for own rows. Throws if it is too small.
-    unsigned char* own(int64_t row_bytes) const;
+    unsigned char* own(int64_t row_count, int64_t row_bytes) const;
     SharedHead& own_head() const { return head_of(rows_.data()); }
     int turn() const { return static_cast<int>(turn_ % 2); }
     uint64_t turn_number() const { return turn_; }
@@ -49,19 +53,17 @@ public:
     void meet();
 
 private:
-    void exchange_addresses();
+    Route exchange_addresses(size_t own_count, size_t their_count, bool is_back);
 
     SharedIn where_;
     HaloExchange* exchange_ = nullptr;
-    int64_t sent_count_ = 0;
     uint64_t turn_ = 0;
     SharedAllocation rows_;
     int64_t bytes_of_turn_ = 0;
     std::vector<SharedAllocation> replaced_, replaced_before_;  // other domains may still have them open
     OpenedAllocations opened_, probes_;
     SharedAllocation probe_;
-    std::vector<RowPlace> places_;
-    std::vector<RowOwner> owners_;
+    Route arrivals_, returns_;
     std::vector<uint32_t> news_sent_, news_received_;
 };
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "gpu/engine/buffer_list.h"
+#include "gpu/engine/returned_rows.h"
 #include "gpu/engine/row_window.h"
 #include "gpu/engine/step_halo.h"
 #include "gpu/runtime/device_buffer.h"
@@ -25,11 +26,14 @@ public:
     // Memory must have been reserved, and the stream must be idle. `list_version` as in Domain.
     void set(const Halo& halo, int64_t owned_count, int64_t most_row_bytes, int64_t list_version, cudaStream_t stream);
     void fill(void* rows, int64_t row_bytes, cudaStream_t stream) override;
+    bool can_add_back() const override { return can_add_back_; }
+    void add_back(float* rows, int64_t row_size, cudaStream_t stream) override;
 
 private:
     RowWindow& window();
-    void exchange_on_host(int64_t row_bytes, cudaStream_t stream);
-    void exchange_on_device(int64_t row_bytes, cudaStream_t stream);
+    void require_room(int64_t row_bytes) const;
+    // From sent_ to received_ or, back, from received_ to sent_.
+    void move(bool is_back, int64_t row_bytes, cudaStream_t stream);
 
     HaloExchange* exchange_ = nullptr;
     RowTransport transport_ = RowTransport::host;
@@ -38,6 +42,8 @@ private:
     int64_t list_version_ = 0;  // of the next two and of the window
     // Not in the list of buffers, because those lose their contents when they grow.
     DeviceBuffer<int32_t> sent_atoms_, sources_;
+    bool can_add_back_ = false;
+    ReturnedRows returned_;
     std::unique_ptr<RowWindow> window_;  // when it is first used: most sessions have no need of its stream
     DeviceBuffer<unsigned char> sent_, received_;
     PinnedBuffer<unsigned char> host_sent_, host_received_;

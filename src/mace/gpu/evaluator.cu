@@ -209,12 +209,18 @@ private:
                 step_.edges.capacity};
     }
 
-    // Whether what the forward pass of the layer has prepared for the edges is still there in the reverse. Own atoms of
-    // domains have other edges there.
+    // Whether the gradients of ghosts' features go back to the domains that own the atoms. Otherwise each domain needs
+    // gradients of the messages of its ghosts, which are larger, and computes their edges too.
+    bool returns_gradients(const DeviceLayer<Real>& layer) const {
+        return layer.fused.has_value() && layer.plan.sender_layout.size % 4 == 0 && step_.halo &&
+               step_.halo->can_add_back();
+    }
+    // Whether what the forward pass of the layer has prepared for the edges is still there in the reverse, which may
+    // need those of ghosts too.
     bool keeps_prepared_edges(const DeviceLayer<Real>& layer) const {
         const auto fused_count =
             std::count_if(layers_.begin(), layers_.end(), [](const auto& other) { return other->fused.has_value(); });
-        return step_.wanted.gradients() && fused_count == 1 && step_.ghost_count == 0 &&
+        return step_.wanted.gradients() && fused_count == 1 && (step_.ghost_count == 0 || returns_gradients(layer)) &&
                layer.fused->fits_at_once(message_scratch());
     }
 
@@ -518,15 +524,17 @@ private:
         resize(sums_, atom_count(), plan.sums_layout.size);
         layer.message.apply_transposed(tiles_, rows(*gradient, linear_size), rows_to(sums_, plan.sums_layout.size),
                                        false, stream_);
-        // The sums of ghosts need gradients too. What is exchanged is the gradient before the linear map: with several
-        // paths to an irrep it is smaller than that of the sums.
-        fill_ghosts(step_, gradient->data(), linear_size, Direction::reverse, index, stream_);
-        if (plan.columns.density >= 0)
-            fill_ghosts(step_, densities_gradient_.data(), 1, Direction::reverse, index, stream_);
-        if (step_.halo) begin_stage("linear map of messages", Direction::reverse, index, stream_, kCountedBefore);
-        if (step_.ghost_count > 0)
-            layer.message.apply_transposed(step_.ghost_tiles, rows(*gradient, linear_size),
-                                           rows_to(sums_, plan.sums_layout.size), false, stream_);
+        // Unless features' gradients return, the sums of ghosts need gradients too. What is exchanged is the gradient
+        // before the linear map: with several paths to an irrep it is smaller than that of the sums.
+        if (!returns_gradients(layer)) {
+            fill_ghosts(step_, gradient->data(), linear_size, Direction::reverse, index, stream_);
+            if (plan.columns.density >= 0)
+                fill_ghosts(step_, densities_gradient_.data(), 1, Direction::reverse, index, stream_);
+            if (step_.halo) begin_stage("linear map of messages", Direction::reverse, index, stream_, kCountedBefore);
+            if (step_.ghost_count > 0)
+                layer.message.apply_transposed(step_.ghost_tiles, rows(*gradient, linear_size),
+                                               rows_to(sums_, plan.sums_layout.size), false, stream_);
+        }
         reverse_messages_of(index);
     }
 
@@ -552,14 +560,29 @@ private:
                                         distance_gradient_.data(), index > 0 ? gradient_below(index) : RowsView<Real>{},
                                         stream_);
         if constexpr (kCanFuse<Real>)
-            if (layer.fused)
-                layer.fused->reverse(edges_, senders_gradient ? edges_with_ghosts_ : edges_, geometry_.reverse,
+            if (layer.fused) {
+                const bool returns = senders_gradient && returns_gradients(layer);
+                if (returns && layer.gate) clear_ghost_rows(senders_gradient, sender_size);
+                layer.fused->reverse(returns ? edges_with_ghosts_ : edges_,
+                                     senders_gradient && !returns ? edges_with_ghosts_ : edges_, geometry_.reverse,
                                      sender_rows(index), sums_.data(), densities_gradient_.data(), gradients,
                                      accumulate, {senders_gradient, layer.gate.has_value()}, message_scratch(),
                                      keeps_prepared_edges(layer), stream_);
+                if (returns) {
+                    begin_stage("exchange of rows", Direction::reverse, index, stream_);
+                    step_.halo->add_back(senders_gradient, sender_size, stream_);
+                }
+            }
         if (index == 0) return;
         begin_stage("what atoms send", Direction::reverse, index, stream_, [&] { return map_work(layer.plan.up); });
         layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true, stream_);
+    }
+
+    void clear_ghost_rows(Real* rows, int64_t row_size) const {
+        if (step_.ghost_count > 0)
+            check(cudaMemsetAsync(rows + atom_count() * row_size, 0,
+                                  static_cast<size_t>(step_.ghost_count * row_size) * sizeof(Real), stream_),
+                  "clearing gradients of ghosts");
     }
 
     void compute_forces(StepResults& results) {

@@ -257,12 +257,14 @@ FusedMessages::View FusedMessages::view() const {
 }
 
 // Several groups of threads share an atom if there are few.
-void FusedMessages::gather_gradients(const View& chunk, const EdgesView<float>& edges, const int64_t* reverse_edge,
+void FusedMessages::gather_gradients(const View& chunk, const EdgesView<float>& of_senders,
+                                     const EdgesView<float>& edges, const int64_t* reverse_edge,
                                      const SendersGradient& to, cudaStream_t stream) const {
     constexpr int kGroups = 4, kFewAtoms = 1024;
-    const bool is_few = edges.atom_count <= kFewAtoms;
-    launch("gradients of senders", is_few ? gather_kernel<kGroups> : gather_kernel<1>, int64_t{edges.atom_count},
-           kBlockThreads * (is_few ? kGroups : 1), stream, chunk, edges, reverse_edge, to.rows, to.adds);
+    const bool is_few = of_senders.atom_count <= kFewAtoms;
+    launch("gradients of senders", is_few ? gather_kernel<kGroups> : gather_kernel<1>, int64_t{of_senders.atom_count},
+           kBlockThreads * (is_few ? kGroups : 1), stream, chunk, of_senders, edges.first + edges.atom_count,
+           reverse_edge, to.rows, to.adds);
 }
 
 // Several warps share a tile if there are few.
@@ -324,12 +326,12 @@ void FusedMessages::compute(const EdgesView<float>& edges, RowsView<const float>
     });
 }
 
-void FusedMessages::reverse(const EdgesView<float>& own_edges, const EdgesView<float>& edges,
+void FusedMessages::reverse(const EdgesView<float>& of_senders, const EdgesView<float>& edges,
                             const int64_t* reverse_edge, RowsView<const float> senders, const float* sums_gradient,
                             const float* densities_gradient, const EdgeGradientsView<float>& gradients, bool accumulate,
                             const SendersGradient& senders_gradient, const Scratch& scratch, bool is_kept,
                             cudaStream_t stream) const {
-    if (own_edges.atom_count == 0) return;
+    if (of_senders.atom_count == 0) return;
     const auto kernel = plan_.most_components <= 1   ? reverse_kernel<1>
                         : plan_.most_components <= 3 ? reverse_kernel<3>
                                                      : reverse_kernel<5>;
@@ -345,7 +347,7 @@ void FusedMessages::reverse(const EdgesView<float>& own_edges, const EdgesView<f
                ((chunk.end - chunk.begin) * (harmonic_count_ + 1) + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
                stream, chunk, edges, densities_gradient, gradients, accumulate);
         if (senders_gradient.rows)
-            gather_gradients(chunk, own_edges, reverse_edge,
+            gather_gradients(chunk, of_senders, edges, reverse_edge,
                              {senders_gradient.rows, senders_gradient.adds || chunk.begin > 0}, stream);
     });
 }

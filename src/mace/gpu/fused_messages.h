@@ -51,8 +51,9 @@ public:
     // for reverse(), unless other layers use the memory in between.
     bool fits_at_once(const Scratch& scratch) const;
 
-    // The same as DeviceMessages. Gradients of senders, which are own atoms, are gathered from the edges that their
-    // neighbours receive. So `edges` must also have the edges of ghosts, and sums_gradient those of ghosts.
+    // The same as DeviceMessages. Gradients of senders are gathered from the edges that their neighbours receive. If
+    // senders are own atoms, `edges` must also have the edges of ghosts, and sums_gradient those of ghosts. If they are
+    // own atoms and ghosts, `edges` need only have those of own atoms: each sender then gets what these contribute.
     // `reverse_edge` is [edge]. If `is_kept`, compute() prepares for reverse() too, and reverse() relies on it.
     void compute(const EdgesView<float>& edges, RowsView<const float> senders, float* sums, float* densities,
                  const Scratch& scratch, bool is_kept, cudaStream_t stream) const;
@@ -60,7 +61,7 @@ public:
         float* rows = nullptr;  // [atom][sender_size]; null: not wanted
         bool adds = false;      // to what is there; otherwise overwrites
     };
-    void reverse(const EdgesView<float>& own_edges, const EdgesView<float>& edges, const int64_t* reverse_edge,
+    void reverse(const EdgesView<float>& of_senders, const EdgesView<float>& edges, const int64_t* reverse_edge,
                  RowsView<const float> senders, const float* sums_gradient, const float* densities_gradient,
                  const EdgeGradientsView<float>& gradients, bool accumulate, const SendersGradient& senders_gradient,
                  const Scratch& scratch, bool is_kept, cudaStream_t stream) const;
@@ -118,8 +119,8 @@ private:
     mlff::gpu::LaunchShape shape_for_items(int64_t item_count, bool is_reverse) const;
     int tile_parts_for(int64_t item_count) const;
     void prepare_edges(const View& chunk, const EdgesView<float>& edges, cudaStream_t stream) const;
-    void gather_gradients(const View& chunk, const EdgesView<float>& edges, const int64_t* reverse_edge,
-                          const SendersGradient& to, cudaStream_t stream) const;
+    void gather_gradients(const View& chunk, const EdgesView<float>& of_senders, const EdgesView<float>& edges,
+                          const int64_t* reverse_edge, const SendersGradient& to, cudaStream_t stream) const;
     void upload_terms(cudaStream_t stream);
 
     const plan::LayerPlan<float>& plan_;

@@ -218,13 +218,13 @@ __global__ void __launch_bounds__(kBlockThreads)
     gradients.distance[edge] = accumulate ? gradients.distance[edge] + slope : slope;
 }
 
-// Adds to the gradient of an atom's features from the edges of the chunk along which the atom sends. The indices of
-// these edges are gathered first, in order. Groups of kBlockThreads threads take them in turn. Launch: one block of
-// Groups groups per atom.
+// Adds to the gradient of an atom's features from the edges of the chunk along which the atom sends; edges from
+// *known_end on have no gradients. The indices of these edges are gathered first, in order. Groups of kBlockThreads
+// threads take them in turn. Launch: one block of Groups groups per atom.
 template <int Groups>
 __global__ void __launch_bounds__(kBlockThreads* Groups)
-    gather_kernel(FusedMessages::View view, EdgesView<float> edges, const int64_t* reverse_edge,
-                  float* senders_gradient, bool adds) {
+    gather_kernel(FusedMessages::View view, EdgesView<float> edges, const int64_t* known_end,
+                  const int64_t* reverse_edge, float* senders_gradient, bool adds) {
     mlff::gpu::await_predecessor();
     constexpr int kThreads = kBlockThreads * Groups, kAllWarps = kThreads / 32;
     __shared__ int32_t found[kThreads];
@@ -233,13 +233,13 @@ __global__ void __launch_bounds__(kBlockThreads* Groups)
     const int64_t atom = blockIdx.x;
     const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
     const int group = thread / kBlockThreads, of_group = thread % kBlockThreads;
-    const int64_t end = edges.first[atom + 1];
+    const int64_t end = edges.first[atom + 1], chunk_end = min(view.end, *known_end);
     float* row = senders_gradient + atom * view.sender_size;
     if (!adds && group == 0)  // each thread clears what it adds to below
         for (int i = 4 * of_group; i < view.sender_size; i += 4 * kBlockThreads) store({0, 0, 0, 0}, row + i);
     for (int64_t begin = edges.first[atom]; begin < end; begin += kThreads) {
         const int64_t edge = begin + thread < end ? reverse_edge[begin + thread] : -1;
-        const bool is_here = edge >= view.begin && edge < view.end;
+        const bool is_here = edge >= view.begin && edge < chunk_end;
         const unsigned here = __ballot_sync(kAllLanes, is_here);
         __syncthreads();
         if (lane == 0) found_by_warp[warp] = __popc(here);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A CUDA runtime that runs kernels on the host, one block of threads after the other, each thread a fiber that is
-// switched at barriers. Only what the engine and the kernels of src/gpu/engine and src/painn use; instructions without
-// a function are in gpu/engine/instructions.h beside this.
+// switched at barriers. Only what the engine and the kernels of src/gpu/engine, src/mace and src/painn use;
+// instructions without a function are in gpu/engine/instructions.h beside this.
 #pragma once
 
 #include <math.h>
@@ -34,6 +34,10 @@ struct dim3 {
 struct alignas(16) uint4 {
     unsigned x, y, z, w;
 };
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 struct alignas(8) uint2 {
     unsigned x, y;
 };
@@ -297,12 +301,13 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
             if (!thread.stack) thread.stack = std::make_unique<char[]>(kStackBytes);
     }
     body = [&] { kernel(arguments...); };
-    for (unsigned y = 0; y < gridDim.y; ++y)
-        for (unsigned x = 0; x < gridDim.x; x += cluster_size) {
-            blockIdx = dim3(x, y);
-            std::memset(shared_memory, 0xff, cluster_size * kSharedBytes);
-            run_cluster(x);
-        }
+    for (unsigned z = 0; z < gridDim.z; ++z)
+        for (unsigned y = 0; y < gridDim.y; ++y)
+            for (unsigned x = 0; x < gridDim.x; x += cluster_size) {
+                blockIdx = dim3(x, y, z);
+                std::memset(shared_memory, 0xff, cluster_size * kSharedBytes);
+                run_cluster(x);
+            }
     return cudaSuccess;
 }
 
@@ -327,6 +332,7 @@ inline unsigned __ballot_sync(unsigned, int value) {
         return bits;
     });
 }
+inline int atomicAdd(int* to, int value) { return std::exchange(*to, *to + value); }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 template <class T>
 T __ldg(const T* from) {

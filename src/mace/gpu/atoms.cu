@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "equivariant/linear.h"
+#include "gpu/engine/instructions.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
 #include "mace/functions/activation.h"
@@ -219,8 +220,7 @@ template <class Real>
 __global__ void __launch_bounds__(kBlockThreads)
     readout_kernel(typename DeviceReadout<Real>::View readout, const Real* features, ReadoutTask<Real> task) {
     mlff::gpu::await_predecessor();
-    extern __shared__ __align__(16) double numbers[];
-    const ReadoutRoom room(readout, numbers);
+    const ReadoutRoom room(readout, reinterpret_cast<double*>(mlff::gpu::launched_shared_memory()));
     const int thread = static_cast<int>(threadIdx.x);
     const Real* row = features + int64_t{blockIdx.x} * readout.row_size;
     for (int d = thread; d < readout.feature_count; d += kBlockThreads)

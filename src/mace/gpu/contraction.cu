@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "gpu/engine/instructions.h"
 #include "gpu/runtime/cuda_check.h"
 
 namespace mlff::mace::gpu {
@@ -33,8 +34,7 @@ size_t shared_bytes(const typename DeviceContraction<Real>::View& view, BlockSha
 
 template <class Real>
 __device__ Real* shared_memory() {
-    extern __shared__ __align__(16) unsigned char bytes[];
-    return reinterpret_cast<Real*>(bytes);
+    return reinterpret_cast<Real*>(mlff::gpu::launched_shared_memory());
 }
 
 // One channel of the block's atoms, which one thread copies. If the atom or channel does not exist, it reads another

@@ -188,8 +188,7 @@ struct Worker {
 
 // Shared memory: the weights of the slice, then scratch memory of each warp.
 __device__ __forceinline__ uint4* shared_memory() {
-    extern __shared__ __align__(16) uint4 shared[];
-    return shared;
+    return reinterpret_cast<uint4*>(mlff::gpu::launched_shared_memory());
 }
 __device__ __forceinline__ int shared_weights_size(const FusedMessages::View& view) {
     return view.path_count * kSteps * RadialProduct::kWeightPlanes * 32;

@@ -249,7 +249,7 @@ template <class Real>
 __global__ void __launch_bounds__(NarrowShape::kThreads) narrow_kernel(const __grid_constant__ NarrowJob<Real> job) {
     using Product = TensorProduct<Real>;
     constexpr int kWarps = NarrowShape::kWarps, kAhead = NarrowShape::kAhead, kPitch = kProductColumns + 4;
-    __shared__ __align__(16) Real partial[kWarps][kProductRows][kPitch];
+    __align__(16) __shared__ Real partial[kWarps][kProductRows][kPitch];
     int t = 0;
 #pragma unroll
     for (int i = 1; i < kMostTargets; ++i) t += static_cast<int>(blockIdx.x) >= job.first_block[i];

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "gpu/engine/instructions.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
 #include "mace/gpu/path_shapes.h"
@@ -27,9 +28,8 @@ struct Chunk {
 
 template <class Real>
 __device__ Chunk<Real> lay_out_chunk(const typename DeviceMessages<Real>::View& view) {
-    extern __shared__ __align__(16) unsigned char bytes[];
     Chunk<Real> chunk;
-    chunk.points = reinterpret_cast<SplinePoint<Real>*>(bytes);
+    chunk.points = reinterpret_cast<SplinePoint<Real>*>(mlff::gpu::launched_shared_memory());
     chunk.shares = reinterpret_cast<Real*>(chunk.points + view.edges_per_chunk);
     chunk.shares_gradient = chunk.shares + view.edges_per_chunk * view.share_count;
     chunk.slopes = chunk.shares_gradient + view.edges_per_chunk * view.share_count;

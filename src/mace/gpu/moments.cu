@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "mace/gpu/moments.h"
 
+#include "gpu/engine/instructions.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
 
@@ -52,9 +53,8 @@ struct SenderCounts {
 
 template <class Real, bool kReverse>
 __device__ Chunk<Real> lay_out_chunk(const typename DeviceMoments<Real>::View& view) {
-    extern __shared__ __align__(16) unsigned char bytes[];
     Chunk<Real> chunk{};
-    chunk.points = reinterpret_cast<SplinePoint<Real>*>(bytes);
+    chunk.points = reinterpret_cast<SplinePoint<Real>*>(mlff::gpu::launched_shared_memory());
     chunk.shares = reinterpret_cast<Real*>(chunk.points + view.edges_per_chunk);
     Real* next = chunk.shares + view.edges_per_chunk * view.padded_rows;
     if constexpr (kReverse) {

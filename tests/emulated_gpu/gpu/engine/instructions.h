@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <cstring>
 
 namespace mlff::gpu {
 
@@ -90,6 +91,18 @@ inline void load_two(const double* from, double& first, double& second) {
     second = from[1];
 }
 
+inline void start_copy(void* to_shared, const void* from, int bytes) {
+    std::memset(to_shared, 0, 16);
+    std::memcpy(to_shared, from, static_cast<size_t>(bytes));
+}
+inline void end_copies() {}
+template <int Pending>
+void wait_for_copies() {}
+
+inline void prefetch_line(const void*) {}
+inline float choose_by_mask(uint32_t mask, float a, float b) {
+    return __uint_as_float((mask & __float_as_uint(a)) | (~mask & __float_as_uint(b)));
+}
 inline int opaque(int number) { return number; }
 
 inline unsigned char* launched_shared_memory() {

@@ -9,6 +9,7 @@
 #include "equivariant/irreps.h"
 #include "equivariant/spherical_harmonics.h"
 #include "equivariant/wigner.h"
+#include "mace/gpu/path_couplings.h"
 #include "test_mace_numerics.h"
 #include "test_mace_support.h"
 
@@ -88,6 +89,53 @@ TEST_CASE("mace wigner: invariant under rotations, normalised, symmetric up to t
     }
     CHECK_THROWS_AS(wigner_3j(1, 1, 3), mlff::Error);
     CHECK_THROWS_AS(wigner_3j(12, 12, 0), mlff::Error);
+}
+
+namespace {
+
+// 1 if the constants of the GPU kernels are the 3j symbols up to a factor, -1 if not, 0 if there is no such path.
+template <int In, int Degree, int Out>
+int compare_constants() {
+    using Couplings = mace::gpu::PathCouplings<In, Degree, Out>;
+    if constexpr (!Couplings::kExists) {
+        return 0;
+    } else {
+        const std::vector<double> expected = wigner_3j(In, Degree, Out);
+        std::vector<double> found(expected.size());
+        uint64_t shares = 0;
+        for (int i = 0; i < Couplings::kTermCount; ++i) {
+            const mace::gpu::PathTerm& term = Couplings::kTerms.of[i];
+            const int share = term.in * Couplings::kOut + term.out;
+            if (term.is_first == ((shares >> share & 1) != 0)) return -1;
+            shares |= uint64_t{1} << share;
+            found[static_cast<size_t>((term.in * Couplings::kHarmonics + term.harmonic) * Couplings::kOut + term.out)] =
+                static_cast<double>(term.value);
+        }
+        double product = 0, square = 0;
+        for (size_t i = 0; i < found.size(); ++i) {
+            product += found[i] * expected[i];
+            square += found[i] * found[i];
+        }
+        for (double& x : found) x *= product / square;
+        return shares == Couplings::kShares && largest_difference(found, expected) < 1e-7 ? 1 : -1;
+    }
+}
+template <int In, int... I>
+std::vector<int> compare_all(std::integer_sequence<int, I...>) {
+    return {compare_constants<In, I / 4, I % 4>()...};
+}
+
+}  // namespace
+
+TEST_CASE("mace wigner: the constants of the GPU kernels, up to a factor for each path") {
+    int compared = 0;
+    using Pairs = std::make_integer_sequence<int, 16>;
+    for (const std::vector<int>& results : {compare_all<0>(Pairs()), compare_all<1>(Pairs()), compare_all<2>(Pairs())})
+        for (int result : results) {
+            CHECK(result >= 0);
+            compared += result;
+        }
+    CHECK(compared == 24);
 }
 
 TEST_CASE("mace wigner: the symbols that the files store") {

@@ -151,10 +151,9 @@ void fused_messages(const mace::Interaction& interaction, int harmonics, bool is
                     int partials) {
     const Convolution& convolution = interaction.convolution;
     const int functions = function_count(interaction);
-    if (!is_reverse || !is_kept) {
+    if (!is_reverse || !is_kept)
         for (int h = 0; h < functions; ++h) interpolate(is_reverse || is_kept);
-        walk_couplings(convolution);
-    }
+    walk_couplings(convolution);  // shares, for all channels
     Counted radial, slope, weight, function, function_slope, by_distance, by_radial;
     for (int w = 0; w < weight_count(convolution); ++w)
         for (int h = 0; h < functions; ++h) {
@@ -171,14 +170,14 @@ void fused_messages(const mace::Interaction& interaction, int harmonics, bool is
 }
 double fused_bytes(const mace::Interaction& interaction, int harmonics, bool is_reverse, bool is_first, bool is_last,
                    bool is_kept, int partials, double real) {
-    const double functions = function_count(interaction), shares = share_count(interaction.convolution),
-                 features = features_read(interaction.convolution), edge = harmonics * real + 8;
+    const double functions = function_count(interaction), features = features_read(interaction.convolution),
+                 edge = harmonics * real + 8;
     double bytes = 0;
     if (!is_reverse || !is_kept) {
-        bytes += edge + 6 * functions * real;                                    // harmonics, distance, tables
-        bytes += (functions * (is_reverse || is_kept ? 2 : 1) + shares) * real;  // written
+        bytes += edge + 6 * functions * real;                                       // harmonics, distance, tables
+        bytes += (functions * (is_reverse || is_kept ? 2 : 1) + harmonics) * real;  // written
     }
-    bytes += (functions * (is_reverse ? 2 : 1) + shares + features) * real;
+    bytes += (functions * (is_reverse ? 2 : 1) + harmonics + features) * real;
     if (!is_reverse) return bytes;
     if (!is_first) bytes += 2 * features * real;
     bytes += 2 * partials * (harmonics + 1) * real;

@@ -24,7 +24,6 @@ inline constexpr bool kCanFuse = sizeof(Real) == 4;
 
 struct MessageOptions {
     bool are_fused = false, is_fast = false;
-    size_t most_shared = 0;  // bytes of shared memory that a block may have
 };
 
 // Made from the host's plan, which must outlive it.
@@ -43,7 +42,7 @@ struct DeviceLayer {
         else if (!options.are_fused)
             messages.emplace(plan, harmonic_count, stream);
         else if constexpr (kCanFuse<Real>)
-            fused.emplace(plan, harmonic_count, options.most_shared, options.is_fast, stream);
+            fused.emplace(plan, harmonic_count, options.is_fast, stream);
         if (interaction.edge_input == Interaction::EdgeInput::features) edge_network.emplace(plan, below, stream);
         if (interaction.message_skip)
             message_skip.emplace(*interaction.message_skip, plan.message_layout, plan.message_layout, stream);

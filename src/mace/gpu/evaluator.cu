@@ -57,7 +57,7 @@ public:
             const bool can_fuse =
                 kCanFuse<Real> && FusedMessages::can_run(layer.interaction, static_cast<size_t>(most_shared));
             const MessageOptions messages = {can_fuse && options.optimizations.fused_messages,
-                                             options.precision == Precision::fast, static_cast<size_t>(most_shared)};
+                                             options.precision == Precision::fast};
             plans_.push_back(std::make_unique<plan::LayerPlan<Real>>(
                 *weights_, layer, *below, plan::LayerOptions{.hidden_radial = messages.are_fused}));
             layers_.push_back(std::make_unique<DeviceLayer<Real>>(

@@ -3,10 +3,14 @@
 // loads of a warp. Included by fused_messages.cu only.
 #pragma once
 
+#include <utility>
+
 #include "gpu/engine/instructions.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
 #include "mace/gpu/fused_messages.h"
+#include "mace/gpu/path_couplings.h"
+#include "mace/gpu/path_shapes.h"
 
 namespace mlff::mace::gpu {
 namespace {
@@ -16,17 +20,9 @@ constexpr int kSteps = 4;  // of a product: at most 64 functions
 // memory, but features would have to be loaded again for every path, which costs more.
 constexpr int most_warps(int components) { return components <= 3 ? 12 : 8; }
 
-constexpr int rounded_up(int count, int to) { return (count + to - 1) / to * to; }
+constexpr int64_t kHarmonicsOfTile = kMostHarmonics * kEdgesPerTile;  // numbers
 
-// The shares of a path are [a][row], padded so that each a begins at a multiple of 16 bytes; with only one row, [a].
-// For a tile of edges, the first 16 bytes of all edges are contiguous, then the next 16, so that a warp loads one cache
-// line at a time.
-constexpr int share_row(int rows) { return rows == 1 ? 1 : rounded_up(rows, 4); }
-constexpr int padded_shares(int components, int rows) { return rounded_up(components * share_row(rows), 4); }
-__device__ __forceinline__ int share_place(int share) {  // of the first edge of a tile
-    constexpr int kEach = 16 / sizeof(float);
-    return share / kEach * kEach * kEdgesPerTile + share % kEach;
-}
+constexpr int rounded_up(int count, int to) { return (count + to - 1) / to * to; }
 
 // Loads adjacent numbers, 16 bytes at a time.
 template <int Count>
@@ -80,8 +76,8 @@ __device__ AtomRange atoms_of_chunk(const View& view, const EdgesView<float>& ed
     return range;
 }
 
-// Computes functions and shares of the edges of a chunk, zero beyond the last edge. Also clears view.taken. Launch:
-// WarpsPerTile warps per tile.
+// Computes functions and scaled harmonics of the edges of a chunk, zero beyond the last edge. Also clears view.taken.
+// Launch: WarpsPerTile warps per tile.
 template <bool kWithSlopes, int WarpsPerTile>
 __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::View view, EdgesView<float> edges) {
     mlff::gpu::await_predecessor();
@@ -127,21 +123,17 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
         RadialProduct::store_functions(values, view.functions + at);
         if (kWithSlopes) RadialProduct::store_functions(slopes, view.function_slopes + at);
     }
-    const float* harmonics = edges.harmonics + first_edge * edges.harmonic_count;
-    for (int share = 32 * part + lane; share < view.share_stride; share += 32 * WarpsPerTile) {
-        float sums[kEdgesPerTile] = {};
-        for (int t = view.first_share_term[share]; t < view.first_share_term[share + 1]; ++t) {
-            const auto term = view.share_terms[t];
+    if (part > 0) return;
+    const int first = lane / kEdgesPerTile * 4;
+    const int64_t edge_of_harmonics = first_edge + lane % kEdgesPerTile;
+    const float* harmonics = edges.harmonics + edge_of_harmonics * edges.harmonic_count + first;
+    float scaled[4];
 #pragma unroll
-            for (int e = 0; e < kEdgesPerTile; ++e)
-                if (first_edge + e < edge_count)
-                    sums[e] += term.value * harmonics[e * edges.harmonic_count + term.index];
-        }
-#pragma unroll
-        for (int e = 0; e < kEdgesPerTile; ++e)
-            view.shares[tile * kEdgesPerTile * view.share_stride + share_place(share) + e * (16 / sizeof(float))] =
-                sums[e];
-    }
+    for (int i = 0; i < 4; ++i)
+        scaled[i] = edge_of_harmonics < edge_count && first + i < edges.harmonic_count
+                        ? view.harmonic_scale * __ldg(harmonics + i)
+                        : float(0);
+    store(scaled, view.harmonics + tile * kHarmonicsOfTile + 4 * lane);
 }
 
 // Launch: one warp per atom.
@@ -186,7 +178,7 @@ struct Worker {
     }
 };
 
-// Shared memory: the weights of the slice, then scratch memory of each warp.
+// Shared memory: the weights of the slice.
 __device__ __forceinline__ uint4* shared_memory() {
     return reinterpret_cast<uint4*>(mlff::gpu::launched_shared_memory());
 }
@@ -280,41 +272,75 @@ __device__ __forceinline__ void load_features(const int32_t* sender, const RowsV
     }
 }
 
-// The shares of a path for one edge. They are loaded as they are used: all of them together need too many registers.
-template <int Components, int Rows>
-struct ShareRows {
-    static constexpr int kEach = 16 / sizeof(float);
-    const float* from;
-
-    // `edge` counts within the tile. The tile's shares of the path begin at `shares`.
-    __device__ ShareRows(const float* shares, int edge) : from(shares + edge * kEach) {}
-    __device__ __forceinline__ void load_row(int a, float (&share)[Rows]) const {
-        if constexpr (Rows == 1) {
-            share[0] = __ldg(from + share_place(a));
-        } else {
+// Loads the harmonics of one degree of one edge. `harmonics` are those of the tile; `edge` counts within it.
+template <int Degree>
+__device__ __forceinline__ void load_harmonics(const float* harmonics, int edge, float (&to)[2 * Degree + 1]) {
+    constexpr int kFirst = Degree * Degree, kBeyond = kFirst + 2 * Degree + 1;
 #pragma unroll
-            for (int i = 0; i < share_row(Rows); i += kEach) {
-                float part[kEach];
-                load(from + (a * share_row(Rows) + i) * kEdgesPerTile, part);
-#pragma unroll
-                for (int r = i; r < i + kEach && r < Rows; ++r) share[r] = part[r - i];
-            }
+    for (int four = kFirst / 4; four < (kBeyond + 3) / 4; ++four) {
+        const float* from = harmonics + (four * kEdgesPerTile + edge) * 4;
+        if (kBeyond == 4 * four + 1) {  // only one of the four
+            to[kBeyond - 1 - kFirst] = __ldg(from);
+            continue;
         }
+        float part[4];
+        load(from, part);
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            if (4 * four + i >= kFirst && 4 * four + i < kBeyond) to[4 * four + i - kFirst] = part[i];
     }
-};
+}
 
-// Prefetches what a warp will read for its next tile: shares from `first_share` on, functions, and one cache line of
-// features for each component.
+// Calls visit(Constant<0>), visit(Constant<1>), ... The compiler does not unroll large loops, even if told to.
+template <int Count, class Visit>
+__device__ __forceinline__ void for_each_index(const Visit& visit) {
+    [&]<int... I>(std::integer_sequence<int, I...>) MLFF_INLINED { (visit(Constant<I>()), ...); }
+    (std::make_integer_sequence<int, Count>());
+}
+// Calls visit(Constant<index of a term>) for each term of component `In` of the features.
+template <class Couplings, int In, class Visit>
+__device__ __forceinline__ void for_each_term(const Visit& visit) {
+    for_each_index<Couplings::kTermCount>([&]<int Index>(Constant<Index> index) MLFF_INLINED {
+        if constexpr (Couplings::kTerms.of[Index].in == In) visit(index);
+    });
+}
+// Shares of component `In` of the features. Those that are always zero are not set.
+template <class Couplings, int In>
+__device__ __forceinline__ void compute_shares(const float (&harmonics)[Couplings::kHarmonics],
+                                               float (&shares)[Couplings::kOut]) {
+    for_each_term<Couplings, In>([&]<int Index>(Constant<Index>) MLFF_INLINED {
+        constexpr PathTerm term = Couplings::kTerms.of[Index];
+        const float product = term.value * harmonics[term.harmonic];
+        shares[term.out] = term.is_first ? product : shares[term.out] + product;
+    });
+}
+
+// Calls visit(PathCouplings) for a path with these components and a harmonic of this degree.
+template <int Components, int Rows, class Visit>
+__host__ __device__ __forceinline__ void visit_couplings(int degree, const Visit& visit) {
+    const auto visit_if_any = [&]<int Degree>(Constant<Degree>) MLFF_INLINED {
+        using Couplings = PathCouplings<Components / 2, Degree, Rows / 2>;
+        if constexpr (Couplings::kExists) visit(Couplings());
+    };
+    static_assert(kMostHarmonicDegree == 3);
+    switch (degree) {
+        case 0: return visit_if_any(Constant<0>());
+        case 1: return visit_if_any(Constant<1>());
+        case 2: return visit_if_any(Constant<2>());
+        default: return visit_if_any(Constant<3>());
+    }
+}
+
+// Prefetches what a warp will read for its next tile: harmonics, functions, and one cache line of features for each
+// component.
 template <int Components>
 __device__ __forceinline__ void prefetch_tile(const FusedMessages::View& view, const int32_t* sender,
                                               const RowsView<const float>& senders, int tile, const OwnEdges& own,
-                                              int offset, int stride, int first_share, int share_count,
-                                              bool with_slopes) {
+                                              int offset, int stride, bool with_slopes) {
     const int lane = static_cast<int>(threadIdx.x % 32), e = lane / 4, q = lane % 4;
     constexpr int kLine = 128 / sizeof(float);
     const int edge = tile * kEdgesPerTile + e;
-    const float* shares = view.shares + int64_t{tile} * kEdgesPerTile * view.share_stride + first_share * kEdgesPerTile;
-    for (int at = lane * kLine; at < share_count * kEdgesPerTile; at += 32 * kLine) prefetch_line(shares + at);
+    if (lane < kHarmonicsOfTile / kLine) prefetch_line(view.harmonics + tile * kHarmonicsOfTile + lane * kLine);
     const int function_lines = kSteps * RadialProduct::kFunctionPlanes * 4;
     for (int line = lane; line < function_lines; line += 32) {
         const int64_t at = int64_t{tile} * function_lines * 8 + line * 8;

@@ -45,8 +45,7 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
         for (int t = Tiles; t < 2 * Tiles; ++t)
             if (tile + t < own.tile_end())
                 prefetch_tile<Components>(view, edges.sender + view.begin, senders, tile + t, own,
-                                          pass.in_offset + worker.slice * kChannelsPerSlice, pass.stride,
-                                          pass.first_share, pass.share_count, false);
+                                          pass.in_offset + worker.slice * kChannelsPerSlice, pass.stride, false);
         const int edge = tile * kEdgesPerTile + 2 * q;  // the first of the two edges of this lane, in the chunk
         float features[Tiles][2][Components][4];
 #pragma unroll
@@ -57,39 +56,40 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
 #pragma unroll
         for (int t = 0; t < Tiles; ++t)
             functions[t] = view.functions + int64_t{tile + t} * kSteps * RadialProduct::kFunctionPlanes * 32 + lane;
-        const auto add_slot = [&]<int S>(std::integral_constant<int, S>) {
+        const auto add_slot = [&]<int S>(std::integral_constant<int, S>) MLFF_INLINED {
             const int path = uniform(pass.paths[S]);
             if (path < 0) return;
             constexpr int kRows = Slot::kRows[S], kFirst = Slot::first(S);
             float radial[Tiles][4][2];
             multiply_functions(view, path, functions, radial);
-            const float* shares =
-                view.shares +
-                (int64_t{tile} * view.share_stride + uniform(view.paths[path].first_share)) * kEdgesPerTile;
+            visit_couplings<Components, kRows>(
+                uniform(view.paths[path].degree), [&]<class Couplings>(Couplings) MLFF_INLINED {
+                    for_each_index<2 * Tiles>([&]<int I>(Constant<I>) MLFF_INLINED {
+                        constexpr int t = I / 2, e = I % 2;
+                        if (t >= tiles_left) return;
+                        float harmonics[Couplings::kHarmonics];
+                        load_harmonics<Couplings::kDegree>(view.harmonics + (tile + t) * kHarmonicsOfTile, 2 * q + e,
+                                                           harmonics);
+                        for_each_index<Components>([&]<int A>(Constant<A>) MLFF_INLINED {
+                            float shares[kRows];
+                            compute_shares<Couplings, A>(harmonics, shares);
 #pragma unroll
-            for (int t = 0; t < Tiles; ++t) {
-                if (t >= tiles_left) break;
+                            for (int c = 0; c < 4; ++c) {
+                                const float weighed = radial[t][c][e] * features[t][e][A][c];
 #pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    const ShareRows<Components, kRows> rows(shares + t * kEdgesPerTile * view.share_stride, 2 * q + e);
-#pragma unroll
-                    for (int a = 0; a < Components; ++a) {
-                        float share[kRows];
-                        rows.load_row(a, share);
-#pragma unroll
-                        for (int c = 0; c < 4; ++c) {
-                            const float weighed = radial[t][c][e] * features[t][e][a][c];
-#pragma unroll
-                            for (int r = 0; r < kRows; ++r) sum[kFirst + r][c] += share[r] * weighed;
-                        }
-                    }
-                }
-            }
+                                for (int r = 0; r < kRows; ++r)
+                                    if (has_share<Couplings>(A, r)) sum[kFirst + r][c] += shares[r] * weighed;
+                            }
+                        });
+                    });
+                });
         };
-        [&]<int... S>(std::integer_sequence<int, S...>) { (add_slot(std::integral_constant<int, S>{}), ...); }
+        [&]<int... S>(std::integer_sequence<int, S...>) MLFF_INLINED {
+            (add_slot(std::integral_constant<int, S>{}), ...);
+        }
         (std::make_integer_sequence<int, Slot::kCount>{});
     }
-    const auto write_slot = [&]<int S>(std::integral_constant<int, S>) {
+    const auto write_slot = [&]<int S>(std::integral_constant<int, S>) MLFF_INLINED {
         constexpr int kRows = Slot::kRows[S], kFirst = Slot::first(S);
         const int path = uniform(pass.paths[S]);
         float* to = path < 0 ? nullptr : sums + atom * view.sums_size + view.paths[path].out_offset + channel;
@@ -108,7 +108,9 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
             store(sum[kFirst + r], to + r * pass.stride);
         }
     };
-    [&]<int... S>(std::integer_sequence<int, S...>) { (write_slot(std::integral_constant<int, S>{}), ...); }
+    [&]<int... S>(std::integer_sequence<int, S...>) MLFF_INLINED {
+        (write_slot(std::integral_constant<int, S>{}), ...);
+    }
     (std::make_integer_sequence<int, Slot::kCount>{});
 }
 

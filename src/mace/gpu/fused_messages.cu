@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/error.h"
 #include "gpu/runtime/cuda_check.h"
 #include "mace/gpu/fused_forward.cuh"
 #include "mace/gpu/fused_reverse.cuh"
@@ -52,6 +53,36 @@ int function_count_of(const Interaction& interaction) {
     const plan::RadialColumns columns = plan::columns_of_hidden(interaction);
     return columns.hidden_count + (columns.has_constant ? 1 : 0);
 }
+
+// The couplings of a path are those of the kernels times this factor.
+template <class Couplings>
+double factor_of(const Convolution::Path& path) {
+    double product = 0, square = 0;
+    for (const Convolution::Coupling& coupling : path.couplings)
+        for (int i = 0; i < Couplings::kTermCount; ++i) {
+            const PathTerm& term = Couplings::kTerms.of[i];
+            if (term.in != coupling.in || term.out != coupling.out ||
+                term.harmonic + path.degree * path.degree != coupling.harmonic)
+                continue;
+            product += coupling.value * static_cast<double>(term.value);
+            square += static_cast<double>(term.value) * static_cast<double>(term.value);
+        }
+    const bool has_all = static_cast<int>(path.couplings.size()) == Couplings::kTermCount;
+    if (!has_all || square == 0) fail(Status::internal, "couplings are not those of e3nn");
+    return product / square;
+}
+double coupling_factor(const Convolution& convolution, const Convolution::Path& path) {
+    double factor = 0;
+    const int in = convolution.in[path.in_block].irrep.dimension(),
+              out = convolution.out[path.out_block].irrep.dimension();
+    const auto visit = [&](auto components, auto rows) {
+        visit_couplings<decltype(components)::value, decltype(rows)::value>(
+            path.degree, [&]<class Couplings>(Couplings) { factor = factor_of<Couplings>(path); });
+    };
+    visit_path_shape<5>(in, out, visit);
+    return factor;
+}
+
 size_t weight_bytes_of(size_t path_count) {
     return path_count * static_cast<size_t>(kSteps * RadialProduct::kWeightPlanes * 32) * sizeof(uint4);
 }
@@ -64,25 +95,17 @@ bool FusedMessages::can_run(const Interaction& interaction, size_t most_shared) 
         return false;
     if (function_count_of(interaction) > kSteps * kFunctionsPerStep || interaction.convolution.paths.empty())
         return false;
-    std::vector<int> shares(interaction.convolution.in.blocks().size());
-    for (const Convolution::Path& path : interaction.convolution.paths) {
-        const int in = interaction.convolution.in[path.in_block].irrep.dimension(),
-                  out = interaction.convolution.out[path.out_block].irrep.dimension();
-        if (in > 5 || out > 7) return false;
-        shares[static_cast<size_t>(path.in_block)] += padded_shares(in, out);
-    }
-    const size_t weights = weight_bytes_of(interaction.convolution.paths.size());
+    for (const Convolution::Path& path : interaction.convolution.paths)
+        if (interaction.convolution.in[path.in_block].irrep.dimension() > 5 ||
+            interaction.convolution.out[path.out_block].irrep.dimension() > 7 || path.degree > kMostHarmonicDegree)
+            return false;
     constexpr size_t kFixed = 1024;  // per block: used by the system and by the kernel's other variables
-    const auto scratch =
-        static_cast<size_t>(kEdgesPerTile * *std::max_element(shares.begin(), shares.end())) * sizeof(float);
-    return weights + 4 * scratch + kFixed <= most_shared;  // at least four warps
+    return weight_bytes_of(interaction.convolution.paths.size()) + kFixed <= most_shared;
 }
 
-FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_count, size_t most_shared, bool is_fast,
-                             cudaStream_t stream)
+FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_count, bool is_fast, cudaStream_t stream)
     : plan_(plan),
       harmonic_count_(harmonic_count),
-      most_shared_(most_shared),
       is_fast_(is_fast),
       tables_(plan.tables, plan.receiver_stride, plan.sender_stride) {
     int device = 0;
@@ -94,26 +117,21 @@ FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_co
     int most_channels = 0;
     for (size_t block = 0; block < plan.sender_layout.blocks.size(); ++block) {
         const plan::RowBlock& rows = plan.sender_layout.blocks[block];
-        Group group = {
-            rows.offset, rows.components, rows.stride, static_cast<int32_t>(host_paths_.size()), 0, share_stride_, 0};
+        Group group = {rows.offset, rows.components, rows.stride, static_cast<int32_t>(host_paths_.size()), 0};
         std::vector<std::pair<int, int>> paths_and_rows;
         for (size_t p = 0; p < plan.paths.size(); ++p) {
             const plan::PathPlan<float>& path = plan.paths[p];
             if (interaction.convolution.paths[p].in_block != static_cast<int>(block)) continue;
             paths_and_rows.emplace_back(static_cast<int>(host_paths_.size()), path.out_components);
             path_order_.push_back(static_cast<int>(p));
-            host_paths_.push_back({path.out_offset, path.out_components, share_stride_});
-            share_stride_ += padded_shares(path.in_components, path.out_components);
+            host_paths_.push_back({path.out_offset, path.out_components, interaction.convolution.paths[p].degree});
             ++group.path_count;
         }
         if (group.path_count == 0) continue;
-        group.share_count = share_stride_ - group.first_share;
-        most_group_shares_ = std::max(most_group_shares_, group.share_count);
         most_channels = std::max(most_channels, rows.stride);
         host_groups_.push_back(group);
-        plan_passes(
-            {rows.offset, rows.components, rows.stride, group.first_share, group.share_count, 0, {-1, -1, -1, -1}},
-            std::move(paths_and_rows), passes);
+        plan_passes({rows.offset, rows.components, rows.stride, 0, {-1, -1, -1, -1}}, std::move(paths_and_rows),
+                    passes);
     }
     slice_count_ = (most_channels + kChannelsPerSlice - 1) / kChannelsPerSlice;
     pass_count_ = static_cast<int>(passes.size());
@@ -123,18 +141,25 @@ FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_co
     taken_.resize_discard(slice_count_, "the model");
 
     const DenseLayer& last = interaction.radial_network.layers.back();
+    std::vector<double> factors;
+    for (int path : path_order_)
+        factors.push_back(
+            last.activation.factor *
+            coupling_factor(interaction.convolution, interaction.convolution.paths[static_cast<size_t>(path)]));
     const auto weight_of = [&](int path, int function, int channel) {
         const Convolution::Path& plain =
             interaction.convolution.paths[static_cast<size_t>(path_order_[static_cast<size_t>(path)])];
         if (channel >= interaction.convolution.in[plain.in_block].multiplicity || function > last.in_width) return 0.0;
         const auto column = static_cast<size_t>(plain.weight_offset + channel);
-        if (function == last.in_width) return last.bias.empty() ? 0.0 : last.activation.factor * last.bias[column];
-        return last.activation.factor *
-               last.weight[static_cast<size_t>(function) * static_cast<size_t>(last.out_width) + column];
+        const double factor = factors[static_cast<size_t>(path)];
+        if (function == last.in_width) return last.bias.empty() ? 0.0 : factor * last.bias[column];
+        return factor * last.weight[static_cast<size_t>(function) * static_cast<size_t>(last.out_width) + column];
     };
     double largest = 0;
-    for (double weight : last.weight) largest = std::max(largest, std::abs(weight * last.activation.factor));
-    for (double weight : last.bias) largest = std::max(largest, std::abs(weight * last.activation.factor));
+    for (int path = 0; path < static_cast<int>(host_paths_.size()); ++path)
+        for (int function = 0; function <= last.in_width; ++function)
+            for (int channel = 0; channel < most_channels; ++channel)
+                largest = std::max(largest, std::abs(weight_of(path, function, channel)));
     // In half precision, the low half of a number of this size is still far above the smallest number.
     constexpr double kLargest = 1 << 12;
     if (largest > 0) weight_scale_ = std::exp2(std::floor(std::log2(kLargest / largest)));
@@ -155,30 +180,6 @@ FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_co
                     RadialProduct::store_weights(numbers, to + lane);
                 }
     upload(weights_, weights, stream);
-    upload_terms(stream);
-}
-
-// Undoes the scales of weights and functions: their inverse is in the terms of shares and of gradients of harmonics.
-void FusedMessages::upload_terms(cudaStream_t stream) {
-    const double scale = 1 / (weight_scale_ * function_scale_);
-    ShareLists<float> lists;
-    lists.of_shares.resize(static_cast<size_t>(share_stride_));
-    lists.of_harmonics.resize(host_groups_.size() * static_cast<size_t>(harmonic_count_));
-    for (size_t g = 0; g < host_groups_.size(); ++g)
-        for (int path = host_groups_[g].first_path; path < host_groups_[g].first_path + host_groups_[g].path_count;
-             ++path) {
-            const int32_t first_share = host_paths_[static_cast<size_t>(path)].first_share;
-            for (const auto& coupling :
-                 plan_.paths[static_cast<size_t>(path_order_[static_cast<size_t>(path)])].couplings) {
-                const auto value = static_cast<float>(scale * static_cast<double>(coupling.value));
-                const int rows = host_paths_[static_cast<size_t>(path)].out_components,
-                          padded = coupling.share / rows * share_row(rows) + coupling.share % rows;
-                lists.of_shares[static_cast<size_t>(first_share + padded)].push_back({coupling.harmonic, value});
-                lists.of_harmonics[g * static_cast<size_t>(harmonic_count_) + static_cast<size_t>(coupling.harmonic)]
-                    .push_back({first_share + coupling.share - host_groups_[g].first_share, value});
-            }
-        }
-    shares_.upload(lists, stream);
 }
 
 void FusedMessages::prepare(cudaStream_t stream) {
@@ -193,35 +194,24 @@ void FusedMessages::prepare(cudaStream_t stream) {
                                             (at / width % plan::kSplineRows == 0 ? 1 : table->view().inverse_step));
     }
     while (largest * function_scale_ > (1 << 15)) function_scale_ /= 2;
-    upload_terms(stream);
 }
 
 size_t FusedMessages::weight_bytes() const { return weight_bytes_of(host_paths_.size()); }
 
-int FusedMessages::warps_per_block(bool is_reverse) const {
-    if (!is_reverse) return most_warps(plan_.most_components);
-    const int most = most_warps(plan_.most_components);
-    const auto scratch = static_cast<size_t>(kEdgesPerTile * most_group_shares_) * sizeof(float);
-    return std::min(most, static_cast<int>((most_shared_ - 1024 - weight_bytes()) / scratch));
-}
-
-size_t FusedMessages::shared_bytes(bool is_reverse) const {
-    const auto scratch = static_cast<size_t>(kEdgesPerTile * most_group_shares_) * sizeof(float);
-    return weight_bytes() + (is_reverse ? static_cast<size_t>(warps_per_block(true)) * scratch : 0);
-}
+int FusedMessages::warps_per_block() const { return most_warps(plan_.most_components); }
 
 // For each slice, as many blocks as there is work for, but no more than run at the same time.
-LaunchShape FusedMessages::shape_for_items(int64_t item_count, bool is_reverse) const {
-    const int warps = warps_per_block(is_reverse);
+LaunchShape FusedMessages::shape_for_items(int64_t item_count) const {
+    const int warps = warps_per_block();
     const int64_t blocks =
         std::clamp<int64_t>((item_count + warps - 1) / warps, 1, std::max(1, multiprocessor_count_ / slice_count_));
-    return {dim3(static_cast<unsigned>(blocks * slice_count_)), 32 * warps, shared_bytes(is_reverse)};
+    return {dim3(static_cast<unsigned>(blocks * slice_count_)), 32 * warps, weight_bytes()};
 }
 
 // Items differ in length. Where a warp would get few of them, each is divided, so that warps end at the same time.
 int FusedMessages::tile_parts_for(int64_t item_count) const {
     constexpr int64_t kItemsPerWarp = 4, kMostParts = 4;
-    const int64_t warps = int64_t{std::max(1, multiprocessor_count_ / slice_count_)} * warps_per_block(true);
+    const int64_t warps = int64_t{std::max(1, multiprocessor_count_ / slice_count_)} * warps_per_block();
     return static_cast<int>(
         std::clamp(kItemsPerWarp * warps / std::max<int64_t>(item_count, 1), int64_t{1}, kMostParts));
 }
@@ -229,15 +219,17 @@ int FusedMessages::tile_parts_for(int64_t item_count) const {
 int64_t FusedMessages::scratch_bytes_per_edge(bool is_reverse) const {
     const int64_t functions =
         int64_t{kSteps} * RadialProduct::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4)) / kEdgesPerTile;
-    const int64_t shares = share_stride_ * static_cast<int64_t>(sizeof(float));
-    if (!is_reverse) return functions + shares;
-    const int64_t partials =
-        int64_t{partial_count()} * rounded_up(harmonic_count_ + 1, 4) * static_cast<int64_t>(sizeof(float));
-    return 2 * functions + shares + partials + plan_.sender_layout.size * static_cast<int64_t>(sizeof(float));
+    const int64_t harmonics = kMostHarmonics * static_cast<int64_t>(sizeof(float));
+    if (!is_reverse) return functions + harmonics;
+    const int64_t partials = int64_t{partial_count()} * kPartialStride * static_cast<int64_t>(sizeof(float));
+    return 2 * functions + harmonics + partials + plan_.sender_layout.size * static_cast<int64_t>(sizeof(float));
 }
 
 FusedMessages::View FusedMessages::view() const {
-    View view{view_layer(plan_, shares_, tables_)};
+    View view{tables_.view()};
+    view.density_column = plan_.columns.density;
+    view.sums_size = plan_.sums_layout.size;
+    view.sender_size = plan_.sender_layout.size;
     view.paths = paths_.data();
     view.passes = passes_.data();
     view.groups = groups_.data();
@@ -246,13 +238,11 @@ FusedMessages::View FusedMessages::view() const {
     view.pass_count = pass_count_;
     view.group_count = static_cast<int>(host_groups_.size());
     view.slice_count = slice_count_;
-    view.share_stride = share_stride_;
-    view.most_group_shares = most_group_shares_;
     view.function_scale = static_cast<float>(function_scale_);
+    view.harmonic_scale = static_cast<float>(1 / (weight_scale_ * function_scale_));
     view.is_fast = is_fast_;
     view.taken = taken_.data();
     view.function_count = plan::padded(function_count_of(plan_.layer.interaction));
-    view.partial_stride = rounded_up(harmonic_count_ + 1, 4);
     return view;
 }
 
@@ -293,10 +283,10 @@ void FusedMessages::for_each_chunk(const Scratch& scratch, bool is_reverse, cons
         size / kEdgesPerTile * kSteps * RadialProduct::kFunctionPlanes * 32 * static_cast<int64_t>(sizeof(uint4));
     chunk.functions = reinterpret_cast<uint4*>(take(function_bytes));
     if (is_reverse) chunk.function_slopes = reinterpret_cast<uint4*>(take(function_bytes));
-    chunk.shares = reinterpret_cast<float*>(take(size * share_stride_ * static_cast<int64_t>(sizeof(float))));
+    chunk.harmonics = reinterpret_cast<float*>(take(size * kMostHarmonics * static_cast<int64_t>(sizeof(float))));
     if (is_reverse) {
-        chunk.partials = reinterpret_cast<float*>(take(size * chunk.slice_count * chunk.group_count *
-                                                       chunk.partial_stride * static_cast<int64_t>(sizeof(float))));
+        chunk.partials = reinterpret_cast<float*>(
+            take(size * partial_count() * kPartialStride * static_cast<int64_t>(sizeof(float))));
         chunk.feature_gradients =
             reinterpret_cast<float*>(take(size * chunk.sender_size * static_cast<int64_t>(sizeof(float))));
     }
@@ -319,7 +309,7 @@ void FusedMessages::compute(const EdgesView<float>& edges, RowsView<const float>
     const auto kernel = plan_.most_components <= 1   ? sum_kernel<1>
                         : plan_.most_components <= 3 ? sum_kernel<3>
                                                      : sum_kernel<5>;
-    const LaunchShape shape = shape_for_items(int64_t{edges.atom_count} * pass_count_, false);
+    const LaunchShape shape = shape_for_items(int64_t{edges.atom_count} * pass_count_);
     for_each_chunk(scratch, is_kept, [&](const View& chunk) {
         prepare_edges(chunk, edges, stream);
         launch("summing messages", kernel, shape, stream, chunk, edges, senders, sums);
@@ -337,7 +327,7 @@ void FusedMessages::reverse(const EdgesView<float>& of_senders, const EdgesView<
                                                      : reverse_kernel<5>;
     const int64_t item_count = int64_t{edges.atom_count} * static_cast<int64_t>(host_groups_.size());
     const int tile_parts = tile_parts_for(item_count);
-    const LaunchShape shape = shape_for_items(item_count * tile_parts, true);
+    const LaunchShape shape = shape_for_items(item_count * tile_parts);
     for_each_chunk(scratch, true, [&](View chunk) {
         chunk.tile_parts = tile_parts;
         if (!senders_gradient.rows) chunk.feature_gradients = nullptr;

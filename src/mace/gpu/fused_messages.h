@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Messages with radial weights that never reach memory. The last layer of the radial network runs on tensor cores
 // (radial_product.h) inside the kernels that sum messages and that reverse them. Two inputs of these kernels are
-// prepared for every edge, one chunk of edges at a time: the hidden functions, and the "shares", which are sums of
-// couplings times harmonics. So scratch memory does not grow with the number of edges.
+// prepared for every edge, one chunk of edges at a time: the hidden functions and the harmonics, in the order in which
+// warps load them. So scratch memory does not grow with the number of edges. The couplings are constants of the kernels
+// (path_couplings.h); the factor by which those of a path differ is part of its radial weights.
 //
 // An item of work is 32 channels of one atom, and paths that read the same features of senders. A warp takes an item
 // and goes over the atom's edges, eight at a time; in the reverse an item may be a part of them. No other warp writes
@@ -20,8 +21,8 @@
 #include "mace/gpu/device_tables.h"
 #include "mace/gpu/edge_chunks.h"
 #include "mace/gpu/engine_names.h"
-#include "mace/gpu/layer_view.h"
 #include "mace/gpu/messages.h"
+#include "mace/gpu/path_couplings.h"
 #include "mace/plan/layer_plan.h"
 
 namespace mlff::mace::gpu {
@@ -32,8 +33,7 @@ public:
     // Whether the kernels support the layer. A block may have `most_shared` bytes of shared memory.
     static bool can_run(const Interaction& interaction, size_t most_shared);
 
-    FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_count, size_t most_shared, bool is_fast,
-                  cudaStream_t stream);
+    FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_count, bool is_fast, cudaStream_t stream);
 
     void prepare(cudaStream_t stream);  // copies new tables, after the host's plan has been prepared
 
@@ -68,31 +68,31 @@ public:
 
     struct Path {
         int32_t out_offset = 0, out_components = 0;
-        int32_t first_share = 0;  // in the edge's shares, [a][c], padded
+        int32_t degree = 0;  // of the harmonics
     };
     static constexpr int kSlots = 4;
     struct Pass {  // forward: paths of one block of features whose sums fit into registers
         int32_t in_offset = 0, in_components = 0, stride = 0;
-        int32_t first_share = 0, share_count = 0;  // of the block's paths
-        int32_t kind = 0;                          // PassKind: the components of the slots
+        int32_t kind = 0;  // PassKind: the components of the slots
         int32_t paths[kSlots] = {-1, -1, -1, -1};
     };
     struct Group {  // reverse: all paths of one block of features
         int32_t in_offset = 0, in_components = 0, stride = 0;
         int32_t first_path = 0, path_count = 0;
-        int32_t first_share = 0, share_count = 0;
     };
-    // Terms of harmonics are [group][harmonic_count]; their shares count within the group.
-    struct View : LayerView<float> {
+    static constexpr int kPartialStride = kMostHarmonics + 4;  // harmonics, the distance, padding
+    struct View : TablesView<float> {
         const Path* paths = nullptr;
         const Pass* passes = nullptr;
         const Group* groups = nullptr;
         const uint4* weights = nullptr;  // [slice][path][step][plane][lane]
         int path_count = 0, pass_count = 0, group_count = 0, slice_count = 0;
-        int share_stride = 0, most_group_shares = 0;
-        int tile_parts = 1;      // reverse: into how many items the tiles of an atom are divided
-        int function_count = 0;  // columns of the tables that are functions
+        int density_column = -1;             // of the tables
+        int sums_size = 0, sender_size = 0;  // numbers per atom
+        int tile_parts = 1;                  // reverse: into how many items the tiles of an atom are divided
+        int function_count = 0;              // columns of the tables that are functions
         float function_scale = 1;
+        float harmonic_scale = 1;  // undoes the scales of functions and weights, for harmonics and their gradients
         bool is_fast = false;
         // [slice]: see Worker. Cleared when edges are prepared, perhaps in the forward pass, which must not use it.
         int32_t* taken = nullptr;
@@ -101,10 +101,9 @@ public:
         bool is_last = false;              // the last chunk takes all remaining atoms, also those without edges
         uint4* functions = nullptr;        // [tile][step][plane][lane]
         uint4* function_slopes = nullptr;  // the same
-        float* shares = nullptr;           // [tile][share_stride / 4][edge of the tile][4]
-        float* partials = nullptr;         // [edge][slice][group][partial_stride]: gradients of harmonics and distance
+        float* harmonics = nullptr;        // [tile][kMostHarmonics / 4][edge of the tile][4], scaled
+        float* partials = nullptr;         // [edge][slice][group][kPartialStride]: gradients of harmonics and distance
         float* feature_gradients = nullptr;  // [edge][sender_size]
-        int partial_stride = 0;
     };
 
 private:
@@ -113,25 +112,22 @@ private:
     template <class Visit>
     void for_each_chunk(const Scratch& scratch, bool is_reverse, const Visit& visit) const;
     size_t weight_bytes() const;
-    int warps_per_block(bool is_reverse) const;
-    size_t shared_bytes(bool is_reverse) const;
+    int warps_per_block() const;
     // For the kernels that work on items.
-    mlff::gpu::LaunchShape shape_for_items(int64_t item_count, bool is_reverse) const;
+    mlff::gpu::LaunchShape shape_for_items(int64_t item_count) const;
     int tile_parts_for(int64_t item_count) const;
     void prepare_edges(const View& chunk, const EdgesView<float>& edges, cudaStream_t stream) const;
     void gather_gradients(const View& chunk, const EdgesView<float>& of_senders, const EdgesView<float>& edges,
                           const int64_t* reverse_edge, const SendersGradient& to, cudaStream_t stream) const;
-    void upload_terms(cudaStream_t stream);
 
     const plan::LayerPlan<float>& plan_;
     int harmonic_count_;
-    size_t most_shared_;
     bool is_fast_;
     int multiprocessor_count_ = 1;
     // Powers of two that keep both halves of a number within half precision. function_scale_ only changes if functions
     // are much larger than those of networks usually are, so it does not depend on the tables present.
     double weight_scale_ = 1, function_scale_ = 16;
-    int slice_count_ = 0, share_stride_ = 0, most_group_shares_ = 0;
+    int slice_count_ = 0;
     std::vector<int> path_order_;  // the plan's paths sorted by block of features, the order of all arrays here
     std::vector<Path> host_paths_;
     std::vector<Group> host_groups_;
@@ -141,7 +137,6 @@ private:
     mlff::gpu::DeviceBuffer<Group> groups_;
     mlff::gpu::DeviceBuffer<uint4> weights_;
     mlff::gpu::DeviceBuffer<int32_t> taken_;
-    DeviceShares<float> shares_;
     DeviceTables<float> tables_;
 };
 

@@ -4,7 +4,6 @@
 
 #include "gpu/engine/instructions.h"
 #include "mace/gpu/fused_edges.cuh"
-#include "mace/gpu/path_shapes.h"
 
 namespace mlff::mace::gpu {
 namespace {
@@ -29,12 +28,17 @@ __device__ __forceinline__ void sum_over_channels(float (&numbers)[Count]) {
     halve<Count / 8>(numbers, 4);
 }
 
-// One path for one tile. `share_gradient` is [edge of the tile][most_group_shares] of this warp, at the path's shares.
+// What a lane adds up over the paths of a group, for its two edges and four channels.
+template <int Components>
+struct TileGradients {
+    float features[2][Components][4] = {}, harmonics[2][kMostHarmonics] = {}, slope[2] = {};
+};
+
+// One path for one tile.
 template <int Components, int Rows>
 __device__ __forceinline__ void reverse_path(const FusedMessages::View& view, int path, int stride, int tile,
                                              const float* gradient, const float (&features)[2][Components][4],
-                                             float (&features_gradient)[2][Components][4], float (&slope)[2],
-                                             float* share_gradient) {
+                                             TileGradients<Components>& gradients) {
     const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
     const int64_t at = int64_t{tile} * kSteps * RadialProduct::kFunctionPlanes * 32 + lane;
     const uint4* const functions[2] = {view.functions + at, view.function_slopes + at};
@@ -44,41 +48,38 @@ __device__ __forceinline__ void reverse_path(const FusedMessages::View& view, in
     float by_sums[Rows][4];
 #pragma unroll
     for (int r = 0; r < Rows; ++r) load(gradient + r * stride, by_sums[r]);
-    const float* shares =
-        view.shares + (int64_t{tile} * view.share_stride + uniform(view.paths[path].first_share)) * kEdgesPerTile;
-    constexpr int kShares = Components * Rows, kPadded = rounded_up(kShares, 8), kKept = kPadded / 8;
+    visit_couplings<Components, Rows>(uniform(view.paths[path].degree), [&]<class Couplings>(Couplings) MLFF_INLINED {
+        for_each_index<2>([&]<int E>(Constant<E>) MLFF_INLINED {
+            float harmonics[Couplings::kHarmonics], by_radial[4] = {};
+            load_harmonics<Couplings::kDegree>(view.harmonics + tile * kHarmonicsOfTile, 2 * q + E, harmonics);
+            for_each_index<Components>([&]<int A>(Constant<A>) MLFF_INLINED {
+                float shares[Rows], weighed[4], by_shares[Rows];
+                compute_shares<Couplings, A>(harmonics, shares);
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
-        const ShareRows<Components, Rows> rows(shares, 2 * q + e);
-        float share_sums[kPadded], by_radial[4] = {};
+                for (int c = 0; c < 4; ++c) {
+                    float pulled = 0;
 #pragma unroll
-        for (int a = 0; a < Components; ++a) {
-            float share[Rows], weighed[4];
-            rows.load_row(a, share);
+                    for (int r = 0; r < Rows; ++r)
+                        if (has_share<Couplings>(A, r)) pulled += shares[r] * by_sums[r][c];
+                    by_radial[c] += features[E][A][c] * pulled;
+                    gradients.features[E][A][c] += radial[c][E] * pulled;
+                    weighed[c] = radial[c][E] * features[E][A][c];
+                }
 #pragma unroll
-            for (int c = 0; c < 4; ++c) {
-                float pulled = 0;
+                for (int r = 0; r < Rows; ++r)
+                    if (has_share<Couplings>(A, r))
+                        by_shares[r] = weighed[0] * by_sums[r][0] + weighed[1] * by_sums[r][1] +
+                                       weighed[2] * by_sums[r][2] + weighed[3] * by_sums[r][3];
+                for_each_term<Couplings, A>([&]<int Index>(Constant<Index>) MLFF_INLINED {
+                    constexpr PathTerm term = Couplings::kTerms.of[Index];
+                    gradients.harmonics[E][Couplings::kDegree * Couplings::kDegree + term.harmonic] +=
+                        term.value * by_shares[term.out];
+                });
+            });
 #pragma unroll
-                for (int r = 0; r < Rows; ++r) pulled += share[r] * by_sums[r][c];
-                by_radial[c] += features[e][a][c] * pulled;
-                features_gradient[e][a][c] += radial[c][e] * pulled;
-                weighed[c] = radial[c][e] * features[e][a][c];
-            }
-#pragma unroll
-            for (int r = 0; r < Rows; ++r)
-                share_sums[a * Rows + r] = weighed[0] * by_sums[r][0] + weighed[1] * by_sums[r][1] +
-                                           weighed[2] * by_sums[r][2] + weighed[3] * by_sums[r][3];
-        }
-#pragma unroll
-        for (int c = 0; c < 4; ++c) slope[e] += radial_slope[c][e] * by_radial[c];
-#pragma unroll
-        for (int i = kShares; i < kPadded; ++i) share_sums[i] = 0;
-        sum_over_channels(share_sums);
-        float* to = share_gradient + (2 * q + e) * view.most_group_shares + lane / 4 * kKept;  // [a][row], dense
-#pragma unroll
-        for (int i = 0; i < kKept; ++i)
-            if (lane / 4 * kKept + i < kShares) to[i] = share_sums[i];
-    }
+            for (int c = 0; c < 4; ++c) gradients.slope[E] += radial_slope[c][E] * by_radial[c];
+        });
+    });
 }
 
 template <int Components>
@@ -91,8 +92,6 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
     const int first_channel = worker.slice * kChannelsPerSlice;
     const bool is_channel = worker.channel < group.stride, is_slice = first_channel < group.stride;
     const int channel = is_channel ? worker.channel : 0;
-    float* share_gradients = reinterpret_cast<float*>(shared_memory() + shared_weights_size(view)) +
-                             threadIdx.x / 32 * kEdgesPerTile * view.most_group_shares;
     const float* gradient = sums_gradient + atom * view.sums_size + channel;
     const int32_t* sender = edges.sender + view.begin;
     const int first_path = uniform(group.first_path), path_end = first_path + uniform(group.path_count);
@@ -101,25 +100,15 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
         const int edge = tile * kEdgesPerTile + 2 * q;
         if (tile + 1 < own.tile_end())
             prefetch_tile<Components>(view, sender, senders, tile + 1, own,
-                                      group.in_offset + (is_slice ? first_channel : 0), group.stride, group.first_share,
-                                      group.share_count, true);
-        float features[2][Components][4], features_gradient[2][Components][4], slope[2];
+                                      group.in_offset + (is_slice ? first_channel : 0), group.stride, true);
+        float features[2][Components][4];
+        TileGradients<Components> gradients;
         load_features(sender, senders, edge, own, group.in_offset + channel, group.stride, features);
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-            slope[e] = 0;
-#pragma unroll
-            for (int a = 0; a < Components; ++a)
-#pragma unroll
-                for (int c = 0; c < 4; ++c) features_gradient[e][a][c] = 0;
-        }
 #pragma unroll 1
         for (int path = first_path; path < path_end; ++path) {
             const float* rows = gradient + view.paths[path].out_offset;
-            float* share_gradient = share_gradients + view.paths[path].first_share - group.first_share;
-            const auto reverse = [&]<int Rows>(Constant<Rows>) {
-                reverse_path<Components, Rows>(view, path, group.stride, tile, rows, features, features_gradient, slope,
-                                               share_gradient);
+            const auto reverse = [&]<int Rows>(Constant<Rows>) MLFF_INLINED {
+                reverse_path<Components, Rows>(view, path, group.stride, tile, rows, features, gradients);
             };
             switch (uniform(view.paths[path].out_components)) {
                 case 1: reverse(Constant<1>()); break;
@@ -132,37 +121,23 @@ __device__ __forceinline__ void reverse_group(const FusedMessages::View& view, c
         const int64_t slots = int64_t{view.slice_count} * view.group_count;
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
+            sum_over_channels(gradients.harmonics[e]);
 #pragma unroll
             for (int distance = 4; distance < 32; distance *= 2)
-                slope[e] += __shfl_xor_sync(kAllLanes, slope[e], distance);
+                gradients.slope[e] += __shfl_xor_sync(kAllLanes, gradients.slope[e], distance);
+            if (!own.has(edge + e)) continue;
             const int64_t local = edge + e;
-            const bool is_own = own.has(edge + e);
-            if (is_own && lane < 4)
-                view.partials[(local * slots + slot) * view.partial_stride + edges.harmonic_count] = slope[e];
+            float* partials = view.partials + (local * slots + slot) * FusedMessages::kPartialStride;
+            constexpr int kKept = kMostHarmonics / 8;
+#pragma unroll
+            for (int i = 0; i < kKept; ++i)
+                partials[lane / 4 * kKept + i] = view.harmonic_scale * gradients.harmonics[e][i];
+            if (lane < 4) partials[kMostHarmonics] = gradients.slope[e];
+            if (!is_channel || !view.feature_gradients) continue;
             float* to = view.feature_gradients + local * view.sender_size + group.in_offset + channel;
-            if (is_own && is_channel && view.feature_gradients) {
 #pragma unroll
-                for (int a = 0; a < Components; ++a) store(features_gradient[e][a], to + a * group.stride);
-            }
+            for (int a = 0; a < Components; ++a) store(gradients.features[e][a], to + a * group.stride);
         }
-        __syncwarp();
-        // A lane computes one harmonic of every second edge.
-        for (int harmonic = lane % 16; harmonic < edges.harmonic_count; harmonic += 16) {
-            const int32_t* term = view.first_harmonic_term + group_index * edges.harmonic_count + harmonic;
-            float sums[kEdgesPerTile / 2] = {};
-            for (int t = term[0]; t < term[1]; ++t) {
-                const auto [index, value] = view.harmonic_terms[t];
-#pragma unroll
-                for (int e = 0; e < kEdgesPerTile / 2; ++e)
-                    sums[e] += value * share_gradients[(2 * e + lane / 16) * view.most_group_shares + index];
-            }
-#pragma unroll
-            for (int e = 0; e < kEdgesPerTile / 2; ++e) {
-                const int local = tile * kEdgesPerTile + 2 * e + lane / 16;
-                if (own.has(local)) view.partials[(local * slots + slot) * view.partial_stride + harmonic] = sums[e];
-            }
-        }
-        __syncwarp();
     }
 }
 
@@ -172,7 +147,7 @@ __global__ void __launch_bounds__(32 * most_warps(Most), 1)
     reverse_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders,
                    const float* sums_gradient) {
     const Worker worker = start_work(view, edges, view.group_count * view.tile_parts);
-    worker.for_each_item([&](int item) {
+    worker.for_each_item([&](int item) MLFF_INLINED {
         const int64_t atom = worker.first_atom + item % worker.atom_count;
         // Groups with more components first: they take longer.
         const int of_atom = static_cast<int>(item / worker.atom_count),
@@ -200,10 +175,12 @@ __global__ void __launch_bounds__(kBlockThreads)
     const int64_t edge = view.begin + i / columns;
     const int column = static_cast<int>(i % columns);
     if (edge >= min(view.end, edges.first[edges.atom_count])) return;
-    const float* from = view.partials + (edge - view.begin) * slots * view.partial_stride + column;
+    const bool is_harmonic = column < edges.harmonic_count;
+    const float* from = view.partials + (edge - view.begin) * slots * FusedMessages::kPartialStride +
+                        (is_harmonic ? column : kMostHarmonics);
     float sum = 0;
-    for (int slot = 0; slot < slots; ++slot) sum += from[slot * view.partial_stride];
-    if (column < edges.harmonic_count) {
+    for (int slot = 0; slot < slots; ++slot) sum += from[slot * FusedMessages::kPartialStride];
+    if (is_harmonic) {
         float* to = gradients.harmonics + edge * edges.harmonic_count + column;
         *to = accumulate ? *to + sum : sum;
         return;

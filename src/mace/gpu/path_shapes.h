@@ -8,14 +8,17 @@
 
 namespace mlff::mace::gpu {
 
+// For lambdas. The compiler calls large ones otherwise, and then their variables are in memory.
+#define MLFF_INLINED __attribute__((always_inline))
+
 template <int Count>
 using Constant = std::integral_constant<int, Count>;
 
 // Calls visit(components of senders, components of sums) with compile-time constants if the former is 1, 3 or 5, at
 // most `Most`, and the latter is 1, 3, 5 or 7. Returns whether it did.
 template <int Most, class Visit>
-__device__ __forceinline__ bool visit_path_shape(int in_components, int out_components, const Visit& visit) {
-    const auto visit_if_few = [&]<int In>(Constant<In> in, auto out) {
+__host__ __device__ __forceinline__ bool visit_path_shape(int in_components, int out_components, const Visit& visit) {
+    const auto visit_if_few = [&]<int In>(Constant<In> in, auto out) MLFF_INLINED {
         if constexpr (In <= Most) visit(in, out);
         return In <= Most;
     };

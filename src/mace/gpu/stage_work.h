@@ -197,9 +197,10 @@ StepWork network_messages_work(const plan::LayerPlan<Real>& plan, bool is_revers
 // precision for one of them; it counts once. So for mp0-medium, where performance.md gives 0.5 and 1.0 TFLOP of half
 // precision for 12,288 atoms, a third of these is counted, and in addition the products with features and shares.
 //
-// The functions of an edge, their slopes, and its shares are prepared in memory. If they are kept, the forward pass
-// prepares them for the reverse too. In the reverse, partial gradients of harmonics and distance are written
-// `partial_count` times for each edge and then added, and gradients of features are written for each edge and gathered.
+// The functions of an edge, their slopes, and its harmonics are prepared in memory. If they are kept, the forward pass
+// prepares them for the reverse too. Shares are computed in both directions; they count once for all channels. In the
+// reverse, partial gradients of harmonics and distance are written `partial_count` times for each edge and then added,
+// and gradients of features are written for each edge and gathered.
 struct FusedEdges {
     bool is_kept = false;
     int partial_count = 0;
@@ -209,25 +210,25 @@ StepWork fused_messages_work(const plan::LayerPlan<Real>& plan, const FusedEdges
     const plan::RadialColumns& columns = plan.columns;
     const double functions = columns.hidden_count + (columns.has_constant ? 1 : 0),
                  weights = plan::radial_weight_count(plan), values_and_slopes = is_reverse ? 2 : 1;
-    double shares = 0, features = 0;
+    double features = 0;
+    const double harmonics = harmonic_count(plan.weights.max_degree);
     std::vector<bool> is_read(plan.sender_layout.blocks.size());
     for (size_t p = 0; p < plan.paths.size(); ++p) {
-        shares += plan.paths[p].share_count();
         const auto block = static_cast<size_t>(plan.layer.interaction.convolution.paths[p].in_block);
         if (!is_read[block]) features += plan::channel_count(plan, p) * plan.paths[p].in_components;
         is_read[block] = true;
     }
-    double flops = plan::products_work(plan, is_reverse).flops + 2 * functions * weights * values_and_slopes,
-           numbers = functions * values_and_slopes + shares + features, bytes = 0;
+    double flops = plan::products_work(plan, is_reverse).flops + 2 * functions * weights * values_and_slopes +
+                   plan::share_flops(plan),
+           numbers = functions * values_and_slopes + harmonics + features, bytes = 0;
     if (!is_reverse || !edges.is_kept) {
         const double prepared = is_reverse || edges.is_kept ? 2 : 1;
-        flops += functions * plan::kValueFlops * prepared + plan::share_flops(plan);
-        numbers += functions * (plan::kTableRows + prepared) + shares;
+        flops += functions * plan::kValueFlops * prepared;
+        numbers += functions * (plan::kTableRows + prepared) + harmonics;
         bytes += edge_bytes(plan);
     }
     if (is_reverse) {
-        const double partials = edges.partial_count * (harmonic_count(plan.weights.max_degree) + 1.0),
-                     gathered = is_first_layer(plan) ? 0 : features;
+        const double partials = edges.partial_count * (harmonics + 1), gathered = is_first_layer(plan) ? 0 : features;
         flops += 2 * weights + partials + gathered;
         numbers += 2 * partials + 2 * gathered;
         bytes += edge_gradient_bytes(plan);

@@ -7,9 +7,11 @@
 #include <set>
 
 #include "close.h"
+#include "mace/gpu/contraction_pattern.h"
 #include "mace/gpu/monomials.h"
 #include "mace/plan/contraction.h"
 #include "test_mace_numerics.h"
+#include "test_mace_support.h"
 
 using namespace mace_test;
 using namespace mlff;
@@ -254,4 +256,51 @@ TEST_CASE("mace monomials: values and gradients of the CPU backend, however many
         check_walks<double, 1, 4, 8>(contraction, random);
         check_walks<double, 2, 4, 4>(contraction, random);
     }
+}
+
+TEST_CASE(
+    "mace monomials: models with harmonics up to degree 3 are in the pattern of the kernels, with values of the CPU") {
+    int compared = 0;
+    for (const char* name : {"p02_mp0like_l1_c3_f32", "p09_l2_ell3", "p03_mace_plain_l1"}) {
+        CAPTURE(name);
+        const mace_test::Model model(golden_model(name));
+        for (const Layer& layer : model.weights->layers) {
+            plan::Contraction<double> host(layer.contraction);
+            host.prepare(0);
+            const plan::Polynomial polynomial = host.polynomial();
+            const MonomialList list(polynomial);
+            const std::vector<int32_t> pattern = list.in_pattern(polynomial);
+            const bool is_like_mp0 = layer.contraction.in_row_count == kPatternRows && list.depth == kPatternLevels;
+            CHECK(pattern.empty() == !is_like_mp0);
+            if (pattern.empty()) continue;
+            CHECK(static_cast<int>(pattern.size()) == 4 * first_pattern_group(polynomial.out_row_count));
+            const mlff::Buffer<double> packed = list.pack(host.coefficients(0), host.stride(), pattern);
+
+            Random random;
+            const int stride = host.stride();
+            mlff::Buffer<double> in = aligned(random.numbers(static_cast<size_t>(host.in_size()))), out, work;
+            out.resize_discard(static_cast<size_t>(host.out_size()));
+            host.apply(plan::choose_kernels<double>(), 0, in.data(), out.data(), 1, work);
+            std::vector<double> found;
+            for (int row = 0; row < polynomial.out_row_count; ++row)
+                for (int channel = 0; channel < stride; ++channel) {
+                    const RowPattern monomials = list_row_pattern(row);
+                    double sum = 0;
+                    for (int i = 0; i < monomials.count; ++i) {
+                        const size_t groups = pattern.size() / 4, strip = static_cast<size_t>(channel / kLanes),
+                                     group = static_cast<size_t>(first_pattern_group(row) + i / 4);
+                        double product =
+                            packed[((strip * groups + group) * kLanes + static_cast<size_t>(channel % kLanes)) * 4 +
+                                   static_cast<size_t>(i % 4)];
+                        for (int level = 0; level < monomials.of[i].level; ++level)
+                            product *= in[static_cast<size_t>(monomials.of[i].rows[level] * stride + channel)];
+                        sum += product;
+                    }
+                    found.push_back(sum);
+                }
+            check_close(found, std::vector<double>(out.begin(), out.end()), 1e-12);
+            ++compared;
+        }
+    }
+    CHECK(compared == 2);
 }

@@ -6,6 +6,7 @@
 
 #include "gpu/engine/instructions.h"
 #include "gpu/runtime/cuda_check.h"
+#include "mace/gpu/pattern_contraction.cuh"
 
 namespace mlff::mace::gpu {
 namespace {
@@ -139,11 +140,38 @@ BlockShape choose_shape(const typename DeviceContraction<Real>::View& view, cons
     return shape;
 }
 
+// Whether there are warps for all multiprocessors of a large GPU, if each has several atoms. It depends on sizes alone,
+// for the same reason.
+template <bool kReverse>
+bool has_many_atoms(const TilesView& tiles, int strips) {
+    constexpr int kEnoughWarps = 1024, kAtoms = atoms_of_warp(kReverse);
+    return tiles.atom_count >= int64_t{kAtoms} * tiles.tile_count &&
+           int64_t{tiles.atom_count} * strips >= int64_t{kEnoughWarps} * kAtoms;
+}
+template <bool kReverse>
+void run_pattern(const DeviceContraction<float>::View& view, const TilesView& tiles, int strips,
+                 RowsView<const float> in, RowsView<const float> out_gradient, RowsView<float> out,
+                 cudaStream_t stream) {
+    constexpr int kAtoms = atoms_of_warp(kReverse) * kPatternWarps;
+    const int parts = (std::min(kAtomsPerTile, tiles.atom_count) + kAtoms - 1) / kAtoms;
+    const LaunchShape shape = {
+        dim3(static_cast<unsigned>(tiles.tile_count), static_cast<unsigned>(parts), static_cast<unsigned>(strips)),
+        kLanes * kPatternWarps};
+    static_assert(kMostPatternOutDegree == 2);
+    auto* kernel = view.out_row_count == 1   ? pattern_kernel<0, kReverse>
+                   : view.out_row_count == 4 ? pattern_kernel<1, kReverse>
+                                             : pattern_kernel<2, kReverse>;
+    launch("the contraction", kernel, shape, stream, view, tiles, in, out_gradient, out);
+}
+
 template <class Real, bool kReverse>
 void run(const typename DeviceContraction<Real>::View& view, const TilesView& tiles, RowsView<const Real> in,
          RowsView<const Real> out_gradient, RowsView<Real> out, cudaStream_t stream) {
     if (tiles.tile_count == 0) return;
     const int strips = (view.stride + kLanes - 1) / kLanes;
+    if constexpr (std::is_same_v<Real, float>)
+        if (view.is_in_pattern && has_many_atoms<kReverse>(tiles, strips))
+            return run_pattern<kReverse>(view, tiles, strips, in, out_gradient, out, stream);
     const BlockShape chosen = choose_shape<Real>(view, tiles, strips, kReverse);
     const int atoms_per_tile = std::min(kAtomsPerTile, tiles.atom_count),
               parts = (atoms_per_tile + chosen.atoms - 1) / chosen.atoms;
@@ -175,7 +203,9 @@ DeviceContraction<Real>::DeviceContraction(const plan::Contraction<Real>& contra
     : host_(contraction),
       list_(contraction.polynomial()),
       monomials_(static_cast<size_t>(element_count)),
-      coefficients_(static_cast<size_t>(element_count)) {
+      coefficients_(static_cast<size_t>(element_count)),
+      pattern_coefficients_(static_cast<size_t>(element_count)) {
+    if (std::is_same_v<Real, float>) pattern_ = list_.in_pattern(contraction.polynomial());
     paths_.upload(list_.paths.data(), static_cast<int64_t>(list_.paths.size()), "the model", stream);
 }
 
@@ -190,10 +220,15 @@ void DeviceContraction<Real>::prepare(const std::vector<int>& elements, cudaStre
         monomials_[static_cast<size_t>(element)].upload(monomials.data(), static_cast<int64_t>(monomials.size()),
                                                         "the model", stream);
         coefficients.upload(packed.data(), static_cast<int64_t>(packed.size()), "the model", stream);
+        if (pattern_.empty()) continue;
+        const Buffer<Real> in_pattern = list_.pack(host, host_.stride(), pattern_);
+        pattern_coefficients_[static_cast<size_t>(element)].upload(
+            in_pattern.data(), static_cast<int64_t>(in_pattern.size()), "the model", stream);
     }
     std::vector<OfElement> all;
     for (size_t element = 0; element < coefficients_.size(); ++element)
-        all.push_back({monomials_[element].data(), coefficients_[element].data()});
+        all.push_back(
+            {monomials_[element].data(), coefficients_[element].data(), pattern_coefficients_[element].data()});
     elements_.upload(all.data(), static_cast<int64_t>(all.size()), "the model", stream);
 }
 
@@ -207,7 +242,8 @@ typename DeviceContraction<Real>::View DeviceContraction<Real>::view() const {
             list_.depth,
             polynomial.in_row_count,
             polynomial.out_row_count,
-            host_.stride()};
+            host_.stride(),
+            !pattern_.empty()};
 }
 
 template <class Real>

@@ -26,13 +26,15 @@ public:
 
     struct OfElement {
         const Monomial* monomials = nullptr;
-        const Real* coefficients = nullptr;  // [channel / kLanes][monomial][kLanes]
+        const Real* coefficients = nullptr;          // [channel / kLanes][monomial][kLanes]
+        const Real* pattern_coefficients = nullptr;  // [channel / kLanes][group][kLanes][4]; null: not in the pattern
     };
     struct View {
         const OfElement* elements = nullptr;
         const MonomialPath* paths = nullptr;  // [group_count + 1]
         int monomial_count = 0, group_count = 0, depth = 0;
         int in_row_count = 0, out_row_count = 0, stride = 0;
+        bool is_in_pattern = false;
     };
 
 private:
@@ -40,9 +42,11 @@ private:
 
     const plan::Contraction<Real>& host_;
     MonomialList list_;
+    std::vector<int32_t> pattern_;  // MonomialList::in_pattern; empty in double precision, whose registers are too few
     mlff::gpu::DeviceBuffer<MonomialPath> paths_;
-    std::vector<mlff::gpu::DeviceBuffer<Monomial>> monomials_;  // [element]
-    std::vector<mlff::gpu::DeviceBuffer<Real>> coefficients_;   // [element]
+    std::vector<mlff::gpu::DeviceBuffer<Monomial>> monomials_;         // [element]
+    std::vector<mlff::gpu::DeviceBuffer<Real>> coefficients_;          // [element]
+    std::vector<mlff::gpu::DeviceBuffer<Real>> pattern_coefficients_;  // [element]
     mlff::gpu::DeviceBuffer<OfElement> elements_;
 };
 

@@ -58,6 +58,13 @@ struct MonomialList {
     template <class Real>
     Buffer<Real> pack(const Buffer<Real>& coefficients, int stride) const;
 
+    // Which monomial each of the pattern is (contraction_pattern.h), -1 for those that are not there and for padding:
+    // [group][4]. Empty if not all monomials are among them, or if they are few of them.
+    std::vector<int32_t> in_pattern(const plan::Polynomial& polynomial) const;
+    // The same coefficients in that order: [channel / kLanes][group][kLanes][4].
+    template <class Real>
+    Buffer<Real> pack(const Buffer<Real>& coefficients, int stride, const std::vector<int32_t>& pattern) const;
+
     int count = 0;                    // of monomials: one for each coefficient, in the same order
     int depth = 0;                    // the highest level
     std::vector<Monomial> monomials;  // followed by idle ones, so that a walker may read ahead

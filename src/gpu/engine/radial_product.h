@@ -3,8 +3,8 @@
 // channels.
 //
 // Every number is split into two numbers of half precision, high and low. Of the four products, low times low is left
-// out; the other three are added in single precision, so the error is that of single precision. `fast` uses high times
-// high only.
+// out; the other three are added in single precision, so the error is that of single precision. `fast` leaves out the
+// low numbers of weights too.
 //
 // Lane 4 g + q holds functions 4 q ... 4 q + 3 of edge g, and weights of channels 4 g ... 4 g + 3. It gets the products
 // of these four channels with edges 2 q and 2 q + 1. Operands are stored in the order in which lanes load them: a plane
@@ -76,19 +76,19 @@ struct RadialProduct {
 #pragma unroll
             for (int half = 0; half < 2; ++half)
 #pragma unroll
-                for (int t = 0; t < Tiles; ++t) {
+                for (int t = 0; t < Tiles; ++t)
                     multiply(low[half], functions[t].bits.x, functions[t].bits.y, products[t][2 * half],
                              products[t][2 * half + 1]);
-                    multiply(high[half], functions[t].bits.z, functions[t].bits.w, products[t][2 * half],
-                             products[t][2 * half + 1]);
-                }
         }
 #pragma unroll
         for (int half = 0; half < 2; ++half)
 #pragma unroll
-            for (int t = 0; t < Tiles; ++t)
+            for (int t = 0; t < Tiles; ++t) {
+                multiply(high[half], functions[t].bits.z, functions[t].bits.w, products[t][2 * half],
+                         products[t][2 * half + 1]);
                 multiply(high[half], functions[t].bits.x, functions[t].bits.y, products[t][2 * half],
                          products[t][2 * half + 1]);
+            }
     }
 };
 

@@ -32,7 +32,7 @@ struct BlocksTogether {
     int forward, reverse;
 };
 template <class Stored>
-inline constexpr BlocksTogether kBlocks = kIsFast<Stored> ? BlocksTogether{4, 4} : BlocksTogether{3, 2};
+inline constexpr BlocksTogether kBlocks = kIsFast<Stored> ? BlocksTogether{4, 3} : BlocksTogether{3, 2};
 
 // How warps divide the work. A block has all slices of the channels of an atom. If atoms are few, it has several groups
 // of warps, which divide the edges; if they are many, it goes through several atoms. To sum the messages of many atoms,

@@ -44,9 +44,6 @@ struct alignas(8) uint2 {
 struct alignas(8) float2 {
     float x, y;
 };
-struct alignas(16) float4 {
-    float x, y, z, w;
-};
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }

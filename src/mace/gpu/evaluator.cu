@@ -210,10 +210,11 @@ private:
     }
 
     // Whether the gradients of ghosts' features go back to the domains that own the atoms. Otherwise each domain needs
-    // gradients of the messages of its ghosts, which are larger, and computes their edges too.
+    // gradients of the messages of its ghosts, which are larger, and computes their edges too. Layers with a gate or a
+    // density do that. The answer must be the same in all domains, also in one without atoms.
     bool returns_gradients(const DeviceLayer<Real>& layer) const {
-        return layer.fused.has_value() && layer.plan.sender_layout.size % 4 == 0 && step_.halo &&
-               step_.halo->can_add_back();
+        return layer.fused.has_value() && !layer.gate && layer.plan.columns.density < 0 &&
+               layer.plan.sender_layout.size % 4 == 0 && step_.halo && step_.halo->can_add_back();
     }
     // Whether what the forward pass of the layer has prepared for the edges is still there in the reverse, which may
     // need those of ghosts too.
@@ -561,8 +562,7 @@ private:
                                         stream_);
         if constexpr (kCanFuse<Real>)
             if (layer.fused) {
-                const bool returns = senders_gradient && returns_gradients(layer);
-                if (returns && layer.gate) clear_ghost_rows(senders_gradient, sender_size);
+                const bool returns = index > 0 && returns_gradients(layer);
                 layer.fused->reverse(returns ? edges_with_ghosts_ : edges_,
                                      senders_gradient && !returns ? edges_with_ghosts_ : edges_, geometry_.reverse,
                                      sender_rows(index), sums_.data(), densities_gradient_.data(), gradients,
@@ -576,13 +576,6 @@ private:
         if (index == 0) return;
         begin_stage("what atoms send", Direction::reverse, index, stream_, [&] { return map_work(layer.plan.up); });
         layer.up.apply_transposed(tiles_, rows(senders_gradient_, sender_size), gradient_below(index), true, stream_);
-    }
-
-    void clear_ghost_rows(Real* rows, int64_t row_size) const {
-        if (step_.ghost_count > 0)
-            check(cudaMemsetAsync(rows + atom_count() * row_size, 0,
-                                  static_cast<size_t>(step_.ghost_count * row_size) * sizeof(Real), stream_),
-                  "clearing gradients of ghosts");
     }
 
     void compute_forces(StepResults& results) {

@@ -16,10 +16,10 @@ import ncu
 NOT_MEASURED = "not measured"
 MACHINES = {"x86_64": "Xeon, AVX-512", "aarch64": "Neoverse N1"}  # two cores of each
 # By model, atoms and precision: (unit of the goal, goal)
-GPU_GOALS = {("mp0-small", 12288, "mixed"): ("us/atom", 0.7), ("mp0-medium", 3, "mixed"): ("ms", 0.15), ("mp0-medium", 192, "mixed"): ("ms", 0.5),
-             ("mp0-medium", 1536, "mixed"): None, ("mp0-medium", 12288, "mixed"): ("us/atom", 1.2), ("mp0-medium", 98304, "mixed"): None,
-             ("mp0-medium", 499125, "mixed"): None, ("mp0-medium", 5184, "fp64"): ("us/atom", 4.0), ("mp0-large", 3, "mixed"): None,
-             ("mp0-large", 12288, "mixed"): None}
+GPU_GOALS = {("mp0-small", 12288, "mixed"): ("us/atom", 0.45), ("mp0-medium", 3, "mixed"): ("ms", 0.1), ("mp0-medium", 192, "mixed"): ("ms", 0.4),
+             ("mp0-medium", 1536, "mixed"): ("ms", 1.7), ("mp0-medium", 12288, "mixed"): ("us/atom", 0.95), ("mp0-medium", 98304, "mixed"): ("us/atom", 0.9),
+             ("mp0-medium", 499125, "mixed"): None, ("mp0-medium", 5184, "fp64"): ("us/atom", 3.0), ("mp0-large", 3, "mixed"): None,
+             ("mp0-large", 12288, "mixed"): ("us/atom", 1.9)}
 MEMORY_GOAL_MB = 0.15  # for an atom
 
 

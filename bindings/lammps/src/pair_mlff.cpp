@@ -66,7 +66,7 @@ struct PairMLFF::Impl {
         mlff_precision precision = MLFF_PRECISION_AUTO;
         int thread_count = 0;  // 0: as many as LAMMPS has
         bool exact_radial = false;
-        std::string rows = "auto";  // how rows of atoms go from GPU to GPU
+        std::string rows = "host";  // how rows of atoms go from GPU to GPU
         double charge = 0, spin = 1;
     } settings;
 

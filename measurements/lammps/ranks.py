@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Time of a step in LAMMPS with the plugin on 1, 2, ... ranks, one thread each, beside `mlff md` with one thread: the embedded student, NVE of water.
 
-    measurements/lammps/ranks.py MLFF ENVIRONMENT PLUGIN_FOLDER [--device cpu|cuda] [--rows auto|shared|window|host] [--replicas 2,3] [--ranks 1,2] [--steps 20] [--rounds 5] [--json OUT]
+    measurements/lammps/ranks.py MLFF ENVIRONMENT PLUGIN_FOLDER [--device cpu|cuda] [--rows auto|shared|window|host] [--skin 0.5] [--replicas 2,3] [--ranks 1,2] [--steps 20] [--rounds 5] [--json OUT]
 
 ENVIRONMENT is a Python environment with the packages lammps and mpich, PLUGIN_FOLDER has mlffplugin.so. All take turns; medians and spreads of the rounds, and
 ratios of the medians. A replica of 2 is 2 x 2 x 2 boxes of 192 atoms."""
@@ -28,7 +28,7 @@ read_data {data}
 replicate {replica} {replica} {replica}
 pair_style mlff device {device} precision mixed threads 1 rows {rows}
 pair_coeff * * builtin H O
-neighbor 0.5 bin
+neighbor {skin} bin
 neigh_modify every 1 delay 0 check yes
 velocity all create 300 4711
 fix 1 all nve
@@ -59,7 +59,7 @@ def write_xyz(path, replica):
 
 def lammps_step(options, folder, replica, ranks):
     with open(os.path.join(folder, "in.water"), "w") as file:
-        file.write(INPUT.format(data=os.path.abspath(EXAMPLE), device=options.device, rows=options.rows, replica=replica, steps=options.steps))
+        file.write(INPUT.format(data=os.path.abspath(EXAMPLE), device=options.device, rows=options.rows, skin=options.skin, replica=replica, steps=options.steps))
     run = subprocess.run([os.path.join(options.environment, "bin", "mpiexec"), "-n", str(ranks), os.path.join(options.environment, "bin", "lmp"), "-in", "in.water", "-log", "none"],
                          cwd=folder, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "LD_LIBRARY_PATH": options.plugin_folder, "PATH": os.path.join(options.environment, "bin") + ":" + os.environ["PATH"]})
     return float(re.search(r"Loop time of (\S+)", run.stdout)[1]) / options.steps
@@ -79,6 +79,7 @@ def main():
     parser.add_argument("plugin_folder", type=os.path.abspath)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rows", default="auto")
+    parser.add_argument("--skin", type=float, default=0.5, help="of LAMMPS' neighbour list, angstrom")
     parser.add_argument("--replicas", default="2,3")
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--steps", type=int, default=20)
@@ -106,7 +107,7 @@ def main():
 
             gpu = native.gpu_state()
         with open(options.json, "w") as file:
-            json.dump({"date": str(datetime.date.today()), "machine": platform.machine(), "cores": os.cpu_count(), "device": options.device, "rows": options.rows, "gpu": gpu, "steps": options.steps, "rounds": options.rounds, "results": results}, file, indent=1)
+            json.dump({"date": str(datetime.date.today()), "machine": platform.machine(), "cores": os.cpu_count(), "device": options.device, "rows": options.rows, "skin": options.skin, "gpu": gpu, "steps": options.steps, "rounds": options.rounds, "results": results}, file, indent=1)
             file.write("\n")
 
 

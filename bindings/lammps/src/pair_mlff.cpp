@@ -55,6 +55,11 @@ std::array<double, 9> cell_of(const Domain& domain) {
 
 const char* const kPrecisions[] = {"auto", "mixed", "fp64", "fp32", "fast"};  // mlff_precision
 
+bool is_within(const double* a, const double* b, double reach) {
+    const double dx = b[0] - a[0], dy = b[1] - a[1], dz = b[2] - a[2];
+    return dx * dx + dy * dy + dz * dz <= reach * reach;
+}
+
 }  // namespace
 
 struct PairMLFF::Impl {
@@ -66,7 +71,7 @@ struct PairMLFF::Impl {
         mlff_precision precision = MLFF_PRECISION_AUTO;
         int thread_count = 0;  // 0: as many as LAMMPS has
         bool exact_radial = false;
-        std::string rows = "host";  // how rows of atoms go from GPU to GPU
+        std::string rows = "auto";  // how rows of atoms go from GPU to GPU
         double charge = 0, spin = 1;
     } settings;
 
@@ -488,7 +493,8 @@ void PairMLFF::find_domain() {
     std::vector<char> is_listed(static_cast<size_t>(atom->nlocal),
                                 0);  // a list for some types says nothing of atoms of others
     for (int ii = 0; ii < list->inum; ++ii) is_listed[static_cast<size_t>(list->ilist[ii])] = 1;
-    const double reach = impl.cutoff + neighbor->skin;  // the list may go further, for other styles
+    const double reach = impl.cutoff + neighbor->skin;
+    const bool goes_further = neighbor->cutneighmax > reach;  // for other styles
     double* const* x = atom->x;
     impl.neighbors.clear();
     impl.first.assign(1, 0);
@@ -499,8 +505,7 @@ void PairMLFF::find_domain() {
         for (int n = 0; n < count; ++n) {
             const int j = list->firstneigh[i][n] & NEIGHMASK;
             const int32_t number = impl.number_of_type[static_cast<size_t>(atom->type[j])];
-            const double dx = x[j][0] - x[i][0], dy = x[j][1] - x[i][1], dz = x[j][2] - x[i][2];
-            if (number == 0 || dx * dx + dy * dy + dz * dz > reach * reach) continue;
+            if (number == 0 || (goes_further && !is_within(x[i], x[j], reach))) continue;
             if (impl.place[static_cast<size_t>(j)] < 0) {
                 impl.add_atom(j, number);
                 owner_of_ghost.push_back(impl.owners[static_cast<size_t>(j)]);

@@ -23,6 +23,7 @@ struct GpuNeighborList<Real>::State {
     std::vector<int32_t> sender;
     std::vector<Real> vector, distance;
     std::vector<double> searched_positions;
+    std::vector<int32_t> runs;
     GpuNeighborReport report;
     GpuEdges<Real> edges;
     bool is_listed = false;
@@ -104,6 +105,16 @@ void GpuNeighborList<Real>::search(const SystemView& system, void*) {
     state_->searched_positions.assign(system.positions, system.positions + 3 * system.atom_count);
     state_->make_room(system.atom_count, capacity);
     state_->take(found);
+}
+// Any order will do: this one is not that of the atoms.
+template <class Real>
+void GpuNeighborList<Real>::sort_into_runs(const SystemView& system, void*) {
+    state_->runs.clear();
+    for (int64_t atom = system.atom_count; atom > 0; --atom) state_->runs.push_back(static_cast<int32_t>(atom - 1));
+}
+template <class Real>
+const int32_t* GpuNeighborList<Real>::runs() const {
+    return state_->runs.empty() || state_->is_listed ? nullptr : state_->runs.data();
 }
 template <class Real>
 void GpuNeighborList<Real>::set_candidates(int64_t atom_count, const ListedNeighbors& list, void*) {

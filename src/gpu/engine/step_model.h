@@ -26,6 +26,8 @@ struct StepModelFacts {
     double cutoff = 0;                // angstrom
     std::vector<int> atomic_numbers;  // [element]
     int descriptor_count = 0;
+    bool reads_edges = true;
+    bool wants_runs = false;  // whether it reads Step::runs
 };
 
 // One step as a model sees it. A graph is captured with these values, so equal steps must launch equal kernels.
@@ -36,6 +38,7 @@ struct Step {
     // For terms that need more than edges. Systems of a batch may have been moved as a whole.
     const double* positions = nullptr;  // [atom][3], ghosts too
     SystemsView systems;
+    const int32_t* runs = nullptr;  // [atom], of one system: an order in which neighbours in it stand near each other
     const SystemCell* cells = nullptr;  // [system]; of a domain, the cell of the whole system
     // For domains. Ghosts come after the own atoms, which are those of `edges`, `tiles` and results of atoms.
     int32_t ghost_count = 0;

@@ -110,6 +110,7 @@ void StepRun::search(const SystemView& system, const double* positions) {
     on_device.positions = positions;
     stages_.begin({"neighbour search"}, stream_);
     neighbors_.search(on_device, static_cast<cudaStream_t>(stream_));
+    if (model_->facts().wants_runs) neighbors_.sort_into_runs(on_device, static_cast<cudaStream_t>(stream_));
 }
 
 void StepRun::use_neighbors(StepSize& size, int64_t most_edges) {
@@ -142,6 +143,7 @@ void StepRun::launch(const StepKind& kind) {
                      edges_,
                      atoms_.tiles(),
                      atoms_.systems(),
+                     runs(),
                      element_set_};
     if (stages_.is_watched() || !uses_graphs_) return enqueue(kind);
     graphs_.run(key, stream_, [&] { enqueue(kind); });
@@ -166,6 +168,7 @@ void StepRun::enqueue(const StepKind& kind) {
                        .wanted = wanted,
                        .positions = positions,
                        .systems = atoms_.systems(),
+                       .runs = runs(),
                        .cells = cells_.data(),
                        .ghost_count = static_cast<int32_t>(atoms_.atom_count() - atoms_.owned_count()),
                        .ghost_tiles = atoms_.ghost_tiles(),

@@ -108,11 +108,13 @@ private:
         StepEdges edges;
         TilesView tiles;
         SystemsView systems;
+        const int32_t* runs = nullptr;
         ElementSet elements;
 
         bool operator==(const Key&) const = default;
     };
     void reserve_atoms();
+    const int32_t* runs() const { return model_->facts().wants_runs ? neighbors_.runs() : nullptr; }
 
     Stream stream_;
     std::shared_ptr<StepModel> model_;

@@ -56,7 +56,16 @@ class StepSum : public StepModel {
 public:
     StepSum(const std::vector<MakeStepModel>& make_terms, cudaStream_t stream) {
         for (const MakeStepModel& make : make_terms) terms_.emplace_back(make(stream));
-        for (const Term& term : terms_) facts_.cutoff = std::max(facts_.cutoff, term.model->facts().cutoff);
+        facts_.reads_edges = false;
+        for (const Term& term : terms_) {
+            const StepModelFacts& own = term.model->facts();
+            if (own.reads_edges == facts_.reads_edges)
+                facts_.cutoff = std::max(facts_.cutoff, own.cutoff);
+            else if (own.reads_edges)  // then the others have no say
+                facts_.cutoff = own.cutoff;
+            facts_.reads_edges |= own.reads_edges;
+            facts_.wants_runs |= own.wants_runs;
+        }
         facts_.descriptor_count = terms_.front().model->facts().descriptor_count;
         for (const int z : terms_.front().model->facts().atomic_numbers)
             if (std::all_of(terms_.begin(), terms_.end(), [&](const Term& term) { return term.element_of(z) >= 0; }))
@@ -64,7 +73,7 @@ public:
         for (Term& term : terms_) {
             for (const int z : facts_.atomic_numbers) term.host_own.push_back(term.element_of(z));
             term.own.upload(term.host_own.data(), static_cast<int64_t>(term.host_own.size()), "the model", stream);
-            term.is_shorter = term.model->facts().cutoff < facts_.cutoff;
+            term.is_shorter = term.model->facts().reads_edges && term.model->facts().cutoff < facts_.cutoff;
             term.is_renumbered = term.model->facts().atomic_numbers != facts_.atomic_numbers;
         }
         embeddings_.resize_discard(element_count(), "the model");

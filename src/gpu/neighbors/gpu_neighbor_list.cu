@@ -78,6 +78,7 @@ struct GpuNeighborList<Real>::State {
     // The system of the last search; kept only with a skin.
     bool has_candidates = false;
     bool is_listed = false;  // the caller provided the candidates
+    bool has_runs = false;
     DeviceBuffer<double> searched_positions;
     std::array<bool, 3> searched_periodic{};
 
@@ -94,7 +95,7 @@ void GpuNeighborList<Real>::State::enqueue_reuse(const double* positions, int* c
 
 template <class Real>
 void GpuNeighborList<Real>::State::search(const SystemView& system, cudaStream_t stream) {
-    has_candidates = is_listed = false;
+    has_candidates = is_listed = has_runs = false;
     check_atom_count(system.atom_count);
     if (system.atom_count > 0)
         find_candidates(system, stream);
@@ -147,7 +148,7 @@ void GpuNeighborList<Real>::State::describe_selection(int64_t atom_count, const 
 template <class Real>
 void GpuNeighborList<Real>::State::set_candidates(int64_t atom_count, const ListedNeighbors& list,
                                                   cudaStream_t stream) {
-    has_candidates = is_listed = false;
+    has_candidates = is_listed = has_runs = false;
     check_atom_count(atom_count);
     const auto admit_count = [&](int64_t candidate_count) {
         if (admit) admit(candidate_count, memory_for(candidate_count, true));
@@ -266,6 +267,18 @@ void GpuNeighborList<Real>::search(const SystemView& system, void* stream) {
     state.search(system, cuda_stream);
     state.report = state.host_report.read(state.device_report.data(), cuda_stream);
     state.describe_edges();
+}
+
+template <class Real>
+void GpuNeighborList<Real>::sort_into_runs(const SystemView& system, void* stream) {
+    if (system.atom_count == 0) return;
+    state_->sites.sort_into_runs(system, static_cast<cudaStream_t>(stream));
+    state_->has_runs = true;
+}
+
+template <class Real>
+const int32_t* GpuNeighborList<Real>::runs() const {
+    return state_->has_runs ? state_->sites.runs() : nullptr;
 }
 
 template <class Real>

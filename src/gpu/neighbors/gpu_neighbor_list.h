@@ -75,6 +75,11 @@ public:
     // update() when the candidates are known not to be reusable.
     void search(const SystemView& system, void* stream);
 
+    // After a search, for the atoms of that search: an order in which atoms that follow each other are near each other,
+    // as compact runs of 32. Later searches and set_candidates() forget it.
+    void sort_into_runs(const SystemView& system, void* stream);
+    const int32_t* runs() const;  // [atom], on the device; nullptr if there is none
+
     // Called in every search when the number of candidates is known and before memory for them is allocated. May throw
     // to reject the search.
     void set_admission(std::function<void(int64_t candidate_count, const GpuNeighborMemory&)> admit);

@@ -23,6 +23,11 @@ public:
     // the stream once. Throws like CellList::build.
     void build(const SystemView& system, double search_reach, bool is_one_bin, cudaStream_t stream);
 
+    // Sorts the atoms of the last build() into columns of a grid whose cubes have about 32 atoms, along the columns,
+    // which turn where they end: 32 atoms in a row fill about a cube. Does not wait for the stream.
+    void sort_into_runs(const SystemView& system, cudaStream_t stream);
+    const int32_t* runs() const { return runs_.data(); }  // [atom]: original indices
+
     const CellGrid& grid() const { return grid_; }
     int64_t atom_count() const { return sites_.size(); }
     BinnedAtoms binned() const { return {grid_.bin_count, grid_.lattice.periodic, first_in_bin_.data()}; }
@@ -33,6 +38,10 @@ public:
 private:
     AtomSurvey survey_atoms(const SystemView& system, const Lattice& lattice, cudaStream_t stream);
     void sort_atoms(const SystemView& system, cudaStream_t stream);
+    // Counts the atoms of each bin of the grid and collects them there, in any order.
+    template <class Grid>
+    void collect_in_bins(const Grid& grid, DeviceBuffer<int32_t>& first_in_bin, int64_t bins, const SystemView& system,
+                         cudaStream_t stream);
 
     CellGrid grid_;
     DeviceBuffer<int32_t> first_in_bin_;  // [bins + 1], into the sorted atoms
@@ -46,6 +55,8 @@ private:
     DeviceBuffer<int32_t> unsorted_bin_;  // [original atom]
     DeviceBuffer<int32_t> count_;         // [bins + 1]
     DeviceBuffer<int32_t> atom_of_slot_;  // atoms by bin, unordered within a bin
+    DeviceBuffer<int32_t> first_in_run_bin_;
+    DeviceBuffer<int32_t> runs_;
 };
 
 }  // namespace mlff::gpu

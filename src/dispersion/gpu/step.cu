@@ -80,12 +80,12 @@ private:
 template <class Real>
 class DispersionStep : public StepModel {
 public:
-    DispersionStep(Tables tables, cudaStream_t stream) : tables_(std::move(tables)) {
-        facts_.atomic_numbers = tables_.elements;
+    DispersionStep(std::shared_ptr<const Tables> tables, cudaStream_t stream) : tables_(std::move(tables)) {
+        facts_.atomic_numbers = tables_->elements;
         facts_.cutoff = kListCutoff;
         facts_.reads_edges = false;
         facts_.wants_runs = true;
-        upload(alone_, std::vector<ElementEnergy>(tables_.elements.size()), stream);
+        upload(alone_, std::vector<ElementEnergy>(tables_->elements.size()), stream);
     }
 
     const StepModelFacts& facts() const override { return facts_; }
@@ -93,7 +93,7 @@ public:
                  cudaStream_t stream) override {
         std::vector<int> slots = elements_present;
         std::sort(slots.begin(), slots.end());
-        return kinds_.set(tables_, slots, stream);
+        return kinds_.set(*tables_, slots, stream);
     }
     bool can_batch(const SystemView&, const SystemView&) const override { return false; }
 
@@ -163,9 +163,9 @@ private:
         work.order = step.halo ? nullptr : step.runs;
         work.cell = step.halo ? nullptr : step.cells;
         work.tables = kinds_.view();
-        work.damping = tables_.method.damping.kind;
-        work.half_exponent = tables_.half_exponent();
-        work.is_smooth = tables_.method.is_smooth;
+        work.damping = tables_->method.damping.kind;
+        work.half_exponent = tables_->half_exponent();
+        work.is_smooth = tables_->method.is_smooth;
         work.frame = frame_.data();
         work.boxes = boxes_.data();
         work.atom_of_slot = atom_of_slot_.data();
@@ -185,7 +185,7 @@ private:
         return work;
     }
 
-    Tables tables_;
+    std::shared_ptr<const Tables> tables_;
     StepModelFacts facts_;
     DeviceTables<Real> kinds_;
     DeviceBuffer<ElementEnergy> alone_;  // [element]: energies of single atoms, all zero
@@ -201,8 +201,8 @@ private:
 
 bool is_available() { return true; }
 
-MakeStepModel make_step_model(Tables tables, const BackendOptions& options) {
-    if (tables.method.has_triples) fail(Status::unsupported, "terms of three atoms (:atm) run on the CPU only");
+MakeStepModel make_step_model(std::shared_ptr<const Tables> tables, const BackendOptions& options) {
+    if (tables->method.has_triples) fail(Status::unsupported, "terms of three atoms (:atm) run on the CPU only");
     const bool is_double = options.precision == Precision::fp64;
     return [tables = std::move(tables), is_double](void* stream_in) -> std::shared_ptr<StepModel> {
         const auto stream = static_cast<cudaStream_t>(stream_in);
@@ -211,7 +211,7 @@ MakeStepModel make_step_model(Tables tables, const BackendOptions& options) {
     };
 }
 
-std::unique_ptr<Evaluator> make_gpu_evaluator(Tables tables, const BackendOptions& options) {
+std::unique_ptr<Evaluator> make_gpu_evaluator(std::shared_ptr<const Tables> tables, const BackendOptions& options) {
     return make_step_evaluator(options, make_step_model(std::move(tables), options));
 }
 

@@ -12,7 +12,7 @@ namespace mlff::dispersion::gpu {
 
 bool is_available();
 // `tables` without triples
-MakeStepModel make_step_model(Tables tables, const BackendOptions& options);
-std::unique_ptr<Evaluator> make_gpu_evaluator(Tables tables, const BackendOptions& options);
+MakeStepModel make_step_model(std::shared_ptr<const Tables> tables, const BackendOptions& options);
+std::unique_ptr<Evaluator> make_gpu_evaluator(std::shared_ptr<const Tables> tables, const BackendOptions& options);
 
 }  // namespace mlff::dispersion::gpu

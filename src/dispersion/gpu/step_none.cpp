@@ -3,15 +3,18 @@
 #include "dispersion/gpu/step.h"
 
 namespace mlff::dispersion::gpu {
+namespace {
+
+[[noreturn]] void refuse() {
+    fail(Status::unsupported, "the dispersion D3 cannot run on a GPU: this build has no CUDA");
+}
+
+}  // namespace
 
 bool is_available() { return false; }
 
-MakeStepModel make_step_model(Tables, const BackendOptions&) {
-    fail(Status::unsupported, "this library was built without CUDA");
-}
+MakeStepModel make_step_model(std::shared_ptr<const Tables>, const BackendOptions&) { refuse(); }
 
-std::unique_ptr<Evaluator> make_gpu_evaluator(Tables, const BackendOptions&) {
-    fail(Status::unsupported, "this library was built without CUDA");
-}
+std::unique_ptr<Evaluator> make_gpu_evaluator(std::shared_ptr<const Tables>, const BackendOptions&) { refuse(); }
 
 }  // namespace mlff::dispersion::gpu

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// D3 on the emulated GPU against its plain loops, for systems of all kinds of periodicity.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "../unit/backend.h"
+#include "../unit/close.h"
+#include "dispersion/gpu/step.h"
+#include "dispersion/reference/evaluator.h"
+#include "dispersion/tables/tables.h"
+#include "gpu/engine/make_step_sum.h"
+#include "painn/gpu/evaluator.h"
+#include "random_painn.h"
+
+using namespace mlff;
+
+namespace {
+
+// `atoms` on a shaken grid of points 2.2 angstrom apart.
+test::System shaken_grid(int atoms, const std::vector<int>& elements, uint64_t seed) {
+    test::System system;
+    test::Random random(seed);
+    for (int i = 0; i < atoms; ++i) {
+        system.numbers.push_back(elements[static_cast<size_t>(random.below(static_cast<int>(elements.size())))]);
+        for (const int place : {i % 3, i / 3 % 3, i / 9}) system.positions.push_back(2.2 * place + random(-0.3, 0.3));
+    }
+    return system;
+}
+
+// Energy, virial, forces, energies and virials of atoms.
+std::vector<double> evaluate(Evaluator& evaluator, const SystemView& system) {
+    ThreadTeam team(1);
+    const auto atoms = static_cast<size_t>(system.atom_count);
+    std::vector<double> all(10 + 13 * atoms, NAN);
+    Outputs outputs;
+    outputs.energy = all.data();
+    outputs.virial = all.data() + 1;
+    outputs.forces = all.data() + 10;
+    outputs.atom_energies = outputs.forces + 3 * atoms;
+    outputs.atom_virials = outputs.atom_energies + atoms;
+    evaluator.evaluate(system, {}, outputs, team);
+    return all;
+}
+
+const std::vector<int> kElements = {1, 6, 8, 26, 83};
+
+std::shared_ptr<const dispersion::Tables> tables_for(const dispersion::Method& method) {
+    return std::make_shared<dispersion::Tables>(dispersion::make_tables(kElements, method));
+}
+
+dispersion::Method method_of(const char* functional, dispersion::DampingKind kind, bool is_smooth) {
+    return {.damping = dispersion::damping_of_functional(functional, kind), .is_smooth = is_smooth};
+}
+
+}  // namespace
+
+TEST_CASE("D3 on the GPU gives the numbers of its plain loops") {
+    struct Case {
+        const char* name;
+        int atoms;
+        std::vector<int> elements;
+        Mat3 cell;
+        std::array<bool, 3> periodic;
+    };
+    const std::vector<Case> cases = {
+        {"a molecule", 13, {1, 6, 8}, {}, {}},
+        {"more than a tile", 45, {1, 8}, {}, {}},
+        {"seven references", 4, {83, 26}, {}, {}},
+        {"a crystal", 3, {26, 8}, {{{{6.9, 0.3, 0}}, {{-0.4, 7.2, 0.8}}, {{0.1, 0, 5.1}}}}, {true, true, true}},
+        {"a slab", 9, {6, 8, 1}, {{{{7.1, 0, 0}}, {{2.1, 8.0, 0}}, {{0, 0, 0}}}}, {true, true, false}},
+        {"a wire", 9, {6, 1}, {{{{0, 0, 0}}, {{0.3, 7.4, 0.2}}, {{0, 0, 0}}}}, {false, true, false}},
+        {"one atom", 1, {8}, {}, {}},
+    };
+    uint64_t seed = 1;
+    for (const Case& one : cases) {
+        CAPTURE(one.name);
+        test::System system = shaken_grid(one.atoms, one.elements, seed++);
+        system.cell = one.cell;
+        for (size_t k = 0; k < 3; ++k) system.positions[k] += 3 * one.cell[1][k];  // an atom outside of the cell
+        SystemView view = system.view();
+        view.periodic = one.periodic;
+        for (const auto& method : {method_of("pbe", dispersion::DampingKind::bj, false),
+                                   method_of("b3lyp", dispersion::DampingKind::zero, true)}) {
+            const auto tables = tables_for(method);
+            const auto plain = dispersion::reference::make_reference_evaluator(tables);
+            const std::vector<double> expected = evaluate(*plain, view);
+            double largest = 0;
+            for (const double x : expected) largest = std::max(largest, std::abs(x));
+            if (one.atoms > 1) CHECK(largest > 1e-3);
+            for (const bool is_mixed : {false, true}) {
+                CAPTURE(is_mixed);
+                const auto evaluator = dispersion::gpu::make_gpu_evaluator(tables, test::backend(is_mixed));
+                for (int repeat = 0; repeat < 2; ++repeat)
+                    CHECK_ALL_CLOSE(evaluate(*evaluator, view), expected, (is_mixed ? 1e-5 : 1e-11) * largest);
+            }
+        }
+    }
+}
+
+TEST_CASE("results without virials, and energies alone, are the same") {
+    const test::System system = shaken_grid(40, {1, 6, 8}, 77);
+    const auto tables = tables_for(method_of("pbe", dispersion::DampingKind::bj, false));
+    const auto evaluator = dispersion::gpu::make_gpu_evaluator(tables, test::backend(false));
+    const std::vector<double> expected = evaluate(*evaluator, system.view());
+    ThreadTeam team(1);
+    double energy = NAN;
+    std::vector<double> forces(3 * system.numbers.size(), NAN);
+    Outputs outputs;
+    outputs.energy = &energy;
+    evaluator->evaluate(system.view(), {}, outputs, team);
+    CHECK(test::is_close(energy, expected[0], 1e-12));
+    energy = NAN;
+    outputs.forces = forces.data();
+    evaluator->evaluate(system.view(), {}, outputs, team);
+    CHECK(test::is_close(energy, expected[0], 1e-12));
+    CHECK_ALL_CLOSE(forces, std::vector<double>(expected.begin() + 10, expected.begin() + 10 + 120), 1e-12);
+}
+
+TEST_CASE("D3 in a sum keeps the edges of the other term") {
+    const auto weights = test::random_weights(3, 32, 2, 6, false);
+    const BackendOptions options = test::backend(false);
+    const auto tables = tables_for(method_of("pbe", dispersion::DampingKind::bj, false));
+    const auto painn = painn::gpu::make_gpu_evaluator(weights, options),
+               d3 = dispersion::gpu::make_gpu_evaluator(tables, options);
+    const auto painn_step = painn::gpu::make_step_model(weights, options),
+               d3_step = dispersion::gpu::make_step_model(tables, options);
+    const test::System system = shaken_grid(14, {1, 6, 8}, 5);
+    std::vector<double> expected = evaluate(*painn, system.view());
+    const std::vector<double> dispersion = evaluate(*d3, system.view());
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] += dispersion[i];
+    for (const bool d3_is_first : {false, true}) {
+        CAPTURE(d3_is_first);
+        const auto sum = gpu::make_step_sum_evaluator(
+            options, d3_is_first ? std::vector{d3_step, painn_step} : std::vector{painn_step, d3_step});
+        for (int repeat = 0; repeat < 2; ++repeat) CHECK_ALL_CLOSE(evaluate(*sum, system.view()), expected, 1e-9);
+    }
+}

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "gpu/engine/make_step_sum.h"
-#include "sum/evaluator.h"
+#include "potential/combined_evaluator.h"
 
 namespace mlff {
 namespace {
@@ -75,10 +75,10 @@ public:
 
     std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const override {
         if (options.device.is_gpu()) return gpu::make_step_sum_evaluator(options, make_step_models(options));
-        std::vector<SumTerm> evaluators;
+        std::vector<CombinedPart> evaluators;
         for (size_t t = 0; t < terms_.size(); ++t)
             evaluators.push_back({terms_[t]->make_evaluator(options_of(t, options)), terms_[t]->summary().cutoff});
-        return make_sum_evaluator(std::move(evaluators), summary_.cutoff);
+        return make_combined_evaluator(std::move(evaluators), joining_as_sum(terms_.size()));
     }
     MakeStepModel make_step_model(const BackendOptions& options) const override {
         return gpu::make_step_sum(make_step_models(options));

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "engine/families.h"
 #include "engine/model_cache.h"
+#include "engine/model_names.h"
 #include "sum/model.h"
 
 namespace mlff {
@@ -11,21 +12,16 @@ namespace {
 
 std::shared_ptr<const Model> load_sum(const std::string& name) {
     std::vector<std::shared_ptr<const Model>> terms;
-    for (size_t begin = 0; begin <= name.size();) {
-        const size_t end = std::min(name.find('+', begin), name.size());
-        if (end == begin) fail(Status::argument, "model '", name, "': a '+' has no model beside it");
-        terms.push_back(load_model(name.substr(begin, end - begin)));
-        begin = end + 1;
-    }
+    for (const std::string& term : split_terms(name)) terms.push_back(load_model(term));
     return make_sum_model(std::move(terms), name);
 }
 
 }  // namespace
 
 std::shared_ptr<const Model> load_model(const std::string& name) {
+    if (is_sum_name(name)) return load_sum(name);
     for (const ModelFamily& family : model_families())
         if (family.has_name(name)) return family.make_named(name);
-    if (is_sum_name(name)) return load_sum(name);
     const std::string path = find_model_file(name);
     for (const ModelFamily& family : model_families())
         if (family.open_file)

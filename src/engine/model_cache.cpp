@@ -24,6 +24,7 @@
 #include "engine/load_model.h"
 #include "engine/released_models.h"
 #include "formats/json_text.h"
+#include "python_models/model_name.h"
 
 namespace mlff {
 namespace {
@@ -335,7 +336,7 @@ bool is_model_without_file(const std::string& name) {
 
 bool is_sum_name(const std::string& name) {
     std::error_code error;
-    return name.find('+') != std::string::npos && !fs::exists(name, error);
+    return name.find('+') != std::string::npos && !python::is_python_name(name) && !fs::exists(name, error);
 }
 
 std::string find_model_file(const std::string& name) {

@@ -75,7 +75,7 @@ bool is_model_name(const std::string& name);
 std::string find_model_file(const std::string& name);
 // "builtin", "python:...", sums and other names that stand for no file.
 bool is_model_without_file(const std::string& name);
-// Several models with '+' between them, unless there is a file of that name. Check the names of families first.
+// Several models with '+' between them, unless there is a file of that name. Names of Python models are none.
 bool is_sum_name(const std::string& name);
 
 }  // namespace mlff

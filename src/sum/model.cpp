@@ -18,7 +18,7 @@ public:
         for (const auto& term : terms) {
             const ModelSummary& own = term->summary();
             if (!own.why_not_runnable.empty()) fail(Status::unsupported, name, ": ", own.why_not_runnable);
-            if (own.cutoff <= 0)
+            if (!(own.reach() > 0))
                 fail(Status::unsupported, name, ": ", own.class_name,
                      " finds its neighbours itself: it cannot be in a sum");
             std::vector<int> common;
@@ -30,11 +30,12 @@ public:
         }
         if (summary_.elements.empty()) fail(Status::argument, name, ": its terms have no element in common");
         summary_.parameter_count = 0;
-        summary_.cutoff = 0;
+        summary_.cutoff = summary_.range = 0;
         for (const auto& term : terms) {
             const auto restricted = term->restricted_to(summary_.elements);
             terms_.push_back(restricted ? restricted : term);
             summary_.cutoff = std::max(summary_.cutoff, terms_.back()->summary().cutoff);
+            summary_.range = std::max(summary_.range, terms_.back()->summary().range);
             summary_.layer_count = std::max(summary_.layer_count, terms_.back()->summary().layer_count);
             summary_.parameter_count += terms_.back()->summary().parameter_count;
         }
@@ -48,6 +49,7 @@ public:
                                  {"terms", terms},
                                  {"elements", summary_.elements},
                                  {"cutoff", summary_.cutoff},
+                                 {"range", summary_.reach()},
                                  {"heads", summary_.heads},
                                  {"dtype", dtype_name(summary_.dtype)},
                                  {"parameters", summary_.parameter_count},

@@ -124,6 +124,8 @@ void print_info(const Json& info) {
     if (!elements.empty()) line("elements", std::to_string(elements.size()) + ": " + symbols_text(elements));
     if (const double cutoff = info["cutoff"].get<double>(); cutoff > 0)
         line("cutoff", number_text(cutoff) + " angstrom");
+    if (const double range = info.value("range", 0.0); range > info["cutoff"].get<double>())
+        line("range", number_text(range) + " angstrom");
     if (!text_of(info, "hidden_irreps").empty())
         line("layers", std::to_string(info["layers"].size()) + ", hidden irreps " + text_of(info, "hidden_irreps") +
                            ", max_ell " + info["max_ell"].dump());

@@ -42,7 +42,8 @@ void add_serve(CLI::App& app, Work& work);
 
 // What every option says that names a model.
 constexpr const char* kModelHelp =
-    "model file, name in the model cache, builtin, analytic, zbl, self-test, python:..., or a sum A+B of these";
+    "model file, name in the model cache, builtin, analytic, zbl, self-test, python:..., a sum A+B of these, or a "
+    "committee A,B,C or a file that lists one";
 
 // --json, which every command with results has. "" = not given, "-" = standard output.
 void add_json_option(CLI::App& command, std::string& path);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include <nlohmann/json.hpp>
@@ -49,7 +50,8 @@ mlff_status mlff_model_get_info(const mlff_model* model, mlff_model_info* info) 
     return guarded([&] {
         require(model, "model");
         require(info, "info");
-        require_size(info->struct_size, sizeof(mlff_model_info), "mlff_model_info");
+        // Callers compiled before committees were added have no member_count.
+        require_size(info->struct_size, offsetof(mlff_model_info, member_count), "mlff_model_info");
         const mlff::ModelSummary& summary = model->model->summary();
         info->cutoff_angstrom = summary.cutoff;
         info->layer_count = summary.layer_count;
@@ -59,6 +61,7 @@ mlff_status mlff_model_get_info(const mlff_model* model, mlff_model_info* info) 
         info->parameter_count = summary.parameter_count;
         info->is_runnable = summary.why_not_runnable.empty();
         info->descriptor_count = summary.descriptor_count;
+        if (info->struct_size >= sizeof(mlff_model_info)) info->member_count = summary.member_count;
     });
 }
 

@@ -42,8 +42,8 @@ void add_serve(CLI::App& app, Work& work);
 
 // What every option says that names a model.
 constexpr const char* kModelHelp =
-    "model file, name in the model cache, builtin, analytic, zbl, d3:FUNCTIONAL, self-test, python:..., or a sum A+B "
-    "of these";
+    "model file, name in the model cache, builtin, analytic, zbl, d3:FUNCTIONAL, self-test, python:..., a sum A+B of "
+    "these, or a committee A,B,C or a file that lists one";
 constexpr const char* kDispersionHelp =
     "add DFT-D3 dispersion: --d3 pbe or --d3 pbe:zero:atm is --model MODEL+d3:pbe or MODEL+d3:pbe:zero:atm";
 

@@ -83,16 +83,19 @@ typedef struct mlff_model_info {
     int64_t parameter_count;
     int32_t is_runnable;      /* 1 if a session can be made; 0: mlff_model_why_not_runnable says why */
     int32_t descriptor_count; /* numbers for each atom in mlff_result.descriptors; 0: the model has none */
+    int32_t member_count;     /* of a committee, whose results have a spread; 0: the model is none */
     double reach_angstrom;    /* how far the ghosts of a domain must reach: cutoff_angstrom, or more where terms of the
                                * model find their neighbours themselves; 0: not known */
 } mlff_model_info;
 
 /* Loads a model: a path to a MACE file (.model, TorchScript archive) or to our .safetensors container,
  * to a PaiNN .safetensors file, "builtin" (the default: see `mlff model list`), "analytic" (a pair potential for
- * demonstrations), "self-test" (a small MACE model with seeded weights, to test an installation), the name of a
- * model in the model cache (`mlff model add`), where there is no file of that name, or a sum of these, such as
- * "X.model+d3:pbe" (docs/command-line.md has all names). Nothing in a file is executed, but names that begin with
- * "python:" run Python programs: docs/python-teachers.md. On failure *model is NULL. */
+ * demonstrations), "self-test" (a small MACE model with seeded weights, to test an installation), or the name of a
+ * model in the model cache (`mlff model add`), where there is no file of that name. "A+B" is the sum of models, such
+ * as "X.model+d3:pbe" (docs/command-line.md has all names); "A,B,C"
+ * is a committee: its results are the mean of its members, and have a spread. So is a file that lists members. Nothing
+ * in a file is executed, but names that begin with "python:" run Python programs: docs/python-teachers.md. On failure
+ * *model is NULL. */
 MLFF_API mlff_status mlff_model_load(const char* path, mlff_model** model);
 /* The path of a model in the model cache, after its size and SHA-256 were found to be those of the index: writes at
  * most `capacity` bytes with the zero at the end; MLFF_ERROR_ARGUMENT if that is too few. */
@@ -187,6 +190,11 @@ typedef struct mlff_result {
     double* atom_energies; /* [atom_count] */
     double* atom_virials;  /* [atom_count][3][3]; their sum is the virial */
     double* descriptors;   /* [atom_count][descriptor_count of the model]: invariant features of every layer */
+    /* The spread of a committee (mlff_model_info.member_count > 0): standard deviations over its members. Not in device
+     * memory and not of domains: MLFF_ERROR_UNSUPPORTED. */
+    double* sigma_energy_per_atom; /* [1], eV: of the energy, divided by atom_count */
+    double* sigma_forces;          /* [atom_count]: sqrt of the mean of |force of a member - mean force|^2 */
+    double* sigma_max_force;       /* [1]: the largest of sigma_forces; 0 without atoms */
 } mlff_result;
 
 MLFF_API mlff_status mlff_session_evaluate(mlff_session* session, const mlff_system* system, mlff_result* result);

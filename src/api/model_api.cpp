@@ -66,8 +66,8 @@ mlff_status mlff_model_get_info(const mlff_model* model, mlff_model_info* info) 
     return guarded([&] {
         require(model, "model");
         require(info, "info");
-        // Callers compiled before `reach_angstrom` was added have no place for it.
-        require_size(info->struct_size, offsetof(mlff_model_info, reach_angstrom), "mlff_model_info");
+        // Callers compiled before committees were added have no member_count.
+        require_size(info->struct_size, offsetof(mlff_model_info, member_count), "mlff_model_info");
         const mlff::ModelSummary& summary = model->model->summary();
         info->cutoff_angstrom = summary.cutoff;
         info->layer_count = summary.layer_count;
@@ -77,7 +77,9 @@ mlff_status mlff_model_get_info(const mlff_model* model, mlff_model_info* info) 
         info->parameter_count = summary.parameter_count;
         info->is_runnable = summary.why_not_runnable.empty();
         info->descriptor_count = summary.descriptor_count;
-        if (info->struct_size >= sizeof(mlff_model_info)) info->reach_angstrom = summary.reach();
+        if (info->struct_size < sizeof(mlff_model_info)) return;
+        info->member_count = summary.member_count;
+        info->reach_angstrom = summary.reach();
     });
 }
 

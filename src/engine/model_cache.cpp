@@ -20,6 +20,7 @@
 #include "core/output_file.h"
 #include "core/sha256.h"
 #include "core/user_folder.h"
+#include "engine/committee_name.h"
 #include "engine/families.h"
 #include "engine/load_model.h"
 #include "engine/released_models.h"
@@ -330,8 +331,9 @@ void ModelCache::remove(const std::string& name) const {
 }
 
 bool is_model_without_file(const std::string& name) {
-    return is_sum_name(name) || std::any_of(model_families().begin(), model_families().end(),
-                                            [&](const ModelFamily& family) { return family.has_name(name); });
+    return is_committee_name(name) || is_sum_name(name) ||
+           std::any_of(model_families().begin(), model_families().end(),
+                       [&](const ModelFamily& family) { return family.has_name(name); });
 }
 
 bool is_sum_name(const std::string& name) {

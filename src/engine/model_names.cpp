@@ -2,7 +2,6 @@
 #include "engine/model_names.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <string_view>
 
@@ -14,23 +13,24 @@ namespace {
 
 constexpr const char* kDispersion = "d3:";
 
-// "a1=0.4", and whatever comes behind the number.
-bool begins_with_parameter(std::string_view text) {
-    const size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string_view::npos) return false;
-    const auto is_of_key = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-    if (!std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(equals), is_of_key)) return false;
-    double number = 0;
-    const char* const end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data() + equals + 1, end, number);
-    return parsed.ec == std::errc() &&
-           (parsed.ptr == end || std::string_view(",:+").find(*parsed.ptr) != std::string_view::npos);
+bool is_word(std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    });
 }
 
-// Whether the last term of `text` is a dispersion.
-bool ends_in_dispersion(std::string_view text) {
+// "key=value", and whatever comes behind it.
+bool begins_with_option(std::string_view text) {
+    const size_t equals = text.find('=');
+    return equals != std::string_view::npos && is_word(text.substr(0, equals));
+}
+
+// Whether the last term of `text` is "family:...".
+bool ends_in_family(std::string_view text) {
     const size_t plus = text.rfind('+');
-    return text.substr(plus == std::string_view::npos ? 0 : plus + 1).starts_with(kDispersion);
+    const std::string_view last = text.substr(plus == std::string_view::npos ? 0 : plus + 1);
+    const size_t colon = last.find(':');
+    return colon != std::string_view::npos && is_word(last.substr(0, colon));
 }
 
 // is_part(what is before the sign, what is behind it): whether the sign separates nothing.
@@ -53,7 +53,7 @@ std::vector<std::string> split(const std::string& name, char sign, const IsPart&
 
 std::vector<std::string> split_members(const std::string& name) {
     return split(name, ',', [](std::string_view before, std::string_view behind) {
-        return ends_in_dispersion(before) && begins_with_parameter(behind);
+        return ends_in_family(before) && begins_with_option(behind);
     });
 }
 
@@ -66,14 +66,14 @@ std::string with_dispersion(const std::string& name, const std::string& dispersi
     if (dispersion.empty() || dispersion.find('+') != std::string::npos || split_members(added).size() > 1)
         fail(Status::argument, "d3 '", dispersion,
              "': expected one functional, such as pbe:zero, or parameters, such as s8=0.7,a1=0.4,a2=4.4");
-    if (python::is_python_name(name))
-        fail(Status::argument, "model '", name, "': Python models cannot be in a sum, so that d3 cannot be added");
     std::error_code error;
     if (name.find_first_of(",+") != std::string::npos && std::filesystem::exists(name, error))
         fail(Status::argument, "model '", name,
              "': the name of the file has a '+' or a ',', so that d3 cannot be added; rename the file");
     std::string sum;
     for (const std::string& member : split_members(name)) {
+        if (python::is_python_name(member))
+            fail(Status::argument, "model '", name, "': Python models cannot be in a sum, so that d3 cannot be added");
         for (const std::string& term : split_terms(member))
             if (term.starts_with(kDispersion))
                 fail(Status::argument, "model '", name, "' has the term ", term,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The grammar of names that say several models: the members of a committee have ',' between them, and the terms of a
-// sum, which each member may be, have '+'. What follows a ',' and is key=number belongs to the parameters of a term
-// "d3:...", as in "X.model+d3:s8=0.7,a1=0.4,a2=4.4". Names of files that have such signs, and names of Python models,
-// are not for these functions.
+// sum, which each member may be, have '+'. What follows a ',' and is key=value belongs to the options of a term
+// "family:..." before it, as in "X.model+d3:s8=0.7,a1=0.4,a2=4.4". Names of files that have such signs are not for
+// these functions.
 #pragma once
 
 #include <string>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <span>
 
@@ -41,12 +42,45 @@ public:
         join_all(to.atom_energies, atom_energies_.data(), owned_count);
         join_all(to.atom_virials, atom_virials_.data(), 9 * atom_count);
     }
+    // Adds to the variances of a mean that this part has not joined yet.
+    void add_variances(const Outputs& mean, const Joining& joining, int64_t atom_count) const {
+        if (mean.sigma_energy_per_atom) *mean.sigma_energy_per_atom += joining.added_variance(mean.energy, &energy_, 1);
+        for (int64_t atom = 0; mean.sigma_forces && atom < atom_count; ++atom)
+            mean.sigma_forces[atom] += joining.added_variance(mean.forces + 3 * atom, forces_.data() + 3 * atom, 3);
+    }
 
 private:
     double energy_ = 0;
     std::array<double, 9> virial_{};
     std::vector<double> forces_, atom_energies_, atom_virials_;
 };
+
+// Where the mean goes that a spread needs, if the caller does not want it.
+class UnwantedMean {
+public:
+    // `to` with a place for every mean that its spread needs, and variances of 0.
+    Outputs completed(Outputs to, int64_t atom_count) {
+        if (to.sigma_energy_per_atom) *to.sigma_energy_per_atom = 0;
+        if (to.sigma_energy_per_atom && !to.energy) to.energy = &energy_;
+        if (!to.sigma_forces) return to;
+        std::fill_n(to.sigma_forces, atom_count, 0.0);
+        if (!to.forces) forces_.resize(static_cast<size_t>(3 * atom_count));
+        if (!to.forces) to.forces = forces_.data();
+        return to;
+    }
+
+private:
+    double energy_ = 0;
+    std::vector<double> forces_;
+};
+
+void finish_spread(const Outputs& to, int64_t atom_count) {
+    if (to.sigma_energy_per_atom)
+        *to.sigma_energy_per_atom =
+            std::sqrt(*to.sigma_energy_per_atom) / static_cast<double>(std::max<int64_t>(atom_count, 1));
+    for (int64_t atom = 0; to.sigma_forces && atom < atom_count; ++atom)
+        to.sigma_forces[atom] = std::sqrt(to.sigma_forces[atom]);
+}
 
 class CombinedEvaluator : public Evaluator, private BatchEvaluation, private DomainEvaluation {
 public:
@@ -92,16 +126,27 @@ private:
     void join_parts(std::span<const SystemView> systems, int64_t owned_count, const Edges& edges,
                     std::span<const Outputs> outputs, ThreadTeam& team, const Evaluate& evaluate) {
         results_.resize(std::max(results_.size(), systems.size()));
+        unwanted_.resize(results_.size());
+        joined_.resize(systems.size());
+        own_.resize(systems.size());
+        for (size_t s = 0; s < systems.size(); ++s)
+            joined_[s] = unwanted_[s].completed(outputs[s], systems[s].atom_count);
         for (size_t p = 0; p < parts_.size(); ++p) {
-            const bool joins = p > 0;  // the first part writes directly to `outputs`
-            own_.assign(outputs.begin(), outputs.end());
-            for (size_t s = 0; joins && s < systems.size(); ++s)
-                own_[s] = results_[s].outputs(outputs[s], systems[s].atom_count);
+            for (size_t s = 0; s < systems.size(); ++s)
+                own_[s] = p == 0 ? without_spread(joined_[s])  // it writes directly to where the results are joined
+                                 : results_[s].outputs(joined_[s], systems[s].atom_count);
             evaluate(*parts_[p].evaluator, edges_of(p, systems, edges, team), std::span<const Outputs>(own_));
-            for (size_t s = 0; joins && s < systems.size(); ++s)
-                results_[s].join(outputs[s], joinings_[p], systems[s].atom_count,
+            for (size_t s = 0; p > 0 && s < systems.size(); ++s) {
+                results_[s].add_variances(joined_[s], joinings_[p], systems[s].atom_count);
+                results_[s].join(joined_[s], joinings_[p], systems[s].atom_count,
                                  std::min(owned_count, systems[s].atom_count));
+            }
         }
+        for (size_t s = 0; s < systems.size(); ++s) finish_spread(joined_[s], systems[s].atom_count);
+    }
+    static Outputs without_spread(Outputs outputs) {
+        outputs.sigma_energy_per_atom = outputs.sigma_forces = nullptr;
+        return outputs;
     }
     // Of a part that finds its neighbours itself: no edges, but the number of atoms.
     const Edges& edges_of(size_t p, std::span<const SystemView> systems, const Edges& edges, ThreadTeam& team) {
@@ -150,8 +195,10 @@ private:
     double cutoff_ = 0;                  // the longest
     std::vector<ShorterEdges> shorter_;  // [part]
     Edges none_;
-    std::vector<PartResults> results_;  // [system of a batch]
-    std::vector<Outputs> own_;          // the same
+    // [system of a batch]
+    std::vector<PartResults> results_;
+    std::vector<UnwantedMean> unwanted_;
+    std::vector<Outputs> joined_, own_;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "gpu/engine/make_step_sum.h"
+#include "gpu/engine/make_combined_step.h"
 #include "potential/combined_evaluator.h"
 
 namespace mlff {
@@ -18,6 +18,8 @@ public:
         for (const auto& term : terms) {
             const ModelSummary& own = term->summary();
             if (!own.why_not_runnable.empty()) fail(Status::unsupported, name, ": ", own.why_not_runnable);
+            if (own.member_count > 0)
+                fail(Status::unsupported, name, ": a committee cannot be in a sum; add the other terms to its members");
             if (!(own.reach() > 0))
                 fail(Status::unsupported, name, ": ", own.class_name,
                      " finds its neighbours itself: it cannot be in a sum");
@@ -65,6 +67,9 @@ public:
         for (const auto& term : terms_) term->choose_precision(device, chosen);
         return chosen;
     }
+    bool shares_gpu_steps() const override {
+        return std::all_of(terms_.begin(), terms_.end(), [](const auto& term) { return term->shares_gpu_steps(); });
+    }
     bool runs_on_gpu() const override {
         return std::all_of(terms_.begin(), terms_.end(), [](const auto& term) { return term->runs_on_gpu(); });
     }
@@ -76,14 +81,15 @@ public:
     }
 
     std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const override {
-        if (options.device.is_gpu()) return gpu::make_step_sum_evaluator(options, make_step_models(options));
+        if (options.device.is_gpu())
+            return gpu::make_combined_step_evaluator(options, make_step_models(options), joining_as_sum(terms_.size()));
         std::vector<CombinedPart> evaluators;
         for (size_t t = 0; t < terms_.size(); ++t)
             evaluators.push_back({terms_[t]->make_evaluator(options_of(t, options)), terms_[t]->summary().cutoff});
         return make_combined_evaluator(std::move(evaluators), joining_as_sum(terms_.size()));
     }
     MakeStepModel make_step_model(const BackendOptions& options) const override {
-        return gpu::make_step_sum(make_step_models(options));
+        return gpu::make_combined_step(make_step_models(options), joining_as_sum(terms_.size()));
     }
 
 private:

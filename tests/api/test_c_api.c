@@ -74,8 +74,8 @@ static void test_model(const char* golden_dir) {
     CHECK(mlff_model_get_info(model, &info) == MLFF_OK);
     CHECK(info.is_runnable == 1 && info.head_count == 1 && info.cutoff_angstrom > 0 && info.layer_count == 0);
     CHECK(info.reach_angstrom == info.cutoff_angstrom);
-    /* A caller compiled before `reach_angstrom` was there: nothing is written beyond its struct. */
-    info.struct_size = offsetof(mlff_model_info, reach_angstrom);
+    /* A caller compiled before `member_count` was there: nothing is written beyond its struct. */
+    info.struct_size = offsetof(mlff_model_info, member_count);
     info.cutoff_angstrom = info.reach_angstrom = -1;
     CHECK(mlff_model_get_info(model, &info) == MLFF_OK && info.cutoff_angstrom > 0 && info.reach_angstrom == -1);
     info.struct_size -= 1;

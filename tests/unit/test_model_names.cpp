@@ -28,15 +28,16 @@ std::string message_of(const Call& call) {
 
 }  // namespace
 
-TEST_CASE("members have commas between them, unless these belong to the parameters of a d3 term") {
+TEST_CASE("members have commas between them, unless these belong to the options of a term") {
     CHECK(split_members("a.model") == Names{"a.model"});
     CHECK(split_members("a.model,b+zbl,self-test") == Names{"a.model", "b+zbl", "self-test"});
     CHECK(split_members("d3:s6=1,s8=0.7,a1=0.4,a2=4.4") == Names{"d3:s6=1,s8=0.7,a1=0.4,a2=4.4"});
     CHECK(split_members("a+d3:s8=-0.7,a1=.4,a2=4e-1:atm,b+d3:pbe,s8=1.5,c") ==
           Names{"a+d3:s8=-0.7,a1=.4,a2=4e-1:atm", "b+d3:pbe,s8=1.5", "c"});
+    CHECK(split_members("d3:s8=x,a1=,python:a?b=1,c=2,d") == Names{"d3:s8=x,a1=", "python:a?b=1,c=2", "d"});
     CHECK(split_members("d3:s8=0.7,a1=0.4+zbl,a2=1") == Names{"d3:s8=0.7,a1=0.4+zbl", "a2=1"});  // zbl has none
     CHECK(split_members("a,s8=1") == Names{"a", "s8=1"});                                        // nor has a file
-    CHECK(split_members("d3:pbe,b=1.model,a1=x,=1,A=1") == Names{"d3:pbe", "b=1.model", "a1=x", "=1", "A=1"});
+    CHECK(split_members("d3:pbe,b.model,a1=x,=1") == Names{"d3:pbe", "b.model", "a1=x", "=1"});
     for (const std::string name : {"a,", ",a", "a,,b", ",", ""})
         CHECK(message_of([&] { split_members(name); }) == "model '" + name + "': a ',' has no model beside it");
 }
@@ -68,6 +69,8 @@ TEST_CASE("dispersion is added to a model, or to each member") {
           "model 'd3:pbe' has the term d3:pbe already: dispersion would be counted twice with d3:pbe");
     CHECK(message("python:mace:x.model", "pbe") ==
           "model 'python:mace:x.model': Python models cannot be in a sum, so that d3 cannot be added");
+    CHECK(message("a,python:tblite?x=1,2", "pbe") ==
+          "model 'a,python:tblite?x=1,2': Python models cannot be in a sum, so that d3 cannot be added");
     CHECK(message("a+", "pbe") == "model 'a+': a '+' has no model beside it");
     CHECK(message("a,,b", "pbe") == "model 'a,,b': a ',' has no model beside it");
     CHECK(message("", "pbe") == "model '': a ',' has no model beside it");

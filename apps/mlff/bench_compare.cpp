@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "engine/model_names.h"
 #include "gpu/runtime/gpu.h"
 #include "python_models/model_name.h"
 #include "run_facts.h"
@@ -51,8 +52,10 @@ ModelOptions parse_compare_spec(const std::string& spec, const ModelOptions& def
         const std::string key = item.substr(0, equals),
                           value = equals == std::string::npos ? "" : item.substr(equals + 1);
         const bool is_name = key.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos;
-        if (equals == std::string::npos || !is_name || (comma == std::string::npos && !is_setting_name(key)))
-            break;  // the model
+        const auto is_of_model = [&] {
+            return comma == std::string::npos || split_members(rest).back().size() > item.size();
+        };
+        if (equals == std::string::npos || !is_name || (!is_setting_name(key) && is_of_model())) break;  // the model
         if (value.empty()) fail(Status::argument, "--compare '", spec, "': ", key, "= has no value");
         if (key == "device")
             chosen.session.device = value;
@@ -73,7 +76,7 @@ ModelOptions parse_compare_spec(const std::string& spec, const ModelOptions& def
                  "=: expected device, precision, threads, head, graph, neighbors or fused");
         rest = comma == std::string::npos ? "" : rest.substr(0, comma);
     }
-    if (!rest.empty()) chosen.model = rest;
+    if (!rest.empty()) chosen.model = chosen.dispersion.empty() ? rest : with_dispersion(rest, chosen.dispersion);
     if (has_threads && python::is_python_name(chosen.model))
         fail(Status::argument, "--compare '", spec,
              "': threads= is for native models; set the threads of Python with OMP_NUM_THREADS, for instance");

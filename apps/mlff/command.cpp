@@ -10,6 +10,7 @@
 #include "core/sha256.h"
 #include "engine/embedded_models.h"
 #include "engine/model_cache.h"
+#include "engine/model_names.h"
 
 namespace mlff::app {
 
@@ -27,6 +28,16 @@ void ModelOptions::add_to(CLI::App& command, const std::string& model_option) {
 }
 
 void ModelOptions::add_session_options(CLI::App& command, const std::string& group, const std::string& suffix) {
+    command
+        .add_option_function<std::string>(
+            "--d3" + suffix,
+            [this](const std::string& given) {  // runs after that of the model, wherever it is on the command line
+                dispersion = given;
+                model = with_dispersion(model, given);
+            },
+            kDispersionHelp)
+        ->option_text("FUNCTIONAL")
+        ->group(group);
     command
         .add_option("--device" + suffix, session.device,
                     "auto, cpu, reference (plain double-precision loops), cuda or cuda:INDEX")

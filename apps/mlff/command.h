@@ -42,7 +42,10 @@ void add_serve(CLI::App& app, Work& work);
 
 // What every option says that names a model.
 constexpr const char* kModelHelp =
-    "model file, name in the model cache, builtin, analytic, zbl, self-test, python:..., or a sum A+B of these";
+    "model file, name in the model cache, builtin, analytic, zbl, d3:FUNCTIONAL, self-test, python:..., a sum A+B of "
+    "these, or a committee A,B,C or a file that lists one";
+constexpr const char* kDispersionHelp =
+    "add DFT-D3 dispersion: --d3 pbe or --d3 pbe:zero:atm is --model MODEL+d3:pbe or MODEL+d3:pbe:zero:atm";
 
 // --json, which every command with results has. "" = not given, "-" = standard output.
 void add_json_option(CLI::App& command, std::string& path);
@@ -50,13 +53,14 @@ void add_json_option(CLI::App& command, std::string& path);
 // --report; "" = not given.
 void add_report_option(CLI::App& command, std::string& folder);
 
-// --model, --device, --precision, --head and --threads, for every command that evaluates a model.
+// --model, --d3, --device, --precision, --head and --threads, for every command that evaluates a model.
 struct ModelOptions {
-    std::string model = "builtin";
+    std::string model = "builtin";  // with what --d3 adds
+    std::string dispersion;         // --d3; "" = none
     std::string precision = "auto";
     SessionOptions session;
     void add_to(CLI::App& command, const std::string& model_option = "--model");
-    // The same options of one model of two, with a suffix: --device-a.
+    // The same options of one model of two, with a suffix: --device-a. Add the option of the model first.
     void add_session_options(CLI::App& command, const std::string& group, const std::string& suffix = "");
     SessionOptions session_options() const;
 };

@@ -50,6 +50,10 @@ Json frame_json(const FrameResult& result) {
                  {"stress", result.has_stress ? Json(result.stress) : Json()},
                  {"atom_energies", result.atom_energies.size() == atom_count ? Json(result.atom_energies) : Json()}};
     if (!result.descriptors.empty()) json["descriptors"] = atom_rows(result.descriptors, atom_count);
+    if (result.has_spread)
+        json["sigma"] = {{"energy_per_atom", result.sigma_energy_per_atom},
+                         {"forces", result.sigma_forces},
+                         {"max_force", result.sigma_max_force}};
     return json;
 }
 
@@ -63,6 +67,13 @@ void put_results(Frame& frame, const FrameResult& result) {
     if (!result.descriptors.empty())
         frame.set_column("descriptors", static_cast<int>(result.descriptors.size() / result.atom_count),
                          result.descriptors);
+}
+
+void put_spread(Frame& frame, const FrameResult& result) {
+    if (!result.has_spread) return;
+    frame.set_info("sigma_energy_per_atom", result.sigma_energy_per_atom);
+    frame.set_info("sigma_max_force", result.sigma_max_force);
+    frame.set_column("sigma_forces", 1, result.sigma_forces);
 }
 
 double largest_force(const std::vector<double>& forces) {
@@ -80,8 +91,9 @@ public:
         std::cout << "model " << model << ", " << session.device_name() << ", " << precision_name(session.precision())
                   << "\n"
                   << std::setw(6) << "frame" << std::setw(10) << "atoms" << std::setw(20) << "energy/eV"
-                  << std::setw(16) << "max|F|/(eV/A)" << std::setw(18) << "pressure/GPa"
-                  << "\n";
+                  << std::setw(16) << "max|F|/(eV/A)" << std::setw(18) << "pressure/GPa";
+        if (session.model().summary().member_count > 0) std::cout << std::setw(20) << "max sigma_F/(eV/A)";
+        std::cout << "\n";
     }
     void row(int64_t index, const Frame& frame, const FrameResult& result) {
         constexpr double kGigapascal = 160.21766208;  // eV/angstrom^3
@@ -89,10 +101,11 @@ public:
                   << std::setw(20) << result.energy << std::setprecision(6) << std::setw(16)
                   << largest_force(result.forces) << std::setw(18);
         if (result.has_stress)
-            std::cout << -(result.stress[0] + result.stress[1] + result.stress[2]) / 3 * kGigapascal << "\n";
+            std::cout << -(result.stress[0] + result.stress[1] + result.stress[2]) / 3 * kGigapascal;
         else
-            std::cout << "-"
-                      << "\n";
+            std::cout << "-";
+        if (result.has_spread) std::cout << std::setw(20) << result.sigma_max_force;
+        std::cout << "\n";
         atom_count_ += result.atom_count;
         if (shows_forces())
             frames_.push_back({index, frame.atomic_numbers, result.forces});
@@ -159,6 +172,7 @@ int run_eval(const EvalOptions& options) {
             if (!options.json.empty()) json += (index ? ",\n" : "\n") + frame_json(result).dump();
             if (output) {
                 put_results(frame, result);
+                put_spread(frame, result);
                 std::ostringstream text;
                 write_extxyz(text, frame);
                 output->write(text.str().data(), text.str().size());
@@ -191,6 +205,8 @@ void add_eval(CLI::App& app, Work& work) {
     command->footer(
         R"(Prints one line for each frame: energy in eV, largest force in eV/A, pressure in GPa. If the
 file has up to 20 atoms in all its frames, or with --forces, the force on every atom follows.
+With a committee (--model A,B,C), the numbers are the mean of its members, and a column has the
+largest standard deviation of a force; --json and --output have that of every atom.
 The comment line of a frame may set total_charge, total_spin and head; head comes before --head.
 Output files are written completely or not at all.
 

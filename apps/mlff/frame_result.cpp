@@ -19,6 +19,13 @@ FrameResult evaluate_frame(Session& session, const Frame& frame, const FrameWish
     results.outputs.atom_energies = session.model().gives_atom_energies() ? result.atom_energies.data() : nullptr;
     results.outputs.descriptors = wants_descriptors ? result.descriptors.data() : nullptr;
     results.stress = result.has_stress ? result.stress.data() : nullptr;
+    result.has_spread = session.model().summary().member_count > 0;
+    if (result.has_spread) {
+        result.sigma_forces.resize(result.atom_count);
+        results.outputs.sigma_energy_per_atom = &result.sigma_energy_per_atom;
+        results.outputs.sigma_forces = result.sigma_forces.data();
+        results.sigma_max_force = &result.sigma_max_force;
+    }
     if (wishes.even_if_not_finite)
         session.evaluate_unchecked({&system, 1}, {&results, 1});
     else

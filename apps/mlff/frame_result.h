@@ -18,6 +18,10 @@ struct FrameResult {
     std::vector<double> descriptors;    // [atom][descriptor_count], or empty
     std::array<double, 6> stress{};
     bool has_stress = false;
+    // Of a committee: the spread of its members; else empty.
+    std::vector<double> sigma_forces;  // [atom]
+    double sigma_energy_per_atom = 0, sigma_max_force = 0;
+    bool has_spread = false;
 };
 
 struct FrameWishes {

@@ -112,6 +112,13 @@ void print_atomic_energies(const Json& info) {
     }
 }
 
+void print_members(const Json& info) {
+    if (!info.contains("members")) return;
+    for (const Json& member : info["members"])
+        line("member", text_of(member, "name") + ", " + text_of(member["model"], "class") + ", weight " +
+                           number_text(member["weight"].get<double>()));
+}
+
 void print_info(const Json& info) {
     std::string model_class = text_of(info, "class");
     if (!text_of(info, "wrapper").empty()) model_class += " in " + text_of(info, "wrapper");
@@ -124,12 +131,15 @@ void print_info(const Json& info) {
     if (!elements.empty()) line("elements", std::to_string(elements.size()) + ": " + symbols_text(elements));
     if (const double cutoff = info["cutoff"].get<double>(); cutoff > 0)
         line("cutoff", number_text(cutoff) + " angstrom");
+    if (const double range = info.value("range", 0.0); range > info["cutoff"].get<double>())
+        line("range", number_text(range) + " angstrom");
     if (!text_of(info, "hidden_irreps").empty())
         line("layers", std::to_string(info["layers"].size()) + ", hidden irreps " + text_of(info, "hidden_irreps") +
                            ", max_ell " + info["max_ell"].dump());
     print_layers(info);
     print_radial(info);
     print_painn(info);
+    print_members(info);
     line("heads", joined(info["heads"]));
     if (info.contains("fixed_head") && info["fixed_head"].is_number()) line("head fixed to", info["fixed_head"].dump());
     print_atomic_energies(info);

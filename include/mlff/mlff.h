@@ -83,17 +83,27 @@ typedef struct mlff_model_info {
     int64_t parameter_count;
     int32_t is_runnable;      /* 1 if a session can be made; 0: mlff_model_why_not_runnable says why */
     int32_t descriptor_count; /* numbers for each atom in mlff_result.descriptors; 0: the model has none */
+    int32_t member_count;     /* of a committee, whose results have a spread; 0: the model is none */
+    double reach_angstrom;    /* how far the ghosts of a domain must reach: cutoff_angstrom, or more where terms of the
+                               * model find their neighbours themselves; 0: not known */
 } mlff_model_info;
 
 /* Loads a model: a path to a MACE file (.model, TorchScript archive) or to our .safetensors container,
  * to a PaiNN .safetensors file, "builtin" (the default: see `mlff model list`), "analytic" (a pair potential for
  * demonstrations), "self-test" (a small MACE model with seeded weights, to test an installation), or the name of a
- * model in the model cache (`mlff model add`), where there is no file of that name. Nothing in a file is executed, but
- * names that begin with "python:" run Python programs: docs/python-teachers.md. On failure *model is NULL. */
+ * model in the model cache (`mlff model add`), where there is no file of that name. "A+B" is the sum of models, such
+ * as "X.model+d3:pbe" (docs/command-line.md has all names); "A,B,C"
+ * is a committee: its results are the mean of its members, and have a spread. So is a file that lists members. Nothing
+ * in a file is executed, but names that begin with "python:" run Python programs: docs/python-teachers.md. On failure
+ * *model is NULL. */
 MLFF_API mlff_status mlff_model_load(const char* path, mlff_model** model);
 /* The path of a model in the model cache, after its size and SHA-256 were found to be those of the index: writes at
  * most `capacity` bytes with the zero at the end; MLFF_ERROR_ARGUMENT if that is too few. */
 MLFF_API mlff_status mlff_model_cache_path(const char* name, char* path, int64_t capacity);
+/* The name of a model with dispersion (DFT-D3) added to it, or to each member of a committee: "X.model" and
+ * "pbe:zero" give "X.model+d3:pbe:zero". Writes at most `capacity` bytes with the zero at the end;
+ * MLFF_ERROR_ARGUMENT if that is too few, or if the model has dispersion already. */
+MLFF_API mlff_status mlff_model_d3_name(const char* name, const char* d3, char* sum, int64_t capacity);
 /* Sessions keep what they need: a model may be freed before its sessions. NULL is allowed. */
 MLFF_API void mlff_model_free(mlff_model* model);
 MLFF_API mlff_status mlff_model_get_info(const mlff_model* model, mlff_model_info* info);
@@ -180,6 +190,11 @@ typedef struct mlff_result {
     double* atom_energies; /* [atom_count] */
     double* atom_virials;  /* [atom_count][3][3]; their sum is the virial */
     double* descriptors;   /* [atom_count][descriptor_count of the model]: invariant features of every layer */
+    /* The spread of a committee (mlff_model_info.member_count > 0): standard deviations over its members. Not in device
+     * memory and not of domains: MLFF_ERROR_UNSUPPORTED. */
+    double* sigma_energy_per_atom; /* [1], eV: of the energy, divided by atom_count */
+    double* sigma_forces;          /* [atom_count]: sqrt of the mean of |force of a member - mean force|^2 */
+    double* sigma_max_force;       /* [1]: the largest of sigma_forces; 0 without atoms */
 } mlff_result;
 
 MLFF_API mlff_status mlff_session_evaluate(mlff_session* session, const mlff_system* system, mlff_result* result);
@@ -202,8 +217,9 @@ MLFF_API mlff_status mlff_session_evaluate_batch(mlff_session* session, int64_t 
 /* ---- Domains: parts of one system that several processes evaluate at the same time, each with its own session. ----
  *
  * A domain has its own atoms and ghosts. Ghosts are copies of atoms of other domains, and periodic images, within the
- * cutoff of an own atom. One cutoff of ghosts is enough for any number of layers: between layers the processes exchange
- * features of atoms. A row is what one atom sends: its features, or their gradients. */
+ * cutoff of an own atom (within mlff_model_info.reach_angstrom, where that is more). One cutoff of ghosts is enough for
+ * any number of layers: between layers the processes exchange features of atoms. A row is what one atom sends: its
+ * features, or their gradients. */
 
 /* Asks the caller to exchange rows of `row_bytes` bytes with other domains. Return 0; any other value ends the
  * evaluation with MLFF_ERROR_ARGUMENT.

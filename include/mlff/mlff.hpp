@@ -108,6 +108,13 @@ struct Atoms {
     bool is_periodic() const { return periodic[0] || periodic[1] || periodic[2]; }
 };
 
+// How far the members of a committee are apart; see mlff_result.
+struct Spread {
+    double energy_per_atom = 0;
+    std::vector<double> forces;  // [atom]
+    double max_force = 0;
+};
+
 struct Evaluation {
     double energy = 0;
     std::vector<double> forces;                   // [atom][3]
@@ -115,6 +122,7 @@ struct Evaluation {
     std::array<double, 9> virial{};               // [3][3] = -dE/dstrain
     std::optional<std::array<double, 6>> stress;  // xx yy zz yz xz xy; where something is periodic
     std::vector<double> descriptors;              // [atom][descriptor_count], if Options ask for them
+    std::optional<Spread> spread;                 // of a committee
 };
 
 struct Options {
@@ -146,6 +154,7 @@ public:
         if (options.want_descriptors) descriptor_count_ = static_cast<size_t>(model.info().descriptor_count);
         if (options.want_descriptors && descriptor_count_ == 0)
             throw std::invalid_argument("mlff::Session: the model has no descriptors");
+        has_spread_ = model.info().member_count > 0;
         mlff_session* session = nullptr;
         check_status(mlff_session_create(model.get(), &given, &session));
         session_.reset(session);
@@ -172,6 +181,13 @@ public:
             result.virial = evaluation.virial.data();
             result.atom_energies = evaluation.atom_energies.data();
             result.descriptors = descriptor_count_ > 0 ? evaluation.descriptors.data() : nullptr;
+            if (has_spread_) {
+                Spread& spread = evaluation.spread.emplace();
+                spread.forces.resize(batch[i].numbers.size());
+                result.sigma_energy_per_atom = &spread.energy_per_atom;
+                result.sigma_forces = spread.forces.data();
+                result.sigma_max_force = &spread.max_force;
+            }
             results.push_back(result);
         }
         check_status(mlff_session_evaluate_batch(session_.get(), static_cast<int64_t>(batch.size()), systems.data(),
@@ -193,6 +209,7 @@ public:
 private:
     Owned<mlff_session, mlff_session_free> session_;
     size_t descriptor_count_ = 0;
+    bool has_spread_ = false;
 };
 
 // ---- Devices; names of them as in mlff.h: "auto", "cpu", "cuda", "cuda:1" ----

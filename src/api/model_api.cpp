@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include <nlohmann/json.hpp>
@@ -8,11 +9,22 @@
 #include "api/handles.h"
 #include "core/log.h"
 #include "engine/model_cache.h"
+#include "engine/model_names.h"
 
 using mlff::concat;
 using mlff::fail;
 using mlff::Status;
 using namespace mlff::api;
+
+namespace {
+
+void write_text(const std::string& text, char* to, int64_t capacity, const std::string& what) {
+    if (capacity < 0 || static_cast<size_t>(capacity) <= text.size())
+        fail(Status::argument, "capacity is ", capacity, ", ", what, " needs ", text.size() + 1);
+    std::memcpy(to, text.c_str(), text.size() + 1);
+}
+
+}  // namespace
 
 mlff_status mlff_model_load(const char* path, mlff_model** model) {
     if (model) *model = nullptr;
@@ -35,11 +47,16 @@ mlff_status mlff_model_cache_path(const char* name, char* path, int64_t capacity
     return guarded([&] {
         require(name, "name");
         require(path, "path");
-        const std::string found = mlff::ModelCache().verified_path(name);
-        if (capacity < 0 || static_cast<size_t>(capacity) <= found.size())
-            fail(Status::argument, "capacity is ", capacity, ", the path of model '", name, "' needs ",
-                 found.size() + 1);
-        std::memcpy(path, found.c_str(), found.size() + 1);
+        write_text(mlff::ModelCache().verified_path(name), path, capacity, concat("the path of model '", name, "'"));
+    });
+}
+
+mlff_status mlff_model_d3_name(const char* name, const char* d3, char* sum, int64_t capacity) {
+    return guarded([&] {
+        require(name, "name");
+        require(d3, "d3");
+        require(sum, "sum");
+        write_text(mlff::with_dispersion(name, d3), sum, capacity, "the name of the sum");
     });
 }
 
@@ -49,7 +66,8 @@ mlff_status mlff_model_get_info(const mlff_model* model, mlff_model_info* info) 
     return guarded([&] {
         require(model, "model");
         require(info, "info");
-        require_size(info->struct_size, sizeof(mlff_model_info), "mlff_model_info");
+        // Callers compiled before committees were added have no member_count.
+        require_size(info->struct_size, offsetof(mlff_model_info, member_count), "mlff_model_info");
         const mlff::ModelSummary& summary = model->model->summary();
         info->cutoff_angstrom = summary.cutoff;
         info->layer_count = summary.layer_count;
@@ -59,6 +77,9 @@ mlff_status mlff_model_get_info(const mlff_model* model, mlff_model_info* info) 
         info->parameter_count = summary.parameter_count;
         info->is_runnable = summary.why_not_runnable.empty();
         info->descriptor_count = summary.descriptor_count;
+        if (info->struct_size < sizeof(mlff_model_info)) return;
+        info->member_count = summary.member_count;
+        info->reach_angstrom = summary.reach();
     });
 }
 

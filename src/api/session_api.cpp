@@ -39,10 +39,16 @@ mlff::SessionOptions read_options(const mlff_session_options* given) {
 
 mlff::Results read_result(const mlff_result* result) {
     require(result, "result");
-    require_size(result->struct_size, sizeof(mlff_result), "mlff_result");
-    return {{result->energy, result->forces, result->virial, result->atom_energies, result->atom_virials,
-             result->descriptors},
-            result->stress};
+    // Callers compiled before spreads were added have none.
+    require_size(result->struct_size, offsetof(mlff_result, sigma_energy_per_atom), "mlff_result");
+    mlff::Results results = {{result->energy, result->forces, result->virial, result->atom_energies,
+                              result->atom_virials, result->descriptors},
+                             result->stress};
+    if (result->struct_size < sizeof(mlff_result)) return results;
+    results.outputs.sigma_energy_per_atom = result->sigma_energy_per_atom;
+    results.outputs.sigma_forces = result->sigma_forces;
+    results.sigma_max_force = result->sigma_max_force;
+    return results;
 }
 
 // The caller's function as what the evaluators know.
@@ -193,6 +199,8 @@ mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domai
         if (domain->sent_count > 0) require(domain->sent, "sent");
         if (domain->ghost_count > 0) require(domain->ghost_source, "ghost_source");
         const mlff::Results results = read_result(result);
+        if (results.sigma_max_force)
+            fail(Status::unsupported, "a spread was asked for, but a domain has only a share of each force");
         if (results.stress)
             fail(Status::argument, "a stress was asked for, but a domain has no volume: ask for the virial");
         CalledHalo halo(*domain);
@@ -246,7 +254,7 @@ mlff_status mlff_session_evaluate_batch(mlff_session* session, int64_t count, co
         require(systems, "systems");
         require(results, "results");
         require_size(systems->struct_size, sizeof(mlff_system), "mlff_system");
-        require_size(results->struct_size, sizeof(mlff_result), "mlff_result");
+        require_size(results->struct_size, offsetof(mlff_result, sigma_energy_per_atom), "mlff_result");
         std::vector<mlff::SystemView> views;
         std::vector<mlff::Results> outputs;
         for (int64_t i = 0; i < count; ++i) {

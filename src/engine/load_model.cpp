@@ -1,36 +1,102 @@
 // SPDX-License-Identifier: MIT
 #include "engine/load_model.h"
 
+#include <algorithm>
+#include <filesystem>
+
+#include "committee/member_list.h"
+#include "committee/model.h"
 #include "core/error.h"
+#include "core/mapped_file.h"
+#include "engine/committee_name.h"
 #include "engine/families.h"
 #include "engine/model_cache.h"
+#include "engine/model_names.h"
+#include "python_models/model_name.h"
 #include "sum/model.h"
 
 namespace mlff {
 namespace {
 
-std::shared_ptr<const Model> load_sum(const std::string& name) {
-    std::vector<std::shared_ptr<const Model>> terms;
-    for (size_t begin = 0; begin <= name.size();) {
-        const size_t end = std::min(name.find('+', begin), name.size());
-        if (end == begin) fail(Status::argument, "model '", name, "': a '+' has no model beside it");
-        terms.push_back(load_model(name.substr(begin, end - begin)));
-        begin = end + 1;
+namespace fs = std::filesystem;
+
+std::string_view text_of(const MappedFile& file) {
+    return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+const ModelFamily* family_of_name(const std::string& name) {
+    const auto found = std::find_if(model_families().begin(), model_families().end(),
+                                    [&](const ModelFamily& family) { return family.has_name(name); });
+    return found == model_families().end() ? nullptr : &*found;
+}
+
+// A model of one file, or without a file.
+std::shared_ptr<const Model> load_single(const std::string& name) {
+    if (const ModelFamily* family = family_of_name(name)) return family->make_named(name);
+    const std::string path = find_model_file(name);
+    if (is_member_list(text_of(*MappedFile::open(path))))
+        fail(Status::unsupported, path, ": a committee cannot be a part of a sum or of another committee");
+    for (const ModelFamily& family : model_families())
+        if (family.open_file)
+            if (auto model = family.open_file(path)) return model;
+    fail(Status::format, path, ": no family of models has such files");
+}
+
+std::shared_ptr<const Model> load_terms(const std::vector<std::string>& terms, const std::string& name) {
+    if (terms.size() == 1) return load_single(terms.front());
+    std::vector<std::shared_ptr<const Model>> models;
+    for (const std::string& term : terms) models.push_back(load_single(term));
+    return make_sum_model(std::move(models), name);
+}
+
+// Anything but a committee.
+std::shared_ptr<const Model> load_part(const std::string& name) {
+    return load_terms(is_sum_name(name) ? split_terms(name) : std::vector{name}, name);
+}
+
+std::shared_ptr<const Model> load_named_committee(const std::vector<std::string>& names, const std::string& name) {
+    if (names.size() > kMostMembers)
+        fail(Status::argument, "model '", name, "': a committee of ", names.size(), " members, expected ", kMostMembers,
+             " at most");
+    std::vector<CommitteeMember> members;
+    for (const std::string& member : names) members.push_back({member, load_part(member)});
+    return make_committee_model(std::move(members), name);
+}
+
+// A list of members names files in its own folder, models without a file, and models of the cache; not what happens to
+// be in the folder of the process.
+std::string beside_list(const fs::path& folder, const std::string& name) {
+    const fs::path path = folder / name;
+    std::error_code error;
+    if (fs::exists(path, error)) return path.string();
+    if (family_of_name(name)) return name;
+    if (const ModelCache cache; is_model_name(name) && cache.contains(name)) return cache.verified_path(name);
+    fail(Status::file, path.string(), ": there is no such file, and no model '", name, "' in the model cache");
+}
+
+std::shared_ptr<const Model> load_listed_committee(const MappedFile& file, const std::string& path) {
+    const fs::path folder = fs::path(path).parent_path();
+    std::vector<CommitteeMember> members;
+    for (const ListedMember& listed : parse_member_list(text_of(file), path)) {
+        std::error_code error;
+        std::vector<std::string> terms = {listed.name};
+        if (!fs::exists(folder / listed.name, error) && !python::is_python_name(listed.name))
+            terms = split_terms(listed.name);
+        for (std::string& term : terms) term = beside_list(folder, term);
+        members.push_back({listed.name, load_terms(terms, listed.name), listed.weight});
     }
-    return make_sum_model(std::move(terms), name);
+    return make_committee_model(std::move(members), path);
 }
 
 }  // namespace
 
 std::shared_ptr<const Model> load_model(const std::string& name) {
-    for (const ModelFamily& family : model_families())
-        if (family.has_name(name)) return family.make_named(name);
-    if (is_sum_name(name)) return load_sum(name);
+    if (const auto members = committee_members(name); !members.empty()) return load_named_committee(members, name);
+    if (is_model_without_file(name)) return load_part(name);
     const std::string path = find_model_file(name);
-    for (const ModelFamily& family : model_families())
-        if (family.open_file)
-            if (auto model = family.open_file(path)) return model;
-    fail(Status::format, path, ": no family of models has such files");
+    if (const auto file = MappedFile::open(path); is_member_list(text_of(*file)))
+        return load_listed_committee(*file, path);
+    return load_part(path);
 }
 
 }  // namespace mlff

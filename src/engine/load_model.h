@@ -16,6 +16,7 @@ namespace mlff {
 //   "python:..."    see python_models/model_name.h
 //   a path, or the name of a model in the model cache
 //   several of these with '+' between them: their sum
+//   several of these or of sums with ',' between them, or a file that lists them: a committee
 // Throws Error.
 std::shared_ptr<const Model> load_model(const std::string& name);
 

@@ -20,10 +20,12 @@
 #include "core/output_file.h"
 #include "core/sha256.h"
 #include "core/user_folder.h"
+#include "engine/committee_name.h"
 #include "engine/families.h"
 #include "engine/load_model.h"
 #include "engine/released_models.h"
 #include "formats/json_text.h"
+#include "python_models/model_name.h"
 
 namespace mlff {
 namespace {
@@ -329,13 +331,14 @@ void ModelCache::remove(const std::string& name) const {
 }
 
 bool is_model_without_file(const std::string& name) {
-    return is_sum_name(name) || std::any_of(model_families().begin(), model_families().end(),
-                                            [&](const ModelFamily& family) { return family.has_name(name); });
+    return is_committee_name(name) || is_sum_name(name) ||
+           std::any_of(model_families().begin(), model_families().end(),
+                       [&](const ModelFamily& family) { return family.has_name(name); });
 }
 
 bool is_sum_name(const std::string& name) {
     std::error_code error;
-    return name.find('+') != std::string::npos && !fs::exists(name, error);
+    return name.find('+') != std::string::npos && !python::is_python_name(name) && !fs::exists(name, error);
 }
 
 std::string find_model_file(const std::string& name) {

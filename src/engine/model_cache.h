@@ -73,9 +73,9 @@ bool is_model_name(const std::string& name);
 // Returns `name` if there is such a file, otherwise the verified path of the cached model. Throws Error that names both
 // places. Do not call it for names of is_model_without_file().
 std::string find_model_file(const std::string& name);
-// "builtin", "python:...", sums and other names that stand for no file.
+// "builtin", "python:...", sums, committees and other names that stand for no file.
 bool is_model_without_file(const std::string& name);
-// Several models with '+' between them, unless there is a file of that name. Check the names of families first.
+// Several models with '+' between them, unless there is a file of that name. Names of Python models are none.
 bool is_sum_name(const std::string& name);
 
 }  // namespace mlff

@@ -90,6 +90,16 @@ NeighborOptions neighbor_options(const ModelSummary& summary, double skin, bool 
     return options;
 }
 
+// NaN if there is one; 0 of nothing.
+double largest(std::span<const double> numbers) {
+    double found = 0;
+    for (const double number : numbers) {
+        if (std::isnan(number)) return number;
+        found = std::max(found, number);
+    }
+    return found;
+}
+
 // The system that an error is about.
 struct Where {
     size_t system = 0, count = 1;
@@ -138,6 +148,7 @@ struct Session::State {
     DomainCheck domain_check;
     // [system]. They are members so that a step allocates no memory.
     std::vector<std::array<double, 9>> virials;
+    std::vector<std::vector<double>> force_sigmas;  // where only the largest was asked for
     std::vector<double> volumes;
     std::vector<Outputs> outputs;
     std::array<bool, kMaxAtomicNumber + 1> is_known{};
@@ -161,6 +172,8 @@ struct Session::State {
         make_lattice(system);  // throws if the cell is unusable
         if (results.outputs.descriptors && model->summary().descriptor_count == 0)
             fail(Status::unsupported, where, "descriptors were asked for, but this model has none");
+        if (results.has_spread() && model->summary().member_count == 0)
+            fail(Status::unsupported, where, "a spread was asked for, but this model is no committee");
         if (results.stress && !system.is_periodic())
             fail(Status::system, where, "a stress was asked for, but the system is not periodic in any direction");
         model->warn_of_unused(system);
@@ -190,6 +203,9 @@ struct Session::State {
         check(found.atom_energies, owned_count, 1, "the energy of atom ");
         check(found.atom_virials, system.atom_count, 9, "the virial of atom ");
         check(found.descriptors, owned_count, model->summary().descriptor_count, "a descriptor of atom ");
+        check(found.sigma_energy_per_atom, 1, 0, "the spread of the energy");
+        check(found.sigma_forces, owned_count, 1, "the spread of the force on atom ");
+        check(results.sigma_max_force, 1, 0, "the spread of a force");
     }
 
     // Refuses pairs at distance zero: they have no direction.
@@ -221,10 +237,15 @@ struct Session::State {
     // `where` belongs to the first of the systems.
     void evaluate(std::span<const SystemView> systems, std::span<const Results> results, Where where) {
         virials.resize(systems.size());
+        force_sigmas.resize(std::max(force_sigmas.size(), systems.size()));
         volumes.assign(systems.size(), 0.0);
         outputs.clear();
         for (size_t i = 0; i < systems.size(); ++i) {
             outputs.push_back(results[i].outputs);
+            if (results[i].sigma_max_force && !outputs[i].sigma_forces) {
+                force_sigmas[i].resize(static_cast<size_t>(systems[i].atom_count));
+                outputs[i].sigma_forces = force_sigmas[i].data();
+            }
             if (!results[i].stress) continue;
             if (!outputs[i].virial) outputs[i].virial = virials[i].data();
             volumes[i] = stress_volume(systems[i], model->summary().cutoff);
@@ -244,6 +265,10 @@ struct Session::State {
         }
         stages.finish();
         for (size_t i = 0; i < systems.size(); ++i) {
+            if (results[i].sigma_max_force) {
+                const std::span sigmas(outputs[i].sigma_forces, static_cast<size_t>(systems[i].atom_count));
+                *results[i].sigma_max_force = largest(sigmas);
+            }
             if (!results[i].stress) continue;
             constexpr int kVoigt[6] = {0, 4, 8, 5, 2, 1};
             for (int k = 0; k < 6; ++k) results[i].stress[k] = -outputs[i].virial[kVoigt[k]] / volumes[i];
@@ -298,6 +323,8 @@ void Session::evaluate_on_device(const SystemView& system, const Results& result
     if (!on_device)
         fail(Status::unsupported, "device pointers need a session on a GPU, and a native model; this one is on '",
              device_name(), "'");
+    if (results.has_spread())
+        fail(Status::unsupported, "a spread was asked for, but results in device memory have none: use host memory");
     state_->team.require_threads();
     state_->check(system, results, {});
     DeviceOutputs outputs = {results.outputs, results.stress};
@@ -319,6 +346,8 @@ void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
         fail(Status::unsupported,
              "this backend does not evaluate parts of a system: MACE and PaiNN models on devices "
              "'cpu' and 'cuda' do");
+    if (outputs.has_spread())
+        fail(Status::unsupported, "a spread was asked for, but a domain has only a share of each force");
     if (domain.atoms.is_periodic())
         fail(Status::argument, "the atoms of a domain are periodic; expected images as atoms of their own");
     const RowTransport transport = domain.halo.transport;

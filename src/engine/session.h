@@ -29,7 +29,10 @@ struct SessionOptions {
 
 struct Results {
     Outputs outputs;
-    double* stress = nullptr;  // [6] xx yy zz yz xz xy, eV/angstrom^3; an error if no direction is periodic
+    double* stress = nullptr;           // [6] xx yy zz yz xz xy, eV/angstrom^3; an error if no direction is periodic
+    double* sigma_max_force = nullptr;  // [1], eV/angstrom: the largest of Outputs::sigma_forces; 0 without atoms
+
+    bool has_spread() const { return outputs.has_spread() || sigma_max_force; }
 };
 
 class Session {

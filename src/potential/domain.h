@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A domain: one part of a system, while other processes evaluate the other parts at the same time. It has its own atoms
-// and ghosts. Ghosts are copies of atoms of other domains, and periodic images, within the cutoff of an own atom.
+// and ghosts. Ghosts are copies of atoms of other domains, and periodic images, within the reach of the model
+// (ModelSummary::reach) of an own atom.
 //
 // Only own atoms receive messages. The features of ghosts that a layer reads come from the domains that own the atoms.
 // A row is what one atom sends: its features, or their gradients. Gradients of ghosts may also return to their owners.

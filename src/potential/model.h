@@ -26,7 +26,8 @@ using MakeStepModel = std::function<std::shared_ptr<gpu::StepModel>(void* stream
 // What sessions and callers need to know about any model.
 struct ModelSummary {
     std::string class_name;
-    double cutoff = 0;  // angstrom
+    double cutoff = 0;  // angstrom; 0: the model finds its neighbours itself
+    double range = 0;   // angstrom: the longest distance over which atoms matter to each other; 0: the cutoff
     int layer_count = 0;
     std::vector<int> elements;       // ascending
     std::vector<std::string> heads;  // at least one
@@ -36,7 +37,10 @@ struct ModelSummary {
     int descriptor_count = 0;      // numbers per atom in Outputs::descriptors; 0: the model has none
     bool takes_charge = false;     // total charge; true also where nobody knows
     bool takes_spin = false;       // the same for the spin multiplicity
+    int member_count = 0;          // of a committee, whose results have a spread; 0: the model is none
     std::string why_not_runnable;  // "" if it can be run
+
+    double reach() const { return cutoff > range ? cutoff : range; }
 };
 
 struct UsableGpus {
@@ -53,6 +57,8 @@ public:
     // Resolves `automatic`. Throws Error{unsupported} if the model lacks the wanted precision on that device.
     virtual Precision choose_precision(const Device& device, Precision wanted) const = 0;
     virtual bool runs_on_gpu() const = 0;
+    // Of a model that runs on GPUs: whether it has a make_step_model().
+    virtual bool shares_gpu_steps() const { return true; }
     // For native models these are the GPUs that this library can use.
     virtual UsableGpus usable_gpus() const;
     // Outputs that a model may lack. Asking for one that it lacks is an Error{unsupported}.
@@ -68,7 +74,7 @@ public:
     }
     // Throws Error{unsupported} if the model cannot be run.
     virtual std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const = 0;
-    // For sums of models on the GPU, whose terms share one step. Throws Error{unsupported} if the model has none.
+    // For sums and committees on the GPU, whose parts share one step. Throws Error{unsupported} if the model has none.
     virtual MakeStepModel make_step_model(const BackendOptions& options) const;
 
     // Logs a warning if the system has a charge or a spin that the model does not take: once for each in the life of

@@ -11,6 +11,11 @@ struct Outputs {
     double* atom_energies = nullptr;  // [atom], eV
     double* atom_virials = nullptr;   // [atom][3][3], eV; their sum is the virial
     double* descriptors = nullptr;    // [atom][descriptor_count of the model]: invariant features of the atom
+    // How far the members of a committee are apart: standard deviations. Single systems and batches have them.
+    double* sigma_energy_per_atom = nullptr;  // [1], eV: of the energy, divided by the number of atoms
+    double* sigma_forces = nullptr;           // [atom], eV/angstrom: of the force as a vector
+
+    bool has_spread() const { return sigma_energy_per_atom || sigma_forces; }
 };
 
 // Results that stay on the evaluator's GPU.

@@ -100,6 +100,7 @@ public:
     }
 
     bool runs_on_gpu() const override { return true; }
+    bool shares_gpu_steps() const override { return false; }
     UsableGpus usable_gpus() const override { return gpus_; }
     bool gives_atom_energies() const override { return gives("energies"); }
     bool gives_virial(const SystemView& system) const override {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "gpu/engine/make_step_sum.h"
-#include "sum/evaluator.h"
+#include "gpu/engine/make_combined_step.h"
+#include "potential/combined_evaluator.h"
 
 namespace mlff {
 namespace {
@@ -18,7 +18,9 @@ public:
         for (const auto& term : terms) {
             const ModelSummary& own = term->summary();
             if (!own.why_not_runnable.empty()) fail(Status::unsupported, name, ": ", own.why_not_runnable);
-            if (own.cutoff <= 0)
+            if (own.member_count > 0)
+                fail(Status::unsupported, name, ": a committee cannot be in a sum; add the other terms to its members");
+            if (!(own.reach() > 0))
                 fail(Status::unsupported, name, ": ", own.class_name,
                      " finds its neighbours itself: it cannot be in a sum");
             std::vector<int> common;
@@ -30,11 +32,12 @@ public:
         }
         if (summary_.elements.empty()) fail(Status::argument, name, ": its terms have no element in common");
         summary_.parameter_count = 0;
-        summary_.cutoff = 0;
+        summary_.cutoff = summary_.range = 0;
         for (const auto& term : terms) {
             const auto restricted = term->restricted_to(summary_.elements);
             terms_.push_back(restricted ? restricted : term);
             summary_.cutoff = std::max(summary_.cutoff, terms_.back()->summary().cutoff);
+            summary_.range = std::max(summary_.range, terms_.back()->summary().range);
             summary_.layer_count = std::max(summary_.layer_count, terms_.back()->summary().layer_count);
             summary_.parameter_count += terms_.back()->summary().parameter_count;
         }
@@ -48,6 +51,7 @@ public:
                                  {"terms", terms},
                                  {"elements", summary_.elements},
                                  {"cutoff", summary_.cutoff},
+                                 {"range", summary_.reach()},
                                  {"heads", summary_.heads},
                                  {"dtype", dtype_name(summary_.dtype)},
                                  {"parameters", summary_.parameter_count},
@@ -63,6 +67,9 @@ public:
         for (const auto& term : terms_) term->choose_precision(device, chosen);
         return chosen;
     }
+    bool shares_gpu_steps() const override {
+        return std::all_of(terms_.begin(), terms_.end(), [](const auto& term) { return term->shares_gpu_steps(); });
+    }
     bool runs_on_gpu() const override {
         return std::all_of(terms_.begin(), terms_.end(), [](const auto& term) { return term->runs_on_gpu(); });
     }
@@ -74,14 +81,15 @@ public:
     }
 
     std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const override {
-        if (options.device.is_gpu()) return gpu::make_step_sum_evaluator(options, make_step_models(options));
-        std::vector<SumTerm> evaluators;
+        if (options.device.is_gpu())
+            return gpu::make_combined_step_evaluator(options, make_step_models(options), joining_as_sum(terms_.size()));
+        std::vector<CombinedPart> evaluators;
         for (size_t t = 0; t < terms_.size(); ++t)
             evaluators.push_back({terms_[t]->make_evaluator(options_of(t, options)), terms_[t]->summary().cutoff});
-        return make_sum_evaluator(std::move(evaluators), summary_.cutoff);
+        return make_combined_evaluator(std::move(evaluators), joining_as_sum(terms_.size()));
     }
     MakeStepModel make_step_model(const BackendOptions& options) const override {
-        return gpu::make_step_sum(make_step_models(options));
+        return gpu::make_combined_step(make_step_models(options), joining_as_sum(terms_.size()));
     }
 
 private:

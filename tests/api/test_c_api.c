@@ -3,6 +3,7 @@
  * Usage: test_c_api GOLDEN_DIR */
 #include <math.h>
 #include <mlff/mlff.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,15 @@ static void test_model(const char* golden_dir) {
     info.struct_size = sizeof info;
     CHECK(mlff_model_get_info(model, &info) == MLFF_OK);
     CHECK(info.is_runnable == 1 && info.head_count == 1 && info.cutoff_angstrom > 0 && info.layer_count == 0);
+    CHECK(info.reach_angstrom == info.cutoff_angstrom);
+    /* A caller compiled before `member_count` was there: nothing is written beyond its struct. */
+    info.struct_size = offsetof(mlff_model_info, member_count);
+    info.cutoff_angstrom = info.reach_angstrom = -1;
+    CHECK(mlff_model_get_info(model, &info) == MLFF_OK && info.cutoff_angstrom > 0 && info.reach_angstrom == -1);
+    info.struct_size -= 1;
+    CHECK(mlff_model_get_info(model, &info) == MLFF_ERROR_ARGUMENT);
+    info.struct_size = sizeof info;
+    CHECK(mlff_model_get_info(model, &info) == MLFF_OK);
     CHECK(mlff_model_get_elements(model, elements, 200, &count) == MLFF_OK);
     CHECK(count == info.element_count && elements[0] == 1 && elements[7] == 8);
     elements[1] = -7;
@@ -110,6 +120,18 @@ static void test_model(const char* golden_dir) {
           strstr(mlff_last_error(), "did you mean 'small'?") != NULL);
     CHECK(mlff_model_cache_path("../x", path, sizeof path) == MLFF_ERROR_ARGUMENT);
 
+    CHECK(mlff_model_d3_name("a+zbl,b", "pbe:zero", path, sizeof path) == MLFF_OK);
+    CHECK(strcmp(path, "a+zbl+d3:pbe:zero,b+d3:pbe:zero") == 0);
+    CHECK(mlff_model_d3_name("X.model", "s8=0.7,a1=0.4", path, 24) == MLFF_ERROR_ARGUMENT);
+    CHECK(strcmp(mlff_last_error(), "capacity is 24, the name of the sum needs 25") == 0);
+    CHECK(mlff_model_d3_name("X.model", "s8=0.7,a1=0.4", path, 25) == MLFF_OK);
+    CHECK(strcmp(path, "X.model+d3:s8=0.7,a1=0.4") == 0);
+    CHECK(mlff_model_d3_name("X.model+d3:pbe", "pbe", path, sizeof path) == MLFF_ERROR_ARGUMENT);
+    CHECK(strstr(mlff_last_error(), "has the term d3:pbe already") != NULL);
+    CHECK(mlff_model_d3_name(NULL, "pbe", path, sizeof path) == MLFF_ERROR_ARGUMENT &&
+          mlff_model_d3_name("a", NULL, path, sizeof path) == MLFF_ERROR_ARGUMENT &&
+          mlff_model_d3_name("a", "pbe", NULL, 9) == MLFF_ERROR_ARGUMENT &&
+          mlff_model_d3_name("a", "pbe", path, -1) == MLFF_ERROR_ARGUMENT);
     snprintf(path, sizeof path, "%s/p20_state_dict.pt", golden_dir);
     CHECK(mlff_model_load(path, &model) == MLFF_ERROR_UNSUPPORTED && model == NULL);
     CHECK(strstr(mlff_last_error(), "torch.save(model") != NULL);

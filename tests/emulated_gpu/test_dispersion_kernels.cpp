@@ -10,7 +10,7 @@
 #include "dispersion/gpu/step.h"
 #include "dispersion/reference/evaluator.h"
 #include "dispersion/tables/tables.h"
-#include "gpu/engine/make_step_sum.h"
+#include "gpu/engine/make_combined_step.h"
 #include "painn/gpu/evaluator.h"
 #include "random_painn.h"
 
@@ -132,8 +132,9 @@ TEST_CASE("D3 in a sum keeps the edges of the other term") {
     for (size_t i = 0; i < expected.size(); ++i) expected[i] += dispersion[i];
     for (const bool d3_is_first : {false, true}) {
         CAPTURE(d3_is_first);
-        const auto sum = gpu::make_step_sum_evaluator(
-            options, d3_is_first ? std::vector{d3_step, painn_step} : std::vector{painn_step, d3_step});
+        const auto sum = gpu::make_combined_step_evaluator(
+            options, d3_is_first ? std::vector{d3_step, painn_step} : std::vector{painn_step, d3_step},
+            joining_as_sum(2));
         for (int repeat = 0; repeat < 2; ++repeat) CHECK_ALL_CLOSE(evaluate(*sum, system.view()), expected, 1e-9);
     }
 }

@@ -8,7 +8,7 @@
 
 #include "../unit/backend.h"
 #include "../unit/close.h"
-#include "gpu/engine/make_step_sum.h"
+#include "gpu/engine/make_combined_step.h"
 #include "painn/gpu/evaluator.h"
 #include "random_painn.h"
 #include "zbl/gpu/step.h"
@@ -25,8 +25,9 @@ TEST_CASE("a sum of terms on the GPU is the sum of their results") {
                zbl_step = zbl::gpu::make_step_model(elements);
     for (const bool zbl_is_first : {false, true}) {
         CAPTURE(zbl_is_first);
-        const auto sum = gpu::make_step_sum_evaluator(
-            options, zbl_is_first ? std::vector{zbl_step, painn_step} : std::vector{painn_step, zbl_step});
+        const auto sum = gpu::make_combined_step_evaluator(
+            options, zbl_is_first ? std::vector{zbl_step, painn_step} : std::vector{painn_step, zbl_step},
+            joining_as_sum(2));
         test::System system;
         test::Random random(11);
         for (int i = 0; i < 14; ++i) {

@@ -83,8 +83,9 @@ struct PairMLFF::Impl {
     mlff_row_transport transport = MLFF_ROWS_THROUGH_HOST;
     std::string why_no_gpus;     // where device auto has passed them over
     std::string why_not_shared;  // where rows auto has not found memory that all ranks share
-    double cutoff = 0;
-    double energy_unit = 1;  // eV in the energy unit of LAMMPS; both units of length are the angstrom
+    double cutoff = 0;           // of the neighbours that the model wants listed; 0: it finds all itself
+    double reach = 0;            // of the ghosts that it wants
+    double energy_unit = 1;      // eV in the energy unit of LAMMPS; both units of length are the angstrom
 
     // Atoms that are ours: own ones, then the ghosts that are near them.
     std::vector<int> atoms;  // [our atom]: which of LAMMPS' it is
@@ -113,9 +114,20 @@ struct PairMLFF::Impl {
         mlff_model_info info = {};
         info.struct_size = sizeof info;
         if (mlff_model_get_info(opened, &info) != MLFF_OK) return mlff_last_error();
-        if (!(info.cutoff_angstrom > 0))
+        if (!(info.reach_angstrom > 0))
             return model_name + ": the cutoff of the model is not known, and LAMMPS needs one";
         cutoff = info.cutoff_angstrom;
+        reach = info.reach_angstrom;
+        return "";
+    }
+
+    // "" if the model has dispersion in its name now.
+    std::string add_dispersion(const std::string& d3) {
+        std::vector<char> sum(2 * model_name.size() * (d3.size() + 5) + 1);  // many times what a committee needs
+        const auto capacity = static_cast<int64_t>(sum.size());
+        if (mlff_model_d3_name(model_name.c_str(), d3.c_str(), sum.data(), capacity) != MLFF_OK)
+            return mlff_last_error();
+        model_name = sum.data();
         return "";
     }
 
@@ -265,6 +277,7 @@ struct PairMLFF::Impl {
                (info.thread_count == 1 ? " thread" : " threads") + " per rank\n";
     }
 
+    bool has_far_ghosts() const { return reach > cutoff; }
     void add_atom(int index, int32_t number) {
         place[static_cast<size_t>(index)] = static_cast<int>(atoms.size());
         atoms.push_back(index);
@@ -367,9 +380,20 @@ void PairMLFF::coeff(int narg, char** arg) {
     Impl& impl = *impl_;
     const int type_count = atom->ntypes;
     if (narg < 3 || std::strcmp(arg[0], "*") != 0 || std::strcmp(arg[1], "*") != 0)
-        error->all(FLERR, "pair_coeff of mlff: expected * * MODEL and an element, or NULL, for each atom type");
-    if (narg != 3 + type_count)
-        error->all(FLERR, "pair_coeff of mlff: " + std::to_string(narg - 3) + " elements for " +
+        error->all(FLERR,
+                   "pair_coeff of mlff: expected * * MODEL [d3 FUNCTIONAL] and an element, or NULL, for each "
+                   "atom type");
+    const bool has_dispersion = narg > 3 && std::strcmp(arg[3], "d3") == 0;
+    const auto is_element = [](const char* word) {
+        return std::strcmp(word, "NULL") == 0 || mlff_lammps::atomic_number(word) != 0;
+    };
+    if (has_dispersion && (narg == 4 || is_element(arg[4])))
+        error->all(FLERR,
+                   "pair_coeff of mlff: d3 has no functional; expected * * MODEL d3 FUNCTIONAL and an element, "
+                   "or NULL, for each atom type");
+    const int before_elements = has_dispersion ? 5 : 3;
+    if (narg != before_elements + type_count)
+        error->all(FLERR, "pair_coeff of mlff: " + std::to_string(narg - before_elements) + " elements for " +
                               std::to_string(type_count) + " atom types");
     if (!allocated) {
         memory->create(setflag, type_count + 1, type_count + 1, "pair:setflag");
@@ -379,7 +403,7 @@ void PairMLFF::coeff(int narg, char** arg) {
     impl.model_name = arg[2];
     impl.number_of_type.assign(static_cast<size_t>(type_count) + 1, 0);
     for (int type = 1; type <= type_count; ++type) {
-        const std::string symbol = arg[2 + type];
+        const std::string symbol = arg[before_elements + type - 1];
         if (symbol == "NULL") continue;
         impl.number_of_type[static_cast<size_t>(type)] = mlff_lammps::atomic_number(symbol);
         if (impl.number_of_type[static_cast<size_t>(type)] == 0)
@@ -398,7 +422,8 @@ void PairMLFF::coeff(int narg, char** arg) {
         }
     if (set_count == 0) error->all(FLERR, "pair_coeff of mlff: no atom type has an element");
 
-    std::string message = impl.open();
+    std::string message = has_dispersion ? impl.add_dispersion(arg[4]) : "";
+    if (message.empty()) message = impl.open();
     if (message.empty()) message = impl.unknown_elements();
     message = mlff_lammps::first_message(world, message);
     if (message.empty()) message = impl.start_sessions(comm->nthreads);
@@ -428,14 +453,20 @@ void PairMLFF::init_style() {
                     FLERR,
                     "pair_style mlff needs all neighbours, bonded ones too: give special_bonds lj/coul 1.0 1.0 1.0");
     impl.listed_at = -1;
-    if (comm->nprocs > 1) neighbor->add_request(this, NeighConst::REQ_FULL);
+    if (comm->nprocs == 1) return;
+    neighbor->add_request(this, NeighConst::REQ_FULL);
+    if (!impl.has_far_ghosts()) return;
+    // Ghosts reach further than the list, which would have thousands of neighbours for each atom.
+    if (comm->mode != Comm::SINGLE)
+        error->all(FLERR, "pair_style mlff: on several ranks this model needs comm_modify mode single");
+    comm->cutghostuser = std::max(comm->cutghostuser, impl.reach + neighbor->skin);
 }
 
 double PairMLFF::init_one(int i, int j) {
     if (setflag[i][j] == 0)
         error->all(FLERR,
                    "pair_coeff of mlff is not set for atom types " + std::to_string(i) + " and " + std::to_string(j));
-    return impl_->cutoff;
+    return impl_->cutoff > 0 ? impl_->cutoff : 1;  // a model that finds its neighbours itself reads no list
 }
 
 void PairMLFF::compute(int eflag, int vflag) {
@@ -493,27 +524,33 @@ void PairMLFF::find_domain() {
     std::vector<char> is_listed(static_cast<size_t>(atom->nlocal),
                                 0);  // a list for some types says nothing of atoms of others
     for (int ii = 0; ii < list->inum; ++ii) is_listed[static_cast<size_t>(list->ilist[ii])] = 1;
-    const double reach = impl.cutoff + neighbor->skin;
-    const bool goes_further = neighbor->cutneighmax > reach;  // for other styles
+    const double listed = impl.cutoff + neighbor->skin;
+    const bool goes_further = neighbor->cutneighmax > listed;  // for other styles
     double* const* x = atom->x;
     impl.neighbors.clear();
     impl.first.assign(1, 0);
     std::vector<Owner> owner_of_ghost;
+    const auto add_ghost = [&](int j, int32_t number) {
+        impl.add_atom(j, number);
+        owner_of_ghost.push_back(impl.owners[static_cast<size_t>(j)]);
+    };
     for (int own = 0; own < impl.owned_count; ++own) {
         const int i = impl.atoms[static_cast<size_t>(own)];
         const int count = is_listed[static_cast<size_t>(i)] ? list->numneigh[i] : 0;
         for (int n = 0; n < count; ++n) {
             const int j = list->firstneigh[i][n] & NEIGHMASK;
             const int32_t number = impl.number_of_type[static_cast<size_t>(atom->type[j])];
-            if (number == 0 || (goes_further && !is_within(x[i], x[j], reach))) continue;
-            if (impl.place[static_cast<size_t>(j)] < 0) {
-                impl.add_atom(j, number);
-                owner_of_ghost.push_back(impl.owners[static_cast<size_t>(j)]);
-            }
+            if (number == 0 || (goes_further && !is_within(x[i], x[j], listed))) continue;
+            if (impl.place[static_cast<size_t>(j)] < 0) add_ghost(j, number);
             impl.neighbors.push_back(impl.place[static_cast<size_t>(j)]);
         }
         impl.first.push_back(static_cast<int64_t>(impl.neighbors.size()));
     }
+    if (impl.has_far_ghosts())  // all that LAMMPS has: around the brick, and at least that far
+        for (int j = atom->nlocal; j < atom->nlocal + atom->nghost; ++j) {
+            const int32_t number = impl.number_of_type[static_cast<size_t>(atom->type[j])];
+            if (number != 0 && impl.place[static_cast<size_t>(j)] < 0) add_ghost(j, number);
+        }
     impl.exchange.plan(owner_of_ghost);
     impl.listed_at = neighbor->lastcall;
     ++impl.list_version;

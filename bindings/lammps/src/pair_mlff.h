@@ -2,7 +2,7 @@
 // The LAMMPS pair style:
 //   pair_style mlff [device D] [precision P] [head H] [threads N] [radial tables|exact]
 //                   [rows auto|shared|window|host|device] [charge Q] [spin M]
-//   pair_coeff * * MODEL ELEMENT_OF_TYPE_1 ...
+//   pair_coeff * * MODEL [d3 FUNCTIONAL] ELEMENT_OF_TYPE_1 ...
 #pragma once
 
 #include <memory>

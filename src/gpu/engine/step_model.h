@@ -87,6 +87,7 @@ public:
     virtual void set_stages(GpuStages* stages) { stages_ = stages; }
 
 protected:
+    bool has_watched_stages() const { return stages_->is_watched(); }
     // Kernels launched from here on belong to this stage.
     void begin_stage(const char* name, Direction direction, cudaStream_t stream) {
         stages_->begin({name, direction}, stream);

@@ -21,7 +21,7 @@ struct CopiedArray {
     int64_t count = 0;
 };
 struct CopiedArrays {
-    CopiedArray arrays[6];
+    CopiedArray arrays[8];
     int count = 0;
     const int* flag = nullptr;
     int* flag_to = nullptr;
@@ -73,6 +73,8 @@ Wanted wanted_of(std::span<const Outputs> outputs) {
         wanted.atom_energies |= each.atom_energies != nullptr;
         wanted.atom_virials |= each.atom_virials != nullptr;
         wanted.descriptors |= each.descriptors != nullptr;
+        wanted.spread |= each.has_spread();
+        wanted.forces |= each.has_spread();
     }
     return wanted;
 }
@@ -86,6 +88,9 @@ void StepResults::list_buffers(BufferList& list, const StepSize& size) {
     if (size.wanted.forces) list.add(forces, 3 * size.atoms, kPurpose);
     if (size.wanted.virials()) list.add(virials, 9 * size.atoms, kPurpose);
     if (size.wanted.descriptors) list.add(descriptors, descriptor_count_ * size.atoms, kPurpose);
+    if (!size.wanted.spread) return;
+    list.add(sigma_energies, size.systems, kPurpose);
+    list.add(sigma_forces, size.atoms, kPurpose);
 }
 
 template <class Visit>
@@ -98,6 +103,8 @@ void StepResults::for_each_host_buffer(const StepSize& size, const Visit& visit)
     if (size.wanted.forces) visit(host_forces_, 3 * size.atoms);
     if (size.wanted.atom_virials) visit(host_virials_, 9 * size.atoms);
     if (size.wanted.descriptors) visit(host_descriptors_, descriptor_count_ * size.atoms);
+    if (size.wanted.spread) visit(host_sigma_energies_, size.systems);
+    if (size.wanted.spread) visit(host_sigma_forces_, size.atoms);
 }
 
 bool StepResults::is_host_reserved(const StepSize& size) {
@@ -124,6 +131,8 @@ void StepResults::sum_and_download(const AtomResults& atoms, const StepSize& siz
         if (wanted.atom_virials) copied.add<double>(virials.data(), host_virials_.data(), 9 * size.atoms);
         if (wanted.descriptors)
             copied.add<double>(descriptors.data(), host_descriptors_.data(), descriptor_count_ * size.atoms);
+        if (wanted.spread) copied.add<double>(sigma_energies.data(), host_sigma_energies_.data(), size.systems);
+        if (wanted.spread) copied.add<double>(sigma_forces.data(), host_sigma_forces_.data(), size.atoms);
     }
     const int64_t words = copied.word_count();
     if (atoms.systems.system_count == 1 && atoms.systems.chunk_count == 1 && words <= kMostWordsByKernel) {
@@ -173,8 +182,14 @@ void StepResults::write(std::span<const SystemView> systems, std::span<const Out
     for (size_t s = 0; s < systems.size(); ++s) {
         const int64_t count = systems[s].atom_count;
         write(host_totals_.data() + s * kTotalCount, first, count, count, outputs[s]);
+        write_spread(s, first, count, outputs[s]);
         first += count;
     }
+}
+
+void StepResults::write_spread(size_t system, int64_t first, int64_t count, const Outputs& to) const {
+    if (to.sigma_energy_per_atom) *to.sigma_energy_per_atom = host_sigma_energies_.data()[system];
+    if (to.sigma_forces) std::copy_n(host_sigma_forces_.data() + first, count, to.sigma_forces);
 }
 
 void StepResults::write_domain(const Domain& domain, const Outputs& outputs) const {

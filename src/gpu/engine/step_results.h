@@ -19,12 +19,13 @@ namespace mlff::gpu {
 // The energy is always computed; these are the other results.
 struct Wanted {
     bool forces = false, virial = false, atom_energies = false, atom_virials = false, descriptors = false;
+    bool spread = false;  // of a committee; forces are then wanted too
 
     bool gradients() const { return forces || virials(); }
     bool virials() const { return virial || atom_virials; }
     bool covers(const Wanted& other) const {
         return forces >= other.forces && virial >= other.virial && atom_energies >= other.atom_energies &&
-               atom_virials >= other.atom_virials && descriptors >= other.descriptors;
+               atom_virials >= other.atom_virials && descriptors >= other.descriptors && spread >= other.spread;
     }
     bool operator==(const Wanted&) const = default;
 };
@@ -55,6 +56,7 @@ public:
 
     // A step fills these.
     DeviceBuffer<double> energies, forces, virials, descriptors, partial, totals;
+    DeviceBuffer<double> sigma_energies, sigma_forces;  // the spread of a committee: [system], [atom]
     DeviceBuffer<int> short_edges;
     // Sums over systems, and copies to the host what `size` wants. `report` says whether the step is valid; nullptr if
     // it is not needed.
@@ -74,6 +76,7 @@ public:
 private:
     // For the atoms from `first` on: energies and descriptors of `owned_count`, forces and virials of `count` atoms.
     void write(const double* total, int64_t first, int64_t owned_count, int64_t count, const Outputs& to) const;
+    void write_spread(size_t system, int64_t first, int64_t count, const Outputs& to) const;
 
     // visit(buffer, number of items that it must hold)
     template <class Visit>
@@ -82,7 +85,8 @@ private:
     int64_t descriptor_count_;
     PinnedBuffer<GpuNeighborReport> report_;
     PinnedBuffer<int> short_edge_;
-    PinnedBuffer<double> host_totals_, host_energies_, host_forces_, host_virials_, host_descriptors_;
+    PinnedBuffer<double> host_totals_, host_energies_, host_forces_, host_virials_, host_descriptors_,
+        host_sigma_energies_, host_sigma_forces_;
 };
 
 }  // namespace mlff::gpu

@@ -383,7 +383,7 @@ private:
     // The energy and the forces of a pair must go to zero at the cutoff.
     void check_cutoff() {
         const std::vector<int> elements = probe_elements(model_->summary().elements, kElements);
-        const double cutoff = model_->summary().cutoff, step = 1e-4;
+        const double cutoff = model_->summary().reach(), step = 1e-4;
         if (!(cutoff > 0)) return leave_out("smoothness at the cutoff", "the model has none");
         double jump = 0, force = 0;
         for (int z : elements) {
@@ -405,7 +405,7 @@ private:
 
     void check_isolated() {
         const std::vector<int> elements = probe_elements(model_->summary().elements, kElements);
-        const double far = 10 * std::max(1.0, model_->summary().cutoff);
+        const double far = 10 * std::max(1.0, model_->summary().reach());
         Frame spread;
         double sum = 0, force = 0;
         for (int z : elements) {

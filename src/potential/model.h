@@ -26,7 +26,8 @@ using MakeStepModel = std::function<std::shared_ptr<gpu::StepModel>(void* stream
 // What sessions and callers need to know about any model.
 struct ModelSummary {
     std::string class_name;
-    double cutoff = 0;  // angstrom
+    double cutoff = 0;  // angstrom; 0: the model finds its neighbours itself
+    double range = 0;   // angstrom: the longest distance over which atoms matter to each other; 0: the cutoff
     int layer_count = 0;
     std::vector<int> elements;       // ascending
     std::vector<std::string> heads;  // at least one
@@ -37,6 +38,8 @@ struct ModelSummary {
     bool takes_charge = false;     // total charge; true also where nobody knows
     bool takes_spin = false;       // the same for the spin multiplicity
     std::string why_not_runnable;  // "" if it can be run
+
+    double reach() const { return cutoff > range ? cutoff : range; }
 };
 
 struct UsableGpus {

@@ -90,8 +90,8 @@ public:
                                  {"units", units_json()}};
     }
 
-    // The CPU computes in double, whatever the precision of the other terms of a sum. A GPU computes the pairs in single
-    // precision unless fp64 is wanted.
+    // The CPU computes in double, whatever the precision of the other terms of a sum. A GPU computes the pairs in
+    // single precision unless fp64 is wanted.
     Precision choose_precision(const Device& device, Precision wanted) const override {
         if (wanted != Precision::automatic) return wanted;
         return device.is_gpu() ? Precision::mixed : Precision::fp64;

@@ -36,7 +36,9 @@ def filled_cell(seed, numbers, cell, periodic, nearest):
     shifts = np.array([[a, b, c] for a in (-1, 0, 1) for b in (-1, 0, 1) for c in (-1, 0, 1)]) * np.array(periodic)
     positions = []
     while len(positions) < len(numbers):
-        place = (random.uniform(-0.3, 1.3, 3) @ cell).round(4)  # some outside of the cell
+        # Some outside of the cell; not in open directions, into which s-dftd3 moves atoms as if they were periodic.
+        fraction = np.where(periodic, random.uniform(-0.3, 1.3, 3), random.uniform(0.1, 0.9, 3))
+        place = (fraction @ cell).round(4)
         images = np.concatenate([other + shifts @ cell for other in positions]) if positions else np.empty((0, 3))
         if len(images) == 0 or np.linalg.norm(images - place, axis=1).min() > nearest:
             positions.append(place)

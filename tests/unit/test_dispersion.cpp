@@ -81,7 +81,8 @@ D3Atoms golden_atoms(const nlohmann::json& golden) {
 }
 
 D3Atoms golden_named(const std::string& name) {
-    for (const auto& golden : d3_goldens()["cases"])
+    const nlohmann::json goldens = d3_goldens();
+    for (const auto& golden : goldens["cases"])
         if (golden["name"] == name) return golden_atoms(golden);
     FAIL("no such golden: " << name);
     return {};
@@ -97,7 +98,8 @@ double central(const std::function<double(double)>& f, double x, double step) {
     return (8 * (f(x + step) - f(x - step)) - (f(x + 2 * step) - f(x - 2 * step))) / (12 * step);
 }
 
-// Forces and virial against differences of energies.
+// Forces and virial against differences of energies. Steps are so small that no atom passes the cutoff of coordination
+// numbers, where energies jump by about 1e-8 eV.
 void check_d3_derivatives(const std::string& name, const D3Atoms& atoms, double tolerance) {
     CAPTURE(name);
     Session session = d3_session(name);
@@ -110,7 +112,7 @@ void check_d3_derivatives(const std::string& name, const D3Atoms& atoms, double 
                 moved.positions[i] = x;
                 return d3_of(session, moved).energy;
             },
-            atoms.positions[i], 1e-3));
+            atoms.positions[i], 1e-4));
     CHECK_ALL_CLOSE(found.forces, forces, tolerance);
     for (size_t a = 0; a < 3; ++a)
         for (size_t b = 0; b < 3; ++b)
@@ -126,18 +128,21 @@ void check_d3_derivatives(const std::string& name, const D3Atoms& atoms, double 
                     for (auto& row : strained.cell) stretch(row.data());
                     return d3_of(session, strained).energy;
                 },
-                0.0, 1e-4));
+                0.0, 1e-5));
     CHECK_ALL_CLOSE(found.virial, virial, 10 * tolerance);
 }
 
-std::string d3_error_of(const std::string& name) {
+void check_d3_error(const std::string& name, const std::string& words) {
+    CAPTURE(name);
+    std::string message;
     try {
         load_model(name);
     } catch (const Error& error) {
-        CHECK(error.status == Status::argument);
-        return error.what();
+        CHECK(error.status() == Status::argument);
+        message = error.what();
     }
-    return "";
+    CAPTURE(message);
+    CHECK(message.find(words) != std::string::npos);
 }
 
 }  // namespace
@@ -175,7 +180,8 @@ TEST_CASE("the fast DFT-D3 gives what the reference gives, for any number of thr
             CAPTURE(system);
             if (std::string(name) == "d3:r2scan:smooth" && std::string(system) == "hydrides_48") continue;
             const D3Atoms atoms = golden_named(system);
-            Session reference = d3_session(name, "reference"), one = d3_session(name), three = d3_session(name, "cpu", 3);
+            Session reference = d3_session(name, "reference"), one = d3_session(name),
+                    three = d3_session(name, "cpu", 3);
             const D3Result expected = d3_of(reference, atoms), found = d3_of(one, atoms), again = d3_of(three, atoms);
             CHECK_ALL_CLOSE(found.atom_energies, expected.atom_energies, 1e-10);
             CHECK_ALL_CLOSE(found.forces, expected.forces, 1e-10);
@@ -198,7 +204,8 @@ TEST_CASE("the fast DFT-D3 gives what the reference gives, for any number of thr
 TEST_CASE("derivatives of the formulas of DFT-D3") {
     for (const double r : {0.8, 2.1, 2.9, 4.4, 9.0}) {
         const Count<double> count = count_neighbor(2.7, r);
-        CHECK(test::is_close(count.slope, central([](double x) { return count_neighbor(2.7, x).value; }, r, 1e-4), 1e-9));
+        CHECK(
+            test::is_close(count.slope, central([](double x) { return count_neighbor(2.7, x).value; }, r, 1e-4), 1e-9));
     }
     CHECK(test::is_close(count_neighbor(2.7, 2.7).value, 0.5, 1e-15));
 
@@ -227,9 +234,7 @@ TEST_CASE("derivatives of the formulas of DFT-D3") {
     for (const double r : {1.4, 2.6, 3.3, 7.5, 15.0}) {
         const auto bj_energy = [&](double x) { return bj_pair(bj, x * x).energy; };
         const auto zero_energy = [&](double x) { return zero_pair(zero, 7, x * x).energy; };
-        const auto faded_energy = [&](double x) {
-            return faded(bj_pair(bj, x * x), fade_out(x, 3.0, 10.0), x).energy;
-        };
+        const auto faded_energy = [&](double x) { return faded(bj_pair(bj, x * x), fade_out(x, 3.0, 10.0), x).energy; };
         CHECK(test::is_close(bj_pair(bj, r * r).pull * r, central(bj_energy, r, 1e-3), 1e-11));
         CHECK(test::is_close(zero_pair(zero, 7, r * r).pull * r, central(zero_energy, r, 1e-3), 1e-9));
         CHECK(test::is_close(faded(bj_pair(bj, r * r), fade_out(r, 3.0, 10.0), r).pull * r,
@@ -239,7 +244,7 @@ TEST_CASE("derivatives of the formulas of DFT-D3") {
     CHECK(fade_out(10.0, 3.0, 10.0).value == 0);
 
     const double distances[3] = {3.1, 4.2, 2.7};
-    const auto triple = [](const double (&r)[3]) {
+    const auto triple = [](const double(&r)[3]) {
         return damped_triple({r[0] * r[0], r[1] * r[1], r[2] * r[2]}, 60.0, 16 / 3.0);
     };
     for (int n = 0; n < 3; ++n) {
@@ -256,7 +261,7 @@ TEST_CASE("forces and virials of DFT-D3 are derivatives of its energy") {
     for (const char* name : {"d3:pbe", "d3:b3lyp:zero", "d3:pbe:atm"})
         check_d3_derivatives(name, golden_named("water_dimer"), 1e-8);
     check_d3_derivatives("d3:pbe:zero:atm", golden_named("elements_49"), 1e-8);
-    check_d3_derivatives("d3:pbe:smooth", golden_named("triclinic"), 1e-7);  // nothing jumps at the pairs' cutoff
+    check_d3_derivatives("d3:pbe:smooth", golden_named("triclinic"), 1e-7);
     check_d3_derivatives("d3:pbe:zero:smooth", golden_named("slab"), 1e-7);
     check_d3_derivatives("d3:pbe:atm:smooth", golden_named("far_apart"), 1e-8);
 }
@@ -277,10 +282,12 @@ TEST_CASE("DFT-D3 does not depend on the cell that holds a crystal, or on its pl
     Session session = d3_session("d3:pbe");
     const D3Result one = d3_of(session, small), two = d3_of(session, large);
     CHECK(std::abs(two.energy - 2 * one.energy) <= 1e-9);
-    CHECK_ALL_CLOSE(std::vector<double>(two.forces.begin(), two.forces.begin() + static_cast<ptrdiff_t>(one.forces.size())),
-                    one.forces, 1e-9);
-    CHECK_ALL_CLOSE(std::vector<double>(two.forces.begin() + static_cast<ptrdiff_t>(one.forces.size()), two.forces.end()),
-                    one.forces, 1e-9);
+    CHECK_ALL_CLOSE(
+        std::vector<double>(two.forces.begin(), two.forces.begin() + static_cast<ptrdiff_t>(one.forces.size())),
+        one.forces, 1e-9);
+    CHECK_ALL_CLOSE(
+        std::vector<double>(two.forces.begin() + static_cast<ptrdiff_t>(one.forces.size()), two.forces.end()),
+        one.forces, 1e-9);
 }
 
 TEST_CASE("atoms alone, atoms at the same place, and many neighbours in DFT-D3") {
@@ -298,7 +305,8 @@ TEST_CASE("atoms alone, atoms at the same place, and many neighbours in DFT-D3")
             const double height = 1 - (2 * i + 1) / 120.0, angle = 2.399963 * i, radius = 1.2;
             const double flat = std::sqrt(1 - height * height) * radius;
             cage.numbers.push_back(6);
-            cage.positions.insert(cage.positions.end(), {flat * std::cos(angle), flat * std::sin(angle), radius * height});
+            cage.positions.insert(cage.positions.end(),
+                                  {flat * std::cos(angle), flat * std::sin(angle), radius * height});
         }
         const D3Result dense = d3_of(session, cage);
         CHECK(std::isfinite(dense.energy));
@@ -316,7 +324,8 @@ TEST_CASE("names of DFT-D3 models") {
     for (const char* name : {"d3:PBE", "d3:b3-lyp:zero", "d3:B97_1", "d3:bp86", "d3:pbe:atm:bj:smooth",
                              "d3:s8=1,a1=0.4,a2=4.4", "d3:s8=1,rs6=1.2:zero"})
         CHECK_NOTHROW(load_model(name));
-    CHECK(damping_of_functional("pbe", DampingKind::bj) == damping_of_values("s8=0.7875,a1=0.4289,a2=4.4407", DampingKind::bj));
+    CHECK(damping_of_functional("pbe", DampingKind::bj) ==
+          damping_of_values("s8=0.7875,a1=0.4289,a2=4.4407", DampingKind::bj));
     for (const DampingKind kind : {DampingKind::bj, DampingKind::zero})
         for (const std::string& name : functional_names(kind)) {
             CAPTURE(name);
@@ -327,22 +336,21 @@ TEST_CASE("names of DFT-D3 models") {
     REQUIRE(fewer);
     CHECK(fewer->summary().elements == std::vector<int>{1, 8});
 
-    using doctest::Contains;
-    CHECK(d3_error_of("d3:pbf") == Contains("pbe"));
-    CHECK(d3_error_of("d3:pbf") == Contains("no D3 parameters are known"));
-    CHECK(d3_error_of("d3:scna") == Contains("scan"));
-    CHECK(d3_error_of("d3:r2scan:zero") == Contains("only for bj"));
-    CHECK(d3_error_of("d3") == Contains("names no functional"));
-    CHECK(d3_error_of("d3:") == Contains("names no functional"));
-    CHECK(d3_error_of("d3:pbe:bjm") == Contains("no option of D3"));
-    CHECK(d3_error_of("d3:pbe:bj:zero") == Contains("two kinds"));
-    CHECK(d3_error_of("d3:pbe:atm:atm") == Contains("twice"));
-    CHECK(d3_error_of("d3:s8=1,a1=0.4") == Contains("a2 is missing"));
-    CHECK(d3_error_of("d3:s8=1,a1=0.4,a2=x") == Contains("must be a number"));
-    CHECK(d3_error_of("d3:s8=1,a1=0.4,a2=4,s8=2") == Contains("given twice"));
-    CHECK(d3_error_of("d3:s8=1,a1=0.4,rs6=4") == Contains("is no D3 parameter of the damping bj"));
-    CHECK(d3_error_of("d3:s8=1,a1=0,a2=0") == Contains("not be damped"));
-    CHECK(d3_error_of("d3:s8=1,rs6=1,alpha=13:zero") == Contains("even whole number"));
+    check_d3_error("d3:pbf", "pbe");
+    check_d3_error("d3:pbf", "no D3 parameters are known");
+    check_d3_error("d3:scna", "scan");
+    check_d3_error("d3:r2scan:zero", "only for bj");
+    check_d3_error("d3", "names no functional");
+    check_d3_error("d3:", "names no functional");
+    check_d3_error("d3:pbe:bjm", "no option of D3");
+    check_d3_error("d3:pbe:bj:zero", "two kinds");
+    check_d3_error("d3:pbe:atm:atm", "twice");
+    check_d3_error("d3:s8=1,a1=0.4", "a2 is missing");
+    check_d3_error("d3:s8=1,a1=0.4,a2=x", "must be a number");
+    check_d3_error("d3:s8=1,a1=0.4,a2=4,s8=2", "given twice");
+    check_d3_error("d3:s8=1,a1=0.4,rs6=4", "is no D3 parameter of the damping bj");
+    check_d3_error("d3:s8=1,a1=0,a2=0", "not be damped");
+    check_d3_error("d3:s8=1,rs6=1,alpha=13:zero", "even whole number");
 }
 
 TEST_CASE("the documentation lists all functionals of DFT-D3") {

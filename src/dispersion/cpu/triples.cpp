@@ -100,7 +100,7 @@ void sum_triples(const Tables& tables, int32_t slot, const TripleScratch& near, 
                                  triple.energy * first_fade.value * second_fade.slope * last / std::sqrt(second.square);
                 triple.energy *= all_fades;
             }
-            const double c9 = std::sqrt(std::abs(first.c6 * second.c6 * shares.c6_with(second)));
+            const double c9 = kTripleStrength * std::sqrt(std::abs(first.c6 * second.c6 * shares.c6_with(second)));
             const double energy = c9 * triple.energy;
             sums.energy += energy / 3;
             sums.by_count += 0.5 * energy * (first.c6_slope / first.c6 + second.c6_slope / second.c6);

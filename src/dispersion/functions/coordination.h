@@ -19,9 +19,9 @@ struct Count {
 template <class Real>
 MLFF_HOST_DEVICE inline Count<Real> count_neighbor(Real reach, Real r) {
     constexpr Real kSteepness = 16;
-    const Real decay = std::exp(-kSteepness * (reach / r - 1));  // infinite far away: counts as 0
+    const Real decay = std::exp(-kSteepness * (reach / r - 1));  // at most exp(16)
     const Real value = 1 / (1 + decay);
-    return {value, -kSteepness * reach / (r * r) * value * (1 - value)};
+    return {value, -kSteepness * reach / (r * r) * value * value * decay};
 }
 
 }  // namespace mlff::dispersion

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The Axilrod-Teller-Muto energy of three atoms, damped at short distances:
 //   E = s9 C9 (3 cos a cos b cos c + 1) / (x y z)^3 / (1 + 6 (4/3)^(alpha + 2) (X Y Z / (x y z))^((alpha + 2) / 3))
-// with the distances x, y, z, their pairs' radii X, Y, Z and C9 = sqrt(product of the three C6).
+// with the distances x, y, z, their pairs' radii X, Y, Z and C9 = sqrt(product of the three C6), in units of hartree.
 #pragma once
 
 #include <cmath>

@@ -141,7 +141,8 @@ private:
                           tables_->triple_exponent());
         if (tables_->method.is_smooth) fade(triple, r);
         const Coefficient c[3] = {c6(i, j), c6(i, k), c6(j, k)};
-        const double c9 = std::sqrt(std::abs(c[0].value * c[1].value * c[2].value)) / 3;  // found three times
+        const double c9 =
+            kTripleStrength * std::sqrt(std::abs(c[0].value * c[1].value * c[2].value)) / 3;  // found three times
         const double energy = c9 * triple.energy;
         for (const size_t atom : {i, j, k}) sums.energies[atom] += energy / 3;
         sums.add_pull(i, j, to_first, c9 * triple.pull[0]);

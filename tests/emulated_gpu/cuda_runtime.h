@@ -331,6 +331,7 @@ inline unsigned __ballot_sync(unsigned, int value) {
 }
 inline int atomicAdd(int* to, int value) { return std::exchange(*to, *to + value); }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline int __ffs(int bits) { return __builtin_ffs(bits); }
 template <class T>
 T __ldg(const T* from) {
     return *from;

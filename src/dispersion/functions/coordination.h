@@ -3,9 +3,8 @@
 //   f(r) = 1 / (1 + exp(-k (R / r - 1))),  R = sum of the scaled covalent radii
 #pragma once
 
-#include <cmath>
-
 #include "core/host_device.h"
+#include "dispersion/functions/quick_math.h"
 
 namespace mlff::dispersion {
 
@@ -15,13 +14,18 @@ struct Count {
     Real slope = 0;  // df/dr
 };
 
-// `reach`: R, in the unit of r.
+// `reach`: R, in the unit of r. `inverse_r`: 1 / r.
+template <class Real>
+MLFF_HOST_DEVICE inline Count<Real> count_neighbor_at(Real reach, Real inverse_r) {
+    constexpr Real kSteepness = 16;
+    const Real scaled = kSteepness * reach * inverse_r;
+    const Real decay = exponential(kSteepness - scaled);  // at most exp(16)
+    const Real value = inverse(1 + decay);
+    return {value, -scaled * inverse_r * value * value * decay};
+}
 template <class Real>
 MLFF_HOST_DEVICE inline Count<Real> count_neighbor(Real reach, Real r) {
-    constexpr Real kSteepness = 16;
-    const Real decay = std::exp(-kSteepness * (reach / r - 1));  // at most exp(16)
-    const Real value = 1 / (1 + decay);
-    return {value, -kSteepness * reach / (r * r) * value * value * decay};
+    return count_neighbor_at(reach, 1 / r);
 }
 
 }  // namespace mlff::dispersion

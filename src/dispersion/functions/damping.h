@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/host_device.h"
+#include "dispersion/functions/quick_math.h"
 
 namespace mlff::dispersion {
 
@@ -26,7 +27,7 @@ template <class Real>
 MLFF_HOST_DEVICE inline PairValue<Real> bj_pair(const PairForm<Real>& form, Real r2) {
     const Real r4 = r2 * r2, r6 = r4 * r2;
     const Real six_sum = r6 + form.six_radius, eight_sum = r4 * r4 + form.eight_radius;
-    const Real both = 1 / (six_sum * eight_sum);  // one division for two
+    const Real both = inverse(six_sum * eight_sum);  // one division for two
     const Real six = both * eight_sum, eight = both * six_sum;
     const Real six_energy = form.six * six, eight_energy = form.eight * eight;
     return {-six_energy - eight_energy, 6 * six_energy * six * r4 + 8 * eight_energy * eight * r6};
@@ -43,15 +44,15 @@ MLFF_HOST_DEVICE inline Real whole_power(Real x, int exponent) {
 // `half_exponent`: alpha / 2, a whole number.
 template <class Real>
 MLFF_HOST_DEVICE inline PairValue<Real> zero_pair(const PairForm<Real>& form, int half_exponent, Real r2) {
-    const Real inverse = 1 / r2, inverse3 = inverse * inverse * inverse;
-    const Real six_term = 6 * whole_power(form.six_radius * inverse, half_exponent);
-    const Real eight_term = 6 * whole_power(form.eight_radius * inverse, half_exponent + 1);
-    const Real six = 1 / (1 + six_term), eight = 1 / (1 + eight_term);
-    const Real six_energy = form.six * six * inverse3, eight_energy = form.eight * eight * inverse3 * inverse;
+    const Real r2_inverse = inverse(r2), r6_inverse = r2_inverse * r2_inverse * r2_inverse;
+    const Real six_term = 6 * whole_power(form.six_radius * r2_inverse, half_exponent);
+    const Real eight_term = 6 * whole_power(form.eight_radius * r2_inverse, half_exponent + 1);
+    const Real six = inverse(1 + six_term), eight = inverse(1 + eight_term);
+    const Real six_energy = form.six * six * r6_inverse, eight_energy = form.eight * eight * r6_inverse * r2_inverse;
     const auto exponent = static_cast<Real>(2 * half_exponent);
     return {-six_energy - eight_energy,
             (six_energy * (6 - exponent * six_term * six) + eight_energy * (8 - (exponent + 2) * eight_term * eight)) *
-                inverse};
+                r2_inverse};
 }
 
 // From 1 at `begin` to 0 at `end`, with continuous second derivatives.

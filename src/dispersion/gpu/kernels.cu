@@ -222,7 +222,7 @@ __device__ __forceinline__ void for_each_far_tile(const Work<Real>& work, int ne
             }
             for (unsigned hits = __ballot_sync(kAllLanes, is_hit ? 1 : 0); hits != 0; hits &= hits - 1) {
                 if (hit_count++ % kWarps != warp) continue;
-                const int hit = __popc((hits & (0 - hits)) - 1);
+                const int hit = __ffs(static_cast<int>(hits)) - 1;
                 FarTile<Real> seen;
                 seen.tile = __shfl_sync(kAllLanes, far.tile, hit);
                 for (int x = 0; x < 3; ++x) seen.offset[x] = __shfl_sync(kAllLanes, far.offset[x], hit);
@@ -264,13 +264,43 @@ template <class Real>
 struct NearAtom {
     Four<Real> place;
     int kind;
-    __device__ NearAtom(const Work<Real>& work, int64_t slot)
-        : place(work.places[slot]), kind(work.kind_of_slot[slot]) {
+    Real half[3];  // of the box
+    __device__ NearAtom(const Work<Real>& work, const TilePart<Real>& at)
+        : place(work.places[at.slot]), kind(work.kind_of_slot[at.slot]) {
+        for (int x = 0; x < 3; ++x) half[x] = work.boxes[at.tile].half[x];
         if (kind < work.tables.kind_count) return;
         place.at[0] = Real(1e6);
         kind = 0;
     }
 };
+
+// Which atoms of a far tile come within the cutoff of the near box, a bit for each. `places`: those of the far tile.
+template <class Real>
+__device__ __forceinline__ unsigned atoms_within(const NearAtom<Real>& near, const FarTile<Real>& far,
+                                                 const Four<Real>* places, int count, Real cutoff) {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const Four<Real> place = places[lane];
+    Real square = 0;
+    for (int x = 0; x < 3; ++x) {
+        const Real gap = std::abs(far.offset[x] + place.at[x]) - near.half[x];
+        if (gap > 0) square += gap * gap;
+    }
+    return __ballot_sync(kAllLanes, lane < count && square < cutoff * cutoff * Real(1.00001) ? 1 : 0);
+}
+
+// visit(atom) for the atoms from `begin` up to `end` that are in `within`. Loads of the next atom are under way sooner
+// in the loop over all of them.
+template <class Visit>
+__device__ __forceinline__ void for_each_atom(unsigned within, int begin, int end, const Visit& visit) {
+    const unsigned below_end = end < 32 ? (1u << end) - 1 : 0xffffffffu;
+    unsigned left = within & below_end & ~((1u << begin) - 1);
+    if (__popc(left) == end - begin) {
+#pragma unroll 2
+        for (int atom = begin; atom < end; ++atom) visit(atom);
+    } else {
+        for (; left != 0; left &= left - 1) visit(__ffs(static_cast<int>(left)) - 1);
+    }
+}
 
 template <class Real>
 __device__ __forceinline__ bool is_pair(Real square, Real cutoff) {
@@ -281,7 +311,7 @@ template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) count_kernel(Work<Real> work) {
     mlff::gpu::await_predecessor();
     const TilePart<Real> at(work);
-    const NearAtom<Real> near(work, at.slot);
+    const NearAtom<Real> near(work, at);
     constexpr auto kCutoff = static_cast<Real>(kCountCutoff);
     Real sums[1] = {};
     for_each_far_tile(work, at.tile, at.part, kCountCutoff, [&](const FarTile<Real>& far) {
@@ -289,13 +319,13 @@ __global__ void __launch_bounds__(kBlockThreads) count_kernel(Work<Real> work) {
         const int count = work.boxes[far.tile].count;
         Real base[3];
         for (int x = 0; x < 3; ++x) base[x] = far.offset[x] - near.place.at[x];
-        for (int j = 0; j < count; ++j) {
+        for_each_atom(atoms_within(near, far, places, count, kCutoff), 0, count, [&](int j) {
             const Four<Real> other = places[j];
             Real square = 0;
             for (int x = 0; x < 3; ++x) square += (base[x] + other.at[x]) * (base[x] + other.at[x]);
-            if (!is_pair(square, kCutoff)) continue;
-            sums[0] += count_neighbor(near.place.at[3] + other.at[3], std::sqrt(square)).value;
-        }
+            if (is_pair(square, kCutoff))
+                sums[0] += count_neighbor_at(near.place.at[3] + other.at[3], inverse_root(square)).value;
+        });
     });
     write_parts(at, work.part_count, sums, work.count_parts);
 }
@@ -441,7 +471,7 @@ __global__ void __launch_bounds__(kBlockThreads) pair_kernel(Work<Real> work) {
     constexpr int kLength = row_length(kReferences);
     constexpr auto kCutoff = static_cast<Real>(kPairCutoff);
     const TilePart<Real> at(work);
-    const NearAtom<Real> near(work, at.slot);
+    const NearAtom<Real> near(work, at);
     const int kinds = work.tables.kind_count;
     const Real* const shares = work.shares + int64_t{at.tile} * kinds * 2 * kReferences * 32 + at.lane;
     Real sums[kVirial ? kPairSums : kPairSumsWithoutVirial] = {};
@@ -450,6 +480,7 @@ __global__ void __launch_bounds__(kBlockThreads) pair_kernel(Work<Real> work) {
         const Four<Real>* const rows = work.rows + first * kLength;
         const int count = work.boxes[far.tile].count;
         const int kind_of_lane = work.kind_of_slot[first + at.lane];
+        const unsigned within = atoms_within(near, far, work.places + first, count, kCutoff);
         Real base[3];
         for (int x = 0; x < 3; ++x) base[x] = far.offset[x] - near.place.at[x];
         for (int begin = 0; begin < count;) {  // atoms of one kind
@@ -459,8 +490,7 @@ __global__ void __launch_bounds__(kBlockThreads) pair_kernel(Work<Real> work) {
             Real share[2 * kReferences];
 #pragma unroll
             for (int i = 0; i < 2 * kReferences; ++i) share[i] = shares[(kind * 2 * kReferences + i) * 32];
-#pragma unroll 2
-            for (int j = begin; j < end; ++j) {
+            for_each_atom(within, begin, end, [&](int j) {
                 Real row[4 * kLength];
 #pragma unroll
                 for (int f = 0; f < kLength; ++f) {
@@ -470,7 +500,7 @@ __global__ void __launch_bounds__(kBlockThreads) pair_kernel(Work<Real> work) {
                 }
                 const Real d[3] = {base[0] + row[0], base[1] + row[1], base[2] + row[2]};
                 const Real square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
-                if (!is_pair(square, kCutoff)) continue;
+                if (!is_pair(square, kCutoff)) return;
                 const PairValue<Real> pair = damped_pair(work, form, square);
                 Real c6 = 0, c6_slope = 0;
 #pragma unroll
@@ -483,7 +513,7 @@ __global__ void __launch_bounds__(kBlockThreads) pair_kernel(Work<Real> work) {
                 sums[1] += c6_slope * pair.energy;
                 for (int x = 0; x < 3; ++x) sums[2 + x] += pull * d[x];
                 if constexpr (kVirial) add_virial(pull, d, sums + 5);
-            }
+            });
             begin = end;
         }
     });
@@ -518,7 +548,7 @@ template <class Real, bool kVirial>
 __global__ void __launch_bounds__(kBlockThreads) gradient_kernel(Work<Real> work) {
     mlff::gpu::await_predecessor();
     const TilePart<Real> at(work);
-    const NearAtom<Real> near(work, at.slot);
+    const NearAtom<Real> near(work, at);
     const Real own_slope = work.slopes[at.slot];
     constexpr auto kCutoff = static_cast<Real>(kCountCutoff);
     Real sums[kVirial ? kGradientSums : kGradientSumsWithoutVirial] = {};
@@ -527,17 +557,18 @@ __global__ void __launch_bounds__(kBlockThreads) gradient_kernel(Work<Real> work
         const int count = work.boxes[far.tile].count;
         Real base[3];
         for (int x = 0; x < 3; ++x) base[x] = far.offset[x] - near.place.at[x];
-        for (int j = 0; j < count; ++j) {
+        const unsigned within = atoms_within(near, far, work.places + first, count, kCutoff);
+        for_each_atom(within, 0, count, [&](int j) {
             const Four<Real> other = work.places[first + j];
             const Real d[3] = {base[0] + other.at[0], base[1] + other.at[1], base[2] + other.at[2]};
             const Real square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
-            if (!is_pair(square, kCutoff)) continue;
-            const Real r = std::sqrt(square);
-            const Real pull =
-                (own_slope + work.slopes[first + j]) * count_neighbor(near.place.at[3] + other.at[3], r).slope / r;
+            if (!is_pair(square, kCutoff)) return;
+            const Real inverse_r = inverse_root(square);
+            const Real slope = count_neighbor_at(near.place.at[3] + other.at[3], inverse_r).slope;
+            const Real pull = (own_slope + work.slopes[first + j]) * slope * inverse_r;
             for (int x = 0; x < 3; ++x) sums[x] += pull * d[x];
             if constexpr (kVirial) add_virial(pull, d, sums + 3);
-        }
+        });
     });
     write_parts(at, work.part_count, sums, work.gradient_parts);
 }
@@ -594,8 +625,9 @@ __global__ void __launch_bounds__(kBlockThreads)
 template <class Real, bool kVirial>
 void launch_pairs(const Work<Real>& work, int64_t blocks, cudaStream_t stream) {
     mlff::gpu::launch("pairs of D3",
-                      work.reference_count > kUsualReferences ? pair_kernel<Real, kMaxReferences, kVirial>
-                                                              : pair_kernel<Real, kUsualReferences, kVirial>,
+                      work.reference_count == kFewReferences     ? pair_kernel<Real, kFewReferences, kVirial>
+                      : work.reference_count == kUsualReferences ? pair_kernel<Real, kUsualReferences, kVirial>
+                                                                 : pair_kernel<Real, kMaxReferences, kVirial>,
                       blocks, kBlockThreads, stream, work);
 }
 template <class Real>
@@ -630,8 +662,9 @@ template <class Real>
 void weigh(const Work<Real>& work, bool from_atom_counts, cudaStream_t stream) {
     if (work.tile_count > 0)
         mlff::gpu::launch("references of D3",
-                          work.reference_count > kUsualReferences ? weigh_kernel<Real, kMaxReferences>
-                                                                  : weigh_kernel<Real, kUsualReferences>,
+                          work.reference_count == kFewReferences     ? weigh_kernel<Real, kFewReferences>
+                          : work.reference_count == kUsualReferences ? weigh_kernel<Real, kUsualReferences>
+                                                                     : weigh_kernel<Real, kMaxReferences>,
                           work.tile_count, kBlockThreads, stream, work, from_atom_counts);
 }
 

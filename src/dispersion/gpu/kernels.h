@@ -20,7 +20,8 @@
 namespace mlff::dispersion::gpu {
 
 inline constexpr int kTileAtoms = 32;
-inline constexpr int kUsualReferences = 5;  // of elements; a few have up to kMaxReferences
+// Of elements: there are kernels for these numbers and for kMaxReferences.
+inline constexpr int kFewReferences = 3, kUsualReferences = 5;
 // Sums of the pairs of an atom: energy, slope by its count, force, and virial (xx, xy, xz, yy, yz, zz).
 inline constexpr int kPairSums = 11, kPairSumsWithoutVirial = 5;
 // Sums of the gradients of counts: force and virial.
@@ -72,7 +73,7 @@ template <class Real>
 struct Work {
     int32_t owned_count = 0, ghost_count = 0;  // atoms
     int32_t own_tile_count = 0, tile_count = 0, part_count = 1;
-    int32_t reference_count = kUsualReferences;  // the most of an element, rounded up to one of two numbers
+    int32_t reference_count = kUsualReferences;  // the most of an element, rounded up to one of three numbers
     bool wants_virial = false;
     const double* positions = nullptr;
     const int32_t* elements = nullptr;

@@ -61,7 +61,11 @@ public:
                 forms_.data()};
     }
     int64_t kind_count() const { return static_cast<int64_t>(slots_.size()); }
-    int reference_count() const { return most_references_ > kUsualReferences ? kMaxReferences : kUsualReferences; }
+    int reference_count() const {
+        return most_references_ <= kFewReferences     ? kFewReferences
+               : most_references_ <= kUsualReferences ? kUsualReferences
+                                                      : kMaxReferences;
+    }
 
 private:
     static std::vector<int> elements_of(const Tables& all, const std::vector<int>& slots) {

@@ -80,7 +80,8 @@ public:
     const StepModelFacts& facts() const override { return facts_; }
 
     bool prepare(const SystemView& system, const std::vector<int>& elements_present, ThreadTeam& team,
-                 cudaStream_t) override {
+                 cudaStream_t stream) override {
+        stream_ = stream;
         elements_present_ = elements_present;
         const bool has_moved = prepare_elements(team);
         first_.update(*weights_, head_, system, first_layout_, plans_.front()->sender_layout, stream_);
@@ -147,8 +148,9 @@ public:
         return most * static_cast<int64_t>(sizeof(Real));
     }
 
-    void enqueue(const Step& step, StepResults& results, cudaStream_t) override {
+    void enqueue(const Step& step, StepResults& results, cudaStream_t stream) override {
         const Wanted& wanted = step.wanted;
+        stream_ = stream;
         step_ = step;
         tiles_ = step.tiles;
         edges_ = {step.edges.atom_count,
@@ -588,7 +590,7 @@ private:
     int head_;
     int64_t memory_limit_bytes_;    // 0: all that is free
     int64_t most_message_scratch_;  // bytes; 0: a default
-    cudaStream_t stream_;
+    cudaStream_t stream_;           // of what is under way
     StepModelFacts facts_;
     int64_t total_memory_ = 0;
     plan::RowLayout first_layout_;

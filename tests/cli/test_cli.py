@@ -79,6 +79,48 @@ class CommandLine(CommandTest):
             for k in range(3):
                 self.assertAlmostEqual(sum(force[k] for force in frame["forces"]), 0.0, places=10 if document["precision"] == "fp64" else 5)
 
+    def test_eval_of_committees(self):
+        path, out = self.path("w.xyz", WATER + MOLECULE), self.path("o.xyz")
+        members = ["builtin", "self-test+zbl"]
+        listed = self.path("members.txt", "mlff committee\n# as heavy as three\nbuiltin weight=3\nself-test+zbl\n")
+
+        def frames(model):
+            result = run("eval", path, "--model", model, "--device", "cpu", "--precision", "fp64", "--output", out, "--json", "-")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            return json.loads(result.stdout)["frames"]
+
+        alone = [frames(member) for member in members]
+        self.assertNotIn("sigma", alone[0][0])
+        with open(out) as file:
+            self.assertNotIn("sigma", file.read())
+        for model, weights in ((",".join(members), (0.5, 0.5)), (listed, (0.75, 0.25))):
+            for index, frame in enumerate(frames(model)):
+                first, second = (results[index] for results in alone)
+                apart = math.sqrt(weights[0] * weights[1])  # of two numbers whose difference is 1
+
+                def mean(one, other):
+                    return weights[0] * one + weights[1] * other
+                self.assertAlmostEqual(frame["energy"], mean(first["energy"], second["energy"]), places=8)
+                self.assertAlmostEqual(frame["sigma"]["energy_per_atom"], apart * abs(first["energy"] - second["energy"]) / frame["atoms"], places=8)
+                self.assertEqual(len(frame["sigma"]["forces"]), frame["atoms"])
+                for force, sigma, one, other in zip(frame["forces"], frame["sigma"]["forces"], first["forces"], second["forces"]):
+                    self.assertAlmostEqual(sigma, apart * math.dist(one, other), places=8)
+                    for k in range(3):
+                        self.assertAlmostEqual(force[k], mean(one[k], other[k]), places=8)
+                self.assertEqual(frame["sigma"]["max_force"], max(frame["sigma"]["forces"]))
+            with open(out) as file:
+                text = file.read()
+            self.assertIn("sigma_forces:R:1", text)
+            self.assertIn(f"sigma_max_force={frame['sigma']['max_force']!r}", text)
+        self.assertIn("max sigma_F", run("eval", path, "--model", listed, "--device", "cpu").stdout)
+
+        info = json.loads(run("model", "info", listed, "--json", "-").stdout)
+        self.assertEqual([(member["name"], member["weight"]) for member in info["members"]], [("builtin", 0.75), ("self-test+zbl", 0.25)])
+        self.assertRegex(run("model", "info", listed).stdout, r"member +self-test\+zbl, Sum, weight 0.25\n")
+        self.assert_fails(run("eval", path, "--model", "builtin,"), 2, "no model beside it")
+        self.assert_fails(run("eval", path, "--model", self.path("one.txt", "mlff committee\nbuiltin\n")), 3, "one.txt", "two or more")
+        self.assert_fails(run("eval", path, "--model", self.path("bad.txt", "mlff committee\nbuiltin\nzbl weight=-1\n")), 3, "bad.txt: line 3", "weight")
+
     def test_eval_prints_forces_of_a_few_atoms(self):
         def printed(*arguments):
             """{(frame, atom): (element, forces)} of the second table."""

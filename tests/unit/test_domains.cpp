@@ -499,6 +499,17 @@ TEST_CASE("sums of terms cut into domains") {
     check_same(evaluate_whole(*on_gpu[0], dense), evaluate_whole(*sessions[0], dense), 1e-8);  // tables of filters
 }
 
+TEST_CASE("committees cut into domains: the mean") {
+    const std::shared_ptr<const mlff::Model> model = load_model("builtin,builtin+zbl");
+    const System crystal = student_crystal();
+    auto sessions = make_sessions(model, 3, Precision::fp64, "", 2);
+    compare_cuts(sessions, crystal, {1, 2, 3}, kDomainsDouble);
+    if (!has_gpu()) return;
+    auto on_gpu = make_sessions(model, 3, Precision::fp64, "", 1, false, "cuda");
+    compare_cuts(on_gpu, crystal, {1, 2, 3}, kDomainsDouble);
+    check_same(evaluate_whole(*on_gpu[0], crystal), evaluate_whole(*sessions[0], crystal), 1e-8);
+}
+
 TEST_CASE("several domains want the same atom") {
     // Otherwise the comparisons above would not try it: rows that are sent twice, rows that several ghosts share, and
     // images of own atoms.

@@ -553,6 +553,77 @@ void check_activation(Comparison<Real>& check) {
             check.row(count, -range, range), check.row(count));
 }
 
+// Atoms in a box around an atom, which is one of them; runs of all lengths.
+template <class Real>
+void check_dispersion(Comparison<Real>& check) {
+    const auto memory = check.memory_scope();
+    constexpr int kSums = sizeof(DispersionSums<Real>) / sizeof(Real);
+    const int atoms = check.size(21, 20, 60), padded_atoms = padded(atoms) + kRowPadding;
+    std::array<std::span<Real>, 3> position;
+    for (auto& row : position) row = check.row(padded_atoms, -9, 9);
+    const std::array<int32_t, 6> runs = {0, 3, 4, 5, 5, atoms};
+    DispersionNeighbors<Real> neighbors{.x = position[0].data(),
+                                        .y = position[1].data(),
+                                        .z = position[2].data(),
+                                        .runs = runs.data(),
+                                        .run_count = 3,
+                                        .cutoff_square = Real(100),
+                                        .least_square = Real(1e-6)};
+    for (size_t k = 0; k < 3; ++k) neighbors.center[k] = position[k][6];
+    const auto store = [](const DispersionSums<Real>& sums, std::span<Real> out) {
+        const std::array<Real, 4> first = {sums.energy, sums.by_count, sums.count, sums.self};
+        std::copy(first.begin(), first.end(), out.begin());
+        std::copy_n(sums.force, 3, out.begin() + 4);
+        std::copy_n(sums.virial, 6, out.begin() + 7);
+    };
+    DispersionPairs<Real> pairs{neighbors};
+    pairs.weight_stride = padded_atoms;
+    pairs.weights = check.row(kMostDispersionReferences * padded_atoms, 0.1, 1).data();
+    for (int q = 0; q < kMostDispersionReferences; ++q) {
+        pairs.shares[q] = static_cast<Real>(check.numbers().between(1, 2));
+        pairs.share_slopes[q] = static_cast<Real>(check.numbers().between(1, 2));
+    }
+    pairs.six = 1, pairs.eight = 3;
+    for (const bool is_zero : {false, true})
+        for (const bool fades : {false, true})
+            for (const int references : {1, 2, 3, 5, 7}) {
+                if (references != 3 && (is_zero || fades)) continue;
+                pairs.reference_count = references;
+                pairs.half_exponent = is_zero ? 7 : 0;
+                pairs.six_radius = is_zero ? Real(4) : Real(300);
+                pairs.eight_radius = is_zero ? Real(3) : Real(4000);
+                pairs.fade_begin = fades ? Real(5) : Real(10), pairs.fade_end = Real(10);
+                check.compare(
+                    "sum_dispersion_pairs",
+                    [&](const KernelTable<Real>& table, auto& out) {
+                        DispersionSums<Real> sums;
+                        table.sum_dispersion_pairs(pairs, sums);
+                        store(sums, out[0]);
+                    },
+                    check.row(kSums));
+            }
+    DispersionCounts<Real> counts{neighbors};
+    counts.reach = 6;
+    counts.gradient = check.row(padded_atoms, 0.1, 1).data();
+    counts.own_gradient = Real(0.5);
+    check.compare(
+        "sum_dispersion_counts",
+        [&](const KernelTable<Real>& table, auto& out) {
+            DispersionSums<Real> sums;
+            table.sum_dispersion_counts(counts, sums);
+            store(sums, out[0]);
+        },
+        check.row(kSums));
+    check.compare(
+        "reverse_dispersion_counts",
+        [&](const KernelTable<Real>& table, auto& out) {
+            DispersionSums<Real> sums;
+            table.reverse_dispersion_counts(counts, sums);
+            store(sums, out[0]);
+        },
+        check.row(kSums));
+}
+
 }  // namespace
 
 template <class Real>
@@ -566,6 +637,7 @@ std::vector<KernelFault> find_kernel_faults(const KernelTable<Real>& table, uint
     check_painn_messages(check);
     check_painn_updates(check);
     check_activation(check);
+    check_dispersion(check);
     check.compare(
         "multiply_add",
         [](const KernelTable<Real>& kernels, auto& out) {

@@ -260,6 +260,47 @@ struct PainnMixedGradient {
     PainnComponents<Real> mixed_gradient;
 };
 
+// Neighbours of one element, for one atom of DFT-D3 (docs/dispersion.md): the atoms runs[2 n] to runs[2 n + 1] of
+// arrays that have kRowPadding readable numbers after the last atom. Pairs beyond the cutoff do not count, and neither
+// do atoms closer than `least_square`: the atom itself.
+template <class Real>
+struct DispersionNeighbors {
+    const Real *x = nullptr, *y = nullptr, *z = nullptr;  // [atom]
+    const int32_t* runs = nullptr;
+    int run_count = 0;
+    Real center[3] = {};
+    Real cutoff_square = 0, least_square = 0;
+};
+// The damping of pairs (dispersion/functions/damping.h), for C6 = sum over q of shares[q] weights[q].
+inline constexpr int kMostDispersionReferences = 7;
+template <class Real>
+struct DispersionPairs : DispersionNeighbors<Real> {
+    const Real* weights = nullptr;  // [reference][weight_stride]
+    ptrdiff_t weight_stride = 0;
+    int reference_count = 0;
+    Real shares[kMostDispersionReferences] = {};
+    Real share_slopes[kMostDispersionReferences] = {};  // derivatives by the atom's coordination number
+    Real six = 0, eight = 0, six_radius = 0, eight_radius = 0;
+    int half_exponent = 0;              // of damping to zero; 0: Becke-Johnson
+    Real fade_begin = 0, fade_end = 0;  // distances; equal: energies do not fade
+};
+// The count of neighbours in coordination numbers (dispersion/functions/coordination.h).
+template <class Real>
+struct DispersionCounts : DispersionNeighbors<Real> {
+    Real reach = 0;
+    const Real* gradient = nullptr;  // [atom]: dE/dn; only for the reverse
+    Real own_gradient = 0;
+};
+// What an atom has of its pairs; kernels add to it.
+template <class Real>
+struct DispersionSums {
+    Real energy = 0;           // of whole pairs
+    Real by_count = 0;         // dE/dn of the atom
+    Real count = 0, self = 0;  // sum of counts; number of atoms closer than least_square
+    Real force[3] = {};
+    Real virial[6] = {};  // sum of pull times xx, yy, zz, yz, xz, xy
+};
+
 template <class Real>
 struct KernelTable {
     // out[r][w] (+)= sum over u < depth of in[r][u] * weight[matrix_index(u, w, depth)], for each of `row_count` rows
@@ -329,6 +370,11 @@ struct KernelTable {
 
     // values[k] = silu(values[k]), slopes[k] = silu'(values[k]), k < count, a multiple of kRowPadding
     void (*activate_silu)(Real* values, Real* slopes, int count);
+
+    // DFT-D3: adds the pairs of an atom, its count of neighbours, or the forces by the gradients of counts.
+    void (*sum_dispersion_pairs)(const DispersionPairs<Real>& pairs, DispersionSums<Real>& sums);
+    void (*sum_dispersion_counts)(const DispersionCounts<Real>& counts, DispersionSums<Real>& sums);
+    void (*reverse_dispersion_counts)(const DispersionCounts<Real>& counts, DispersionSums<Real>& sums);
 
     // Measures the processor's peak: runs `rounds` rounds of independent multiply-adds on registers. *result must be
     // zero on entry, and is 78 at the end. Returns the number of operations, two per multiply-add.

@@ -348,6 +348,95 @@ void activate_silu(Real* values, Real* slopes, int count) {
     }
 }
 
+// ---- dispersion ----
+
+// visit(atom, vector to it, square of its distance), for those within the cutoff and for the atom itself
+template <class Real, class Visit>
+void for_each_neighbor(const DispersionNeighbors<Real>& in, const Visit& visit) {
+    for (int run = 0; run < in.run_count; ++run)
+        for (int32_t atom = in.runs[2 * run]; atom < in.runs[2 * run + 1]; ++atom) {
+            const std::array<double, 3> to = {static_cast<double>(in.x[atom] - in.center[0]),
+                                              static_cast<double>(in.y[atom] - in.center[1]),
+                                              static_cast<double>(in.z[atom] - in.center[2])};
+            const double square = to[0] * to[0] + to[1] * to[1] + to[2] * to[2];
+            if (square < static_cast<double>(in.cutoff_square)) visit(atom, to, square);
+        }
+}
+template <class Real>
+void add_pull(const std::array<double, 3>& to, double pull, DispersionSums<Real>& sums) {
+    constexpr size_t kRow[6] = {0, 1, 2, 1, 0, 0}, kColumn[6] = {0, 1, 2, 2, 2, 1};
+    for (size_t k = 0; k < 3; ++k) add(sums.force[k], pull * to[k]);
+    for (size_t k = 0; k < 6; ++k) add(sums.virial[k], pull * to[kRow[k]] * to[kColumn[k]]);
+}
+
+struct DampedPair {
+    double energy = 0, pull = 0;
+};
+template <class Real>
+DampedPair damped_pair(const DispersionPairs<Real>& in, double square) {
+    const double r = std::sqrt(square), six = static_cast<double>(in.six), eight = static_cast<double>(in.eight);
+    const auto six_radius = static_cast<double>(in.six_radius), eight_radius = static_cast<double>(in.eight_radius);
+    double energy = 0, slope = 0;
+    const auto add_term = [&](double strength, int power, double radius) {
+        if (in.half_exponent == 0) {
+            const double sum = std::pow(r, power) + radius;
+            energy -= strength / sum;
+            slope += strength * power * std::pow(r, power - 1) / (sum * sum);
+        } else {
+            const int exponent = 2 * in.half_exponent + power - 6;
+            const double term = 6 * std::pow(radius / square, exponent / 2), damped = 1 / (1 + term);
+            energy -= strength * damped * std::pow(r, -power);
+            slope += strength * damped * std::pow(r, -power - 1) * (power - exponent * term * damped);
+        }
+    };
+    add_term(six, 6, six_radius);
+    add_term(eight, 8, eight_radius);
+    const auto begin = static_cast<double>(in.fade_begin), end = static_cast<double>(in.fade_end);
+    if (begin < end && r > begin) {
+        const double t = (end - r) / (end - begin), fade = t * t * t * (10 + t * (6 * t - 15));
+        slope = slope * fade - energy * 30 * t * t * (1 - t) * (1 - t) / (end - begin);
+        energy *= fade;
+    }
+    return {energy, slope / r};
+}
+
+template <class Real>
+void sum_dispersion_pairs(const DispersionPairs<Real>& in, DispersionSums<Real>& sums) {
+    for_each_neighbor(in, [&](int32_t atom, const std::array<double, 3>& to, double square) {
+        if (!(square > static_cast<double>(in.least_square))) return;
+        double c6 = 0, slope = 0;
+        for (int q = 0; q < in.reference_count; ++q) {
+            const Real weight = in.weights[q * in.weight_stride + atom];
+            c6 += product(in.shares[q], weight);
+            slope += product(in.share_slopes[q], weight);
+        }
+        const DampedPair pair = damped_pair(in, square);
+        add(sums.energy, c6 * pair.energy);
+        add(sums.by_count, slope * pair.energy);
+        add_pull(to, c6 * pair.pull, sums);
+    });
+}
+
+template <class Real>
+void sum_dispersion_counts(const DispersionCounts<Real>& in, DispersionSums<Real>& sums) {
+    for_each_neighbor(in, [&](int32_t, const std::array<double, 3>&, double square) {
+        if (!(square > static_cast<double>(in.least_square)))
+            add(sums.self, 1);
+        else
+            add(sums.count, 1 / (1 + std::exp(16 - 16 * static_cast<double>(in.reach) / std::sqrt(square))));
+    });
+}
+template <class Real>
+void reverse_dispersion_counts(const DispersionCounts<Real>& in, DispersionSums<Real>& sums) {
+    for_each_neighbor(in, [&](int32_t atom, const std::array<double, 3>& to, double square) {
+        if (!(square > static_cast<double>(in.least_square))) return;
+        const double r = std::sqrt(square), reach = static_cast<double>(in.reach),
+                     decay = std::exp(16 - 16 * reach / r),
+                     slope = -16 * reach / square * decay / ((1 + decay) * (1 + decay));
+        add_pull(to, static_cast<double>(in.gradient[atom] + in.own_gradient) * slope / r, sums);
+    });
+}
+
 template <class Real>
 double multiply_add(int64_t rounds, Real* result) {
     *result = 78;
@@ -381,6 +470,9 @@ KernelTable<Real> scalar_kernels() {
             .weigh_painn_vectors = weigh_painn_vectors<Real>,
             .reverse_painn_weighing = reverse_painn_weighing<Real>,
             .activate_silu = activate_silu<Real>,
+            .sum_dispersion_pairs = sum_dispersion_pairs<Real>,
+            .sum_dispersion_counts = sum_dispersion_counts<Real>,
+            .reverse_dispersion_counts = reverse_dispersion_counts<Real>,
             .multiply_add = multiply_add<Real>,
             .name = "scalar"};
 }

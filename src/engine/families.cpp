@@ -3,6 +3,7 @@
 
 #include "analytic/model.h"
 #include "core/mapped_file.h"
+#include "dispersion/model.h"
 #include "engine/embedded_models.h"
 #include "formats/module_container.h"
 #include "formats/module_tree.h"
@@ -44,6 +45,7 @@ std::shared_ptr<const Model> open_mace(const std::string& path) { return make_ma
 constexpr ModelFamily kFamilies[] = {
     {has_analytic_name,      make_analytic,         nullptr},
     {has_zbl_name,           make_zbl,              nullptr},
+    {is_dispersion_name,     make_dispersion_model, nullptr},
     {python::is_python_name, make_python_model,     nullptr},
     {has_painn_name,         make_embedded_student, open_painn},
     {has_mace_name,          make_self_test_model,  open_mace},

@@ -192,6 +192,24 @@ std::vector<std::pair<std::string, KernelTable<Real>>> wrong_tables() {
             slopes[count - 1] += Real(0.001);
         };
     });
+    add("sum_dispersion_pairs", [](KernelTable<Real>& t) {
+        t.sum_dispersion_pairs = [](const DispersionPairs<Real>& pairs, DispersionSums<Real>& sums) {
+            right<Real>().sum_dispersion_pairs(pairs, sums);
+            sums.by_count = 0;
+        };
+    });
+    add("sum_dispersion_counts", [](KernelTable<Real>& t) {
+        t.sum_dispersion_counts = [](const DispersionCounts<Real>& counts, DispersionSums<Real>& sums) {
+            right<Real>().sum_dispersion_counts(counts, sums);
+            sums.self = 0;
+        };
+    });
+    add("reverse_dispersion_counts", [](KernelTable<Real>& t) {
+        t.reverse_dispersion_counts = [](const DispersionCounts<Real>& counts, DispersionSums<Real>& sums) {
+            right<Real>().reverse_dispersion_counts(counts, sums);
+            std::swap(sums.virial[4], sums.virial[5]);
+        };
+    });
     add("multiply_add", [](KernelTable<Real>& t) {
         t.multiply_add = [](int64_t rounds, Real* result) {
             const double operations = right<Real>().multiply_add(rounds, result);

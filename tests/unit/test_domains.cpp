@@ -308,7 +308,7 @@ size_t domain_of_atom(size_t atom, size_t domain_count) {
 std::vector<Part> cut(const Session& session, const System& system, size_t domain_count) {
     std::vector<size_t> domain_of;
     for (size_t atom = 0; atom < system.numbers.size(); ++atom) domain_of.push_back(domain_of_atom(atom, domain_count));
-    return cut(system, domain_of, domain_count, session.model().summary().cutoff);
+    return cut(system, domain_of, domain_count, session.model().summary().reach());
 }
 
 void check_same(const Result& sum, const Result& whole, double tolerance) {
@@ -508,6 +508,20 @@ TEST_CASE("committees cut into domains: the mean") {
     auto on_gpu = make_sessions(model, 3, Precision::fp64, "", 1, false, "cuda");
     compare_cuts(on_gpu, crystal, {1, 2, 3}, kDomainsDouble);
     check_same(evaluate_whole(*on_gpu[0], crystal), evaluate_whole(*sessions[0], crystal), 1e-8);
+}
+
+TEST_CASE("dispersion cut into domains, whose ghosts reach as far as its pairs") {
+    const System crystal = student_crystal(14, 8.0);
+    for (const char* name : {"d3:pbe", "d3:pbe:zero:smooth"}) {
+        CAPTURE(name);
+        auto sessions = make_sessions(load_model(name), 3, Precision::fp64, "", 2);
+        compare_cuts(sessions, crystal, {1, 2, 3}, kDomainsDouble);
+        compare_steps(sessions, crystal, 2, kDomainsDouble);
+    }
+    System wire = student_crystal(6, 9.0);
+    wire.periodic = {true, false, false};
+    auto sessions = make_sessions(load_model("d3:pbe:atm"), 3, Precision::fp64, "", 2);
+    compare_cuts(sessions, wire, {2, 3}, kDomainsDouble);
 }
 
 TEST_CASE("several domains want the same atom") {

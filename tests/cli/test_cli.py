@@ -183,6 +183,43 @@ class CommandLine(CommandTest):
             self.assertIn(f"descriptors:R:{width}", file.read())
         self.assert_fails(run("eval", path, "--model", "analytic", "--descriptors"), 3, "this model has none")
 
+    def test_dispersion(self):
+        """--d3 is a part of the name of the model, wherever it stands."""
+        for command in ("eval", "md", "relax", "bench", "verify", "validate", "plan", "serve", "distill"):
+            self.assertIn("--d3 FUNCTIONAL", run(command, "--help").stdout)
+        self.assertRegex(run("compare", "--help").stdout, r"(?s)--d3-a FUNCTIONAL.*--d3-b FUNCTIONAL")
+        path = self.path("w.xyz", WATER + MOLECULE)
+        frames = lambda *arguments: json.loads(run("eval", path, "--precision", "fp64", "--json", "-", *arguments).stdout)
+        added = frames("--d3", "pbe:zero", "--model", "self-test")
+        self.assertEqual(added["model"], "self-test+d3:pbe:zero")
+        self.assertEqual(added, frames("--model", "self-test+d3:pbe:zero"))
+        self.assertEqual(added, frames("--model", "self-test", "--d3", "pbe:zero"))
+        self.assertNotEqual(added["frames"][0]["energy"], frames("--model", "self-test", "--d3", "pbe")["frames"][0]["energy"])
+        self.assertEqual(frames("--d3", "s8=0.7,a1=0.4,a2=4.4")["model"], "builtin+d3:s8=0.7,a1=0.4,a2=4.4")
+        alone, dispersion = frames("--model", "self-test"), frames("--model", "d3:pbe:zero")
+        for whole, model, term in zip(added["frames"], alone["frames"], dispersion["frames"]):
+            flat = lambda frame: [frame["energy"], *frame["atom_energies"], *(x for row in frame["forces"] for x in row), *(frame["stress"] or [])]
+            self.assertNotEqual(term["energy"], 0)
+            for found, a, b in zip(flat(whole), flat(model), flat(term)):
+                self.assertTrue(abs(found - (a + b)) <= 1e-10 * max(1, abs(found)), (found, a, b))
+        self.assertEqual(frames("--model", "d3:pbe:zero+self-test")["frames"][1]["energy"], added["frames"][1]["energy"])
+        for model in ("d3:pbe", "self-test+d3:pbe"):
+            self.assertRegex(run("model", "info", model).stdout, r"(?m)^range +3\d\.\d+ angstrom$")
+        self.assertNotIn("range", run("model", "info", "builtin+zbl").stdout)
+        result = run("compare", "builtin", "builtin+d3:pbe", path, "--d3-a", "pbe", "--tolerance-forces", "0", "--tolerance-energy", "0")
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        self.assertEqual(run("compare", "builtin", "builtin", path, "--d3-b", "pbe").returncode, 1)
+        result = run("md", path, "--ensemble", "nve", "--dt", "0.5", "--temperature", "10", "--steps", "2", "--d3", "pbe")
+        self.assertIn("model builtin+d3:pbe, cpu", result.stdout, result.stderr)
+
+        self.assert_fails(run("eval", path, "--model", "builtin+d3:pbe", "--d3", "pbe"), 2, "mlff: model 'builtin+d3:pbe' has the term d3:pbe already: dispersion would be counted twice with d3:pbe (try 'mlff eval --help')")
+        self.assert_fails(run("eval", path, "--d3", ""), 2, "mlff: d3 '': expected one functional, such as pbe:zero, or parameters, such as s8=0.7,a1=0.4,a2=4.4")
+        self.assert_fails(run("relax", path, "--d3", "pbe+zbl"), 2, "d3 'pbe+zbl': expected one functional")
+        self.assert_fails(run("bench", "--model", "python:tblite", "--d3", "pbe"), 2, "model 'python:tblite': Python models cannot be in a sum")
+        self.assert_fails(run("eval", path, "--d3", "no-such-functional"), 2, "no-such-functional")
+        for spec in ("builtin+d3:pbe,threads=1", "d3:s8=0.7,a1=0.4,a2=4.4"):
+            self.assert_fails(run("bench", "--d3", "pbe", "--compare", "builtin", "--compare", spec), 2, "has the term d3:", "already")
+
     def test_charge_and_spin_that_are_not_used_are_one_warning(self):
         ion = WATER.replace("pbc=", "charge=1 spin=2 pbc=")
         path, relaxed = self.path("ions.xyz", 3 * ion), self.path("relaxed.xyz")

@@ -524,6 +524,17 @@ TEST_CASE("dispersion cut into domains, whose ghosts reach as far as its pairs")
     compare_cuts(sessions, wire, {2, 3}, kDomainsDouble);
 }
 
+TEST_CASE("a sum with a term that finds its neighbours itself, cut into domains" * test::kSlowUnderSanitizers) {
+    const System crystal = student_crystal(20, 6.3);
+    auto sums = make_sessions(load_model("builtin+d3:pbe"), 4, Precision::fp64, "", 2);
+    compare_cuts(sums, crystal, {1, 2, 4}, kDomainsDouble);
+    compare_steps(sums, crystal, 2, kDomainsDouble);
+    auto alone = make_sessions(load_model("d3:pbe+d3:b3lyp:zero"), 3, Precision::fp64, "");  // nothing reads edges
+    compare_cuts(alone, crystal, {3}, kDomainsDouble);
+    auto committee = make_sessions(load_model("builtin+d3:pbe,builtin+zbl+d3:b3lyp"), 2, Precision::fp64, "");
+    compare_cuts(committee, crystal, {2}, kDomainsDouble);
+}
+
 TEST_CASE("several domains want the same atom") {
     // Otherwise the comparisons above would not try it: rows that are sent twice, rows that several ghosts share, and
     // images of own atoms.

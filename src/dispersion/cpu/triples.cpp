@@ -64,7 +64,7 @@ void TripleScratch::add(const kernels::DispersionNeighbors<double>& found, int32
             near.square = near.to[0] * near.to[0] + near.to[1] * near.to[1] + near.to[2] * near.to[2];
             if (!(near.square > found.least_square && near.square < found.cutoff_square)) continue;
             near.slot = slot;
-            for (size_t q = 0; q < kMaxReferences; ++q) {
+            for (size_t q = 0; q < weights.count; ++q) {
                 near.weights[q] = weights.first[static_cast<int64_t>(q) * weights.stride + atom];
                 near.c6 += shares[q] * near.weights[q];
                 near.c6_slope += share_slopes[q] * near.weights[q];

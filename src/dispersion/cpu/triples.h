@@ -20,8 +20,9 @@ struct TripleNeighbor {
 };
 
 struct SortedWeights {
-    const double* first = nullptr;  // [kMaxReferences][stride]
+    const double* first = nullptr;  // [count][stride]
     int64_t stride = 0;
+    size_t count = 0;
 };
 
 // The neighbours of one atom.

@@ -375,8 +375,8 @@ class StyleTest(LammpsTest):
 
     def test_dispersion(self):
         """A term that finds its neighbours itself, in ghosts from far beyond the neighbour list: at rest, and as atoms change ranks."""
-        water = draw_velocities(read_xyz("water_box"), 1500)
-        move = "neighbor 0.3 bin\nneigh_modify every 1 delay 0 check yes\nfix 1 all nve\ntimestep 0.0005\nrun 10\n"
+        water = read_xyz("water_box")
+        move = "velocity all create 1500 4711 loop geom\nneighbor 0.3 bin\nneigh_modify every 1 delay 0 check yes\nfix 1 all nve\ntimestep 0.0005\nrun 10\n"
         for model, name in (("builtin d3 pbe", "builtin+d3:pbe"), ("d3:s8=0.7,a1=0.4,a2=4.4", "d3:s8=0.7,a1=0.4,a2=4.4")):
             frame, alone = self.evaluate([water], name)[0], None
             for ranks in RANKS:
@@ -442,7 +442,7 @@ class StyleTest(LammpsTest):
             (good.replace("builtin H O", "builtin d3 no-such-functional H O"), 2, "no-such-functional"),
             (good.replace("builtin H O", "builtin d3 pbe+zbl H O"), 1, "d3 'pbe+zbl': expected one functional, such as pbe:zero"),
             (good.replace("builtin H O", "builtin+d3:pbe d3 pbe H O"), 2, "has the term d3:pbe already: dispersion would be counted twice"),
-            (good.replace("builtin H O", "builtin d3 pbe H O") + "comm_modify mode multi\nrun 0\n", 2, "on several ranks this model needs comm_modify mode single"),
+            (good.replace("builtin H O", "builtin d3 pbe H O") + "neighbor 2.0 multi\ncomm_modify mode multi\nrun 0\n", 2, "on several ranks this model needs comm_modify mode single"),
             (good.replace("builtin H O", "builtin NULL NULL"), 1, "no atom type has an element"),
             (good.replace("precision fp64", "precision fp65"), 1, "precision fp65 is none of"),
             (good.replace("precision fp64", "speed high"), 1, "unknown keyword speed"),

@@ -206,6 +206,12 @@ class CommandLine(CommandTest):
         for model in ("d3:pbe", "self-test+d3:pbe"):
             self.assertRegex(run("model", "info", model).stdout, r"(?m)^range +3\d\.\d+ angstrom$")
         self.assertNotIn("range", run("model", "info", "builtin+zbl").stdout)
+        committee = frames("--model", "builtin,self-test+zbl", "--d3", "pbe")
+        self.assertEqual(committee, frames("--model", "builtin+d3:pbe,self-test+zbl+d3:pbe"))
+        self.assertEqual(committee["model"], "builtin+d3:pbe,self-test+zbl+d3:pbe")
+        listed = self.path("members", "mlff committee\nbuiltin+d3:pbe\nself-test+zbl+d3:pbe\n")
+        self.assertEqual(committee["frames"], frames("--model", listed)["frames"])
+        self.assert_fails(run("eval", path, "--model", listed, "--d3", "pbe"), 3, "a committee cannot be a part of a sum")
         result = run("compare", "builtin", "builtin+d3:pbe", path, "--d3-a", "pbe", "--tolerance-forces", "0", "--tolerance-energy", "0")
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
         self.assertEqual(run("compare", "builtin", "builtin", path, "--d3-b", "pbe").returncode, 1)

@@ -405,7 +405,7 @@ private:
 
     void check_isolated() {
         const std::vector<int> elements = probe_elements(model_->summary().elements, kElements);
-        const double far = 10 * std::max(1.0, model_->summary().cutoff);
+        const double far = 10 * std::max(1.0, model_->summary().reach());
         Frame spread;
         double sum = 0, force = 0;
         for (int z : elements) {

@@ -49,14 +49,16 @@ private:
     struct Scratch {
         std::vector<CellRow> rows;
         std::vector<int32_t> runs;
-        TripleScratch triples;
+        TripleNeighbors triples;
+
+        explicit Scratch(const Tables& tables) : triples(tables) {}
     };
 
     void compute(const Outputs& outputs, ThreadTeam& team) {
         Stages stages(team.stage_log(0));
         stages.begin("sorting of atoms");
         columns_.sort(atoms_, tables_->elements.size());
-        scratch_.resize(static_cast<size_t>(team.size()));
+        while (scratch_.size() < static_cast<size_t>(team.size())) scratch_.emplace_back(*tables_);
         sums_.assign(static_cast<size_t>(atoms_.owned_count), {});
         stages.begin("coordination numbers");
         for_own_atoms(team, [this](int64_t atom, Scratch& scratch) { count_neighbors(atom, scratch); });
@@ -210,14 +212,14 @@ private:
     }
 
     void add_triples(int64_t atom, Scratch& scratch) {
-        TripleScratch& near = scratch.triples;
-        near.clear();
+        TripleNeighbors& near = scratch.triples;
+        near.begin(slot(atom));
         for_each_element(atom, kTripleCutoff, scratch, [&](int32_t other, const DispersionNeighbors<double>& found) {
             double shares[kMaxReferences], share_slopes[kMaxReferences];
             share_references(atom, other, shares, share_slopes);
             near.add(found, other, {sorted_weights_.data(), weight_stride_, weight_count_}, shares, share_slopes);
         });
-        sum_triples(*tables_, slot(atom), near, sums_[static_cast<size_t>(atom)]);
+        near.sum(sums_[static_cast<size_t>(atom)]);
     }
 
     void add_count_gradients(int64_t atom, Scratch& scratch) {

@@ -215,7 +215,7 @@ class CommandLine(CommandTest):
         result = run("compare", "builtin", "builtin+d3:pbe", path, "--d3-a", "pbe", "--tolerance-forces", "0", "--tolerance-energy", "0")
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
         self.assertEqual(run("compare", "builtin", "builtin", path, "--d3-b", "pbe").returncode, 1)
-        result = run("md", path, "--ensemble", "nve", "--dt", "0.5", "--temperature", "10", "--steps", "2", "--d3", "pbe")
+        result = run("md", path, "--ensemble", "nve", "--dt", "0.5", "--temperature", "10", "--steps", "2", "--d3", "pbe", "--checkpoint", self.path("md.restart"))
         self.assertIn("model builtin+d3:pbe, cpu", result.stdout, result.stderr)
 
         self.assert_fails(run("eval", path, "--model", "builtin+d3:pbe", "--d3", "pbe"), 2, "mlff: model 'builtin+d3:pbe' has the term d3:pbe already: dispersion would be counted twice with d3:pbe (try 'mlff eval --help')")

@@ -106,10 +106,11 @@ Restart read_matching_restart(const MdOptions& options, const Particles& start) 
 // The log: a line of numbers every so many steps.
 class Log {
 public:
-    Log(const std::string& path, std::optional<uint64_t> go_on_at) : file_(path, go_on_at) {
-        if (!go_on_at)
-            file_.write(
-                "step,time_fs,temperature_K,potential_eV,kinetic_eV,total_eV,conserved_eV,pressure_bar,volume_A3\n");
+    Log(const std::string& path, std::optional<uint64_t> go_on_at, const SessionForces& forces)
+        : file_(path, go_on_at), forces_(forces) {
+        if (go_on_at) return;
+        file_.write("step,time_fs,temperature_K,potential_eV,kinetic_eV,total_eV,conserved_eV,pressure_bar,volume_A3");
+        file_.write(forces.has_spread() ? ",sigma_max_eV_per_A\n" : "\n");
     }
     void add(const MolecularDynamics& dynamics) {
         std::ostringstream line;
@@ -123,6 +124,9 @@ public:
             line << dynamics.pressure() / kBar << "," << std::abs(determinant(dynamics.cell()));
         else
             line << ",";
+        if (forces_.has_spread()) line << ",";
+        // On the GPU the forces of a step are not those of `forces_`.
+        if (forces_.has_spread() && !dynamics.is_resident()) line << forces_.sigma_max_force();
         line << "\n";
         file_.write(line.view());
     }
@@ -130,6 +134,7 @@ public:
 
 private:
     AppendFile file_;
+    const SessionForces& forces_;
 };
 
 // One line that is written over, on a terminal only.
@@ -182,7 +187,8 @@ private:
 // Everything a run writes.
 class Run {
 public:
-    Run(const MdOptions& options, MolecularDynamics& dynamics, std::string head, const Restart* restart)
+    Run(const MdOptions& options, MolecularDynamics& dynamics, const SessionForces& forces, std::string head,
+        const Restart* restart)
         : options_(options),
           dynamics_(dynamics),
           head_(std::move(head)),
@@ -194,7 +200,7 @@ public:
         if (!options.log.empty()) log_place = place(restart, "log", options.log);
         if (!options.output.empty())
             trajectory_.emplace(open_trajectory(options.output, dynamics.particles(), output_place, head_));
-        if (!options.log.empty()) log_.emplace(options.log, log_place);
+        if (!options.log.empty()) log_.emplace(options.log, log_place, forces);
         last_saved_ = restart ? dynamics.step_count() : -1;
     }
 
@@ -381,7 +387,7 @@ int run_md(const MdOptions& options) {
               << precision_name(session.precision()) << ", " << dynamics->particles().atom_count() << " atoms, "
               << dynamics->particles().degrees_of_freedom() << " degrees of freedom\n"
               << std::flush;
-    return Run(options, *dynamics, head, restart ? &*restart : nullptr).go();
+    return Run(options, *dynamics, forces, head, restart ? &*restart : nullptr).go();
 }
 
 }  // namespace

@@ -92,10 +92,9 @@ typedef struct mlff_model_info {
  * to a PaiNN .safetensors file, "builtin" (the default: see `mlff model list`), "analytic" (a pair potential for
  * demonstrations), "self-test" (a small MACE model with seeded weights, to test an installation), or the name of a
  * model in the model cache (`mlff model add`), where there is no file of that name. "A+B" is the sum of models, such
- * as "X.model+d3:pbe" (docs/command-line.md has all names); "A,B,C"
- * is a committee: its results are the mean of its members, and have a spread. So is a file that lists members. Nothing
- * in a file is executed, but names that begin with "python:" run Python programs: docs/python-teachers.md. On failure
- * *model is NULL. */
+ * as "X.model+d3:pbe"; "A,B,C" is a committee: its results are the mean of its members, and have a spread. So is a file
+ * that lists members. docs/command-line.md has all names. Nothing in a file is executed, but names that begin with
+ * "python:" run Python programs: docs/python-teachers.md. On failure *model is NULL. */
 MLFF_API mlff_status mlff_model_load(const char* path, mlff_model** model);
 /* The path of a model in the model cache, after its size and SHA-256 were found to be those of the index: writes at
  * most `capacity` bytes with the zero at the end; MLFF_ERROR_ARGUMENT if that is too few. */

@@ -122,7 +122,9 @@ private:
 
 }  // namespace
 
-bool is_dispersion_name(const std::string& name) { return name == "d3" || name.starts_with(kPrefix); }
+bool is_dispersion_name(const std::string& name) {
+    return name == "d3" || (name.starts_with(kPrefix) && name.find('+') == std::string::npos);
+}
 
 std::shared_ptr<const Model> make_dispersion_model(const std::string& name) {
     std::vector<int> elements(dispersion::kElementCount);

@@ -26,6 +26,7 @@ double SessionForces::compute(const SystemView& system, double* forces, double* 
     results.outputs.energy = &energy;
     results.outputs.forces = forces;
     results.outputs.virial = virial;
+    if (has_spread()) results.sigma_max_force = &sigma_max_force_;
     session_.evaluate_unchecked({&system, 1}, {&results, 1});
     return energy;
 }

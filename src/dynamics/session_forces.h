@@ -13,8 +13,13 @@ public:
     double compute(const SystemView& system, double* forces, double* virial) override;
     int64_t search_count() const override { return session_.neighbor_build_count(); }
 
+    bool has_spread() const { return session_.model().summary().member_count > 0; }
+    // Of the last compute(), eV/angstrom: the largest standard deviation of a force over the members of a committee.
+    double sigma_max_force() const { return sigma_max_force_; }
+
 private:
     Session& session_;
+    double sigma_max_force_ = 0;
 };
 
 }  // namespace mlff

@@ -59,7 +59,10 @@ std::shared_ptr<const Model> load_named_committee(const std::vector<std::string>
         fail(Status::argument, "model '", name, "': a committee of ", names.size(), " members, expected ", kMostMembers,
              " at most");
     std::vector<CommitteeMember> members;
-    for (const std::string& member : names) members.push_back({member, load_part(member)});
+    for (const std::string& member : names) {
+        if (member.empty()) fail(Status::argument, "model '", name, "': a ',' has no model beside it");
+        members.push_back({member, load_part(member)});
+    }
     return make_committee_model(std::move(members), name);
 }
 

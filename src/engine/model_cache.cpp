@@ -278,6 +278,8 @@ CachedModel ModelCache::add(const std::string& path, const std::string& name, co
     {
         const auto source = MappedFile::open(path);
         const auto loaded = load_model(fs::absolute(path).string());  // refuses files that are not models
+        if (loaded->summary().member_count > 0)
+            fail(Status::unsupported, path, ": a list of members stays where it is: its paths are relative to it");
         model.class_name = loaded->summary().class_name;
         model.elements = loaded->summary().elements;
         model.why_not_runnable = loaded->summary().why_not_runnable;

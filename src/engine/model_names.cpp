@@ -35,18 +35,20 @@ bool ends_in_family(std::string_view text) {
 
 // is_part(what is before the sign, what is behind it): whether the sign separates nothing.
 template <class IsPart>
-std::vector<std::string> split(const std::string& name, char sign, const IsPart& is_part) {
+std::vector<std::string> split(std::string_view text, char sign, const IsPart& is_part) {
     std::vector<std::string> found;
-    const std::string_view text = name;
     for (size_t begin = 0; begin <= text.size();) {
         size_t end = std::min(text.find(sign, begin), text.size());
         while (end < text.size() && is_part(text.substr(begin, end - begin), text.substr(end + 1)))
             end = std::min(text.find(sign, end + 1), text.size());
-        if (end == begin) fail(Status::argument, "model '", name, "': a '", sign, "' has no model beside it");
         found.emplace_back(text.substr(begin, end - begin));
         begin = end + 1;
     }
     return found;
+}
+
+bool has_empty(const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), "") != names.end();
 }
 
 }  // namespace
@@ -58,7 +60,9 @@ std::vector<std::string> split_members(const std::string& name) {
 }
 
 std::vector<std::string> split_terms(const std::string& member) {
-    return split(member, '+', [](std::string_view, std::string_view) { return false; });
+    std::vector<std::string> terms = split(member, '+', [](std::string_view, std::string_view) { return false; });
+    if (has_empty(terms)) fail(Status::argument, "model '", member, "': a '+' has no model beside it");
+    return terms;
 }
 
 std::string with_dispersion(const std::string& name, const std::string& dispersion) {
@@ -70,8 +74,10 @@ std::string with_dispersion(const std::string& name, const std::string& dispersi
     if (name.find_first_of(",+") != std::string::npos && std::filesystem::exists(name, error))
         fail(Status::argument, "model '", name,
              "': the name of the file has a '+' or a ',', so that d3 cannot be added; rename the file");
+    const std::vector<std::string> members = split_members(name);
+    if (has_empty(members)) fail(Status::argument, "model '", name, "': a ',' has no model beside it");
     std::string sum;
-    for (const std::string& member : split_members(name)) {
+    for (const std::string& member : members) {
         if (python::is_python_name(member))
             fail(Status::argument, "model '", name, "': Python models cannot be in a sum, so that d3 cannot be added");
         for (const std::string& term : split_terms(member))

@@ -10,8 +10,9 @@
 
 namespace mlff {
 
-// One or more. Throw Error{argument} if one of them is empty.
+// One or more; a member is "" if a ',' has none beside it.
 std::vector<std::string> split_members(const std::string& name);
+// One or more. Throws Error{argument} if a '+' has no term beside it.
 std::vector<std::string> split_terms(const std::string& member);
 
 // The name of a model with dispersion added to it, or to every member of a committee: "X.model" and "pbe:zero" give

@@ -485,6 +485,69 @@ static void test_batch_of_larger_structs(void) {
     mlff_model_free(model);
 }
 
+/* The spread of a committee, which older callers do not know of. */
+static void test_committee(void) {
+    mlff_model *model = NULL, *single = NULL;
+    mlff_session* session = NULL;
+    mlff_session_options options;
+    mlff_model_info info;
+    mlff_domain domain;
+    mlff_system system = water();
+    mlff_result result = no_result();
+    double energy = 0, same_energy = 0, sigma_energy = -1, sigma_forces[3] = {-1, -1, -1}, sigma_max = -1, largest = 0;
+    int i;
+    memset(&options, 0, sizeof options);
+    options.struct_size = sizeof options;
+    options.device = "cpu";
+    memset(&info, 0, sizeof info);
+    info.struct_size = sizeof info;
+    CHECK(mlff_model_load("builtin,self-test", &model) == MLFF_OK);
+    CHECK(mlff_model_get_info(model, &info) == MLFF_OK);
+    CHECK(info.member_count == 2);
+    info.struct_size = offsetof(mlff_model_info, member_count);
+    info.member_count = 7;
+    CHECK(mlff_model_get_info(model, &info) == MLFF_OK);
+    CHECK(info.member_count == 7);
+    CHECK(strcmp(mlff_model_class_name(model), "Committee") == 0);
+    CHECK(mlff_session_create(model, &options, &session) == MLFF_OK);
+    result.energy = &energy;
+    result.sigma_energy_per_atom = &sigma_energy;
+    result.sigma_forces = sigma_forces;
+    result.sigma_max_force = &sigma_max;
+    CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_OK);
+    for (i = 0; i < 3; ++i) {
+        CHECK(sigma_forces[i] > 0 && sigma_forces[i] < 100);
+        if (sigma_forces[i] > largest) largest = sigma_forces[i];
+    }
+    CHECK(sigma_max == largest);
+    CHECK(sigma_energy > 0 && sigma_energy < 1e4);
+
+    sigma_max = -1; /* not written where the struct ends before it */
+    result.struct_size = offsetof(mlff_result, sigma_energy_per_atom);
+    result.energy = &same_energy;
+    CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_OK);
+    CHECK(same_energy == energy);
+    CHECK(sigma_max == -1);
+    result.struct_size = sizeof result;
+
+    memset(&domain, 0, sizeof domain);
+    domain.struct_size = sizeof domain;
+    domain.exchange = return_rows;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_UNSUPPORTED);
+    mlff_session_free(session);
+    mlff_model_free(model);
+
+    CHECK(mlff_model_load("builtin", &single) == MLFF_OK);
+    info.struct_size = sizeof info;
+    CHECK(mlff_model_get_info(single, &info) == MLFF_OK);
+    CHECK(info.member_count == 0);
+    CHECK(mlff_session_create(single, &options, &session) == MLFF_OK);
+    CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_ERROR_UNSUPPORTED);
+    CHECK(strstr(mlff_last_error(), "no committee") != NULL);
+    mlff_session_free(session);
+    mlff_model_free(single);
+}
+
 static void test_neighbors(void) {
     mlff_neighbors* neighbors = NULL;
     mlff_neighbor_options options;
@@ -828,6 +891,7 @@ int main(int argc, char** argv) {
     test_session();
     test_domain();
     test_batch_of_larger_structs();
+    test_committee();
     test_neighbors();
     test_log();
     test_devices();

@@ -46,6 +46,18 @@ void test_evaluate() {
     check(moved.evaluate(water(1)).energy == found.energy, "a moved session works");
 }
 
+void test_committee() {
+    mlff::Options options;
+    options.device = "cpu";
+    mlff::Session committee(mlff::Model("builtin,self-test"), options), single(mlff::Model("builtin"), options);
+    const mlff::Evaluation found = committee.evaluate(water(1));
+    check(found.spread && found.spread->forces.size() == 3, "the spread of a committee");
+    double largest = 0;
+    for (const double sigma : found.spread->forces) largest = sigma > largest ? sigma : largest;
+    check(largest > 0 && found.spread->max_force == largest && found.spread->energy_per_atom > 0, "its numbers");
+    check(!single.evaluate(water(1)).spread, "a single model has none");
+}
+
 void test_errors() {
     try {
         mlff::Model model("/no/such/file");
@@ -150,6 +162,7 @@ void test_devices_and_measurements() {
 
 int main() {
     test_evaluate();
+    test_committee();
     test_errors();
     test_threads();
     test_devices_and_measurements();

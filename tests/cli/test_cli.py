@@ -79,6 +79,48 @@ class CommandLine(CommandTest):
             for k in range(3):
                 self.assertAlmostEqual(sum(force[k] for force in frame["forces"]), 0.0, places=10 if document["precision"] == "fp64" else 5)
 
+    def test_eval_of_committees(self):
+        path, out = self.path("w.xyz", WATER + MOLECULE), self.path("o.xyz")
+        members = ["builtin", "self-test+zbl"]
+        listed = self.path("members.txt", "mlff committee\n# as heavy as three\nbuiltin weight=3\nself-test+zbl\n")
+
+        def frames(model):
+            result = run("eval", path, "--model", model, "--device", "cpu", "--precision", "fp64", "--output", out, "--json", "-")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            return json.loads(result.stdout)["frames"]
+
+        alone = [frames(member) for member in members]
+        self.assertNotIn("sigma", alone[0][0])
+        with open(out) as file:
+            self.assertNotIn("sigma", file.read())
+        for model, weights in ((",".join(members), (0.5, 0.5)), (listed, (0.75, 0.25))):
+            for index, frame in enumerate(frames(model)):
+                first, second = (results[index] for results in alone)
+                apart = math.sqrt(weights[0] * weights[1])  # of two numbers whose difference is 1
+
+                def mean(one, other):
+                    return weights[0] * one + weights[1] * other
+                self.assertAlmostEqual(frame["energy"], mean(first["energy"], second["energy"]), places=8)
+                self.assertAlmostEqual(frame["sigma"]["energy_per_atom"], apart * abs(first["energy"] - second["energy"]) / frame["atoms"], places=8)
+                self.assertEqual(len(frame["sigma"]["forces"]), frame["atoms"])
+                for force, sigma, one, other in zip(frame["forces"], frame["sigma"]["forces"], first["forces"], second["forces"]):
+                    self.assertAlmostEqual(sigma, apart * math.dist(one, other), places=8)
+                    for k in range(3):
+                        self.assertAlmostEqual(force[k], mean(one[k], other[k]), places=8)
+                self.assertEqual(frame["sigma"]["max_force"], max(frame["sigma"]["forces"]))
+            with open(out) as file:
+                text = file.read()
+            self.assertIn("sigma_forces:R:1", text)
+            self.assertIn(f"sigma_max_force={frame['sigma']['max_force']!r}", text)
+        self.assertIn("max sigma_F", run("eval", path, "--model", listed, "--device", "cpu").stdout)
+
+        info = json.loads(run("model", "info", listed, "--json", "-").stdout)
+        self.assertEqual([(member["name"], member["weight"]) for member in info["members"]], [("builtin", 0.75), ("self-test+zbl", 0.25)])
+        self.assertRegex(run("model", "info", listed).stdout, r"member +self-test\+zbl, Sum, weight 0.25\n")
+        self.assert_fails(run("eval", path, "--model", "builtin,"), 2, "no model beside it")
+        self.assert_fails(run("eval", path, "--model", self.path("one.txt", "mlff committee\nbuiltin\n")), 3, "one.txt", "two or more")
+        self.assert_fails(run("eval", path, "--model", self.path("bad.txt", "mlff committee\nbuiltin\nzbl weight=-1\n")), 3, "bad.txt: line 3", "weight")
+
     def test_eval_prints_forces_of_a_few_atoms(self):
         def printed(*arguments):
             """{(frame, atom): (element, forces)} of the second table."""
@@ -140,6 +182,49 @@ class CommandLine(CommandTest):
         with open(out) as file:
             self.assertIn(f"descriptors:R:{width}", file.read())
         self.assert_fails(run("eval", path, "--model", "analytic", "--descriptors"), 3, "this model has none")
+
+    def test_dispersion(self):
+        """--d3 is a part of the name of the model, wherever it stands."""
+        for command in ("eval", "md", "relax", "bench", "verify", "validate", "plan", "serve", "distill"):
+            self.assertIn("--d3 FUNCTIONAL", run(command, "--help").stdout)
+        self.assertRegex(run("compare", "--help").stdout, r"(?s)--d3-a FUNCTIONAL.*--d3-b FUNCTIONAL")
+        path = self.path("w.xyz", WATER + MOLECULE)
+        frames = lambda *arguments: json.loads(run("eval", path, "--precision", "fp64", "--json", "-", *arguments).stdout)
+        added = frames("--d3", "pbe:zero", "--model", "self-test")
+        self.assertEqual(added["model"], "self-test+d3:pbe:zero")
+        self.assertEqual(added, frames("--model", "self-test+d3:pbe:zero"))
+        self.assertEqual(added, frames("--model", "self-test", "--d3", "pbe:zero"))
+        self.assertNotEqual(added["frames"][0]["energy"], frames("--model", "self-test", "--d3", "pbe")["frames"][0]["energy"])
+        self.assertEqual(frames("--d3", "s8=0.7,a1=0.4,a2=4.4")["model"], "builtin+d3:s8=0.7,a1=0.4,a2=4.4")
+        alone, dispersion = frames("--model", "self-test"), frames("--model", "d3:pbe:zero")
+        for whole, model, term in zip(added["frames"], alone["frames"], dispersion["frames"]):
+            flat = lambda frame: [frame["energy"], *frame["atom_energies"], *(x for row in frame["forces"] for x in row), *(frame["stress"] or [])]
+            self.assertNotEqual(term["energy"], 0)
+            for found, a, b in zip(flat(whole), flat(model), flat(term)):
+                self.assertTrue(abs(found - (a + b)) <= 1e-10 * max(1, abs(found)), (found, a, b))
+        self.assertEqual(frames("--model", "d3:pbe:zero+self-test")["frames"][1]["energy"], added["frames"][1]["energy"])
+        for model in ("d3:pbe", "self-test+d3:pbe"):
+            self.assertRegex(run("model", "info", model).stdout, r"(?m)^range +3\d\.\d+ angstrom$")
+        self.assertNotIn("range", run("model", "info", "builtin+zbl").stdout)
+        committee = frames("--model", "builtin,self-test+zbl", "--d3", "pbe")
+        self.assertEqual(committee, frames("--model", "builtin+d3:pbe,self-test+zbl+d3:pbe"))
+        self.assertEqual(committee["model"], "builtin+d3:pbe,self-test+zbl+d3:pbe")
+        listed = self.path("members", "mlff committee\nbuiltin+d3:pbe\nself-test+zbl+d3:pbe\n")
+        self.assertEqual(committee["frames"], frames("--model", listed)["frames"])
+        self.assert_fails(run("eval", path, "--model", listed, "--d3", "pbe"), 3, "a committee cannot be a part of a sum")
+        result = run("compare", "builtin", "builtin+d3:pbe", path, "--d3-a", "pbe", "--tolerance-forces", "0", "--tolerance-energy", "0")
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        self.assertEqual(run("compare", "builtin", "builtin", path, "--d3-b", "pbe").returncode, 1)
+        result = run("md", path, "--ensemble", "nve", "--dt", "0.5", "--temperature", "10", "--steps", "2", "--d3", "pbe", "--checkpoint", self.path("md.restart"))
+        self.assertIn("model builtin+d3:pbe, cpu", result.stdout, result.stderr)
+
+        self.assert_fails(run("eval", path, "--model", "builtin+d3:pbe", "--d3", "pbe"), 2, "mlff: model 'builtin+d3:pbe' has the term d3:pbe already: dispersion would be counted twice with d3:pbe (try 'mlff eval --help')")
+        self.assert_fails(run("eval", path, "--d3", ""), 2, "mlff: d3 '': expected one functional, such as pbe:zero, or parameters, such as s8=0.7,a1=0.4,a2=4.4")
+        self.assert_fails(run("relax", path, "--d3", "pbe+zbl"), 2, "d3 'pbe+zbl': expected one functional")
+        self.assert_fails(run("bench", "--model", "python:tblite", "--d3", "pbe"), 2, "model 'python:tblite': Python models cannot be in a sum")
+        self.assert_fails(run("eval", path, "--d3", "no-such-functional"), 2, "no-such-functional")
+        for spec in ("builtin+d3:pbe,threads=1", "d3:s8=0.7,a1=0.4,a2=4.4"):
+            self.assert_fails(run("bench", "--d3", "pbe", "--compare", "builtin", "--compare", spec), 2, "has the term d3:", "already")
 
     def test_charge_and_spin_that_are_not_used_are_one_warning(self):
         ion = WATER.replace("pbc=", "charge=1 spin=2 pbc=")

@@ -2,6 +2,7 @@
 """mlff md and mlff relax as commands: files, restart, stop, exit codes, messages. Usage: test_dynamics.py MLFF"""
 import csv
 import ctypes
+import json
 import os
 import re
 import resource
@@ -62,6 +63,21 @@ class Dynamics(CommandTest):
 
     def md(self, *arguments):
         return run("md", self.cluster, *NVE, *arguments)
+
+    def test_the_log_of_a_committee_has_its_spread(self):
+        log, out, trajectory = self.path("c.csv"), self.path("c.json"), self.path("c.xyz")
+        water = self.path("w.xyz", "3\n\nO 0 0 0\nH 0.96 0 0\nH -0.24 0.93 0\n")
+        model = ("--model", "builtin,self-test", "--device", "cpu", "--precision", "fp64")
+        self.assert_good(run("md", water, "--ensemble", "nve", "--dt", "0.5", "--temperature", "200", "--steps", "6", *model,
+                             "--output", trajectory, "--output-every", "3", "--log", log, "--log-every", "3"))
+        self.assert_good(run("eval", trajectory, *model, "--json", out))
+        with open(log) as file:
+            rows = list(csv.DictReader(file))
+        with open(out) as file:
+            frames = json.load(file)["frames"]
+        self.assertEqual((len(rows), len(frames)), (3, 3))
+        for row, frame in zip(rows, frames):
+            self.assertAlmostEqual(float(row["sigma_max_eV_per_A"]), frame["sigma"]["max_force"], places=6)
 
     def test_trajectory_and_log(self):
         self.assert_good(self.md("--steps", "50", "--output", self.path("t.xyz"), "--output-every", "10", "--log", self.path("t.csv"), "--log-every", "5"))

@@ -373,6 +373,19 @@ class StyleTest(LammpsTest):
             self.assert_close(real[0][0], unit * frame["energy"], 1e-7, "energy in kcal/mol")
             self.assert_close([row[3:6] for row in real[1]], [[unit * x for x in row] for row in frame["forces"]], 1e-7, "forces in kcal/mol/A")
 
+    def test_dispersion(self):
+        """A term that finds its neighbours itself, in ghosts from far beyond the neighbour list: at rest, and as atoms change ranks."""
+        water = read_xyz("water_box")
+        move = "velocity all create 1500 4711 loop geom\nneighbor 0.3 bin\nneigh_modify every 1 delay 0 check yes\nfix 1 all nve\ntimestep 0.0005\nrun 10\n"
+        for model, name in (("builtin d3 pbe", "builtin+d3:pbe"), ("d3:s8=0.7,a1=0.4,a2=4.4", "d3:s8=0.7,a1=0.4,a2=4.4")):
+            frame, alone = self.evaluate([water], name)[0], None
+            for ranks in RANKS:
+                text = self.lammps(self.settings(water, model) + COMPUTES + "run 0\n" + REPORT.format(name="rest") + move + REPORT.format(name="moved"), ranks)
+                self.assertIn(f"mlff: {name} (", text)
+                self.assert_evaluated(self.report(text, "rest"), frame, water)
+                alone = alone or self.report(text, "moved")
+                self.assert_same_reports(self.report(text, "moved"), alone, 1e-8, f"{name} on {ranks} ranks")
+
     def test_mixed_precision(self):
         water = read_xyz("water_box")
         frame = self.evaluate([water], "builtin")[0]
@@ -421,6 +434,15 @@ class StyleTest(LammpsTest):
             (good.replace("builtin H O", "builtin H Xe"), 2, "builtin: atom type 2 is Xe, which the model does not know; it knows H"),
             (good.replace("builtin H O", "builtin H Oxygen"), 1, "Oxygen is no element"),
             (good.replace("builtin H O", "builtin H"), 1, "1 elements for 2 atom types"),
+            (good.replace("builtin H O", "builtin d3 H O"), 1, "d3 has no functional; expected * * MODEL d3 FUNCTIONAL and an element, or NULL, for each atom type"),
+            (good.replace("builtin H O", "builtin d3"), 1, "d3 has no functional"),
+            (good.replace("builtin H O", "builtin d3 pbe H"), 1, "1 elements for 2 atom types"),
+            (good.replace("builtin H O", "builtin d3 pbe H O O"), 1, "3 elements for 2 atom types"),
+            (good.replace("builtin H O", "builtin H O d3 pbe"), 1, "4 elements for 2 atom types"),
+            (good.replace("builtin H O", "builtin d3 no-such-functional H O"), 2, "no-such-functional"),
+            (good.replace("builtin H O", "builtin d3 pbe+zbl H O"), 1, "d3 'pbe+zbl': expected one functional, such as pbe:zero"),
+            (good.replace("builtin H O", "builtin+d3:pbe d3 pbe H O"), 2, "has the term d3:pbe already: dispersion would be counted twice"),
+            (good.replace("builtin H O", "builtin d3 pbe H O") + "neighbor 2.0 multi\ncomm_modify mode multi\nrun 0\n", 2, "on several ranks this model needs comm_modify mode single"),
             (good.replace("builtin H O", "builtin NULL NULL"), 1, "no atom type has an element"),
             (good.replace("precision fp64", "precision fp65"), 1, "precision fp65 is none of"),
             (good.replace("precision fp64", "speed high"), 1, "unknown keyword speed"),

@@ -134,6 +134,23 @@ class Values(NumbersTest):
         with self.assertRaisesRegex(mlff.ArgumentError, "several heads"):
             atoms.get_potential_energy()
 
+    def test_committees(self):
+        atoms = benzene_atoms(MLFFCalculator("builtin,self-test", device="cpu", precision="fp64"))
+        forces = atoms.get_forces()
+        sigmas = atoms.calc.get_property("sigma_forces", atoms)
+        parts = [benzene_atoms(MLFFCalculator(name, device="cpu", precision="fp64")).get_forces() for name in ("builtin", "self-test")]
+        self.assert_close(forces, (parts[0] + parts[1]) / 2, 1e-9)
+        self.assert_close(sigmas, np.linalg.norm(parts[0] - parts[1], axis=1) / 2, 1e-9)
+        self.assertEqual(atoms.calc.results["sigma_max_force"], sigmas.max())
+        self.assertGreater(atoms.calc.results["sigma_energy_per_atom"], 0)
+        found, = atoms.calc.evaluate_many([atoms])
+        self.assert_close(found["sigma_forces"], sigmas, 1e-12)
+        single = benzene_atoms(MLFFCalculator(device="cpu"))
+        single.get_forces()
+        self.assertNotIn("sigma_forces", single.calc.results)
+        with self.assertRaisesRegex(PropertyNotImplementedError, "needs a committee"):
+            single.calc.get_property("sigma_forces", single)
+
     def test_batches(self):
         images = [benzene_atoms(), water_atoms(), Atoms("H"), benzene_atoms()]
         images[3].rattle(0.05)

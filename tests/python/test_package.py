@@ -112,6 +112,28 @@ class Numbers(NumbersTest):
         self.assertEqual(session.evaluate_batch([]), [])
         self.assertEqual(session.info["evaluation_count"], 10)
 
+    def test_committees(self):
+        numbers, positions = benzene()
+        committee = mlff.Session("builtin,self-test", device="cpu", precision="fp64")
+        self.assertEqual((committee.model.member_count, mlff.Model("builtin").member_count), (2, 0))
+        found = committee.evaluate(numbers, positions)
+        members = [mlff.Session(name, device="cpu", precision="fp64").evaluate(numbers, positions) for name in ("builtin", "self-test")]
+        mean = sum(member.forces for member in members) / 2
+        self.assert_close(found.forces, mean, 1e-9)
+        sigmas = np.sqrt(sum(((member.forces - mean)**2).sum(axis=1) for member in members) / 2)
+        self.assert_close(found.sigma_forces, sigmas, 1e-9)
+        self.assertEqual(found.sigma_max_force, found.sigma_forces.max())
+        self.assert_close(found.sigma_energy_per_atom, abs(members[0].energy - members[1].energy) / 2 / 12, 1e-9)
+        sigma_forces = found.sigma_forces
+        self.assertIs(committee.evaluate(numbers, positions, out=found).sigma_forces, sigma_forces)
+        without = committee.evaluate(numbers, positions, spread=False)
+        self.assertEqual((without.sigma_forces, without.sigma_max_force, without.sigma_energy_per_atom), (None, None, None))
+        for one in committee.evaluate_batch([(numbers, positions), (numbers, positions)]):
+            self.assert_close(one.sigma_forces, sigma_forces, 1e-9)
+        self.assertIsNone(members[0].sigma_forces)
+        with self.assertRaisesRegex(mlff.UnsupportedError, "no committee"):
+            mlff.evaluate(numbers, positions, device="cpu", spread=True)
+
     def test_neighbours(self):
         numbers, positions, cell = water_box(1)
         cutoff, found = 5.0, mlff.neighbors(positions, 5.0, cell)
@@ -171,7 +193,7 @@ class Arrays(NumbersTest):
 
     def test_right_arrays_are_not_copied(self):
         numbers, positions = benzene()
-        job = self.session._job((numbers, positions, None, None, 0, 1), (True, None, False, False, False, False), None)
+        job = self.session._job((numbers, positions, None, None, 0, 1), (True, None, False, False, False, False, False), None)
         self.assertIs(job[0], numbers)
         self.assertIs(job[1], positions)
 

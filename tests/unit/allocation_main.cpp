@@ -44,7 +44,7 @@ bool is_free_of_allocations(const char* name, const char* model, const DynamicsO
     SessionForces forces(session);
     Particles particles = test::argon_atoms(
         {0, 0, 0, 2.1, 0, 0, 0, 2.1, 0, 2.1, 2.1, 0, 0, 0, 2.1, 2.1, 0, 2.1, 0, 2.1, 2.1, 2.1, 2.1, 2.1}, 6);
-    if (std::string(model) == "builtin") {
+    if (std::string(model) != "analytic") {
         particles.atomic_numbers.assign(8, 6);
         particles.masses.assign(8, 12);
     }
@@ -107,6 +107,9 @@ int main() {
             is_good &= is_free_of_allocations(name, model, options);
         }
     }
+    DynamicsOptions of_committee;
+    of_committee.time_step = 0.02;
+    is_good &= is_free_of_allocations("constant energy", "builtin,builtin+zbl", of_committee);
     is_good &= is_domain_free_of_allocations();
     const long before = allocation_count;  // the count itself
     ::operator delete(::operator new(8));

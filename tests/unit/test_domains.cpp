@@ -499,6 +499,17 @@ TEST_CASE("sums of terms cut into domains") {
     check_same(evaluate_whole(*on_gpu[0], dense), evaluate_whole(*sessions[0], dense), 1e-8);  // tables of filters
 }
 
+TEST_CASE("committees cut into domains: the mean") {
+    const std::shared_ptr<const mlff::Model> model = load_model("builtin,builtin+zbl");
+    const System crystal = student_crystal();
+    auto sessions = make_sessions(model, 3, Precision::fp64, "", 2);
+    compare_cuts(sessions, crystal, {1, 2, 3}, kDomainsDouble);
+    if (!has_gpu()) return;
+    auto on_gpu = make_sessions(model, 3, Precision::fp64, "", 1, false, "cuda");
+    compare_cuts(on_gpu, crystal, {1, 2, 3}, kDomainsDouble);
+    check_same(evaluate_whole(*on_gpu[0], crystal), evaluate_whole(*sessions[0], crystal), 1e-8);
+}
+
 TEST_CASE("dispersion cut into domains, whose ghosts reach as far as its pairs") {
     const System crystal = student_crystal(14, 8.0);
     for (const char* name : {"d3:pbe", "d3:pbe:zero:smooth"}) {
@@ -511,6 +522,17 @@ TEST_CASE("dispersion cut into domains, whose ghosts reach as far as its pairs")
     wire.periodic = {true, false, false};
     auto sessions = make_sessions(load_model("d3:pbe:atm"), 3, Precision::fp64, "", 2);
     compare_cuts(sessions, wire, {2, 3}, kDomainsDouble);
+}
+
+TEST_CASE("a sum with a term that finds its neighbours itself, cut into domains" * test::kSlowUnderSanitizers) {
+    const System crystal = student_crystal(20, 6.3);
+    auto sums = make_sessions(load_model("builtin+d3:pbe"), 4, Precision::fp64, "", 2);
+    compare_cuts(sums, crystal, {1, 2, 4}, kDomainsDouble);
+    compare_steps(sums, crystal, 2, kDomainsDouble);
+    auto alone = make_sessions(load_model("d3:pbe+d3:b3lyp:zero"), 3, Precision::fp64, "");  // nothing reads edges
+    compare_cuts(alone, crystal, {3}, kDomainsDouble);
+    auto committee = make_sessions(load_model("builtin+d3:pbe,builtin+zbl+d3:b3lyp"), 2, Precision::fp64, "");
+    compare_cuts(committee, crystal, {2}, kDomainsDouble);
 }
 
 TEST_CASE("several domains want the same atom") {

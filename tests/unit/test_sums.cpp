@@ -237,6 +237,62 @@ TEST_CASE("edges of a shorter cutoff are those that a search would find") {
     }
 }
 
+TEST_CASE("sums have terms that find their neighbours themselves") {
+    const std::string terms[] = {"self-test", "d3:pbe", "zbl"};
+    const Sum sums[] = {{"self-test+d3:pbe", {terms[0], terms[1]}},
+                        {"d3:pbe+zbl+self-test", {terms[1], terms[2], terms[0]}},
+                        {"d3:pbe+d3:b3lyp", {terms[1], "d3:b3lyp"}}};
+    for (const Sum& sum : sums) {
+        CAPTURE(sum.name);
+        const auto model = load_model(sum.name);
+        const ModelSummary& summary = model->summary();
+        const bool has_cutoff = sum.name != "d3:pbe+d3:b3lyp";
+        CHECK((summary.cutoff > 0) == has_cutoff);
+        CHECK(summary.range == load_model("d3:pbe")->summary().range);
+        CHECK(summary.reach() == summary.range);
+        CHECK(summary.range > 20);
+        CHECK(model->description()["range"].number() == summary.range);
+        for (const std::string device : {"reference", "cpu"}) {
+            CAPTURE(device);
+            Session session(model, on(device, Precision::fp64));
+            std::vector<Found> found;
+            std::vector<Atoms> systems;
+            for (const bool is_periodic : {false, true, true}) {
+                Atoms atoms = dense_atoms(5, 8, is_periodic);
+                for (int32_t& z : atoms.numbers)
+                    if (std::find(summary.elements.begin(), summary.elements.end(), z) == summary.elements.end())
+                        z = summary.elements.front();
+                Found expected(atoms);
+                for (size_t t = 0; t < sum.terms.size(); ++t) {
+                    Session alone(load_model(sum.terms[t]), on(device, Precision::fp64));
+                    const Found of_term = evaluate(alone, atoms);
+                    CHECK(of_term.largest_force() > 1e-3);
+                    if (t == 0)
+                        expected = of_term;
+                    else
+                        expected.add(of_term);
+                }
+                check_same(evaluate(session, atoms), expected, 1e-8);
+                systems.push_back(atoms);
+                found.emplace_back(atoms);
+            }
+            std::vector<SystemView> views;
+            std::vector<Results> results;
+            for (size_t i = 0; i < systems.size(); ++i) {
+                views.push_back(systems[i].view());
+                results.push_back(found[i].results());
+            }
+            session.evaluate(views, results);
+            for (size_t i = 0; i < systems.size(); ++i) check_same(found[i], evaluate(session, systems[i]), 1e-8);
+            CHECK((session.neighbor_build_count() > 0) == has_cutoff);
+        }
+    }
+    CHECK(load_model("builtin+zbl")->summary().range == 0);
+    CHECK(load_model("builtin+zbl")->summary().reach() == load_model("builtin")->summary().cutoff);
+    CHECK(status_of("d3:pbe+") == Status::argument);
+    CHECK(status_of("self-test+d3:s8=0.7,a1=0.4,a2=4.4") == Status::ok);  // commas of its own
+}
+
 TEST_CASE("names of sums that are none are refused") {
     CHECK(status_of("builtin+") == Status::argument);
     CHECK(status_of("+zbl") == Status::argument);

@@ -10,7 +10,28 @@
 namespace mlff::dispersion::cpu {
 namespace {
 
-constexpr double kMostAtoms = 2e8;  // with images
+constexpr double kMostAtoms = 5e7;  // with images
+
+// The box along x, y and z that has all own atoms.
+struct Box {
+    Vec3 low{}, high{};
+
+    explicit Box(const std::vector<double>& positions) {
+        for (size_t axis = 0; axis < 3; ++axis) low[axis] = high[axis] = positions[axis];
+        for (size_t i = 0; i < positions.size(); ++i) {
+            low[i % 3] = std::min(low[i % 3], positions[i]);
+            high[i % 3] = std::max(high[i % 3], positions[i]);
+        }
+    }
+    double square_to(const Vec3& x) const {
+        double square = 0;
+        for (size_t axis = 0; axis < 3; ++axis) {
+            const double away = std::max({low[axis] - x[axis], x[axis] - high[axis], 0.0});
+            square += away * away;
+        }
+        return square;
+    }
+};
 
 // Whole numbers of lattice vectors.
 struct ShiftRange {
@@ -58,6 +79,8 @@ void place_system(const SystemView& system, const std::vector<int32_t>& slot_of,
     if (expected > kMostAtoms)
         fail(Status::system, "the cell is so small that about ", expected,
              " images of atoms would be within the reach of the dispersion");
+    const Box box(atoms.positions);
+    const double most_square = range * range * (1 + 1e-9);
     for (size_t i = 0; i < count; ++i) {
         ShiftRange shifts[3];
         for (size_t k = 0; k < 3; ++k)
@@ -68,9 +91,12 @@ void place_system(const SystemView& system, const std::vector<int32_t>& slot_of,
             for (int b = shifts[1].low; b <= shifts[1].high; ++b)
                 for (int c = shifts[2].low; c <= shifts[2].high; ++c) {
                     if (a == 0 && b == 0 && c == 0) continue;
+                    Vec3 image;
                     for (size_t axis = 0; axis < 3; ++axis)
-                        atoms.positions.push_back(atoms.positions[3 * i + axis] + a * lattice.vectors[0][axis] +
-                                                  b * lattice.vectors[1][axis] + c * lattice.vectors[2][axis]);
+                        image[axis] = atoms.positions[3 * i + axis] + a * lattice.vectors[0][axis] +
+                                      b * lattice.vectors[1][axis] + c * lattice.vectors[2][axis];
+                    if (box.square_to(image) > most_square) continue;
+                    atoms.positions.insert(atoms.positions.end(), image.begin(), image.end());
                     atoms.slots.push_back(atoms.slots[i]);
                     atoms.image_of.push_back(static_cast<int32_t>(i));
                 }

@@ -56,12 +56,15 @@ void Columns::sort(const AtomSet& atoms, size_t slot_count) {
         ++start_[static_cast<size_t>(keys_[i]) + 1];
     }
     for (size_t k = 1; k < start_.size(); ++k) start_[k] += start_[k - 1];
-    for (auto& row : coordinates_) row.assign(count + kernels::kRowPadding, 0);
-    place_.resize(count);
+    for (auto& row : coordinates_) {
+        row.resize(count + kernels::kRowPadding);
+        std::fill(row.begin() + static_cast<ptrdiff_t>(count), row.end(), 0.0);
+    }
+    order_.resize(count);
     // Filling moves each start to the next one; the shift below moves them back.
     for (size_t i = 0; i < count; ++i) {
         const int32_t place = start_[static_cast<size_t>(keys_[i])]++;
-        place_[i] = place;
+        order_[static_cast<size_t>(place)] = static_cast<int32_t>(i);
         for (size_t axis = 0; axis < 3; ++axis)
             coordinates_[axis][static_cast<size_t>(place)] = atoms.positions[3 * i + axis];
     }

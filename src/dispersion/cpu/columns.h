@@ -26,7 +26,7 @@ public:
     // Sorted coordinates, padded with readable numbers.
     const double* coordinate(size_t axis) const { return coordinates_[axis].data(); }
     int64_t padded_count() const { return static_cast<int64_t>(coordinates_[0].size()); }
-    const std::vector<int32_t>& place() const { return place_; }  // [atom]: where it is in sorted order
+    const std::vector<int32_t>& order() const { return order_; }  // the sorted atoms
 
     // The rows of cells that have all atoms within `distance` of a position.
     void find_rows(const double* position, double distance, std::vector<CellRow>& rows) const;
@@ -37,7 +37,7 @@ private:
     void choose_grid(const AtomSet& atoms);
     int64_t cell_along(size_t axis, double x) const;
 
-    std::vector<int32_t> present_, place_;
+    std::vector<int32_t> present_, order_;
     std::array<std::vector<double>, 3> coordinates_;
     std::vector<int32_t> start_;  // [present element][cell], and the end
     std::vector<int64_t> keys_;   // [atom]

@@ -49,14 +49,16 @@ private:
     struct Scratch {
         std::vector<CellRow> rows;
         std::vector<int32_t> runs;
-        TripleScratch triples;
+        TripleNeighbors triples;
+
+        explicit Scratch(const Tables& tables) : triples(tables) {}
     };
 
     void compute(const Outputs& outputs, ThreadTeam& team) {
         Stages stages(team.stage_log(0));
         stages.begin("sorting of atoms");
         columns_.sort(atoms_, tables_->elements.size());
-        scratch_.resize(static_cast<size_t>(team.size()));
+        while (scratch_.size() < static_cast<size_t>(team.size())) scratch_.emplace_back(*tables_);
         sums_.assign(static_cast<size_t>(atoms_.owned_count), {});
         stages.begin("coordination numbers");
         for_own_atoms(team, [this](int64_t atom, Scratch& scratch) { count_neighbors(atom, scratch); });
@@ -71,7 +73,7 @@ private:
         }
         if (outputs.forces || outputs.virial || outputs.atom_virials) {
             stages.begin("forces of coordination numbers");
-            spread_gradients();
+            sort_gradients(team);
             for_own_atoms(team, [this](int64_t atom, Scratch& scratch) { add_count_gradients(atom, scratch); });
         }
         stages.begin("results");
@@ -127,8 +129,7 @@ private:
     }
 
     void weigh(ThreadTeam& team) {
-        const auto count = static_cast<size_t>(atoms_.count());
-        weights_.resize(count * kMaxReferences);
+        weights_.resize(static_cast<size_t>(atoms_.count()) * kMaxReferences);
         slopes_.resize(static_cast<size_t>(atoms_.owned_count) * kMaxReferences);
         for_own_atoms(team, [this](int64_t atom, Scratch&) {
             const auto at = static_cast<size_t>(atom) * kMaxReferences;
@@ -138,33 +139,45 @@ private:
                              tables_->reference_count[static_cast<size_t>(slot(atom))],
                              sums_[static_cast<size_t>(atom)].count, &weights_[at], &slopes_[at]);
         });
-        fill_ghosts(weights_.data(), kMaxReferences);
         weight_stride_ = columns_.padded_count();
-        sorted_weights_.assign(static_cast<size_t>(weight_stride_) * kMaxReferences, 0);
-        for (size_t i = 0; i < count; ++i)
-            for (size_t q = 0; q < kMaxReferences; ++q)
-                sorted_weights_[q * static_cast<size_t>(weight_stride_) + static_cast<size_t>(columns_.place()[i])] =
-                    weights_[i * kMaxReferences + q];
+        weight_count_ = 0;
+        for (const int32_t element : columns_.present())
+            weight_count_ =
+                std::max(weight_count_, static_cast<size_t>(tables_->reference_count[static_cast<size_t>(element)]));
+        sort_rows(weights_, kMaxReferences, weight_count_, sorted_weights_, team);
     }
 
-    void spread_gradients() {
+    void sort_gradients(ThreadTeam& team) {
         gradients_.resize(static_cast<size_t>(atoms_.count()));
         for (size_t i = 0; i < sums_.size(); ++i) gradients_[i] = sums_[i].by_count;
-        fill_ghosts(gradients_.data(), 1);
-        sorted_gradients_.assign(static_cast<size_t>(columns_.padded_count()), 0);
-        for (size_t i = 0; i < gradients_.size(); ++i)
-            sorted_gradients_[static_cast<size_t>(columns_.place()[i])] = gradients_[i];
+        sort_rows(gradients_, 1, 1, sorted_gradients_, team);
     }
 
-    // Rows of `width` numbers, from own atoms to their ghosts.
-    void fill_ghosts(double* rows, size_t width) {
+    // Rows of own atoms, [atom][width], also go to their ghosts. The first `wanted` numbers of all are then sorted:
+    // [number][weight_stride_].
+    void sort_rows(std::vector<double>& rows, size_t width, size_t wanted, std::vector<double>& sorted,
+                   ThreadTeam& team) {
+        constexpr int64_t kPerChunk = 2048;
         if (domain_) {
-            const DomainRows all = {rows, width * sizeof(double)};
+            const DomainRows all = {rows.data(), width * sizeof(double)};
             ghost_rows_.fill(domain_->halo, domain_->owned_count, {&all, 1});
-            return;
         }
-        double* to = rows + static_cast<size_t>(atoms_.owned_count) * width;
-        for (const int32_t own : atoms_.image_of) to = std::copy_n(rows + static_cast<size_t>(own) * width, width, to);
+        const auto stride = static_cast<size_t>(weight_stride_), count = static_cast<size_t>(atoms_.count());
+        sorted.resize(wanted * stride);
+        const auto sort_chunk = [&](int64_t chunk, int) {
+            const auto begin = static_cast<size_t>(chunk * kPerChunk);
+            const size_t end = std::min(count, begin + kPerChunk);
+            for (size_t place = begin; place < end; ++place) {
+                const double* row = rows.data() + row_of(columns_.order()[place]) * width;
+                for (size_t q = 0; q < wanted; ++q) sorted[q * stride + place] = row[q];
+            }
+        };
+        team.run((static_cast<int64_t>(count) + kPerChunk - 1) / kPerChunk, std::ref(sort_chunk));
+        for (size_t q = 0; q < wanted; ++q) std::fill_n(&sorted[q * stride + count], stride - count, 0.0);
+    }
+    size_t row_of(int32_t atom) const {
+        if (domain_ || atom < atoms_.owned_count) return static_cast<size_t>(atom);
+        return static_cast<size_t>(atoms_.image_of[static_cast<size_t>(atom - atoms_.owned_count)]);
     }
 
     void share_references(int64_t atom, int32_t other, double* shares, double* share_slopes) const {
@@ -199,14 +212,14 @@ private:
     }
 
     void add_triples(int64_t atom, Scratch& scratch) {
-        TripleScratch& near = scratch.triples;
-        near.clear();
+        TripleNeighbors& near = scratch.triples;
+        near.begin(slot(atom));
         for_each_element(atom, kTripleCutoff, scratch, [&](int32_t other, const DispersionNeighbors<double>& found) {
             double shares[kMaxReferences], share_slopes[kMaxReferences];
             share_references(atom, other, shares, share_slopes);
-            near.add(found, other, {sorted_weights_.data(), weight_stride_}, shares, share_slopes);
+            near.add(found, other, {sorted_weights_.data(), weight_stride_, weight_count_}, shares, share_slopes);
         });
-        sum_triples(*tables_, slot(atom), near, sums_[static_cast<size_t>(atom)]);
+        near.sum(sums_[static_cast<size_t>(atom)]);
     }
 
     void add_count_gradients(int64_t atom, Scratch& scratch) {
@@ -252,10 +265,11 @@ private:
     std::vector<DispersionSums<double>> sums_;  // [own atom]
     std::vector<double> weights_;               // [atom][kMaxReferences]
     std::vector<double> slopes_;                // [own atom][kMaxReferences]
-    std::vector<double> sorted_weights_;        // [kMaxReferences][weight_stride_]
+    std::vector<double> sorted_weights_;        // [weight_count_][weight_stride_]
     std::vector<double> gradients_;             // [atom]: dE/dn
     std::vector<double> sorted_gradients_;      // in the order of columns_
     int64_t weight_stride_ = 0;
+    size_t weight_count_ = 0;  // the most references of any element here
 };
 
 }  // namespace

@@ -84,7 +84,7 @@ double number_of(std::string_view text, std::string_view name) {
 
 std::string shortest_text(double value) {
     char text[32];
-    return {text, std::to_chars(text, text + sizeof(text), value).ptr};
+    return {text, std::to_chars(text, text + sizeof(text), value, std::chars_format::general).ptr};
 }
 
 }  // namespace

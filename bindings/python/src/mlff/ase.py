@@ -20,10 +20,14 @@ from .model import Model
 from .session import Result, Session, System
 
 _VOIGT = ((0, 1, 2, 1, 0, 0), (0, 1, 2, 2, 2, 1))  # rows and columns of xx yy zz yz xz xy
+_SPREAD = ("sigma_energy_per_atom", "sigma_forces", "sigma_max_force")  # of committees
 
 
 class MLFFCalculator(Calculator):
     """Energy, free energy (the same), forces, atomic energies, stress and atomic stresses; the last two if the cell has three lattice vectors.
+
+    A committee of models also has `results["sigma_forces"]` (one number for each atom), `["sigma_energy_per_atom"]` and `["sigma_max_force"]`: how far its
+    members are apart, see `mlff.Result`. `get_property` gives them too.
 
     model: a path, "builtin", "analytic", or a Model
     device, precision, threads, head, skin, exact_radial: see mlff.Session; calls are steps of a trajectory (is_trajectory), so that dynamics
@@ -32,7 +36,7 @@ class MLFFCalculator(Calculator):
     `atoms.info` may contain `total_charge` (or `charge`), `total_spin` (or `spin`, the multiplicity 2S + 1) for models that use them, and `head`.
     """
 
-    implemented_properties = ["energy", "free_energy", "forces", "energies", "stress", "stresses"]
+    implemented_properties = ["energy", "free_energy", "forces", "energies", "stress", "stresses", *_SPREAD]
     default_parameters = {"model": "builtin", "device": "auto", "precision": "auto", "threads": 0, "head": None, "skin": 0.0, "exact_radial": False}
 
     def __init__(self, model: Model | str | os.PathLike[str] = "builtin", device: str = "auto", precision: str = "auto", threads: int = 0,
@@ -58,9 +62,11 @@ class MLFFCalculator(Calculator):
         result = self._session(state.head).evaluate(*state.system, stress=False, virial=True, atom_energies=True, atom_virials=wants_stresses)
         self._state = state
         self.results = _ase_properties(result, state.volume)
-        for name in ("stress", "stresses"):
-            if name in properties and name not in self.results:
+        for name in properties:
+            if name in ("stress", "stresses") and name not in self.results:
                 raise PropertyNotImplementedError(f"{name} needs a cell with three lattice vectors, which these atoms do not have")
+            if name in _SPREAD and name not in self.results:
+                raise PropertyNotImplementedError(f"{name} needs a committee of models, which {self.model!r} is not")
 
     def check_state(self, atoms: Atoms, tol: float = 1e-15) -> list[str]:
         """Like ASE's method, but faster. Includes the entries of `atoms.info` that are inputs; ignores initial charges and moments, which are not."""
@@ -198,6 +204,9 @@ def _number_of_either(info: dict[str, Any], key: str, other_key: str, otherwise:
 def _ase_properties(result: Result, volume: float) -> dict[str, Any]:
     """Converts a result to ASE's names."""
     found: dict[str, Any] = {"energy": result.energy, "free_energy": result.energy, "forces": result.forces, "energies": result.atom_energies}
+    if result.sigma_forces is not None:
+        for name in _SPREAD:
+            found[name] = getattr(result, name)
     if volume > 0 and result.virial is not None:
         found["stress"] = result.virial[_VOIGT] / -volume
         if result.atom_virials is not None:

@@ -14,7 +14,8 @@ class Model:
     """A force field.
 
     `path` is a MACE file (`.model`, a TorchScript archive), a `.safetensors` file of mlff, `"builtin"` (the student embedded in the library) or
-    `"analytic"` (a pair potential for demonstrations). Nothing in a file is executed.
+    `"analytic"` (a pair potential for demonstrations). `"A+B"` is the sum of models; `"A,B,C"`, or a file that lists members, is a committee. Nothing in a file is
+    executed.
     """
 
     def __init__(self, path: str | os.PathLike[str] = "builtin") -> None:
@@ -68,6 +69,11 @@ class Model:
     def descriptor_count(self) -> int:
         """Numbers per atom in `Result.descriptors`; 0 if the model has none."""
         return self._info["descriptor_count"]
+
+    @property
+    def member_count(self) -> int:
+        """Number of members of a committee, whose results have a spread; 0 if the model is none."""
+        return self._info["member_count"]
 
     @property
     def is_runnable(self) -> bool:

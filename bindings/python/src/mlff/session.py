@@ -53,6 +53,12 @@ class Result:
     """[atoms][3][3], eV; their sum is the virial"""
     descriptors: NDArray[np.float64] | None = None
     """[atoms][model.descriptor_count]: invariant features of every layer"""
+    sigma_forces: NDArray[np.float64] | None = None
+    """[atoms], eV/angstrom: how far the forces of a committee's members are apart, as a standard deviation"""
+    sigma_energy_per_atom: float | None = None
+    """eV: the same for the energy, divided by the number of atoms"""
+    sigma_max_force: float | None = None
+    """eV/angstrom: the largest of `sigma_forces`; 0 without atoms"""
 
 
 _NO_ARRAYS = Result(float("nan"))
@@ -90,48 +96,53 @@ class Session:
 
     def evaluate(self, numbers: ArrayLike, positions: ArrayLike, cell: ArrayLike | None = None, pbc: bool | ArrayLike | None = None,
                  charge: float = 0.0, spin: float = 1.0, *, forces: bool = True, stress: bool | None = None, virial: bool = False, atom_energies: bool = False,
-                 atom_virials: bool = False, descriptors: bool = False, out: Result | None = None) -> Result:
+                 atom_virials: bool = False, descriptors: bool = False, spread: bool | None = None, out: Result | None = None) -> Result:
         """Computes the energy and other requested properties of one system; see `System` for the arguments and `Result` for the results.
 
         stress: None means yes if any direction is periodic
+        spread: the results of `Result` that begin with sigma; None means yes if the model is a committee
         out: the result of an earlier call; its arrays are reused. If the call fails they are unchanged.
         """
-        wanted = (forces, stress, virial, atom_energies, atom_virials, descriptors)
+        wanted = (forces, stress, virial, atom_energies, atom_virials, descriptors, spread)
         job = self._job((numbers, positions, cell, pbc, charge, spin), wanted, out)
         energy, = self._handle.evaluate([job])
+        result = _result(energy, job)
         if out is None:
-            return Result(energy, *job[-6:])
-        out.energy = energy
-        out.forces, out.stress, out.virial, out.atom_energies, out.atom_virials, out.descriptors = job[-6:]
+            return result
+        for name in Result.__slots__:
+            setattr(out, name, getattr(result, name))
         return out
 
     def evaluate_batch(self, systems: Iterable[System | tuple[Any, ...] | Mapping[str, Any]], *, forces: bool = True, stress: bool | None = None,
-                       virial: bool = False, atom_energies: bool = False, atom_virials: bool = False, descriptors: bool = False) -> list[Result]:
+                       virial: bool = False, atom_energies: bool = False, atom_virials: bool = False, descriptors: bool = False,
+                       spread: bool | None = None) -> list[Result]:
         """Evaluates a batch of systems of any sizes, which is faster than one by one if they are small.
 
         systems: `System` objects, tuples in the order of its fields, or mappings with its field names
         All systems are checked before the first is computed. An error names the system.
         """
-        wanted = (forces, stress, virial, atom_energies, atom_virials, descriptors)
+        wanted = (forces, stress, virial, atom_energies, atom_virials, descriptors, spread)
         jobs = []
         for index, system in enumerate(systems):
             try:
                 jobs.append(self._job(System(**system) if isinstance(system, Mapping) else System(*system), wanted, None))
             except (ArgumentError, TypeError) as error:
                 raise ArgumentError(f"system {index}: {error}") from None
-        return [Result(energy, *job[-6:]) for energy, job in zip(self._handle.evaluate(jobs), jobs)]
+        return [_result(energy, job) for energy, job in zip(self._handle.evaluate(jobs), jobs)]
 
     def _job(self, system: tuple[Any, ...], wanted: tuple[Any, ...], out: Result | None) -> tuple[Any, ...]:
-        """One job for `_core.Session.evaluate`; its last six parts are the arrays of a Result."""
+        """One job for `_core.Session.evaluate`; its last nine parts are outputs."""
         numbers, positions, cell, pbc, charge, spin = system
         numbers = arrays.atomic_numbers(numbers)
         count = len(numbers)
         positions = arrays.positions_array(positions, count)
         cell = arrays.cell_array(cell)
         periodic = arrays.periodic_directions(pbc, cell is not None)
-        forces, stress, virial, atom_energies, atom_virials, descriptors = wanted
+        forces, stress, virial, atom_energies, atom_virials, descriptors, spread = wanted
         if stress is None:
             stress = any(periodic)
+        if spread is None:
+            spread = self.model.member_count > 0
         if descriptors and self.model.descriptor_count == 0:
             raise UnsupportedError(f"descriptors were requested, but {self.model!r} has none")
         if out is not None and not isinstance(out, Result):
@@ -143,7 +154,10 @@ class Session:
                    new("virial", given.virial, (3, 3)) if virial else None,
                    new("atom_energies", given.atom_energies, (count,)) if atom_energies else None,
                    new("atom_virials", given.atom_virials, (count, 3, 3)) if atom_virials else None,
-                   new("descriptors", given.descriptors, (count, self.model.descriptor_count)) if descriptors else None)
+                   new("descriptors", given.descriptors, (count, self.model.descriptor_count)) if descriptors else None,
+                   np.empty(1) if spread else None,
+                   new("sigma_forces", given.sigma_forces, (count,)) if spread else None,
+                   np.empty(1) if spread else None)
         if out is not None and any(array is not None and np.may_share_memory(array, positions) for array in outputs):
             raise ArgumentError("an array of out shares memory with positions, which would be overwritten while they are read")
         return (numbers, positions, cell, periodic, arrays.one_number("charge", charge), arrays.one_number("spin", spin), *outputs)
@@ -181,6 +195,14 @@ class Session:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Session, (self.model, *self._options)
+
+
+def _result(energy: float, job: tuple[Any, ...]) -> Result:
+    """The results that a job was evaluated for."""
+    sigma_energy, sigma_forces, sigma_max = job[-3:]
+    if sigma_forces is None:
+        return Result(energy, *job[-9:-3])
+    return Result(energy, *job[-9:-3], sigma_forces, float(sigma_energy[0]), float(sigma_max[0]))
 
 
 def evaluate(numbers: ArrayLike, positions: ArrayLike, cell: ArrayLike | None = None, pbc: bool | ArrayLike | None = None, charge: float = 0.0,

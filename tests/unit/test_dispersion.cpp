@@ -180,7 +180,10 @@ TEST_CASE("functionals have the parameters that s-dftd3 gives them") {
     CHECK(goldens["functionals"].size() >= 150);
     for (const auto& [name, energy] : goldens["functionals"].items()) {
         CAPTURE(name);
-        Session session(load_model(name)->restricted_to({1, 8}), {.device = "cpu", .thread_count = 1});
+        SessionOptions options;
+        options.device = "cpu";
+        options.thread_count = 1;
+        Session session(load_model(name)->restricted_to({1, 8}), options);
         CHECK(std::abs(d3_of(session, dimer).energy - energy.get<double>()) <= 1e-9);
     }
 }

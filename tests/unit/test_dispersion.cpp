@@ -3,6 +3,7 @@
 // evaluator against the reference, names and their errors.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -171,6 +172,20 @@ TEST_CASE("DFT-D3 gives the energies, forces and virials of s-dftd3") {
         }
     }
     CHECK(elements.size() == kElementCount);
+}
+
+TEST_CASE("functionals have the parameters that s-dftd3 gives them") {
+    const nlohmann::json goldens = d3_goldens();
+    const D3Atoms dimer = golden_named("water_dimer");
+    CHECK(goldens["functionals"].size() >= 150);
+    for (const auto& [name, energy] : goldens["functionals"].items()) {
+        CAPTURE(name);
+        SessionOptions options;
+        options.device = "cpu";
+        options.thread_count = 1;
+        Session session(load_model(name)->restricted_to({1, 8}), options);
+        CHECK(std::abs(d3_of(session, dimer).energy - energy.get<double>()) <= 1e-9);
+    }
 }
 
 TEST_CASE("the fast DFT-D3 gives what the reference gives, for any number of threads") {

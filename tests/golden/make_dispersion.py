@@ -9,12 +9,14 @@ Units are converted by the bohr and hartree of CODATA 2018. Cutoffs are the defa
 """
 import json
 import pathlib
+import re
 import sys
 
 import dftd3
 import numpy as np
 from dftd3.interface import DispersionModel, RationalDampingParam, ZeroDampingParam
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 BOHR, HARTREE = 0.529177210903, 27.211386245988
 FADE_WIDTH = 4.0  # bohr
 
@@ -98,6 +100,24 @@ def evaluate(system, name):
             "virial": (-found["virial"] * HARTREE).ravel().tolist()}
 
 
+def energies_of_functionals():
+    """Of the water dimer, with all that the package itself has parameters for."""
+    system = next(systems())[1]
+    lines = (ROOT / "src" / "dispersion" / "tables" / "functionals.inc").read_text().splitlines()
+    found, unknown = {}, []
+    for line in lines:
+        match = re.match(r'\{"(.*)", (bj|zero)\(', line)
+        if not match:
+            continue
+        name = f"{match[1]}:{match[2]}"
+        try:
+            found["d3:" + name] = evaluate(system, name)["energy"]
+        except RuntimeError:
+            unknown.append(name)
+    print("unknown to the package:", *unknown, file=sys.stderr)
+    return found
+
+
 def main():
     out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent / "dispersion.json"
     cases = []
@@ -107,7 +127,8 @@ def main():
                       "periodic": list(system[3]) if len(system) > 2 else [False] * 3,
                       "results": [evaluate(system, model) for model in models]})
     text = ",\n".join(json.dumps(case) for case in cases)
-    out.write_text('{"made_by": "dftd3 %s",\n"cases": [\n%s\n]}\n' % (getattr(dftd3, "__version__", "1.7.0"), text))
+    functionals = json.dumps(energies_of_functionals(), indent=0)
+    out.write_text('{"made_by": "dftd3 %s",\n"functionals": %s,\n"cases": [\n%s\n]}\n' % (dftd3.__version__, functionals, text))
 
 
 if __name__ == "__main__":

@@ -173,6 +173,17 @@ TEST_CASE("DFT-D3 gives the energies, forces and virials of s-dftd3") {
     CHECK(elements.size() == kElementCount);
 }
 
+TEST_CASE("functionals have the parameters that s-dftd3 gives them") {
+    const nlohmann::json goldens = d3_goldens();
+    const D3Atoms dimer = golden_named("water_dimer");
+    CHECK(goldens["functionals"].size() >= 150);
+    for (const auto& [name, energy] : goldens["functionals"].items()) {
+        CAPTURE(name);
+        Session session(load_model(name)->restricted_to({1, 8}), {.device = "cpu", .thread_count = 1});
+        CHECK(std::abs(d3_of(session, dimer).energy - energy.get<double>()) <= 1e-9);
+    }
+}
+
 TEST_CASE("the fast DFT-D3 gives what the reference gives, for any number of threads") {
     for (const char* name : {"d3:pbe", "d3:pbe:zero", "d3:r2scan:smooth", "d3:pbe:zero:smooth"})
         for (const char* system : {"elements_17", "triclinic", "slab", "wire", "hydrides_48"}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The LAMMPS pair style:
 //   pair_style mlff [device D] [precision P] [head H] [threads N] [radial tables|exact]
-//                   [rows host|auto|device|shared|window] [charge Q] [spin M]
+//                   [rows auto|shared|window|host|device] [charge Q] [spin M]
 //   pair_coeff * * MODEL [d3 FUNCTIONAL] ELEMENT_OF_TYPE_1 ...
 #pragma once
 

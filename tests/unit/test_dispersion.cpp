@@ -3,6 +3,7 @@
 // evaluator against the reference, names and their errors.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>

@@ -24,6 +24,7 @@
 #include "dispersion/tables/tables.h"
 #include "dispersion/tables/units.h"
 #include "engine/session.h"
+#include "test_gpu_support.h"
 
 namespace {
 
@@ -65,8 +66,10 @@ D3Result d3_of(Session& session, const D3Atoms& atoms) {
     return found;
 }
 
-Session d3_session(const std::string& name, const std::string& device = "cpu", int threads = 1) {
+Session d3_session(const std::string& name, const std::string& device = "cpu", int threads = 1,
+                   Precision precision = Precision::automatic) {
     SessionOptions options;
+    options.precision = precision;
     options.device = device;
     options.thread_count = threads;
     return Session(load_model(name), options);
@@ -172,6 +175,42 @@ TEST_CASE("DFT-D3 gives the energies, forces and virials of s-dftd3") {
         }
     }
     CHECK(elements.size() == kElementCount);
+}
+
+TEST_CASE("on a GPU: DFT-D3 gives the numbers of s-dftd3") {
+    if (!has_gpu()) return;
+    const nlohmann::json goldens = d3_goldens();
+    int count = 0;
+    for (const auto& golden : goldens["cases"]) {
+        const D3Atoms atoms = golden_atoms(golden);
+        const std::string system = golden["name"];
+        CAPTURE(system);
+        for (const auto& result : golden["results"]) {
+            const std::string model = result["model"];
+            CAPTURE(model);
+            if (!load_model(model)->runs_on_gpu()) {
+                CHECK(model.find(":atm") != std::string::npos);
+                CHECK_THROWS_AS(d3_session(model, "cuda"), Error);
+                continue;
+            }
+            ++count;
+            const auto expected_forces = result["forces"].get<std::vector<double>>();
+            const auto expected_virial = result["virial"].get<std::vector<double>>();
+            Session session = d3_session(model, "cuda", 1, Precision::fp64), mixed = d3_session(model, "cuda");
+            for (int repeat = 0; repeat < 3; ++repeat) {  // plain, then as a graph
+                const D3Result found = d3_of(session, atoms), single = d3_of(mixed, atoms);
+                CHECK(std::abs(found.energy - result["energy"].get<double>()) <= 1e-9);
+                CHECK_ALL_CLOSE(found.forces, expected_forces, 1e-8);
+                CHECK_ALL_CLOSE(found.virial, expected_virial, 1e-8);
+                CHECK_ALL_CLOSE(column_sums(found.atom_energies, 1), std::vector{found.energy}, 1e-9);
+                CHECK_ALL_CLOSE(column_sums(found.atom_virials, 9), found.virial, 1e-9);
+                CHECK(std::abs(single.energy - found.energy) <= 1e-6 * (1 + std::abs(found.energy)));
+                CHECK_ALL_CLOSE(single.forces, expected_forces, 1e-5);
+                CHECK_ALL_CLOSE(single.virial, expected_virial, 1e-5 * (1 + std::abs(found.energy)));
+            }
+        }
+    }
+    CHECK(count > 10);
 }
 
 TEST_CASE("functionals have the parameters that s-dftd3 gives them") {

@@ -517,6 +517,12 @@ TEST_CASE("dispersion cut into domains, whose ghosts reach as far as its pairs")
         auto sessions = make_sessions(load_model(name), 3, Precision::fp64, "", 2);
         compare_cuts(sessions, crystal, {1, 2, 3}, kDomainsDouble);
         compare_steps(sessions, crystal, 2, kDomainsDouble);
+        if (!has_gpu()) continue;
+        auto on_gpu = make_sessions(load_model(name), 3, Precision::fp64, "", 1, false, "cuda");
+        compare_cuts(on_gpu, crystal, {1, 2, 3}, kDomainsDouble);
+        compare_steps(on_gpu, crystal, 2, kDomainsDouble);
+        compare_cuts(on_gpu, crystal, {2}, kDomainsDouble, RowTransport::shared);
+        check_same(evaluate_whole(*on_gpu[0], crystal), evaluate_whole(*sessions[0], crystal), 1e-8);
     }
     System wire = student_crystal(6, 9.0);
     wire.periodic = {true, false, false};
@@ -533,6 +539,10 @@ TEST_CASE("a sum with a term that finds its neighbours itself, cut into domains"
     compare_cuts(alone, crystal, {3}, kDomainsDouble);
     auto committee = make_sessions(load_model("builtin+d3:pbe,builtin+zbl+d3:b3lyp"), 2, Precision::fp64, "");
     compare_cuts(committee, crystal, {2}, kDomainsDouble);
+    if (!has_gpu()) return;
+    auto on_gpu = make_sessions(load_model("builtin+d3:pbe"), 3, Precision::fp64, "", 1, false, "cuda");
+    compare_cuts(on_gpu, crystal, {1, 2, 3}, kDomainsDouble);
+    check_same(evaluate_whole(*on_gpu[0], crystal), evaluate_whole(*sums[0], crystal), 1e-8);
 }
 
 TEST_CASE("several domains want the same atom") {

@@ -165,7 +165,10 @@ struct Crystal {
                 virial,
                 atom_energies.data(),
                 atom_virials.data(),
-                descriptors.empty() ? nullptr : descriptors.data()};
+                descriptors.empty() ? nullptr : descriptors.data(),
+                nullptr,
+                nullptr,
+                nullptr};
     }
     std::vector<double> numbers_found() const {
         std::vector<double> all = {energy};

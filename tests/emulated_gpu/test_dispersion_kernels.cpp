@@ -7,6 +7,7 @@
 
 #include "../unit/backend.h"
 #include "../unit/close.h"
+#include "core/error.h"
 #include "dispersion/gpu/step.h"
 #include "dispersion/reference/evaluator.h"
 #include "dispersion/tables/tables.h"
@@ -116,6 +117,29 @@ TEST_CASE("results without virials, and energies alone, are the same") {
     evaluator->evaluate(system.view(), {}, outputs, team);
     CHECK(test::is_close(energy, expected[0], 1e-12));
     CHECK_ALL_CLOSE(forces, std::vector<double>(expected.begin() + 10, expected.begin() + 10 + 120), 1e-12);
+}
+
+TEST_CASE("D3 on the GPU refuses atoms at the same place, and cells with too many images") {
+    const auto tables = tables_for(method_of("pbe", dispersion::DampingKind::bj, false));
+    const auto error_of = [&](const SystemView& system, bool is_mixed) -> std::string {
+        const auto evaluator = dispersion::gpu::make_gpu_evaluator(tables, test::backend(is_mixed));
+        try {
+            evaluate(*evaluator, system);
+        } catch (const Error& error) {
+            CHECK(error.status() == Status::system);
+            return error.what();
+        }
+        return "";
+    };
+    test::System system = shaken_grid(40, {1, 6, 8}, 3);
+    for (size_t k = 0; k < 3; ++k) system.positions[3 * 37 + k] = system.positions[3 * 5 + k];
+    for (const bool is_mixed : {false, true})
+        CHECK(error_of(system.view(), is_mixed) == "two atoms are at the same place");
+    const test::System atom = shaken_grid(1, {6}, 4);
+    SystemView tiny = atom.view();
+    tiny.periodic = {true, true, true};
+    for (size_t k = 0; k < 3; ++k) tiny.cell[k][k] = 0.2;
+    CHECK(error_of(tiny, false).find("the cell is so small") == 0);
 }
 
 TEST_CASE("D3 in a sum keeps the edges of the other term") {

@@ -304,7 +304,9 @@ __device__ __forceinline__ void for_each_atom(unsigned within, int begin, int en
 
 template <class Real>
 __device__ __forceinline__ bool is_pair(Real square, Real cutoff) {
-    return square < cutoff * cutoff && square > static_cast<Real>(kLeastSquare);
+    constexpr Real kLeast =  // of float, what rounding leaves of places in different tiles
+        sizeof(Real) == sizeof(float) ? Real(1e-8) : static_cast<Real>(kLeastSquare);
+    return square < cutoff * cutoff && square > kLeast;
 }
 
 template <class Real>
@@ -325,6 +327,8 @@ __global__ void __launch_bounds__(kBlockThreads) count_kernel(Work<Real> work) {
             for (int x = 0; x < 3; ++x) square += (base[x] + other.at[x]) * (base[x] + other.at[x]);
             if (is_pair(square, kCutoff))
                 sums[0] += count_neighbor_at(near.place.at[3] + other.at[3], inverse_root(square)).value;
+            else if (!(square >= kCutoff * kCutoff) && !(far.tile == at.tile && j == at.lane))
+                *work.has_short_edge = 1;
         });
     });
     write_parts(at, work.part_count, sums, work.count_parts);

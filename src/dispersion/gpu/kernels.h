@@ -98,6 +98,7 @@ struct Work {
     Real* count_parts = nullptr;      // [own slot][part]
     Real* pair_parts = nullptr;       // [own slot][sum][part]
     Real* gradient_parts = nullptr;   // [own slot][sum][part]
+    int* has_short_edge = nullptr;    // set if two atoms are at the same place
     double* energies = nullptr;       // [atom]
     double* forces = nullptr;         // [atom][3], ghosts too; nullptr: not wanted
     double* virials = nullptr;        // [atom][9], ghosts too; nullptr: not wanted

@@ -5,9 +5,11 @@
 
 #include "core/error.h"
 #include "dispersion/gpu/kernels.h"
+#include "dispersion/tables/units.h"
 #include "gpu/engine/step_evaluator.h"
 #include "gpu/engine/step_model.h"
 #include "gpu/engine/warp.h"
+#include "neighbors/lattice.h"
 
 namespace mlff::dispersion::gpu {
 namespace {
@@ -93,8 +95,9 @@ public:
     }
 
     const StepModelFacts& facts() const override { return facts_; }
-    bool prepare(const SystemView&, const std::vector<int>& elements_present, ThreadTeam&,
+    bool prepare(const SystemView& system, const std::vector<int>& elements_present, ThreadTeam&,
                  cudaStream_t stream) override {
+        check_images(system);
         std::vector<int> slots = elements_present;
         std::sort(slots.begin(), slots.end());
         return kinds_.set(*tables_, slots, stream);
@@ -150,9 +153,21 @@ public:
     }
 
     EnergyView energy_view(const Step& step) const override { return {step.edges.elements, alone_.data()}; }
-    [[noreturn]] void refuse_short_edges() const override { fail(Status::internal, "D3 refuses no distances"); }
+    [[noreturn]] void refuse_short_edges() const override { fail(Status::system, "two atoms are at the same place"); }
 
 private:
+    // Tiles look at every image within the cutoff.
+    static void check_images(const SystemView& system) {
+        constexpr double kMostImages = 1e7;
+        const Lattice lattice = make_lattice(system);
+        double images = 1;
+        for (size_t k = 0; k < 3; ++k)
+            if (lattice.periodic[k]) images *= 2 * kPairCutoff / lattice.height[k] + 3;
+        if (images > kMostImages)
+            fail(Status::system, "the cell is so small that about ", images,
+                 " images of it would be within the reach of the dispersion");
+    }
+
     Work<Real> work_of(const Step& step, StepResults& results) {
         Work<Real> work;
         work.owned_count = step.edges.atom_count;
@@ -183,6 +198,7 @@ private:
         work.count_parts = count_parts_.data();
         work.pair_parts = pair_parts_.data();
         work.gradient_parts = gradient_parts_.data();
+        work.has_short_edge = results.short_edges.data();
         work.energies = results.energies.data();
         work.forces = step.wanted.forces ? results.forces.data() : nullptr;
         work.virials = step.wanted.virials() ? results.virials.data() : nullptr;

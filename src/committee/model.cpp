@@ -59,6 +59,8 @@ public:
             summary_.layer_count = std::max(summary_.layer_count, own.layer_count);
             summary_.parameter_count += own.parameter_count;
         }
+        // One that does not say how far it reaches leaves the whole without an answer.
+        summary_.knows_reach = all([](const Model& model) { return model.summary().reach() > 0; });
     }
 
     const ModelSummary& summary() const override { return summary_; }

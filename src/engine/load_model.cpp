@@ -67,24 +67,28 @@ std::shared_ptr<const Model> load_named_committee(const std::vector<std::string>
 }
 
 // A list of members names files in its own folder, models without a file, and models of the cache; not what happens to
-// be in the folder of the process.
+// be in the folder of the process. Nothing in a file is executed, so it names no programs.
+bool is_file(const fs::path& path) {
+    std::error_code error;
+    return fs::exists(path, error) && !fs::is_directory(path, error);
+}
 std::string beside_list(const fs::path& folder, const std::string& name) {
     const fs::path path = folder / name;
-    std::error_code error;
-    if (fs::exists(path, error)) return path.string();
+    if (is_file(path)) return path.string();
+    if (python::is_python_name(name))
+        fail(Status::unsupported, "a list of members cannot have the Python model '", name,
+             "': nothing in a file is executed. Name the members themselves, as A,B");
     if (family_of_name(name)) return name;
     if (const ModelCache cache; is_model_name(name) && cache.contains(name)) return cache.verified_path(name);
     fail(Status::file, path.string(), ": there is no such file, and no model '", name, "' in the model cache");
 }
 
 std::shared_ptr<const Model> load_listed_committee(const MappedFile& file, const std::string& path) {
-    const fs::path folder = fs::path(path).parent_path();
+    const fs::path folder = fs::absolute(path).parent_path();
     std::vector<CommitteeMember> members;
     for (const ListedMember& listed : parse_member_list(text_of(file), path)) {
-        std::error_code error;
         std::vector<std::string> terms = {listed.name};
-        if (!fs::exists(folder / listed.name, error) && !python::is_python_name(listed.name))
-            terms = split_terms(listed.name);
+        if (!is_file(folder / listed.name)) terms = split_terms(listed.name);
         for (std::string& term : terms) term = beside_list(folder, term);
         members.push_back({listed.name, load_terms(terms, listed.name), listed.weight});
     }

@@ -13,6 +13,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "committee/member_list.h"
 #include "core/bytes_text.h"
 #include "core/elements.h"
 #include "core/error.h"
@@ -277,9 +278,9 @@ CachedModel ModelCache::add(const std::string& path, const std::string& name, co
     CachedModel model;
     {
         const auto source = MappedFile::open(path);
-        const auto loaded = load_model(fs::absolute(path).string());  // refuses files that are not models
-        if (loaded->summary().member_count > 0)
+        if (is_member_list({reinterpret_cast<const char*>(source->bytes().data()), source->bytes().size()}))
             fail(Status::unsupported, path, ": a list of members stays where it is: its paths are relative to it");
+        const auto loaded = load_model(fs::absolute(path).string());  // refuses files that are not models
         model.class_name = loaded->summary().class_name;
         model.elements = loaded->summary().elements;
         model.why_not_runnable = loaded->summary().why_not_runnable;

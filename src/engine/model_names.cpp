@@ -73,17 +73,20 @@ std::string with_dispersion(const std::string& name, const std::string& dispersi
     std::error_code error;
     if (name.find_first_of(",+") != std::string::npos && std::filesystem::exists(name, error))
         fail(Status::argument, "model '", name,
-             "': the name of the file has a '+' or a ',', so that d3 cannot be added; rename the file");
+             "': the path has a '+' or a ',', so that d3 cannot be added; name the file from within its folder, "
+             "rename it, or list it in a file of members");
     const std::vector<std::string> members = split_members(name);
     if (has_empty(members)) fail(Status::argument, "model '", name, "': a ',' has no model beside it");
     std::string sum;
     for (const std::string& member : members) {
-        if (python::is_python_name(member))
-            fail(Status::argument, "model '", name, "': Python models cannot be in a sum, so that d3 cannot be added");
-        for (const std::string& term : split_terms(member))
+        for (const std::string& term : split_terms(member)) {
+            if (python::is_python_name(term))
+                fail(Status::argument, "model '", name,
+                     "': Python models cannot be in a sum, so that d3 cannot be added");
             if (term.starts_with(kDispersion))
                 fail(Status::argument, "model '", name, "' has the term ", term,
                      " already: dispersion would be counted twice with ", added);
+        }
         sum += (sum.empty() ? "" : ",") + member + "+" + added;
     }
     return sum;

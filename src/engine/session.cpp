@@ -344,7 +344,7 @@ void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
     DomainEvaluation* const domains = state.evaluator->domains();
     if (!domains)
         fail(Status::unsupported,
-             "this backend does not evaluate parts of a system: MACE and PaiNN models on devices "
+             "this model or backend does not evaluate parts of a system: native models on devices "
              "'cpu' and 'cuda' do");
     if (outputs.has_spread())
         fail(Status::unsupported, "a spread was asked for, but a domain has only a share of each force");

@@ -138,6 +138,14 @@ void refuse_atom(int64_t atom, const double* at) {
          " cells");
 }
 
+void refuse_far_atoms(const SystemView& system) {
+    for (int64_t atom = 0; atom < system.atom_count; ++atom) {
+        const double* at = system.positions + 3 * atom;
+        for (size_t axis = 0; axis < 3; ++axis)
+            if (!(std::abs(at[axis]) <= kFarthestAtom)) refuse_atom(atom, at);
+    }
+}
+
 int64_t most_pairs(int64_t atom_count) { return std::max(kManyPairs, kMostMeanNeighbors * atom_count); }
 
 void refuse_crowd(int64_t atom_count, double reach) {

@@ -134,6 +134,8 @@ struct CellGrid {
 void check_atom_count(int64_t atom_count);
 // Throws Error{system} that says why the survey rejected an atom.
 [[noreturn]] void refuse_atom(int64_t atom, const double* position);
+// The same for the first atom of a system that is farther away than kFarthestAtom, if there is one.
+void refuse_far_atoms(const SystemView& system);
 // The most pairs of a list, each counted from both ends: far beyond any condensed matter, and enough for a few atoms in
 // a tiny cell.
 int64_t most_pairs(int64_t atom_count);

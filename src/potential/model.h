@@ -26,8 +26,9 @@ using MakeStepModel = std::function<std::shared_ptr<gpu::StepModel>(void* stream
 // What sessions and callers need to know about any model.
 struct ModelSummary {
     std::string class_name;
-    double cutoff = 0;  // angstrom; 0: the model finds its neighbours itself
-    double range = 0;   // angstrom: the longest distance over which atoms matter to each other; 0: the cutoff
+    double cutoff = 0;        // angstrom; 0: the model finds its neighbours itself
+    double range = 0;         // angstrom: the longest distance over which atoms matter to each other; 0: the cutoff
+    bool knows_reach = true;  // false: a member of a committee does not say how far it reaches
     int layer_count = 0;
     std::vector<int> elements;       // ascending
     std::vector<std::string> heads;  // at least one
@@ -40,7 +41,7 @@ struct ModelSummary {
     int member_count = 0;          // of a committee, whose results have a spread; 0: the model is none
     std::string why_not_runnable;  // "" if it can be run
 
-    double reach() const { return cutoff > range ? cutoff : range; }
+    double reach() const { return !knows_reach ? 0 : cutoff > range ? cutoff : range; }
 };
 
 struct UsableGpus {

@@ -20,6 +20,8 @@ public:
             if (!own.why_not_runnable.empty()) fail(Status::unsupported, name, ": ", own.why_not_runnable);
             if (own.member_count > 0)
                 fail(Status::unsupported, name, ": a committee cannot be in a sum; add the other terms to its members");
+            if (!term->shares_gpu_steps())
+                fail(Status::unsupported, name, ": ", own.class_name, " is a Python model: it cannot be in a sum");
             if (!(own.reach() > 0))
                 fail(Status::unsupported, name, ": ", own.class_name,
                      " finds its neighbours itself: it cannot be in a sum");

@@ -20,7 +20,7 @@ using namespace mlff;
 namespace {
 
 // `atoms` on a shaken grid of points 2.2 angstrom apart.
-test::System shaken_grid(int atoms, const std::vector<int>& elements, uint64_t seed) {
+test::System shaken_grid(int atoms, const std::vector<int>& elements, unsigned seed) {
     test::System system;
     test::Random random(seed);
     for (int i = 0; i < atoms; ++i) {
@@ -74,7 +74,7 @@ TEST_CASE("D3 on the GPU gives the numbers of its plain loops") {
         {"a wire", 9, {6, 1}, {{{{0, 0, 0}}, {{0.3, 7.4, 0.2}}, {{0, 0, 0}}}}, {false, true, false}},
         {"one atom", 1, {8}, {}, {}},
     };
-    uint64_t seed = 1;
+    unsigned seed = 1;
     for (const Case& one : cases) {
         CAPTURE(one.name);
         test::System system = shaken_grid(one.atoms, one.elements, seed++);

@@ -380,6 +380,19 @@ TEST_CASE("lists of members") {
     CHECK(has(refusal_of_name(folder.file("self", "mlff committee\nself\nself\n"), Status::unsupported), "a part of"));
     CHECK(has(refusal_of_name(list + "+zbl", Status::unsupported), "a part of a sum"));
     CHECK(has(refusal_of_name(folder.file("gone", "mlff committee\nzbl\ngone.model\n"), Status::file), "gone.model"));
+    // Lists name no programs, and what is in the folder of the process does not matter.
+    for (const char* program : {"python:os:getcwd", "builtin+python:os:getcwd"})
+        CHECK(has(refusal_of_name(folder.file("program", std::string("mlff committee\nzbl\n") + program + "\n"),
+                                  Status::unsupported),
+                  "nothing in a file is executed"));
+    std::filesystem::create_directory(folder.path("zbl"));
+    CHECK(load_model(folder.file("folder", "mlff committee\nzbl\nbuiltin\n"))->summary().member_count == 2);
+    folder.file("analytic", "not a model");
+    const std::string near = folder.file("near", "mlff committee\nanalytic\nbuiltin\n");
+    const std::filesystem::path before = std::filesystem::current_path();
+    std::filesystem::current_path(std::filesystem::path(near).parent_path());
+    CHECK(has(message_of(Status::format, [] { load_model("near"); }), "analytic"));
+    std::filesystem::current_path(before);
     CHECK(has(refusal_of_name(folder.file("few", "mlff committee\nzbl\n"), Status::format), "1 members"));
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -365,6 +366,44 @@ TEST_CASE("atoms alone, atoms at the same place, and many neighbours in DFT-D3")
         const D3Result dense = d3_of(session, cage);
         CHECK(std::isfinite(dense.energy));
         CHECK(dense.energy < 0);
+    }
+}
+
+TEST_CASE("atoms too far away for coordinates to have a meaning are refused") {
+    for (const char* device : {"cpu", "reference"})
+        for (const bool is_periodic : {false, true}) {
+            CAPTURE(device);
+            D3Atoms atoms = {{1, 8}, {-1e308, 0, 0, 1e308, 0, 0}};
+            for (size_t k = 0; k < 3; ++k) atoms.cell[k][k] = 9;
+            atoms.periodic = {is_periodic, is_periodic, is_periodic};
+            Session session = d3_session("d3:pbe", device);
+            CHECK_THROWS_WITH_AS(d3_of(session, atoms), doctest::Contains("too far from the origin"), Error);
+        }
+}
+
+TEST_CASE("on a GPU: DFT-D3 of many tiles, whose parts are few") {
+    if (!has_gpu()) return;
+    for (const bool is_periodic : {false, true}) {
+        CAPTURE(is_periodic);
+        D3Atoms atoms;
+        const int side = is_periodic ? 11 : 21;  // the larger one has more than 256 tiles
+        std::mt19937 random(8);
+        std::uniform_real_distribution<double> shift(-0.3, 0.3);
+        for (int i = 0; i < side * side * side; ++i) {
+            atoms.numbers.push_back(i % 3 == 0 ? 8 : 1);
+            for (const int place : {i % side, i / side % side, i / side / side})
+                atoms.positions.push_back(2.2 * place + shift(random));
+        }
+        for (size_t k = 0; k < 3; ++k) atoms.cell[k][k] = 2.2 * side;
+        atoms.periodic = {is_periodic, is_periodic, is_periodic};
+        Session cpu = d3_session("d3:pbe", "cpu", 0), gpu = d3_session("d3:pbe", "cuda", 0, Precision::fp64);
+        const D3Result expected = d3_of(cpu, atoms), found = d3_of(gpu, atoms);
+        const auto count = static_cast<double>(atoms.numbers.size());
+        CHECK(std::abs(found.energy - expected.energy) <= 1e-9 * count);
+        CHECK_ALL_CLOSE(found.forces, expected.forces, 1e-8);
+        CHECK_ALL_CLOSE(found.virial, expected.virial, 1e-8 * count);
+        CHECK_ALL_CLOSE(found.atom_energies, expected.atom_energies, 1e-9);
+        CHECK_ALL_CLOSE(found.atom_virials, expected.atom_virials, 1e-8);
     }
 }
 

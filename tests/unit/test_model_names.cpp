@@ -78,8 +78,8 @@ TEST_CASE("dispersion is added to a model, or to each member") {
     const std::string path = (std::filesystem::temp_directory_path() / "mlff-names-a+b.model").string();
     std::ofstream(path) << "x";
     CHECK(message(path, "pbe") == "model '" + path +
-                                      "': the name of the file has a '+' or a ',', so that d3 cannot be added; "
-                                      "rename the file");
+                                      "': the path has a '+' or a ',', so that d3 cannot be added; name the "
+                                      "file from within its folder, rename it, or list it in a file of members");
     std::filesystem::remove(path);
     CHECK(with_dispersion(path, "pbe") == path + "+d3:pbe");
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "neighbors/cell_grid.h"
 #include "neighbors/lattice.h"
 
 namespace mlff::dispersion::cpu {
@@ -41,6 +42,7 @@ struct ShiftRange {
 }  // namespace
 
 void place_domain(const SystemView& system, int64_t owned_count, const std::vector<int32_t>& slot_of, AtomSet& atoms) {
+    refuse_far_atoms(system);
     atoms.owned_count = owned_count;
     atoms.positions.assign(system.positions, system.positions + 3 * system.atom_count);
     atoms.slots.clear();
@@ -54,7 +56,8 @@ void place_system(const SystemView& system, const std::vector<int32_t>& slot_of,
     if (!system.is_periodic() || system.atom_count == 0) return;
     const Lattice lattice = make_lattice(system);
     const auto count = static_cast<size_t>(system.atom_count);
-    std::vector<Vec3> fractions(count);
+    std::vector<Vec3>& fractions = atoms.fractions;
+    fractions.resize(count);
     Vec3 low{1, 1, 1}, high{0, 0, 0};
     for (size_t i = 0; i < count; ++i) {
         double* x = &atoms.positions[3 * i];
@@ -77,8 +80,8 @@ void place_system(const SystemView& system, const std::vector<int32_t>& slot_of,
         if (lattice.periodic[k]) expected *= 1 + 2 * margin[k];
     }
     if (expected > kMostAtoms)
-        fail(Status::system, "the cell is so small that about ", expected,
-             " images of atoms would be within the reach of the dispersion");
+        fail(Status::system, "about ", expected,
+             " atoms and images would be within the reach of the dispersion, the limit is ", kMostAtoms);
     const Box box(atoms.positions);
     const double most_square = range * range * (1 + 1e-9);
     for (size_t i = 0; i < count; ++i) {

@@ -15,6 +15,8 @@ struct AtomSet {
     std::vector<int32_t> slots;     // [atom]: of the element
     std::vector<int32_t> image_of;  // [ghost]: the own atom; empty in a domain, whose ghosts come from elsewhere
 
+    std::vector<Vec3> fractions;  // scratch memory of place_system()
+
     int64_t count() const { return static_cast<int64_t>(slots.size()); }
 };
 

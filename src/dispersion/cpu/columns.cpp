@@ -38,7 +38,8 @@ int64_t Columns::cell_along(size_t axis, double x) const {
 
 void Columns::sort(const AtomSet& atoms, size_t slot_count) {
     choose_grid(atoms);
-    std::vector<int32_t> index_of(slot_count, -1);
+    std::vector<int32_t>& index_of = index_of_slot_;
+    index_of.assign(slot_count, -1);
     for (const int32_t slot : atoms.slots) index_of[static_cast<size_t>(slot)] = 0;
     present_.clear();
     for (size_t slot = 0; slot < slot_count; ++slot)

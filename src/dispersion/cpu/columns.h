@@ -38,6 +38,7 @@ private:
     int64_t cell_along(size_t axis, double x) const;
 
     std::vector<int32_t> present_, order_;
+    std::vector<int32_t> index_of_slot_;  // scratch memory of sort()
     std::array<std::vector<double>, 3> coordinates_;
     std::vector<int32_t> start_;  // [present element][cell], and the end
     std::vector<int64_t> keys_;   // [atom]

@@ -51,8 +51,7 @@ MLFF_HOST_DEVICE inline PairValue<Real> zero_pair(const PairForm<Real>& form, in
     const Real six_energy = form.six * six * r6_inverse, eight_energy = form.eight * eight * r6_inverse * r2_inverse;
     const auto exponent = static_cast<Real>(2 * half_exponent);
     return {-six_energy - eight_energy,
-            (six_energy * (6 - exponent * six_term * six) + eight_energy * (8 - (exponent + 2) * eight_term * eight)) *
-                r2_inverse};
+            (six_energy * (6 - exponent * (1 - six)) + eight_energy * (8 - (exponent + 2) * (1 - eight))) * r2_inverse};
 }
 
 // From 1 at `begin` to 0 at `end`, with continuous second derivatives.

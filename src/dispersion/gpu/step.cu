@@ -2,6 +2,7 @@
 #include "dispersion/gpu/step.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "dispersion/gpu/kernels.h"
@@ -30,9 +31,10 @@ class DeviceTables {
 public:
     // `slots`: of the elements present, ascending. Returns whether memory has moved.
     bool set(const Tables& all, const std::vector<int>& slots, cudaStream_t stream) {
-        if (slots == slots_) return false;
+        if (slots == slots_) return std::exchange(has_moved_, false);
+        slots_.clear();     // if it fails, all are uploaded again,
+        has_moved_ = true;  // and graphs of earlier steps are invalid
         const Tables tables = make_tables(elements_of(all, slots), all.method);
-        const Real* const before = c6_.data();
         std::vector<int32_t> kind_of_element(all.elements.size(), -1);
         for (size_t kind = 0; kind < slots.size(); ++kind)
             kind_of_element[static_cast<size_t>(slots[kind])] = static_cast<int32_t>(kind);
@@ -50,7 +52,7 @@ public:
                                ? 0
                                : *std::max_element(tables.reference_count.begin(), tables.reference_count.end());
         slots_ = slots;
-        return c6_.data() != before;
+        return std::exchange(has_moved_, false);
     }
 
     KindTables<Real> view() const {
@@ -77,6 +79,7 @@ private:
     }
 
     std::vector<int> slots_;
+    bool has_moved_ = false;  // the memory, and prepare() has not said so
     int most_references_ = 0;
     DeviceBuffer<int32_t> kind_of_element_, reference_count_;
     DeviceBuffer<Real> reference_counts_, c6_, covalent_radius_;
@@ -98,9 +101,9 @@ public:
     bool prepare(const SystemView& system, const std::vector<int>& elements_present, ThreadTeam&,
                  cudaStream_t stream) override {
         check_images(system);
-        std::vector<int> slots = elements_present;
-        std::sort(slots.begin(), slots.end());
-        return kinds_.set(*tables_, slots, stream);
+        present_ = elements_present;
+        std::sort(present_.begin(), present_.end());
+        return kinds_.set(*tables_, present_, stream);
     }
     bool can_batch(const SystemView&, const SystemView&) const override { return false; }
 
@@ -207,6 +210,7 @@ private:
 
     std::shared_ptr<const Tables> tables_;
     StepModelFacts facts_;
+    std::vector<int> present_;  // a member, so that a step allocates no memory
     DeviceTables<Real> kinds_;
     DeviceBuffer<ElementEnergy> alone_;  // [element]: energies of single atoms, all zero
     DeviceBuffer<Frame> frame_;

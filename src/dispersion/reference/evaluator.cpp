@@ -9,6 +9,7 @@
 #include "dispersion/functions/coordination.h"
 #include "dispersion/functions/triples.h"
 #include "dispersion/tables/units.h"
+#include "neighbors/cell_grid.h"
 
 namespace mlff::dispersion::reference {
 namespace {
@@ -47,6 +48,7 @@ public:
     void evaluate(const SystemView& system, const Edges&, const Outputs& outputs, ThreadTeam&) override {
         NeighborOptions options;
         options.cutoff = kPairCutoff;
+        refuse_far_atoms(system);
         edges_ = brute_force_neighbors(system, options);
         const auto atoms = static_cast<size_t>(system.atom_count);
         slots_.clear();

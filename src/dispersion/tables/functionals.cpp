@@ -95,6 +95,7 @@ std::vector<std::string> functional_names(DampingKind kind) {
     std::vector<std::string> names;
     for (const Functional& functional : kFunctionals)
         if (functional.damping.kind == kind) names.emplace_back(functional.name);
+    std::sort(names.begin(), names.end());
     return names;
 }
 
@@ -136,6 +137,9 @@ Damping damping_of_values(std::string_view text, DampingKind kind) {
             fail(Status::argument, "the D3 parameter ", name, " is given twice");
         given.push_back(name);
         *parameter->value = number_of(item.substr(equals + 1), name);
+        constexpr double kLargest = 1000;
+        if (std::abs(**parameter->value) > kLargest)
+            fail(Status::argument, "the D3 parameter ", name, " is ", **parameter->value, ", more than ", kLargest);
     }
     for (const auto& one : parameters)
         if (one.is_used && !one.value->has_value())

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from ase import Atoms
 from ase.calculators.calculator import Calculator, PropertyNotImplementedError, all_changes
+from ase.outputs import Properties, all_outputs
 
 from .arrays import INT32, one_number
 from .errors import ArgumentError, Error, StructureError
@@ -36,7 +37,7 @@ class MLFFCalculator(Calculator):
     `atoms.info` may contain `total_charge` (or `charge`), `total_spin` (or `spin`, the multiplicity 2S + 1) for models that use them, and `head`.
     """
 
-    implemented_properties = ["energy", "free_energy", "forces", "energies", "stress", "stresses", *_SPREAD]
+    implemented_properties = ["energy", "free_energy", "forces", "energies", "stress", "stresses"]
     default_parameters = {"model": "builtin", "device": "auto", "precision": "auto", "threads": 0, "head": None, "skin": 0.0, "exact_radial": False}
 
     def __init__(self, model: Model | str | os.PathLike[str] = "builtin", device: str = "auto", precision: str = "auto", threads: int = 0,
@@ -46,6 +47,8 @@ class MLFFCalculator(Calculator):
         self._process = os.getpid()
         self._state: _State | None = None
         super().__init__(model=model, device=device, precision=precision, threads=threads, head=head, skin=skin, exact_radial=exact_radial, **kwargs)
+        if self.model.member_count:
+            self.implemented_properties = [*type(self).implemented_properties, *_SPREAD]
         if head is not None or len(self.model.heads) == 1:  # otherwise atoms.info selects one
             self._session(head)
 
@@ -67,6 +70,10 @@ class MLFFCalculator(Calculator):
                 raise PropertyNotImplementedError(f"{name} needs a cell with three lattice vectors, which these atoms do not have")
             if name in _SPREAD and name not in self.results:
                 raise PropertyNotImplementedError(f"{name} needs a committee of models, which {self.model!r} is not")
+
+    def export_properties(self) -> Properties:
+        """What ASE knows: without the spread of a committee, which stays in `results`."""
+        return Properties({name: value for name, value in self.results.items() if name in all_outputs})
 
     def check_state(self, atoms: Atoms, tol: float = 1e-15) -> list[str]:
         """Like ASE's method, but faster. Includes the entries of `atoms.info` that are inputs; ignores initial charges and moments, which are not."""

@@ -110,6 +110,7 @@ int main() {
     DynamicsOptions of_committee;
     of_committee.time_step = 0.02;
     is_good &= is_free_of_allocations("constant energy", "builtin,builtin+zbl", of_committee);
+    is_good &= is_free_of_allocations("constant energy", "builtin+d3:pbe", of_committee);
     is_good &= is_domain_free_of_allocations();
     const long before = allocation_count;  // the count itself
     ::operator delete(::operator new(8));

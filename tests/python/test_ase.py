@@ -145,6 +145,7 @@ class Values(NumbersTest):
         self.assertGreater(atoms.calc.results["sigma_energy_per_atom"], 0)
         found, = atoms.calc.evaluate_many([atoms])
         self.assert_close(found["sigma_forces"], sigmas, 1e-12)
+        self.assert_close(atoms.get_properties(["forces"])["forces"], forces, 0)  # ASE does not know the spread
         single = benzene_atoms(MLFFCalculator(device="cpu"))
         single.get_forces()
         self.assertNotIn("sigma_forces", single.calc.results)

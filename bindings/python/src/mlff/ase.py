@@ -68,8 +68,15 @@ class MLFFCalculator(Calculator):
         for name in properties:
             if name in ("stress", "stresses") and name not in self.results:
                 raise PropertyNotImplementedError(f"{name} needs a cell with three lattice vectors, which these atoms do not have")
-            if name in _SPREAD and name not in self.results:
-                raise PropertyNotImplementedError(f"{name} needs a committee of models, which {self.model!r} is not")
+            self._check_spread(name)
+
+    def get_property(self, name: str, atoms: Atoms | None = None, allow_calculation: bool = True) -> Any:
+        self._check_spread(name)
+        return super().get_property(name, atoms, allow_calculation)
+
+    def _check_spread(self, name: str) -> None:
+        if name in _SPREAD and not self.model.member_count:
+            raise PropertyNotImplementedError(f"{name} needs a committee of models, which {self.model!r} is not")
 
     def export_properties(self) -> Properties:
         """What ASE knows: without the spread of a committee, which stays in `results`."""

@@ -101,8 +101,7 @@ int run_bench(const BenchOptions& options) {
     std::optional<nlohmann::json> baseline;
     if (!options.baseline.empty()) {
         const auto file = MappedFile::open(options.baseline);
-        baseline = parse_untrusted_json({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()},
-                                        options.baseline);
+        baseline = parse_untrusted_json(file->text(), options.baseline);
     }
     const auto model = load_model(options.model.model);
     bench::Report report;

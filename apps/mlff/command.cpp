@@ -91,8 +91,7 @@ std::string sha256_of_model(const std::string& name) {
     if (is_model_without_file(name)) return "";
     const auto file = MappedFile::open(find_model_file(name));
     // A list says which files, not what is in them.
-    const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
-    return is_member_list(text) ? "" : sha256_hex(file->bytes());
+    return is_member_list(file->text()) ? "" : sha256_hex(file->bytes());
 }
 
 std::string plan_model_id(const std::string& name) {

@@ -49,8 +49,7 @@ Settings settings_of(const ValidateOptions& options) {
         fail(Status::argument, "--temperature ", settings.temperature, ": expected more than 0 K");
     if (!options.thresholds.empty()) {
         const auto file = MappedFile::open(options.thresholds);
-        settings.thresholds = parse_thresholds(
-            {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, options.thresholds);
+        settings.thresholds = parse_thresholds(std::string(file->text()), options.thresholds);
     }
     return settings;
 }

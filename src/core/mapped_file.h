@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace mlff {
 
@@ -20,6 +21,7 @@ public:
     MappedFile& operator=(const MappedFile&) = delete;
 
     Bytes bytes() const { return bytes_; }
+    std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
     // Releases the memory of pages that were read. They are read again when needed.
     void drop_pages() const;
 

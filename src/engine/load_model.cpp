@@ -20,10 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string_view text_of(const MappedFile& file) {
-    return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
-
 const ModelFamily* family_of_name(const std::string& name) {
     const auto found = std::find_if(model_families().begin(), model_families().end(),
                                     [&](const ModelFamily& family) { return family.has_name(name); });
@@ -34,7 +30,7 @@ const ModelFamily* family_of_name(const std::string& name) {
 std::shared_ptr<const Model> load_single(const std::string& name) {
     if (const ModelFamily* family = family_of_name(name)) return family->make_named(name);
     const std::string path = find_model_file(name);
-    if (is_member_list(text_of(*MappedFile::open(path))))
+    if (is_member_list(MappedFile::open(path)->text()))
         fail(Status::unsupported, path, ": a committee cannot be a part of a sum or of another committee");
     for (const ModelFamily& family : model_families())
         if (family.open_file)
@@ -86,7 +82,7 @@ std::string beside_list(const fs::path& folder, const std::string& name) {
 std::shared_ptr<const Model> load_listed_committee(const MappedFile& file, const std::string& path) {
     const fs::path folder = fs::absolute(path).parent_path();
     std::vector<CommitteeMember> members;
-    for (const ListedMember& listed : parse_member_list(text_of(file), path)) {
+    for (const ListedMember& listed : parse_member_list(file.text(), path)) {
         std::vector<std::string> terms = {listed.name};
         if (!is_file(folder / listed.name)) terms = split_terms(listed.name);
         for (std::string& term : terms) term = beside_list(folder, term);
@@ -101,7 +97,7 @@ std::shared_ptr<const Model> load_model(const std::string& name) {
     if (const auto members = committee_members(name); !members.empty()) return load_named_committee(members, name);
     if (is_model_without_file(name)) return load_part(name);
     const std::string path = find_model_file(name);
-    if (const auto file = MappedFile::open(path); is_member_list(text_of(*file)))
+    if (const auto file = MappedFile::open(path); is_member_list(file->text()))
         return load_listed_committee(*file, path);
     return load_part(path);
 }

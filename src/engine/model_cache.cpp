@@ -210,7 +210,7 @@ ModelIndex ModelCache::list() const {
     const auto file = MappedFile::open(path);
     if (file->bytes().size() > kLargestIndex)
         fail(Status::format, path, ": larger than ", bytes_text(kLargestIndex), ", which no index of models is");
-    return parse_model_index({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, path);
+    return parse_model_index(file->text(), path);
 }
 
 bool ModelCache::contains(const std::string& name) const { return list().count(name) > 0; }
@@ -278,7 +278,7 @@ CachedModel ModelCache::add(const std::string& path, const std::string& name, co
     CachedModel model;
     {
         const auto source = MappedFile::open(path);
-        if (is_member_list({reinterpret_cast<const char*>(source->bytes().data()), source->bytes().size()}))
+        if (is_member_list(source->text()))
             fail(Status::unsupported, path, ": a list of members stays where it is: its paths are relative to it");
         const auto loaded = load_model(fs::absolute(path).string());  // refuses files that are not models
         model.class_name = loaded->summary().class_name;

@@ -95,7 +95,7 @@ std::string read_text(const std::string& path) {
     const auto file = MappedFile::open(path);
     if (file->bytes().size() > kLargestFile)
         fail(Status::format, path, ": larger than ", bytes_text(kLargestFile), ", too large for a calibration");
-    return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
+    return std::string(file->text());
 }
 
 bool is_of_this_version(const Calibration& calibration) { return calibration.mlff_version == MLFF_VERSION_STRING; }

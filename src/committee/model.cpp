@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "combined/model.h"
 #include "core/error.h"
-#include "gpu/engine/make_combined_step.h"
-#include "potential/combined_evaluator.h"
 
 namespace mlff {
 namespace {
@@ -28,126 +27,66 @@ std::vector<double> normalised_weights(const std::vector<CommitteeMember>& membe
     return weights;
 }
 
-class CommitteeModel : public Model {
+void check_members(const std::vector<CommitteeMember>& members, const std::string& name) {
+    for (const CommitteeMember& member : members) {
+        const ModelSummary& own = member.model->summary();
+        if (!own.why_not_runnable.empty())
+            fail(Status::unsupported, name, ": member ", member.name, ": ", own.why_not_runnable);
+        if (own.member_count > 0) fail(Status::unsupported, name, ": member ", member.name, " is a committee itself");
+    }
+}
+
+std::vector<std::shared_ptr<const Model>> models_of(const std::vector<CommitteeMember>& members) {
+    std::vector<std::shared_ptr<const Model>> models;
+    for (const CommitteeMember& member : members) models.push_back(member.model);
+    return models;
+}
+
+class CommitteeModel : public CombinedModel {
 public:
-    CommitteeModel(std::vector<CommitteeMember> members, const std::string& name)
-        : members_(std::move(members)), weights_(normalised_weights(members_, name)) {
-        summary_ = members_.front().model->summary();
-        summary_.class_name = "Committee";
-        summary_.member_count = static_cast<int>(members_.size());
-        for (const CommitteeMember& member : members_) {
-            const ModelSummary& own = member.model->summary();
-            if (!own.why_not_runnable.empty())
-                fail(Status::unsupported, name, ": member ", member.name, ": ", own.why_not_runnable);
-            if (own.member_count > 0)
-                fail(Status::unsupported, name, ": member ", member.name, " is a committee itself");
-            std::vector<int> common;
-            std::set_intersection(summary_.elements.begin(), summary_.elements.end(), own.elements.begin(),
-                                  own.elements.end(), std::back_inserter(common));
-            summary_.elements = std::move(common);
-            summary_.takes_charge = summary_.takes_charge || own.takes_charge;
-            summary_.takes_spin = summary_.takes_spin || own.takes_spin;
-        }
-        if (summary_.elements.empty()) fail(Status::argument, name, ": its members have no element in common");
-        summary_.parameter_count = 0;
-        summary_.cutoff = summary_.range = 0;
-        for (CommitteeMember& member : members_) {
-            if (auto restricted = member.model->restricted_to(summary_.elements)) member.model = std::move(restricted);
-            const ModelSummary& own = member.model->summary();
-            summary_.cutoff = std::max(summary_.cutoff, own.cutoff);
-            summary_.range = std::max(summary_.range, own.range);
-            summary_.layer_count = std::max(summary_.layer_count, own.layer_count);
-            summary_.parameter_count += own.parameter_count;
-        }
-        // One that does not say how far it reaches leaves the whole without an answer.
-        summary_.knows_reach = all([](const Model& model) { return model.summary().reach() > 0; });
+    CommitteeModel(const std::vector<CommitteeMember>& members, std::vector<double> weights, const std::string& name)
+        : CombinedModel("Committee", "members", models_of(members), joining_as_mean(weights), name),
+          weights_(std::move(weights)) {
+        summary_.member_count = static_cast<int>(members.size());
+        for (const CommitteeMember& member : members) names_.push_back(member.name);
     }
 
-    const ModelSummary& summary() const override { return summary_; }
     JsonValue description() const override {
         JsonValue members = JsonValue::Array();
-        for (size_t m = 0; m < members_.size(); ++m)
-            members.push_back(JsonValue::Object{
-                {"name", members_[m].name}, {"weight", weights_[m]}, {"model", members_[m].model->description()}});
-        return JsonValue::Object{{"class", summary_.class_name},
-                                 {"members", members},
-                                 {"elements", summary_.elements},
-                                 {"cutoff", summary_.cutoff},
-                                 {"range", summary_.reach()},
-                                 {"heads", summary_.heads},
-                                 {"dtype", dtype_name(summary_.dtype)},
-                                 {"parameters", summary_.parameter_count},
-                                 {"descriptors", summary_.descriptor_count},
-                                 {"runnable", true},
-                                 {"why_not_runnable", nullptr},
-                                 {"units", units_json()}};
+        for (size_t m = 0; m < part_count(); ++m)
+            members.push_back(
+                JsonValue::Object{{"name", names_[m]}, {"weight", weights_[m]}, {"model", part(m).description()}});
+        return description_with(members);
     }
-
-    // The precision of the first member. The other members must have it too.
-    Precision choose_precision(const Device& device, Precision wanted) const override {
-        const Precision chosen = members_.front().model->choose_precision(device, wanted);
-        for (const CommitteeMember& member : members_) member.model->choose_precision(device, chosen);
-        return chosen;
-    }
-    bool runs_on_gpu() const override { return shares_gpu_steps(); }
-    bool shares_gpu_steps() const override {
-        return all([](const Model& model) { return model.runs_on_gpu() && model.shares_gpu_steps(); });
-    }
-    bool gives_atom_energies() const override {
-        return all([](const Model& model) { return model.gives_atom_energies(); });
-    }
-    bool gives_virial(const SystemView& system) const override {
-        return all([&](const Model& model) { return model.gives_virial(system); });
-    }
-
-    std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const override {
-        if (options.device.is_gpu())
-            return gpu::make_combined_step_evaluator(options, make_step_models(options), joining_as_mean(weights_));
-        std::vector<CombinedPart> evaluators;
-        for (const CommitteeMember& member : members_)
-            evaluators.push_back(
-                {member.model->make_evaluator(options_of(member, options)), member.model->summary().cutoff});
-        return make_combined_evaluator(std::move(evaluators), joining_as_mean(weights_));
-    }
-    MakeStepModel make_step_model(const BackendOptions& options) const override {
-        return gpu::make_combined_step(make_step_models(options), joining_as_mean(weights_));
-    }
+    bool shares_gpu_steps() const override { return runs_on_gpu(); }
 
 private:
-    template <class Property>
-    bool all(const Property& property) const {
-        return std::all_of(members_.begin(), members_.end(),
-                           [&](const CommitteeMember& member) { return property(*member.model); });
-    }
-    BackendOptions options_of(const CommitteeMember& member, BackendOptions options) const {
+    BackendOptions options_of(size_t member, BackendOptions options) const override {
         const std::string& wanted = summary_.heads[static_cast<size_t>(options.head)];
-        const std::vector<std::string>& heads = member.model->summary().heads;
-        const auto found = std::find(heads.begin(), heads.end(), wanted);
-        const int fixed = member.model->summary().fixed_head;
-        if (found == heads.end() && heads.size() > 1 && fixed < 0)
-            fail(Status::argument, "member ", member.name, " of the committee has several heads, but no head '", wanted,
-                 "'");
-        options.head = fixed >= 0 ? fixed : found == heads.end() ? 0 : static_cast<int>(found - heads.begin());
+        const ModelSummary& own = part(member).summary();
+        const auto found = std::find(own.heads.begin(), own.heads.end(), wanted);
+        if (found == own.heads.end() && own.heads.size() > 1 && own.fixed_head < 0)
+            fail(Status::argument, "member ", names_[member], " of the committee has several heads, but no head '",
+                 wanted, "'");
+        options.head = own.fixed_head >= 0        ? own.fixed_head
+                       : found == own.heads.end() ? 0
+                                                  : static_cast<int>(found - own.heads.begin());
         return options;
     }
-    std::vector<MakeStepModel> make_step_models(const BackendOptions& options) const {
-        std::vector<MakeStepModel> made;
-        for (const CommitteeMember& member : members_)
-            made.push_back(member.model->make_step_model(options_of(member, options)));
-        return made;
-    }
 
-    std::vector<CommitteeMember> members_;
-    std::vector<double> weights_;
-    ModelSummary summary_;
+    std::vector<std::string> names_;  // [member]
+    std::vector<double> weights_;     // the same; their sum is 1
 };
 
 }  // namespace
 
-std::shared_ptr<const Model> make_committee_model(std::vector<CommitteeMember> members, const std::string& name) {
+std::shared_ptr<const Model> make_committee_model(const std::vector<CommitteeMember>& members,
+                                                  const std::string& name) {
     if (members.size() < 2)
         fail(Status::argument, name, ": a committee of ", members.size(), " members, expected two or more");
-    return std::make_shared<CommitteeModel>(std::move(members), name);
+    std::vector<double> weights = normalised_weights(members, name);
+    check_members(members, name);
+    return std::make_shared<CommitteeModel>(members, std::move(weights), name);
 }
 
 }  // namespace mlff

@@ -19,6 +19,6 @@ struct CommitteeMember {
 // `members`: two or more. Heads, descriptors and precision are those of the first; the others use their heads of the
 // same name, or their only head. Elements are those that all members know. Throws Error{argument} if they have no
 // element in common, Error{unsupported} if a member cannot be one. The messages begin with `name`.
-std::shared_ptr<const Model> make_committee_model(std::vector<CommitteeMember> members, const std::string& name);
+std::shared_ptr<const Model> make_committee_model(const std::vector<CommitteeMember>& members, const std::string& name);
 
 }  // namespace mlff

@@ -59,7 +59,7 @@ std::shared_ptr<const Model> load_named_committee(const std::vector<std::string>
         if (member.empty()) fail(Status::argument, "model '", name, "': a ',' has no model beside it");
         members.push_back({member, load_part(member)});
     }
-    return make_committee_model(std::move(members), name);
+    return make_committee_model(members, name);
 }
 
 // A list of members names files in its own folder, models without a file, and models of the cache; not what happens to
@@ -88,7 +88,7 @@ std::shared_ptr<const Model> load_listed_committee(const MappedFile& file, const
         for (std::string& term : terms) term = beside_list(folder, term);
         members.push_back({listed.name, load_terms(terms, listed.name), listed.weight});
     }
-    return make_committee_model(std::move(members), path);
+    return make_committee_model(members, path);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ using Json = nlohmann::json;
 struct TrainOptions {
     std::vector<std::string> data;
     std::string output = "run", card, device = "auto";
-    std::string energy_loss = "huber", force_loss = "huber", messages = "auto";
+    std::string energy_loss = "huber", force_loss = "huber", force_weighting = "atoms", messages = "auto";
     double repulsion_factor = 1.0;
     FrameRules rules;
     TrainerOptions trainer;
@@ -68,6 +68,7 @@ int run_train(TrainOptions options) {
     trainer.shape.check();
     trainer.loss.energy = measure_of_text(options.energy_loss);
     trainer.loss.force = measure_of_text(options.force_loss);
+    trainer.loss.weighting = force_weighting_of_text(options.force_weighting);
     if (trainer.loss.energy == Measure::length)
         fail(Status::argument, "--energy-loss norm: norm is for forces only; use mse, l1 or huber");
     if (trainer.schedule.steps <= 0 && trainer.schedule.minutes <= 0)
@@ -203,6 +204,10 @@ void add_train(CLI::App& app, Work& work) {
         ->capture_default_str();
     command->add_option("--energy-loss", options->energy_loss, "mse, l1, huber")->capture_default_str();
     command->add_option("--force-loss", options->force_loss, "mse, l1, huber, norm")->capture_default_str();
+    command
+        ->add_option("--force-weighting", options->force_weighting,
+                     "atoms: all atoms count the same; frames: all frames; root: between the two")
+        ->capture_default_str();
     command->add_option("--energy-delta", trainer.loss.energy_delta, "Huber, eV/atom")->capture_default_str();
     command->add_option("--force-delta", trainer.loss.force_delta, "Huber, eV/angstrom")->capture_default_str();
     command->add_option("--energy-weight", trainer.schedule.energy_weight)->capture_default_str();

@@ -81,16 +81,18 @@ ModelErrors model_errors(const Parameters& parameters, const TrainingSet& set, c
             EnergyAndForceErrors &of_kind = errors.of_kind[static_cast<size_t>(set.kind[frame])],
                                  &of_size = errors.of_size[size_class(set.atoms_of(batch_frames[slot]))];
             for (EnergyAndForceErrors* part : {&errors.all, &of_kind, &of_size}) part->energy.add(energy[slot]);
+            const double weight = force_weight_of_atom(rule.weighting, set.atoms_of(batch_frames[slot]));
             errors.energy_loss += measured(rule.energy, energy[slot], rule.energy_delta);
             for (int64_t atom = set.first_atom[frame]; atom < set.first_atom[frame + 1]; ++atom, force += 3) {
                 for (int k = 0; k < 3; ++k) {
                     for (EnergyAndForceErrors* part : {&errors.all, &of_kind, &of_size}) part->force.add(force[k]);
                     errors.force_of_element[set.element[static_cast<size_t>(atom)]].add(force[k]);
                     if (rule.force != Measure::length)
-                        errors.force_loss += measured(rule.force, force[k], rule.force_delta);
+                        errors.force_loss += weight * measured(rule.force, force[k], rule.force_delta);
                 }
-                if (rule.force == Measure::length) errors.force_loss += std::hypot(force[0], force[1], force[2]);
-                force_terms += rule.force == Measure::length ? 1 : 3;
+                if (rule.force == Measure::length)
+                    errors.force_loss += weight * std::hypot(force[0], force[1], force[2]);
+                force_terms += weight * (rule.force == Measure::length ? 1 : 3);
             }
         }
         errors.frames += static_cast<int64_t>(batch_frames.size());

@@ -8,6 +8,19 @@
 namespace mlff::train {
 namespace {
 
+// As sum_of, of vectors [atoms][3], with a weight for each atom.
+at::Tensor weighted_sum_of(Measure measure, const at::Tensor& found, const at::Tensor& label, const at::Tensor& weight,
+                           double delta) {
+    switch (measure) {
+        case Measure::squared: return (at::mse_loss(found, label, at::Reduction::None) * weight).sum();
+        case Measure::absolute: return (at::l1_loss(found, label, at::Reduction::None) * weight).sum();
+        case Measure::huber:
+            return (at::huber_loss(found, label, at::Reduction::None, delta) * weight).sum().mul(1 / delta);
+        case Measure::length: break;
+    }
+    return ((found - label).square().sum(1, /*keepdim=*/true).add(1e-12).sqrt() * weight).sum();
+}
+
 at::Tensor sum_of(Measure measure, const at::Tensor& found, const at::Tensor& label, double delta) {
     switch (measure) {
         case Measure::squared: return at::mse_loss(found, label, at::Reduction::Sum);
@@ -28,6 +41,23 @@ Measure measure_of_text(const std::string& text) {
     fail(Status::argument, "a loss is mse, l1, huber or norm, not '", text, "'");
 }
 
+ForceWeighting force_weighting_of_text(const std::string& text) {
+    if (text == "atoms") return ForceWeighting::atoms;
+    if (text == "root") return ForceWeighting::root;
+    if (text == "frames") return ForceWeighting::frames;
+    fail(Status::argument, "a weighting of forces is atoms, root or frames, not '", text, "'");
+}
+
+double force_weight_of_atom(ForceWeighting weighting, int64_t atoms_of_frame) {
+    const auto atoms = static_cast<double>(atoms_of_frame);
+    switch (weighting) {
+        case ForceWeighting::atoms: break;
+        case ForceWeighting::root: return 1 / std::sqrt(atoms);
+        case ForceWeighting::frames: return 1 / atoms;
+    }
+    return 1;
+}
+
 Prediction predict(const Parameters& parameters, const Batch& batch, bool differentiable) {
     const EnergyAndGradient result = energy_and_gradient(parameters, batch.graph, differentiable);
     Prediction prediction;
@@ -45,7 +75,13 @@ LossSums loss_sums(const LossRule& rule, const Batch& batch, const Prediction& p
     LossSums sums;
     sums.energy =
         sum_of(rule.energy, prediction.energy * batch.per_atom, batch.energy * batch.per_atom, rule.energy_delta);
-    sums.force = sum_of(rule.force, prediction.force, batch.force, rule.force_delta);
+    if (rule.weighting == ForceWeighting::atoms) {
+        sums.force = sum_of(rule.force, prediction.force, batch.force, rule.force_delta);
+    } else {
+        at::Tensor weight = batch.per_atom.index_select(0, batch.frame_of_atom);  // 1 for padding, which has no error
+        if (rule.weighting == ForceWeighting::root) weight = weight.sqrt();
+        sums.force = weighted_sum_of(rule.force, prediction.force, batch.force, weight, rule.force_delta);
+    }
     if (prediction.stress.defined()) sums.stress = at::mse_loss(prediction.stress, batch.stress, at::Reduction::Sum);
     return sums;
 }

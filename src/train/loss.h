@@ -11,13 +11,21 @@ namespace mlff::train {
 enum class Measure { squared, absolute, huber, length };  // length: |F - F_label| of each atom; forces only
 Measure measure_of_text(const std::string& text);         // "mse", "l1", "huber", "norm"; throws Error{argument}
 
+// What an atom counts in the force loss: 1, 1 / sqrt(N) or 1 / N in a frame of N atoms. With 1 / N all frames count the
+// same.
+enum class ForceWeighting { atoms, root, frames };
+ForceWeighting force_weighting_of_text(const std::string& text);  // "atoms", "root", "frames"; throws Error{argument}
+double force_weight_of_atom(ForceWeighting weighting, int64_t atoms_of_frame);
+
 struct LossRule {
     Measure energy = Measure::huber, force = Measure::huber;
     double energy_delta = 0.01;  // eV/atom, where the Huber loss changes from squared to linear
     double force_delta = 0.1;    // eV/angstrom
+    ForceWeighting weighting = ForceWeighting::atoms;
 };
 
-// Sums over frames, force components (atoms for `length`) and stress components; zero for padding.
+// Sums over frames, force components (atoms for `length`) and stress components; zero for padding. That over forces is
+// weighted.
 struct LossSums {
     at::Tensor energy, force, stress;  // scalars; stress is undefined if no frame has one
 };

@@ -251,10 +251,15 @@ private:
         numbers.inverse_bias1 = 1 / (1 - std::pow(options_.optimizer.beta1, step));
         numbers.inverse_bias2 = 1 / (1 - std::pow(options_.optimizer.beta2, step));
         numbers.ema_weight = schedule.ema_weight(state_.step);
-        const auto frame_count = static_cast<double>(real.frames), atoms = static_cast<double>(real.atoms);
+        const auto frame_count = static_cast<double>(real.frames);
         energy_weight_ = schedule.energy_weight_at(progress);
         numbers.energy_factor = energy_weight_ / frame_count;
-        numbers.force_factor = options_.force_weight / (options_.loss.force == Measure::length ? atoms : 3 * atoms);
+        double weights = 0;
+        for (const int64_t frame : frames) {
+            const int64_t count = training_.atoms_of(frame);
+            weights += force_weight_of_atom(options_.loss.weighting, count) * static_cast<double>(count);
+        }
+        numbers.force_factor = options_.force_weight / (options_.loss.force == Measure::length ? weights : 3 * weights);
         numbers.stress_factor = options_.stress_weight / (9 * frame_count);
         staging_.send(training_, frames, size, numbers);
 

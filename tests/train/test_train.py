@@ -204,6 +204,31 @@ def test_training(folder):
     refused = run(*common, "--steps", 60, "--output", f"{folder}/parts", "--resume", "--seed", 9, code=3)
     check("a checkpoint of another run is refused", "seed" in refused.stderr)
 
+    # With frames of one size, the weighting of forces changes nothing.
+    one_size = f"{folder}/one_size.xyz"
+    with open(data) as source, open(one_size, "w") as chosen:
+        lines = source.read().splitlines(keepends=True)
+        place, sizes = 0, []
+        while place < len(lines):
+            count = int(lines[place])
+            sizes.append(count)
+            if count == sizes[0]:
+                chosen.writelines(lines[place:place + count + 2])
+            place += count + 2
+    for loss in ("norm", "l1", "huber", "mse"):
+        courses = {}
+        for name, frames in (("one_size", one_size), ("data", data)):
+            for weighting in ("atoms", "root", "frames"):
+                output = f"{folder}/{name}-{loss}-{weighting}"
+                run("train", frames, *SMALL, "--batch", 8, "--steps", 3, "--log-every", 1, "--validations", 1, "--force-loss", loss, "--force-weighting", weighting,
+                    "--energy-weight", 0.001, "--pad", "--output", output)
+                courses[name, weighting] = losses(output)
+        for weighting in ("root", "frames"):
+            same, other = (list(zip(courses[name, "atoms"], courses[name, weighting])) for name in ("one_size", "data"))
+            check(f"one size of frames: {loss}, {weighting} is atoms", all(abs(a - b) < 1e-4 * a for a, b in same))
+            check(f"several sizes: {loss}, {weighting} is not atoms", len(set(sizes)) > 1 and any(abs(a - b) > 1e-3 * a for a, b in other))
+    check("an unknown weighting is a usage error", "atoms, root or frames" in run(*common, "--steps", 1, "--force-weighting", "size", "--output", f"{folder}/none", code=2).stderr)
+
     # Neither padding nor the kernels written for the GPU, here on the CPU, change anything but rounding.
     run(*common, "--steps", 5, "--output", f"{folder}/plain", "--log-every", 1)
     run(*common, "--steps", 5, "--output", f"{folder}/padded", "--log-every", 1, "--pad")

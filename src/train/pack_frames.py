@@ -88,7 +88,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out")
     parser.add_argument("files", nargs="+")
-    parser.add_argument("--kinds", default="mmff_md,xtb_relax,xtb_md,strained,water,solvated,dimer,scan", help="names of the values of `kind`")
+    parser.add_argument("--kinds", default="mmff_md,xtb_relax,xtb_md,strained,water,solvated,dimer,scan,springs,shaken,held_out_300K,held_out_shaken", help="names of the values of `kind`")
     parser.add_argument("--exact", action="store_true", help="positions and forces as float32")
     parser.add_argument("--most", type=int, default=0, help="a random choice of at most so many training frames")
     parser.add_argument("--seed", type=int, default=1)

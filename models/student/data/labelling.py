@@ -20,7 +20,27 @@ class Labeller:
 
     def __init__(self, numbers):
         self.numbers = np.asarray(numbers)
-        self.calculator = None
+        self.calculator = self.loose = self.last = None
+
+    def roughly(self, positions):
+        """Forces for a sampler: less accurate, from the density of the call before, and twice as fast."""
+        try:
+            if self.loose is None:
+                self.loose = Calculator("GFN2-xTB", self.numbers, positions / BOHR)
+                self.loose.set("verbosity", 0)
+                self.loose.set("accuracy", 2.0)
+                self.loose.set("temperature", ELECTRONIC_TEMPERATURE * 3.166808578545117e-06)
+            else:
+                self.loose.update(positions / BOHR)
+            self.last = self.loose.singlepoint(self.last)
+            forces = -self.last.get("gradient") * (HARTREE / BOHR)
+        except RuntimeError as error:
+            self.loose = self.last = None
+            raise Rejected("xTB failed") from error
+        if not np.isfinite(forces).all() or np.abs(forces).max() > 2 * MAX_FORCE:
+            self.loose = self.last = None
+            raise Rejected("force of the sampler too large")
+        return forces
 
     def __call__(self, positions):
         positions = np.asarray(positions, float)

@@ -109,7 +109,7 @@ def supervise(options):
     folder, last_report = options.out, 0.0
     command = [sys.executable, __file__, *sys.argv[1:], "--deadline", str(options.deadline), "--worker"]
     workers = {number: subprocess.Popen(command + [str(number)]) for number in range(options.workers)}
-    restarts = 0
+    restarts, begun = 0, time.time()
     while workers:
         time.sleep(5)
         for number, process in list(workers.items()):
@@ -130,8 +130,8 @@ def supervise(options):
             if current.exists():
                 with open(folder / "skipped.txt", "a") as file:
                     file.write(current.read_text() + "\n")
-            if restarts > 200:
-                raise RuntimeError("more than 200 crashes of workers")
+            if restarts > 200 or restarts > 10 and not shard_paths(folder) and time.time() < begun + 60:
+                raise RuntimeError("too many crashes of workers")
             workers[number] = subprocess.Popen(command + [str(number)])
         if options.progress and time.time() - last_report > 60:
             last_report = time.time()

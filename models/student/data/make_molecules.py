@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Writes the list of molecules as JSON lines {smiles, heavy, split, source}: the known ones, then grown ones.
+"""Writes the list of molecules as JSON lines {smiles, heavy, class, split, source}: known, enumerated and grown ones.
 
-    make_molecules.py [--count 12000] [--seed 1] --out molecules.jsonl
+    make_molecules.py [--count 24000] [--seed 1] --out molecules.jsonl
 
-Molecules are grown from a ring or a chain atom by putting fragments on atoms with hydrogens until a drawn size is reached;
-what has a group that no chemist would keep in a bottle is dropped. The same seed gives the same list.
+Known ones are those of known_molecules.txt. Enumerated ones have 2 to 6 heavy atoms: all graphs of C, N, O, F, S and Cl with up to
+three, and a random share of those with four to six. Grown ones begin as a ring or a chain atom; fragments are put on atoms with
+hydrogens until a drawn size is reached. Dropped is only what has no neutral closed-shell minimum. The same seed gives the same list.
 """
 import argparse
 import json
@@ -16,11 +17,11 @@ from rdkit import Chem, RDLogger
 from split import ALWAYS_TRAIN, molecule_split
 
 RDLogger.DisableLog("rdApp.*")
-ELEMENTS = {1, 6, 7, 8, 9, 16, 17}
+ELEMENTS = {1, 5, 6, 7, 8, 9, 14, 15, 16, 17, 35, 53}
 
 # Heavy atoms of a grown molecule and its weight: mostly small, since the cost of a label grows with the cube of the size.
-SIZES = {2: .5, 3: 2, 4: 4, 5: 7, 6: 10, 7: 13, 8: 14, 9: 13, 10: 11, 11: 8, 12: 6, 13: 1, 14: .7, 15: .5, 16: .4, 17: .4, 18: .3,
-         19: .3, 20: .3, 21: .2, 22: .2, 23: .2, 24: .2, 25: .15, 26: .15, 27: .1, 28: .1, 29: .1, 30: .1}
+SIZES = {3: 2, 4: 6, 5: 10, 6: 13, 7: 14, 8: 13, 9: 10, 10: 7, 11: 4, 12: 3, 13: 1, 14: .6, 15: .4, 16: .4, 17: .3, 18: .3, 19: .2, 20: .2, 22: .15, 24: .15, 26: .1, 28: .1, 30: .1}
+RARE_SIZES = {2: 1, 3: 5, 4: 11, 5: 15, 6: 16, 7: 12, 8: 8, 9: 4, 10: 2, 11: 1, 12: .5}
 
 SEEDS = ("C C C C CC CC CCC CCO CCN C=C C=C C#C C=O CO CN CS O=CN O=CO COC CNC CSC C1CC1 C1CCC1 C1CCCC1 C1CCCC1 C1CCCCC1 C1CCCCC1 "
          "C1CO1 C1CN1 C1CCOC1 C1CCNC1 C1CCSC1 C1CCOCC1 C1CCNCC1 C1COCCN1 C1CNCCN1 C1COCCO1 C1CCSCC1 C1=CCCC1 C1=CCCCC1 C1CCNC1=O "
@@ -38,18 +39,46 @@ FRAGMENTS = {  # joined by a drawn atom with a hydrogen; weight
     "NC(N)=S": .3, "NC(N)=N": .3, "CC(C)C": 1, "CC(C)(C)C": .4, "CNC": .7, "CN(C)C": .7, "COC": .7, "CSC": .6, "CSSC": .2, "CC(C)=O": 1, "C=C=O": .05, "CN=C=O": .1, "CC(N)=S": .3,
     "NCC(=O)O": .4, "CC(N)C(N)=O": .3, "CNC(=O)CN": .3,
 }
-NITRO = "[N+](=O)[O-]"
-
+RARE_SEEDS = ("OO NN C=C=C C=C=O C=C=N C=C=S CN=[N+]=[N-] C=[N+]=[N-] C[N+](C)(C)[O-] SS OS NO N=N N=NN CS(C)=O CS(C)(=O)=O NS SSS C=NO C1OO1 C1CN1 C1NN1 "
+              "C1CS1 C1=CC1 C1=CCC1 C=C1CC1 C1CON1 C1CSS1 C1CSSC1 C1CNN1 C1CNNC1 C1COOC1 [O-][n+]1ccccc1 C=S CC(=S)N N=C=N N=C=O N=C=S [C-]#[N+]C C#[N+][O-] "
+              "C=[N+](C)[O-] C=C=C=C O=C=C=C=O CC(=O)Cl CC(=O)F P CP CP(C)C P=O CP(C)(C)=O OP(O)(O)=O COP(OC)OC C=P CPP c1ccpcc1 CBr CI CCBr CCI c1ccccc1 "
+              "BrCBr [SiH4] C[SiH3] C[SiH2]C C[Si](C)(C)C [SiH3]O[SiH3] CO[SiH3] [SiH3]N C1CC[SiH2]C1 CB BO OBO OB(O)O CB(O)O CB(C)C NB c1ccccc1 C1OBOC1 "
+              "C1COCO1 CN(C)B CC C CCO CCN").split()
+# As FRAGMENTS, for molecules with bonds that are rare in well-known organic molecules.
+RARE_FRAGMENTS = {
+    "C": 22, "CC": 5, "O": 5, "N": 5, "F": 4, "Cl": 4, "S": 3, "OO": 3, "COO": 1.5, "CC(=O)OO": .5, "NN": 3, "CNN": 1, "N=N": 1.5, "NO": 2, "CON": 1, "C=NO": 1,
+    "SS": 2.5, "CSS": 1, "SSS": .4, "OS": 1, "NS": 1, "CSO": .5, "CS=O": .8, "CS(C)=O": 1, "CS(C)(=O)=O": 1, "O=S=O": .2, "OS(=O)=O": .6, "CS(=O)(=O)O": .4, "CS(N)(=O)=O": .6, "NS(=O)=O": .5,
+    "N=[N+]=[N-]": 2, "CN=[N+]=[N-]": 1, "C=[N+]=[N-]": 1, "C=C=C": 1.5, "C=C=O": 1.5, "C=C=N": .6, "C=C=S": .5, "CC=C=O": .5, "C=C=C=C": .5, "N=C=O": 1.2, "N=C=S": 1, "N=C=N": .8, "CN=C=NC": .3,
+    "C[N+](C)(C)[O-]": .8, "C=[N+](C)[O-]": .8, "[O-][n+]1ccccc1": .5, "C#[N+][O-]": .8, "[C-]#[N+]C": .6, "N[N+](=O)[O-]": .6, "O[N+](=O)[O-]": .6, "C[N+](=O)[O-]": 1, "ON=O": .5, "NN=O": .5, "CN=O": .6,
+    "C=S": 1.5, "CC=S": .6, "NC(N)=S": .4, "CC(=S)S": .3, "CC(=O)Cl": 1, "CC(=O)F": .8, "O=CCl": .6, "O=CBr": .3, "C#C": 1.2, "C#N": 1.5, "C=O": 2.5, "C=C": 2.5, "C=N": 1, "OC=O": 1, "NC=O": 1,
+    "C1CC1": .7, "C1CO1": .7, "C1CN1": .7, "C1CS1": .5, "C1=CC1": .5, "C1NN1": .3, "C1OO1": .3, "C1CCC1": .4, "c1ccccc1": .8, "c1ccncc1": .3, "c1ccoc1": .3, "c1ccsc1": .3,
+    "FC(F)F": .6, "ClC(Cl)Cl": .4, "CBr": 3, "Br": 7, "BrCBr": .3, "I": 6, "CI": 2.5, "P": 3, "CP": 2, "CP(C)C": 1, "O=P": 1, "CP(C)(C)=O": 1, "OP(O)(O)=O": .8, "COP(=O)(OC)OC": .4, "COP": .6, "NP": .5, "PP": .3,
+    "S=P": .5, "CP(Cl)Cl": .2, "FP(F)F": .1, "[SiH4]": 3, "C[SiH3]": 2, "C[Si](C)(C)C": .8, "O[SiH3]": 1.5, "[SiH3]O[SiH3]": .6, "N[SiH3]": .5, "[SiH3][SiH3]": .4, "Cl[SiH3]": .5, "F[SiH3]": .4, "S[SiH3]": .3,
+    "B": 2, "CB": 1, "OBO": 2, "CB(C)C": .8, "NB": 1, "COBOC": .4, "FBF": .4, "ClBCl": .3, "BrBBr": .1,
+}
+# No neutral closed-shell minimum, or none that molecules of this size keep at 300 K.
 FORBIDDEN = [Chem.MolFromSmarts(text) for text in (
-    "[O,S;X2][O,S;X2][O,S;X2]", "[O;X2][O;X2]", "[N;!a;!$(N(=O)[O-])][N;!a][N;!a]", "[N;!a][N;!a][N;!a][N;!a]", "[N,O,S]-!@[F,Cl]", "[O;X2]-!@[S;X2]", "[O;X2]-[N;!$([N+])][O;X2]",
-    "[S;X2]-!@[N;!a]", "[S;X2]-!@[S;X2]-!@[N,O,S]", "[N;!a][N;!a][O;X2]", "[N;!a]-[O]-[N;!a]", "[N;!a]-[O]-[C,S]=[O,S]", "[a;#7,#8,#16]-!@[N,O,S;!a]", "[R]#[R]", "[R]=[R]=[R]", "[r3]=[*]", "[r4]=[r4]", "[r3]-[r3]=*",
-    "*=*=*=*", "[C;X4]([OH,NH2,SH])([OH,NH2,SH])[OH,NH2,SH]", "[C;X4]([O,N,S])([O,N,S])([O,N,S])[O,N,S]", "[OH,SH][C;X4][F,Cl]", "[NH2,NH][C;X4][F,Cl]", "C=[C;$(C[OH])][OH]", "[CX3](=O)(O)[O;X2][CX3]=O",
-    "[C;X4]([F,Cl])([F,Cl])[OH,NH2]", "[S;X3,X4][S;X3,X4]", "[S;X3,X4][F,Cl]", "[S;X4](=O)(=O)(O)O", "C(=O)[F,Cl]", "[C;X2]=[C;X2]", "N=C=N", "[N+](=O)([O-])[!#6]", "[CX3](=O)[CX3](=O)[CX3](=O)", "[C;X4]([C,N]#*)([C,N]#*)",
-    "[NH]=[C;!$(C(N)N)][!#7]", "C#CC#CC#C", "[N,O,S;H1,H2]C#[C,N]", "[N,O,S]C#C")]
+    "[O;X2][O;X2][O;X2]", "[O;X2][O;X2][S;X2][O;X2]", "[N;!a][N;!a][N;!a][N;!a]", "[r3,r4,r5,r6,r7]#[*;R]", "[R]=[R]=[R]", "[r3]=[r3]=*", "[a]:[a;r3]", "[r3]1=[r3]~[r3]=1", "[O;X2][C;X2]#[C;X2][O;X2]",
+    "[*;r3]=[*;r3]=[*]", "[O,N;X2]([F,Cl,Br,I])[F,Cl,Br,I]", "[O;X2][N;X3][O;X2]", "[O;X2][O;X2][N,F,Cl,Br,I]", "[N;!a]([F,Cl,Br,I])[N,O;!a]", "C#CC#CC#C", "[C-]#[N+][!#6]",
+    "[C-]#[N+]C(=O)", "[N+](=O)([O-])[N+](=O)[O-]", "[N;+]([O-])[N;+][O-]", "[N+]=[N-].[N+]=[N-]", "[N+]#[C]-[!#6;!#1]", "[r3](=*)~[r3]=*", "[#8;X2][P,B,Si;r3]", "C=[P]=*", "B=*", "[Si]=*", "[F,Cl,Br,I]C(=O)C(=O)[F,Cl,Br,I]",
+    "[S;X3,X4][S;X3,X4]", "O=S(=O)(O)OO", "S(=O)(=O)=*", "[a]1[a][a][a]1", "[P,S;X2]=[O,N,P;R]", "[O;R]=[*;R]")]
+CARBENES = [Chem.MolFromSmarts(text) for text in ("[C;X2;v2]", "[C;X1;v1]", "[N;X1;v1]", "[S;v3]", "[S;v5]", "[P;v4]", "[P;v2]", "[N;v5]")]
+
+# The first that a molecule has is its class. Elements first: their bonds differ from all others.
+CLASSES = {name: [Chem.MolFromSmarts(text) for text in texts.split()] for name, texts in (
+    ("phosphorus", "[#15]"), ("boron", "[#5]"), ("silicon", "[#14]"), ("iodine", "[#53]"), ("bromine", "[#35]"),
+    ("azide or diazo", "[#7,#6]=[N+]=[N-] [N-]-[N+]#N"), ("peroxide", "[OX2][OX2]"), ("N-oxide", "[#7+;!$([N+](=O)[O-])][O-]"),
+    ("ketene or cumulene", "*=[C;X2]=*"), ("isocyanide", "[C-]#[N+]"), ("halogen on N, O or S", "[#7,#8,#16][F,Cl]"), ("S-S", "[#16]~[#16]"), ("S-O", "[#16]~[#8]"), ("S-N", "[#16;!a]~[#7;!a]"),
+    ("N-N", "[#7;!a]~[#7;!a]"), ("N-O", "[#7;!+;!a]~[#8;!a]"), ("acyl halide", "C(=[O,S])[F,Cl]"), ("thiocarbonyl", "[#6]=[#16]"), ("small ring", "[r3] [r4]"))}
+
+
+def class_of(molecule):
+    """The class that tables of errors have a row for."""
+    return next((name for name, patterns in CLASSES.items() if any(molecule.HasSubstructMatch(pattern) for pattern in patterns)), "ordinary")
 
 
 def acceptable(molecule):
-    return not any(molecule.HasSubstructMatch(pattern) for pattern in FORBIDDEN)
+    return not any(molecule.HasSubstructMatch(pattern) for pattern in FORBIDDEN + CARBENES)
 
 
 def canonical(molecule):
@@ -129,6 +158,110 @@ def grow(size, rng, seeds, fragments, weights):
     return molecule if molecule.GetNumAtoms() == size and acceptable(molecule) else None
 
 
+VALENCES = {"C": 4, "N": 3, "O": 2, "S": 2, "F": 1, "Cl": 1}
+BONDS = {1: Chem.BondType.SINGLE, 2: Chem.BondType.DOUBLE, 3: Chem.BondType.TRIPLE}
+
+
+def extensions(molecule):
+    """All molecules with one heavy atom more: on a hydrogen or several, or as an oxygen on a lone pair of S or N."""
+    hydrogens = [atom.GetTotalNumHs() for atom in molecule.GetAtoms()]
+    for place in range(molecule.GetNumAtoms()):
+        for symbol, valence in VALENCES.items():
+            for order in range(1, min(valence, hydrogens[place], 3) + 1):
+                edited = Chem.RWMol(molecule)
+                edited.AddBond(place, edited.AddAtom(Chem.Atom(symbol)), BONDS[order])
+                yield edited
+        atom = molecule.GetAtomWithIdx(place)
+        if atom.GetSymbol() == "S" and atom.GetTotalValence() in (2, 4):
+            edited = Chem.RWMol(molecule)
+            edited.AddBond(place, edited.AddAtom(Chem.Atom("O")), BONDS[2])
+            edited.GetAtomWithIdx(place).SetNumExplicitHs(hydrogens[place])
+            yield edited
+        if atom.GetSymbol() == "N" and atom.GetFormalCharge() == 0 and (hydrogens[place] == 0 or atom.GetDegree() > 1):
+            edited = Chem.RWMol(molecule)
+            other = edited.AddAtom(Chem.Atom("O"))
+            edited.AddBond(place, other, BONDS[1])
+            edited.GetAtomWithIdx(place).SetFormalCharge(1)
+            edited.GetAtomWithIdx(place).SetNumExplicitHs(hydrogens[place])
+            edited.GetAtomWithIdx(other).SetFormalCharge(-1)
+            yield edited
+
+
+def closures(molecule):
+    """All molecules with one ring or one bond order more."""
+    count = molecule.GetNumAtoms()
+    for one in range(count):
+        for other in range(one):
+            if not (molecule.GetAtomWithIdx(one).GetTotalNumHs() and molecule.GetAtomWithIdx(other).GetTotalNumHs()):
+                continue
+            edited, bond = Chem.RWMol(molecule), molecule.GetBondBetweenAtoms(one, other)
+            if bond is None:
+                edited.AddBond(one, other, BONDS[1])
+            elif bond.GetBondType() in (BONDS[1], BONDS[2]) and not bond.GetIsAromatic():
+                edited.GetBondBetweenAtoms(one, other).SetBondType(BONDS[2 if bond.GetBondType() == BONDS[1] else 3])
+            else:
+                continue
+            yield edited
+
+
+def readable(edited):
+    """SMILES of an edited molecule, read back, so that what is written is what any reader gets; None where it is not valid or not acceptable."""
+    try:
+        for atom in edited.GetAtoms():
+            if not atom.GetFormalCharge():
+                atom.SetNumExplicitHs(0)
+                atom.SetNoImplicit(False)
+        Chem.SanitizeMol(edited)
+    except (Chem.AtomValenceException, Chem.KekulizeException, Chem.AtomKekulizeException):
+        return None
+    again = Chem.MolFromSmiles(canonical(edited))
+    if again is None or any(atom.GetNumRadicalElectrons() for atom in again.GetAtoms()) or not acceptable(again):
+        return None
+    return canonical(again)
+
+
+def enumerated(whole, shares, rng):
+    """SMILES of small molecules: all with up to `whole` heavy atoms, then `shares[n]` of those with n."""
+    level, found = sorted(VALENCES), []
+    for size in range(2, max(shares) + 1):
+        most = shares.get(size)
+        parents = level if most is None else rng.choices(level, k=most)
+        wide = set()
+        for smiles in parents:
+            edits = list(extensions(Chem.MolFromSmiles(smiles)))
+            if most is not None:  # heteroatoms would make up most of what is drawn evenly
+                edits = rng.sample(edits, min(3, len(edits)))
+            wide.update(filter(None, map(readable, edits)))
+        fresh = sorted(wide)
+        while fresh and (most is None or len(wide) < 3 * most):
+            drawn = fresh if most is None else rng.sample(fresh, len(fresh) // 3)
+            closed = sorted({smiles for parent in drawn for smiles in map(readable, closures(Chem.MolFromSmiles(parent))) if smiles} - wide)
+            fresh = closed if most is None else []
+            wide.update(closed)
+        level = sorted(wide)
+        chosen = level
+        if most is not None and len(level) > most:
+            carbon = [1 + Chem.MolFromSmiles(smiles).GetNumHeavyAtoms() - sum(c in "NOSF" or c == "l" for c in smiles) for smiles in level]
+            order = sorted(range(len(level)), key=lambda i: rng.random() ** (1 / carbon[i]), reverse=True)
+            chosen = [level[i] for i in order[:most]]
+        found += chosen
+        level = chosen if most is not None else level
+    return found
+
+
+def growing(rng, sizes, seeds, fragments, tries):
+    """SMILES of grown molecules, forever or until `tries` are used up."""
+    seeds = [Chem.MolFromSmiles(smiles) for smiles in seeds]
+    pieces, weights = [Chem.MolFromSmiles(smiles) for smiles in fragments], list(fragments.values())
+    for _ in range(tries):
+        molecule = grow(rng.choices(list(sizes), list(sizes.values()))[0], rng, seeds, pieces, weights)
+        if molecule is None or any(atom.GetNumRadicalElectrons() for atom in molecule.GetAtoms()):
+            continue
+        again = Chem.MolFromSmiles(canonical(molecule))
+        if again is not None and acceptable(again):
+            yield canonical(again)
+
+
 def make(count, seed):
     known = pathlib.Path(__file__).with_name("known_molecules.txt").read_text().splitlines()
     source = {check(smiles): "known" for line in known if not line.startswith("#") for smiles in line.split()}
@@ -136,35 +269,36 @@ def make(count, seed):
     if missing:
         raise ValueError(f"not in known_molecules.txt, or not canonical in split.py: {sorted(missing)}")
     rng = random.Random(seed)
-    seeds = [Chem.MolFromSmiles(smiles) for smiles in SEEDS]
-    fragments = [Chem.MolFromSmiles(smiles) for smiles in FRAGMENTS]
-    weights = list(FRAGMENTS.values())
-    tries = 0
-    while len(source) < count:
-        tries += 1
-        if tries > 60 * count:
-            raise RuntimeError(f"only {len(source)} molecules after {tries} tries")
-        size = rng.choices(list(SIZES), list(SIZES.values()))[0]
-        molecule = grow(size, rng, seeds, fragments, weights)
-        if molecule is None or any(atom.GetNumRadicalElectrons() for atom in molecule.GetAtoms()):
-            continue
-        # Read back, so that what is written is what any reader of the SMILES gets.
-        again = Chem.MolFromSmiles(canonical(molecule))
-        if again is not None and acceptable(again):
-            source.setdefault(canonical(again), "grown")
-    return [{"smiles": smiles, "heavy": Chem.MolFromSmiles(smiles).GetNumHeavyAtoms(), "split": molecule_split(smiles), "source": origin}
-            for smiles, origin in source.items()]
+    share = count // 8
+    for smiles in enumerated(3, {4: share, 5: share, 6: share}, rng):
+        source.setdefault(smiles, "enumerated")
+    left = max(0, count - len(source))
+    for name, sizes, seeds, fragments, wanted in (("rare", RARE_SIZES, RARE_SEEDS, RARE_FRAGMENTS, left * 3 // 5), ("grown", SIZES, SEEDS, FRAGMENTS, left - left * 3 // 5)):
+        aim = len(source) + wanted
+        for smiles in growing(rng, sizes, seeds, fragments, 60 * count):
+            if len(source) >= aim:
+                break
+            source.setdefault(smiles, name)
+        if len(source) < aim:
+            raise RuntimeError(f"only {len(source)} molecules of {aim}")
+    molecules = []
+    for smiles, origin in source.items():
+        molecule = Chem.MolFromSmiles(smiles)
+        molecules.append({"smiles": smiles, "heavy": molecule.GetNumHeavyAtoms(), "class": class_of(molecule), "split": molecule_split(smiles), "source": origin})
+    return molecules
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=12000)
+    parser.add_argument("--count", type=int, default=24000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     options = parser.parse_args()
     molecules = make(options.count, options.seed)
     options.out.write_text("".join(json.dumps(molecule) + "\n" for molecule in molecules))
     print(f"{len(molecules)} molecules:", {split: sum(m["split"] == split for m in molecules) for split in ("train", "validation", "test")})
+    for name in [*CLASSES, "ordinary"]:
+        print(f"{name:24}{sum(m['class'] == name for m in molecules):7}")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import pathlib
 
 import numpy as np
 
-KINDS = ("mmff_md", "xtb_relax", "xtb_md", "strained", "water", "solvated", "dimer", "scan")
+KINDS = ("mmff_md", "xtb_relax", "xtb_md", "strained", "water", "solvated", "dimer", "scan", "springs", "shaken", "held_out_300K", "held_out_shaken")
 
 
 def write_shard(path, frames, meta):

@@ -14,7 +14,7 @@ import numpy as np
 from shards import KINDS, frames_of, read_shard, shard_paths
 from split import SPLITS
 
-SYMBOLS = {1: "H", 6: "C", 7: "N", 8: "O", 9: "F", 16: "S", 17: "Cl"}
+SYMBOLS = {1: "H", 5: "B", 6: "C", 7: "N", 8: "O", 9: "F", 14: "Si", 15: "P", 16: "S", 17: "Cl", 35: "Br", 53: "I"}
 
 
 def frame_text(frame):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Makes labelled frames: samples geometries, labels them with GFN2-xTB, writes shards. Can be killed and started again.
 
-    make_frames.py --molecules molecules.jsonl --out frames [--seed 1] [--workers 2] [--minutes 75] [--tasks 100000]
+    make_frames.py --molecules molecules.jsonl --out frames [--seed 1] [--workers 2] [--minutes 75] [--tasks 100000] [--held-out 25]
 
 Task number i is drawn from (seed, i) alone: its kind, molecules, temperature and noise. Kinds and molecules come in shuffled
-order, so what was made by any moment is a balanced sample. A file named STOP in the folder ends the run early.
+order, so what was made by any moment is a balanced sample. With --held-out, a task is one molecule for validation or test instead, at 300 K: up to
+so many molecules of each class and split; the folder then has the list of them, held_out.jsonl. A file named STOP in the folder ends the run early.
 """
 import argparse
 import collections
@@ -18,10 +19,13 @@ import time
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
 
+import numpy as np
+
 from shards import KINDS, read_shard, shard_paths, write_shard
 from split import SPLITS
 
 FRAMES_PER_SHARD = 2000
+HELD_OUT_FRAMES_PER_SHARD = 180
 TASK_SECONDS = 120  # a worker busy with one task for longer is ended and the task skipped
 
 
@@ -34,9 +38,16 @@ def done_tasks(folder):
 
 def work(options):
     """One worker: its share of the tasks, shard after shard."""
-    from tasks import Molecules, Task, plan  # RDKit and tblite are for workers only
+    from tasks import Molecules, Task, held_out, plan  # RDKit and tblite are for workers only
     folder, number = options.out, options.worker
-    molecules = Molecules(options.molecules, options.seed)
+    if options.held_out:
+        chosen = held_out(options.molecules, options.held_out, options.seed)
+        options.tasks = min(options.tasks, len(chosen))
+        if number == 0:
+            (folder / "held_out.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in chosen))
+    else:
+        molecules = Molecules(options.molecules, options.seed)
+    full = HELD_OUT_FRAMES_PER_SHARD if options.held_out else FRAMES_PER_SHARD
     skipped = folder / "skipped.txt"
     done = done_tasks(folder)
     if skipped.exists():
@@ -57,13 +68,16 @@ def work(options):
         if time.time() > options.deadline or (folder / "STOP").exists():
             break
         current.write_text(str(index))
-        kind, members, rng = plan(index, molecules, options.seed)
+        if options.held_out:
+            kind, members, rng = "held_out_300K", [chosen[index]["smiles"]], np.random.default_rng([options.seed, 3, index])
+        else:
+            kind, members, rng = plan(index, molecules, options.seed)
         task = Task(index, kind, members, rng, options.seed)
         task.run()
         frames += task.frames
         rejected.update({f"{kind}: {reason}": count for reason, count in task.rejected.items()})
         tasks.append(index)
-        if len(frames) >= FRAMES_PER_SHARD:
+        if len(frames) >= full:
             flush()
     flush()
     current.unlink(missing_ok=True)
@@ -153,6 +167,7 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=75)
     parser.add_argument("--tasks", type=int, default=100000)
+    parser.add_argument("--held-out", type=int, metavar="MOLECULES_PER_CLASS", help="frames of validation and test molecules at 300 K instead")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--deadline", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -70,6 +70,21 @@ def plan(index, molecules, seed):
     return str(kind), members, rng
 
 
+def held_out(path, per_class, seed, most_heavy=20):
+    """Entries of the list of molecules that are for validation or test: of each class and split up to `per_class`, of ordinary molecules eight times
+    as many. In random order, so that what was made by any moment is balanced."""
+    groups = collections.defaultdict(list)
+    for entry in map(json.loads, pathlib.Path(path).read_text().splitlines()):
+        if entry["split"] != "train" and 2 <= entry["heavy"] <= most_heavy and entry["smiles"] not in DIATOMICS:
+            groups[entry["split"], entry["class"]].append(entry)
+    rng = np.random.default_rng([seed, 2])
+    chosen = []
+    for (_, name), entries in sorted(groups.items()):
+        count = 8 * per_class if name == "ordinary" else per_class
+        chosen += [entries[i] for i in rng.permutation(len(entries))[:count]]
+    return [chosen[i] for i in rng.permutation(len(chosen))]
+
+
 class Task:
     """Runs one task: collects its frames, and the reasons of those rejected."""
 
@@ -77,7 +92,7 @@ class Task:
         self.index, self.kind, self.rng = index, kind, rng
         self.name = ".".join(members)
         self.split = SPLITS.index(system_split(members, f"{seed}:{index}"))
-        self.count = TASKS[kind][1]
+        self.count = TASKS[kind][1] if kind in TASKS else None  # those for a test make their own number
         self.frames, self.rejected = [], collections.Counter()
         self.temperature = 0.0
         self.system = System(members)

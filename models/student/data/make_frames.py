@@ -25,7 +25,7 @@ from shards import KINDS, read_shard, shard_paths, write_shard
 from split import SPLITS
 
 FRAMES_PER_SHARD = 2000
-HELD_OUT_FRAMES_PER_SHARD = 180
+HELD_OUT_FRAMES_PER_SHARD = 90
 TASK_SECONDS = 120  # a worker busy with one task for longer is ended and the task skipped
 
 
@@ -122,6 +122,8 @@ def supervise(options):
     """Starts the workers, starts one again that ended by a crash or hung, and writes progress."""
     folder, last_report = options.out, 0.0
     command = [sys.executable, __file__, *sys.argv[1:], "--deadline", str(options.deadline), "--worker"]
+    for left in folder.glob("worker-*.current"):  # by a run that was ended: not a worker that hangs
+        left.unlink()
     workers = {number: subprocess.Popen(command + [str(number)]) for number in range(options.workers)}
     restarts, begun = 0, time.time()
     while workers:

@@ -77,6 +77,6 @@ private:
 
 }  // namespace
 
-std::shared_ptr<const Model> make_analytic_model() { return std::make_shared<AnalyticModel>(); }
+std::shared_ptr<Model> make_analytic_model() { return std::make_shared<AnalyticModel>(); }
 
 }  // namespace mlff

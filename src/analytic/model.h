@@ -13,6 +13,6 @@
 
 namespace mlff {
 
-std::shared_ptr<const Model> make_analytic_model();
+std::shared_ptr<Model> make_analytic_model();
 
 }  // namespace mlff

@@ -126,7 +126,7 @@ bool is_dispersion_name(const std::string& name) {
     return name == "d3" || (name.starts_with(kPrefix) && name.find('+') == std::string::npos);
 }
 
-std::shared_ptr<const Model> make_dispersion_model(const std::string& name) {
+std::shared_ptr<Model> make_dispersion_model(const std::string& name) {
     std::vector<int> elements(dispersion::kElementCount);
     std::iota(elements.begin(), elements.end(), 1);
     return std::make_shared<DispersionModel>(std::move(elements), method_of(name));

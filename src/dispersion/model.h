@@ -14,6 +14,6 @@
 namespace mlff {
 
 bool is_dispersion_name(const std::string& name);
-std::shared_ptr<const Model> make_dispersion_model(const std::string& name);  // throws Error{argument}
+std::shared_ptr<Model> make_dispersion_model(const std::string& name);  // throws Error{argument}
 
 }  // namespace mlff

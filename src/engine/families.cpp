@@ -18,16 +18,16 @@ namespace mlff {
 namespace {
 
 bool has_analytic_name(const std::string& name) { return name == "analytic"; }
-std::shared_ptr<const Model> make_analytic(const std::string&) { return make_analytic_model(); }
+std::shared_ptr<Model> make_analytic(const std::string&) { return make_analytic_model(); }
 
 bool has_zbl_name(const std::string& name) { return name == "zbl"; }
-std::shared_ptr<const Model> make_zbl(const std::string&) { return make_zbl_model(); }
+std::shared_ptr<Model> make_zbl(const std::string&) { return make_zbl_model(); }
 
 bool has_painn_name(const std::string& name) { return name == "builtin"; }
-std::shared_ptr<const Model> make_embedded_student(const std::string& name) {
+std::shared_ptr<Model> make_embedded_student(const std::string& name) {
     return make_painn_model(read_safetensors(embedded_student(), name), name);
 }
-std::shared_ptr<const Model> open_painn(const std::string& path) {
+std::shared_ptr<Model> open_painn(const std::string& path) {
     const auto mapped = MappedFile::open(path);
     if (!looks_like_safetensors(mapped->bytes())) return nullptr;
     const Safetensors file = read_safetensors(mapped->bytes(), path);
@@ -35,11 +35,11 @@ std::shared_ptr<const Model> open_painn(const std::string& path) {
 }
 
 bool has_mace_name(const std::string& name) { return name == "self-test"; }
-std::shared_ptr<const Model> make_self_test_model(const std::string& name) {
+std::shared_ptr<Model> make_self_test_model(const std::string& name) {
     const auto bytes = embedded_self_test_model();
     return make_mace_model({name, "mlff safetensors", unpack_module(read_safetensors(*bytes, name), name), {bytes}});
 }
-std::shared_ptr<const Model> open_mace(const std::string& path) { return make_mace_model(open_module_file(path)); }
+std::shared_ptr<Model> open_mace(const std::string& path) { return make_mace_model(open_module_file(path)); }
 
 // clang-format off
 constexpr ModelFamily kFamilies[] = {

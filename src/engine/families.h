@@ -13,9 +13,9 @@ namespace mlff {
 struct ModelFamily {
     // Models that have a name instead of a file, such as "builtin".
     bool (*has_name)(const std::string& name);
-    std::shared_ptr<const Model> (*make_named)(const std::string& name);
+    std::shared_ptr<Model> (*make_named)(const std::string& name);
     // Returns nullptr if the file belongs to another family. The pointer is nullptr if the family has no files.
-    std::shared_ptr<const Model> (*open_file)(const std::string& path);
+    std::shared_ptr<Model> (*open_file)(const std::string& path);
 };
 
 // In the order in which load_model() tries them. The last one tries to read any file, and its error says what is wrong.

@@ -12,6 +12,7 @@
 #include "engine/families.h"
 #include "engine/model_cache.h"
 #include "engine/model_names.h"
+#include "engine/trust_files.h"
 #include "python_models/model_name.h"
 #include "sum/model.h"
 
@@ -34,7 +35,10 @@ std::shared_ptr<const Model> load_single(const std::string& name) {
         fail(Status::unsupported, path, ": a committee cannot be a part of a sum or of another committee");
     for (const ModelFamily& family : model_families())
         if (family.open_file)
-            if (auto model = family.open_file(path)) return model;
+            if (auto model = family.open_file(path)) {
+                add_trust_meter(*model, path);
+                return model;
+            }
     fail(Status::format, path, ": no family of models has such files");
 }
 

@@ -17,6 +17,7 @@
 #include "potential/batch_evaluation.h"
 #include "potential/device_evaluation.h"
 #include "potential/domain_check.h"
+#include "trust/measure.h"
 
 namespace mlff {
 namespace {
@@ -118,7 +119,8 @@ struct Session::State {
           precision(model->choose_precision(device.device, options.precision)),
           neighbor_skin(choose_skin(device.device, options)),
           evaluator(model->make_evaluator({device.device, precision, head, options.exact_radial, neighbor_skin,
-                                           options.gpu_memory_limit_bytes, options.optimizations})),
+                                           options.gpu_memory_limit_bytes, options.optimizations,
+                                           model->trust_meter()})),
           team(options.thread_count),
           neighbors(neighbor_options(model->summary(), device.device.is_gpu() ? 0 : neighbor_skin,
                                      evaluator->batches() && evaluator->batches()->needs_reverse_edges(),
@@ -151,6 +153,8 @@ struct Session::State {
     std::vector<std::vector<double>> force_sigmas;  // where only the largest was asked for
     std::vector<double> volumes;
     std::vector<Outputs> outputs;
+    TrustMeasurement trust;
+    std::vector<double> descriptors;  // for the trust meter
     std::array<bool, kMaxAtomicNumber + 1> is_known{};
     int64_t evaluation_count = 0;
 
@@ -174,6 +178,9 @@ struct Session::State {
             fail(Status::unsupported, where, "descriptors were asked for, but this model has none");
         if (results.has_spread() && model->summary().member_count == 0)
             fail(Status::unsupported, where, "a spread was asked for, but this model is no committee");
+        if (results.outputs.has_trust() && !model->trust_meter())
+            fail(Status::unsupported, where,
+                 "expected errors were asked for, but this model has no trust meter; `mlff trust fit` makes one");
         if (results.stress && !system.is_periodic())
             fail(Status::system, where, "a stress was asked for, but the system is not periodic in any direction");
         model->warn_of_unused(system);
@@ -203,6 +210,8 @@ struct Session::State {
         check(found.atom_energies, owned_count, 1, "the energy of atom ");
         check(found.atom_virials, system.atom_count, 9, "the virial of atom ");
         check(found.descriptors, owned_count, model->summary().descriptor_count, "a descriptor of atom ");
+        check(found.expected_errors, owned_count, 1, "the expected error of atom ");
+        check(found.novelties, owned_count, 1, "the novelty of atom ");
         check(found.sigma_energy_per_atom, 1, 0, "the spread of the energy");
         check(found.sigma_forces, owned_count, 1, "the spread of the force on atom ");
         check(results.sigma_max_force, 1, 0, "the spread of a force");
@@ -222,10 +231,20 @@ struct Session::State {
         return edges;
     }
 
-    // How many systems, beginning with the first, are evaluated as one batch.
-    size_t batch_size(std::span<const SystemView> systems) const {
+    double* scratch_descriptors(const SystemView& system) {
+        descriptors.resize(static_cast<size_t>(system.atom_count * model->summary().descriptor_count));
+        return descriptors.data();
+    }
+
+    // How many systems, beginning with the first, are evaluated as one batch. On the CPU, trust is measured system by
+    // system.
+    size_t batch_size(std::span<const SystemView> systems, std::span<const Results> results) const {
         const BatchEvaluation* batches = evaluator->batches();
         if (!batches) return 1;
+        if (!device.device.is_gpu() && std::any_of(results.begin(), results.end(), [](const Results& each) {
+                return each.outputs.has_trust();
+            }))
+            return 1;
         size_t count = 1;
         int64_t atoms = systems[0].atom_count;
         while (count < systems.size() && (atoms += systems[count].atom_count) <= batches->most_batch_atoms() &&
@@ -254,7 +273,13 @@ struct Session::State {
         if (systems.size() == 1) {
             const Edges edges = evaluator->needs_edges() ? find_edges(systems[0], where) : Edges{};
             stages.begin("model");
+            const bool measures_trust = outputs[0].has_trust() && !device.device.is_gpu();
+            if (measures_trust && !outputs[0].descriptors) outputs[0].descriptors = scratch_descriptors(systems[0]);
             evaluator->evaluate(systems[0], edges, outputs[0], team);
+            stages.begin("trust");
+            if (measures_trust)
+                trust.measure(*model->trust_meter(), systems[0].atomic_numbers, outputs[0].descriptors, edges,
+                              outputs[0].expected_errors, outputs[0].novelties, team);
         } else {
             const bool needs_edges = evaluator->batches()->needs_batch_edges(systems);
             batch_edges.clear();
@@ -310,7 +335,7 @@ void Session::evaluate(std::span<const SystemView> systems, std::span<const Resu
     }
     stages.finish();
     for (size_t first = 0; first < systems.size();) {
-        const size_t count = state_->batch_size(systems.subspan(first));
+        const size_t count = state_->batch_size(systems.subspan(first), results.subspan(first));
         state_->evaluate(systems.subspan(first, count), results.subspan(first, count), {first, systems.size()});
         for (size_t i = first; checks_results && i < first + count; ++i)
             state_->check_results(systems[i], systems[i].atom_count, results[i], {i, systems.size()});
@@ -346,6 +371,9 @@ void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
         fail(Status::unsupported,
              "this model or backend does not evaluate parts of a system: native models on devices "
              "'cpu' and 'cuda' do");
+    if (outputs.has_trust())
+        fail(Status::unsupported,
+             "expected errors were asked for, but a domain does not know those of the atoms around it");
     if (outputs.has_spread())
         fail(Status::unsupported, "a spread was asked for, but a domain has only a share of each force");
     if (domain.atoms.is_periodic())

@@ -76,6 +76,11 @@ const Tensor* Safetensors::find(std::string_view name) const {
     return nullptr;
 }
 
+std::string Safetensors::text(const char* key) const {
+    const auto found = metadata.find(key);
+    return found == metadata.end() ? std::string() : found->second;
+}
+
 bool looks_like_safetensors(Bytes bytes) {
     return bytes.size() > 8 && load_le<uint64_t>(bytes, 0) <= bytes.size() - 8 && static_cast<char>(bytes[8]) == '{';
 }

@@ -19,6 +19,7 @@ struct Safetensors {
     std::map<std::string, std::string> metadata;
 
     const Tensor* find(std::string_view name) const;
+    std::string text(const char* key) const;  // of the metadata; "" if it is not there
 };
 
 bool looks_like_safetensors(Bytes bytes);

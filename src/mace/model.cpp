@@ -140,6 +140,6 @@ private:
 
 }  // namespace
 
-std::shared_ptr<const Model> make_mace_model(ModuleFile file) { return std::make_shared<MaceModel>(std::move(file)); }
+std::shared_ptr<Model> make_mace_model(ModuleFile file) { return std::make_shared<MaceModel>(std::move(file)); }
 
 }  // namespace mlff

@@ -9,6 +9,6 @@
 
 namespace mlff {
 
-std::shared_ptr<const Model> make_mace_model(ModuleFile file);
+std::shared_ptr<Model> make_mace_model(ModuleFile file);
 
 }  // namespace mlff

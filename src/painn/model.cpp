@@ -81,7 +81,7 @@ private:
 
 bool is_painn_file(const Safetensors& file) { return painn::looks_like_painn(file); }
 
-std::shared_ptr<const Model> make_painn_model(const Safetensors& file, const std::string& name_for_errors) {
+std::shared_ptr<Model> make_painn_model(const Safetensors& file, const std::string& name_for_errors) {
     return std::make_shared<PainnModel>(painn::load_weights(file, name_for_errors));
 }
 

@@ -13,6 +13,6 @@ namespace mlff {
 // Whether it says that it is one.
 bool is_painn_file(const Safetensors& file);
 // Copies what it needs. Throws Error{format | unsupported}; messages begin with `name_for_errors`.
-std::shared_ptr<const Model> make_painn_model(const Safetensors& file, const std::string& name_for_errors);
+std::shared_ptr<Model> make_painn_model(const Safetensors& file, const std::string& name_for_errors);
 
 }  // namespace mlff

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "core/device.h"
 #include "potential/optimizations.h"
 #include "potential/precision.h"
 
 namespace mlff {
+
+struct TrustMeter;
 
 struct BackendOptions {
     Device device;
@@ -18,6 +21,8 @@ struct BackendOptions {
     double neighbor_skin = 0;            // angstrom; 0: every call searches neighbours
     int64_t gpu_memory_limit_bytes = 0;  // for atoms and edges, without the model; 0: all that is free
     Optimizations optimizations = {};
+    // For backends on GPUs, which measure trust themselves; nullptr if there is none.
+    std::shared_ptr<const TrustMeter> trust_meter = {};
 
     // Whether features and messages are float.
     bool is_single() const { return precision == Precision::mixed || precision == Precision::fast; }

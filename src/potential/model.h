@@ -16,6 +16,7 @@
 
 namespace mlff {
 
+struct TrustMeter;
 namespace gpu {
 class StepModel;
 }
@@ -78,11 +79,16 @@ public:
     // For sums and committees on the GPU, whose parts share one step. Throws Error{unsupported} if the model has none.
     virtual MakeStepModel make_step_model(const BackendOptions& options) const;
 
+    // What says how far its results may be trusted; nullptr: nobody fitted one. Set before the model is shared.
+    const std::shared_ptr<const TrustMeter>& trust_meter() const { return trust_meter_; }
+    void set_trust_meter(std::shared_ptr<const TrustMeter> meter) { trust_meter_ = std::move(meter); }
+
     // Logs a warning if the system has a charge or a spin that the model does not take: once for each in the life of
     // the model, however many systems, sessions and threads there are.
     void warn_of_unused(const SystemView& system) const;
 
 private:
+    std::shared_ptr<const TrustMeter> trust_meter_;
     mutable std::atomic<bool> has_warned_of_charge_{false}, has_warned_of_spin_{false};
 };
 

@@ -14,7 +14,11 @@ struct Outputs {
     // How far the members of a committee are apart: standard deviations. Single systems and batches have them.
     double* sigma_energy_per_atom = nullptr;  // [1], eV: of the energy, divided by the number of atoms
     double* sigma_forces = nullptr;           // [atom], eV/angstrom: of the force as a vector
+    // What the trust meter of a model says (trust/meter.h). Single systems and batches have them.
+    double* expected_errors = nullptr;  // [atom], eV/angstrom: of the force
+    double* novelties = nullptr;        // [atom]: distance from the training atoms; above 1: unlike anything in training
 
+    bool has_trust() const { return expected_errors || novelties; }
     bool has_spread() const { return sigma_energy_per_atom || sigma_forces; }
 };
 

@@ -195,6 +195,6 @@ private:
 
 }  // namespace
 
-std::shared_ptr<const Model> make_python_model(const std::string& name) { return std::make_shared<PythonModel>(name); }
+std::shared_ptr<Model> make_python_model(const std::string& name) { return std::make_shared<PythonModel>(name); }
 
 }  // namespace mlff

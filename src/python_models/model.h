@@ -9,6 +9,6 @@
 
 namespace mlff {
 
-std::shared_ptr<const Model> make_python_model(const std::string& name);
+std::shared_ptr<Model> make_python_model(const std::string& name);
 
 }  // namespace mlff

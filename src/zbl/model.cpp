@@ -80,7 +80,7 @@ private:
 
 }  // namespace
 
-std::shared_ptr<const Model> make_zbl_model() {
+std::shared_ptr<Model> make_zbl_model() {
     std::vector<int> elements;
     for (int z = 1; z <= kMaxAtomicNumber && covalent_radius(z) > 0; ++z) elements.push_back(z);
     return std::make_shared<ZblModel>(std::move(elements));

@@ -10,6 +10,6 @@
 
 namespace mlff {
 
-std::shared_ptr<const Model> make_zbl_model();
+std::shared_ptr<Model> make_zbl_model();
 
 }  // namespace mlff

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// The formulas of a trust meter for one atom, for the CPU and the GPU.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "core/host_device.h"
+
+namespace mlff::trust {
+
+inline constexpr int kMostComponents = 32;
+inline constexpr double kUnseenNovelty = 1000;  // of an element that training has not seen
+inline constexpr double kSmallestRest = 1e-12;
+inline constexpr float kLargestComponent = 5;  // beyond it a component counts no further for the score
+
+// What the formulas read; pointers as in TrustMeter.
+struct MeterView {
+    int descriptor_count = 0, component_count = 0;
+    const float* centers = nullptr;
+    const float* directions = nullptr;
+    const double* variances = nullptr;
+    const double* limits = nullptr;
+    const double* offsets = nullptr;
+    const double* linear = nullptr;
+    const double* quadratic = nullptr;
+    const double* final_offsets = nullptr;
+    double rest_variance = 1, rest_weight = 0, lowest_score = 0, highest_score = 0;
+    double own_weight = 0, neighbor_weight = 0, count_weight = 0;
+    double outside_error = 0, radius = 1;
+};
+
+struct AtomScore {
+    double score = 0;    // logarithm of an error
+    double novelty = 0;  // distance from the training atoms, in units of the limit
+};
+
+// From the components and the square of (descriptors - center).
+MLFF_HOST_DEVICE inline AtomScore score_of(const MeterView& meter, int element, const float* components,
+                                           double squared_length) {
+    double inside = 0, distance = 0, score = meter.offsets[element];
+    const double* quadratic = meter.quadratic;
+    for (int i = 0; i < meter.component_count; ++i) {
+        const double y = components[i];
+        inside += meter.variances[i] * y * y;
+        distance += y * y;
+        const double a = y > kLargestComponent ? kLargestComponent : y < -kLargestComponent ? -kLargestComponent : y;
+        double row = meter.linear[i];
+        for (int j = i; j < meter.component_count; ++j) {
+            const double other = components[j];
+            row += *quadratic++ * (other > kLargestComponent    ? kLargestComponent
+                                   : other < -kLargestComponent ? -kLargestComponent
+                                                                : other);
+        }
+        score += a * row;
+    }
+    const double rest = squared_length > inside ? squared_length - inside : 0;
+    distance += rest / meter.rest_variance;
+    score += meter.rest_weight * log(rest / meter.rest_variance + kSmallestRest);
+    AtomScore result;
+    result.score = score < meter.lowest_score ? meter.lowest_score : score > meter.highest_score ? meter.highest_score : score;
+    result.novelty = sqrt(distance / meter.limits[element]);
+    return result;
+}
+
+MLFF_HOST_DEVICE inline AtomScore unseen_score(const MeterView& meter) { return {meter.highest_score, kUnseenNovelty}; }
+
+// How much a neighbour at this distance counts.
+MLFF_HOST_DEVICE inline double weight_at(double distance, double radius) {
+    const double x = distance / radius, left = 1 - x * x;
+    return x < 1 ? left * left : 0;
+}
+
+// eV/angstrom. `weight`: sum of the weights of the neighbours; `weighted`: the same of weight x exp(score).
+// `element` -1: not seen.
+MLFF_HOST_DEVICE inline double expected_error(const MeterView& meter, int element, const AtomScore& own, double weight,
+                                              double weighted) {
+    const double around = weight > 1e-9 ? log(weighted / weight) : own.score;
+    const double offset = element >= 0 ? meter.final_offsets[element] : 0;
+    const double error =
+        exp(offset + meter.own_weight * own.score + meter.neighbor_weight * around + meter.count_weight * weight);
+    return own.novelty > 1 && error < meter.outside_error ? meter.outside_error : error;
+}
+
+}  // namespace mlff::trust

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#include "trust/measure.h"
+
+#include "core/parallel.h"
+
+namespace mlff {
+
+trust::MeterView view_of(const TrustMeter& meter) {
+    trust::MeterView view;
+    view.descriptor_count = meter.descriptor_count;
+    view.component_count = meter.component_count;
+    view.centers = meter.centers.data();
+    view.directions = meter.directions.data();
+    view.variances = meter.variances.data();
+    view.limits = meter.limits.data();
+    view.offsets = meter.offsets.data();
+    view.linear = meter.linear.data();
+    view.quadratic = meter.quadratic.data();
+    view.final_offsets = meter.final_offsets.data();
+    view.rest_variance = meter.rest_variance;
+    view.rest_weight = meter.rest_weight;
+    view.lowest_score = meter.lowest_score;
+    view.highest_score = meter.highest_score;
+    view.own_weight = meter.own_weight;
+    view.neighbor_weight = meter.neighbor_weight;
+    view.count_weight = meter.count_weight;
+    view.outside_error = meter.outside_error;
+    view.radius = meter.radius;
+    return view;
+}
+
+namespace {
+
+trust::AtomScore score_atom(const trust::MeterView& meter, int element, const double* descriptors) {
+    if (element < 0) return unseen_score(meter);
+    float components[trust::kMostComponents] = {};
+    double squared_length = 0;
+    const float* center = meter.centers + static_cast<int64_t>(element) * meter.descriptor_count;
+    for (int d = 0; d < meter.descriptor_count; ++d) {
+        const float difference = static_cast<float>(descriptors[d]) - center[d];
+        squared_length += static_cast<double>(difference) * difference;
+        const float* direction = meter.directions + static_cast<int64_t>(d) * meter.component_count;
+        for (int k = 0; k < meter.component_count; ++k) components[k] += direction[k] * difference;
+    }
+    return score_of(meter, element, components, squared_length);
+}
+
+}  // namespace
+
+void TrustMeasurement::measure(const TrustMeter& meter, const int32_t* atomic_numbers, const double* descriptors,
+                               const Edges& edges, double* expected_errors, double* novelties, ThreadTeam& team) {
+    const trust::MeterView view = view_of(meter);
+    const int64_t atom_count = edges.atom_count;
+    scores_.resize(static_cast<size_t>(atom_count));
+    elements_.resize(static_cast<size_t>(atom_count));
+    for_each_atom(team, atom_count, [&](int64_t atom) {
+        const auto a = static_cast<size_t>(atom);
+        elements_[a] = meter.element_of(atomic_numbers[atom]);
+        scores_[a] = score_atom(view, elements_[a], descriptors + atom * meter.descriptor_count);
+        if (novelties) novelties[atom] = scores_[a].novelty;
+    });
+    if (!expected_errors) return;
+    for_each_atom(team, atom_count, [&](int64_t atom) {
+        const auto a = static_cast<size_t>(atom);
+        double weight = 0, weighted = 0;
+        for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge) {
+            if (!(edges.distance[edge] < view.radius)) continue;
+            const double w = trust::weight_at(edges.distance[edge], view.radius);
+            weight += w;
+            weighted += w * std::exp(scores_[static_cast<size_t>(edges.sender[edge])].score);
+        }
+        expected_errors[atom] = trust::expected_error(view, elements_[a], scores_[a], weight, weighted);
+    });
+}
+
+}  // namespace mlff

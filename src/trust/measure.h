@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// A trust meter at work on the CPU.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/threads.h"
+#include "neighbors/neighbor_list.h"
+#include "trust/formulas.h"
+#include "trust/meter.h"
+
+namespace mlff {
+
+trust::MeterView view_of(const TrustMeter& meter);
+
+class TrustMeasurement {
+public:
+    // `edges` reach as far as the meter's radius, or as the cutoff of the model if that is less. `descriptors`
+    // [atom][D] may be of more atoms than `edges` has; these are not measured. Writes expected_errors [atom], in
+    // eV/angstrom, and novelties [atom]; either may be nullptr.
+    void measure(const TrustMeter& meter, const int32_t* atomic_numbers, const double* descriptors, const Edges& edges,
+                 double* expected_errors, double* novelties, ThreadTeam& team);
+
+private:
+    std::vector<trust::AtomScore> scores_;
+    std::vector<int> elements_;
+};
+
+}  // namespace mlff

@@ -38,6 +38,7 @@ void add_md(CLI::App& app, Work& work);
 void add_relax(CLI::App& app, Work& work);
 void add_plan(CLI::App& app, Work& work);
 void add_compare(CLI::App& app, Work& work);
+void add_trust(CLI::App& app, Work& work);
 void add_serve(CLI::App& app, Work& work);
 
 // What every option says that names a model.

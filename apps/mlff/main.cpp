@@ -90,6 +90,7 @@ int run(int argc, char** argv) {
     add_doctor(app, work);
     add_demo(app, work);
     add_distill(app, work);
+    add_trust(app, work);
     add_md(app, work);
     add_relax(app, work);
     add_validate(app, work);

@@ -27,19 +27,22 @@ const ModelFamily* family_of_name(const std::string& name) {
     return found == model_families().end() ? nullptr : &*found;
 }
 
-// A model of one file, or without a file.
-std::shared_ptr<const Model> load_single(const std::string& name) {
-    if (const ModelFamily* family = family_of_name(name)) return family->make_named(name);
-    const std::string path = find_model_file(name);
+std::shared_ptr<Model> open_model_file(const std::string& path) {
     if (is_member_list(MappedFile::open(path)->text()))
         fail(Status::unsupported, path, ": a committee cannot be a part of a sum or of another committee");
     for (const ModelFamily& family : model_families())
         if (family.open_file)
-            if (auto model = family.open_file(path)) {
-                add_trust_meter(*model, path);
-                return model;
-            }
+            if (auto model = family.open_file(path)) return model;
     fail(Status::format, path, ": no family of models has such files");
+}
+
+// A model of one file, or without a file.
+std::shared_ptr<const Model> load_single(const std::string& name) {
+    if (const ModelFamily* family = family_of_name(name)) return family->make_named(name);
+    const std::string path = find_model_file(name);
+    const std::shared_ptr<Model> model = open_model_file(path);
+    add_trust_meter(*model, path);
+    return model;
 }
 
 std::shared_ptr<const Model> load_terms(const std::vector<std::string>& terms, const std::string& name) {
@@ -96,6 +99,11 @@ std::shared_ptr<const Model> load_listed_committee(const MappedFile& file, const
 }
 
 }  // namespace
+
+std::shared_ptr<const Model> load_without_meter(const std::string& name) {
+    if (const ModelFamily* family = family_of_name(name)) return family->make_named(name);
+    return open_model_file(find_model_file(name));
+}
 
 std::shared_ptr<const Model> load_model(const std::string& name) {
     if (const auto members = committee_members(name); !members.empty()) return load_named_committee(members, name);

@@ -19,5 +19,7 @@ namespace mlff {
 //   several of these or of sums with ',' between them, or a file that lists them: a committee
 // Throws Error.
 std::shared_ptr<const Model> load_model(const std::string& name);
+// One model, neither a sum nor a committee, without the trust meter in the file beside it.
+std::shared_ptr<const Model> load_without_meter(const std::string& name);
 
 }  // namespace mlff

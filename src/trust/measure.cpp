@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "trust/measure.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/parallel.h"
 
 namespace mlff {
@@ -31,9 +34,9 @@ trust::MeterView view_of(const TrustMeter& meter) {
 
 namespace {
 
-trust::AtomScore score_atom(const trust::MeterView& meter, int element, const double* descriptors) {
-    if (element < 0) return unseen_score(meter);
-    float components[trust::kMostComponents] = {};
+template <class Real>
+double find_components(const trust::MeterView& meter, int element, const Real* descriptors, float* components) {
+    std::fill_n(components, meter.component_count, 0.0f);
     double squared_length = 0;
     const float* center = meter.centers + static_cast<int64_t>(element) * meter.descriptor_count;
     for (int d = 0; d < meter.descriptor_count; ++d) {
@@ -42,10 +45,24 @@ trust::AtomScore score_atom(const trust::MeterView& meter, int element, const do
         const float* direction = meter.directions + static_cast<int64_t>(d) * meter.component_count;
         for (int k = 0; k < meter.component_count; ++k) components[k] += direction[k] * difference;
     }
+    return squared_length;
+}
+
+trust::AtomScore score_atom(const trust::MeterView& meter, int element, const double* descriptors) {
+    if (element < 0) return unseen_score(meter);
+    float components[trust::kMostComponents];
+    const double squared_length = find_components(meter, element, descriptors, components);
     return score_of(meter, element, components, squared_length);
 }
 
 }  // namespace
+
+double components_of(const trust::MeterView& meter, int element, const float* descriptors, float* components) {
+    return find_components(meter, element, descriptors, components);
+}
+double components_of(const trust::MeterView& meter, int element, const double* descriptors, float* components) {
+    return find_components(meter, element, descriptors, components);
+}
 
 void TrustMeasurement::measure(const TrustMeter& meter, const int32_t* atomic_numbers, const double* descriptors,
                                const Edges& edges, double* expected_errors, double* novelties, ThreadTeam& team) {

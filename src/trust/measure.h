@@ -14,6 +14,10 @@ namespace mlff {
 
 trust::MeterView view_of(const TrustMeter& meter);
 
+// Writes the components [K] of an atom, and returns the square of (descriptors - center).
+double components_of(const trust::MeterView& meter, int element, const float* descriptors, float* components);
+double components_of(const trust::MeterView& meter, int element, const double* descriptors, float* components);
+
 class TrustMeasurement {
 public:
     // `edges` reach as far as the meter's radius, or as the cutoff of the model if that is less. `descriptors`

@@ -82,7 +82,8 @@ TrustMeter read_trust_meter(const Safetensors& file, const std::string& name) {
     if (meter.lowest_score > meter.highest_score)
         fail(Status::format, name, ": config 'lowest_score' is above 'highest_score'");
     meter.model_fingerprint = file.text("model");
-    meter.card = file.metadata.contains("card") ? parse_json(file.text("card"), name + " (card)") : JsonValue::Object();
+    meter.card = JsonValue::Object();
+    if (file.metadata.contains("card")) meter.card = parse_json(file.text("card"), name + " (card)");
 
     TensorReader reader(file, name);
     meter.elements = reader.atomic_numbers("atomic_numbers");

@@ -190,10 +190,13 @@ typedef struct mlff_result {
     double* atom_virials;  /* [atom_count][3][3]; their sum is the virial */
     double* descriptors;   /* [atom_count][descriptor_count of the model]: invariant features of every layer */
     /* The spread of a committee (mlff_model_info.member_count > 0): standard deviations over its members. Not in device
-     * memory and not of domains: MLFF_ERROR_UNSUPPORTED. */
+     * memory and not of domains: MLFF_ERROR_UNSUPPORTED. Domains have deviations instead, see below. */
     double* sigma_energy_per_atom; /* [1], eV: of the energy, divided by atom_count */
     double* sigma_forces;          /* [atom_count]: sqrt of the mean of |force of a member - mean force|^2 */
     double* sigma_max_force;       /* [1]: the largest of sigma_forces; 0 without atoms */
+    /* Of a committee, of domains only (MLFF_ERROR_ARGUMENT for whole systems): see mlff_session_evaluate_domain */
+    double* energy_deviations; /* [member_count - 1], eV */
+    double* force_deviations;  /* [member_count - 1][owned_count + ghost_count][3] */
 } mlff_result;
 
 MLFF_API mlff_status mlff_session_evaluate(mlff_session* session, const mlff_system* system, mlff_result* result);
@@ -281,6 +284,11 @@ typedef struct mlff_domain {
 /* Evaluates one domain. `energy`, `virial`, `atom_energies` [owned_count] and `descriptors` are the domain's share: sum
  * them over all domains. `forces` and `atom_virials` also have entries for ghosts: add these to the atoms that the
  * ghosts copy. `stress` must be NULL: a domain has no volume.
+ *
+ * The spread of a committee comes from deviations, which are shares as well: add `energy_deviations` of all domains, as
+ * energies, and `force_deviations` of ghosts to the atoms that they copy, as forces. Then sigma_energy_per_atom is
+ * sqrt(sum over k of energy_deviations[k]^2) / number of atoms, and sigma_forces[i] is
+ * sqrt(sum over k of |force_deviations[k][i]|^2), for k from 0 to member_count - 2.
  *
  * Works for MACE, PaiNN, "zbl", "analytic" and sums of them on device "cpu" and on GPUs; others are
  * MLFF_ERROR_UNSUPPORTED. All domains of a system need the same kind of device and the same precision. After a failure,

@@ -44,10 +44,13 @@ mlff::Results read_result(const mlff_result* result) {
     mlff::Results results = {{result->energy, result->forces, result->virial, result->atom_energies,
                               result->atom_virials, result->descriptors},
                              result->stress};
-    if (result->struct_size < sizeof(mlff_result)) return results;
+    if (result->struct_size < offsetof(mlff_result, energy_deviations)) return results;
     results.outputs.sigma_energy_per_atom = result->sigma_energy_per_atom;
     results.outputs.sigma_forces = result->sigma_forces;
     results.sigma_max_force = result->sigma_max_force;
+    if (result->struct_size < sizeof(mlff_result)) return results;
+    results.outputs.energy_deviations = result->energy_deviations;
+    results.outputs.force_deviations = result->force_deviations;
     return results;
 }
 
@@ -200,7 +203,8 @@ mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domai
         if (domain->ghost_count > 0) require(domain->ghost_source, "ghost_source");
         const mlff::Results results = read_result(result);
         if (results.sigma_max_force)
-            fail(Status::unsupported, "a spread was asked for, but a domain has only a share of each force");
+            fail(Status::unsupported,
+                 "a spread was asked for, but a domain has only a share of each force: ask for deviations");
         if (results.stress)
             fail(Status::argument, "a stress was asked for, but a domain has no volume: ask for the virial");
         CalledHalo halo(*domain);

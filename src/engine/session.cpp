@@ -109,6 +109,12 @@ struct Where {
     std::string text() const { return count > 1 ? concat("system ", system, ": ") : std::string(); }
 };
 
+void require_no_deviations(const Results& results, const Where& where) {
+    if (results.has_deviations())
+        fail(Status::argument, where.text(),
+             "deviations were asked for, but only domains have them: ask for the spread itself");
+}
+
 }  // namespace
 
 struct Session::State {
@@ -176,7 +182,7 @@ struct Session::State {
         make_lattice(system);  // throws if the cell is unusable
         if (results.outputs.descriptors && model->summary().descriptor_count == 0)
             fail(Status::unsupported, where, "descriptors were asked for, but this model has none");
-        if (results.has_spread() && model->summary().member_count == 0)
+        if ((results.has_spread() || results.has_deviations()) && model->summary().member_count == 0)
             fail(Status::unsupported, where, "a spread was asked for, but this model is no committee");
         if (results.outputs.has_trust() && !model->trust_meter())
             fail(Status::unsupported, where,
@@ -215,6 +221,11 @@ struct Session::State {
         check(found.sigma_energy_per_atom, 1, 0, "the spread of the energy");
         check(found.sigma_forces, owned_count, 1, "the spread of the force on atom ");
         check(results.sigma_max_force, 1, 0, "the spread of a force");
+        const int64_t deviation_count = model->summary().member_count - 1;
+        check(found.energy_deviations, deviation_count, 0, "a deviation of the energy");
+        for (int64_t d = 0; found.force_deviations && d < deviation_count; ++d)
+            check(found.force_deviations + 3 * d * system.atom_count, system.atom_count, 3,
+                  "a deviation of the force on atom ");
     }
 
     // Refuses pairs at distance zero: they have no direction.
@@ -330,6 +341,7 @@ void Session::evaluate(std::span<const SystemView> systems, std::span<const Resu
     stages.begin("checks of the input");
     for (size_t i = 0; i < systems.size(); ++i) {
         const Where where = {i, systems.size()};
+        require_no_deviations(results[i], where);
         state_->check(systems[i], results[i], where);
         state_->check_positions(systems[i], where);
     }
@@ -350,6 +362,7 @@ void Session::evaluate_on_device(const SystemView& system, const Results& result
              device_name(), "'");
     if (results.has_spread())
         fail(Status::unsupported, "a spread was asked for, but results in device memory have none: use host memory");
+    require_no_deviations(results, {});
     state_->team.require_threads();
     state_->check(system, results, {});
     DeviceOutputs outputs = {results.outputs, results.stress};
@@ -375,7 +388,8 @@ void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
         fail(Status::unsupported,
              "expected errors were asked for, but a domain does not know those of the atoms around it");
     if (outputs.has_spread())
-        fail(Status::unsupported, "a spread was asked for, but a domain has only a share of each force");
+        fail(Status::unsupported,
+             "a spread was asked for, but a domain has only a share of each force: ask for deviations");
     if (domain.atoms.is_periodic())
         fail(Status::argument, "the atoms of a domain are periodic; expected images as atoms of their own");
     const RowTransport transport = domain.halo.transport;

@@ -33,6 +33,7 @@ struct Results {
     double* sigma_max_force = nullptr;  // [1], eV/angstrom: the largest of Outputs::sigma_forces; 0 without atoms
 
     bool has_spread() const { return outputs.has_spread() || sigma_max_force; }
+    bool has_deviations() const { return outputs.has_deviations(); }
 };
 
 class Session {
@@ -50,7 +51,8 @@ public:
     // One system with positions and results in the memory of the session's GPU; see DeviceEvaluation.
     void evaluate_on_device(const SystemView& system, const Results& results, void* stream);
 
-    // A part of a system; see DomainEvaluation. If it fails, other domains may wait for this one: end them too.
+    // A part of a system; see DomainEvaluation. Committees give deviations instead of a spread. If it fails, other
+    // domains may wait for this one: end them too.
     void evaluate_domain(const Domain& domain, const Outputs& outputs);
     // For domains that read features in each other's GPU memory.
     HaloSharing& halo_sharing();  // throws Error{unsupported} if the evaluator cannot do it

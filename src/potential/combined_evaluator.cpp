@@ -48,6 +48,13 @@ public:
         for (int64_t atom = 0; mean.sigma_forces && atom < atom_count; ++atom)
             mean.sigma_forces[atom] += joining.added_variance(mean.forces + 3 * atom, forces_.data() + 3 * atom, 3);
     }
+    // From a mean that part `p` has not joined yet.
+    void write_deviations(const Outputs& mean, const Joining& joining, size_t p, int64_t atom_count) const {
+        if (mean.energy_deviations) mean.energy_deviations[p - 1] = joining.deviation(*mean.energy, energy_);
+        const int64_t count = mean.force_deviations ? 3 * atom_count : 0, first = static_cast<int64_t>(p - 1) * count;
+        for (int64_t i = 0; i < count; ++i)
+            mean.force_deviations[first + i] = joining.deviation(mean.forces[i], forces_[static_cast<size_t>(i)]);
+    }
 
 private:
     double energy_ = 0;
@@ -61,9 +68,9 @@ public:
     // `to` with a place for every mean that its spread needs, and variances of 0.
     Outputs completed(Outputs to, int64_t atom_count) {
         if (to.sigma_energy_per_atom) *to.sigma_energy_per_atom = 0;
-        if (to.sigma_energy_per_atom && !to.energy) to.energy = &energy_;
-        if (!to.sigma_forces) return to;
-        std::fill_n(to.sigma_forces, atom_count, 0.0);
+        if ((to.sigma_energy_per_atom || to.energy_deviations) && !to.energy) to.energy = &energy_;
+        if (!to.sigma_forces && !to.force_deviations) return to;
+        if (to.sigma_forces) std::fill_n(to.sigma_forces, atom_count, 0.0);
         if (!to.forces) forces_.resize(static_cast<size_t>(3 * atom_count));
         if (!to.forces) to.forces = forces_.data();
         return to;
@@ -138,6 +145,7 @@ private:
             evaluate(*parts_[p].evaluator, edges_of(p, systems, edges, team), std::span<const Outputs>(own_));
             for (size_t s = 0; p > 0 && s < systems.size(); ++s) {
                 results_[s].add_variances(joined_[s], joinings_[p], systems[s].atom_count);
+                results_[s].write_deviations(joined_[s], joinings_[p], p, systems[s].atom_count);
                 results_[s].join(joined_[s], joinings_[p], systems[s].atom_count,
                                  std::min(owned_count, systems[s].atom_count));
             }
@@ -146,6 +154,7 @@ private:
     }
     static Outputs without_spread(Outputs outputs) {
         outputs.sigma_energy_per_atom = outputs.sigma_forces = nullptr;
+        outputs.energy_deviations = outputs.force_deviations = nullptr;
         return outputs;
     }
     // Of a part that finds its neighbours itself: no edges, but the number of atoms.

@@ -17,8 +17,8 @@ struct CombinedPart {
 };
 
 // At least one part; `joinings` [part]. The edges that it gets are those within the longest cutoff. Descriptors are
-// those of the first part. Batches and domains can be evaluated if all parts can. A mean has a spread too, but not of
-// domains: the forces of a domain are shares.
+// those of the first part. Batches and domains can be evaluated if all parts can. A mean has a spread too; domains,
+// whose forces are shares, have deviations.
 std::unique_ptr<Evaluator> make_combined_evaluator(std::vector<CombinedPart> parts, std::vector<Joining> joinings);
 
 }  // namespace mlff

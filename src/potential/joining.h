@@ -3,6 +3,7 @@
 // the other, so that no results but those of one part are kept beside the result.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct Joining {
         for (int k = 0; k < size; ++k) square += (numbers[k] - mean[k]) * (numbers[k] - mean[k]);
         return spread * square;
     }
+    // The same where a part has only a share of a number: its square, once shares have been added, adds to the
+    // variance.
+    MLFF_HOST_DEVICE double deviation(double mean, double number) const { return std::sqrt(spread) * (number - mean); }
 };
 
 // [part]

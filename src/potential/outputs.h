@@ -11,15 +11,20 @@ struct Outputs {
     double* atom_energies = nullptr;  // [atom], eV
     double* atom_virials = nullptr;   // [atom][3][3], eV; their sum is the virial
     double* descriptors = nullptr;    // [atom][descriptor_count of the model]: invariant features of the atom
-    // How far the members of a committee are apart: standard deviations. Single systems and batches have them.
+    // How far the members of a committee are apart: standard deviations. Whole systems have them, alone and in batches.
     double* sigma_energy_per_atom = nullptr;  // [1], eV: of the energy, divided by the number of atoms
     double* sigma_forces = nullptr;           // [atom], eV/angstrom: of the force as a vector
+    // The same of domains, whose results are shares: numbers that are shares too, and whose squares, once shares have
+    // been added, add up to the variances.
+    double* energy_deviations = nullptr;  // [member - 1], eV
+    double* force_deviations = nullptr;   // [member - 1][atom][3], eV/angstrom
     // What the trust meter of a model says (trust/meter.h). Single systems and batches have them.
     double* expected_errors = nullptr;  // [atom], eV/angstrom: of the force
     double* novelties = nullptr;        // [atom]: distance from the training atoms; above 1: unlike anything in training
 
     bool has_trust() const { return expected_errors || novelties; }
     bool has_spread() const { return sigma_energy_per_atom || sigma_forces; }
+    bool has_deviations() const { return energy_deviations || force_deviations; }
 };
 
 // Results that stay on the evaluator's GPU.

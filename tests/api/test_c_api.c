@@ -257,7 +257,7 @@ static int32_t ask_again(const void* sent, void* received, size_t row_bytes, voi
 /* A periodic system as one domain. Ghosts are images of three atoms, in their order: atom 3 + 3 * i + k copies atom k.
  * Every other ghost is copied by the library, the rest by the exchange. */
 static void test_domain(void) {
-    enum { ATOMS = 81 };
+    enum { ATOMS = 81, MEMBERS = 3 };
     mlff_model* model = NULL;
     mlff_session* session = NULL;
     mlff_session_options options;
@@ -267,13 +267,14 @@ static void test_domain(void) {
     mlff_result result = no_result();
     int32_t all_numbers[ATOMS], neighbors[3 * ATOMS];
     double all_positions[3 * ATOMS], forces[3 * ATOMS], expected_forces[9], virial[9], expected_virial[9], stress[6],
-        energy = 0, expected = 0;
+        energy = 0, expected = 0, energy_deviations[MEMBERS - 1], force_deviations[(MEMBERS - 1) * 3 * ATOMS],
+        sigma_energy = -1, sigma_forces[3];
     int64_t first[4] = {0, ATOMS - 1, 2 * (ATOMS - 1), 3 * (ATOMS - 1)};
     const int32_t sent[4] = {2, 0, 0, 1}; /* comes back as 1, 0, 0, 2 */
     int32_t ghost_source[ATOMS - 3];
     const int32_t outside = 3;
     const double no_cell[9] = {0};
-    int i, k, image = 0, returned = 4;
+    int i, k, member, image = 0, returned = 4;
 
     for (i = 0; i < 27; ++i) { /* the image without a shift is first */
         const int number = i == 0 ? 13 : (i <= 13 ? i - 1 : i);
@@ -392,6 +393,47 @@ static void test_domain(void) {
     }
     domain.ghost_count = -1;
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT);
+    domain.ghost_count = ATOMS - 3;
+    result.force_deviations = force_deviations;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_UNSUPPORTED); /* no committee */
+    mlff_session_free(session);
+
+    /* The spread of a committee, from deviations. */
+    CHECK(mlff_model_load("builtin,builtin+zbl,self-test", &model) == MLFF_OK);
+    CHECK(mlff_session_create(model, &options, &session) == MLFF_OK);
+    mlff_model_free(model);
+    domain.list_version = 2;
+    result = no_result();
+    result.sigma_energy_per_atom = &sigma_energy;
+    result.sigma_forces = sigma_forces;
+    CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_OK);
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_UNSUPPORTED &&
+          strstr(mlff_last_error(), "ask for deviations") != NULL);
+    result = no_result();
+    result.energy_deviations = energy_deviations;
+    result.force_deviations = force_deviations;
+    CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_ERROR_ARGUMENT &&
+          strstr(mlff_last_error(), "only domains have them") != NULL);
+    energy_deviations[0] = 47;
+    result.struct_size = offsetof(mlff_result, energy_deviations); /* of callers who do not know of them */
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_OK && energy_deviations[0] == 47);
+    result.struct_size = sizeof result;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_OK);
+    CHECK(sigma_energy > 1);
+    CHECK_CLOSE(sqrt(energy_deviations[0] * energy_deviations[0] + energy_deviations[1] * energy_deviations[1]) / 3,
+                sigma_energy, 1e-10 * sigma_energy);
+    for (i = 0; i < 3; ++i) {
+        double square = 0;
+        for (member = 0; member < MEMBERS - 1; ++member)
+            for (k = 0; k < 3; ++k) {
+                double sum = 0;
+                for (image = 0; image < 27; ++image)
+                    sum += force_deviations[3 * ATOMS * member + 9 * image + 3 * i + k];
+                square += sum * sum;
+            }
+        CHECK(sigma_forces[i] > 1e-3);
+        CHECK_CLOSE(sqrt(square), sigma_forces[i], 1e-10);
+    }
     mlff_session_free(session);
 }
 

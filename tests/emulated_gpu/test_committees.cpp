@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Committees in one step, on the emulated GPU: mean and spread of PaiNN models of different widths and of a repulsion
-// with other numbers for the elements, against each member alone; single systems, batches, and steps that repeat.
+// with other numbers for the elements, against each member alone; single systems, batches, domains, and steps that
+// repeat.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "../unit/backend.h"
 #include "../unit/close.h"
 #include "gpu/engine/make_combined_step.h"
+#include "image_domain.h"
 #include "painn/gpu/evaluator.h"
 #include "potential/batch_evaluation.h"
+#include "potential/domain_evaluation.h"
 #include "random_painn.h"
 #include "zbl/gpu/step.h"
 
@@ -120,6 +124,44 @@ TEST_CASE("a committee on the GPU: mean and spread of its members") {
     for (size_t s = 0; s < systems.size(); ++s) {
         CHECK_ALL_CLOSE(found[s].all, expected[s].all, 1e-9);
         if (s != 1) CHECK_ALL_CLOSE(found[s].sigmas, expected[s].sigmas, 1e-9);
+    }
+}
+
+TEST_CASE("a committee of many members on the GPU: the spread of a domain, whose ghosts are images of its own atoms") {
+    const test::System system = test::random_system(19, 9, 5.0, true);
+    test::ImageDomain images(system, 4.0);
+    const size_t own = images.own_count, all = images.numbers.size();
+    const BackendOptions options = test::backend(false);
+    for (const size_t member_count : {size_t{2}, size_t{10}}) {  // in one launch, and in two
+        std::vector<MakeStepModel> steps = {zbl::gpu::make_step_model({8, 7, 1, 6})};
+        for (size_t m = 1; m < member_count; ++m)
+            steps.push_back(
+                painn::gpu::make_step_model(test::random_weights(static_cast<unsigned>(m), 32, 2, 6, false), options));
+        std::vector<double> weights(member_count, 1.0 / static_cast<double>(member_count + 1));
+        weights.back() *= 2;
+        const auto committee = gpu::make_combined_step_evaluator(options, steps, joining_as_mean(weights));
+        const Found whole = evaluate(*committee, system, true);
+        for (int repeat = 0; repeat < 2; ++repeat) {
+            const size_t deviation_count = member_count - 1;
+            std::vector<double> energies(deviation_count, NAN), forces(3 * all * deviation_count, NAN);
+            Outputs outputs;
+            outputs.energy_deviations = energies.data();
+            outputs.force_deviations = forces.data();
+            ThreadTeam team(1);
+            committee->domains()->evaluate_domain(images.domain(), {}, outputs, team);
+            std::vector<double> sigmas(1 + own, 0.0);
+            for (size_t d = 0; d < deviation_count; ++d) {
+                const auto begin = forces.begin() + static_cast<std::ptrdiff_t>(3 * all * d);
+                std::vector<double> own_forces(begin, begin + static_cast<std::ptrdiff_t>(3 * all));
+                images.add_ghosts(own_forces, 3);
+                sigmas[0] += energies[d] * energies[d];
+                for (size_t i = 0; i < 3 * own; ++i) sigmas[1 + i / 3] += own_forces[i] * own_forces[i];
+            }
+            for (double& sigma : sigmas) sigma = std::sqrt(sigma);
+            sigmas[0] /= static_cast<double>(own);
+            CHECK(*std::min_element(whole.sigmas.begin(), whole.sigmas.end()) > 0.01);
+            CHECK_ALL_CLOSE(sigmas, whole.sigmas, 1e-9);
+        }
     }
 }
 

@@ -15,6 +15,7 @@
 #include "../unit/close.h"
 #include "core/error.h"
 #include "core/stage_profile.h"
+#include "image_domain.h"
 #include "neighbors/neighbor_list.h"
 #include "painn/gpu/evaluator.h"
 #include "painn/gpu/sizes.h"
@@ -403,51 +404,11 @@ TEST_CASE("a domain whose ghosts are images of its own atoms gives what the peri
         const auto evaluator = painn::gpu::make_gpu_evaluator(weights, options);
         const Found whole = evaluate(*evaluator, *weights, system);
 
-        // Ghosts of even numbers are copied where they are, those of odd ones are sent and received.
-        NeighborOptions reach;
-        reach.cutoff = weights->cutoff + 0.4;
-        const BruteForceEdges edges = brute_force_neighbors(system.view(), reach);
-        const size_t own = system.numbers.size();
-        std::vector<int32_t> numbers = system.numbers, neighbors, sent, source;
-        Numbers positions = system.positions;
-        for (size_t e = 0; e < edges.sender.size(); ++e) {
-            const auto sender = static_cast<size_t>(edges.sender[e]);
-            const int32_t* s = &edges.shift[3 * e];
-            const Vec3 shift = shift_vector(system.cell, s[0], s[1], s[2]);
-            Vec3 at;
-            for (size_t k = 0; k < 3; ++k) at[k] = system.positions[3 * sender + k] + shift[k];
-            size_t place = 0;
-            while (place < numbers.size() && !std::equal(at.begin(), at.end(), &positions[3 * place])) ++place;
-            neighbors.push_back(static_cast<int32_t>(place));
-            if (place < numbers.size()) continue;
-            numbers.push_back(system.numbers[sender]);
-            positions.insert(positions.end(), at.begin(), at.end());
-            if (source.size() % 2 == 0) {
-                source.push_back(-1 - static_cast<int32_t>(sender));
-            } else {
-                source.push_back(static_cast<int32_t>(sent.size()));
-                sent.push_back(static_cast<int32_t>(sender));
-            }
-        }
-        struct Loop : HaloExchange {
-            size_t rows = 0, count = 0;
-            void exchange(const void* from, void* to, size_t row_bytes) override {
-                std::memcpy(to, from, rows * row_bytes);
-                ++count;
-            }
-        } loop;
-        loop.rows = sent.size();
-        Domain domain;
-        domain.atoms.atom_count = static_cast<int64_t>(numbers.size());
-        domain.atoms.atomic_numbers = numbers.data();
-        domain.atoms.positions = positions.data();
-        domain.owned_count = static_cast<int64_t>(own);
-        domain.first = edges.first.data();
-        domain.neighbors = neighbors.data();
-        domain.halo = {sent, static_cast<int64_t>(sent.size()), source, &loop};
-        domain.list_version = 5;
+        test::ImageDomain images(system, weights->cutoff);
+        Domain domain = images.domain();
+        const size_t own = images.own_count;
         for (int repeat = 0; repeat < 7; ++repeat) {
-            Found part(numbers.size(), static_cast<size_t>(weights->hidden));
+            Found part(images.numbers.size(), static_cast<size_t>(weights->hidden));
             part.energies.resize(own);
             part.descriptors.resize(own * static_cast<size_t>(weights->hidden));
             ThreadTeam team(1);
@@ -457,16 +418,9 @@ TEST_CASE("a domain whose ghosts are images of its own atoms gives what the peri
                                                   : RowTransport::window;
             evaluator->domains()->evaluate_domain(domain, {}, part.outputs(), team);
             // Twice for each block but the first, and once for addresses where memory is shared.
-            CHECK(loop.count == static_cast<size_t>(4 * (repeat + 1) + (repeat < 3 ? 0 : repeat < 5 ? 1 : 2)));
-            for (size_t ghost = own; ghost < numbers.size(); ++ghost) {
-                const auto owner =
-                    static_cast<size_t>(source[ghost - own] < 0 ? -1 - source[ghost - own]
-                                                                : sent[static_cast<size_t>(source[ghost - own])]);
-                for (size_t k = 0; k < 3; ++k) part.forces[3 * owner + k] += part.forces[3 * ghost + k];
-                for (size_t k = 0; k < 9; ++k) part.virials[9 * owner + k] += part.virials[9 * ghost + k];
-            }
-            part.forces.resize(3 * own);
-            part.virials.resize(9 * own);
+            CHECK(images.loop.count == static_cast<size_t>(4 * (repeat + 1) + (repeat < 3 ? 0 : repeat < 5 ? 1 : 2)));
+            images.add_ghosts(part.forces, 3);
+            images.add_ghosts(part.virials, 9);
             // Rows of ghosts are those of their owners, so in `fast` too only the order of sums differs.
             const double tolerance = precision == Precision::fp64 ? 1e-10 : precision == Precision::mixed ? 2e-5 : 1e-2;
             CHECK(std::abs(part.energy - whole.energy) <= tolerance);

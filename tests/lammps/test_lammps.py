@@ -329,6 +329,99 @@ class DynamicsTest(LammpsTest):
         self.assertTrue(100 < temperature < 500, text)
 
 
+# The spread of a committee: a line of the output, and a dump of all atoms.
+SPREAD = """
+compute spread all pair mlff
+fix spread all pair {every} mlff sigma_forces 1
+thermo_style custom step pe c_spread[1] c_spread[2]
+"""
+SPREAD_REPORT = """
+print "{name} $(c_spread[1]:%.17g) $(c_spread[2]:%.17g)"
+write_dump all custom {name}.dump id x y z fx fy fz f_spread modify sort id format float %.17g
+"""
+# Members of different cutoffs, one a sum, one not PaiNN.
+COMMITTEE = "builtin,self-test,builtin+zbl"
+
+
+class CommitteeTest(LammpsTest):
+    def assert_spread(self, report, sigma, tolerance=1e-10, unit=1.0):
+        self.assertGreater(sigma["max_force"], 0.1)
+        self.assert_close(report[0], [unit * sigma["energy_per_atom"], unit * sigma["max_force"]], tolerance, "spread")
+        self.assert_close([row[6] for row in report[1]], [unit * s for s in sigma["forces"]], tolerance, "spread of forces")
+
+    def test_spread_is_that_of_mlff_eval(self):
+        """At rest, on any number of ranks; nothing else changes by it."""
+        water = read_xyz("water_box")
+        frame = self.evaluate([water], COMMITTEE)[0]
+        for ranks in RANKS:
+            script = self.settings(water, COMMITTEE) + SPREAD.format(every=1) + "run 0\n" + SPREAD_REPORT.format(name="spread")
+            script += "unfix spread\nthermo_style custom step pe\nuncompute spread\nrun 0\nwrite_dump all custom plain.dump id x y z fx fy fz modify sort id format float %.17g\n"
+            report = self.report(self.lammps(script, ranks), "spread")
+            self.assert_spread(report, frame["sigma"])
+            self.assert_close([row[3:6] for row in report[1]], frame["forces"], 1e-10, "forces")
+            plain = self.report("plain 0", "plain")
+            self.assertEqual([row[:6] for row in report[1]], plain[1])
+
+    def test_spread_with_other_ghosts(self):
+        """Ghosts from far beyond the neighbour list, and ghosts of bricks of any size."""
+        water = read_xyz("water_box")
+        for model, more in (("builtin+d3:pbe,self-test", "neighbor 0.3 bin\n"), (COMMITTEE, "comm_style tiled\n")):
+            sigma = self.evaluate([water], model)[0]["sigma"]
+            for ranks in (2, 4):
+                script = self.settings(water, model) + more + SPREAD.format(every=1) + "run 0\n" + SPREAD_REPORT.format(name="ghosts")
+                self.assert_spread(self.report(self.lammps(script, ranks), "ghosts"), sigma)
+
+    def test_spread_of_moving_atoms(self):
+        """Hot water, whose atoms change ranks and whose lists change; some bricks without atoms. The frames are those of LAMMPS."""
+        water = draw_velocities(read_xyz("water_box"), 1500)
+        slab = System(water.numbers, water.positions, [water.cell[0], water.cell[1], [0, 0, 60.0]], [True, True, False], water.velocities)
+        move = "neighbor 0.3 bin\nneigh_modify every 1 delay 0 check yes\nfix 1 all nve\ntimestep 0.0005\nthermo 4\nrun 16\n"
+        for name, system, more in (("box", water, ""), ("slab", slab, "processors 1 1 *")):
+            for ranks in (1, 4):
+                script = self.settings(system, COMMITTEE, more=more) + SPREAD.format(every=4) + move + SPREAD_REPORT.format(name=name)
+                report = self.report(self.lammps(script, ranks), name)
+                moved = System(system.numbers, [row[:3] for row in report[1]], system.cell, system.periodic)
+                moved.positions = [row[:3] for row in report[1]]
+                frame = self.evaluate([moved], COMMITTEE)[0]
+                self.assert_close([row[3:6] for row in report[1]], frame["forces"], 1e-10, "forces")
+                self.assert_spread(report, frame["sigma"])
+
+    def test_spread_beside_other_styles(self):
+        """Atoms of other types have none and are not counted; units real."""
+        water = read_xyz("water_box")
+        mixed = System(water.numbers + [18], water.positions + [[5.0, 5.0, 42.0]], [water.cell[0], water.cell[1], [0, 0, 60.0]], [True, True, False])
+        slab = System(water.numbers, water.positions, mixed.cell, [True, True, False])
+        sigma = self.evaluate([slab], COMMITTEE)[0]["sigma"]
+        sigma["forces"] = sigma["forces"] + [0.0]
+        style = f"hybrid mlff precision fp64 device {DEVICE} zero 8.0"
+        for ranks in (1, 2):
+            script = self.settings(mixed, "zero", style).replace("pair_coeff * * zero H O Ar", f"pair_coeff * * mlff {COMMITTEE} H O NULL\npair_coeff * 3 zero")
+            script = script.replace("units metal", "units real") + SPREAD.format(every=1) + "run 0\n" + SPREAD_REPORT.format(name="types")
+            self.assert_spread(self.report(self.lammps(script, ranks), "types"), sigma, 1e-7, 23.060549)
+
+    def test_members_that_agree(self):
+        water = read_xyz("water_box")
+        for ranks in (1, 2):
+            script = self.settings(water, "builtin,builtin") + SPREAD.format(every=1) + "run 0\n" + SPREAD_REPORT.format(name="same")
+            report = self.report(self.lammps(script, ranks), "same")
+            self.assertEqual(report[0], [0.0, 0.0])
+            self.assertEqual([row[6] for row in report[1]], 192 * [0.0])
+
+    def test_spread_errors(self):
+        good, committee = self.settings(read_xyz("water_box")), self.settings(read_xyz("water_box"), COMMITTEE)
+        cases = [
+            (good + "fix s all pair 1 mlff sigma_forces 1\n", "a spread was asked for, but builtin is no committee"),
+            (good + "compute s all pair mlff\nthermo_style custom step c_s[1]\nrun 0\n", "does not compute"),
+            (committee + "fix s all pair 1 mlff sigma_forces 1\npair_coeff * * builtin H O\nrun 0\n", "a spread was asked for, but builtin is no committee"),
+            (committee + "fix s all pair 1 mlff sigma_forces 0\nrun 0\n", "sigma_forces"),
+            (committee + "fix s all pair 1 mlff sigma 1\n", "sigma_flag"),
+        ]
+        for script, message in cases:
+            for ranks in (1, 2):
+                with self.subTest(message, ranks=ranks):
+                    self.assertIn(message, " ".join(self.lammps(script, ranks, fails=True).split()))
+
+
 class StyleTest(LammpsTest):
     def test_hybrid_overlay_and_isolated_atoms(self):
         """Beside other styles on the same atoms; types that are not ours; a free atom has its E0."""

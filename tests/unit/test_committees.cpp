@@ -244,7 +244,7 @@ TEST_CASE("on a GPU: committees are the means of their members, with their sprea
     }
 }
 
-TEST_CASE("on a GPU: results of committees in device memory and of domains have no spread") {
+TEST_CASE("on a GPU: results of committees in device memory have no spread") {
     if (!has_gpu()) return;
     Session session(load_model("builtin,self-test"), on("cuda", Precision::fp64));
     Found found(2);
@@ -300,11 +300,27 @@ TEST_CASE("spreads are refused where there are none") {
         committee(load_model("builtin,zbl"), on("cpu", Precision::fp64));
     CHECK(has(message_of(Status::unsupported, [&] { evaluate(single, atoms, true); }), "no committee"));
     Found found(4);
+    const int64_t first[] = {0, 0, 0, 0, 0};
+    struct Silence : HaloExchange {
+        void exchange(const void*, void*, size_t) override {}
+    } silence;
     mlff::Domain domain;
     domain.atoms = atoms.view();
     domain.owned_count = 4;
+    domain.first = first;
+    domain.halo.exchange = &silence;
     CHECK(has(message_of(Status::unsupported, [&] { committee.evaluate_domain(domain, found.results(true).outputs); }),
-              "a domain has only a share"));
+              "ask for deviations"));
+    Results deviations;
+    deviations.outputs.force_deviations = found.all.data();
+    const SystemView view = atoms.view();
+    CHECK(has(message_of(Status::argument,
+                         [&] {
+                             committee.evaluate({&view, 1}, {&deviations, 1});
+                         }),
+              "only domains have them"));
+    CHECK(has(message_of(Status::unsupported, [&] { single.evaluate_domain(domain, deviations.outputs); }),
+              "no committee"));
 }
 
 TEST_CASE("names of committees") {

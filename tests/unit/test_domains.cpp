@@ -12,6 +12,8 @@
 #include <thread>
 
 #include "../tags.h"
+#include "close.h"
+#include "committee/model.h"
 #include "engine/session.h"
 #include "neighbors/listed_edges.h"
 #include "test_gpu_support.h"
@@ -223,10 +225,63 @@ Result evaluate_whole(Session& session, const System& system) {
     return result;
 }
 
+// Of a committee: sigma_energy_per_atom, then sigma_forces.
+using Spread = std::vector<double>;
+
+// Adds up the deviations of domains, as an engine does it.
+class SpreadOfParts {
+public:
+    SpreadOfParts(const std::vector<Part>& parts, size_t atom_count, size_t member_count)
+        : parts_(parts), atom_count_(atom_count), count_(member_count - 1) {
+        for (const Part& part : parts_) {
+            energies_.emplace_back(count_, NAN);
+            forces_.emplace_back(3 * count_ * part.numbers.size(), NAN);
+        }
+    }
+    void ask(size_t domain, Outputs& outputs) {
+        outputs.energy_deviations = energies_[domain].data();
+        outputs.force_deviations = forces_[domain].data();
+    }
+    Spread sum() const {
+        Spread spread(1 + atom_count_, 0.0);
+        for (size_t d = 0; d < count_; ++d) {
+            double energy = 0;
+            std::vector<double> forces(3 * atom_count_, 0.0);
+            for (size_t p = 0; p < parts_.size(); ++p) {
+                const std::vector<int64_t>& whole = parts_[p].whole;
+                energy += energies_[p][d];
+                for (size_t i = 0; i < 3 * whole.size(); ++i)
+                    forces[3 * static_cast<size_t>(whole[i / 3]) + i % 3] += forces_[p][3 * d * whole.size() + i];
+            }
+            spread[0] += energy * energy;
+            for (size_t i = 0; i < forces.size(); ++i) spread[1 + i / 3] += forces[i] * forces[i];
+        }
+        for (double& sigma : spread) sigma = std::sqrt(sigma);
+        spread[0] /= static_cast<double>(atom_count_);
+        return spread;
+    }
+
+private:
+    const std::vector<Part>& parts_;
+    size_t atom_count_, count_;
+    std::vector<std::vector<double>> energies_, forces_;  // [domain]
+};
+
+Spread spread_of_whole(Session& session, const System& system) {
+    Spread spread(1 + system.numbers.size(), NAN);
+    Results results;
+    results.outputs.sigma_energy_per_atom = spread.data();
+    results.outputs.sigma_forces = spread.data() + 1;
+    const SystemView view = system.view();
+    session.evaluate({&view, 1}, {&results, 1});
+    return spread;
+}
+
 // The sum of the domains, what ghosts have added to the atoms they copy. One session for each domain.
 Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const System& system,
                       const std::vector<Part>& parts, int64_t list_version = 0,
-                      RowTransport transport = RowTransport::host, bool can_return = true) {
+                      RowTransport transport = RowTransport::host, bool can_return = true,
+                      SpreadOfParts* spread = nullptr) {
     const size_t domain_count = parts.size();
     Meeting meeting(parts);
     meeting.transport = transport;
@@ -254,8 +309,10 @@ Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const Sys
                 domain.neighbors = part.neighbors.data();
                 domain.halo = {part.sent, static_cast<int64_t>(part.received_count), part.source, &halo, transport};
                 domain.list_version = list_version;
+                Outputs outputs = outputs_of(results[d]);
+                if (spread) spread->ask(d, outputs);
                 try {
-                    sessions[d]->evaluate_domain(domain, outputs_of(results[d]));
+                    sessions[d]->evaluate_domain(domain, outputs);
                 } catch (const std::exception& error) {
                     errors[d] = error.what();
                     meeting.leave_failed();
@@ -499,15 +556,85 @@ TEST_CASE("sums of terms cut into domains") {
     check_same(evaluate_whole(*on_gpu[0], dense), evaluate_whole(*sessions[0], dense), 1e-8);  // tables of filters
 }
 
-TEST_CASE("committees cut into domains: the mean") {
-    const std::shared_ptr<const mlff::Model> model = load_model("builtin,builtin+zbl");
+namespace {
+
+// Mean and spread of committees: cut as they are whole, with the bits of the mean that there are without a spread.
+void compare_committees(std::vector<std::unique_ptr<Session>>& sessions, const System& system,
+                        const std::vector<size_t>& domain_counts, double tolerance) {
+    const auto members = static_cast<size_t>(sessions[0]->model().summary().member_count);
+    const Result whole = evaluate_whole(*sessions[0], system);
+    const Spread whole_spread = spread_of_whole(*sessions[0], system);
+    const double scale = tolerance * std::max(1.0, *std::max_element(whole_spread.begin(), whole_spread.end()));
+    CHECK(*std::min_element(whole_spread.begin(), whole_spread.end()) > 10 * scale);
+    for (const size_t domain_count : domain_counts) {
+        CAPTURE(domain_count);
+        const std::vector<Part> parts = cut(*sessions[0], system, domain_count);
+        SpreadOfParts spread(parts, system.numbers.size(), members);
+        const Result mean = evaluate_parts(sessions, system, parts, 0, RowTransport::host, true, &spread);
+        check_same(mean, whole, tolerance);
+        CHECK_ALL_CLOSE(spread.sum(), whole_spread, scale);
+        CHECK(mean.forces == evaluate_parts(sessions, system, parts).forces);
+    }
+}
+
+// Three members with weights, one of which is a sum and one of which is not PaiNN.
+std::shared_ptr<const mlff::Model> three_members() {
+    return make_committee_model({{"first", load_model("builtin"), 2},
+                                 {"second", load_model("self-test")},
+                                 {"third", load_model("builtin+zbl")}},
+                                "three");
+}
+
+}  // namespace
+
+TEST_CASE("committees cut into domains: mean and spread" * test::kSlowUnderSanitizers) {
     const System crystal = student_crystal();
-    auto sessions = make_sessions(model, 3, Precision::fp64, "", 2);
-    compare_cuts(sessions, crystal, {1, 2, 3}, kDomainsDouble);
+    auto sessions = make_sessions(three_members(), 8, Precision::fp64, "", 2);
+    compare_committees(sessions, crystal, {1, 2, 3, 8}, kDomainsDouble);
+    auto mixed = make_sessions(three_members(), 3, Precision::mixed, "");
+    compare_committees(mixed, crystal, {2, 3}, kDomainsMixed);
     if (!has_gpu()) return;
-    auto on_gpu = make_sessions(model, 3, Precision::fp64, "", 1, false, "cuda");
-    compare_cuts(on_gpu, crystal, {1, 2, 3}, kDomainsDouble);
+    auto on_gpu = make_sessions(three_members(), 3, Precision::fp64, "", 1, false, "cuda");
+    compare_committees(on_gpu, crystal, {1, 2, 3}, kDomainsDouble);
     check_same(evaluate_whole(*on_gpu[0], crystal), evaluate_whole(*sessions[0], crystal), 1e-8);
+    auto mixed_on_gpu = make_sessions(three_members(), 3, Precision::mixed, "", 1, false, "cuda");
+    compare_committees(mixed_on_gpu, crystal, {2, 3}, kDomainsMixed);
+}
+
+TEST_CASE("members that agree have no deviations, and each can be asked for alone") {
+    const System crystal = student_crystal(20, 6.3);
+    for (const std::string device : {"cpu", "cuda"}) {
+        if (device == "cuda" && !has_gpu()) continue;
+        auto same = make_sessions(load_model("builtin,builtin,builtin"), 2, Precision::fp64, "", 1, false, device);
+        const std::vector<Part> parts = cut(*same[0], crystal, 2);
+        SpreadOfParts none(parts, 20, 3);
+        evaluate_parts(same, crystal, parts, 0, RowTransport::host, true, &none);
+        CHECK(none.sum() == Spread(21, 0.0));
+
+        auto session = make_sessions(three_members(), 1, Precision::fp64, "", 1, false, device);
+        const std::vector<Part> whole = cut(*session[0], crystal, 1);
+        const Part& part = whole[0];
+        const size_t count = 2 * 3 * part.numbers.size();
+        Meeting meeting(whole);
+        PartHalo halo(meeting, 0);
+        Domain domain;
+        domain.atoms.atom_count = static_cast<int64_t>(part.numbers.size());
+        domain.atoms.atomic_numbers = part.numbers.data();
+        domain.atoms.positions = part.positions.data();
+        domain.owned_count = 20;
+        domain.first = part.first.data();
+        domain.neighbors = part.neighbors.data();
+        domain.halo = {part.sent, 0, part.source, &halo};
+        std::vector<double> energies(2, NAN), energies_alone(2, NAN), forces(count, NAN), forces_alone(count, NAN);
+        Outputs all, only_energies, only_forces;
+        all.energy_deviations = energies.data(), all.force_deviations = forces.data();
+        only_energies.energy_deviations = energies_alone.data();
+        only_forces.force_deviations = forces_alone.data();
+        for (const Outputs& outputs : {all, only_energies, only_forces}) session[0]->evaluate_domain(domain, outputs);
+        CHECK_ALL_CLOSE(energies_alone, energies, 0.0);
+        CHECK_ALL_CLOSE(forces_alone, forces, 0.0);
+        CHECK(std::any_of(forces.begin(), forces.end(), [](double x) { return std::abs(x) > 0.01; }));
+    }
 }
 
 TEST_CASE("dispersion cut into domains, whose ghosts reach as far as its pairs") {

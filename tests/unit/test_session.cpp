@@ -66,8 +66,10 @@ using Spoil = std::function<void(const Outputs&)>;
 // The analytic model, whose results are spoiled.
 class SpoiledModel : public Model {
 public:
-    explicit SpoiledModel(Spoil spoil) : spoil_(std::move(spoil)) {}
-    const ModelSummary& summary() const override { return right_->summary(); }
+    explicit SpoiledModel(Spoil spoil, int member_count = 0) : spoil_(std::move(spoil)), summary_(right_->summary()) {
+        summary_.member_count = member_count;
+    }
+    const ModelSummary& summary() const override { return summary_; }
     JsonValue description() const override { return right_->description(); }
     Precision choose_precision(const Device& device, Precision wanted) const override {
         return right_->choose_precision(device, wanted);
@@ -95,6 +97,21 @@ private:
     };
     std::shared_ptr<const Model> right_ = load_model("analytic");
     Spoil spoil_;
+    ModelSummary summary_;
+};
+
+// Three atoms, none of which are listed as neighbours.
+struct WaterDomain : HaloExchange {
+    WaterDomain() {
+        domain.atoms = water();
+        domain.owned_count = 3;
+        domain.first = first;
+        domain.halo.exchange = this;
+    }
+    void exchange(const void*, void*, size_t) override {}
+
+    const int64_t first[4] = {0, 0, 0, 0};
+    Domain domain;
 };
 
 // A box of argon: enough atoms for all threads.
@@ -151,16 +168,32 @@ TEST_CASE("results that are not finite are an error that names the first") {
         CHECK(message_of([&] { session.evaluate(systems, both); }).find("system 1: " + std::string(words)) == 0);
         CHECK_NOTHROW(session.evaluate_unchecked({&system, 1}, {&results, 1}));
 
-        struct Silence : HaloExchange {
-            void exchange(const void*, void*, size_t) override {}
-        } silence;
-        Domain domain;
-        domain.atoms = water();
-        domain.owned_count = 3;
-        const int64_t first[] = {0, 0, 0, 0};
-        domain.first = first;
-        domain.halo.exchange = &silence;
-        CHECK(message_of([&] { session.evaluate_domain(domain, results.outputs); }).find(words) == 0);
+        const WaterDomain part;
+        CHECK(message_of([&] { session.evaluate_domain(part.domain, results.outputs); }).find(words) == 0);
+    }
+}
+
+TEST_CASE("deviations that are not finite are an error") {
+    double energies[2], forces[18];
+    Outputs outputs;
+    outputs.energy_deviations = energies;
+    outputs.force_deviations = forces;
+    const WaterDomain part;
+    for (const int spoiled : {-1, 0, 1}) {
+        const auto spoil = [&](const Outputs& to) {
+            std::fill_n(to.energy_deviations, 2, 0.0);
+            std::fill_n(to.force_deviations, 18, 0.0);
+            if (spoiled == 0) to.energy_deviations[1] = std::numeric_limits<double>::quiet_NaN();
+            if (spoiled == 1) to.force_deviations[9 + 5] = std::numeric_limits<double>::infinity();
+        };
+        Session session(std::make_shared<SpoiledModel>(spoil, 3), {});
+        if (spoiled == -1) CHECK_NOTHROW(session.evaluate_domain(part.domain, outputs));
+        if (spoiled == 0)
+            CHECK_THROWS_WITH_AS(session.evaluate_domain(part.domain, outputs),
+                                 doctest::Contains("a deviation of the energy is not finite"), Error);
+        if (spoiled == 1)
+            CHECK_THROWS_WITH_AS(session.evaluate_domain(part.domain, outputs),
+                                 doctest::Contains("a deviation of the force on atom 1 is not finite"), Error);
     }
 }
 

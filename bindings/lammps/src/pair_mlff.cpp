@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <iterator>
 #include <memory>
@@ -12,12 +13,14 @@
 #include "atom.h"
 #include "chemical_symbols.h"
 #include "comm.h"
+#include "compute.h"
 #include "domain.h"
 #include "error.h"
 #include "force.h"
 #include "ghost_exchange.h"
 #include "memory.h"
 #include "mlff/mlff.h"
+#include "modify.h"
 #include "neigh_list.h"
 #include "neighbor.h"
 #include "ranks.h"
@@ -107,6 +110,25 @@ struct PairMLFF::Impl {
     double total_virial[9] = {};
     std::vector<double> forces, atom_energies, atom_virials;
 
+    // The spread of a committee, in eV and angstrom.
+    int member_count = 0;  // 0: no committee
+    double sigma_energy = 0, sigma_max_force = 0;
+    std::vector<double> sigma_forces;       // [own atom]
+    std::vector<double> energy_deviations;  // [member - 1], see mlff_session_evaluate_domain
+    std::vector<double> force_deviations;   // [member - 1][our atom][3]
+    std::vector<double> returned;           // [atom of LAMMPS][3]: one of these deviations
+
+    // What compute pair and fix pair give to the user, in the units of LAMMPS.
+    static constexpr int kGlobalCount = 2;
+    double globals[kGlobalCount] = {};  // compute pair sums them over ranks: sigma_energy and sigma_max_force of rank 0
+    struct AtomQuantity {
+        int is_wanted = 0;           // in the next step: set by fix pair
+        bool is_known = false;       // of the last step
+        std::vector<double> values;  // [atom of LAMMPS], own ones; 0 for types of other styles
+    };
+    AtomQuantity shown_sigma_forces;
+    AtomQuantity* quantity(const std::string& name) { return name == "sigma_forces" ? &shown_sigma_forces : nullptr; }
+
     std::string open() {
         mlff_model* opened = nullptr;
         if (mlff_model_load(model_name.c_str(), &opened) != MLFF_OK) return mlff_last_error();
@@ -116,6 +138,7 @@ struct PairMLFF::Impl {
         if (mlff_model_get_info(opened, &info) != MLFF_OK) return mlff_last_error();
         if (!(info.reach_angstrom > 0))
             return model_name + ": the cutoff of the model is not known, and LAMMPS needs one";
+        member_count = info.member_count;
         cutoff = info.cutoff_angstrom;
         reach = info.reach_angstrom;
         return "";
@@ -294,7 +317,7 @@ struct PairMLFF::Impl {
     }
 
     // Where results go: forces always, of the rest what is asked for.
-    mlff_result make_room(bool wants_virial, bool wants_atom_energies, bool wants_atom_virials) {
+    mlff_result make_room(bool wants_virial, bool wants_atom_energies, bool wants_atom_virials, bool wants_spread) {
         forces.resize(3 * atoms.size());
         atom_energies.resize(wants_atom_energies ? static_cast<size_t>(owned_count) : 0);
         atom_virials.resize(wants_atom_virials ? 9 * atoms.size() : 0);
@@ -305,6 +328,18 @@ struct PairMLFF::Impl {
         if (wants_virial) result.virial = total_virial;
         if (wants_atom_energies) result.atom_energies = atom_energies.data();
         if (wants_atom_virials) result.atom_virials = atom_virials.data();
+        if (!wants_spread) return result;
+        sigma_forces.resize(static_cast<size_t>(owned_count));
+        if (rank_count == 1) {
+            result.sigma_energy_per_atom = &sigma_energy;
+            result.sigma_forces = sigma_forces.data();
+            result.sigma_max_force = &sigma_max_force;
+            return result;
+        }
+        energy_deviations.resize(static_cast<size_t>(member_count - 1));
+        force_deviations.resize(3 * atoms.size() * energy_deviations.size());
+        result.energy_deviations = energy_deviations.data();
+        result.force_deviations = force_deviations.data();
         return result;
     }
 };
@@ -317,6 +352,8 @@ PairMLFF::PairMLFF(LAMMPS* lammps) : Pair(lammps), impl_(new Impl(world)) {
     no_virial_fdotr_compute = 1;  // the session gives the virial
     centroidstressflag = CENTROID_NOTAVAIL;
     comm_forward = 2;
+    comm_reverse = 3;
+    pvector = impl_->globals;
 }
 
 PairMLFF::~PairMLFF() {
@@ -425,6 +462,8 @@ void PairMLFF::coeff(int narg, char** arg) {
     std::string message = has_dispersion ? impl.add_dispersion(arg[4]) : "";
     if (message.empty()) message = impl.open();
     if (message.empty()) message = impl.unknown_elements();
+    nextra = impl.member_count > 0 ? Impl::kGlobalCount : 0;
+    std::fill_n(pvector, Impl::kGlobalCount, NAN);
     message = mlff_lammps::first_message(world, message);
     if (message.empty()) message = impl.start_sessions(comm->nthreads);
     if (!message.empty()) error->all(FLERR, "pair_coeff of mlff: " + message);
@@ -471,11 +510,30 @@ double PairMLFF::init_one(int i, int j) {
 
 void PairMLFF::compute(int eflag, int vflag) {
     ev_init(eflag, vflag);
+    const bool wants_spread = is_spread_wanted();
+    if (wants_spread) require_committee();
     if (comm->nprocs == 1)
-        evaluate_box();
+        evaluate_box(wants_spread);
     else
-        evaluate_domain();
+        evaluate_domain(wants_spread);
     add_results();
+    impl_->shown_sigma_forces.is_known = false;
+    if (wants_spread) keep_spread();
+}
+
+// In this step: fix pair says so, and compute pair may read it wherever it may read the energy.
+bool PairMLFF::is_spread_wanted() const {
+    if (impl_->shown_sigma_forces.is_wanted) return true;
+    if (!eflag_global || nextra == 0) return false;
+    const std::vector<Compute*>& computes = modify->get_compute_list();
+    return std::any_of(computes.begin(), computes.end(), [](const Compute* compute) {
+        return std::strcmp(compute->style, "pair") == 0 && compute->vector_flag != 0;
+    });
+}
+
+void PairMLFF::require_committee() const {
+    if (impl_->model && impl_->member_count == 0)
+        error->all(FLERR, "pair_style mlff: a spread was asked for, but " + impl_->model_name + " is no committee");
 }
 
 // Own atoms of our types.
@@ -492,7 +550,7 @@ void PairMLFF::find_atoms() {
 }
 
 // One rank: all atoms are own atoms, and the session knows the box.
-void PairMLFF::evaluate_box() {
+void PairMLFF::evaluate_box(bool wants_spread) {
     Impl& impl = *impl_;
     find_atoms();
     impl.gather(*atom);
@@ -506,7 +564,7 @@ void PairMLFF::evaluate_box() {
     for (int k = 0; k < 3; ++k) system.periodic[k] = domain->periodicity[k] != 0;
     system.total_charge = impl.settings.charge;
     system.spin_multiplicity = impl.settings.spin;
-    mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom);
+    mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom, wants_spread);
     if (mlff_session_evaluate(impl.session.get(), &system, &result) != MLFF_OK)
         error->one(FLERR, "mlff, " + impl.model_name + ": " + mlff_last_error());
 }
@@ -557,7 +615,7 @@ void PairMLFF::find_domain() {
 }
 
 // Several ranks: messages between layers are passed to atoms of other ranks too.
-void PairMLFF::evaluate_domain() {
+void PairMLFF::evaluate_domain(bool wants_spread) {
     Impl& impl = *impl_;
     if (neighbor->ago == 0 || impl.listed_at != neighbor->lastcall) find_domain();
     impl.gather(*atom);
@@ -583,10 +641,77 @@ void PairMLFF::evaluate_domain() {
     part.spin_multiplicity = impl.settings.spin;
     part.cell = cell.data();
     for (int k = 0; k < 3; ++k) part.periodic[k] = domain->periodicity[k] != 0;
-    mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom);
+    mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom, wants_spread);
     // Other ranks wait for this one, so that a failure here ends them too.
     if (mlff_session_evaluate_domain(impl.session.get(), &part, &result) != MLFF_OK)
         error->one(FLERR, "mlff, " + impl.model_name + ": " + mlff_last_error());
+    if (wants_spread) sum_deviations();
+}
+
+// The spread of the whole system from the shares of all ranks. Forces go one member at a time, so that LAMMPS' buffers
+// need not grow.
+void PairMLFF::sum_deviations() {
+    Impl& impl = *impl_;
+    std::vector<double> sums = impl.energy_deviations;
+    sums.push_back(impl.owned_count);
+    MPI_Allreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(sums.size()), MPI_DOUBLE, MPI_SUM, world);
+    const double atom_count = sums.back();
+    sums.pop_back();
+    double square = 0;
+    for (const double sum : sums) square += sum * sum;
+    impl.sigma_energy = std::sqrt(square) / std::max(atom_count, 1.0);
+
+    std::fill(impl.sigma_forces.begin(), impl.sigma_forces.end(), 0.0);
+    for (size_t member = 0; member < sums.size(); ++member) {
+        const double* const deviations = impl.force_deviations.data() + 3 * impl.atoms.size() * member;
+        impl.returned.assign(3 * impl.place.size(), 0.0);  // ghosts that are not ours pass on what is not ours
+        for (size_t i = 0; i < impl.atoms.size(); ++i)
+            std::copy_n(deviations + 3 * i, 3, impl.returned.data() + 3 * impl.atoms[i]);
+        comm->reverse_comm(this);
+        for (size_t i = 0; i < impl.sigma_forces.size(); ++i)
+            for (size_t k = 0; k < 3; ++k) {
+                const double sum = impl.returned[3 * static_cast<size_t>(impl.atoms[i]) + k];
+                impl.sigma_forces[i] += sum * sum;
+            }
+    }
+    impl.sigma_max_force = 0;
+    for (double& sigma : impl.sigma_forces) {
+        sigma = std::sqrt(sigma);
+        impl.sigma_max_force = std::max(impl.sigma_max_force, sigma);
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &impl.sigma_max_force, 1, MPI_DOUBLE, MPI_MAX, world);
+}
+
+// Where compute pair and fix pair find it.
+void PairMLFF::keep_spread() {
+    Impl& impl = *impl_;
+    const double unit = comm->me == 0 ? impl.energy_unit : 0;
+    impl.globals[0] = unit * impl.sigma_energy;
+    impl.globals[1] = unit * impl.sigma_max_force;
+    Impl::AtomQuantity& shown = impl.shown_sigma_forces;
+    if (!shown.is_wanted) return;
+    shown.values.assign(static_cast<size_t>(std::max(atom->nlocal, 1)), 0.0);  // fix pair takes NULL for an error
+    for (size_t i = 0; i < impl.sigma_forces.size(); ++i)
+        shown.values[static_cast<size_t>(impl.atoms[i])] = impl.energy_unit * impl.sigma_forces[i];
+    shown.is_known = true;
+}
+
+void* PairMLFF::extract(const char* name, int& dimension) {
+    dimension = 0;
+    const std::string flag = name, ending = "_flag";
+    if (flag.size() < ending.size() || flag.compare(flag.size() - ending.size(), ending.size(), ending) != 0)
+        return nullptr;
+    Impl::AtomQuantity* const found = impl_->quantity(flag.substr(0, flag.size() - ending.size()));
+    return found ? &found->is_wanted : nullptr;
+}
+
+// fix pair also asks when it is made: then there are no numbers yet.
+void* PairMLFF::extract_peratom(const char* name, int& column_count) {
+    column_count = 0;
+    Impl::AtomQuantity* const found = impl_->quantity(name);
+    if (!found) return nullptr;
+    require_committee();
+    return found->is_known ? found->values.data() : nullptr;
 }
 
 // What ghosts get is brought to their owners by LAMMPS, as newton pair is on.
@@ -623,11 +748,22 @@ void PairMLFF::unpack_forward_comm(int n, int first, double* buffer) {
                                                          static_cast<int>(buffer[2 * i + 1])};
 }
 
+int PairMLFF::pack_reverse_comm(int n, int first, double* buffer) {
+    std::copy_n(impl_->returned.data() + 3 * first, 3 * n, buffer);
+    return 3 * n;
+}
+
+void PairMLFF::unpack_reverse_comm(int n, int* owners, double* buffer) {
+    for (int i = 0; i < n; ++i)
+        for (int k = 0; k < 3; ++k) impl_->returned[static_cast<size_t>(3 * owners[i] + k)] += buffer[3 * i + k];
+}
+
 double PairMLFF::memory_usage() {
     const Impl& impl = *impl_;
     return Pair::memory_usage() +
            static_cast<double>(
-               sizeof(double) * (impl.positions.capacity() + impl.forces.capacity() + impl.atom_virials.capacity()) +
+               sizeof(double) * (impl.positions.capacity() + impl.forces.capacity() + impl.atom_virials.capacity() +
+                                 impl.force_deviations.capacity() + impl.returned.capacity()) +
                sizeof(int32_t) * (impl.neighbors.capacity() + impl.atoms.capacity() + impl.place.capacity()) +
                sizeof(Owner) * impl.owners.capacity());
 }

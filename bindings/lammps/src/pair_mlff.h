@@ -26,6 +26,13 @@ public:
     // Sends the owners of the atoms that ghosts are copies of.
     int pack_forward_comm(int n, int* list, double* buffer, int pbc_flag, int* pbc) override;
     void unpack_forward_comm(int n, int first, double* buffer) override;
+    // Send what ghosts have of the spread of forces to the owners.
+    int pack_reverse_comm(int n, int first, double* buffer) override;
+    void unpack_reverse_comm(int n, int* owners, double* buffer) override;
+
+    // For fix pair: the flag "NAME_flag" with which it asks for a quantity of atoms in a step, and the quantity NAME.
+    void* extract(const char* name, int& dimension) override;
+    void* extract_peratom(const char* name, int& column_count) override;
 
 private:
     struct Impl;
@@ -34,8 +41,12 @@ private:
     void log_description();
     void find_atoms();
     void find_domain();
-    void evaluate_box();
-    void evaluate_domain();
+    bool is_spread_wanted() const;
+    void require_committee() const;
+    void evaluate_box(bool wants_spread);
+    void evaluate_domain(bool wants_spread);
+    void sum_deviations();
+    void keep_spread();
     void add_results();
 };
 

@@ -39,6 +39,7 @@ struct JoinedPart {
     const int* has_short_edge = nullptr;
     const ElementEnergy* of_element = nullptr;  // ElementEnergy::embedding joins too
     const int32_t* own = nullptr;               // [element of the whole]: index in of_element
+    double* deviations = nullptr;               // [atom][3]; nullptr if not wanted
 };
 constexpr size_t kMostJoined = 8;  // parts in one launch
 struct JoinedParts {
@@ -73,7 +74,10 @@ __device__ void join_force(const JoinedParts& all, int64_t atom) {
         const JoinedPart& part = all.parts[p];
         const double own[3] = {part.forces[3 * atom], part.forces[3 * atom + 1], part.forces[3 * atom + 2]};
         if (all.spread) spread = part.variance.next(spread, part.joining.added_variance(sum, own, 3));
-        for (int k = 0; k < 3; ++k) sum[k] = part.joining.joined(sum[k], own[k]);
+        for (int k = 0; k < 3; ++k) {
+            if (part.deviations) part.deviations[3 * atom + k] = part.joining.deviation(sum[k], own[k]);
+            sum[k] = part.joining.joined(sum[k], own[k]);
+        }
     }
     for (int k = 0; k < 3; ++k) mean[k] = sum[k];
     if (all.spread) all.spread[atom] = spread;
@@ -100,9 +104,10 @@ __global__ void __launch_bounds__(kThreads) join_kernel(JoinedParts all) {
     }
 }
 // The spread of the energy per atom. One thread per system; `totals` [system][kTotalCount] are those of the part.
+// `spread` [system] and `deviation`, of the only system, are nullptr if not wanted.
 __global__ void __launch_bounds__(kThreads)
     join_energies_kernel(SystemsView systems, const double* totals, Joining joining, VarianceStep step, bool is_first,
-                         double* means, double* spread) {
+                         double* means, double* spread, double* deviation) {
     mlff::gpu::await_predecessor();
     const int64_t s = blockIdx.x * int64_t{kThreads} + threadIdx.x;
     if (s >= systems.system_count) return;
@@ -111,8 +116,11 @@ __global__ void __launch_bounds__(kThreads)
         means[s] = energy;
         return;
     }
-    const double next = step.next(spread[s], joining.added_variance(means + s, &energy, 1));
-    means[s] = joining.joined(means[s], energy);
+    const double mean = means[s];
+    means[s] = joining.joined(mean, energy);
+    if (deviation) *deviation = joining.deviation(mean, energy);
+    if (!spread) return;
+    const double next = step.next(spread[s], joining.added_variance(&mean, &energy, 1));
     const int32_t first = systems.first_chunk[s], end = systems.first_chunk[s + 1];
     const int32_t atom_count = first < end ? systems.chunks[end - 1].end - systems.chunks[first].begin : 1;
     spread[s] = step.is_last ? next / atom_count : next;
@@ -139,6 +147,7 @@ public:
         for (const MakeStepModel& make : make_parts) parts_.emplace_back(make(stream));
         set_cutoff();
         facts_.descriptor_count = parts_.front().model->facts().descriptor_count;
+        facts_.deviation_count = joinings_.back().adds ? 0 : static_cast<int>(parts_.size()) - 1;
         for (const int z : parts_.front().model->facts().atomic_numbers)
             if (std::all_of(parts_.begin(), parts_.end(), [&](const Part& part) { return part.element_of(z) >= 0; }))
                 facts_.atomic_numbers.push_back(z);
@@ -185,7 +194,7 @@ public:
             list.add(part.elements, size.atoms, "the atoms");
             list.add(part.tiles, 2 * most_tiles(size.atoms), "the atoms");
         }
-        if (!size.wanted.spread) return;
+        if (!has_spread(size.wanted)) return;
         list.add(part_totals_, size.systems * kTotalCount, "the results");
         list.add(mean_energies_, size.systems, "the results");
     }
@@ -217,7 +226,7 @@ public:
             throw;
         }
         begin_stage("joining the parts", Direction::forward, stream);
-        if (step.wanted.spread)
+        if (has_spread(step.wanted))
             for (size_t p = 0; p < parts_.size(); ++p) join_energies(step, p, results, stream);
         join(step, results, stream);
     }
@@ -241,9 +250,9 @@ private:
         DeviceBuffer<int32_t> own;      // host_own on the device
         std::vector<int> present;       // indices in the part; a member, so that a step allocates no memory
         ShorterStepEdges shorter;
-        StepResults results{0};  // not used for the first part
-        EnergyView energies;     // of the step that was enqueued
-        Stream stream;           // not used for the first part
+        StepResults results{0, 0};  // not used for the first part
+        EnergyView energies;        // of the step that was enqueued
+        Stream stream;              // not used for the first part
         StreamOrder order;
         DeviceBuffer<int32_t> elements;  // [atom]: indices in the part, if is_renumbered
         DeviceBuffer<Tile> tiles;        // the same for tiles: those of own atoms, then those of ghosts
@@ -255,9 +264,10 @@ private:
     // Descriptors are those of the first part, and the spread is not one of a part.
     static Wanted wanted_by(size_t p, Wanted wanted) {
         if (p > 0) wanted.descriptors = false;
-        wanted.spread = false;
+        wanted.spread = wanted.deviations = false;
         return wanted;
     }
+    static bool has_spread(const Wanted& wanted) { return wanted.spread || wanted.deviations; }
 
     // The longest one of the parts that read edges.
     void set_cutoff() {
@@ -322,7 +332,8 @@ private:
         sum_over_systems(to_sum, results.partial.data(), part_totals_.data(), stream);
         launch("the spread of the energy", join_energies_kernel, blocks_for(step.systems.system_count), kThreads,
                stream, step.systems, static_cast<const double*>(part_totals_.data()), joinings_[p], variance_step(p),
-               p == 0, mean_energies_.data(), results.sigma_energies.data());
+               p == 0, mean_energies_.data(), step.wanted.spread ? results.sigma_energies.data() : nullptr,
+               step.wanted.deviations && p > 0 ? results.energy_deviations.data() + (p - 1) : nullptr);
     }
 
     void join(const Step& step, StepResults& results, cudaStream_t stream) {
@@ -342,8 +353,17 @@ private:
             for (size_t p = begin; p < std::min(begin + kMostJoined, parts_.size()); ++p) {
                 const StepResults& own = results_of(p, results);
                 all.parts[all.count++] = {
-                    joinings_[p],       variance_step(p),       own.energies.data(),           own.forces.data(),
-                    own.virials.data(), own.short_edges.data(), parts_[p].energies.of_element, parts_[p].own.data()};
+                    joinings_[p],
+                    variance_step(p),
+                    own.energies.data(),
+                    own.forces.data(),
+                    own.virials.data(),
+                    own.short_edges.data(),
+                    parts_[p].energies.of_element,
+                    parts_[p].own.data(),
+                    step.wanted.deviations && p > 0
+                        ? results.force_deviations.data() + 3 * static_cast<int64_t>(p - 1) * all.atom_count
+                        : nullptr};
             }
             launch("joining the parts", join_kernel, blocks_for(all.item_count()), kThreads, stream, all);
         }

@@ -12,7 +12,8 @@
 namespace mlff::gpu {
 
 // One model made of at least one part; `joinings` [part]. Each part gets the edges within its own cutoff. All parts run
-// in the same graph; domains work too. Descriptors are those of the first part. Only means have a spread.
+// in the same graph; domains work too. Descriptors are those of the first part. Only means have a spread
+// and, of domains, deviations.
 MakeStepModel make_combined_step(std::vector<MakeStepModel> parts, std::vector<Joining> joinings);
 std::unique_ptr<Evaluator> make_combined_step_evaluator(const BackendOptions& options, std::vector<MakeStepModel> parts,
                                                         std::vector<Joining> joinings);

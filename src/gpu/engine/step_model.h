@@ -26,6 +26,7 @@ struct StepModelFacts {
     double cutoff = 0;                // angstrom
     std::vector<int> atomic_numbers;  // [element]
     int descriptor_count = 0;
+    int deviation_count = 0;  // of a committee: its members but one
     bool reads_edges = true;
     bool wants_runs = false;  // whether it reads Step::runs
 };

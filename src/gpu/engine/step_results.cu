@@ -21,7 +21,7 @@ struct CopiedArray {
     int64_t count = 0;
 };
 struct CopiedArrays {
-    CopiedArray arrays[8];
+    CopiedArray arrays[10];
     int count = 0;
     const int* flag = nullptr;
     int* flag_to = nullptr;
@@ -74,7 +74,8 @@ Wanted wanted_of(std::span<const Outputs> outputs) {
         wanted.atom_virials |= each.atom_virials != nullptr;
         wanted.descriptors |= each.descriptors != nullptr;
         wanted.spread |= each.has_spread();
-        wanted.forces |= each.has_spread();
+        wanted.deviations |= each.has_deviations();
+        wanted.forces |= each.has_spread() || each.has_deviations();
     }
     return wanted;
 }
@@ -88,9 +89,10 @@ void StepResults::list_buffers(BufferList& list, const StepSize& size) {
     if (size.wanted.forces) list.add(forces, 3 * size.atoms, kPurpose);
     if (size.wanted.virials()) list.add(virials, 9 * size.atoms, kPurpose);
     if (size.wanted.descriptors) list.add(descriptors, descriptor_count_ * size.atoms, kPurpose);
-    if (!size.wanted.spread) return;
-    list.add(sigma_energies, size.systems, kPurpose);
-    list.add(sigma_forces, size.atoms, kPurpose);
+    if (size.wanted.spread) list.add(sigma_energies, size.systems, kPurpose);
+    if (size.wanted.spread) list.add(sigma_forces, size.atoms, kPurpose);
+    if (size.wanted.deviations) list.add(energy_deviations, deviation_count_, kPurpose);
+    if (size.wanted.deviations) list.add(force_deviations, 3 * deviation_count_ * size.atoms, kPurpose);
 }
 
 template <class Visit>
@@ -105,6 +107,8 @@ void StepResults::for_each_host_buffer(const StepSize& size, const Visit& visit)
     if (size.wanted.descriptors) visit(host_descriptors_, descriptor_count_ * size.atoms);
     if (size.wanted.spread) visit(host_sigma_energies_, size.systems);
     if (size.wanted.spread) visit(host_sigma_forces_, size.atoms);
+    if (size.wanted.deviations) visit(host_energy_deviations_, deviation_count_);
+    if (size.wanted.deviations) visit(host_force_deviations_, 3 * deviation_count_ * size.atoms);
 }
 
 bool StepResults::is_host_reserved(const StepSize& size) {
@@ -133,6 +137,11 @@ void StepResults::sum_and_download(const AtomResults& atoms, const StepSize& siz
             copied.add<double>(descriptors.data(), host_descriptors_.data(), descriptor_count_ * size.atoms);
         if (wanted.spread) copied.add<double>(sigma_energies.data(), host_sigma_energies_.data(), size.systems);
         if (wanted.spread) copied.add<double>(sigma_forces.data(), host_sigma_forces_.data(), size.atoms);
+        if (wanted.deviations)
+            copied.add<double>(energy_deviations.data(), host_energy_deviations_.data(), deviation_count_);
+        if (wanted.deviations)
+            copied.add<double>(force_deviations.data(), host_force_deviations_.data(),
+                               3 * deviation_count_ * size.atoms);
     }
     const int64_t words = copied.word_count();
     if (atoms.systems.system_count == 1 && atoms.systems.chunk_count == 1 && words <= kMostWordsByKernel) {
@@ -194,6 +203,11 @@ void StepResults::write_spread(size_t system, int64_t first, int64_t count, cons
 
 void StepResults::write_domain(const Domain& domain, const Outputs& outputs) const {
     write(host_totals_.data(), 0, domain.owned_count, domain.atoms.atom_count, outputs);
+    if (outputs.energy_deviations)
+        std::copy_n(host_energy_deviations_.data(), deviation_count_, outputs.energy_deviations);
+    if (outputs.force_deviations)
+        std::copy_n(host_force_deviations_.data(), 3 * deviation_count_ * domain.atoms.atom_count,
+                    outputs.force_deviations);
 }
 
 void StepResults::write(const double* total, int64_t first, int64_t owned_count, int64_t count,

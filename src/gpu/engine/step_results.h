@@ -19,13 +19,14 @@ namespace mlff::gpu {
 // The energy is always computed; these are the other results.
 struct Wanted {
     bool forces = false, virial = false, atom_energies = false, atom_virials = false, descriptors = false;
-    bool spread = false;  // of a committee; forces are then wanted too
+    bool spread = false, deviations = false;  // of a committee; forces are then wanted too
 
     bool gradients() const { return forces || virials(); }
     bool virials() const { return virial || atom_virials; }
     bool covers(const Wanted& other) const {
         return forces >= other.forces && virial >= other.virial && atom_energies >= other.atom_energies &&
-               atom_virials >= other.atom_virials && descriptors >= other.descriptors && spread >= other.spread;
+               atom_virials >= other.atom_virials && descriptors >= other.descriptors && spread >= other.spread &&
+               deviations >= other.deviations;
     }
     bool operator==(const Wanted&) const = default;
 };
@@ -47,7 +48,8 @@ struct StepSize {
 
 class StepResults {
 public:
-    explicit StepResults(int descriptor_count) : descriptor_count_(descriptor_count) {}
+    StepResults(int descriptor_count, int deviation_count)
+        : descriptor_count_(descriptor_count), deviation_count_(deviation_count) {}
 
     void list_buffers(BufferList& list, const StepSize& size);
     // For pinned memory, which moves when it grows.
@@ -56,7 +58,8 @@ public:
 
     // A step fills these.
     DeviceBuffer<double> energies, forces, virials, descriptors, partial, totals;
-    DeviceBuffer<double> sigma_energies, sigma_forces;  // the spread of a committee: [system], [atom]
+    DeviceBuffer<double> sigma_energies, sigma_forces;         // the spread of a committee: [system], [atom]
+    DeviceBuffer<double> energy_deviations, force_deviations;  // of a domain, as in Outputs
     DeviceBuffer<int> short_edges;
     // Sums over systems, and copies to the host what `size` wants. `report` says whether the step is valid; nullptr if
     // it is not needed.
@@ -82,11 +85,11 @@ private:
     template <class Visit>
     void for_each_host_buffer(const StepSize& size, const Visit& visit);
 
-    int64_t descriptor_count_;
+    int64_t descriptor_count_, deviation_count_;
     PinnedBuffer<GpuNeighborReport> report_;
     PinnedBuffer<int> short_edge_;
     PinnedBuffer<double> host_totals_, host_energies_, host_forces_, host_virials_, host_descriptors_,
-        host_sigma_energies_, host_sigma_forces_;
+        host_sigma_energies_, host_sigma_forces_, host_energy_deviations_, host_force_deviations_;
 };
 
 }  // namespace mlff::gpu

@@ -35,7 +35,7 @@ StepRun::StepRun(const BackendOptions& options, const MakeStepModel& make_model)
     : model_(make_model(static_cast<cudaStream_t>(stream_))),
       neighbors_(neighbor_options(model_->facts().cutoff, options.neighbor_skin, !options.optimizations.neighbor_grid)),
       memory_(options.gpu_memory_limit_bytes, [this] { graphs_.clear(); }),
-      results_(model_->facts().descriptor_count),
+      results_(model_->facts().descriptor_count, model_->facts().deviation_count),
       uses_graphs_(options.optimizations.graphs) {
     memory_.add_atom_buffers([this](BufferList& list, const StepSize& size) {
         list.add(positions_, 3 * size.atoms, "the atoms");

@@ -4,23 +4,24 @@
 //
 // Everything is in one folder, and what is there already is not done again:
 //   frames.xyz      labelled frames; sampled.json: how many structures they come from, and what was skipped
-//   run/            what the trainer writes;  student.safetensors, report.json: the result
+//   harvested.xyz   and harvested.json: the same of frames that dynamics with the student harvested
+//   (harvested_labels.h) run/, student.safetensors, ...: student_training.h;  report.json: the errors
 #include <unistd.h>
 
-#include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "core/error.h"
 #include "formats/extxyz.h"
-#include "run_program.h"
+#include "harvested_labels.h"
+#include "student_training.h"
 #include "tools/distill/sampling.h"
 
 namespace mlff::app {
@@ -31,6 +32,8 @@ namespace fs = std::filesystem;
 
 struct DistillOptions {
     std::string input, output = "distilled", trainer, licence;
+    std::vector<std::string> harvests;  // --continue
+    int members = 1;
     ModelOptions teacher;
     SamplingOptions sampling;
     bool has_labels = false, labels_only = false;
@@ -102,111 +105,135 @@ void sample(const DistillOptions& options, const fs::path& folder) {
         std::cerr << "skipped " << count << ": " << reason << "\n";
 }
 
-// The command that puts the trainer beside this program, which may have been installed with a prefix.
-std::string install_command(const fs::path& program) {
-    const fs::path prefix = program.parent_path().parent_path();
-    std::error_code ignored;
-    const bool is_installed = fs::exists(prefix / "share/mlff/install_manifest.txt", ignored);
-    return is_installed ? concat("scripts/install --trainer --prefix '", prefix.string(), "'")
-                        : "scripts/install --trainer";
-}
-
-// The trainer named by the user, beside this program, or on the path.
-std::string find_trainer(const std::string& named) {
-    if (!named.empty()) {
-        if (access(named.c_str(), X_OK) != 0) fail(Status::argument, "--trainer ", named, " cannot be run");
-        return fs::absolute(named).string();
-    }
-    std::error_code ignored;
-    const fs::path program = fs::read_symlink("/proc/self/exe", ignored), beside = program.parent_path() / "mlff-train";
-    if (access(beside.c_str(), X_OK) == 0) return beside.string();
-    const char* path = std::getenv("PATH");
-    std::istringstream folders(path ? path : "");
-    for (std::string folder; std::getline(folders, folder, ':');)
-        if (access((fs::path(folder) / "mlff-train").c_str(), X_OK) == 0)
-            return fs::absolute(fs::path(folder) / "mlff-train").string();
-    fail(Status::unsupported,
-         "mlff-train was found neither next to mlff nor in PATH; install it from the sources of mlff with: ",
-         install_command(program));
-}
-
-void train(const DistillOptions& options, const fs::path& folder, const std::string& trainer, const fs::path& frames) {
+void write_card(const DistillOptions& options, const fs::path& path) {
     const std::string input_name = fs::path(options.input).filename().string();
-    Json card = {{"name", folder.filename().string()},
+    Json card = {{"name", fs::path(options.output).filename().string()},
                  {"teacher",
                   options.has_labels ? "labels of " + input_name : fs::path(options.teacher.model).filename().string()},
                  {"data", options.has_labels ? input_name : "sampled from " + input_name}};
     if (!options.licence.empty()) card["licence"] = options.licence;
-    write_text(folder / "card.json", card.dump(1) + "\n");
-    std::vector<std::string> words = {trainer,
-                                      "train",
-                                      frames.string(),
-                                      "--output",
-                                      (folder / "run").string(),
-                                      "--card",
-                                      (folder / "card.json").string(),
-                                      "--resume"};
-    std::istringstream more(options.trainer_options);
-    for (std::string word; more >> word;) words.push_back(word);
-    const std::string failure = run_silently(words).why_failed();
-    if (!failure.empty())
-        fail(Status::internal, trainer, " failed: ", failure,
-             "; the frames are kept, and the same command continues from them");
+    write_text(path.string(), card.dump(1) + "\n");
 }
 
-// Mean absolute errors of the student as this library runs it, in double precision, on frames of all kinds.
-Json check_student(const fs::path& student, const fs::path& frames_path) {
-    SessionOptions options;
-    options.device = "cpu";
-    options.precision = Precision::fp64;
-    Session session(load_model(student.string()), options);
-    ExtxyzReader reader(frames_path.string());
-    Frame frame;
-    double force_sum = 0, energy_sum = 0;
-    int64_t component_count = 0, frame_count = 0;
-    while (reader.next(frame)) {
-        const SystemView system = frame.view();
-        double energy = 0;
-        std::vector<double> forces(frame.positions.size());
-        Results results;
-        results.outputs.energy = &energy;
-        results.outputs.forces = forces.data();
-        session.evaluate({&system, 1}, {&results, 1});
-        const auto energy_label = frame.info_number("energy");
-        const AtomColumn* column = frame.find_column("forces");
-        const auto* labels = column && column->width == 3 ? std::get_if<std::vector<double>>(&column->values) : nullptr;
-        if (!energy_label || !labels) continue;  // the trainer has named it
-        for (size_t i = 0; i < forces.size(); ++i) force_sum += std::abs(forces[i] - (*labels)[i]);
-        energy_sum += std::abs(energy - *energy_label) / static_cast<double>(frame.atom_count());
-        component_count += static_cast<int64_t>(forces.size());
-        ++frame_count;
-    }
-    if (frame_count == 0) fail(Status::format, frames_path.string(), ": no frame with energy and forces");
-    return {{"frames", frame_count},
-            {"force_meV_per_A", 1e3 * force_sum / static_cast<double>(component_count)},
-            {"energy_meV_per_atom", 1e3 * energy_sum / static_cast<double>(frame_count)}};
+// The card of the first training, with what was added since.
+void write_continued_card(const fs::path& first, int64_t harvested_frames, const fs::path& path) {
+    std::ifstream file(first);
+    Json card = Json::parse(file, nullptr, false);
+    if (!card.is_object()) fail(Status::format, first.string(), ": expected a JSON object");
+    card["data"] = concat(card.value("data", ""), ", and ", harvested_frames, " frames harvested from dynamics");
+    write_text(path.string(), card.dump(1) + "\n");
 }
 
-int run_distill(const DistillOptions& options) {
-    const fs::path folder = options.output;
-    const std::string trainer = options.labels_only ? "" : find_trainer(options.trainer);
-    fs::create_directories(folder);
-    const fs::path frames = options.has_labels ? fs::path(options.input) : folder / "frames.xyz";
-    if (!options.has_labels) sample(options, folder);
-    if (options.labels_only) return kGood;
-    const fs::path student = folder / "student.safetensors", made = folder / "run" / "model.safetensors";
-    train(options, folder, trainer, frames);
-    if (!fs::exists(made)) fail(Status::internal, trainer, " wrote no ", made.string());
-    fs::copy_file(made, student, fs::copy_options::overwrite_existing);
-    const Json report = {{"student", student.string()},
-                         {"all_frames", check_student(student, frames)},
-                         {"card", load_model(student.string())->description()["card"]}};
-    write_text(folder / "report.json", report.dump(1) + "\n");
+// Prints the errors of a student on all its frames, and returns what report.json says.
+Json report_errors(const StudentFolder& students, const fs::path& frames) {
+    const fs::path student = students.student();
+    Json report = {{"student", student.string()}, {"all_frames", student_errors(student, frames)}};
+    const Json cards = students.cards();
+    if (cards.size() == 1)
+        report["card"] = cards[0];
+    else
+        report["cards"] = cards;
     std::cout << student.string() << ": forces " << std::fixed << std::setprecision(1)
               << report["all_frames"]["force_meV_per_A"].get<double>() << " meV/A, energies "
               << report["all_frames"]["energy_meV_per_atom"].get<double>() << " meV/atom mean absolute error on its "
               << report["all_frames"]["frames"]
               << " frames, training frames included; report.json has the errors on unseen frames\n";
+    return report;
+}
+
+TrainingOrder training_order(const DistillOptions& options, const std::string& trainer) {
+    const fs::path folder = options.output;
+    return {trainer, options.trainer_options, options.has_labels ? fs::path(options.input) : folder / "frames.xyz",
+            folder / "harvested.xyz", folder / "card.json"};
+}
+
+int begin_student(const DistillOptions& options) {
+    const fs::path folder = options.output;
+    const std::string trainer = options.labels_only ? "" : find_trainer(options.trainer);
+    if (HarvestedLabels::has_rounds(folder))
+        fail(Status::argument, "--output ", folder.string(),
+             " has a student that went on with harvested frames; go on with --continue, or choose another folder");
+    fs::create_directories(folder);
+    if (!options.has_labels) sample(options, folder);
+    if (options.labels_only) return kGood;
+    const TrainingOrder order = training_order(options, trainer);
+    write_card(options, order.card);
+    const StudentFolder students(folder, options.members);
+    students.train(0, order);
+    write_text((folder / "report.json").string(), report_errors(students, order.frames).dump(1) + "\n");
+    return kGood;
+}
+
+// The teacher that labelled the frames of a folder; "" if there are none.
+std::string teacher_of(const fs::path& folder) {
+    std::ifstream file(folder / "sampled.json");
+    const Json record = Json::parse(file, nullptr, false);
+    if (!record.is_object() || !record.value("is_complete", false)) return "";
+    return record["choices"].value("teacher", "");
+}
+
+// The teacher of the frames that are gone on from, which also labels what was harvested.
+std::string teacher_for_harvests(const DistillOptions& options, const fs::path& folder) {
+    const std::string known = teacher_of(folder), given = options.teacher.model;
+    if (known.empty() && !options.has_labels)
+        fail(Status::argument, "--output ", folder.string(),
+             " has no complete frames of mlff distill to go on from; with frames of your own, name them: FILE "
+             "--labelled");
+    if (known.empty() && given.empty())
+        fail(Status::argument, "--continue with --labelled needs --teacher, for labels of the harvested frames");
+    if (!known.empty() && !given.empty() && given != known)
+        fail(Status::argument, "--teacher ", given, " is not ", known, ", which labelled the frames in ",
+             folder.string());
+    return given.empty() ? known : given;
+}
+
+void label_harvests(const DistillOptions& options, HarvestedLabels& labels) {
+    Session teacher(load_model(options.teacher.model), options.teacher.session_options());
+    labels.label(teacher, options.harvests, options.sampling.largest_force);
+    std::cerr << labels.frame_count() << " harvested frames in " << labels.frames_path().string() << "\n";
+    for (const auto& [reason, count] : labels.skipped().items())
+        std::cerr << "skipped " << count << ": " << reason << "\n";
+}
+
+// Labels what is new in the harvests, and trains on it. A round that was begun before is finished first.
+int go_on_with_harvests(DistillOptions options) {
+    const fs::path folder = options.output;
+    const std::string trainer = options.labels_only ? "" : find_trainer(options.trainer);
+    options.teacher.model = teacher_for_harvests(options, folder);
+    HarvestedLabels labels(folder, options.teacher.model);
+    if (options.labels_only) {
+        if (labels.has_open_round())
+            fail(Status::argument, "a round of training with the frames in ", labels.frames_path().string(),
+                 " was begun: finish it first, without --labels-only");
+        label_harvests(options, labels);
+        return kGood;
+    }
+    const StudentFolder students = StudentFolder::open(folder);
+    TrainingOrder order = training_order(options, trainer);
+    const fs::path first_card = std::exchange(order.card, folder / "card-continued.json");
+    const int first_round = labels.has_open_round() ? labels.round() : labels.round() + 1;
+    for (;;) {
+        if (!labels.has_open_round()) {
+            label_harvests(options, labels);
+            if (!labels.has_new_frames()) break;
+            labels.open_round(student_errors(students.student(), labels.frames_path()));
+        }
+        std::cerr << "round " << labels.round() << ": training goes on with " << labels.frame_count()
+                  << " harvested frames\n";
+        write_continued_card(first_card, labels.frame_count(), order.card);
+        students.train(labels.round(), order);
+        labels.close_round();
+    }
+    if (labels.round() < first_round) {
+        std::cout << "nothing new: the student was trained on all frames of the harvest before\n";
+        return kGood;
+    }
+    Json report = report_errors(students, order.frames);
+    const Json &before = labels.errors_before(), after = student_errors(students.student(), labels.frames_path());
+    report["harvested"] = {{"before", before}, {"after", after}, {"round", labels.round()}};
+    write_text((folder / "report.json").string(), report.dump(1) + "\n");
+    std::cout << "on the " << after["frames"] << " harvested frames: forces " << before["force_meV_per_A"].get<double>()
+              << " -> " << after["force_meV_per_A"].get<double>() << " meV/A\n";
     return kGood;
 }
 
@@ -217,16 +244,21 @@ void add_distill(CLI::App& app, Work& work) {
     options->teacher.model = "";
     CLI::App* command =
         app.add_subcommand("distill", "sample and label frames with a teacher, and train a student on them");
-    command
-        ->add_option("FILE", options->input,
-                     "structures in extended XYZ; with --labelled: frames with energies and forces")
-        ->required();
+    command->add_option("FILE", options->input,
+                        "structures in extended XYZ; with --labelled: frames with energies and forces; not needed with "
+                        "--continue");
     options->teacher.add_to(*command, "--teacher");
     command->add_option("--output", options->output, "write everything to FOLDER")
         ->capture_default_str()
         ->option_text("FOLDER");
     command->add_flag("--labelled", options->has_labels, "FILE has energies and forces already: needs no teacher");
     command->add_flag("--labels-only", options->labels_only, "stop when the frames are labelled: no training");
+    command
+        ->add_option("--continue", options->harvests,
+                     "label the frames that 'mlff md --harvest DIR' added to DIR, and go on training the student in "
+                     "--output with them; can be given several times")
+        ->allow_extra_args(false)
+        ->option_text("DIR");
 
     const std::string sampling = "Sampling";
     command->add_option("--temperatures", options->sampling.temperatures, "temperatures of the sampling dynamics in K")
@@ -270,6 +302,14 @@ void add_distill(CLI::App& app, Work& work) {
     command->add_option("--trainer", options->trainer, "the program mlff-train (default: next to mlff, else in PATH)")
         ->option_text("PROGRAM")
         ->group(training);
+    command
+        ->add_option("--members", options->members,
+                     "train several students, with seeds 1, 2, ...: FOLDER/committee.txt is the committee of them")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 64))
+        ->excludes("--continue")
+        ->option_text("N")
+        ->group(training);
     command->add_option("--licence", options->licence, "licence to write into the student's model card")
         ->option_text("TEXT")
         ->group(training);
@@ -291,11 +331,19 @@ Examples:
   # Only label frames
   mlff distill structures.xyz --teacher X.model --output labels --labels-only
   # Train on frames that are labelled already
-  mlff distill frames.xyz --labelled --output student)");
+  mlff distill frames.xyz --labelled --output student
+  # Go on with frames that dynamics with the student harvested
+  mlff distill --continue harvest --output student)");
     command->callback([options, &work] {
-        if (options->teacher.model.empty() && !options->has_labels)
+        const bool goes_on = !options->harvests.empty();
+        if (options->input.empty() && (!goes_on || options->has_labels)) throw CLI::RequiredError("FILE");
+        if (!options->input.empty() && goes_on && !options->has_labels)
+            fail(Status::argument, "--continue takes the frames in --output and needs no FILE");
+        if (options->teacher.model.empty() && !options->has_labels && !goes_on)
             throw CLI::RequiredError("--teacher (or --labelled)");
-        work = [options] { return run_distill(*options); };
+        if (options->members > 1 && options->trainer_options.find("--seed") != std::string::npos)
+            fail(Status::argument, "--train-options: --seed is given by --members");
+        work = [options, goes_on] { return goes_on ? go_on_with_harvests(*options) : begin_student(*options); };
     });
 }
 

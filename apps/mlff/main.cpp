@@ -39,7 +39,8 @@ Errors are one sentence on standard error.
 
 Exit codes:
   0    success
-  1    a check failed, a structure did not relax, or a system does not fit into memory
+  1    a check failed, a structure did not relax, a system does not fit into memory, or --stop-sigma
+       ended dynamics
   2    bad usage: an unknown command or option, or a value that makes no sense
   3    bad input: a file, an element, a cell or a model that cannot be used; a result that is not
        finite; output that cannot be written; dynamics that broke; a calibration that is missing;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
@@ -21,6 +22,7 @@
 #include "dynamics/units.h"
 #include "formats/extxyz.h"
 #include "md_options.h"
+#include "md_watch.h"
 #include "moving_atoms.h"
 #include "plan_warning.h"
 #include "sessions.h"
@@ -106,11 +108,18 @@ Restart read_matching_restart(const MdOptions& options, const Particles& start) 
 // The log: a line of numbers every so many steps.
 class Log {
 public:
-    Log(const std::string& path, std::optional<uint64_t> go_on_at, const SessionForces& forces)
-        : file_(path, go_on_at), forces_(forces) {
-        if (go_on_at) return;
-        file_.write("step,time_fs,temperature_K,potential_eV,kinetic_eV,total_eV,conserved_eV,pressure_bar,volume_A3");
-        file_.write(forces.has_spread() ? ",sigma_max_eV_per_A\n" : "\n");
+    // `has_watch`: with columns for what is watched, which stay empty if the forces are not.
+    Log(const std::string& path, std::optional<uint64_t> go_on_at, bool has_watch, const SessionForces& forces)
+        : file_(path, go_on_at), has_watch_(has_watch), forces_(forces) {
+        if (!go_on_at) file_.write(header(has_watch) + "\n");
+    }
+    // Before a file is touched.
+    static void check_columns(const std::string& path, bool has_watch) {
+        std::ifstream file(path);
+        std::string found;
+        if (std::getline(file, found) && found != header(has_watch))
+            fail(Status::argument, "--log ", path, " was begun with other columns: continue it with the same ",
+                 "--watch or --no-watch, or choose another name");
     }
     void add(const MolecularDynamics& dynamics) {
         std::ostringstream line;
@@ -124,16 +133,23 @@ public:
             line << dynamics.pressure() / kBar << "," << std::abs(determinant(dynamics.cell()));
         else
             line << ",";
-        if (forces_.has_spread()) line << ",";
-        // On the GPU the forces of a step are not those of `forces_`.
-        if (forces_.has_spread() && !dynamics.is_resident()) line << forces_.sigma_max_force();
+        if (forces_.are_watched())
+            line << "," << forces_.reading().sigma_max << "," << forces_.reading().atoms_outside;
+        else if (has_watch_)
+            line << ",,";
         line << "\n";
         file_.write(line.view());
     }
     uint64_t sync() { return file_.sync(); }
 
 private:
+    static std::string header(bool has_watch) {
+        return concat("step,time_fs,temperature_K,potential_eV,kinetic_eV,total_eV,conserved_eV,pressure_bar,volume_A3",
+                      has_watch ? ",sigma_max_eV_per_A,atoms_outside" : "");
+    }
+
     AppendFile file_;
+    bool has_watch_;
     const SessionForces& forces_;
 };
 
@@ -187,8 +203,8 @@ private:
 // Everything a run writes.
 class Run {
 public:
-    Run(const MdOptions& options, MolecularDynamics& dynamics, const SessionForces& forces, std::string head,
-        const Restart* restart)
+    Run(const MdOptions& options, const Model& model, MolecularDynamics& dynamics, const SessionForces& forces,
+        std::string head, const Restart* restart)
         : options_(options),
           dynamics_(dynamics),
           head_(std::move(head)),
@@ -198,9 +214,12 @@ public:
         std::optional<uint64_t> output_place, log_place;  // all is checked before a file is touched
         if (!options.output.empty()) output_place = place(restart, "output", options.output);
         if (!options.log.empty()) log_place = place(restart, "log", options.log);
+        const bool log_has_watch = can_be_watched(model) && options.watch.value_or(true);
+        if (log_place) Log::check_columns(options.log, log_has_watch);
+        if (forces.are_watched()) watch_.emplace(options, forces, head_, restart);
         if (!options.output.empty())
             trajectory_.emplace(open_trajectory(options.output, dynamics.particles(), output_place, head_));
-        if (!options.log.empty()) log_.emplace(options.log, log_place, forces);
+        if (!options.log.empty()) log_.emplace(options.log, log_place, log_has_watch, forces);
         last_saved_ = restart ? dynamics.step_count() : -1;
     }
 
@@ -208,14 +227,17 @@ public:
         const StopSignal stop;
         Progress progress(dynamics_, options_.steps, conserved_start_);
         if (last_saved_ < 0) report();
+        bool is_trusted = true;
         try {
             const auto goes_on = [&] {
                 progress.show(dynamics_);
-                return stop.number() == 0;
+                return stop.number() == 0 && !(watch_ && watch_->needs_look(dynamics_.step_count()));
             };
-            while (dynamics_.step_count() < options_.steps && stop.number() == 0) {
+            is_trusted = !watch_ || watch_->look(dynamics_);
+            while (dynamics_.step_count() < options_.steps && stop.number() == 0 && is_trusted) {
                 dynamics_.advance(next_stop() - dynamics_.step_count(), goes_on);
                 report();
+                is_trusted = !watch_ || watch_->look(dynamics_);
                 if (options_.checkpoint_every > 0 && dynamics_.step_count() % options_.checkpoint_every == 0) save();
             }
         } catch (const Error& error) {
@@ -229,7 +251,14 @@ public:
                   << dynamics_.temperature() << " K";
         if (!dynamics_.options().barostat)
             std::cout << ", drift " << std::setprecision(4) << progress.drift(dynamics_) << " meV/atom";
-        std::cout << "\n" << std::flush;
+        std::cout << "\n";
+        if (watch_ && !watch_->summary().empty()) std::cout << watch_->summary() << "\n";
+        std::cout << std::flush;
+        if (!is_trusted) {
+            std::cerr << "mlff: " << options_.input << ": " << watch_->why_stopped() << "; the restart file is "
+                      << options_.checkpoint_path() << "\n";
+            return kCheckFailed;
+        }
         if (stop.number() == 0) return kGood;
         std::cerr << "mlff: stopped by a signal after step " << dynamics_.step_count() << "; continue with --restart "
                   << options_.checkpoint_path() << "\n";
@@ -314,6 +343,7 @@ private:
             restart.run["log"] = options_.log;
             restart.run["log-place"] = std::to_string(log_->sync());
         }
+        if (watch_) watch_->save(restart);
         write_restart(options_.checkpoint_path(), restart);
         last_saved_ = dynamics_.step_count();
     }
@@ -344,11 +374,13 @@ private:
     double conserved_start_;
     std::optional<TrajectoryWriter> trajectory_;
     std::optional<Log> log_;
+    std::optional<MdWatch> watch_;
     int64_t last_saved_ = -1;
 };
 
 int run_md(const MdOptions& options) {
     DynamicsOptions dynamics_options = options.dynamics();
+    options.watch_rules();  // refuses what contradicts itself, before anything is read
     if (!options.output.empty()) check_trajectory_name(options.output);
     const Frame frame = read_start(options);
     Particles particles = start_particles(options, dynamics_options, frame);
@@ -372,14 +404,25 @@ int run_md(const MdOptions& options) {
     dynamics_options.wants_virial =
         periodic[0] && periodic[1] && periodic[2] && session.model().gives_virial(particles.view());
     PlanWarning(options.model.model, session_options.exact_radial).look_at(session, particles.view(), options.input);
-    SessionForces forces(session);
+    DeviceStepper* stepper = session.device_stepper();
+    if (options.wants_watch()) {
+        if (!can_be_watched(*model))
+            fail(Status::argument,
+                 options.stop_sigma         ? "--stop-sigma"
+                 : !options.harvest.empty() ? "--harvest"
+                                            : "--watch",
+                 " needs a model that says how far its forces may be trusted, such as a committee: --model A,B,C");
+        stepper = nullptr;  // dynamics on the GPU compute only the mean
+    }
+    const bool is_watched = can_be_watched(*model) && options.watch.value_or(true) && !stepper;
+    SessionForces forces(session, is_watched ? std::optional(options.watch_rules().outside_sigma) : std::nullopt);
     std::optional<MolecularDynamics> dynamics;
     try {
         if (restart)
             dynamics.emplace(forces, restart->state, dynamics_options);
         else
             dynamics.emplace(forces, std::move(particles), dynamics_options);
-        if (DeviceStepper* stepper = session.device_stepper()) dynamics->move_to_device(*stepper, session.team());
+        if (stepper) dynamics->move_to_device(*stepper, session.team());
     } catch (const Error& error) {
         throw in_file(restart ? options.restart : options.input, error);
     }
@@ -387,7 +430,7 @@ int run_md(const MdOptions& options) {
               << precision_name(session.precision()) << ", " << dynamics->particles().atom_count() << " atoms, "
               << dynamics->particles().degrees_of_freedom() << " degrees of freedom\n"
               << std::flush;
-    return Run(options, *dynamics, forces, head, restart ? &*restart : nullptr).go();
+    return Run(options, *model, *dynamics, forces, head, restart ? &*restart : nullptr).go();
 }
 
 }  // namespace

@@ -112,6 +112,48 @@ void MdOptions::add_to(CLI::App& command) {
         ->option_text("A")
         ->group(dynamics);
 
+    const std::string trust = "Trust";
+    CLI::Option* const watch_flag =
+        command
+            .add_flag_callback(
+                "--watch", [this] { watch = true; },
+                "look in every step how far the forces may be trusted; the default for a committee, except on a GPU, "
+                "where --watch has the atoms moved by the CPU")
+            ->group(trust);
+    command
+        .add_flag_callback(
+            "--no-watch", [this] { watch = false; }, "do not, and leave the columns out of the log")
+        ->excludes(watch_flag)
+        ->group(trust);
+    command
+        .add_option("--stop-sigma", stop_sigma,
+                    "end the run with exit code 1 when the expected error of a force is above this, in eV/A")
+        ->check(CLI::PositiveNumber)
+        ->option_text("FORCE")
+        ->group(trust);
+    command
+        .add_option("--harvest", harvest,
+                    "add frames with atoms outside of what the model was trained on to DIR/frames.xyz, for 'mlff "
+                    "distill --continue DIR'")
+        ->option_text("DIR")
+        ->group(trust);
+    command
+        .add_option("--harvest-sigma", harvest_sigma,
+                    "an atom is outside when the expected error of its force is above this, in eV/A")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber)
+        ->option_text("FORCE")
+        ->group(trust);
+    command.add_option("--harvest-every", harvest_every, "steps, at least, between harvested frames (default: 20)")
+        ->check(CLI::PositiveNumber)
+        ->option_text("N")
+        ->group(trust);
+    command.add_option("--harvest-frames", harvest_frames, "frames that this run adds to DIR at most")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber)
+        ->option_text("N")
+        ->group(trust);
+
     const std::string files = "Files";
     command.add_option("--output", output, "write the trajectory to OUT: .xyz (extended XYZ) or .h5 (H5MD)")
         ->option_text("OUT")
@@ -188,6 +230,17 @@ DynamicsOptions MdOptions::dynamics() const {
         options.barostat = cell;
     }
     return options;
+}
+
+WatchRules MdOptions::watch_rules() const {
+    refuse_unless(watch.value_or(true), "--stop-sigma", stop_sigma.has_value(), "needs --watch");
+    refuse_unless(watch.value_or(true), "--harvest", !harvest.empty(), "needs --watch");
+    refuse_unless(!harvest.empty(), "--harvest-every", harvest_every.has_value(), "needs --harvest");
+    WatchRules rules;
+    rules.outside_sigma = harvest_sigma;
+    rules.stop_sigma = stop_sigma;
+    rules.candidate_every = harvest_every.value_or(rules.candidate_every);
+    return rules;
 }
 
 std::map<std::string, std::string> MdOptions::choices() const {

@@ -9,6 +9,7 @@
 #include "command.h"
 #include "dynamics/molecular_dynamics.h"
 #include "dynamics/stability.h"
+#include "dynamics/watcher.h"
 
 namespace mlff::app {
 
@@ -32,9 +33,18 @@ struct MdOptions {
     bool overwrite = false;
     StabilityLimits limits;
 
+    std::optional<bool> watch;  // --watch, --no-watch
+    std::optional<double> stop_sigma;
+    std::string harvest;
+    double harvest_sigma = WatchRules().outside_sigma;
+    std::optional<int64_t> harvest_every;
+    int64_t harvest_frames = 200;
+
     void add_to(CLI::App& command);
     // Throws Error{argument} for options that contradict each other or lack one, naming them.
     DynamicsOptions dynamics() const;
+    WatchRules watch_rules() const;
+    bool wants_watch() const { return watch.value_or(false) || stop_sigma || !harvest.empty(); }  // not by default only
     // What decides the trajectory, by option: a restart file is continued with the same choices only.
     std::map<std::string, std::string> choices() const;
     std::string checkpoint_path() const;

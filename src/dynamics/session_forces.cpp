@@ -26,10 +26,16 @@ double SessionForces::compute(const SystemView& system, double* forces, double* 
     results.outputs.energy = &energy;
     results.outputs.forces = forces;
     results.outputs.virial = virial;
-    if (has_spread()) results.sigma_max_force = &sigma_max_force_;
+    if (are_watched()) {
+        sigma_forces_.resize(static_cast<size_t>(system.atom_count));
+        results.outputs.sigma_forces = sigma_forces_.data();
+    }
     session_.evaluate_unchecked({&system, 1}, {&results, 1});
+    if (are_watched()) reading_ = read_spread(sigma_forces_, *outside_sigma_);
     return energy;
 }
+
+bool can_be_watched(const Model& model) { return model.summary().member_count > 0; }
 
 MolecularDynamics::MolecularDynamics(Session& session, Particles particles, double time_step,
                                      std::optional<LangevinBath> bath)

@@ -2,24 +2,38 @@
 // Forces computed by a session.
 #pragma once
 
+#include <optional>
+#include <span>
+#include <vector>
+
 #include "dynamics/force_provider.h"
+#include "dynamics/watcher.h"
 #include "engine/session.h"
 
 namespace mlff {
 
 class SessionForces : public ForceProvider {
 public:
-    explicit SessionForces(Session& session) : session_(session) {}  // the session must outlive this
+    // The session must outlive this. With `outside_sigma` (eV/angstrom, see read_spread()) forces are watched, which
+    // needs a model that has a spread.
+    explicit SessionForces(Session& session, std::optional<double> outside_sigma = {})
+        : session_(session), outside_sigma_(outside_sigma) {}
     double compute(const SystemView& system, double* forces, double* virial) override;
     int64_t search_count() const override { return session_.neighbor_build_count(); }
 
-    bool has_spread() const { return session_.model().summary().member_count > 0; }
-    // Of the last compute(), eV/angstrom: the largest standard deviation of a force over the members of a committee.
-    double sigma_max_force() const { return sigma_max_force_; }
+    bool are_watched() const { return outside_sigma_.has_value(); }
+    // Of the last compute(), if forces are watched.
+    const WatchReading& reading() const { return reading_; }
+    std::span<const double> sigma_forces() const { return sigma_forces_; }  // [atom], eV/angstrom
 
 private:
     Session& session_;
-    double sigma_max_force_ = 0;
+    std::optional<double> outside_sigma_;
+    WatchReading reading_;
+    std::vector<double> sigma_forces_;
 };
+
+// Whether the results of this model say how far they may be trusted.
+bool can_be_watched(const Model& model);
 
 }  // namespace mlff

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "core/elements.h"
 #include "core/output_file.h"
@@ -24,8 +25,9 @@ namespace {
 using Json = nlohmann::json;
 
 struct TrainOptions {
-    std::vector<std::string> data;
-    std::string output = "run", card, device = "auto";
+    std::vector<std::string> data, more_data;
+    std::string output = "run", card, start, device = "auto";
+    bool has_shape = false;  // some of --hidden, --blocks, --radial and --cutoff was given
     std::string energy_loss = "huber", force_loss = "huber", force_weighting = "atoms", messages = "auto";
     double repulsion_factor = 1.0;
     FrameRules rules;
@@ -63,8 +65,44 @@ ModelErrors errors_of(const at::Tensor& flat, const TrainOptions& options, const
                         kind_count, elements);
 }
 
+// The model to start from, if there is one. Its shape is that of the run.
+std::optional<StoredModel> read_start(TrainOptions& options) {
+    if (options.start.empty()) return {};
+    StoredModel model = read_model(options.start);
+    const ModelShape &given = options.trainer.shape, &found = model.shape;
+    if (options.has_shape && (given.hidden != found.hidden || given.blocks != found.blocks ||
+                              given.radial != found.radial || given.cutoff != found.cutoff))
+        fail(Status::argument, "--start ", options.start, " has ", found.hidden, " channels, ", found.blocks,
+             " blocks, ", found.radial, " radial functions and a cutoff of ", found.cutoff,
+             " A; leave out --hidden, --blocks, --radial and --cutoff, or give the same");
+    options.trainer.shape = found;
+    options.trainer.start = model.parameters.to(at::kFloat);
+    return model;
+}
+
+// All frames; those of --more get their splits after the others and do not change theirs.
+FrameSet read_frames(const TrainOptions& options) {
+    FrameSet frames = read_labelled_frames(options.data, options.rules);
+    if (!options.more_data.empty()) frames.append(read_labelled_frames(options.more_data, options.rules));
+    return frames;
+}
+
+// What a start brings stays as it is: energies and scales belong to its weights. A training frame with another element
+// is an error.
+ElementTable elements_of(const StoredModel& start, const FrameSet& frames, const std::string& path) {
+    for (const LabelledFrame& frame : frames.frames)
+        for (const int32_t number : frame.atomic_numbers)
+            if (frame.split == Split::train && start.elements.index_of(number) < 0)
+                fail(Status::format, "the training frames have ", element_symbol(number), ", which --start ", path,
+                     " does not know");
+    ElementTable elements = start.elements;
+    elements.closest.clear();
+    return elements;
+}
+
 int run_train(TrainOptions options) {
     TrainerOptions& trainer = options.trainer;
+    const std::optional<StoredModel> start = read_start(options);
     trainer.shape.check();
     trainer.loss.energy = measure_of_text(options.energy_loss);
     trainer.loss.force = measure_of_text(options.force_loss);
@@ -89,12 +127,13 @@ int run_train(TrainOptions options) {
     std::filesystem::create_directories(options.output);
     trainer.checkpoint_path = options.output + "/checkpoint.safetensors";
 
-    FrameSet frames = read_labelled_frames(options.data, options.rules);
+    FrameSet frames = read_frames(options);
     for (const auto& [reason, count] : frames.skipped)
         std::cerr << "skipped " << count << " frames: " << reason << "\n";
     if (frames.is_dealt_by_frame)
         std::cerr << "few molecules: validation and test are other frames of those that are trained on\n";
-    const ElementTable elements = fit_elements(frames, trainer.shape.cutoff, options.repulsion_factor);
+    const ElementTable elements = start ? elements_of(*start, frames, options.start)
+                                        : fit_elements(frames, trainer.shape.cutoff, options.repulsion_factor);
     int64_t unknown = 0;
     const TrainingSet training = make_training_set(frames, Split::train, trainer.shape, elements, device, unknown);
     const TrainingSet validation = make_training_set(frames, Split::valid, trainer.shape, elements, device, unknown);
@@ -105,6 +144,9 @@ int run_train(TrainOptions options) {
     // its errors.
     ElementTable stored_elements = elements;
     stored_elements.closest = shortest_distances(frames, trainer.shape.cutoff, elements);
+    if (start)  // it has seen what it was trained on before, too
+        for (size_t pair = 0; pair < start->elements.closest.size(); ++pair)
+            stored_elements.closest[pair] = std::min(stored_elements.closest[pair], start->elements.closest[pair]);
     frames.frames = {};
     describe("train", training);
     describe("valid", validation);
@@ -141,6 +183,7 @@ int run_train(TrainOptions options) {
     model.card["training"] = {{"frames", training.frame_count},  {"steps", result.state.step},
                               {"epochs", result.state.epoch},    {"best_step", result.state.best_step},
                               {"seconds", result.state.seconds}, {"seed", trainer.seed}};
+    if (start) model.card["training"]["start"] = std::filesystem::path(options.start).filename().string();
     write_model(options.output + "/model.safetensors", model);
     const Json summary = {{"errors", errors},
                           {"training", model.card["training"]},
@@ -166,6 +209,12 @@ void add_train(CLI::App& app, Work& work) {
         app.add_subcommand("train", "train a model; writes model, log, learning curve and checkpoint into a folder");
     TrainerOptions& trainer = options->trainer;
     command->add_option("DATA", options->data, "extended XYZ or packed frames (src/train/packed_frames.h)")->required();
+    command
+        ->add_option("--more", options->more_data,
+                     "further frames, whose splits are made without those of DATA and leave them as they are")
+        ->allow_extra_args(false);
+    command->add_option("--start", options->start,
+                        "begin with the weights, shape, elements and repulsion of this model, instead of random ones");
     command->add_option("--output", options->output, "folder for everything that is written")->capture_default_str();
     command->add_option("--card", options->card, "JSON object that goes into the model file, with errors added");
     command->add_option("--device", options->device, "auto, cpu, cuda[:i]")->capture_default_str();
@@ -235,7 +284,11 @@ void add_train(CLI::App& app, Work& work) {
     command
         ->add_option("--largest-force", options->rules.largest_force, "eV/angstrom; frames above are skipped; 0 = any")
         ->capture_default_str();
-    command->callback([options, &work] { work = [options] { return run_train(*options); }; });
+    command->callback([options, command, &work] {
+        for (const char* name : {"--hidden", "--blocks", "--radial", "--cutoff"})
+            options->has_shape |= command->count(name) > 0;
+        work = [options] { return run_train(*options); };
+    });
 }
 
 }  // namespace mlff::train

@@ -180,6 +180,15 @@ SystemView LabelledFrame::view() const {
     return system;
 }
 
+void FrameSet::append(FrameSet other) {
+    for (LabelledFrame& frame : other.frames) {
+        frame.kind = kind_index(*this, other.kinds[static_cast<size_t>(frame.kind)]);
+        frames.push_back(std::move(frame));
+    }
+    for (const auto& [reason, count] : other.skipped) skipped[reason] += count;
+    is_dealt_by_frame |= other.is_dealt_by_frame;
+}
+
 FrameSet read_labelled_frames(const std::vector<std::string>& paths, const FrameRules& rules) {
     FrameSet all;
     for (const std::string& path : paths) {
@@ -188,18 +197,20 @@ FrameSet read_labelled_frames(const std::vector<std::string>& paths, const Frame
             part = read_packed_frames(path);
         else
             read_extxyz_frames(path, part);
-        for (const auto& [reason, count] : part.skipped) all.skipped[reason] += count;
+        FrameSet usable;
+        usable.kinds = part.kinds;
+        usable.skipped = part.skipped;
         for (size_t index = 0; index < part.frames.size(); ++index) {
             LabelledFrame& frame = part.frames[index];
             const std::string fault = fault_of(frame, rules);
             if (!fault.empty()) {
-                ++all.skipped[fault];
+                ++usable.skipped[fault];
                 continue;
             }
             if (frame.molecule.empty()) frame.molecule = std::to_string(index);
-            frame.kind = kind_index(all, part.kinds[static_cast<size_t>(frame.kind)]);
-            all.frames.push_back(std::move(frame));
+            usable.frames.push_back(std::move(frame));
         }
+        all.append(std::move(usable));
     }
     deal(all);
     return all;

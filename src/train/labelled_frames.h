@@ -38,6 +38,8 @@ struct FrameSet {
     std::vector<std::string> kinds;
     std::map<std::string, int64_t> skipped;  // reason -> number of skipped frames
     bool is_dealt_by_frame = false;  // too few molecules to hold some out: the test contains molecules seen in training
+
+    void append(FrameSet other);
 };
 
 struct FrameRules {

@@ -163,6 +163,10 @@ private:
     at::CallbackHandle handle_ = 0;
 };
 
+at::Tensor first_parameters(const TrainerOptions& options, const ParameterLayout& layout) {
+    return options.start.defined() ? options.start.clone() : initial_parameters(options.shape, layout, options.seed);
+}
+
 class Trainer {
 public:
     Trainer(const TrainerOptions& options, const ElementTable& elements, const TrainingSet& training,
@@ -175,7 +179,7 @@ public:
           log_(log),
           device_(training.edge_vector.device()),
           layout_(parameter_layout(options.shape, elements.size())),
-          optimizer_(options.optimizer, layout_, initial_parameters(options.shape, layout_, options.seed).to(device_)),
+          optimizer_(options.optimizer, layout_, first_parameters(options, layout_).to(device_)),
           parameters_(options.shape, layout_, optimizer_.parameters, true),
           averaged_(options.shape, layout_, optimizer_.average, false),
           best_(optimizer_.average.clone()),
@@ -193,13 +197,20 @@ public:
         if (resume) {
             state_ = read_checkpoint(options_.checkpoint_path, options_, elements_, optimizer_, best_);
             order_.restore(state_.epoch, state_.position);
+            if (state_.next_validation >
+                options_.validations) {  // it was finished, and still is unless it is longer now
+                const double progress = options_.schedule.progress(state_.step, state_.seconds);
+                state_.next_validation = 1 + static_cast<int64_t>(progress * static_cast<double>(options_.validations));
+            }
+        } else if (options_.start.defined()) {
+            state_.next_validation = 0;  // at once: the result is never worse than the start
         }
         const StopSignals signals;
         const SideStream stream(device_);
         const double seconds_before = state_.seconds;
         begin_ = Clock::now();
         const int64_t first_step = state_.step;
-        bool is_done = false, is_stopped = false;
+        bool is_done = state_.next_validation > options_.validations, is_stopped = false;
         while (!is_done && !is_stopped) {
             state_.seconds = seconds_before + seconds_since(begin_);
             const double progress = options_.schedule.progress(state_.step, state_.seconds);

@@ -17,6 +17,7 @@ namespace mlff::train {
 
 struct TrainerOptions {
     ModelShape shape;
+    at::Tensor start;  // parameters to begin with, flat; undefined: random ones
     LossRule loss;
     OptimizerRule optimizer;
     Schedule schedule;

@@ -614,6 +614,56 @@ class CommandLine(CommandTest):
         self.assert_fails(run("distill", structures, "--output", again), 2, "--teacher")
         self.assert_fails(run("distill", structures, "--teacher", "analytic", "--trainer", "/no/trainer", "--output", self.path("c")), 2, "/no/trainer")
 
+    def test_distill_labels_a_harvest(self):
+        """Frames that dynamics harvested get the teacher's labels, each once, whatever folder they are in, and whenever the command was killed."""
+        student, structures = self.path("student"), self.path("s.xyz", MOLECULE)
+        first = ["distill", structures, "--teacher", "analytic", "--frames", "1", "--steps-between", "2", "--labels-only", "--output", student]
+        go_on = lambda *more: run("distill", *(word for folder in ("one", "two") if os.path.exists(self.path(folder)) for word in ("--continue", self.path(folder))), "--output", student, "--labels-only", *more)
+        self.assertEqual(run(*first).returncode, 0)
+        frame = lambda x: f"2\nProperties=species:S:1:pos:R:3:sigma_forces:R:1 step=7 temperature=300.0 sigma_max=0.5\nAr 0 0 0 0.5\nAr {x} 0 0 0.1\n"
+        for folder in ("one", "two"):
+            os.mkdir(self.path(folder))
+        self.path("one/frames.xyz", "".join(frame(2.1 + 0.2 * i) for i in range(11)) + frame(0) + frame(9.9)[:40])  # two atoms in one place; half a frame
+        self.path("two/frames.xyz", frame(2.1) + frame(4.5))
+        done = go_on()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        labelled = os.path.join(student, "harvested.xyz")
+        with open(labelled) as file:
+            text = file.read()
+        self.assertEqual(re.findall(r"split=(\w+)", text), (4 * ["train"] + ["valid"] + 4 * ["train"] + ["test"] + 2 * ["train"]))
+        self.assertEqual((text.count("kind=harvested"), text.count("sigma_forces")), (12, 0))
+        self.assertIn("skipped 1: ", done.stderr)
+        with open(os.path.join(student, "harvested.json")) as file:
+            record = json.load(file)
+        self.assertEqual((record["frames"], len(record["seen"]), record["bytes"], sum(record["skipped"].values())), (12, 13, len(text), 1))
+        energies = [float(energy) for energy in re.findall(r"\benergy=(\S+)", text)]
+        for found, label in zip(json.loads(run("eval", labelled, "--model", "analytic", "--json", "-").stdout)["frames"], energies, strict=True):
+            self.assertAlmostEqual(found["energy"], label, places=9)
+        # Again, and from another place: nothing is labelled twice. Killed after a frame and half of the next: the same file.
+        shutil.move(self.path("two"), self.path("three"))
+        self.assertEqual(run("distill", "--continue", self.path("three"), "--output", student, "--labels-only", "--teacher", "analytic").returncode, 0)
+        with open(labelled) as file:
+            self.assertEqual(file.read(), text)
+        shutil.move(self.path("three"), self.path("two"))
+        end_of_first = text.index("2\nProperties", 1)
+        with open(labelled, "w") as file:
+            file.write(text[:end_of_first + 30])
+        with open(os.path.join(student, "harvested.json"), "w") as file:
+            json.dump({**record, "seen": record["seen"][:1], "frames": 1, "bytes": end_of_first, "skipped": {}}, file)
+        self.assertEqual(go_on().returncode, 0)
+        with open(labelled) as file:
+            self.assertEqual(file.read(), text)
+        # What cannot be.
+        self.assert_fails(go_on("--teacher", "zbl"), 2, "--teacher zbl is not analytic")
+        self.assert_fails(run("distill", structures, "--continue", self.path("one"), "--output", student), 2, "needs no FILE")
+        self.assert_fails(run("distill", "--continue", self.path("one"), "--output", self.path("empty"), "--labels-only"), 2, "no complete frames")
+        self.assert_fails(run("distill", "--continue", self.path("one"), "--output", student, "--trainer", shutil.which("false")), 2, "has no student to go on from")
+        self.assert_fails(run("distill", "--continue", self.path("one"), "--output", student, "--members", "2"), 2, "--members")
+        self.assert_fails(run("distill", "--continue", self.path("none"), "--output", student, "--labels-only"), 3, "none/frames.xyz")
+        self.assert_fails(run("distill", "--labels-only"), 2, "FILE")
+        os.remove(labelled)
+        self.assert_fails(go_on(), 3, "harvested.xyz: frames are missing")
+
     def test_distill_without_a_trainer(self):
         """One sentence says how to get it, before frames are labelled; frames outlive a trainer that fails."""
         arguments = ["distill", self.path("s.xyz", MOLECULE), "--teacher", "analytic", "--frames", "2", "--output", self.path("c")]

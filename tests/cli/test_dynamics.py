@@ -2,6 +2,7 @@
 """mlff md and mlff relax as commands: files, restart, stop, exit codes, messages. Usage: test_dynamics.py MLFF"""
 import csv
 import ctypes
+import fcntl
 import json
 import os
 import re
@@ -78,6 +79,119 @@ class Dynamics(CommandTest):
         self.assertEqual((len(rows), len(frames)), (3, 3))
         for row, frame in zip(rows, frames):
             self.assertAlmostEqual(float(row["sigma_max_eV_per_A"]), frame["sigma"]["max_force"], places=6)
+
+    # Dynamics of a committee whose members disagree everywhere: every frame is worth a label.
+    WATER = "3\n\nO 0 0 0\nH 0.96 0 0\nH -0.24 0.93 0\n"
+    COMMITTEE = ("--model", "builtin,self-test", "--device", "cpu", "--precision", "fp64", "--threads", "1")
+
+    def watched(self, *arguments, steps="60", temperature="3000"):
+        return run("md", self.path("w.xyz", self.WATER), "--ensemble", "nvt", "--dt", "0.5", "--temperature", temperature, "--steps", steps, *self.COMMITTEE, *arguments)
+
+    def harvested(self, folder="harvest"):
+        """(step, sigma of each atom) of the frames in a folder."""
+        frames, lines = [], self.read(folder + "/frames.xyz").decode().splitlines()
+        while lines:
+            count = int(lines[0])
+            frames.append((int(re.search(r"\bstep=(\d+)", lines[1]).group(1)), [float(line.split()[-1]) for line in lines[2:2 + count]], lines[1]))
+            lines = lines[2 + count:]
+        return frames
+
+    def test_watching_changes_nothing_but_the_log(self):
+        for name, more in (("on", ()), ("off", ("--no-watch",))):
+            self.assert_good(self.watched(*more, "--output", self.path(name + ".xyz"), "--output-every", "5", "--log", self.path(name + ".csv"), "--log-every", "5", steps="20"))
+        self.assertEqual(self.read("on.xyz"), self.read("off.xyz"))
+        with open(self.path("on.csv")) as on, open(self.path("off.csv")) as off:
+            on, off = list(csv.DictReader(on)), list(csv.DictReader(off))
+        self.assertEqual([list(row)[-2:] for row in on], [["sigma_max_eV_per_A", "atoms_outside"]] * 5)
+        self.assertEqual([{key: value for key, value in row.items() if key in off[0]} for row in on], off)
+        self.assertTrue(all(0 <= int(row["atoms_outside"]) <= 3 for row in on))
+        # The log of one is not the log of the other.
+        files = ("--output", self.path("on.xyz"), "--output-every", "5", "--log", self.path("on.csv"), "--log-every", "5", "--restart", self.path("on.restart"))
+        self.assert_fails(self.watched("--no-watch", *files, steps="30"), 2, "on.csv", "other columns", "--watch")
+        self.assert_good(self.watched(*files, steps="30"))
+
+    def test_a_run_that_cannot_be_trusted_stops(self):
+        files = ("--output", self.path("s.xyz"), "--output-every", "1", "--log", self.path("s.csv"), "--log-every", "1")
+        self.assert_good(self.watched(*files))
+        with open(self.path("s.csv")) as file:
+            sigmas = [float(row["sigma_max_eV_per_A"]) for row in csv.DictReader(file)]
+        limit = sum(sigmas[:2]) / 2 if sigmas[1] > sigmas[0] else max(sigmas) - 1e-6
+        first = next(step for step, sigma in enumerate(sigmas) if sigma > limit)
+        stopped = self.watched(*files, "--stop-sigma", repr(limit), "--overwrite")
+        self.assert_fails(stopped, 1, "w.xyz: the expected error of the force on atom", f"at step {first}, above --stop-sigma", "the restart file is", "s.restart")
+        self.assertIn(f"step {first} of 60", stopped.stdout)
+        self.assertEqual(self.steps_of("s.xyz"), list(range(first + 1)))
+        # As it is, it does not go on; with a higher limit it does.
+        again = (*files, "--restart", self.path("s.restart"))
+        self.assert_fails(self.watched(*again, "--stop-sigma", repr(limit)), 1, f"at step {first},")
+        self.assert_good(self.watched(*again, "--stop-sigma", "1e9"))
+        self.assertEqual(self.steps_of("s.xyz"), list(range(61)))
+
+    def test_harvest(self):
+        result = self.watched("--harvest", self.path("harvest"), "--harvest-sigma", "1e-3", "--harvest-every", "7", "--log", self.path("h.csv"), "--log-every", "1")
+        self.assert_good(result)
+        frames = self.harvested()
+        self.assertIn(f"harvested {len(frames)} frames into", result.stdout)
+        with open(self.path("h.csv")) as file:
+            rows = list(csv.DictReader(file))
+        self.assertGreater(len(frames), 3)
+        for step, sigmas, comment in frames:
+            self.assertAlmostEqual(max(sigmas), float(rows[step]["sigma_max_eV_per_A"]), places=9)
+            for key in ("sigma_max=", "time=", "temperature=", "model=", "atoms_outside=3", "sigma_forces:R:1"):
+                self.assertIn(key, comment)
+            for absent in ("energy=", ":forces:"):  # nobody trains on the model's own forces
+                self.assertNotIn(absent, comment)
+        self.assertTrue(all(b - a >= 7 and (b - a) % 7 == 0 for (a, *_), (b, *_) in zip(frames, frames[1:])))
+        # The same run again adds nothing, and another one with fewer frames adds as many at most.
+        before = self.read("harvest/frames.xyz")
+        same = ("--harvest", self.path("harvest"), "--harvest-sigma", "1e-3", "--overwrite")
+        again = self.watched(*same, "--harvest-every", "7", "--log", self.path("h.csv"))
+        self.assertIn("harvested 0 frames into", again.stdout)
+        self.assertEqual(self.read("harvest/frames.xyz"), before)
+        capped = self.watched(*same, "--harvest-every", "1", "--harvest-frames", "2", "--log", self.path("h.csv"), temperature="6000")
+        self.assertIn("harvested 2 frames into", capped.stdout)
+        self.assertIn("--harvest-frames 2 is reached", capped.stdout)
+        self.assertEqual(len(self.harvested()), len(frames) + 2)
+
+    def test_a_harvest_survives_restarts(self):
+        watch = lambda name: ("--harvest", self.path(name), "--harvest-sigma", "1e-3", "--harvest-every", "7", "--harvest-frames", "6", "--output", self.path(name + ".xyz"))
+        self.assert_good(self.watched(*watch("whole")))
+        self.assert_good(self.watched(*watch("part"), steps="25"))
+        with open(self.path("early.restart"), "wb") as file:
+            file.write(self.read("part.restart"))
+        self.assert_good(self.watched(*watch("part"), "--restart", self.path("part.restart"), steps="40"))
+        # As if the run had been killed after step 40 while it wrote a frame: the steps from 25 on come again.
+        with open(self.path("part/frames.xyz"), "ab") as file:
+            file.write(b"3\nProperties=species:S:1:pos:R:3:sigma_forces:R:1 step=42\nO 0.1 0.2 0.3 0.4\nH 1.")
+        self.assert_good(self.watched(*watch("part"), "--restart", self.path("early.restart")))
+        self.assertEqual(self.read("part/frames.xyz"), self.read("whole/frames.xyz"))
+        self.assertEqual(len(self.harvested("part")), 6)
+
+    def test_bad_use_of_the_watch(self):
+        harvest = ("--harvest", self.path("harvest"))
+        for words, code, arguments in [
+            (["--stop-sigma", "-1"], 2, ("--stop-sigma", "-1")),
+            (["--stop-sigma", "needs --watch"], 2, ("--no-watch", "--stop-sigma", "1")),
+            (["--harvest", "needs --watch"], 2, ("--no-watch", *harvest)),
+            (["--harvest-every", "needs --harvest"], 2, ("--harvest-every", "3")),
+            (["--harvest-every"], 2, (*harvest, "--harvest-every", "0")),
+            (["w.xyz/x", "cannot write into the folder"], 3, ("--harvest", self.path("w.xyz") + "/x")),
+        ]:
+            self.assert_fails(self.watched(*arguments), code, *words)
+        for option in ("--watch", "--stop-sigma=1", "--harvest=" + self.path("harvest")):
+            self.assert_fails(self.md("--steps", "5", option), 2, option.split("=")[0], "a committee: --model A,B,C")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["cluster.xyz", "w.xyz"])
+        # Frames of others, and another run in the same folder.
+        os.mkdir(self.path("harvest"))
+        self.path("harvest/frames.xyz", CLUSTER)
+        self.assert_fails(self.watched(*harvest), 3, "frames.xyz: frame 0", "sigma_forces")
+        self.assertEqual(self.read("harvest/frames.xyz").decode(), CLUSTER)
+        self.path("harvest/frames.xyz", "nothing of the kind\n")
+        self.assert_fails(self.watched(*harvest), 3, "frames.xyz")
+        os.remove(self.path("harvest/frames.xyz"))
+        with open(self.path("harvest/lock")) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.assert_fails(self.watched(*harvest), 3, "another run", "give each its own")
 
     def test_trajectory_and_log(self):
         self.assert_good(self.md("--steps", "50", "--output", self.path("t.xyz"), "--output-every", "10", "--log", self.path("t.csv"), "--log-every", "5"))

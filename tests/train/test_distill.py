@@ -110,6 +110,42 @@ def test_chain(folder):
     check(f"forces against the teacher along it: {against['force_rmse_eV_per_A']:.3f} eV/A", against["frames"] > 0 and 0 < against["force_rmse_eV_per_A"] < math.inf)
 
 
+def test_harvest(folder):
+    """A committee that harvests and goes on, killed in between."""
+    structures, student, harvest = os.path.join(STRUCTURES_DIR, "ethanol.xyz"), f"{folder}/committee", f"{folder}/harvest"
+    first = ("distill", structures, "--teacher", TEACHER, "--device", "cpu", "--output", student, "--frames", 8, "--steps-between", 5, "--members", 2, "--train-options", f"{NETWORK} --steps 60")
+    run(*first)
+    members = lambda: [open(f"{student}/student-{number}.safetensors", "rb").read() for number in (1, 2)]
+    trained = members()
+    check("members differ", trained[0] != trained[1])
+    check("the report is that of the committee", os.path.basename(read_json(student, "report.json")["student"]) == "committee.txt" and len(read_json(student, "report.json")["cards"]) == 2)
+    run(*first)
+    check("the same command, run again, changes nothing", members() == trained)
+
+    dynamics = lambda seed: run("md", structures, "--model", f"{student}/committee.txt", "--device", "cpu", "--ensemble", "nvt", "--temperature", 900, "--dt", 0.5, "--steps", 200, "--seed", seed,
+                                "--harvest", harvest, "--harvest-sigma", 1e-6, "--harvest-every", 4, "--harvest-frames", 15, "--checkpoint", f"{folder}/{seed}.restart", codes=(0, 3))
+    go_on = lambda *more, codes=(0,): run("distill", "--continue", harvest, "--output", student, "--device", "cpu", "--train-options", f"{NETWORK} --steps 60", *more, codes=codes)
+    record = lambda: {key: value for key, value in read_json(student, "harvested.json").items() if key in ("frames", "rounds", "is_open", "trained_frames")}
+    dynamics(1)
+    failed = go_on("--trainer", "/bin/false", codes=(4,))
+    check("a trainer that fails leaves a round open", "the frames are kept" in failed.stderr and record() == {"frames": 15, "rounds": 1, "is_open": True, "trained_frames": 0} and members() == trained)
+    dynamics(2)
+    check("frames do not join an open round", "finish it first" in go_on("--labels-only", codes=(2,)).stderr and record()["frames"] == 15)
+    said = go_on()
+    check("the open round first, then one with the new frames", "round 1: training goes on with 15" in said.stderr and "round 2: training goes on with 30" in said.stderr
+          and record() == {"frames": 30, "rounds": 2, "is_open": False, "trained_frames": 30})
+    newest = members()
+    check("the committee is that of the last round", newest[0] != trained[0] and newest == [open(f"{student}/continued-2/member-{number}/model.safetensors", "rb").read() for number in (1, 2)])
+    report = read_json(student, "report.json")
+    harvested = report["harvested"]
+    check(f"forces on harvested frames: {harvested['before']['force_meV_per_A']:.1f} -> {harvested['after']['force_meV_per_A']:.1f} meV/A",
+          harvested["after"]["force_meV_per_A"] < harvested["before"]["force_meV_per_A"] and harvested["after"]["frames"] == 30)
+    check("cards say what was added", all("30 frames harvested" in card["data"] and card["training"]["start"] == "model.safetensors" for card in report["cards"]))
+    check("nothing new", "nothing new" in go_on().stdout and members() == newest)
+    check("the first command does not undo it", "go on with --continue" in run(*first, codes=(2,)).stderr and members() == newest)
+
+
 with tempfile.TemporaryDirectory() as temporary:
     test_chain(temporary)
+    test_harvest(temporary)
 print("all good")

@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -201,6 +202,11 @@ def test_training(folder):
     run(*common, "--steps", 60, "--output", f"{folder}/parts", "--resume")
     check("a resumed run gives the same bits", tensors(f"{folder}/whole/model.safetensors") == tensors(f"{folder}/parts/model.safetensors")
           and tensors(f"{folder}/whole/checkpoint.safetensors") == tensors(f"{folder}/parts/checkpoint.safetensors"))
+    run(*common, "--steps", 60, "--output", f"{folder}/parts", "--resume")
+    check("a finished run is finished", tensors(f"{folder}/whole/model.safetensors") == tensors(f"{folder}/parts/model.safetensors"))
+    run(*common, "--steps", 80, "--output", f"{folder}/parts", "--resume")
+    with open(f"{folder}/parts/summary.json") as file:
+        check("unless it is to be longer", json.load(file)["training"]["steps"] == 80)
     refused = run(*common, "--steps", 60, "--output", f"{folder}/parts", "--resume", "--seed", 9, code=3)
     check("a checkpoint of another run is refused", "seed" in refused.stderr)
 
@@ -239,6 +245,44 @@ def test_training(folder):
         check(f"the same losses: {name}", len(pairs) == 5 and all(abs(a - b) < 1e-4 * a for a, b in pairs))
 
 
+def test_start(folder):
+    """A training that begins with a model has its weights, shape and elements; more frames leave the splits of the others alone."""
+    data, more, nitrogen = f"{folder}/start.xyz", f"{folder}/more.xyz", f"{folder}/nitrogen.xyz"
+    make_frames.write(data, per_molecule=12)
+    make_frames.write(more, per_molecule=5, seed=7)
+    with open(data) as file:
+        undecided = write_frames(f"{folder}/undecided.xyz", re.sub(r" split=\w+", "", file.read()))
+    write_frames(nitrogen, "2\nProperties=species:S:1:pos:R:3:forces:R:3 energy=1.0 split=train\nN 0 0 0 0 0 0\nN 0 0 1.1 0 0 0\n")
+    learning = ["--device", "cpu", "--threads", "1", "--batch", 6, "--learning-rate", 0.003, "--warmup-steps", 10, "--ema", 0.98, "--validations", 2]
+    run("train", undecided, *SMALL, *learning[4:], "--steps", 150, "--output", f"{folder}/first")
+    start = f"{folder}/first/model.safetensors"
+    common = ["train", undecided, *learning, "--start", start]
+    unchanged = lambda name: tensors(f"{folder}/{name}/model.safetensors") == tensors(start)
+
+    still = [word if word != 0.003 else 0 for word in common]
+    run(*still, "--steps", 1, "--output", f"{folder}/still")
+    check("without learning, the result is the start", unchanged("still"))
+    wild = [word if word != 0.003 else 30 for word in common]
+    run(*wild, "--steps", 4, "--output", f"{folder}/wild")
+    check("a result is not worse than the start", unchanged("wild"))
+
+    sets = lambda said: [int(re.search(rf"^{name}: (\d+) frames", said, re.M).group(1)) for name in ("train", "valid", "test")]
+    alone = run(*common, "--steps", 60, "--output", f"{folder}/alone").stderr
+    both = run(*common, "--more", more, "--steps", 60, "--output", f"{folder}/both").stderr
+    check("more frames have splits of their own", [b - a for a, b in zip(sets(alone), sets(both))] == [9, 3, 3])
+    check("training goes on", not unchanged("both"))
+    with open(f"{folder}/both/summary.json") as file:
+        summary = json.load(file)
+    check("the summary names the start", summary["training"]["start"] == "model.safetensors")
+    run(*common, "--more", more, "--steps", 60, "--output", f"{folder}/parts of both", "--stop-after", 11)
+    run(*common, "--more", more, "--steps", 60, "--output", f"{folder}/parts of both", "--resume")
+    check("stopped and resumed: the same bits", tensors(f"{folder}/both/model.safetensors") == tensors(f"{folder}/parts of both/model.safetensors"))
+
+    check("the same shape may be given", run(*common, "--hidden", 32, "--blocks", 2, "--radial", 8, "--steps", 1, "--output", f"{folder}/shape"))
+    check("another shape is refused", "32 channels, 2 blocks" in run(*common, "--hidden", 64, "--steps", 1, "--output", f"{folder}/none", code=2).stderr)
+    check("another element is refused", "have N, which --start" in run(*common, "--more", nitrogen, "--steps", 1, "--output", f"{folder}/none", code=3).stderr)
+
+
 def test_broken_data(folder):
     data = f"{folder}/broken.xyz"
     make_frames.write(data, per_molecule=10)
@@ -255,6 +299,7 @@ with tempfile.TemporaryDirectory() as temporary:
     test_formulas(temporary)
     test_derivatives(temporary)
     test_training(temporary)
+    test_start(temporary)
     test_broken_data(temporary)
     if ENGINE:
         test_engine(temporary)

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "tools/distill/sampling.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "core/error.h"
 #include "dynamics/counter_random.h"
 #include "dynamics/molecular_dynamics.h"
+#include "tools/distill/labelling.h"
 
 namespace mlff {
 namespace {
@@ -34,41 +32,14 @@ public:
         frame.positions = positions;
         frame.cell = structure_.cell;
         frame.periodic = structure_.periodic;
-        const SystemView system = frame.view();
-        double energy = 0;
-        std::vector<double> forces(positions.size()), stress(6);
-        Results results;
-        results.outputs.energy = &energy;
-        results.outputs.forces = forces.data();
-        const bool has_stress = system.is_periodic() && teacher_.model().gives_virial(system);
-        if (has_stress) results.stress = stress.data();
-        try {
-            teacher_.evaluate_unchecked({&system, 1}, {&results, 1});
-        } catch (const Error& error) {
-            ++sampled.skipped[error.what()];
+        const std::string fault = label_frame(teacher_, frame, options_.largest_force);
+        if (!fault.empty()) {
+            ++sampled.skipped[fault];
             return;
         }
-        double largest = 0;
-        bool is_finite = std::isfinite(energy);
-        for (size_t i = 0; i < forces.size(); i += 3) {
-            const double size = std::hypot(forces[i], forces[i + 1], forces[i + 2]);
-            is_finite &= std::isfinite(size);
-            largest = std::max(largest, size);
-        }
-        if (!is_finite) {
-            ++sampled.skipped["the teacher's energy or forces are not finite"];
-            return;
-        }
-        if (largest > options_.largest_force) {
-            ++sampled.skipped["a force above the largest that is wanted"];
-            return;
-        }
-        frame.set_info("energy", energy);
-        if (has_stress) frame.set_info("stress", stress);
         frame.set_info("kind", std::string(kind));
         frame.set_info("temperature", temperature);
         frame.set_info("molecule", molecule_);
-        frame.set_column("forces", 3, forces);
         sampled.frames.push_back(std::move(frame));
     }
 

@@ -17,6 +17,7 @@
 #include "frame_result.h"
 #include "plan_warning.h"
 #include "sessions.h"
+#include "trust/formulas.h"
 
 namespace mlff::app {
 namespace {
@@ -42,6 +43,19 @@ Json atom_rows(const std::vector<double>& values, size_t atom_count) {
     return rows;
 }
 
+double largest(const std::vector<double>& numbers) {
+    return numbers.empty() ? 0 : *std::max_element(numbers.begin(), numbers.end());
+}
+
+// Atoms whose forces should not be trusted.
+std::vector<size_t> atoms_outside(const FrameResult& result) {
+    std::vector<size_t> atoms;
+    for (size_t atom = 0; atom < result.novelties.size(); ++atom)
+        if (trust::is_outside(result.alarm_error, result.expected_errors[atom], result.novelties[atom]))
+            atoms.push_back(atom);
+    return atoms;
+}
+
 Json frame_json(const FrameResult& result) {
     const size_t atom_count = result.atom_count;
     Json json = {{"atoms", atom_count},
@@ -54,6 +68,11 @@ Json frame_json(const FrameResult& result) {
         json["sigma"] = {{"energy_per_atom", result.sigma_energy_per_atom},
                          {"forces", result.sigma_forces},
                          {"max_force", result.sigma_max_force}};
+    if (!result.expected_errors.empty())
+        json["trust"] = {{"expected_errors", result.expected_errors},
+                         {"novelties", result.novelties},
+                         {"max_expected_error", largest(result.expected_errors)},
+                         {"outside", atoms_outside(result)}};
     return json;
 }
 
@@ -76,6 +95,36 @@ void put_spread(Frame& frame, const FrameResult& result) {
     frame.set_column("sigma_forces", 1, result.sigma_forces);
 }
 
+void put_trust(Frame& frame, const FrameResult& result) {
+    if (result.expected_errors.empty()) return;
+    frame.set_info("max_expected_error", largest(result.expected_errors));
+    frame.set_column("expected_errors", 1, result.expected_errors);
+    frame.set_column("novelties", 1, result.novelties);
+}
+
+// One sentence for a frame with atoms whose forces should not be trusted; "" for others.
+std::string warning_about(const Frame& frame, const FrameResult& result) {
+    constexpr size_t kMostNamed = 6;
+    const std::vector<size_t> outside = atoms_outside(result);
+    if (outside.empty()) return "";
+    const bool is_new =
+        std::any_of(outside.begin(), outside.end(), [&](size_t atom) { return result.novelties[atom] > 1; });
+    std::string numbers, symbols;
+    double least = result.expected_errors[outside.front()];
+    for (size_t i = 0; i < outside.size(); ++i) {
+        least = std::min(least, result.expected_errors[outside[i]]);
+        if (i >= kMostNamed) continue;
+        numbers += (i > 0 ? ", " : "") + std::to_string(outside[i]);
+        symbols += (i > 0 ? " " : "") + std::string(element_symbol(frame.atomic_numbers[outside[i]]));
+    }
+    if (outside.size() > kMostNamed) numbers += concat(" and ", outside.size() - kMostNamed, " more");
+    std::ostringstream error;
+    error << std::setprecision(2) << least;
+    return concat(outside.size() == 1 ? "atom " : "atoms ", numbers, " (", symbols, ")",
+                  outside.size() == 1 ? " is" : " are", is_new ? " unlike anything" : " unlike most atoms",
+                  " in training; expect force errors above ", error.str(), " eV/A");
+}
+
 double largest_force(const std::vector<double>& forces) {
     double largest = 0;
     for (size_t i = 0; i < forces.size(); i += 3)
@@ -93,6 +142,7 @@ public:
                   << std::setw(6) << "frame" << std::setw(10) << "atoms" << std::setw(20) << "energy/eV"
                   << std::setw(16) << "max|F|/(eV/A)" << std::setw(18) << "pressure/GPa";
         if (session.model().summary().member_count > 0) std::cout << std::setw(20) << "max sigma_F/(eV/A)";
+        if (session.model().trust_meter()) std::cout << std::setw(24) << "expected error/(eV/A)";
         std::cout << "\n";
     }
     void row(int64_t index, const Frame& frame, const FrameResult& result) {
@@ -105,6 +155,7 @@ public:
         else
             std::cout << "-";
         if (result.has_spread) std::cout << std::setw(20) << result.sigma_max_force;
+        if (!result.expected_errors.empty()) std::cout << std::setw(24) << largest(result.expected_errors);
         std::cout << "\n";
         atom_count_ += result.atom_count;
         if (shows_forces())
@@ -169,10 +220,13 @@ int run_eval(const EvalOptions& options) {
                        std::string(precision_name(session.precision())) + "\",\"frames\":[";
             }
             if (options.json != "-") table.row(index, frame, result);
+            if (const std::string warning = warning_about(frame, result); !warning.empty())
+                std::cerr << "mlff: " << options.input << ": frame " << index << ": " << warning << "\n";
             if (!options.json.empty()) json += (index ? ",\n" : "\n") + frame_json(result).dump();
             if (output) {
                 put_results(frame, result);
                 put_spread(frame, result);
+                put_trust(frame, result);
                 std::ostringstream text;
                 write_extxyz(text, frame);
                 output->write(text.str().data(), text.str().size());
@@ -207,6 +261,9 @@ void add_eval(CLI::App& app, Work& work) {
 file has up to 20 atoms in all its frames, or with --forces, the force on every atom follows.
 With a committee (--model A,B,C), the numbers are the mean of its members, and a column has the
 largest standard deviation of a force; --json and --output have that of every atom.
+With a model that has a trust meter (`mlff trust fit`; the built-in student has one), a column has
+the largest expected error of a force, and one line on stderr names atoms that are unlike anything
+in training; --json and --output have the expected error of every atom.
 The comment line of a frame may set total_charge, total_spin and head; head comes before --head.
 Output files are written completely or not at all.
 

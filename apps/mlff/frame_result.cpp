@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "frame_result.h"
 
+#include "trust/meter.h"
+
 namespace mlff::app {
 
 FrameResult evaluate_frame(Session& session, const Frame& frame, const FrameWishes& wishes) {
@@ -25,6 +27,13 @@ FrameResult evaluate_frame(Session& session, const Frame& frame, const FrameWish
         results.outputs.sigma_energy_per_atom = &result.sigma_energy_per_atom;
         results.outputs.sigma_forces = result.sigma_forces.data();
         results.sigma_max_force = &result.sigma_max_force;
+    }
+    if (const auto& meter = session.model().trust_meter()) {
+        result.alarm_error = meter->alarm_error;
+        result.expected_errors.resize(result.atom_count);
+        result.novelties.resize(result.atom_count);
+        results.outputs.expected_errors = result.expected_errors.data();
+        results.outputs.novelties = result.novelties.data();
     }
     if (wishes.even_if_not_finite)
         session.evaluate_unchecked({&system, 1}, {&results, 1});

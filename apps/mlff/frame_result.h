@@ -22,6 +22,9 @@ struct FrameResult {
     std::vector<double> sigma_forces;  // [atom]
     double sigma_energy_per_atom = 0, sigma_max_force = 0;
     bool has_spread = false;
+    // Of a model with a trust meter; else empty.
+    std::vector<double> expected_errors, novelties;  // [atom]
+    double alarm_error = 0;                          // eV/angstrom; above it, the force should not be trusted
 };
 
 struct FrameWishes {

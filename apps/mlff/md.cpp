@@ -411,7 +411,8 @@ int run_md(const MdOptions& options) {
                  options.stop_sigma         ? "--stop-sigma"
                  : !options.harvest.empty() ? "--harvest"
                                             : "--watch",
-                 " needs a model that says how far its forces may be trusted, such as a committee: --model A,B,C");
+                 " needs a model that says how far its forces may be trusted: a committee, --model A,B,C, or a model "
+                 "with a trust meter (mlff trust fit)");
         stepper = nullptr;  // dynamics on the GPU compute only the mean
     }
     const bool is_watched = can_be_watched(*model) && options.watch.value_or(true) && !stepper;

@@ -117,7 +117,8 @@ void MdOptions::add_to(CLI::App& command) {
         command
             .add_flag_callback(
                 "--watch", [this] { watch = true; },
-                "look in every step how far the forces may be trusted; the default for a committee, except on a GPU, "
+                "look in every step how far the forces may be trusted; the default for a committee and a model with a trust "
+                "meter, except on a GPU, "
                 "where --watch has the atoms moved by the CPU")
             ->group(trust);
     command

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "dynamics/molecular_dynamics.h"
+#include "trust/meter.h"
 
 namespace mlff {
 namespace {
@@ -28,14 +29,24 @@ double SessionForces::compute(const SystemView& system, double* forces, double* 
     results.outputs.virial = virial;
     if (are_watched()) {
         sigma_forces_.resize(static_cast<size_t>(system.atom_count));
-        results.outputs.sigma_forces = sigma_forces_.data();
+        if (has_meter()) {
+            novelties_.resize(sigma_forces_.size());
+            results.outputs.expected_errors = sigma_forces_.data();
+            results.outputs.novelties = novelties_.data();
+        } else {
+            results.outputs.sigma_forces = sigma_forces_.data();
+        }
     }
     session_.evaluate_unchecked({&system, 1}, {&results, 1});
-    if (are_watched()) reading_ = read_spread(sigma_forces_, *outside_sigma_);
+    if (are_watched())
+        reading_ = has_meter() ? read_meter(sigma_forces_, novelties_, session_.model().trust_meter()->alarm_error)
+                               : read_spread(sigma_forces_, *outside_sigma_);
     return energy;
 }
 
-bool can_be_watched(const Model& model) { return model.summary().member_count > 0; }
+bool SessionForces::has_meter() const { return session_.model().trust_meter() != nullptr; }
+
+bool can_be_watched(const Model& model) { return model.summary().member_count > 0 || model.trust_meter(); }
 
 MolecularDynamics::MolecularDynamics(Session& session, Particles particles, double time_step,
                                      std::optional<LangevinBath> bath)

@@ -15,7 +15,7 @@ namespace mlff {
 class SessionForces : public ForceProvider {
 public:
     // The session must outlive this. With `outside_sigma` (eV/angstrom, see read_spread()) forces are watched, which
-    // needs a model that has a spread.
+    // needs a model that has a spread or a trust meter.
     explicit SessionForces(Session& session, std::optional<double> outside_sigma = {})
         : session_(session), outside_sigma_(outside_sigma) {}
     double compute(const SystemView& system, double* forces, double* virial) override;
@@ -27,10 +27,13 @@ public:
     std::span<const double> sigma_forces() const { return sigma_forces_; }  // [atom], eV/angstrom
 
 private:
+    bool has_meter() const;
+
     Session& session_;
     std::optional<double> outside_sigma_;
     WatchReading reading_;
-    std::vector<double> sigma_forces_;
+    std::vector<double> sigma_forces_;  // of a model with a meter, expected errors
+    std::vector<double> novelties_;     // [atom], of a model with a meter
 };
 
 // Whether the results of this model say how far they may be trusted.

@@ -2,6 +2,7 @@
 #include "dynamics/watcher.h"
 
 #include "core/error.h"
+#include "trust/formulas.h"
 
 namespace mlff {
 
@@ -14,6 +15,15 @@ WatchReading read_spread(std::span<const double> sigma_forces, double limit) {
         reading.sigma_max = sigma_forces[atom];
         reading.worst_atom = static_cast<int64_t>(atom);
     }
+    return reading;
+}
+
+WatchReading read_meter(std::span<const double> expected_errors, std::span<const double> novelties,
+                        double alarm_error) {
+    WatchReading reading = read_spread(expected_errors, alarm_error);
+    reading.atoms_outside = 0;
+    for (size_t atom = 0; atom < novelties.size(); ++atom)
+        reading.atoms_outside += trust::is_outside(alarm_error, expected_errors[atom], novelties[atom]);
     return reading;
 }
 

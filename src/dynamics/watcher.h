@@ -18,6 +18,8 @@ struct WatchReading {
 
 // Of a committee, from the spread of the force on each atom: those above `limit` are outside.
 WatchReading read_spread(std::span<const double> sigma_forces, double limit);
+// Of a trust meter: its own alarm says which are outside (trust/formulas.h).
+WatchReading read_meter(std::span<const double> expected_errors, std::span<const double> novelties, double alarm_error);
 
 struct WatchRules {
     double outside_sigma = 0.2;        // eV/angstrom: above it, an atom is outside

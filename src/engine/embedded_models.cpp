@@ -7,11 +7,13 @@
 #include "core/error.h"
 
 MLFF_EMBED_FILE(mlff_student, MLFF_STUDENT_FILE)
+MLFF_EMBED_FILE(mlff_student_trust, MLFF_STUDENT_TRUST_FILE)
 MLFF_EMBED_FILE(mlff_self_test, MLFF_SELF_TEST_FILE)
 
 namespace mlff {
 
 Bytes embedded_student() { return MLFF_EMBEDDED(mlff_student); }
+Bytes embedded_student_trust() { return MLFF_EMBEDDED(mlff_student_trust); }
 
 std::shared_ptr<const std::vector<std::byte>> embedded_self_test_model() {
     const Bytes packed = MLFF_EMBEDDED(mlff_self_test);

@@ -12,6 +12,7 @@
 #include "painn/model.h"
 #include "python_models/model.h"
 #include "python_models/model_name.h"
+#include "trust/meter.h"
 #include "zbl/model.h"
 
 namespace mlff {
@@ -25,7 +26,11 @@ std::shared_ptr<Model> make_zbl(const std::string&) { return make_zbl_model(); }
 
 bool has_painn_name(const std::string& name) { return name == "builtin"; }
 std::shared_ptr<Model> make_embedded_student(const std::string& name) {
-    return make_painn_model(read_safetensors(embedded_student(), name), name);
+    auto model = make_painn_model(read_safetensors(embedded_student(), name), name);
+    const std::string meter = name + " (trust meter)";
+    model->set_trust_meter(
+        std::make_shared<const TrustMeter>(read_trust_meter(read_safetensors(embedded_student_trust(), meter), meter)));
+    return model;
 }
 std::shared_ptr<Model> open_painn(const std::string& path) {
     const auto mapped = MappedFile::open(path);

@@ -27,7 +27,7 @@ struct MeterView {
     const double* final_offsets = nullptr;
     double rest_variance = 1, rest_weight = 0, lowest_score = 0, highest_score = 0;
     double own_weight = 0, neighbor_weight = 0, count_weight = 0;
-    double outside_error = 0, radius = 1;
+    double outside_error = 0, alarm_error = 0, radius = 1;
 };
 
 struct AtomScore {
@@ -80,6 +80,11 @@ MLFF_HOST_DEVICE inline double expected_error(const MeterView& meter, int elemen
     const double error =
         exp(offset + meter.own_weight * own.score + meter.neighbor_weight * around + meter.count_weight * weight);
     return own.novelty > 1 && error < meter.outside_error ? meter.outside_error : error;
+}
+
+// Whether the force on an atom should not be trusted: it is unlike training, or its expected error is large.
+MLFF_HOST_DEVICE inline bool is_outside(double alarm_error, double expected_error, double novelty) {
+    return !(novelty <= 1 && expected_error <= alarm_error);
 }
 
 }  // namespace mlff::trust

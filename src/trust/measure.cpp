@@ -28,6 +28,7 @@ trust::MeterView view_of(const TrustMeter& meter) {
     view.neighbor_weight = meter.neighbor_weight;
     view.count_weight = meter.count_weight;
     view.outside_error = meter.outside_error;
+    view.alarm_error = meter.alarm_error;
     view.radius = meter.radius;
     return view;
 }

@@ -35,7 +35,7 @@ struct TrustMeter {
     double own_weight = 0, neighbor_weight = 0, count_weight = 0;
     std::vector<double> final_offsets;  // [element]
     double outside_error = 0;  // eV/angstrom: at least this is expected of an atom that is unlike those of training
-    double alarm_error = 0;    // eV/angstrom: one atom in ten of ordinary structures is expected to be worse
+    double alarm_error = 0;    // eV/angstrom: an atom with a larger expected error is outside; see fit_trust_meter
 
     std::string model_fingerprint;  // of the model that it was fitted to; see fingerprint_of_model
     JsonValue card;                 // how well it did on frames that it was not fitted to, for `mlff model info`

@@ -44,10 +44,13 @@ mlff::Results read_result(const mlff_result* result) {
     mlff::Results results = {{result->energy, result->forces, result->virial, result->atom_energies,
                               result->atom_virials, result->descriptors},
                              result->stress};
-    if (result->struct_size < sizeof(mlff_result)) return results;
+    if (result->struct_size < offsetof(mlff_result, expected_errors)) return results;
     results.outputs.sigma_energy_per_atom = result->sigma_energy_per_atom;
     results.outputs.sigma_forces = result->sigma_forces;
     results.sigma_max_force = result->sigma_max_force;
+    if (result->struct_size < sizeof(mlff_result)) return results;
+    results.outputs.expected_errors = result->expected_errors;
+    results.outputs.novelties = result->novelties;
     return results;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the seeds of the fuzz targets zip, pickle, torch_archive and safetensors into corpus/ next to this file.
+"""Writes the seeds of the fuzz targets zip, pickle, torch_archive, safetensors and trust into corpus/ next to this file.
 
 Needs only Python's standard library: the classes of torch, e3nn and mace are stand-ins with the right names.
 """
@@ -182,6 +182,22 @@ def safetensors_files():
     yield "duplicate", safetensors(b'{"a":1,"a":2}')
 
 
+def trust_files():
+    """One of two elements, and its like with numbers that are large."""
+    config = {"descriptors": 3, "components": 2, "radius": 3.0, "rest_variance": 0.5, "rest_weight": 0.2, "lowest_score": -6.0, "highest_score": 1.0,
+              "own_weight": 0.8, "neighbor_weight": 0.3, "count_weight": -0.05, "outside_error": 0.4, "alarm_error": 0.2}
+    for name, size in (("small", 0.25), ("large", 1e29)):
+        header, data = {"__metadata__": {"format": "mlff-trust", "trust_layout": "1", "config": json.dumps(config), "model": "0" * 64, "card": '{"frames": 3}'}}, b""
+        for key, dtype, shape, count in (("atomic_numbers", "I64", [2], 2), ("variances", "F64", [2], 2), ("limits", "F64", [2], 2), ("offsets", "F64", [2], 2), ("linear", "F64", [2], 2),
+                                         ("quadratic", "F64", [3], 3), ("final_offsets", "F64", [2], 2), ("centers", "F32", [2, 3], 6), ("directions", "F32", [3, 2], 6)):
+            values = [1, 8] if dtype == "I64" else [size * (1 + i) for i in range(count)]
+            more = struct.pack(f"<{count}{ {'F64': 'd', 'F32': 'f', 'I64': 'q'}[dtype]}", *values)
+            header[key] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(more)]}
+            data += more
+        yield name, safetensors(header, data)
+    yield "empty", safetensors({"__metadata__": {"format": "mlff-trust", "trust_layout": "1", "config": "{}"}})
+
+
 def zip_files():
     for name, compression in (("stored", zipfile.ZIP_STORED), ("deflated", zipfile.ZIP_DEFLATED)):
         output = io.BytesIO()
@@ -238,3 +254,4 @@ if __name__ == "__main__":
     write("pickle", pickles())
     write("torch_archive", torch_archives())
     write("safetensors", safetensors_files())
+    write("trust", trust_files())

@@ -13,6 +13,7 @@
 #include "core/mapped_file.h"
 #include "core/output_file.h"
 #include "core/sha256.h"
+#include "engine/describe.h"
 #include "engine/embedded_models.h"
 #include "engine/model_cache.h"
 #include "formats/module_container.h"
@@ -119,6 +120,14 @@ void print_members(const Json& info) {
                            number_text(member["weight"].get<double>()));
 }
 
+void print_trust_meter(const Json& meter) {
+    if (meter.is_null()) return;
+    line("trust meter", std::to_string(meter["elements"].size()) + " elements, " + meter["components"].dump() +
+                            " components of " + meter["descriptors"].dump() + " descriptors, radius " +
+                            number_text(meter["radius"].get<double>()) + " angstrom");
+    line("alarm", "expected errors above " + number_text(meter["alarm_error"].get<double>()) + " eV/angstrom");
+}
+
 void print_info(const Json& info) {
     std::string model_class = text_of(info, "class");
     if (!text_of(info, "wrapper").empty()) model_class += " in " + text_of(info, "wrapper");
@@ -140,6 +149,7 @@ void print_info(const Json& info) {
     print_radial(info);
     print_painn(info);
     print_members(info);
+    print_trust_meter(info["trust_meter"]);
     line("heads", joined(info["heads"]));
     if (info.contains("fixed_head") && info["fixed_head"].is_number()) line("head fixed to", info["fixed_head"].dump());
     print_atomic_energies(info);
@@ -156,8 +166,8 @@ void print_info(const Json& info) {
 
 int run_info(const std::string& name, const std::string& json_path) {
     const std::string path = is_model_without_file(name) ? "" : find_model_file(name);
-    Json info = load_model(path.empty() ? name : path)
-                    ->description();  // the model is gone before the file is hashed: it is not mapped twice at a time
+    // The model is gone before the file is hashed: it is not mapped twice at a time.
+    Json info = describe(*load_model(path.empty() ? name : path));
     if (!path.empty()) {
         info["file"] = path;
         info["sha256"] = sha256_hex(

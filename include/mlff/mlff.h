@@ -86,6 +86,9 @@ typedef struct mlff_model_info {
     int32_t member_count;     /* of a committee, whose results have a spread; 0: the model is none */
     double reach_angstrom;    /* how far the ghosts of a domain must reach: cutoff_angstrom, or more where terms of the
                                * model find their neighbours themselves; 0: not known */
+    int32_t has_trust_meter;  /* 1: results may have expected_errors and novelties */
+    double alarm_error;       /* eV/angstrom: one atom in ten of ordinary structures has an expected error above it;
+                               * 0 without a trust meter */
 } mlff_model_info;
 
 /* Loads a model: a path to a MACE file (.model, TorchScript archive) or to our .safetensors container,
@@ -197,6 +200,9 @@ typedef struct mlff_result {
     /* Of a committee, of domains only (MLFF_ERROR_ARGUMENT for whole systems): see mlff_session_evaluate_domain */
     double* energy_deviations; /* [member_count - 1], eV */
     double* force_deviations;  /* [member_count - 1][owned_count + ghost_count][3] */
+    /* Of a model with a trust meter (mlff_model_info.has_trust_meter). Not of domains: MLFF_ERROR_UNSUPPORTED. */
+    double* expected_errors; /* [atom_count], eV/angstrom: the probable error of the force on the atom */
+    double* novelties;       /* [atom_count]: distance from the training atoms; above 1: unlike anything in training */
 } mlff_result;
 
 MLFF_API mlff_status mlff_session_evaluate(mlff_session* session, const mlff_system* system, mlff_result* result);

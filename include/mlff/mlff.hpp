@@ -115,6 +115,12 @@ struct Spread {
     double max_force = 0;
 };
 
+// What a trust meter says of each atom; see mlff_result.
+struct Trust {
+    std::vector<double> expected_errors;  // [atom], eV/angstrom
+    std::vector<double> novelties;        // [atom]
+};
+
 struct Evaluation {
     double energy = 0;
     std::vector<double> forces;                   // [atom][3]
@@ -123,6 +129,7 @@ struct Evaluation {
     std::optional<std::array<double, 6>> stress;  // xx yy zz yz xz xy; where something is periodic
     std::vector<double> descriptors;              // [atom][descriptor_count], if Options ask for them
     std::optional<Spread> spread;                 // of a committee
+    std::optional<Trust> trust;                   // of a model with a trust meter
 };
 
 struct Options {
@@ -135,6 +142,7 @@ struct Options {
     int64_t gpu_memory_limit_bytes = 0;
     bool is_trajectory = false;
     bool want_descriptors = false;
+    bool want_trust = true;  // where the model has a trust meter
 };
 
 // Movable, not copyable; one thread at a time.
@@ -154,7 +162,9 @@ public:
         if (options.want_descriptors) descriptor_count_ = static_cast<size_t>(model.info().descriptor_count);
         if (options.want_descriptors && descriptor_count_ == 0)
             throw std::invalid_argument("mlff::Session: the model has no descriptors");
-        has_spread_ = model.info().member_count > 0;
+        const mlff_model_info info = model.info();
+        has_spread_ = info.member_count > 0;
+        has_trust_ = options.want_trust && info.has_trust_meter == 1;
         mlff_session* session = nullptr;
         check_status(mlff_session_create(model.get(), &given, &session));
         session_.reset(session);
@@ -188,6 +198,13 @@ public:
                 result.sigma_forces = spread.forces.data();
                 result.sigma_max_force = &spread.max_force;
             }
+            if (has_trust_) {
+                Trust& trust = evaluation.trust.emplace();
+                trust.expected_errors.resize(batch[i].numbers.size());
+                trust.novelties.resize(batch[i].numbers.size());
+                result.expected_errors = trust.expected_errors.data();
+                result.novelties = trust.novelties.data();
+            }
             results.push_back(result);
         }
         check_status(mlff_session_evaluate_batch(session_.get(), static_cast<int64_t>(batch.size()), systems.data(),
@@ -209,7 +226,7 @@ public:
 private:
     Owned<mlff_session, mlff_session_free> session_;
     size_t descriptor_count_ = 0;
-    bool has_spread_ = false;
+    bool has_spread_ = false, has_trust_ = false;
 };
 
 // ---- Devices; names of them as in mlff.h: "auto", "cpu", "cuda", "cuda:1" ----

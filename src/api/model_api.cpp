@@ -8,8 +8,10 @@
 #include "api/guard.h"
 #include "api/handles.h"
 #include "core/log.h"
+#include "engine/describe.h"
 #include "engine/model_cache.h"
 #include "engine/model_names.h"
+#include "trust/meter.h"
 
 using mlff::concat;
 using mlff::fail;
@@ -33,7 +35,7 @@ mlff_status mlff_model_load(const char* path, mlff_model** model) {
         require(model, "model");
         auto handle = std::make_unique<mlff_model>();
         handle->model = mlff::load_model(path);
-        handle->description_json = handle->model->description().dump(2);
+        handle->description_json = mlff::describe(*handle->model).dump(2);
         const mlff::ModelSummary& summary = handle->model->summary();
         if (mlff::is_logged(mlff::LogLevel::info))
             mlff::log(mlff::LogLevel::info,
@@ -77,9 +79,13 @@ mlff_status mlff_model_get_info(const mlff_model* model, mlff_model_info* info) 
         info->parameter_count = summary.parameter_count;
         info->is_runnable = summary.why_not_runnable.empty();
         info->descriptor_count = summary.descriptor_count;
-        if (info->struct_size < sizeof(mlff_model_info)) return;
+        if (info->struct_size < offsetof(mlff_model_info, has_trust_meter)) return;
         info->member_count = summary.member_count;
         info->reach_angstrom = summary.reach();
+        if (info->struct_size < sizeof(mlff_model_info)) return;
+        const mlff::TrustMeter* meter = model->model->trust_meter().get();
+        info->has_trust_meter = meter != nullptr;
+        info->alarm_error = meter ? meter->alarm_error : 0;
     });
 }
 

@@ -48,9 +48,12 @@ mlff::Results read_result(const mlff_result* result) {
     results.outputs.sigma_energy_per_atom = result->sigma_energy_per_atom;
     results.outputs.sigma_forces = result->sigma_forces;
     results.sigma_max_force = result->sigma_max_force;
-    if (result->struct_size < sizeof(mlff_result)) return results;
+    if (result->struct_size < offsetof(mlff_result, expected_errors)) return results;
     results.outputs.energy_deviations = result->energy_deviations;
     results.outputs.force_deviations = result->force_deviations;
+    if (result->struct_size < sizeof(mlff_result)) return results;
+    results.outputs.expected_errors = result->expected_errors;
+    results.outputs.novelties = result->novelties;
     return results;
 }
 

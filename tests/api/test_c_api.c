@@ -590,6 +590,84 @@ static void test_committee(void) {
     mlff_model_free(single);
 }
 
+/* A model with a trust meter, which older callers do not know of. */
+static void test_trust(const char* golden_dir) {
+    mlff_model* model = NULL;
+    mlff_session* session = NULL;
+    mlff_session_options options;
+    mlff_model_info info;
+    mlff_domain domain;
+    mlff_system system = water(), systems[2];
+    mlff_result result = no_result(), results[2];
+    double energy = 0, errors[3] = {-1, -1, -1}, novelties[3] = {-1, -1, -1}, again[3], batch[6];
+    char path[1024];
+    int i;
+    memset(&options, 0, sizeof options);
+    options.struct_size = sizeof options;
+    options.device = "cpu";
+    memset(&info, 0, sizeof info);
+    info.struct_size = sizeof info;
+    snprintf(path, sizeof path, "%s/../painn/one_block_no_repulsion.safetensors", golden_dir);
+    CHECK(mlff_model_load(path, &model) == MLFF_OK);
+    CHECK(mlff_model_get_info(model, &info) == MLFF_OK);
+    CHECK(info.has_trust_meter == 1 && info.alarm_error == 0.3);
+    CHECK(strstr(mlff_model_description_json(model), "\"alarm_error\"") != NULL);
+    info.struct_size = offsetof(mlff_model_info, has_trust_meter); /* older: nothing is written beyond its struct */
+    info.has_trust_meter = 7;
+    info.member_count = 7;
+    info.alarm_error = -1;
+    CHECK(mlff_model_get_info(model, &info) == MLFF_OK);
+    CHECK(info.has_trust_meter == 7 && info.alarm_error == -1 && info.member_count == 0);
+    CHECK(mlff_session_create(model, &options, &session) == MLFF_OK);
+    result.energy = &energy;
+    result.expected_errors = errors;
+    result.novelties = novelties;
+    CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_OK);
+    for (i = 0; i < 3; ++i) {
+        CHECK(errors[i] > 1e-4 && errors[i] < 100);
+        CHECK(novelties[i] > 0 && novelties[i] < 1000);
+        CHECK(novelties[i] <= 1 || errors[i] >= 0.5);
+    }
+
+    result.novelties = NULL; /* one of them alone */
+    result.expected_errors = again;
+    CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_OK && memcmp(again, errors, sizeof errors) == 0);
+    again[0] = -1; /* not written where the struct ends before it, but a spread is still refused */
+    result.struct_size = offsetof(mlff_result, expected_errors);
+    CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_OK && again[0] == -1);
+    result.sigma_max_force = &energy;
+    CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_ERROR_UNSUPPORTED);
+    CHECK(strstr(mlff_last_error(), "no committee") != NULL);
+    result = no_result();
+    result.expected_errors = errors;
+    for (i = 0; i < 2; ++i) {
+        systems[i] = water();
+        results[i] = no_result();
+        results[i].novelties = batch + 3 * i;
+    }
+    CHECK(mlff_session_evaluate_batch(session, 2, systems, results) == MLFF_OK);
+    CHECK(memcmp(batch, novelties, sizeof novelties) == 0 && memcmp(batch + 3, novelties, sizeof novelties) == 0);
+
+    memset(&domain, 0, sizeof domain);
+    domain.struct_size = sizeof domain;
+    domain.exchange = return_rows;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_UNSUPPORTED);
+    CHECK(strstr(mlff_last_error(), "a domain does not know") != NULL);
+    mlff_session_free(session);
+    mlff_model_free(model);
+
+    CHECK(mlff_model_load("self-test", &model) == MLFF_OK);
+    info.struct_size = sizeof info;
+    CHECK(mlff_model_get_info(model, &info) == MLFF_OK);
+    CHECK(info.has_trust_meter == 0 && info.alarm_error == 0);
+    CHECK(strstr(mlff_model_description_json(model), "\"trust_meter\": null") != NULL);
+    CHECK(mlff_session_create(model, &options, &session) == MLFF_OK);
+    CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_ERROR_UNSUPPORTED);
+    CHECK(strstr(mlff_last_error(), "no trust meter") != NULL);
+    mlff_session_free(session);
+    mlff_model_free(model);
+}
+
 static void test_neighbors(void) {
     mlff_neighbors* neighbors = NULL;
     mlff_neighbor_options options;
@@ -934,6 +1012,7 @@ int main(int argc, char** argv) {
     test_domain();
     test_batch_of_larger_structs();
     test_committee();
+    test_trust(argv[1]);
     test_neighbors();
     test_log();
     test_devices();

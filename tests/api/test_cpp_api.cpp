@@ -58,6 +58,24 @@ void test_committee() {
     check(!single.evaluate(water(1)).spread, "a single model has none");
 }
 
+void test_trust(const std::string& path) {
+    mlff::Options options;
+    options.device = "cpu";
+    const mlff::Model model(path);
+    check(model.info().has_trust_meter == 1 && model.info().alarm_error > 0, "a model with a trust meter");
+    mlff::Session session(model, options);
+    const mlff::Evaluation found = session.evaluate(water(1));
+    check(found.trust && found.trust->expected_errors.size() == 3 && found.trust->novelties.size() == 3, "its words");
+    if (found.trust)
+        for (const double number : found.trust->expected_errors) check(number > 0 && number < 100, "an expected error");
+    const auto batch = session.evaluate(std::vector<mlff::Atoms>{water(1.1), water(1)});
+    check(batch[1].trust && found.trust && batch[1].trust->novelties == found.trust->novelties, "in a batch");
+    options.want_trust = false;
+    check(!mlff::Session(model, options).evaluate(water(1)).trust, "it can be left out");
+    options.want_trust = true;
+    check(!mlff::Session(mlff::Model("self-test"), options).evaluate(water(1)).trust, "a model without one");
+}
+
 void test_errors() {
     try {
         mlff::Model model("/no/such/file");
@@ -160,9 +178,12 @@ void test_devices_and_measurements() {
 
 }  // namespace
 
-int main() {
+// Usage: test_cpp_api MODEL, which has a trust meter
+int main(int argc, char** argv) {
+    if (argc != 2) return 2;
     test_evaluate();
     test_committee();
+    test_trust(argv[1]);
     test_errors();
     test_threads();
     test_devices_and_measurements();

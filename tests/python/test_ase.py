@@ -23,7 +23,7 @@ from ase.optimize import BFGS
 
 import mlff
 from mlff.ase import MLFFCalculator
-from numbers_test import BENZENE, GOLDEN_DIR, NumbersTest, command_frames, water_box
+from numbers_test import BENZENE, GOLDEN_DIR, NumbersTest, TRUSTED, command_frames, water_box
 
 EXACT = {"device": "cpu", "precision": "fp64", "exact_radial": True}
 
@@ -151,6 +151,22 @@ class Values(NumbersTest):
         self.assertNotIn("sigma_forces", single.calc.results)
         with self.assertRaisesRegex(PropertyNotImplementedError, "needs a committee"):
             single.calc.get_property("sigma_forces", single)
+
+    def test_trust_meters(self):
+        atoms = water_atoms(MLFFCalculator(TRUSTED, device="cpu", precision="fp64"))
+        forces = atoms.get_forces()
+        errors = atoms.calc.get_property("expected_errors", atoms)
+        expected = mlff.evaluate(*water_box(), model=TRUSTED, device="cpu", precision="fp64")
+        self.assert_close(errors, expected.expected_errors, 1e-9)
+        self.assert_close(atoms.calc.results["novelties"], expected.novelties, 1e-6)
+        found, = atoms.calc.evaluate_many([atoms])
+        self.assert_close(found["expected_errors"], errors, 1e-9)
+        self.assert_close(atoms.get_properties(["forces"])["forces"], forces, 0)  # ASE does not know what a meter says
+        without = benzene_atoms(MLFFCalculator("self-test", device="cpu"))
+        without.get_forces()
+        self.assertNotIn("expected_errors", without.calc.results)
+        with self.assertRaisesRegex(PropertyNotImplementedError, "needs a trust meter"):
+            without.calc.get_property("novelties", without)
 
     def test_batches(self):
         images = [benzene_atoms(), water_atoms(), Atoms("H"), benzene_atoms()]

@@ -17,7 +17,7 @@ import unittest
 import numpy as np
 
 import mlff
-from numbers_test import BENZENE, GOLDEN_DIR, MLFF, NumbersTest, TheCheckItself, benzene, command_frames, water_box
+from numbers_test import BENZENE, GOLDEN_DIR, MLFF, NumbersTest, TRUSTED, TheCheckItself, benzene, command_frames, water_box, what_the_meter_says
 
 README = sys.argv[4]
 ALL = {"stress": None, "virial": True, "atom_energies": True, "atom_virials": True}
@@ -134,6 +134,36 @@ class Numbers(NumbersTest):
         with self.assertRaisesRegex(mlff.UnsupportedError, "no committee"):
             mlff.evaluate(numbers, positions, device="cpu", spread=True)
 
+    def test_trust_meters(self):
+        ethanol = np.array([6, 6, 8, 1, 1, 1, 1, 1, 1], np.int32), np.array(
+            [[1.17, -0.4, 0], [0, 0.56, 0], [-1.19, -0.21, 0], [-1.94, 0.38, 0], [2.14, 0.1, 0], [1.13, -1.04, 0.89], [1.13, -1.04, -0.89], [0.04, 1.2, 0.89], [0.04, 1.2, -0.89]])
+        water = np.array([8, 1, 1], np.int32), np.array([[0, 0, 0], [0.96, 0, 0], [-0.24, 0.93, 0]])
+        session = mlff.Session(TRUSTED, device="cpu", precision="fp64")
+        self.assertEqual((session.model.has_trust_meter, session.model.alarm_error), (True, 0.3))
+        self.assertEqual((mlff.Model("self-test").has_trust_meter, mlff.Model("self-test").alarm_error), (False, 0.0))
+        said = session.model.description["trust_meter"]
+        self.assertEqual((said["elements"], said["descriptors"], said["components"], said["alarm_error"]), ([1, 8], 32, 4, 0.3))
+        self.assertIsNone(mlff.Model("self-test").description["trust_meter"])
+        for numbers, positions in (ethanol, water):
+            found = session.evaluate(numbers, positions, descriptors=True)
+            errors, novelties = what_the_meter_says(TRUSTED, numbers, positions, found.descriptors)
+            self.assert_close(found.expected_errors / errors, np.ones(len(numbers)), 1e-4)
+            self.assert_close(found.novelties / np.maximum(novelties, 0.1), novelties / np.maximum(novelties, 0.1), 1e-4)
+            self.assertEqual((found.novelties == 1000).tolist(), (numbers == 6).tolist(), "carbon was not seen")
+            array = found.expected_errors
+            self.assertIs(session.evaluate(numbers, positions, out=found).expected_errors, array)
+            for one in session.evaluate_batch([(numbers, positions), (numbers, positions)]):
+                self.assert_close(one.expected_errors, found.expected_errors, 0.0)
+                self.assert_close(one.novelties, found.novelties, 0.0)
+            without = session.evaluate(numbers, positions, trust=False)
+            self.assertEqual((without.expected_errors, without.novelties), (None, None))
+            self.assert_close(without.forces, found.forces, 1e-12)
+        self.assertIsNone(mlff.evaluate(*water, model="self-test", device="cpu").expected_errors)
+        with self.assertRaisesRegex(mlff.UnsupportedError, "no trust meter"):
+            mlff.evaluate(*water, model="self-test", device="cpu", trust=True)
+        said = subprocess.run([MLFF, "model", "info", TRUSTED], capture_output=True, text=True, check=True).stdout
+        self.assertRegex(said, r"(?m)^trust meter +2 elements, 4 components of 32 descriptors, radius 4 angstrom\nalarm +expected errors above 0.3 eV/angstrom$")
+
     def test_neighbours(self):
         numbers, positions, cell = water_box(1)
         cutoff, found = 5.0, mlff.neighbors(positions, 5.0, cell)
@@ -193,7 +223,7 @@ class Arrays(NumbersTest):
 
     def test_right_arrays_are_not_copied(self):
         numbers, positions = benzene()
-        job = self.session._job((numbers, positions, None, None, 0, 1), (True, None, False, False, False, False, False), None)
+        job = self.session._job((numbers, positions, None, None, 0, 1), (True, None, False, False, False, False, False, False), None)
         self.assertIs(job[0], numbers)
         self.assertIs(job[1], positions)
 

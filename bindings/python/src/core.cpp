@@ -112,6 +112,8 @@ nb::dict model_info(const mlff::Model& model) {
     result["why_not_runnable"] = text(model.why_not_runnable().c_str());
     result["descriptor_count"] = info.descriptor_count;
     result["member_count"] = info.member_count;
+    result["has_trust_meter"] = info.has_trust_meter == 1;
+    result["alarm_error"] = info.alarm_error;
     result["class_name"] = text(model.class_name().c_str());
     result["energy_unit"] = text(mlff_model_energy_unit(model.get()));
     result["length_unit"] = text(mlff_model_length_unit(model.get()));
@@ -144,9 +146,10 @@ double* output_pointer(Job& job, nb::handle object, size_t size) {
 }
 
 // (numbers, positions, cell or None, (a, b, c periodic), charge, spin, forces, stress, virial, atom_energies,
-// atom_virials, descriptors, sigma_energy_per_atom [1], sigma_forces, sigma_max_force [1]; these nine or None)
+// atom_virials, descriptors, sigma_energy_per_atom [1], sigma_forces, sigma_max_force [1], expected_errors, novelties;
+// these eleven or None)
 void read_job(Job& job, const nb::tuple& given, size_t descriptor_count) {
-    if (given.size() != 15) throw nb::value_error("a job must have 15 parts");
+    if (given.size() != 17) throw nb::value_error("a job must have 17 parts");
     job.numbers = nb::cast<Numbers>(given[0], false);
     job.positions = nb::cast<Positions>(given[1], false);
     const size_t atoms = job.numbers.shape(0);
@@ -175,6 +178,8 @@ void read_job(Job& job, const nb::tuple& given, size_t descriptor_count) {
     job.result.sigma_energy_per_atom = output_pointer(job, given[12], 1);
     job.result.sigma_forces = output_pointer(job, given[13], atoms);
     job.result.sigma_max_force = output_pointer(job, given[14], 1);
+    job.result.expected_errors = output_pointer(job, given[15], atoms);
+    job.result.novelties = output_pointer(job, given[16], atoms);
 }
 
 // A session serves one thread at a time; others wait.

@@ -22,13 +22,15 @@ from .session import Result, Session, System
 
 _VOIGT = ((0, 1, 2, 1, 0, 0), (0, 1, 2, 2, 2, 1))  # rows and columns of xx yy zz yz xz xy
 _SPREAD = ("sigma_energy_per_atom", "sigma_forces", "sigma_max_force")  # of committees
+_TRUST = ("expected_errors", "novelties")  # of models with a trust meter
 
 
 class MLFFCalculator(Calculator):
     """Energy, free energy (the same), forces, atomic energies, stress and atomic stresses; the last two if the cell has three lattice vectors.
 
     A committee of models also has `results["sigma_forces"]` (one number for each atom), `["sigma_energy_per_atom"]` and `["sigma_max_force"]`: how far its
-    members are apart, see `mlff.Result`. `get_property` gives them too.
+    members are apart, see `mlff.Result`. A model with a trust meter has `results["expected_errors"]` and `["novelties"]`, one number for each atom. `get_property`
+    gives them too.
 
     model: a path, "builtin", "analytic", or a Model
     device, precision, threads, head, skin, exact_radial: see mlff.Session; calls are steps of a trajectory (is_trajectory), so that dynamics
@@ -49,6 +51,8 @@ class MLFFCalculator(Calculator):
         super().__init__(model=model, device=device, precision=precision, threads=threads, head=head, skin=skin, exact_radial=exact_radial, **kwargs)
         if self.model.member_count:
             self.implemented_properties = [*type(self).implemented_properties, *_SPREAD]
+        if self.model.has_trust_meter:
+            self.implemented_properties = [*type(self).implemented_properties, *_TRUST]
         if head is not None or len(self.model.heads) == 1:  # otherwise atoms.info selects one
             self._session(head)
 
@@ -68,18 +72,20 @@ class MLFFCalculator(Calculator):
         for name in properties:
             if name in ("stress", "stresses") and name not in self.results:
                 raise PropertyNotImplementedError(f"{name} needs a cell with three lattice vectors, which these atoms do not have")
-            self._check_spread(name)
+            self._check_has(name)
 
     def get_property(self, name: str, atoms: Atoms | None = None, allow_calculation: bool = True) -> Any:
-        self._check_spread(name)
+        self._check_has(name)
         return super().get_property(name, atoms, allow_calculation)
 
-    def _check_spread(self, name: str) -> None:
+    def _check_has(self, name: str) -> None:
         if name in _SPREAD and not self.model.member_count:
             raise PropertyNotImplementedError(f"{name} needs a committee of models, which {self.model!r} is not")
+        if name in _TRUST and not self.model.has_trust_meter:
+            raise PropertyNotImplementedError(f"{name} needs a trust meter, which {self.model!r} does not have")
 
     def export_properties(self) -> Properties:
-        """What ASE knows: without the spread of a committee, which stays in `results`."""
+        """What ASE knows: without the spread of a committee and what a trust meter says, which stay in `results`."""
         return Properties({name: value for name, value in self.results.items() if name in all_outputs})
 
     def check_state(self, atoms: Atoms, tol: float = 1e-15) -> list[str]:
@@ -220,6 +226,9 @@ def _ase_properties(result: Result, volume: float) -> dict[str, Any]:
     found: dict[str, Any] = {"energy": result.energy, "free_energy": result.energy, "forces": result.forces, "energies": result.atom_energies}
     if result.sigma_forces is not None:
         for name in _SPREAD:
+            found[name] = getattr(result, name)
+    if result.expected_errors is not None:
+        for name in _TRUST:
             found[name] = getattr(result, name)
     if volume > 0 and result.virial is not None:
         found["stress"] = result.virial[_VOIGT] / -volume

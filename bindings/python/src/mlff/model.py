@@ -76,6 +76,16 @@ class Model:
         return self._info["member_count"]
 
     @property
+    def has_trust_meter(self) -> bool:
+        """True if results have `expected_errors` and `novelties`: a trust meter was fitted to the model."""
+        return self._info["has_trust_meter"]
+
+    @property
+    def alarm_error(self) -> float:
+        """eV/angstrom: one atom in ten of ordinary structures has an expected error above it; 0 without a trust meter."""
+        return self._info["alarm_error"]
+
+    @property
     def is_runnable(self) -> bool:
         """True if a session can be created; otherwise see `why_not_runnable`."""
         return self._info["is_runnable"]

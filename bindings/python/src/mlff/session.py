@@ -59,6 +59,10 @@ class Result:
     """eV: the same for the energy, divided by the number of atoms"""
     sigma_max_force: float | None = None
     """eV/angstrom: the largest of `sigma_forces`; 0 without atoms"""
+    expected_errors: NDArray[np.float64] | None = None
+    """[atoms], eV/angstrom: the probable error of the force on each atom, from the trust meter of the model"""
+    novelties: NDArray[np.float64] | None = None
+    """[atoms]: distance from the training atoms; above 1: unlike anything in training"""
 
 
 _NO_ARRAYS = Result(float("nan"))
@@ -96,14 +100,16 @@ class Session:
 
     def evaluate(self, numbers: ArrayLike, positions: ArrayLike, cell: ArrayLike | None = None, pbc: bool | ArrayLike | None = None,
                  charge: float = 0.0, spin: float = 1.0, *, forces: bool = True, stress: bool | None = None, virial: bool = False, atom_energies: bool = False,
-                 atom_virials: bool = False, descriptors: bool = False, spread: bool | None = None, out: Result | None = None) -> Result:
+                 atom_virials: bool = False, descriptors: bool = False, spread: bool | None = None, trust: bool | None = None,
+                 out: Result | None = None) -> Result:
         """Computes the energy and other requested properties of one system; see `System` for the arguments and `Result` for the results.
 
         stress: None means yes if any direction is periodic
         spread: the results of `Result` that begin with sigma; None means yes if the model is a committee
+        trust: `expected_errors` and `novelties`; None means yes if the model has a trust meter
         out: the result of an earlier call; its arrays are reused. If the call fails they are unchanged.
         """
-        wanted = (forces, stress, virial, atom_energies, atom_virials, descriptors, spread)
+        wanted = (forces, stress, virial, atom_energies, atom_virials, descriptors, spread, trust)
         job = self._job((numbers, positions, cell, pbc, charge, spin), wanted, out)
         energy, = self._handle.evaluate([job])
         result = _result(energy, job)
@@ -115,13 +121,13 @@ class Session:
 
     def evaluate_batch(self, systems: Iterable[System | tuple[Any, ...] | Mapping[str, Any]], *, forces: bool = True, stress: bool | None = None,
                        virial: bool = False, atom_energies: bool = False, atom_virials: bool = False, descriptors: bool = False,
-                       spread: bool | None = None) -> list[Result]:
+                       spread: bool | None = None, trust: bool | None = None) -> list[Result]:
         """Evaluates a batch of systems of any sizes, which is faster than one by one if they are small.
 
         systems: `System` objects, tuples in the order of its fields, or mappings with its field names
         All systems are checked before the first is computed. An error names the system.
         """
-        wanted = (forces, stress, virial, atom_energies, atom_virials, descriptors, spread)
+        wanted = (forces, stress, virial, atom_energies, atom_virials, descriptors, spread, trust)
         jobs = []
         for index, system in enumerate(systems):
             try:
@@ -131,18 +137,20 @@ class Session:
         return [_result(energy, job) for energy, job in zip(self._handle.evaluate(jobs), jobs)]
 
     def _job(self, system: tuple[Any, ...], wanted: tuple[Any, ...], out: Result | None) -> tuple[Any, ...]:
-        """One job for `_core.Session.evaluate`; its last nine parts are outputs."""
+        """One job for `_core.Session.evaluate`; its last eleven parts are outputs."""
         numbers, positions, cell, pbc, charge, spin = system
         numbers = arrays.atomic_numbers(numbers)
         count = len(numbers)
         positions = arrays.positions_array(positions, count)
         cell = arrays.cell_array(cell)
         periodic = arrays.periodic_directions(pbc, cell is not None)
-        forces, stress, virial, atom_energies, atom_virials, descriptors, spread = wanted
+        forces, stress, virial, atom_energies, atom_virials, descriptors, spread, trust = wanted
         if stress is None:
             stress = any(periodic)
         if spread is None:
             spread = self.model.member_count > 0
+        if trust is None:
+            trust = self.model.has_trust_meter
         if descriptors and self.model.descriptor_count == 0:
             raise UnsupportedError(f"descriptors were requested, but {self.model!r} has none")
         if out is not None and not isinstance(out, Result):
@@ -157,7 +165,9 @@ class Session:
                    new("descriptors", given.descriptors, (count, self.model.descriptor_count)) if descriptors else None,
                    np.empty(1) if spread else None,
                    new("sigma_forces", given.sigma_forces, (count,)) if spread else None,
-                   np.empty(1) if spread else None)
+                   np.empty(1) if spread else None,
+                   new("expected_errors", given.expected_errors, (count,)) if trust else None,
+                   new("novelties", given.novelties, (count,)) if trust else None)
         if out is not None and any(array is not None and np.may_share_memory(array, positions) for array in outputs):
             raise ArgumentError("an array of out shares memory with positions, which would be overwritten while they are read")
         return (numbers, positions, cell, periodic, arrays.one_number("charge", charge), arrays.one_number("spin", spin), *outputs)
@@ -199,10 +209,9 @@ class Session:
 
 def _result(energy: float, job: tuple[Any, ...]) -> Result:
     """The results that a job was evaluated for."""
-    sigma_energy, sigma_forces, sigma_max = job[-3:]
-    if sigma_forces is None:
-        return Result(energy, *job[-9:-3])
-    return Result(energy, *job[-9:-3], sigma_forces, float(sigma_energy[0]), float(sigma_max[0]))
+    sigma_energy, sigma_forces, sigma_max, *trust = job[-5:]
+    spread = (None, None, None) if sigma_forces is None else (sigma_forces, float(sigma_energy[0]), float(sigma_max[0]))
+    return Result(energy, *job[-11:-5], *spread, *trust)
 
 
 def evaluate(numbers: ArrayLike, positions: ArrayLike, cell: ArrayLike | None = None, pbc: bool | ArrayLike | None = None, charge: float = 0.0,

@@ -138,10 +138,10 @@ int run_fit(const TrustOptions& options) {
         std::cerr << "mlff: frames without split=... count as unseen: the errors are right only if the model was not "
                      "trained on them\n";
     if (frames.unknown_frames > 0)
-        std::cerr << "mlff: skipped " << frames.unknown_frames << " frames with elements that the model does not know\n";
+        std::cerr << "mlff: skipped " << frames.unknown_frames
+                  << " frames with elements that the model does not know\n";
     const Samples& seen = frames.seen.atom_count() > 0 ? frames.seen : frames.errors;
-    TrustMeter meter =
-        fit_trust_meter(seen, frames.errors, std::min(kLargestRadius, model->summary().cutoff));
+    TrustMeter meter = fit_trust_meter(seen, frames.errors, std::min(kLargestRadius, model->summary().cutoff));
     meter.model_fingerprint = fingerprint;
     const bool has_test = frames.test.atom_count() > 0;
     const Judgement judgement = judge(meter, has_test ? frames.test : frames.errors);
@@ -175,7 +175,8 @@ void add_trust(CLI::App& app, Work& work) {
     command->require_subcommand(1);
     auto options = std::make_shared<TrustOptions>();
     CLI::App* fit = command->add_subcommand("fit", "make a trust meter for a model, from frames with true forces");
-    fit->add_option("MODEL", options->model.model, "the model: a file, a name in the model cache, or builtin")->required();
+    fit->add_option("MODEL", options->model.model, "the model: a file, a name in the model cache, or builtin")
+        ->required();
     fit->add_option("FRAMES", options->inputs, "extended XYZ with the column forces")->required();
     options->model.add_session_options(*fit, "Model");
     fit->add_option("--output", options->output, "write the meter to FILE (default: MODEL.trust, where it is found)")

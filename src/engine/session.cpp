@@ -124,9 +124,9 @@ struct Session::State {
           head(choose_head(model->summary(), options.head)),
           precision(model->choose_precision(device.device, options.precision)),
           neighbor_skin(choose_skin(device.device, options)),
-          evaluator(model->make_evaluator({device.device, precision, head, options.exact_radial, neighbor_skin,
-                                           options.gpu_memory_limit_bytes, options.optimizations,
-                                           model->trust_meter()})),
+          evaluator(
+              model->make_evaluator({device.device, precision, head, options.exact_radial, neighbor_skin,
+                                     options.gpu_memory_limit_bytes, options.optimizations, model->trust_meter()})),
           team(options.thread_count),
           neighbors(neighbor_options(model->summary(), device.device.is_gpu() ? 0 : neighbor_skin,
                                      evaluator->batches() && evaluator->batches()->needs_reverse_edges(),
@@ -252,9 +252,8 @@ struct Session::State {
     size_t batch_size(std::span<const SystemView> systems, std::span<const Results> results) const {
         const BatchEvaluation* batches = evaluator->batches();
         if (!batches) return 1;
-        if (!device.device.is_gpu() && std::any_of(results.begin(), results.end(), [](const Results& each) {
-                return each.outputs.has_trust();
-            }))
+        if (!device.device.is_gpu() &&
+            std::any_of(results.begin(), results.end(), [](const Results& each) { return each.outputs.has_trust(); }))
             return 1;
         size_t count = 1;
         int64_t atoms = systems[0].atom_count;

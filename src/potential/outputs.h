@@ -20,7 +20,7 @@ struct Outputs {
     double* force_deviations = nullptr;   // [member - 1][atom][3], eV/angstrom
     // What the trust meter of a model says (trust/meter.h). Single systems and batches have them.
     double* expected_errors = nullptr;  // [atom], eV/angstrom: of the force
-    double* novelties = nullptr;        // [atom]: distance from the training atoms; above 1: unlike anything in training
+    double* novelties = nullptr;  // [atom]: distance from the training atoms; above 1: unlike anything in training
 
     bool has_trust() const { return expected_errors || novelties; }
     bool has_spread() const { return sigma_energy_per_atom || sigma_forces; }

@@ -58,7 +58,9 @@ MLFF_HOST_DEVICE inline AtomScore score_of(const MeterView& meter, int element, 
     distance += rest / meter.rest_variance;
     score += meter.rest_weight * log(rest / meter.rest_variance + kSmallestRest);
     AtomScore result;
-    result.score = score < meter.lowest_score ? meter.lowest_score : score > meter.highest_score ? meter.highest_score : score;
+    result.score = score < meter.lowest_score    ? meter.lowest_score
+                   : score > meter.highest_score ? meter.highest_score
+                                                 : score;
     result.novelty = sqrt(distance / meter.limits[element]);
     return result;
 }

@@ -40,7 +40,8 @@ constexpr Number kNumbers[] = {
 };
 
 double checked_number(const JsonValue& config, const char* key, double low, double high, const std::string& name) {
-    if (!config.contains(key) || !config[key].is_number()) fail(Status::format, name, ": config has no number '", key, "'");
+    if (!config.contains(key) || !config[key].is_number())
+        fail(Status::format, name, ": config has no number '", key, "'");
     const double value = config[key].number();
     if (!(value >= low && value <= high))
         fail(Status::format, name, ": config '", key, "' is ", value, ", expected ", low, " to ", high);
@@ -70,8 +71,8 @@ TrustMeter read_trust_meter(const Safetensors& file, const std::string& name) {
     if (file.text("format") != kFormat)
         fail(Status::format, name, ": metadata 'format' is '", file.text("format"), "', expected '", kFormat, "'");
     if (file.text("trust_layout") != kLayout)
-        fail(Status::unsupported, name, ": layout '", file.text("trust_layout"), "' of trust meters, expected '", kLayout,
-             "'");
+        fail(Status::unsupported, name, ": layout '", file.text("trust_layout"), "' of trust meters, expected '",
+             kLayout, "'");
     const JsonValue config = parse_json(file.text("config"), name + " (config)");
     if (!config.is_object()) fail(Status::format, name, ": config is not a JSON object");
     TrustMeter meter;

@@ -19,17 +19,17 @@ struct TrustMeter {
     int component_count = 0;   // K: of these, directions in which training atoms differ most
     double radius = 0;         // angstrom, of the surroundings whose errors matter too
 
-    std::vector<int> elements;        // ascending; the arrays over elements have their order
-    std::vector<float> centers;       // [element][D]: mean of the training atoms
-    std::vector<float> directions;    // [D][K]: descriptors minus center -> components with variance 1
-    std::vector<double> variances;    // [K]: of the components before they were divided
-    double rest_variance = 0;         // of what the components leave out
-    std::vector<double> limits;       // [element]: square of the distance that few training atoms exceed
+    std::vector<int> elements;      // ascending; the arrays over elements have their order
+    std::vector<float> centers;     // [element][D]: mean of the training atoms
+    std::vector<float> directions;  // [D][K]: descriptors minus center -> components with variance 1
+    std::vector<double> variances;  // [K]: of the components before they were divided
+    double rest_variance = 0;       // of what the components leave out
+    std::vector<double> limits;     // [element]: square of the distance that few training atoms exceed
 
     // The logarithm of the expected error (eV/angstrom) from the atom itself, and from that of its surroundings.
-    std::vector<double> offsets;      // [element]
-    std::vector<double> linear;       // [K]
-    std::vector<double> quadratic;    // [K (K + 1) / 2]: pairs (i, j) with j >= i
+    std::vector<double> offsets;    // [element]
+    std::vector<double> linear;     // [K]
+    std::vector<double> quadratic;  // [K (K + 1) / 2]: pairs (i, j) with j >= i
     double rest_weight = 0;
     double lowest_score = 0, highest_score = 0;  // the score of an atom stays within them
     double own_weight = 0, neighbor_weight = 0, count_weight = 0;

@@ -109,19 +109,18 @@ bool looks_like_painn(const Safetensors& file) { return file.text("format") == k
 
 Weights load_weights(const Safetensors& file, const std::string& name_for_errors) {
     if (!looks_like_painn(file))
-        fail(Status::format, name_for_errors, ": metadata 'format' is '", file.text("format"), "', expected '",
-             kFormat, "'");
+        fail(Status::format, name_for_errors, ": metadata 'format' is '", file.text("format"), "', expected '", kFormat,
+             "'");
     if (file.text("painn_layout") != kLayout)
-        fail(Status::unsupported, name_for_errors, ": PaiNN layout '", file.text("painn_layout"),
-             "', expected '", kLayout, "'");
+        fail(Status::unsupported, name_for_errors, ": PaiNN layout '", file.text("painn_layout"), "', expected '",
+             kLayout, "'");
     const Config config = read_config(file, name_for_errors);
     Weights weights;
     weights.hidden = config.hidden;
     weights.radial_count = config.radial;
     weights.cutoff = config.cutoff;
     weights.card = JsonValue::Object();
-    if (file.metadata.contains("card"))
-        weights.card = parse_json(file.text("card"), name_for_errors + " (card)");
+    if (file.metadata.contains("card")) weights.card = parse_json(file.text("card"), name_for_errors + " (card)");
     if (!weights.card.is_object()) fail(Status::format, name_for_errors, ": card is not a JSON object");
 
     TensorReader reader(file, name_for_errors);

@@ -13,10 +13,10 @@
 namespace mlff::trust {
 namespace {
 
-constexpr double kSmallestError = 1e-3;     // eV/angstrom; smaller ones count as this
-constexpr int64_t kFewestLabelled = 500;    // atoms
-constexpr int64_t kFewestOfElement = 100;   // seen atoms, for a limit of its own
-constexpr double kUsualShare = 0.999;       // of the seen atoms of an element that are within its limit
+constexpr double kSmallestError = 1e-3;    // eV/angstrom; smaller ones count as this
+constexpr int64_t kFewestLabelled = 500;   // atoms
+constexpr int64_t kFewestOfElement = 100;  // seen atoms, for a limit of its own
+constexpr double kUsualShare = 0.999;      // of the seen atoms of an element that are within its limit
 constexpr int kFolds = 4;
 constexpr double kPenalties[] = {0.003, 0.01, 0.03, 0.1, 0.3};  // times the number of atoms
 
@@ -37,9 +37,9 @@ Place place_of(const TrustMeter& meter, const Samples& samples, int64_t atom) {
     Place place;
     place.element = meter.element_of(samples.atomic_numbers[static_cast<size_t>(atom)]);
     if (place.element >= 0)
-        place.squared_length = components_of(view_of(meter), place.element,
-                                             samples.descriptors.data() + atom * samples.descriptor_count,
-                                             place.components.data());
+        place.squared_length =
+            components_of(view_of(meter), place.element, samples.descriptors.data() + atom * samples.descriptor_count,
+                          place.components.data());
     return place;
 }
 

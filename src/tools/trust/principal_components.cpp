@@ -53,7 +53,8 @@ PrincipalComponents principal_components(const std::vector<float>& rows, int wid
     }
     for (size_t i = 0; i < width; ++i)
         for (size_t j = i; j < width; ++j)
-            covariance[j * width + i] = covariance[i * width + j] /= static_cast<double>(std::max<size_t>(row_count, 1));
+            covariance[j * width + i] = covariance[i * width + j] /=
+                static_cast<double>(std::max<size_t>(row_count, 1));
     double total = 0;
     for (size_t i = 0; i < width; ++i) total += covariance[i * width + i];
     std::vector<double> vectors;

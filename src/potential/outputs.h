@@ -2,6 +2,8 @@
 // Where results go. nullptr = not wanted. Arrays are overwritten, not added to.
 #pragma once
 
+#include <cstdint>
+
 namespace mlff {
 
 struct Outputs {
@@ -16,10 +18,16 @@ struct Outputs {
     double* sigma_forces = nullptr;           // [atom], eV/angstrom: of the force as a vector
     // What the trust meter of a model says (trust/meter.h). Single systems and batches have them.
     double* expected_errors = nullptr;  // [atom], eV/angstrom: of the force
-    double* novelties = nullptr;        // [atom]: distance from the training atoms; above 1: unlike anything in training
+    double* novelties = nullptr;  // [atom]: distance from the training atoms; above 1: unlike anything in training
 
     bool has_trust() const { return expected_errors || novelties; }
     bool has_spread() const { return sigma_energy_per_atom || sigma_forces; }
+};
+
+// What the trust meter says of a whole system.
+struct TrustReading {
+    double max_expected_error = 0;  // eV/angstrom; NaN if that of an atom is
+    int64_t outside_count = 0;      // atoms with a novelty above 1
 };
 
 // Results that stay on the evaluator's GPU.

@@ -42,7 +42,9 @@ trust::AtomScore score_atom(const trust::MeterView& meter, int element, const do
         const float* direction = meter.directions + static_cast<int64_t>(d) * meter.component_count;
         for (int k = 0; k < meter.component_count; ++k) components[k] += direction[k] * difference;
     }
-    return score_of(meter, element, components, squared_length);
+    trust::ScoreSums sums;
+    for (int k = 0; k < meter.component_count; ++k) add_component(meter, k, components, sums);
+    return score_of(meter, element, sums, squared_length);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "core/system_view.h"
 #include "core/threads.h"
+#include "potential/outputs.h"
 
 namespace mlff {
 
@@ -18,6 +19,13 @@ struct DeviceStepResults {
     // If one of these is not 0, the results are invalid.
     const int64_t* search_needed = nullptr;  // atoms have moved too far for the neighbour candidates
     const int32_t* short_edge = nullptr;     // two atoms are closer than the model allows
+    const TrustReading* trust = nullptr;     // nullptr: not measured in this step
+};
+
+// What a step computes besides energy and forces. Steps with the same wishes are the same graph.
+struct DeviceStepWishes {
+    bool virial = false;
+    bool trust = false;  // for models with a trust meter
 };
 
 // Moves atoms. It enqueues the same kernels with the same arguments in every step, so that they can be captured in a
@@ -47,9 +55,10 @@ public:
     // Whether there are neighbour candidates for these atoms and this cell. enqueue_step() needs them.
     virtual bool has_neighbors(const SystemView& system) const = 0;
     // Enqueues the move, the selection of edges, the forces and the motion's enqueue_finish().
-    virtual void enqueue_step(const SystemView& system, DeviceMotion& motion, bool wants_virial, ThreadTeam& team) = 0;
+    virtual void enqueue_step(const SystemView& system, DeviceMotion& motion, const DeviceStepWishes& wishes,
+                              ThreadTeam& team) = 0;
     // Searches neighbours at the present positions, then enqueues the forces and enqueue_finish(). Moves nothing.
-    virtual void enqueue_searched_step(const SystemView& system, DeviceMotion& motion, bool wants_virial,
+    virtual void enqueue_searched_step(const SystemView& system, DeviceMotion& motion, const DeviceStepWishes& wishes,
                                        ThreadTeam& team) = 0;
 
     // Positions and cell of the last neighbour search. Waits for the stream.

@@ -2,6 +2,8 @@
 // Where results go. nullptr = not wanted. Arrays are overwritten, not added to.
 #pragma once
 
+#include <cstdint>
+
 namespace mlff {
 
 struct Outputs {
@@ -25,6 +27,12 @@ struct Outputs {
     bool has_trust() const { return expected_errors || novelties; }
     bool has_spread() const { return sigma_energy_per_atom || sigma_forces; }
     bool has_deviations() const { return energy_deviations || force_deviations; }
+};
+
+// What the trust meter says of a whole system.
+struct TrustReading {
+    double max_expected_error = 0;  // eV/angstrom; NaN if that of an atom is
+    int64_t outside_count = 0;      // atoms with a novelty above 1
 };
 
 // Results that stay on the evaluator's GPU.

@@ -35,33 +35,40 @@ struct AtomScore {
     double novelty = 0;  // distance from the training atoms, in units of the limit
 };
 
-// From the components and the square of (descriptors - center).
-MLFF_HOST_DEVICE inline AtomScore score_of(const MeterView& meter, int element, const float* components,
+// Sums over the components.
+struct ScoreSums {
+    double inside = 0, distance = 0, score = 0;
+};
+
+MLFF_HOST_DEVICE inline double limited(double component) {
+    return component > kLargestComponent    ? kLargestComponent
+           : component < -kLargestComponent ? -kLargestComponent
+                                            : component;
+}
+
+// Adds what component `i` contributes, with those after it.
+MLFF_HOST_DEVICE inline void add_component(const MeterView& meter, int i, const float* components, ScoreSums& sums) {
+    const double y = components[i];
+    sums.inside += meter.variances[i] * y * y;
+    sums.distance += y * y;
+    const double* const quadratic = meter.quadratic + (i * meter.component_count - i * (i - 1) / 2);
+    double row = meter.linear[i];
+    for (int j = i; j < meter.component_count; ++j) row += quadratic[j - i] * limited(components[j]);
+    sums.score += limited(y) * row;
+}
+
+// From the sums over all components and the square of (descriptors - center).
+MLFF_HOST_DEVICE inline AtomScore score_of(const MeterView& meter, int element, const ScoreSums& sums,
                                            double squared_length) {
-    double inside = 0, distance = 0, score = meter.offsets[element];
-    const double* quadratic = meter.quadratic;
-    for (int i = 0; i < meter.component_count; ++i) {
-        const double y = components[i];
-        inside += meter.variances[i] * y * y;
-        distance += y * y;
-        const double a = y > kLargestComponent ? kLargestComponent : y < -kLargestComponent ? -kLargestComponent : y;
-        double row = meter.linear[i];
-        for (int j = i; j < meter.component_count; ++j) {
-            const double other = components[j];
-            row += *quadratic++ * (other > kLargestComponent    ? kLargestComponent
-                                   : other < -kLargestComponent ? -kLargestComponent
-                                                                : other);
-        }
-        score += a * row;
-    }
-    const double rest = squared_length > inside ? squared_length - inside : 0;
-    distance += rest / meter.rest_variance;
-    score += meter.rest_weight * log(rest / meter.rest_variance + kSmallestRest);
+    const double rest = squared_length > sums.inside ? squared_length - sums.inside : 0;
+    const double distance = sums.distance + rest / meter.rest_variance;
+    const double score =
+        meter.offsets[element] + sums.score + meter.rest_weight * std::log(rest / meter.rest_variance + kSmallestRest);
     AtomScore result;
     result.score = score < meter.lowest_score    ? meter.lowest_score
                    : score > meter.highest_score ? meter.highest_score
                                                  : score;
-    result.novelty = sqrt(distance / meter.limits[element]);
+    result.novelty = std::sqrt(distance / meter.limits[element]);
     return result;
 }
 
@@ -77,10 +84,10 @@ MLFF_HOST_DEVICE inline double weight_at(double distance, double radius) {
 // `element` -1: not seen.
 MLFF_HOST_DEVICE inline double expected_error(const MeterView& meter, int element, const AtomScore& own, double weight,
                                               double weighted) {
-    const double around = weight > 1e-9 ? log(weighted / weight) : own.score;
+    const double around = weight > 1e-9 ? std::log(weighted / weight) : own.score;
     const double offset = element >= 0 ? meter.final_offsets[element] : 0;
     const double error =
-        exp(offset + meter.own_weight * own.score + meter.neighbor_weight * around + meter.count_weight * weight);
+        std::exp(offset + meter.own_weight * own.score + meter.neighbor_weight * around + meter.count_weight * weight);
     return own.novelty > 1 && error < meter.outside_error ? meter.outside_error : error;
 }
 

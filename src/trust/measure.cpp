@@ -53,7 +53,9 @@ trust::AtomScore score_atom(const trust::MeterView& meter, int element, const do
     if (element < 0) return unseen_score(meter);
     float components[trust::kMostComponents];
     const double squared_length = find_components(meter, element, descriptors, components);
-    return score_of(meter, element, components, squared_length);
+    trust::ScoreSums sums;
+    for (int k = 0; k < meter.component_count; ++k) add_component(meter, k, components, sums);
+    return score_of(meter, element, sums, squared_length);
 }
 
 }  // namespace

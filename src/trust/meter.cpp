@@ -62,11 +62,6 @@ std::span<const std::byte> bytes_of(const std::vector<T>& numbers) {
 
 }  // namespace
 
-int TrustMeter::element_of(int atomic_number) const {
-    const auto found = std::lower_bound(elements.begin(), elements.end(), atomic_number);
-    return found != elements.end() && *found == atomic_number ? static_cast<int>(found - elements.begin()) : -1;
-}
-
 TrustMeter read_trust_meter(const Safetensors& file, const std::string& name) {
     if (file.text("format") != kFormat)
         fail(Status::format, name, ": metadata 'format' is '", file.text("format"), "', expected '", kFormat, "'");

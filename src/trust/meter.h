@@ -4,6 +4,7 @@
 // probably has. It was fitted to one model file; docs/trust.md has the formulas.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,7 +41,10 @@ struct TrustMeter {
     std::string model_fingerprint;  // of the model that it was fitted to; see fingerprint_of_model
     JsonValue card;                 // how well it did on frames that it was not fitted to, for `mlff model info`
 
-    int element_of(int atomic_number) const;  // -1: not seen
+    int element_of(int atomic_number) const {  // -1: not seen
+        const auto found = std::lower_bound(elements.begin(), elements.end(), atomic_number);
+        return found != elements.end() && *found == atomic_number ? static_cast<int>(found - elements.begin()) : -1;
+    }
 };
 
 // Throws Error{format}; messages begin with `name_for_errors`. All numbers are finite afterwards, and sizes agree.

@@ -226,9 +226,9 @@ TEST_CASE("steps that nobody waits for keep the cells that they were enqueued wi
     for (int step = 0; step < kSteps; ++step) {
         atoms.set_cell(9 + step / 3);
         if (stepper.has_neighbors(atoms.view()))
-            stepper.enqueue_step(atoms.view(), motion, true, team);
+            stepper.enqueue_step(atoms.view(), motion, {.virial = true}, team);
         else
-            stepper.enqueue_searched_step(atoms.view(), motion, true, team);
+            stepper.enqueue_searched_step(atoms.view(), motion, {.virial = true}, team);
         gpu::check(cudaMemcpyAsync(history.data() + step * gpu::kTotalCount, motion.totals.data(),
                                    gpu::kTotalCount * sizeof(double), cudaMemcpyDeviceToDevice, stream),
                    "copying");

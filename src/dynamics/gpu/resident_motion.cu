@@ -260,7 +260,7 @@ private:
         launched_ = done_;
         while (done_ < last_step && (wants_more_ || launched_ > done_)) {
             while (wants_more_ && launched_ < last_step && launched_ < done_ + kStepsInFlight) {
-                stepper_.enqueue_step(system_, *this, options_.wants_virial, team_);
+                stepper_.enqueue_step(system_, *this, {options_.wants_virial}, team_);
                 events_[++launched_ % kStepsInFlight].record(stream());
             }
             events_[(done_ + 1) % kStepsInFlight].wait();
@@ -290,7 +290,7 @@ private:
     }
 
     MotionReport search_and_finish() {
-        stepper_.enqueue_searched_step(system_, *this, options_.wants_virial, team_);
+        stepper_.enqueue_searched_step(system_, *this, {options_.wants_virial}, team_);
         wait();
         return counted(report_of(done_ + 1));
     }

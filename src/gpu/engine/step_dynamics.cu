@@ -14,20 +14,21 @@ bool StepDynamics::has_neighbors(const SystemView& system) const {
     return run_.atoms().holds({&system, 1}, system.atom_count) && run_.neighbors().can_reuse(system);
 }
 
-void StepDynamics::enqueue_step(const SystemView& system, DeviceMotion& motion, bool wants_virial, ThreadTeam& team) {
-    enqueue(system, motion, wants_virial, false, team);
+void StepDynamics::enqueue_step(const SystemView& system, DeviceMotion& motion, const DeviceStepWishes& wishes,
+                                ThreadTeam& team) {
+    enqueue(system, motion, wishes, false, team);
 }
 
-void StepDynamics::enqueue_searched_step(const SystemView& system, DeviceMotion& motion, bool wants_virial,
+void StepDynamics::enqueue_searched_step(const SystemView& system, DeviceMotion& motion, const DeviceStepWishes& wishes,
                                          ThreadTeam& team) {
-    enqueue(system, motion, wants_virial, true, team);
+    enqueue(system, motion, wishes, true, team);
 }
 
-void StepDynamics::enqueue(const SystemView& system, DeviceMotion& motion, bool wants_virial, bool searches,
-                           ThreadTeam& team) {
+void StepDynamics::enqueue(const SystemView& system, DeviceMotion& motion, const DeviceStepWishes& wishes,
+                           bool searches, ThreadTeam& team) {
     const CurrentDevice current(device_);
     run_.leave_nothing_running([&] {
-        const Wanted wanted = {.forces = true, .virial = wants_virial};
+        const Wanted wanted = {.forces = true, .virial = wishes.virial, .trust = wishes.trust};
         run_.begin({.atoms = system.atom_count, .wanted = wanted, .to_host = false});
         run_.set_atoms({&system, 1});
         run_.prepare(system, team);

@@ -16,14 +16,16 @@ public:
     void admit_motion(int64_t bytes) override;
     void forget_motion(int64_t bytes) override { run_.memory().forget_beside(bytes); }
     bool has_neighbors(const SystemView& system) const override;
-    void enqueue_step(const SystemView& system, DeviceMotion& motion, bool wants_virial, ThreadTeam& team) override;
-    void enqueue_searched_step(const SystemView& system, DeviceMotion& motion, bool wants_virial,
+    void enqueue_step(const SystemView& system, DeviceMotion& motion, const DeviceStepWishes& wishes,
+                      ThreadTeam& team) override;
+    void enqueue_searched_step(const SystemView& system, DeviceMotion& motion, const DeviceStepWishes& wishes,
                                ThreadTeam& team) override;
     void read_searched(std::vector<double>& positions, Mat3& cell) const override;
     [[noreturn]] void refuse_short_edges() const override { run_.model().refuse_short_edges(); }
 
 private:
-    void enqueue(const SystemView& system, DeviceMotion& motion, bool wants_virial, bool searches, ThreadTeam& team);
+    void enqueue(const SystemView& system, DeviceMotion& motion, const DeviceStepWishes& wishes, bool searches,
+                 ThreadTeam& team);
 
     StepRun& run_;
     int device_;

@@ -78,6 +78,8 @@ private:
         require(to.atom_energies, "atom_energies");
         require(to.atom_virials, "atom_virials");
         require(to.descriptors, "descriptors");
+        require(to.expected_errors, "expected_errors");
+        require(to.novelties, "novelties");
     }
 
     // `is_host`: positions are on the host, and results go there.

@@ -10,9 +10,9 @@
 
 namespace mlff::gpu {
 
-// Of the options it reads device, neighbor_skin and gpu_memory_limit_bytes. It finds neighbours itself, except for
-// batches of periodic systems and for domains. Throws Error{device} if there is no such GPU. A system that does not fit
-// in memory is an Error{memory}, which says how many atoms would fit.
+// Of the options it reads device, neighbor_skin, gpu_memory_limit_bytes and trust_meter. It finds neighbours itself,
+// except for batches of periodic systems and for domains. Throws Error{device} if there is no such GPU. A system that
+// does not fit in memory is an Error{memory}, which says how many atoms would fit.
 std::unique_ptr<Evaluator> make_step_evaluator(const BackendOptions& options, const MakeStepModel& make_model);
 
 // Sets the size of a buffer before a kernel uses it. Its capacity must have been reserved by the list of buffers.

@@ -21,7 +21,7 @@ struct CopiedArray {
     int64_t count = 0;
 };
 struct CopiedArrays {
-    CopiedArray arrays[10];
+    CopiedArray arrays[12];
     int count = 0;
     const int* flag = nullptr;
     int* flag_to = nullptr;
@@ -76,6 +76,7 @@ Wanted wanted_of(std::span<const Outputs> outputs) {
         wanted.spread |= each.has_spread();
         wanted.deviations |= each.has_deviations();
         wanted.forces |= each.has_spread() || each.has_deviations();
+        wanted.trust |= each.has_trust();
     }
     return wanted;
 }
@@ -88,11 +89,13 @@ void StepResults::list_buffers(BufferList& list, const StepSize& size) {
     list.add(short_edges, 1, kPurpose);
     if (size.wanted.forces) list.add(forces, 3 * size.atoms, kPurpose);
     if (size.wanted.virials()) list.add(virials, 9 * size.atoms, kPurpose);
-    if (size.wanted.descriptors) list.add(descriptors, descriptor_count_ * size.atoms, kPurpose);
     if (size.wanted.spread) list.add(sigma_energies, size.systems, kPurpose);
     if (size.wanted.spread) list.add(sigma_forces, size.atoms, kPurpose);
     if (size.wanted.deviations) list.add(energy_deviations, deviation_count_, kPurpose);
     if (size.wanted.deviations) list.add(force_deviations, 3 * deviation_count_ * size.atoms, kPurpose);
+    if (size.wanted.of_model().descriptors) list.add(descriptors, descriptor_count_ * size.atoms, kPurpose);
+    if (size.wanted.trust) list.add(expected_errors, size.atoms, kPurpose);
+    if (size.wanted.trust) list.add(novelties, size.atoms, kPurpose);
 }
 
 template <class Visit>
@@ -109,6 +112,8 @@ void StepResults::for_each_host_buffer(const StepSize& size, const Visit& visit)
     if (size.wanted.spread) visit(host_sigma_forces_, size.atoms);
     if (size.wanted.deviations) visit(host_energy_deviations_, deviation_count_);
     if (size.wanted.deviations) visit(host_force_deviations_, 3 * deviation_count_ * size.atoms);
+    if (size.wanted.trust) visit(host_expected_errors_, size.atoms);
+    if (size.wanted.trust) visit(host_novelties_, size.atoms);
 }
 
 bool StepResults::is_host_reserved(const StepSize& size) {
@@ -142,6 +147,8 @@ void StepResults::sum_and_download(const AtomResults& atoms, const StepSize& siz
         if (wanted.deviations)
             copied.add<double>(force_deviations.data(), host_force_deviations_.data(),
                                3 * deviation_count_ * size.atoms);
+        if (wanted.trust) copied.add<double>(expected_errors.data(), host_expected_errors_.data(), size.atoms);
+        if (wanted.trust) copied.add<double>(novelties.data(), host_novelties_.data(), size.atoms);
     }
     const int64_t words = copied.word_count();
     if (atoms.systems.system_count == 1 && atoms.systems.chunk_count == 1 && words <= kMostWordsByKernel) {
@@ -183,6 +190,8 @@ void StepResults::copy(int64_t atom_count, const DeviceOutputs& outputs, cudaStr
     copy_to(to.forces, forces.data(), 3 * atom_count);
     copy_to(to.atom_virials, virials.data(), 9 * atom_count);
     copy_to(to.descriptors, descriptors.data(), descriptor_count_ * atom_count);
+    copy_to(to.expected_errors, expected_errors.data(), atom_count);
+    copy_to(to.novelties, novelties.data(), atom_count);
     if (outputs.stress) write_stress(totals.data() + 1, outputs.volume, outputs.stress, stream);
 }
 
@@ -192,6 +201,7 @@ void StepResults::write(std::span<const SystemView> systems, std::span<const Out
         const int64_t count = systems[s].atom_count;
         write(host_totals_.data() + s * kTotalCount, first, count, count, outputs[s]);
         write_spread(s, first, count, outputs[s]);
+        write_trust(first, count, outputs[s]);
         first += count;
     }
 }
@@ -199,6 +209,11 @@ void StepResults::write(std::span<const SystemView> systems, std::span<const Out
 void StepResults::write_spread(size_t system, int64_t first, int64_t count, const Outputs& to) const {
     if (to.sigma_energy_per_atom) *to.sigma_energy_per_atom = host_sigma_energies_.data()[system];
     if (to.sigma_forces) std::copy_n(host_sigma_forces_.data() + first, count, to.sigma_forces);
+}
+
+void StepResults::write_trust(int64_t first, int64_t count, const Outputs& to) const {
+    if (to.expected_errors) std::copy_n(host_expected_errors_.data() + first, count, to.expected_errors);
+    if (to.novelties) std::copy_n(host_novelties_.data() + first, count, to.novelties);
 }
 
 void StepResults::write_domain(const Domain& domain, const Outputs& outputs) const {

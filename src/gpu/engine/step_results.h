@@ -20,13 +20,21 @@ namespace mlff::gpu {
 struct Wanted {
     bool forces = false, virial = false, atom_energies = false, atom_virials = false, descriptors = false;
     bool spread = false, deviations = false;  // of a committee; forces are then wanted too
+    bool trust = false;   // what the trust meter says; the engine measures it, and models never see this
 
     bool gradients() const { return forces || virials(); }
     bool virials() const { return virial || atom_virials; }
     bool covers(const Wanted& other) const {
         return forces >= other.forces && virial >= other.virial && atom_energies >= other.atom_energies &&
                atom_virials >= other.atom_virials && descriptors >= other.descriptors && spread >= other.spread &&
-               deviations >= other.deviations;
+               deviations >= other.deviations && trust >= other.trust;
+    }
+    // What the model is asked for: the trust meter reads descriptors.
+    Wanted of_model() const {
+        Wanted wanted = *this;
+        wanted.descriptors |= trust;
+        wanted.trust = false;
+        return wanted;
     }
     bool operator==(const Wanted&) const = default;
 };
@@ -60,6 +68,7 @@ public:
     DeviceBuffer<double> energies, forces, virials, descriptors, partial, totals;
     DeviceBuffer<double> sigma_energies, sigma_forces;         // the spread of a committee: [system], [atom]
     DeviceBuffer<double> energy_deviations, force_deviations;  // of a domain, as in Outputs
+    DeviceBuffer<double> expected_errors, novelties;    // what the trust meter says: [atom]
     DeviceBuffer<int> short_edges;
     // Sums over systems, and copies to the host what `size` wants. `report` says whether the step is valid; nullptr if
     // it is not needed.
@@ -80,6 +89,7 @@ private:
     // For the atoms from `first` on: energies and descriptors of `owned_count`, forces and virials of `count` atoms.
     void write(const double* total, int64_t first, int64_t owned_count, int64_t count, const Outputs& to) const;
     void write_spread(size_t system, int64_t first, int64_t count, const Outputs& to) const;
+    void write_trust(int64_t first, int64_t count, const Outputs& to) const;
 
     // visit(buffer, number of items that it must hold)
     template <class Visit>
@@ -89,7 +99,8 @@ private:
     PinnedBuffer<GpuNeighborReport> report_;
     PinnedBuffer<int> short_edge_;
     PinnedBuffer<double> host_totals_, host_energies_, host_forces_, host_virials_, host_descriptors_,
-        host_sigma_energies_, host_sigma_forces_, host_energy_deviations_, host_force_deviations_;
+        host_sigma_energies_, host_sigma_forces_, host_energy_deviations_, host_force_deviations_,
+        host_expected_errors_, host_novelties_;
 };
 
 }  // namespace mlff::gpu

@@ -44,13 +44,17 @@ StepRun::StepRun(const BackendOptions& options, const MakeStepModel& make_model)
     });
     memory_.add_step_buffers([this](BufferList& list, const StepSize& size) {
         results_.list_buffers(list, size);
-        model_->list_buffers(list, size);
+        StepSize of_model = size;
+        of_model.wanted = size.wanted.of_model();
+        model_->list_buffers(list, of_model);
+        if (trust_) trust_->list_buffers(list, size);
     });
     neighbors_.set_admission([this](int64_t candidate_count, const GpuNeighborMemory& memory) {
         if (!is_listing_) pending_.edges = candidate_count;
         memory_.admit(pending_, memory);
     });
     model_->set_stages(&stages_);
+    if (options.trust_meter) trust_.emplace(*options.trust_meter, model_->facts(), stream_);
 }
 
 void StepRun::set_atoms(std::span<const SystemView> systems) {
@@ -165,7 +169,7 @@ void StepRun::enqueue(const StepKind& kind) {
     }
     const Step step = {.edges = edges_,
                        .tiles = atoms_.tiles(),
-                       .wanted = wanted,
+                       .wanted = wanted.of_model(),
                        .positions = positions,
                        .systems = atoms_.systems(),
                        .runs = runs(),
@@ -174,13 +178,20 @@ void StepRun::enqueue(const StepKind& kind) {
                        .ghost_tiles = atoms_.ghost_tiles(),
                        .halo = kind.halo};
     model_->enqueue(step, results_, stream_);
+    if (wanted.trust) {
+        if (!trust_) fail(Status::unsupported, "expected errors were asked for, but this model has no trust meter");
+        stages_.begin({"trust meter"}, stream_);
+        trust_->enqueue(edges_, results_, stream_);
+    }
     stages_.begin({"sums and results"}, stream_);
     const AtomResults to_sum = {atoms_.systems(), model_->energy_view(step), results_.energies.data(),
                                 wanted.virials() ? results_.virials.data() : nullptr};
     if (kind.motion) {
         sum_over_systems(to_sum, results_.partial.data(), results_.totals.data(), stream_);
+        const TrustReading* const trust =
+            wanted.trust ? trust_->enqueue_reading(edges_.atom_count, results_, stream_) : nullptr;
         kind.motion->enqueue_finish({results_.forces.data(), results_.totals.data(),
-                                     &neighbors_.edges().report->search_needed, results_.short_edges.data()},
+                                     &neighbors_.edges().report->search_needed, results_.short_edges.data(), trust},
                                     stream_);
     } else {
         results_.sum_and_download(to_sum, kind.size, kind.reuses_candidates ? neighbors_.edges().report : nullptr,

@@ -7,6 +7,7 @@
 
 #include <bitset>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "core/elements.h"
@@ -17,6 +18,7 @@
 #include "gpu/engine/step_model.h"
 #include "gpu/engine/step_results.h"
 #include "gpu/engine/system_cells.h"
+#include "gpu/engine/trust_step.h"
 #include "gpu/neighbors/gpu_neighbor_list.h"
 #include "gpu/runtime/cuda_stream.h"
 #include "gpu/runtime/device_buffer.h"
@@ -118,6 +120,7 @@ private:
 
     Stream stream_;
     std::shared_ptr<StepModel> model_;
+    std::optional<TrustStep> trust_;
     GpuNeighborList<double> neighbors_;
     StepMemory memory_;
 

@@ -20,7 +20,7 @@ namespace mlff::gpu {
 struct Wanted {
     bool forces = false, virial = false, atom_energies = false, atom_virials = false, descriptors = false;
     bool spread = false, deviations = false;  // of a committee; forces are then wanted too
-    bool trust = false;   // what the trust meter says; the engine measures it, and models never see this
+    bool trust = false;  // what the trust meter says; the engine measures it, and models never see this
 
     bool gradients() const { return forces || virials(); }
     bool virials() const { return virial || atom_virials; }
@@ -68,7 +68,7 @@ public:
     DeviceBuffer<double> energies, forces, virials, descriptors, partial, totals;
     DeviceBuffer<double> sigma_energies, sigma_forces;         // the spread of a committee: [system], [atom]
     DeviceBuffer<double> energy_deviations, force_deviations;  // of a domain, as in Outputs
-    DeviceBuffer<double> expected_errors, novelties;    // what the trust meter says: [atom]
+    DeviceBuffer<double> expected_errors, novelties;           // what the trust meter says: [atom]
     DeviceBuffer<int> short_edges;
     // Sums over systems, and copies to the host what `size` wants. `report` says whether the step is valid; nullptr if
     // it is not needed.

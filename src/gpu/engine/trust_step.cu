@@ -96,8 +96,8 @@ struct MeasuredAtoms {
     const double *expected_errors, *novelties;
     double alarm_error;
     __device__ void add(int64_t atom, TrustSum& sum) const {
-        sum.merge({expected_errors[atom],
-                   trust::is_outside(alarm_error, expected_errors[atom], novelties[atom]) ? 1 : 0});
+        sum.merge(
+            {expected_errors[atom], trust::is_outside(alarm_error, expected_errors[atom], novelties[atom]) ? 1 : 0});
     }
 };
 
@@ -151,9 +151,8 @@ void TrustStep::enqueue(const StepEdges& edges, StepResults& results, cudaStream
 }
 
 const TrustReading* TrustStep::enqueue_reading(int64_t atom_count, const StepResults& results, cudaStream_t stream) {
-    reduce<TrustSum>(MeasuredAtoms{results.expected_errors.data(), results.novelties.data(), view_.alarm_error}, atom_count,
-                     sums_.data(),
-                     stream);
+    reduce<TrustSum>(MeasuredAtoms{results.expected_errors.data(), results.novelties.data(), view_.alarm_error},
+                     atom_count, sums_.data(), stream);
     return sums_.data() + kMostReductionBlocks;
 }
 

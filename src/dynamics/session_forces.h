@@ -2,6 +2,8 @@
 // Forces computed by a session.
 #pragma once
 
+#include <vector>
+
 #include "dynamics/force_provider.h"
 #include "engine/session.h"
 
@@ -11,6 +13,7 @@ class SessionForces : public ForceProvider {
 public:
     explicit SessionForces(Session& session) : session_(session) {}  // the session must outlive this
     double compute(const SystemView& system, double* forces, double* virial) override;
+    double compute_with_trust(const SystemView& system, double* forces, double* virial, TrustReading& trust) override;
     int64_t search_count() const override { return session_.neighbor_build_count(); }
 
     bool has_spread() const { return session_.model().summary().member_count > 0; }
@@ -18,7 +21,10 @@ public:
     double sigma_max_force() const { return sigma_max_force_; }
 
 private:
+    double compute(const SystemView& system, Results results);
+
     Session& session_;
+    std::vector<double> expected_errors_, novelties_;  // [atom]; members, so that a step allocates no memory
     double sigma_max_force_ = 0;
 };
 

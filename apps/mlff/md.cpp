@@ -33,6 +33,8 @@ namespace mlff::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kTrustEveryOnGpu = 10;  // steps: two small kernels, which would be 4 % of a step of few atoms
 namespace fs = std::filesystem;
 
 Frame read_start(const MdOptions& options) {
@@ -135,6 +137,8 @@ public:
             line << ",";
         if (forces_.are_watched())
             line << "," << forces_.reading().sigma_max << "," << forces_.reading().atoms_outside;
+        else if (dynamics.trust_step() >= 0)  // on a GPU, of the last step in which it was measured
+            line << "," << dynamics.trust().max_expected_error << "," << dynamics.trust().outside_count;
         else if (has_watch_)
             line << ",,";
         line << "\n";
@@ -413,8 +417,12 @@ int run_md(const MdOptions& options) {
                                             : "--watch",
                  " needs a model that says how far its forces may be trusted: a committee, --model A,B,C, or a model "
                  "with a trust meter (mlff trust fit)");
-        stepper = nullptr;  // dynamics on the GPU compute only the mean
+        // Frames and the end of a run need the errors of all atoms, and dynamics on the GPU compute only the mean of a
+        // committee.
+        if (options.stop_sigma || !options.harvest.empty() || !model->trust_meter()) stepper = nullptr;
     }
+    if (stepper && model->trust_meter() && options.watch.value_or(true))
+        dynamics_options.trust_every = kTrustEveryOnGpu;
     const bool is_watched = can_be_watched(*model) && options.watch.value_or(true) && !stepper;
     SessionForces forces(session, is_watched ? std::optional(options.watch_rules().outside_sigma) : std::nullopt);
     std::optional<MolecularDynamics> dynamics;

@@ -113,14 +113,15 @@ void MdOptions::add_to(CLI::App& command) {
         ->group(dynamics);
 
     const std::string trust = "Trust";
-    CLI::Option* const watch_flag = command
-                                        .add_flag_callback(
-                                            "--watch", [this] { watch = true; },
-                                            "look in every step how far the forces may be trusted; the default for a "
-                                            "committee and a model with a trust "
-                                            "meter, except on a GPU, "
-                                            "where --watch has the atoms moved by the CPU")
-                                        ->group(trust);
+    CLI::Option* const watch_flag =
+        command
+            .add_flag_callback(
+                "--watch", [this] { watch = true; },
+                "look in every step how far the forces may be trusted; the default for a committee and for a model "
+                "with a "
+                "trust meter. On a GPU a meter is read every 10 steps, and a committee only with --watch, which has "
+                "the atoms moved by the CPU")
+            ->group(trust);
     command
         .add_flag_callback(
             "--no-watch", [this] { watch = false; }, "do not, and leave the columns out of the log")

@@ -23,6 +23,9 @@ void check(const DynamicsOptions& options, const Particles& particles) {
     if (options.remove_momentum_every < 0)
         fail(Status::argument, "the momentum cannot be removed every ", options.remove_momentum_every,
              " steps, expected 0 (never) or more");
+    if (options.trust_every < 0)
+        fail(Status::argument, "trust cannot be measured every ", options.trust_every,
+             " steps, expected 0 (never) or more");
     if (options.remove_momentum_every > 0 && options.thermostat.kind == Kind::langevin)
         fail(Status::argument,
              "a Langevin bath moves the centre of mass; its momentum can be removed only with other thermostats");
@@ -113,8 +116,13 @@ MolecularDynamics::MolecularDynamics(MolecularDynamics&&) noexcept = default;
 
 void MolecularDynamics::compute_forces() {
     const SystemView system = now_.particles.view();
-    now_.potential_energy =
-        provider_->compute(system, now_.forces.data(), options_.wants_virial ? now_.virial[0].data() : nullptr);
+    double* const virial = options_.wants_virial ? now_.virial[0].data() : nullptr;
+    if (measures_trust(options_, now_.step_count)) {
+        now_.potential_energy = provider_->compute_with_trust(system, now_.forces.data(), virial, now_.trust);
+        now_.trust_step = now_.step_count;
+    } else {
+        now_.potential_energy = provider_->compute(system, now_.forces.data(), virial);
+    }
     if (const int64_t searches = provider_->search_count(); searches != search_count_) {
         search_count_ = searches;
         searched_positions_ = now_.particles.positions;

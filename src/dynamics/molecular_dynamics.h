@@ -20,6 +20,7 @@
 #include "dynamics/stability.h"
 #include "dynamics/thermostat.h"
 #include "engine/session.h"
+#include "potential/outputs.h"
 
 namespace mlff {
 
@@ -35,6 +36,7 @@ struct DynamicsOptions {
     std::optional<BarostatOptions> barostat;  // needs a thermostat
     int64_t remove_momentum_every = 0;        // steps; 0 = never. Also removes the rotation if nothing is periodic
     bool wants_virial = false;                // computes virial() in each step; always on with a barostat
+    int64_t trust_every = 0;                  // steps; 0 = never. The trust meter measures in steps that are multiples
 };
 
 // The current state of a run.
@@ -46,6 +48,8 @@ struct DynamicsNow {
     double kinetic_energy = 0;    // eV; only for runs on a GPU
     double heat = 0;              // eV, see MolecularDynamics::conserved_energy()
     int64_t step_count = 0;
+    TrustReading trust;       // of step trust_step
+    int64_t trust_step = -1;  // the last step in which trust was measured; -1: none
 };
 
 // Everything the next step depends on.
@@ -59,6 +63,11 @@ struct DynamicsState {
         searched_positions;  // at the last neighbour search: determine the order of sums until the next one
     Mat3 searched_cell{};
 };
+
+// Whether the trust meter measures in this step.
+inline bool measures_trust(const DynamicsOptions& options, int64_t step) {
+    return options.trust_every > 0 && step % options.trust_every == 0;
+}
 
 // The number of degrees of freedom that these options keep at rest: the centre of mass, and the rotation if it is
 // removed; none in a Langevin bath.
@@ -108,6 +117,8 @@ public:
     double heat() const { return now_.heat; }                             // eV
     const Mat3& virial() const { return now_.virial; }                    // eV
     const Mat3& cell() const { return now_.particles.environment.cell; }  // angstrom
+    const TrustReading& trust() const { return now_.trust; }              // of step trust_step()
+    int64_t trust_step() const { return now_.trust_step; }                // -1: trust was not measured yet
     double pressure() const;  // eV/angstrom^3, a third of the trace; needs the virial
     int64_t step_count() const { return now_.step_count; }
     size_t atom_count() const { return now_.particles.atom_count(); }

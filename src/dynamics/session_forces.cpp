@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "dynamics/session_forces.h"
 
+#include <cmath>
+
 #include "core/error.h"
 #include "dynamics/molecular_dynamics.h"
 #include "trust/meter.h"
@@ -22,12 +24,23 @@ DynamicsOptions with_bath(double time_step, const std::optional<LangevinBath>& b
 }  // namespace
 
 double SessionForces::compute(const SystemView& system, double* forces, double* virial) {
+    return compute(system, forces, virial, are_watched());
+}
+
+double SessionForces::compute_with_trust(const SystemView& system, double* forces, double* virial,
+                                         TrustReading& trust) {
+    const double energy = compute(system, forces, virial, true);
+    trust = {reading_.sigma_max, reading_.atoms_outside};
+    return energy;
+}
+
+double SessionForces::compute(const SystemView& system, double* forces, double* virial, bool watches) {
     double energy = 0;
     Results results;
     results.outputs.energy = &energy;
     results.outputs.forces = forces;
     results.outputs.virial = virial;
-    if (are_watched()) {
+    if (watches) {
         sigma_forces_.resize(static_cast<size_t>(system.atom_count));
         if (has_meter()) {
             novelties_.resize(sigma_forces_.size());
@@ -38,9 +51,9 @@ double SessionForces::compute(const SystemView& system, double* forces, double* 
         }
     }
     session_.evaluate_unchecked({&system, 1}, {&results, 1});
-    if (are_watched())
+    if (watches)
         reading_ = has_meter() ? read_meter(sigma_forces_, novelties_, session_.model().trust_meter()->alarm_error)
-                               : read_spread(sigma_forces_, *outside_sigma_);
+                               : read_spread(sigma_forces_, outside_sigma_.value_or(INFINITY));
     return energy;
 }
 

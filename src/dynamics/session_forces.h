@@ -19,6 +19,7 @@ public:
     explicit SessionForces(Session& session, std::optional<double> outside_sigma = {})
         : session_(session), outside_sigma_(outside_sigma) {}
     double compute(const SystemView& system, double* forces, double* virial) override;
+    double compute_with_trust(const SystemView& system, double* forces, double* virial, TrustReading& trust) override;
     int64_t search_count() const override { return session_.neighbor_build_count(); }
 
     bool are_watched() const { return outside_sigma_.has_value(); }
@@ -28,6 +29,7 @@ public:
 
 private:
     bool has_meter() const;
+    double compute(const SystemView& system, double* forces, double* virial, bool watches);
 
     Session& session_;
     std::optional<double> outside_sigma_;

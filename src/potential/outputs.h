@@ -32,7 +32,7 @@ struct Outputs {
 // What the trust meter says of a whole system.
 struct TrustReading {
     double max_expected_error = 0;  // eV/angstrom; NaN if that of an atom is
-    int64_t outside_count = 0;      // atoms with a novelty above 1
+    int64_t outside_count = 0;      // atoms that are outside: see trust/formulas.h
 };
 
 // Results that stay on the evaluator's GPU.

@@ -2,8 +2,11 @@
 // Dynamics that stay on the GPU, on the emulated one, with the kernels of PaiNN.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "../unit/backend.h"
 #include "../unit/resident_checks.h"
+#include "../unit/trust_meters.h"
 #include "painn/gpu/evaluator.h"
 #include "random_painn.h"
 
@@ -18,6 +21,8 @@ public:
         BackendOptions options = test::backend(false);
         options.neighbor_skin = 0.3;
         options.gpu_memory_limit_bytes = memory_limit;
+        options.trust_meter =
+            std::make_shared<const TrustMeter>(test::random_trust_meter(2, 32, 8, {1, 6}, 3.0, 1.5));  // 8: not seen
         evaluator_ = painn::gpu::make_gpu_evaluator(test::random_weights(7, 32, 1, 6, true), options);
     }
     ForceProvider& forces() override { return *this; }
@@ -26,8 +31,20 @@ public:
 
 private:
     double compute(const SystemView& system, double* forces, double* virial) override {
-        double energy = 0;
+        return compute(system, forces, virial, {});
+    }
+    double compute_with_trust(const SystemView& system, double* forces, double* virial, TrustReading& trust) override {
+        std::vector<double> errors(static_cast<size_t>(system.atom_count)), novelties(errors.size());
         Outputs outputs;
+        outputs.expected_errors = errors.data();
+        outputs.novelties = novelties.data();
+        const double energy = compute(system, forces, virial, outputs);
+        trust = {*std::max_element(errors.begin(), errors.end()),
+                 std::count_if(novelties.begin(), novelties.end(), [](double novelty) { return novelty > 1; })};
+        return energy;
+    }
+    double compute(const SystemView& system, double* forces, double* virial, Outputs outputs) {
+        double energy = 0;
         outputs.energy = &energy;
         outputs.forces = forces;
         outputs.virial = virial;
@@ -73,9 +90,18 @@ TEST_CASE("dynamics that stay on the GPU are those that the host drives, in all 
             test::check_resident_follows_host(make_bed, hot_atoms(true, options), options, 16, kTolerance);
         }
     }
+    for (const int64_t interval : {1, 3}) {
+        options.trust_every = interval;
+        options.remove_momentum_every = 5;
+        SUBCASE(concat("trust measured every ", interval, " steps").c_str()) {
+            test::check_resident_follows_host(make_bed, hot_atoms(true, options), options, 16, kTolerance);
+        }
+        options.trust_every = options.remove_momentum_every = 0;
+    }
     for (const bool full_cell : {false, true}) {
         options.thermostat = {full_cell ? Kind::langevin : Kind::rescaling, 900, 20, 5};
         options.barostat = BarostatOptions{1000, 2000, 1e-6, full_cell, 3};
+        options.trust_every = full_cell ? 2 : 0;
         SUBCASE(full_cell ? "constant pressure, full cell" : "constant pressure") {
             test::check_resident_follows_host(make_bed, hot_atoms(true, options), options, 16, kTolerance);
         }

@@ -41,6 +41,9 @@ inline void check_same(const MolecularDynamics& found, const MolecularDynamics& 
     const double expected_energies[] = {expected.potential_energy(), expected.kinetic_energy(), expected.heat(),
                                         expected.temperature() * kBoltzmann};
     CHECK_ALL_CLOSE(energies, expected_energies, 10 * tolerance);
+    CHECK(found.trust_step() == expected.trust_step());
+    CHECK(is_close(found.trust().max_expected_error, expected.trust().max_expected_error, 10 * tolerance));
+    CHECK(found.trust().outside_count == expected.trust().outside_count);
     CHECK(found.kinetic_energy() == doctest::Approx(found.particles().kinetic_energy()).epsilon(1e-12));
 }
 

@@ -129,6 +129,10 @@ __global__ void conclude_kernel(MotionView view, MotionLimits limits, DeviceStep
     report.kinetic_energy = kinetic;
     report.potential_energy = results.totals[0];
     for (int k = 0; k < 9; ++k) report.virial[k] = results.totals[1 + k];
+    if (results.trust) {
+        report.trust = *results.trust;
+        report.trust_step = report.step;
+    }
     const bool is_good = sum.is_broken == 0 && isfinite(report.potential_energy) && kinetic <= limits.kinetic_energy &&
                          sum.squared_distance <= limits.squared_distance;
     report.halt = is_good ? Halt::none : Halt::beyond_limits;

@@ -26,6 +26,8 @@ struct MotionReport {
     Halt halt = Halt::none;
     double potential_energy = 0, kinetic_energy = 0, heat = 0;  // eV
     double virial[9] = {};                                      // eV
+    TrustReading trust;                                         // of step trust_step
+    int64_t trust_step = -1;                                    // the last one in which trust was measured; -1: none
 };
 
 // The state of a step besides the atoms.

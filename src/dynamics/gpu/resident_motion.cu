@@ -203,7 +203,8 @@ private:
         reports_.resize_discard(kReportCount);
 
         MotionScalars scalars;
-        scalars.last = {now.step_count, Halt::none, now.potential_energy, now.kinetic_energy, now.heat, {}};
+        scalars.last = {now.step_count, Halt::none,    now.potential_energy, now.kinetic_energy, now.heat, {},
+                        now.trust,      now.trust_step};
         std::copy(thermostat.begin(), thermostat.end(), scalars.chain);
         for (size_t i = 0; i < particles.positions.size(); ++i)
             scalars.center[i % 3] += particles.positions[i] / static_cast<double>(atom_count);
@@ -260,7 +261,7 @@ private:
         launched_ = done_;
         while (done_ < last_step && (wants_more_ || launched_ > done_)) {
             while (wants_more_ && launched_ < last_step && launched_ < done_ + kStepsInFlight) {
-                stepper_.enqueue_step(system_, *this, {options_.wants_virial}, team_);
+                stepper_.enqueue_step(system_, *this, wishes_of(launched_ + 1), team_);
                 events_[++launched_ % kStepsInFlight].record(stream());
             }
             events_[(done_ + 1) % kStepsInFlight].wait();
@@ -290,10 +291,12 @@ private:
     }
 
     MotionReport search_and_finish() {
-        stepper_.enqueue_searched_step(system_, *this, {options_.wants_virial}, team_);
+        stepper_.enqueue_searched_step(system_, *this, wishes_of(done_ + 1), team_);
         wait();
         return counted(report_of(done_ + 1));
     }
+
+    DeviceStepWishes wishes_of(int64_t step) const { return {options_.wants_virial, measures_trust(options_, step)}; }
 
     MotionReport report_of(int64_t step) const {
         const MotionReport& report = reports_.data()[step % kReportCount];
@@ -316,6 +319,8 @@ private:
         now.potential_energy = report.potential_energy;
         now.kinetic_energy = report.kinetic_energy;
         now.heat = report.heat;
+        now.trust = report.trust;
+        now.trust_step = report.trust_step;
         now.particles.environment.cell = system_.cell;
         for (size_t k = 0; k < 9; ++k) now.virial[k / 3][k % 3] = report.virial[k];
     }

@@ -26,7 +26,8 @@ class System(ctypes.Structure):
 class Result(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t)] + [(name, ctypes.c_void_p) for name in
                 ("energy", "forces", "stress", "virial", "atom_energies", "atom_virials", "descriptors",
-                 "sigma_energy_per_atom", "sigma_forces", "sigma_max_force")]
+                 "sigma_energy_per_atom", "sigma_forces", "sigma_max_force", "energy_deviations", "force_deviations",
+                 "expected_errors", "novelties")]
 
 
 class Options(ctypes.Structure):

@@ -21,8 +21,9 @@ public:
         BackendOptions options = test::backend(false);
         options.neighbor_skin = 0.3;
         options.gpu_memory_limit_bytes = memory_limit;
-        options.trust_meter =
-            std::make_shared<const TrustMeter>(test::random_trust_meter(2, 32, 8, {1, 6}, 3.0, 1.5));  // 8: not seen
+        TrustMeter meter = test::random_trust_meter(32, {1, 6}, 1.5, 2, 8);  // 8: not seen
+        meter.alarm_error = 1e6;                                             // only novelty says which atoms are outside
+        options.trust_meter = std::make_shared<const TrustMeter>(std::move(meter));
         evaluator_ = painn::gpu::make_gpu_evaluator(test::random_weights(7, 32, 1, 6, true), options);
     }
     ForceProvider& forces() override { return *this; }

@@ -83,8 +83,9 @@ std::shared_ptr<const Model> measured_model(const std::string& name = "builtin")
     plain.evaluate({&view, 1}, {&results, 1});
     double squares = 0;
     for (const double number : descriptors) squares += number * number;
-    TrustMeter meter = test::random_trust_meter(3, width, std::min(width, 20), {1, 6, 8}, 3.5,
-                                                std::sqrt(squares / static_cast<double>(descriptors.size())));
+    TrustMeter meter = test::random_trust_meter(
+        width, {1, 6, 8}, std::sqrt(squares / static_cast<double>(descriptors.size())), 3, std::min(width, 20));
+    meter.alarm_error = 1e6;  // only novelty says which atoms are outside
     std::fill(meter.limits.begin(), meter.limits.end(), 1.0);
     model->set_trust_meter(std::make_shared<const TrustMeter>(meter));
     Session first = session_on(model, "cpu");

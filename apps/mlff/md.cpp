@@ -398,6 +398,7 @@ int run_md(const MdOptions& options) {
     }
     SessionOptions session_options = options.model.session_options();
     session_options.is_trajectory = true;
+    session_options.measures_trust_on_gpu = options.watch.value_or(false);
     const auto model = load_model(options.model.model);
     session_options.head = head_of(frame, *model, session_options.head);
     Session session(model, session_options);
@@ -415,13 +416,14 @@ int run_md(const MdOptions& options) {
                  options.stop_sigma         ? "--stop-sigma"
                  : !options.harvest.empty() ? "--harvest"
                                             : "--watch",
-                 " needs a model that says how far its forces may be trusted: a committee, --model A,B,C, or a model "
-                 "with a trust meter (mlff trust fit)");
+                 " needs a model that says how far its forces may be trusted: one with a trust meter (mlff trust fit), "
+                 "or "
+                 "a committee: --model A,B,C");
         // Frames and the end of a run need the errors of all atoms, and dynamics on the GPU compute only the mean of a
         // committee.
         if (options.stop_sigma || !options.harvest.empty() || !model->trust_meter()) stepper = nullptr;
     }
-    if (stepper && model->trust_meter() && options.watch.value_or(true))
+    if (stepper && model->trust_meter() && options.watch.value_or(false))
         dynamics_options.trust_every = kTrustEveryOnGpu;
     const bool is_watched = can_be_watched(*model) && options.watch.value_or(true) && !stepper;
     SessionForces forces(session, is_watched ? std::optional(options.watch_rules().outside_sigma) : std::nullopt);

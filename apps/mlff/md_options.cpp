@@ -119,8 +119,8 @@ void MdOptions::add_to(CLI::App& command) {
                 "--watch", [this] { watch = true; },
                 "look in every step how far the forces may be trusted; the default for a committee and for a model "
                 "with a "
-                "trust meter. On a GPU a meter is read every 10 steps, and a committee only with --watch, which has "
-                "the atoms moved by the CPU")
+                "trust meter, except on a GPU. There --watch reads a meter every 10 steps, and has the atoms of a "
+                "committee moved by the CPU")
             ->group(trust);
     command
         .add_flag_callback(

@@ -184,12 +184,11 @@ void add_trust(CLI::App& app, Work& work) {
     add_json_option(*fit, options->json);
     add_report_option(*fit, options->report);
     fit->footer(
-        R"(Frames with split=train are what training has seen; they need no forces. Frames with split=valid have
-the true forces, and the model was not trained on them: their errors are what the meter learns.
-Frames with split=test judge it. Frames without split count as valid; without frames of
-training, those count as seen too. Give frames of one molecule the same molecule=NAME.
-
-Examples:
+        R"(Frames with split=train are what training has seen; they need no forces. Frames with split=valid
+have the true forces, and the model was not trained on them: their errors are what the meter
+learns. Frames with split=test judge it. Frames without split count as valid; without frames of
+training, those count as seen too. Give frames of one molecule the same molecule=NAME.)");
+    command->footer(R"(Examples:
   # A meter for a MACE model; from then on eval says which atoms to doubt
   mlff trust fit X.model labelled.xyz
   mlff eval new.xyz --model X.model)");

@@ -200,7 +200,8 @@ typedef struct mlff_result {
     /* Of a committee, of domains only (MLFF_ERROR_ARGUMENT for whole systems): see mlff_session_evaluate_domain */
     double* energy_deviations; /* [member_count - 1], eV */
     double* force_deviations;  /* [member_count - 1][owned_count + ghost_count][3] */
-    /* Of a model with a trust meter (mlff_model_info.has_trust_meter). Not of domains: MLFF_ERROR_UNSUPPORTED. */
+    /* Of a model with a trust meter (mlff_model_info.has_trust_meter). Not in device memory and
+     * not of domains: MLFF_ERROR_UNSUPPORTED. */
     double* expected_errors; /* [atom_count], eV/angstrom: the probable error of the force on the atom */
     double* novelties;       /* [atom_count]: distance from the training atoms; above 1: unlike anything in training */
 } mlff_result;

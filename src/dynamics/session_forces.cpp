@@ -29,6 +29,7 @@ double SessionForces::compute(const SystemView& system, double* forces, double* 
 
 double SessionForces::compute_with_trust(const SystemView& system, double* forces, double* virial,
                                          TrustReading& trust) {
+    if (!has_meter()) fail(Status::unsupported, "expected errors were asked for, but this model has no trust meter");
     const double energy = compute(system, forces, virial, true);
     trust = {reading_.sigma_max, reading_.atoms_outside};
     return energy;

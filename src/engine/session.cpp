@@ -124,9 +124,10 @@ struct Session::State {
           head(choose_head(model->summary(), options.head)),
           precision(model->choose_precision(device.device, options.precision)),
           neighbor_skin(choose_skin(device.device, options)),
-          evaluator(
-              model->make_evaluator({device.device, precision, head, options.exact_radial, neighbor_skin,
-                                     options.gpu_memory_limit_bytes, options.optimizations, model->trust_meter()})),
+          evaluator(model->make_evaluator({device.device, precision, head, options.exact_radial, neighbor_skin,
+                                           options.gpu_memory_limit_bytes, options.optimizations,
+                                           options.measures_trust_on_gpu ? model->trust_meter() : nullptr})),
+          trust_on_host(!device.device.is_gpu() || !options.measures_trust_on_gpu),
           team(options.thread_count),
           neighbors(neighbor_options(model->summary(), device.device.is_gpu() ? 0 : neighbor_skin,
                                      evaluator->batches() && evaluator->batches()->needs_reverse_edges(),
@@ -149,6 +150,7 @@ struct Session::State {
     Precision precision;
     double neighbor_skin;  // angstrom
     std::unique_ptr<Evaluator> evaluator;
+    bool trust_on_host;
     ThreadTeam team;
     NeighborList neighbors;
     BatchEdges batch_edges;
@@ -247,12 +249,12 @@ struct Session::State {
         return descriptors.data();
     }
 
-    // How many systems, beginning with the first, are evaluated as one batch. On the CPU, trust is measured system by
+    // How many systems, beginning with the first, are evaluated as one batch. On the host, trust is measured system by
     // system.
     size_t batch_size(std::span<const SystemView> systems, std::span<const Results> results) const {
         const BatchEvaluation* batches = evaluator->batches();
         if (!batches) return 1;
-        if (!device.device.is_gpu() &&
+        if (trust_on_host &&
             std::any_of(results.begin(), results.end(), [](const Results& each) { return each.outputs.has_trust(); }))
             return 1;
         size_t count = 1;
@@ -281,15 +283,18 @@ struct Session::State {
         }
         Stages stages(team.stage_log(0));
         if (systems.size() == 1) {
-            const Edges edges = evaluator->needs_edges() ? find_edges(systems[0], where) : Edges{};
+            const bool measures_trust = outputs[0].has_trust() && trust_on_host;
+            const Edges edges = evaluator->needs_edges() || measures_trust ? find_edges(systems[0], where) : Edges{};
             stages.begin("model");
-            const bool measures_trust = outputs[0].has_trust() && !device.device.is_gpu();
             if (measures_trust && !outputs[0].descriptors) outputs[0].descriptors = scratch_descriptors(systems[0]);
-            evaluator->evaluate(systems[0], edges, outputs[0], team);
-            stages.begin("trust");
-            if (measures_trust)
+            Outputs of_evaluator = outputs[0];
+            if (measures_trust) of_evaluator.expected_errors = of_evaluator.novelties = nullptr;
+            evaluator->evaluate(systems[0], edges, of_evaluator, team);
+            if (measures_trust) {
+                stages.begin("trust");
                 trust.measure(*model->trust_meter(), systems[0].atomic_numbers, outputs[0].descriptors, edges,
                               outputs[0].expected_errors, outputs[0].novelties, team);
+            }
         } else {
             const bool needs_edges = evaluator->batches()->needs_batch_edges(systems);
             batch_edges.clear();
@@ -362,6 +367,8 @@ void Session::evaluate_on_device(const SystemView& system, const Results& result
     if (results.has_spread())
         fail(Status::unsupported, "a spread was asked for, but results in device memory have none: use host memory");
     require_no_deviations(results, {});
+    if (results.outputs.has_trust() && state_->trust_on_host)
+        fail(Status::unsupported, "expected errors were asked for, but results in device memory have none");
     state_->team.require_threads();
     state_->check(system, results, {});
     DeviceOutputs outputs = {results.outputs, results.stress};

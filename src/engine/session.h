@@ -25,6 +25,9 @@ struct SessionOptions {
     bool exact_radial = false;           // evaluate radial functions for every edge instead of interpolating in tables
     int64_t gpu_memory_limit_bytes = 0;  // for atoms and edges, without the model; 0 = all that is free
     Optimizations optimizations = {};
+    // On a GPU, expected errors come from its own kernels, and dynamics that stays there can measure them. Otherwise
+    // they are computed on the host, from the descriptors that the GPU gives.
+    bool measures_trust_on_gpu = false;
 };
 
 struct Results {

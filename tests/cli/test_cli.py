@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -24,11 +25,17 @@ O 0 0 0
 H 0.96 0 0
 H -0.24 0.93 0
 """
+PAINN_MODEL = pathlib.Path(__file__).parents[1] / "golden/painn/one_block_no_repulsion.safetensors"
 MOLECULE = "2\n\nC 0 0 0\nO 0 0 1.13\n"
 
 
 def run(*arguments, stdin=None):
     return subprocess.run([MLFF, *arguments], input=stdin, capture_output=True, text=True, timeout=60)
+
+
+def without_doubts(stderr):
+    """Without the lines about atoms that are unlike training, as in MOLECULE."""
+    return "".join(line for line in stderr.splitlines(keepends=True) if " in training; expect force errors above " not in line)
 
 
 class CommandLine(CommandTest):
@@ -63,10 +70,53 @@ class CommandLine(CommandTest):
         self.assert_fails(run("eval", self.path("w.xyz", WATER), "--device", "toaster"), 2, "toaster")
         self.assert_fails(run("eval", self.path("w.xyz", WATER), "--threads", "-2"), 2, "thread")
 
+    def test_expected_errors(self):
+        peroxide = self.path("h2o2.xyz", "4\n\nO 0 0.73 -0.05\nO 0 -0.73 -0.05\nH 0.8 0.9 0.4\nH -0.8 -0.9 0.4\n")
+        result = run("eval", peroxide, "--device", "cpu", "--json", "-", "--output", self.path("out.xyz"))
+        self.assertEqual(result.returncode, 0)
+        trust = json.loads(result.stdout)["frames"][0]["trust"]
+        self.assertEqual(trust["outside"], [0, 1, 2, 3])
+        self.assertEqual(trust["max_expected_error"], max(trust["expected_errors"]))
+        self.assertGreater(min(trust["expected_errors"]), 0.2)
+        self.assertEqual(len(trust["novelties"]), 4)
+        self.assertRegex(result.stderr, r"h2o2.xyz: frame 0: atoms 0, 1, 2, 3 \(O O H H\) are unlike most atoms in training; expect force errors above 0.2\d* eV/A")
+        self.assertIn("expected_errors:R:1:novelties:R:1", pathlib.Path(self.path("out.xyz")).read_text())
+        quiet = run("eval", self.path("w.xyz", WATER), "--device", "cpu")
+        self.assertIn("expected error/(eV/A)", quiet.stdout)
+        self.assertEqual(quiet.stderr, "")
+
+    def test_trust_fit(self):
+        # Frames of a model of its own: the true forces are those of another one, so that there are errors.
+        frames = []
+        for i in range(60):
+            z = 0.95 + 0.002 * i
+            frames.append(f"3\nProperties=species:S:1:pos:R:3 molecule=m{i % 12}\nO 0 0 0\nH {z} 0.1 0\nH -0.2 {z} {0.01 * i}\n")
+        labelled = self.path("labelled.xyz")
+        assert run("eval", self.path("frames.xyz", "".join(frames * 3)), "--model", "builtin", "--device", "cpu", "--output", labelled).returncode == 0
+        model = self.path("m.safetensors")
+        shutil.copy(PAINN_MODEL, model)
+        few = run("trust", "fit", model, self.path("w.xyz", WATER), "--device", "cpu")
+        self.assert_fails(few, 3, "no column forces:R:3")
+        result = run("trust", "fit", model, labelled, "--device", "cpu", "--json", self.path("card.json"), "--report", self.path("report"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("count as unseen", result.stderr)
+        card = json.loads(pathlib.Path(self.path("card.json")).read_text())
+        self.assertEqual(card["fitted_atoms"], 540)
+        self.assertGreater(card["judgement"]["rank_correlation"], 0.5)
+        self.assertTrue(pathlib.Path(self.path("report"), "calibration.html").exists())
+        frame = json.loads(run("eval", self.path("w.xyz", WATER), "--model", model, "--device", "cpu", "--json", "-").stdout)["frames"][0]
+        self.assertEqual(len(frame["trust"]["expected_errors"]), 3)
+        other = self.path("other.safetensors")
+        pathlib.Path(other).write_bytes(pathlib.Path(model).read_bytes()[:-1] + b"\1")
+        pathlib.Path(other + ".trust").write_bytes(pathlib.Path(model + ".trust").read_bytes())
+        self.assert_fails(run("eval", self.path("w.xyz", WATER), "--model", other), 3, "fitted to another model")
+        self.assert_fails(run("trust", "fit", "builtin", labelled), 2, "--output")
+        self.assert_fails(run("trust", "fit", "zbl", labelled, "--output", self.path("z.trust")), 3, "zbl")
+
     def test_eval_json(self):
         path = self.path("w.xyz", WATER + MOLECULE)
         result = run("eval", path, "--device", "cpu", "--json", "-")
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual((result.returncode, without_doubts(result.stderr)), (0, ""))
         document = json.loads(result.stdout)
         self.assertEqual(document["model"], "builtin")
         self.assertEqual((document["device"], document["precision"]), ("cpu", "mixed"))
@@ -86,7 +136,7 @@ class CommandLine(CommandTest):
 
         def frames(model):
             result = run("eval", path, "--model", model, "--device", "cpu", "--precision", "fp64", "--output", out, "--json", "-")
-            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertEqual((result.returncode, without_doubts(result.stderr)), (0, ""))
             return json.loads(result.stdout)["frames"]
 
         alone = [frames(member) for member in members]
@@ -125,7 +175,7 @@ class CommandLine(CommandTest):
         def printed(*arguments):
             """{(frame, atom): (element, forces)} of the second table."""
             result = run("eval", *arguments, "--device", "cpu")
-            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertEqual((result.returncode, without_doubts(result.stderr)), (0, ""))
             rows = result.stdout.partition("Fz/(eV/A)\n")[2].split("\n")
             return {(int(row[0]), int(row[1])): (row[2], [float(word) for word in row[3:]]) for row in map(str.split, rows) if row}
 

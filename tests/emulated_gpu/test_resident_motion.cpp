@@ -22,7 +22,7 @@ public:
         options.neighbor_skin = 0.3;
         options.gpu_memory_limit_bytes = memory_limit;
         TrustMeter meter = test::random_trust_meter(32, {1, 6}, 1.5, 2, 8);  // 8: not seen
-        meter.alarm_error = 1e6;                                             // only novelty says which atoms are outside
+        meter.alarm_error = 1e6;  // only novelty says which atoms are outside
         options.trust_meter = std::make_shared<const TrustMeter>(std::move(meter));
         evaluator_ = painn::gpu::make_gpu_evaluator(test::random_weights(7, 32, 1, 6, true), options);
     }

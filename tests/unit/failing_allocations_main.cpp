@@ -165,10 +165,7 @@ struct Crystal {
                 virial,
                 atom_energies.data(),
                 atom_virials.data(),
-                descriptors.empty() ? nullptr : descriptors.data(),
-                nullptr,
-                nullptr,
-                nullptr};
+                descriptors.empty() ? nullptr : descriptors.data()};
     }
     std::vector<double> numbers_found() const {
         std::vector<double> all = {energy};

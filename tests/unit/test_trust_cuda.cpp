@@ -32,6 +32,7 @@ Session session_on(const std::shared_ptr<const Model>& model, const std::string&
     options.device = device;
     options.precision = precision;
     options.thread_count = 2;
+    options.measures_trust_on_gpu = true;
     return Session(model, options);
 }
 

@@ -14,7 +14,7 @@ namespace mlff::trust {
 namespace {
 
 constexpr double kSmallestError = 1e-3;    // eV/angstrom; smaller ones count as this
-constexpr int64_t kFewestLabelled = 500;   // atoms
+constexpr int64_t kFewestAtoms = 50;       // seen, and with errors
 constexpr int64_t kFewestOfElement = 100;  // seen atoms, for a limit of its own
 constexpr double kUsualShare = 0.999;      // of the seen atoms of an element that are within its limit
 constexpr int kFolds = 4;
@@ -82,7 +82,9 @@ void find_directions(TrustMeter& meter, const Samples& seen) {
     const PrincipalComponents found = principal_components(differences, seen.descriptor_count, kMostComponents);
     meter.component_count = static_cast<int>(found.variances.size());
     meter.variances = found.variances;
-    meter.rest_variance = std::max(found.rest_variance, 1e-12 * found.variances.front());
+    // Where nothing is left out, rounding must not look like a distance.
+    const double total = std::accumulate(found.variances.begin(), found.variances.end(), found.rest_variance);
+    meter.rest_variance = std::max(found.rest_variance, 1e-4 * total);
     meter.directions.resize(width * found.variances.size());
     for (size_t d = 0; d < width; ++d)
         for (size_t k = 0; k < found.variances.size(); ++k)
@@ -119,7 +121,9 @@ void score_terms(const TrustMeter& meter, const Place& place, std::vector<double
     terms.insert(terms.end(), y.begin(), y.begin() + static_cast<std::ptrdiff_t>(count));
     for (size_t i = 0; i < count; ++i)
         for (size_t j = i; j < count; ++j) terms.push_back(y[i] * y[j]);
-    terms.push_back(std::log(std::max(place.squared_length - inside, 0.0) / meter.rest_variance + kSmallestRest));
+    const bool has_rest = meter.component_count < meter.descriptor_count;
+    const double rest = std::max(place.squared_length - inside, 0.0) / meter.rest_variance;
+    terms.push_back(has_rest ? std::log(rest + kSmallestRest) : 0);
 }
 
 int fold_of(int32_t group) { return static_cast<int>((static_cast<uint32_t>(group) * 2654435761u) >> 16) % kFolds; }
@@ -295,12 +299,12 @@ double correlation(const std::vector<double>& a, const std::vector<double>& b) {
 }  // namespace
 
 TrustMeter fit_trust_meter(const Samples& seen, const Samples& labelled, double radius) {
-    if (seen.atom_count() < kFewestOfElement)
+    if (seen.atom_count() < kFewestAtoms)
         fail(Status::format, "the frames that training has seen have ", seen.atom_count(), " atoms, expected ",
-             kFewestOfElement, " or more");
-    if (labelled.atom_count() < kFewestLabelled)
+             kFewestAtoms, " or more");
+    if (labelled.atom_count() < kFewestAtoms)
         fail(Status::format, "the frames whose errors count have ", labelled.atom_count(), " atoms, expected ",
-             kFewestLabelled, " or more");
+             kFewestAtoms, " or more");
     TrustMeter meter;
     meter.radius = radius;
     find_centers(meter, seen);

@@ -28,6 +28,7 @@ public:
 
 private:
     std::vector<trust::AtomScore> scores_;
+    std::vector<double> atom_errors_;  // exp(score)
     std::vector<int> elements_;
 };
 

@@ -27,7 +27,6 @@ CombinedModel::CombinedModel(const char* class_name, const char* part_word,
         summary_.takes_spin = summary_.takes_spin || own.takes_spin;
     }
     if (summary_.elements.empty()) fail(Status::argument, name, ": its ", part_word_, " have no element in common");
-    set_trust_meter(parts_.front()->trust_meter());  // the descriptors are those of the first part
     summary_.parameter_count = 0;
     summary_.cutoff = summary_.range = 0;
     for (auto& part : parts_) {

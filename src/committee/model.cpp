@@ -48,7 +48,6 @@ public:
         : CombinedModel("Committee", "members", models_of(members), joining_as_mean(weights), name),
           weights_(std::move(weights)) {
         summary_.member_count = static_cast<int>(members.size());
-        set_trust_meter(nullptr);  // it knows the errors of one member; a committee has a spread
         for (const CommitteeMember& member : members) names_.push_back(member.name);
     }
 

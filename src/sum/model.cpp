@@ -24,7 +24,9 @@ void check_terms(const std::vector<std::shared_ptr<const Model>>& terms, const s
 class SumModel : public CombinedModel {
 public:
     SumModel(std::vector<std::shared_ptr<const Model>> terms, const std::string& name)
-        : CombinedModel("Sum", "terms", terms, joining_as_sum(terms.size()), name) {}
+        : CombinedModel("Sum", "terms", terms, joining_as_sum(terms.size()), name) {
+        set_trust_meter(terms.front()->trust_meter());  // it reads the descriptors, which are those of the first term
+    }
 
     JsonValue description() const override {
         JsonValue terms = JsonValue::Array();

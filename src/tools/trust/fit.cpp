@@ -43,14 +43,23 @@ Place place_of(const TrustMeter& meter, const Samples& samples, int64_t atom) {
     return place;
 }
 
+// The square of what the components leave out, in units of its mean.
+double rest_of(const TrustMeter& meter, const Place& place) {
+    double inside = 0;
+    for (size_t k = 0; k < meter.variances.size(); ++k) {
+        const double y = place.components[k];
+        inside += meter.variances[k] * y * y;
+    }
+    return std::max(place.squared_length - inside, 0.0) / meter.rest_variance;
+}
+
 double squared_distance(const TrustMeter& meter, const Place& place) {
-    double inside = 0, distance = 0;
+    double distance = 0;
     for (int k = 0; k < meter.component_count; ++k) {
         const double y = place.components[static_cast<size_t>(k)];
-        inside += meter.variances[static_cast<size_t>(k)] * y * y;
         distance += y * y;
     }
-    return distance + std::max(place.squared_length - inside, 0.0) / meter.rest_variance;
+    return distance + rest_of(meter, place);
 }
 
 void find_centers(TrustMeter& meter, const Samples& seen) {
@@ -113,17 +122,12 @@ void score_terms(const TrustMeter& meter, const Place& place, std::vector<double
     terms[static_cast<size_t>(place.element)] = 1;
     const auto count = static_cast<size_t>(meter.component_count);
     std::array<double, kMostComponents> y{};
-    double inside = 0;
-    for (size_t k = 0; k < count; ++k) {
-        y[k] = std::clamp(place.components[k], -kLargestComponent, kLargestComponent);
-        inside += meter.variances[k] * place.components[k] * place.components[k];
-    }
+    for (size_t k = 0; k < count; ++k) y[k] = std::clamp(place.components[k], -kLargestComponent, kLargestComponent);
     terms.insert(terms.end(), y.begin(), y.begin() + static_cast<std::ptrdiff_t>(count));
     for (size_t i = 0; i < count; ++i)
         for (size_t j = i; j < count; ++j) terms.push_back(y[i] * y[j]);
     const bool has_rest = meter.component_count < meter.descriptor_count;
-    const double rest = std::max(place.squared_length - inside, 0.0) / meter.rest_variance;
-    terms.push_back(has_rest ? std::log(rest + kSmallestRest) : 0);
+    terms.push_back(has_rest ? std::log(rest_of(meter, place) + kSmallestRest) : 0);
 }
 
 int fold_of(int32_t group) { return static_cast<int>((static_cast<uint32_t>(group) * 2654435761u) >> 16) % kFolds; }

@@ -84,45 +84,71 @@ double largest_error(const Samples& samples, size_t interval_count) {
     return largest;
 }
 
+// Intervals between which functions are smooth.
+struct Part {
+    const SampleRows* sample;
+    double begin;
+    int interval_count;
+    Samples samples;
+};
+
 }  // namespace
 
 template <class Real>
-SplineTable<Real>::SplineTable(const SampleRows& sample, std::span<const int> block_widths, double low, double high,
-                               ThreadTeam& team) {
+SplineTable<Real>::SplineTable(const SampleRows& sample, const SplineBreak& upper, std::span<const int> block_widths,
+                               double low, double high, ThreadTeam& team) {
     constexpr double kTolerance = sizeof(Real) == 4 ? 2e-7 : 2e-10;
     const int column_count = std::accumulate(block_widths.begin(), block_widths.end(), 0);
     const auto width = static_cast<size_t>(column_count);
-    Samples samples;
+    const bool has_break = upper.distance > low && upper.distance < high;
+    std::vector<Part> parts;
     double worst_error = 0, step = 0;  // of a value, relative to the largest value
-    int interval_count = kFewestIntervals;
-    for (;; interval_count *= 2) {
-        step = (high - low) / interval_count;
-        samples = {sample_rows(sample, width, 2 * interval_count + 1 + 2 * static_cast<int>(kReach),
-                               low - 0.5 * static_cast<double>(kReach) * step, 0.5 * step, team),
-                   width};
-        const double largest = largest_size(samples.rows);
-        worst_error = largest_error(samples, static_cast<size_t>(interval_count));
+    int interval_count = 0;
+    for (int wanted_count = kFewestIntervals;; wanted_count *= 2) {
+        step = (high - low) / wanted_count;
+        parts = {{&sample, low, wanted_count, {}}};
+        if (has_break) {  // the break is at a node
+            parts[0].interval_count = std::max(1, static_cast<int>(std::lround((upper.distance - low) / step)));
+            step = (upper.distance - low) / parts[0].interval_count;
+            const int above = static_cast<int>(std::ceil((high - upper.distance) / step));
+            parts.push_back({&upper.sample, upper.distance, above, {}});
+        }
+        double largest = 0;
+        worst_error = 0;
+        interval_count = 0;
+        for (Part& part : parts) {
+            part.samples = {sample_rows(*part.sample, width, 2 * part.interval_count + 1 + 2 * static_cast<int>(kReach),
+                                        part.begin - 0.5 * static_cast<double>(kReach) * step, 0.5 * step, team),
+                            width};
+            interval_count += part.interval_count;
+            largest = std::max(largest, largest_size(part.samples.rows));
+            const double error = largest_error(part.samples, static_cast<size_t>(part.interval_count));
+            if (!(error <= worst_error)) worst_error = error;
+        }
         if (largest > 0) worst_error /= largest;
-        if (worst_error <= kTolerance || 2 * interval_count > kMostIntervals) break;
+        if (worst_error <= kTolerance || 2 * wanted_count > kMostIntervals) break;
     }
     if (!(worst_error <= 1000 * kTolerance))
         fail(Status::unsupported, "the radial functions of this model vary too fast for a table (error ", worst_error,
              " with ", interval_count, " intervals); use exact radial functions (option exact_radial) instead");
-    const size_t node_count = static_cast<size_t>(interval_count) + 1;
+    if (has_break) first_above_break_ = parts[0].interval_count;
+    const size_t node_count = static_cast<size_t>(interval_count) + parts.size();
     coefficients_.resize_discard(node_count * kSplineRows * width);
     Real* node_rows = coefficients_.data();
     size_t first = 0;
     for (const int block_width : block_widths) {
         const auto columns = static_cast<size_t>(block_width);
-        for (size_t i = 0; i < node_count; ++i, node_rows += kSplineRows * columns)
-            for (size_t c = 0; c < columns; ++c) {
-                const Node node = samples.node(i, first + c);
-                node_rows[c] = static_cast<Real>(node.value);
-                node_rows[columns + c] =
-                    static_cast<Real>(i + 1 < node_count ? samples.at(2 * (i + 1), first + c) - node.value : 0);
-                node_rows[2 * columns + c] = static_cast<Real>(node.slope);
-                node_rows[3 * columns + c] = static_cast<Real>(node.curvature);
-            }
+        for (const Part& part : parts)
+            for (size_t i = 0; i <= static_cast<size_t>(part.interval_count); ++i, node_rows += kSplineRows * columns)
+                for (size_t c = 0; c < columns; ++c) {
+                    const Node node = part.samples.node(i, first + c);
+                    const bool is_last = i == static_cast<size_t>(part.interval_count);
+                    node_rows[c] = static_cast<Real>(node.value);
+                    node_rows[columns + c] =
+                        static_cast<Real>(is_last ? 0 : part.samples.at(2 * (i + 1), first + c) - node.value);
+                    node_rows[2 * columns + c] = static_cast<Real>(node.slope);
+                    node_rows[3 * columns + c] = static_cast<Real>(node.curvature);
+                }
         first += columns;
     }
     view_ = {

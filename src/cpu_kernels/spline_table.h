@@ -5,6 +5,7 @@
 // ends, so forces are smooth. Each node stores f_i, f_i+1 - f_i, h f'_i and h^2 f''_i.
 #pragma once
 
+#include <climits>
 #include <functional>
 #include <span>
 
@@ -71,14 +72,26 @@ struct SplineTableView {
 // Fills rows[distance][column_count]. Called from several threads at a time.
 using SampleRows = std::function<void(std::span<const double> distances, double* rows)>;
 
+// Where functions are continuous and have a slope, but their curvature has a step. From there on they are `sample`.
+struct SplineBreak {
+    double distance = 0;  // 0: there is none
+    SampleRows sample;
+};
+
 template <class Real>
 class SplineTable {
 public:
     // Functions are also sampled slightly beyond `low` and `high`, and must be smooth there too. Columns are grouped in
     // blocks of these widths; each block is a table [node][kSplineRows][width] of its own. Throws Error{unsupported} if
     // the error bound cannot be met with a table of reasonable size.
-    SplineTable(const SampleRows& sample, std::span<const int> block_widths, double low, double high, ThreadTeam& team);
+    SplineTable(const SampleRows& sample, std::span<const int> block_widths, double low, double high, ThreadTeam& team)
+        : SplineTable(sample, {}, block_widths, low, high, team) {}
+    SplineTable(const SampleRows& sample, const SplineBreak& upper, std::span<const int> block_widths, double low,
+                double high, ThreadTeam& team);
 
+    // From this interval on nodes are one further than intervals: the break has two nodes. Distances are found in the
+    // grid without regard to it. INT_MAX: there is no break.
+    int first_above_break() const { return first_above_break_; }
     const SplineTableView<Real>& view() const { return view_; }
     SplineGrid grid() const { return {view_.low, view_.inverse_step, view_.interval_count}; }
     const Buffer<Real>& coefficients() const { return coefficients_; }
@@ -86,6 +99,7 @@ public:
 private:
     SplineTableView<Real> view_;
     Buffer<Real> coefficients_;
+    int first_above_break_ = INT_MAX;
 };
 
 }  // namespace mlff::kernels

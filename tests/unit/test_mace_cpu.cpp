@@ -12,11 +12,11 @@
 #include "core/error.h"
 #include "cpu_kernels/forced_kernels.h"
 #include "cpu_kernels/kernel_table.h"
+#include "equivariant/dense_network.h"
 #include "equivariant/edge_harmonics.h"
+#include "equivariant/plan/batched_network.h"
 #include "equivariant/spherical_harmonics.h"
 #include "mace/cpu/evaluator.h"
-#include "mace/functions/network.h"
-#include "mace/plan/batched_network.h"
 #include "mace/plan/layer_plan.h"
 #include "mace/reference/evaluator.h"
 #include "neighbors/batch_edges.h"
@@ -202,9 +202,9 @@ TEST_CASE(
 TEST_CASE("networks on many rows: the reference's values, slopes and gradients") {
     std::mt19937 random(7);
     std::normal_distribution<double> normal;
-    mace::DenseNetwork network;
+    DenseNetwork network;
     for (const auto& [in, out] : {std::pair(5, 20), std::pair(20, 17), std::pair(17, 3)}) {
-        mace::DenseLayer layer;
+        DenseLayer layer;
         layer.in_width = in;
         layer.out_width = out;
         for (int i = 0; i < in * out; ++i) layer.weight.push_back(normal(random) / std::sqrt(in));
@@ -214,7 +214,7 @@ TEST_CASE("networks on many rows: the reference's values, slopes and gradients")
                 layer.norm_scale.push_back(1 + 0.3 * normal(random)), layer.norm_offset.push_back(normal(random));
             layer.norm_epsilon = 1e-5;
         }
-        if (out != 3) layer.activation = {mace::Activation::Kind::silu, 1.7};
+        if (out != 3) layer.activation = {Activation::Kind::silu, 1.7};
         network.layers.push_back(layer);
     }
     constexpr int kRows = 7;
@@ -236,7 +236,7 @@ TEST_CASE("networks on many rows: the reference's values, slopes and gradients")
         const double* input = pass.input.data() + row * batched.in_stride();
         const double* slope = pass.input_slope.data() + row * batched.in_stride();
         const double* by_output = output_gradient.data() + row * batched.out_stride();
-        mace::NetworkPass reference(network);
+        NetworkPass reference(network);
         const double* values = reference.compute(input);
         std::vector<double> expected(values, values + 3), expected_gradient(5), expected_slopes;
         reference.reverse(by_output, expected_gradient.data());

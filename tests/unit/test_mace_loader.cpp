@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "mace/weights/module_reader.h"
+#include "equivariant/weights/module_reader.h"
 #include "test_mace_numerics.h"
 #include "test_mace_support.h"
 
@@ -259,8 +259,8 @@ TEST_CASE("mace loader: a model that unfolds to much more than its file is refus
     Module module;
     module.tensors.emplace_back(
         "t", mlff::make_tensor(mlff::DType::float64, {1 << 20}, {0}, 0, std::as_bytes(std::span(&one, 1)), "test"));
-    mlff::mace::LoadBudget budget(module);
-    const mlff::mace::ModuleReader reader(module, "part", budget);
+    mlff::LoadBudget budget(module);
+    const mlff::ModuleReader reader(module, "part", budget);
     for (int i = 0; i < 4; ++i) CHECK(reader.values("t").size() == 1 << 20);
     CHECK_THROWS_WITH_AS(reader.values("t"), "part: the model expands to far more numbers than the file stores",
                          mlff::Error);

@@ -135,7 +135,7 @@ int share_count(const Convolution& convolution) {
     return count;
 }
 int function_count(const mace::Interaction& interaction) {
-    const mace::DenseLayer& last = interaction.radial_network.layers.back();
+    const DenseLayer& last = interaction.radial_network.layers.back();
     return last.in_width + (last.bias.empty() ? 0 : 1);
 }
 // In these models some path reads every block.
@@ -221,7 +221,7 @@ void contract(const mace::SymmetricContraction& contraction, bool is_reverse) {
     }
 }
 
-void gate(const mace::Gate& gate, bool is_reverse) {
+void gate(const Gate& gate, bool is_reverse) {
     Counted value, in, by_out, by_gate, slope, by_in;
     for (int i = 0; is_reverse && i < gate.scalar_count + gate.gate_count; ++i) by_in = by_gate * slope;
     for (int i = 0; i < gate.out.dimension() - gate.scalar_count; ++i) {
@@ -339,7 +339,7 @@ void check_layer(const mace::Weights& weights, size_t index, const mace::plan::L
             }
         };
         if (has_edge_network(layer)) {
-            const std::vector<mace::DenseLayer>& network = interaction.radial_network.layers;
+            const std::vector<DenseLayer>& network = interaction.radial_network.layers;
             const StepWork found = mace::gpu::network_messages_work(plan, is_reverse);
             CHECK(found.of_edge.flops == count([&] {
                       walk_products();

@@ -5,12 +5,13 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "mace/cpu/messages.h"
-#include "mace/cpu/moments.h"
+#include "equivariant/cpu/messages.h"
+#include "equivariant/cpu/moments.h"
+#include "equivariant/plan/edge_work.h"
 #include "mace/cpu/readout_plan.h"
 #include "mace/functions/embedding.h"
-#include "mace/functions/radial.h"
-#include "mace/plan/edge_work.h"
+#include "mace/functions/pair_repulsion.h"
+#include "mace/plan/layer_plan.h"
 #include "potential/edge_evaluator.h"
 
 namespace mlff::mace::cpu {

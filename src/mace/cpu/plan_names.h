@@ -2,7 +2,7 @@
 // Brings the names of mace/plan into the namespace of the CPU backend.
 #pragma once
 
-#include "mace/plan/row_layout.h"
+#include "mace/plan/names.h"
 
 namespace mlff::mace::cpu {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "mace/functions/activation.h"
+#include "equivariant/activation.h"
 #include "mace/functions/readout_columns.h"
 
 namespace mlff::mace::cpu {
@@ -65,7 +65,7 @@ void ReadoutPlan<Real>::activate(const Hidden& hidden, int number, int atom_coun
     for (int atom = 0; atom < atom_count; ++atom)
         for (const int i : hidden.active) {
             const auto at = static_cast<size_t>(atom * hidden.layout.size + i);
-            after[at] = mace::activate(readout_.activation, before[at]);
+            after[at] = mlff::activate(readout_.activation, before[at]);
         }
 }
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <optional>
 
+#include "equivariant/plan/linear_map.h"
 #include "mace/cpu/plan_names.h"
-#include "mace/plan/linear_map.h"
 #include "mace/weights/weights.h"
 
 namespace mlff::mace::cpu {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "equivariant/dense_network.h"
 #include "equivariant/linear.h"
-#include "mace/functions/network.h"
 
 namespace mlff::mace {
 namespace {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "mace/gpu/atoms.h"
+#include "mace/plan/names.h"
 
 #include <algorithm>
 #include <cstddef>
 
+#include "equivariant/activation.h"
 #include "equivariant/linear.h"
 #include "gpu/engine/instructions.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
-#include "mace/functions/activation.h"
 
 namespace mlff::mace::gpu {
 namespace {

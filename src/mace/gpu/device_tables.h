@@ -7,8 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "equivariant/plan/radial_table.h"
 #include "gpu/runtime/device_buffer.h"
-#include "mace/plan/radial_table.h"
+#include "mace/plan/names.h"
 
 namespace mlff::mace::gpu {
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "mace/gpu/edge_network.h"
+#include "mace/plan/names.h"
 
 #include <algorithm>
 
+#include "equivariant/activation.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
-#include "mace/functions/activation.h"
 
 namespace mlff::mace::gpu {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "mace/gpu/first_features.h"
+#include "mace/plan/names.h"
 
 #include <numeric>
 

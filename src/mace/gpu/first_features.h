@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "core/system_view.h"
+#include "equivariant/plan/row_layout.h"
 #include "gpu/engine/totals.h"
 #include "gpu/runtime/device_buffer.h"
 #include "mace/gpu/engine_names.h"
-#include "mace/plan/row_layout.h"
+#include "mace/plan/names.h"
 #include "mace/weights/weights.h"
 
 namespace mlff::mace::gpu {

@@ -11,6 +11,7 @@
 #include "mace/gpu/fused_messages.h"
 #include "mace/gpu/path_couplings.h"
 #include "mace/gpu/path_shapes.h"
+#include "mace/plan/names.h"
 
 namespace mlff::mace::gpu {
 namespace {

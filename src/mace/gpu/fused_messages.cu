@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "mace/gpu/fused_messages.h"
+#include "mace/plan/names.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,6 +4,7 @@
 
 #include "gpu/engine/instructions.h"
 #include "mace/gpu/fused_edges.cuh"
+#include "mace/plan/names.h"
 
 namespace mlff::mace::gpu {
 namespace {

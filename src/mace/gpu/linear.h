@@ -7,9 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "equivariant/plan/row_layout.h"
 #include "gpu/runtime/device_buffer.h"
 #include "mace/gpu/engine_names.h"
-#include "mace/plan/row_layout.h"
+#include "mace/plan/names.h"
 #include "mace/weights/weights.h"
 
 namespace mlff::mace::gpu {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "mace/gpu/moments.h"
+#include "mace/plan/names.h"
 
 #include "gpu/engine/instructions.h"
 #include "gpu/engine/warp.h"

@@ -12,7 +12,7 @@
 
 #include "core/buffer.h"
 #include "core/host_device.h"
-#include "mace/plan/kernel_table.h"
+#include "mace/plan/names.h"
 #include "mace/weights/weights.h"
 
 namespace mlff::mace::gpu {

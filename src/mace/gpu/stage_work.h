@@ -8,14 +8,14 @@
 #include <span>
 #include <vector>
 
+#include "equivariant/plan/edge_work.h"
 #include "equivariant/spherical_harmonics.h"
 #include "gpu/engine/step_work.h"
-#include "mace/plan/edge_work.h"
+#include "mace/plan/layer_plan.h"
 
 namespace mlff::mace::gpu {
 
 using mlff::gpu::StepWork;
-using plan::is_first_layer;
 
 inline double number_count(const plan::RowLayout& layout) {
     double count = 0;
@@ -46,7 +46,7 @@ StepWork contraction_work(const plan::LayerPlan<Real>& plan, bool is_reverse) {
 // In the first layer, nobody needs the gradient of the features below.
 template <class Real>
 StepWork linear_maps_work(const plan::LayerPlan<Real>& plan, bool is_reverse) {
-    const bool has_skip = plan.skip && !(is_reverse && is_first_layer(plan));
+    const bool has_skip = plan.skip && !(is_reverse && plan.is_first);
     return has_skip ? map_work(plan.linear) + map_work(*plan.skip) : map_work(plan.linear);
 }
 
@@ -68,7 +68,7 @@ StepWork message_map_work(const plan::LayerPlan<Real>& plan, bool is_reverse) {
 // Forward, the messages are also copied: the reverse needs them before and after the residual.
 template <class Real>
 StepWork gate_work(const plan::LayerPlan<Real>& plan, bool is_reverse) {
-    const bool has_residual = !(is_reverse && is_first_layer(plan));
+    const bool has_residual = !(is_reverse && plan.is_first);
     const double copied = is_reverse ? 0 : 2 * number_count(plan.linear_layout);
     return work_of_atom([&](int atom_count) { return plan.gate->work(atom_count, is_reverse, has_residual); }) +
            StepWork{{0, copied * sizeof(Real)}, {}};
@@ -141,7 +141,7 @@ double edge_gradient_bytes(const plan::LayerPlan<Real>& plan) {
 // Sums of messages of an atom, or their gradient; in the reverse also the gradient of what it sends.
 template <class Real>
 StageWork sums_work(const plan::LayerPlan<Real>& plan, bool is_reverse) {
-    const double sent = is_reverse && !is_first_layer(plan) ? number_count(plan.sender_layout) : 0;
+    const double sent = is_reverse && !plan.is_first ? number_count(plan.sender_layout) : 0;
     return {0, (number_count(plan.sums_layout) + sent) * sizeof(Real)};
 }
 
@@ -176,7 +176,7 @@ StepWork network_messages_work(const plan::LayerPlan<Real>& plan, bool is_revers
     const StageWork of_ends = {2.0 * interaction.edge_width * 2 * width,
                                (interaction.edge_width + 2 * width) * sizeof(Real)};
     StageWork of_atom = sums_work(plan, is_reverse);
-    if (!(is_reverse && is_first_layer(plan))) of_atom = of_atom + map_work(*plan.down).of_atom + of_ends;
+    if (!(is_reverse && plan.is_first)) of_atom = of_atom + map_work(*plan.down).of_atom + of_ends;
     // The reverse of the first layer has the slope of the table, its product with the gradient, and two sums of
     // gradients: over edges that the atom receives, and over edges along which it sends.
     double flops = width * (is_reverse ? plan::kValueFlops + 4 : plan::kValueFlops + 2);
@@ -228,7 +228,7 @@ StepWork fused_messages_work(const plan::LayerPlan<Real>& plan, const FusedEdges
         bytes += edge_bytes(plan);
     }
     if (is_reverse) {
-        const double partials = edges.partial_count * (harmonics + 1), gathered = is_first_layer(plan) ? 0 : features;
+        const double partials = edges.partial_count * (harmonics + 1), gathered = plan.is_first ? 0 : features;
         flops += 2 * weights + partials + gathered;
         numbers += 2 * partials + 2 * gathered;
         bytes += edge_gradient_bytes(plan);

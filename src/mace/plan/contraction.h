@@ -8,7 +8,7 @@
 
 #include "core/buffer.h"
 #include "core/stage_profile.h"
-#include "mace/plan/kernel_table.h"
+#include "mace/plan/names.h"
 #include "mace/weights/weights.h"
 
 namespace mlff::mace::plan {

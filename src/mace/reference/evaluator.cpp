@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/parallel.h"
 #include "mace/functions/embedding.h"
-#include "mace/functions/radial.h"
+#include "mace/functions/pair_repulsion.h"
 #include "mace/reference/product.h"
 #include "mace/reference/readout.h"
 #include "potential/edge_results.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "mace/reference/edge_data.h"
+#include "equivariant/reference/edge_data.h"
 #include "mace/reference/interaction.h"
 #include "mace/weights/weights.h"
 #include "potential/evaluator.h"

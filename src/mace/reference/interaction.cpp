@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "core/parallel.h"
+#include "equivariant/convolution.h"
+#include "equivariant/dense_network.h"
+#include "equivariant/gate.h"
 #include "equivariant/linear.h"
-#include "mace/functions/network.h"
-#include "mace/reference/gate.h"
-#include "mace/reference/messages.h"
 
 namespace mlff::mace::reference {
 namespace {

@@ -5,7 +5,8 @@
 
 #include <vector>
 
-#include "mace/reference/edge_data.h"
+#include "equivariant/reference/edge_data.h"
+#include "mace/weights/weights.h"
 
 namespace mlff::mace::reference {
 

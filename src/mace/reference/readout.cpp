@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "equivariant/activation.h"
 #include "equivariant/linear.h"
-#include "mace/functions/activation.h"
 #include "mace/functions/readout_columns.h"
 
 namespace mlff::mace::reference {

@@ -103,8 +103,11 @@ Convolution load_convolution(const ModuleReader& reader, const Irreps& harmonics
             static_cast<int64_t>(known[degrees].size() * sizeof(Convolution::Coupling) / sizeof(double)));
         const int out_block = convolution.out.block_count();
         convolution.out.append(block.multiplicity, candidate.irrep);
-        convolution.paths.push_back(
-            {candidate.in_block, candidate.degree, out_block, convolution.weight_count, known[degrees]});
+        convolution.paths.push_back({.in_block = candidate.in_block,
+                                     .degree = candidate.degree,
+                                     .out_block = out_block,
+                                     .weight_offset = convolution.weight_count,
+                                     .couplings = known[degrees]});
         convolution.weight_count += block.multiplicity;
     }
     if (!convolution.out.same_layout(out))

@@ -195,11 +195,6 @@ int Weights::descriptor_count() const {
     return count;
 }
 
-int Weights::element_of(int atomic_number) const {
-    const auto found = std::find(atomic_numbers.begin(), atomic_numbers.end(), atomic_number);
-    return found == atomic_numbers.end() ? -1 : static_cast<int>(found - atomic_numbers.begin());
-}
-
 Weights load_weights(const Module& root) {
     LoadBudget budget(root);
     return load_wrapped(ModuleReader(root, "", budget));

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "mace/weights/module_reader.h"
+#include "equivariant/weights/module_reader.h"
 #include "mace/weights/weights.h"
 
 namespace mlff::mace {

@@ -11,7 +11,7 @@ namespace {
 // Writes exact functions as a table that has one node for each edge, with value and slope, so that the kernels need not
 // know the difference.
 template <class Real>
-void find_exact_points(const LayerInput<Real>& layer, const EdgeState<Real>& state, BatchElements elements,
+void find_exact_points(const LayerInput<Real>& layer, const EdgeState& state, BatchElements elements,
                        const int64_t* atoms, Role role, EdgeBatch<Real>& batch) {
     const ConvolutionPlan<Real>& plan = layer.plan;
     const auto count = static_cast<size_t>(batch.count), width = static_cast<size_t>(plan.columns.count);
@@ -66,8 +66,8 @@ void find_exact_points(const LayerInput<Real>& layer, const EdgeState<Real>& sta
 }  // namespace
 
 template <class Real>
-void find_points(const LayerInput<Real>& layer, const EdgeState<Real>& state, BatchElements elements,
-                 const int64_t* atoms, Role role, EdgeBatch<Real>& batch) {
+void find_points(const LayerInput<Real>& layer, const EdgeState& state, BatchElements elements, const int64_t* atoms,
+                 Role role, EdgeBatch<Real>& batch) {
     bool use_table = layer.plan.uses_tables();
     for (size_t e = 0; e < static_cast<size_t>(batch.count); ++e) {
         batch.distance[e] = state.edges->distance[batch.edge[e]];
@@ -85,7 +85,7 @@ void find_points(const LayerInput<Real>& layer, const EdgeState<Real>& state, Ba
 
 // MACE takes the harmonics of the vector from sender to receiver. The vector of our edges is the opposite.
 template <class Real>
-void compute_harmonics(const LayerInput<Real>& layer, const EdgeState<Real>& state, Role role, EdgeBatch<Real>& batch) {
+void compute_harmonics(const LayerInput<Real>& layer, const EdgeState& state, Role role, EdgeBatch<Real>& batch) {
     const int max_degree = layer.plan.model.max_degree;
     const double sign = role == Role::receiver ? -1 : 1;
     for (size_t e = 0; e < kEdgesPerBatch; ++e) {
@@ -114,7 +114,7 @@ void start_gradients(EdgeBatch<Real>& batch) {
 }
 
 template <class Real>
-void add_vector_gradients(const LayerInput<Real>& layer, Role role, EdgeBatch<Real>& batch, EdgeState<Real>& state) {
+void add_vector_gradients(const LayerInput<Real>& layer, Role role, EdgeBatch<Real>& batch, EdgeState& state) {
     const int max_degree = layer.plan.model.max_degree;
     alignas(64) std::array<double, 3 * kEdgesPerBatch> by_vector;
     if (max_degree <= edge_harmonics::kWrittenOutDegree) {
@@ -139,11 +139,11 @@ void add_vector_gradients(const LayerInput<Real>& layer, Role role, EdgeBatch<Re
 }
 
 #define MLFF_INSTANTIATE(Real)                                                                                      \
-    template void find_points<Real>(const LayerInput<Real>&, const EdgeState<Real>&, BatchElements, const int64_t*, \
-                                    Role, EdgeBatch<Real>&);                                                        \
-    template void compute_harmonics<Real>(const LayerInput<Real>&, const EdgeState<Real>&, Role, EdgeBatch<Real>&); \
+    template void find_points<Real>(const LayerInput<Real>&, const EdgeState&, BatchElements, const int64_t*, Role, \
+                                    EdgeBatch<Real>&);                                                              \
+    template void compute_harmonics<Real>(const LayerInput<Real>&, const EdgeState&, Role, EdgeBatch<Real>&);       \
     template void start_gradients<Real>(EdgeBatch<Real>&);                                                          \
-    template void add_vector_gradients<Real>(const LayerInput<Real>&, Role, EdgeBatch<Real>&, EdgeState<Real>&);
+    template void add_vector_gradients<Real>(const LayerInput<Real>&, Role, EdgeBatch<Real>&, EdgeState&);
 MLFF_INSTANTIATE(float)
 MLFF_INSTANTIATE(double)
 #undef MLFF_INSTANTIATE

@@ -35,12 +35,11 @@ struct EdgeGroup {
     int element = 0;
 };
 
-template <class Real>
 struct EdgeState {
     const Edges* edges = nullptr;
     std::vector<int> elements;   // [atom]
     std::vector<int64_t> order;  // the edges of each atom, sorted by the element of the sender
-    // The edges of each group of atoms (evaluator.cpp), sorted by the element of the sender, then roughly by length.
+    // The edges of each group of atoms (atom_tiles.h), sorted by the element of the sender, then roughly by length.
     std::vector<GroupedEdge> grouped;
     // [edge][3]: dE/dvector. A message, in either direction, adds to only one of an edge and its reverse.
     Buffer<double> vector_gradient;
@@ -93,17 +92,17 @@ struct BatchElements {
 // Sets batch.distance and batch.points for the edges batch.edge. Uses a table or, if there is none or an edge is too
 // short for it, exact functions.
 template <class Real>
-void find_points(const LayerInput<Real>& layer, const EdgeState<Real>& state, BatchElements elements,
-                 const int64_t* atoms, Role role, EdgeBatch<Real>& batch);
+void find_points(const LayerInput<Real>& layer, const EdgeState& state, BatchElements elements, const int64_t* atoms,
+                 Role role, EdgeBatch<Real>& batch);
 
 // Sets batch.direction and batch.harmonics, for Role::sender those of the reverse edges.
 template <class Real>
-void compute_harmonics(const LayerInput<Real>& layer, const EdgeState<Real>& state, Role role, EdgeBatch<Real>& batch);
+void compute_harmonics(const LayerInput<Real>& layer, const EdgeState& state, Role role, EdgeBatch<Real>& batch);
 // Sets the gradients of the batch to zero.
 template <class Real>
 void start_gradients(EdgeBatch<Real>& batch);
 // Adds batch.harmonics_gradient and batch.slopes to state.vector_gradient.
 template <class Real>
-void add_vector_gradients(const LayerInput<Real>& layer, Role role, EdgeBatch<Real>& batch, EdgeState<Real>& state);
+void add_vector_gradients(const LayerInput<Real>& layer, Role role, EdgeBatch<Real>& batch, EdgeState& state);
 
 }  // namespace mlff::equivariant

@@ -9,7 +9,7 @@ namespace {
 // Calls visit() for each batch of edges of a group, with batch.edge, batch.member, batch.points and batch.harmonics
 // set.
 template <class Real, class Visit>
-void for_each_batch(const LayerInput<Real>& layer, const EdgeState<Real>& state, const EdgeGroup& group, Role role,
+void for_each_batch(const LayerInput<Real>& layer, const EdgeState& state, const EdgeGroup& group, Role role,
                     EdgeBatch<Real>& batch, const Visit& visit) {
     for (auto next = group.edges.begin(); next != group.edges.end();) {
         const int other = state.sender_element(next->edge);
@@ -80,7 +80,7 @@ void MessageScratch<Real>::reserve(const ConvolutionPlan<Real>& plan) {
 }
 
 template <class Real>
-void sum_messages(const LayerInput<Real>& layer, const EdgeState<Real>& state, const EdgeGroup& group, int member_count,
+void sum_messages(const LayerInput<Real>& layer, const EdgeState& state, const EdgeGroup& group, int member_count,
                   MessageScratch<Real>& scratch, Real* sums, Real* densities) {
     const ConvolutionPlan<Real>& plan = layer.plan;
     const EdgeBatch<Real>& batch = scratch.batch;
@@ -111,7 +111,7 @@ void sum_messages(const LayerInput<Real>& layer, const EdgeState<Real>& state, c
 
 template <class Real>
 void reverse_sent_messages(const LayerInput<Real>& layer, const LayerGradients<Real>& gradients, const EdgeGroup& group,
-                           MessageScratch<Real>& scratch, EdgeState<Real>& state, Real* senders_gradient,
+                           MessageScratch<Real>& scratch, EdgeState& state, Real* senders_gradient,
                            Real* down_gradient) {
     const ConvolutionPlan<Real>& plan = layer.plan;
     const EdgeBatch<Real>& batch = scratch.batch;
@@ -145,7 +145,7 @@ void reverse_sent_messages(const LayerInput<Real>& layer, const LayerGradients<R
 
 template <class Real>
 void reverse_received_features(const LayerInput<Real>& layer, const LayerGradients<Real>& gradients,
-                               const EdgeGroup& group, MessageScratch<Real>& scratch, const EdgeState<Real>& state,
+                               const EdgeGroup& group, MessageScratch<Real>& scratch, const EdgeState& state,
                                Real* down_gradient) {
     const ConvolutionPlan<Real>& plan = layer.plan;
     const EdgeBatch<Real>& batch = scratch.batch;
@@ -166,13 +166,12 @@ void reverse_received_features(const LayerInput<Real>& layer, const LayerGradien
 
 #define MLFF_INSTANTIATE(Real)                                                                                        \
     template struct MessageScratch<Real>;                                                                             \
-    template void sum_messages<Real>(const LayerInput<Real>&, const EdgeState<Real>&, const EdgeGroup&, int,          \
+    template void sum_messages<Real>(const LayerInput<Real>&, const EdgeState&, const EdgeGroup&, int,                \
                                      MessageScratch<Real>&, Real*, Real*);                                            \
     template void reverse_sent_messages<Real>(const LayerInput<Real>&, const LayerGradients<Real>&, const EdgeGroup&, \
-                                              MessageScratch<Real>&, EdgeState<Real>&, Real*, Real*);                 \
+                                              MessageScratch<Real>&, EdgeState&, Real*, Real*);                       \
     template void reverse_received_features<Real>(const LayerInput<Real>&, const LayerGradients<Real>&,               \
-                                                  const EdgeGroup&, MessageScratch<Real>&, const EdgeState<Real>&,    \
-                                                  Real*);
+                                                  const EdgeGroup&, MessageScratch<Real>&, const EdgeState&, Real*);
 MLFF_INSTANTIATE(float)
 MLFF_INSTANTIATE(double)
 #undef MLFF_INSTANTIATE

@@ -25,7 +25,7 @@ struct MessageScratch {
 
 // sums[member][path][c][k] = sum over edges and a of R[k] shares[a][c] features[sender][a][k]; also densities[member].
 template <class Real>
-void sum_messages(const LayerInput<Real>& layer, const EdgeState<Real>& state, const EdgeGroup& group, int member_count,
+void sum_messages(const LayerInput<Real>& layer, const EdgeState& state, const EdgeGroup& group, int member_count,
                   MessageScratch<Real>& scratch, Real* sums, Real* densities);
 
 // Gradients that the reverse of a layer's messages starts from.
@@ -40,14 +40,14 @@ struct LayerGradients {
 // down_gradient, [member][features] (nullptr: not wanted).
 template <class Real>
 void reverse_sent_messages(const LayerInput<Real>& layer, const LayerGradients<Real>& gradients, const EdgeGroup& group,
-                           MessageScratch<Real>& scratch, EdgeState<Real>& state, Real* senders_gradient,
+                           MessageScratch<Real>& scratch, EdgeState& state, Real* senders_gradient,
                            Real* down_gradient);
 
 // If the radial networks take features: adds what the messages that atoms receive contribute to their own
 // down_gradient, [member][features].
 template <class Real>
 void reverse_received_features(const LayerInput<Real>& layer, const LayerGradients<Real>& gradients,
-                               const EdgeGroup& group, MessageScratch<Real>& scratch, const EdgeState<Real>& state,
+                               const EdgeGroup& group, MessageScratch<Real>& scratch, const EdgeState& state,
                                Real* down_gradient);
 
 }  // namespace mlff::equivariant

@@ -7,8 +7,7 @@ namespace mlff::equivariant {
 namespace {
 
 template <class Real>
-void start(const ConvolutionPlan<Real>& plan, const EdgeState<Real>& state, TileAtoms tile,
-           MomentScratch<Real>& scratch) {
+void start(const ConvolutionPlan<Real>& plan, const EdgeState& state, TileAtoms tile, MomentScratch<Real>& scratch) {
     const auto width = static_cast<size_t>(plan.moments->stride()),
                rows = static_cast<size_t>(padded(plan.moments->row_count()));
     for (Buffer<Real>* buffer : {&scratch.functions, &scratch.slopes}) buffer->resize_discard(kEdgesPerBatch * width);
@@ -23,15 +22,13 @@ void start(const ConvolutionPlan<Real>& plan, const EdgeState<Real>& state, Tile
     for (int i = 0; i < tile.count; ++i) scratch.next[static_cast<size_t>(i)] = state.edges->first[tile.atoms[i]];
 }
 
-template <class Real>
-bool has_edge_from(const EdgeState<Real>& state, int64_t atom, int64_t next, int sender_element) {
+bool has_edge_from(const EdgeState& state, int64_t atom, int64_t next, int sender_element) {
     return next < state.edges->first[atom + 1] &&
            state.sender_element(state.order[static_cast<size_t>(next)]) == sender_element;
 }
 
 template <class Real>
-bool any_edge_from(const EdgeState<Real>& state, TileAtoms tile, const MomentScratch<Real>& scratch,
-                   int sender_element) {
+bool any_edge_from(const EdgeState& state, TileAtoms tile, const MomentScratch<Real>& scratch, int sender_element) {
     for (int i = 0; i < tile.count; ++i)
         if (has_edge_from(state, tile.atoms[i], scratch.next[static_cast<size_t>(i)], sender_element)) return true;
     return false;
@@ -40,7 +37,7 @@ bool any_edge_from(const EdgeState<Real>& state, TileAtoms tile, const MomentScr
 // Calls visit() for each batch of the atom's next edges from atoms of `sender_element`, with the batch's points and
 // scratch.shares set.
 template <class Real, class Visit>
-void for_each_batch(const LayerInput<Real>& layer, const EdgeState<Real>& state, int64_t atom, int64_t* next,
+void for_each_batch(const LayerInput<Real>& layer, const EdgeState& state, int64_t atom, int64_t* next,
                     int sender_element, MomentScratch<Real>& scratch, const Visit& visit) {
     const MomentMaps<Real>& moments = *layer.plan.moments;
     EdgeBatch<Real>& batch = scratch.batch;
@@ -79,7 +76,7 @@ void multiply_by_gradient(const LayerInput<Real>& layer, MomentScratch<Real>& sc
 }  // namespace
 
 template <class Real>
-void compute_moment_messages(const LayerInput<Real>& layer, const EdgeState<Real>& state,
+void compute_moment_messages(const LayerInput<Real>& layer, const EdgeState& state,
                              const std::vector<int>& elements_present, TileAtoms tile, MomentScratch<Real>& scratch,
                              Real* messages, Real* densities) {
     const ConvolutionPlan<Real>& plan = layer.plan;
@@ -120,7 +117,7 @@ void compute_moment_messages(const LayerInput<Real>& layer, const EdgeState<Real
 template <class Real>
 void reverse_moment_messages(const LayerInput<Real>& layer, const std::vector<int>& elements_present, TileAtoms tile,
                              const Real* messages_gradient, const Real* densities_gradient,
-                             MomentScratch<Real>& scratch, EdgeState<Real>& state) {
+                             MomentScratch<Real>& scratch, EdgeState& state) {
     const ConvolutionPlan<Real>& plan = layer.plan;
     const MomentMaps<Real>& moments = *plan.moments;
     const int width = moments.stride(), row_count = moments.row_count(), row_stride = padded(row_count),
@@ -167,12 +164,11 @@ void reverse_moment_messages(const LayerInput<Real>& layer, const std::vector<in
     }
 }
 
-#define MLFF_INSTANTIATE(Real)                                                                                   \
-    template void compute_moment_messages<Real>(const LayerInput<Real>&, const EdgeState<Real>&,                 \
-                                                const std::vector<int>&, TileAtoms, MomentScratch<Real>&, Real*, \
-                                                Real*);                                                          \
-    template void reverse_moment_messages<Real>(const LayerInput<Real>&, const std::vector<int>&, TileAtoms,     \
-                                                const Real*, const Real*, MomentScratch<Real>&, EdgeState<Real>&);
+#define MLFF_INSTANTIATE(Real)                                                                                      \
+    template void compute_moment_messages<Real>(const LayerInput<Real>&, const EdgeState&, const std::vector<int>&, \
+                                                TileAtoms, MomentScratch<Real>&, Real*, Real*);                     \
+    template void reverse_moment_messages<Real>(const LayerInput<Real>&, const std::vector<int>&, TileAtoms,        \
+                                                const Real*, const Real*, MomentScratch<Real>&, EdgeState&);
 MLFF_INSTANTIATE(float)
 MLFF_INSTANTIATE(double)
 #undef MLFF_INSTANTIATE

@@ -28,7 +28,7 @@ struct TileAtoms {
 
 // Writes messages[atom of the tile][linear_layout.size], before the division, and densities[atom of the tile].
 template <class Real>
-void compute_moment_messages(const LayerInput<Real>& layer, const EdgeState<Real>& state,
+void compute_moment_messages(const LayerInput<Real>& layer, const EdgeState& state,
                              const std::vector<int>& elements_present, TileAtoms tile, MomentScratch<Real>& scratch,
                              Real* messages, Real* densities);
 
@@ -36,6 +36,6 @@ void compute_moment_messages(const LayerInput<Real>& layer, const EdgeState<Real
 template <class Real>
 void reverse_moment_messages(const LayerInput<Real>& layer, const std::vector<int>& elements_present, TileAtoms tile,
                              const Real* messages_gradient, const Real* densities_gradient,
-                             MomentScratch<Real>& scratch, EdgeState<Real>& state);
+                             MomentScratch<Real>& scratch, EdgeState& state);
 
 }  // namespace mlff::equivariant

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "equivariant/cpu/atom_tiles.h"
 #include "equivariant/cpu/messages.h"
 #include "equivariant/cpu/moments.h"
 #include "equivariant/plan/edge_work.h"
@@ -16,23 +17,6 @@
 
 namespace mlff::mace::cpu {
 namespace {
-
-// With large tiles more atoms share what is loaded, with small tiles there is work for all threads. The size depends on
-// the system only, so that results do not depend on the number of threads.
-constexpr int kAtomsPerTile = 8;  // at most
-int64_t atoms_per_tile(size_t atom_count) {
-    return std::clamp<int64_t>(static_cast<int64_t>(atom_count) / 8, 1, kAtomsPerTile);
-}
-constexpr int kAtomsPerGroup = kMostMembers;  // atoms of a tile whose edges are sorted and processed together
-
-// Atoms of one element: order_[begin], ..., order_[end - 1].
-struct Tile {
-    int64_t begin, end;
-    int element;
-    size_t first_group;
-
-    int count() const { return static_cast<int>(end - begin); }
-};
 
 template <class Real>
 struct LayerState {
@@ -101,11 +85,11 @@ private:
         scratch_.resize(static_cast<size_t>(team.size()));
         for (size_t worker = 0; worker < scratch_.size(); ++worker)
             scratch_[worker].stages = team.stage_log(static_cast<int>(worker));
-        sort_atoms(systems);
+        tiles_.sort_atoms(*weights_, systems, owned_count_, edges_);
         passes.begin("pass over edges");
         sort_edges(team);
         passes.begin("tables");
-        for (auto& plan : plans_) plan->prepare(elements_present_, team);
+        for (auto& plan : plans_) plan->prepare(tiles_.elements_present(), team);
         passes.begin("first features");
         compute_first_features(systems.front());
         passes.begin("pass over atoms");
@@ -131,119 +115,23 @@ private:
 
     // ---- atoms and edges ----
 
-    void sort_atoms(std::span<const SystemView> systems) {
-        edges_.elements.clear();
-        elements_present_.clear();
-        for (const SystemView& system : systems)
-            for (int64_t atom = 0; atom < system.atom_count; ++atom)
-                edges_.elements.push_back(weights_->element_of(system.atomic_numbers[atom]));
-        first_of_element_.assign(static_cast<size_t>(weights_->element_count()) + 1, 0);
-        for (int element : edges_.elements) ++first_of_element_[static_cast<size_t>(element) + 1];
-        for (size_t z = 1; z < first_of_element_.size(); ++z)
-            if (first_of_element_[z] > 0) elements_present_.push_back(static_cast<int>(z) - 1);
-        for (size_t ghost = owned_count_; ghost < atom_count(); ++ghost)
-            --first_of_element_[static_cast<size_t>(edges_.elements[ghost]) + 1];  // ghosts are in no tile
-        for (size_t z = 1; z < first_of_element_.size(); ++z) first_of_element_[z] += first_of_element_[z - 1];
-        const int64_t tile_size = atoms_per_tile(owned_count_);
-        tiles_.clear();
-        size_t group_count = 0;
-        for (int element : elements_present_) {
-            const int64_t end = first_of_element_[static_cast<size_t>(element) + 1];
-            for (int64_t at = first_of_element_[static_cast<size_t>(element)]; at < end; at += tile_size) {
-                tiles_.push_back({at, std::min(at + tile_size, end), element, group_count});
-                group_count += static_cast<size_t>(groups_of(tiles_.back()));
-            }
-        }
-        order_.resize(owned_count_);
-        for (size_t atom = 0; atom < owned_count_; ++atom)
-            order_[static_cast<size_t>(first_of_element_[static_cast<size_t>(edges_.elements[atom])]++)] =
-                static_cast<int64_t>(atom);
-    }
-
-    static int groups_of(const Tile& tile) { return (tile.count() + kAtomsPerGroup - 1) / kAtomsPerGroup; }
-    static int members_of(const Tile& tile, int group) {
-        return std::min(kAtomsPerGroup, tile.count() - group * kAtomsPerGroup);
-    }
-    EdgeGroup group_of(const Tile& tile, int group) const {
-        const auto number = tile.first_group + static_cast<size_t>(group);
-        const GroupedEdge* edges = edges_.grouped.data();
-        return {{edges + first_grouped_[number], edges + first_grouped_[number + 1]},
-                order_.data() + tile.begin + group * kAtomsPerGroup,
-                tile.element};
-    }
-
-    // Sorts edges by the element at the other end, since the radial functions of an element are in one table. The edges
-    // of a group are then sorted by length, so that an edge reads nearly the rows of the table that the edge before it
-    // has brought into the first-level cache. Lengths are only sorted into bins; that is enough for the cache.
     void sort_edges(ThreadTeam& team) {
-        const auto edge_count = static_cast<size_t>(edges_.edges->edge_count);
-        edges_.order.resize(edge_count);
-        edges_.grouped.resize(edge_count);
-        slot_of_element_.assign(static_cast<size_t>(weights_->element_count()), 0);
-        for (size_t i = 0; i < elements_present_.size(); ++i)
-            slot_of_element_[static_cast<size_t>(elements_present_[i])] = static_cast<int>(i);
-        first_grouped_.assign(1, 0);
-        for (const Tile& tile : tiles_)
-            for (int group = 0; group < groups_of(tile); ++group) {
-                int64_t count = 0;
-                for (int member = 0; member < members_of(tile, group); ++member) {
-                    const int64_t atom = atom_at(tile.begin + group * kAtomsPerGroup + member);
-                    count += edges_.edges->first[atom + 1] - edges_.edges->first[atom];
-                }
-                first_grouped_.push_back(first_grouped_.back() + count);
-            }
-        for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
+        tiles_.start_edges(edges_);
+        const bool by_atom = plans_.front()->moments.has_value();
+        for_each_tile(team, [&](const AtomTile& tile, Scratch<Real>& scratch) {
             Stages stages(scratch.stages, Direction::forward);
             stages.begin("order of edges");
-            sort_edges_of(tile, scratch.edge_places);
+            tiles_.sort_edges(tile, weights_->cutoff, by_atom, edges_, scratch.edge_places);
         });
-    }
-
-    void sort_edges_of(const Tile& tile, std::vector<int64_t>& places) {
-        constexpr int kLengths = 128;
-        const double lengths_per_angstrom = kLengths / weights_->cutoff;
-        const auto element_slot = [&](int64_t edge) {
-            return static_cast<size_t>(slot_of_element_[static_cast<size_t>(edges_.sender_element(edge))]);
-        };
-        const auto slot_and_length = [&](int64_t edge) {
-            return element_slot(edge) * kLengths +
-                   static_cast<size_t>(
-                       std::min(static_cast<int>(edges_.edges->distance[edge] * lengths_per_angstrom), kLengths - 1));
-        };
-        // A counting sort: counts of each kind of edge, then the place where each kind begins.
-        const auto sort = [&](int64_t first_atom, int atom_count, int64_t first_place, size_t kind_count,
-                              const auto& kind_of, const auto& put) {
-            places.assign(kind_count + 1, 0);
-            places[0] = first_place;
-            const auto visit = [&](const auto& work) {
-                for (int member = 0; member < atom_count; ++member)
-                    for (int64_t edge = edges_.edges->first[atom_at(first_atom + member)];
-                         edge < edges_.edges->first[atom_at(first_atom + member) + 1]; ++edge)
-                        work(edge, member);
-            };
-            visit([&](int64_t edge, int) { ++places[kind_of(edge) + 1]; });
-            for (size_t i = 1; i < places.size(); ++i) places[i] += places[i - 1];
-            visit([&](int64_t edge, int member) { put(static_cast<size_t>(places[kind_of(edge)]++), edge, member); });
-        };
-        if (plans_.front()->moments)
-            for (int64_t place = tile.begin; place < tile.end; ++place)
-                sort(place, 1, edges_.edges->first[atom_at(place)], elements_present_.size(), element_slot,
-                     [&](size_t to, int64_t edge, int) { edges_.order[to] = edge; });
-        for (int group = 0; group < groups_of(tile); ++group)
-            sort(tile.begin + group * kAtomsPerGroup, members_of(tile, group),
-                 first_grouped_[tile.first_group + static_cast<size_t>(group)], elements_present_.size() * kLengths,
-                 slot_and_length, [&](size_t to, int64_t edge, int member) {
-                     edges_.grouped[to] = {edge, member};
-                 });
     }
 
     template <class Work>
     void for_each_tile(ThreadTeam& team, const Work& work) {
-        team.run(static_cast<int64_t>(tiles_.size()), [&](int64_t tile, int worker) {
-            work(tiles_[static_cast<size_t>(tile)], scratch_[static_cast<size_t>(worker)]);
+        team.run(static_cast<int64_t>(tiles_.tiles().size()), [&](int64_t tile, int worker) {
+            work(tiles_.tiles()[static_cast<size_t>(tile)], scratch_[static_cast<size_t>(worker)]);
         });
     }
-    int64_t atom_at(int64_t place) const { return order_[static_cast<size_t>(place)]; }
+    int64_t atom_at(int64_t place) const { return tiles_.atom_at(place); }
     size_t atom_count() const { return edges_.elements.size(); }
 
     static DomainRows domain_rows(Buffer<Real>& rows, int size) {
@@ -251,23 +139,23 @@ private:
     }
 
     template <class T>
-    AtomRows<T> rows_of(const Tile& tile, T* first, int stride) const {
-        return {first, stride, order_.data() + tile.begin};
+    AtomRows<T> rows_of(const AtomTile& tile, T* first, int stride) const {
+        return {first, stride, tiles_.atoms(tile)};
     }
 
     // ---- features ----
 
     // All atoms of an element have the same first features.
     void compute_first_features(const SystemView& system) {
-        compute_embedding(*weights_, system, elements_present_, embedding_);
+        compute_embedding(*weights_, system, tiles_.elements_present(), embedding_);
         const auto width = static_cast<size_t>(weights_->channel_count);
         const int element_count = weights_->element_count();
         const AtomRows<Real> rows = {resized(first_features_, static_cast<size_t>(element_count), first_layout_.size),
                                      first_layout_.size};
         std::fill(first_features_.begin(), first_features_.end(), Real(0));
-        for (size_t i = 0; i < elements_present_.size(); ++i)
+        for (size_t i = 0; i < tiles_.elements_present().size(); ++i)
             for (size_t u = 0; u < width; ++u)
-                rows[elements_present_[i]][u] = static_cast<Real>(embedding_[i * width + u]);
+                rows[tiles_.elements_present()[i]][u] = static_cast<Real>(embedding_[i * width + u]);
         compute_senders(0, 0, {rows.first, rows.stride}, nullptr, element_count);
     }
 
@@ -301,19 +189,19 @@ private:
         return input;
     }
 
-    AtomRows<const Real> features_of(size_t layer, const Tile& tile) const {
+    AtomRows<const Real> features_of(size_t layer, const AtomTile& tile) const {
         return rows_of<const Real>(tile, states_[layer].features.data(), plans_[layer]->features_layout.size);
     }
-    AtomRows<const Real> features_below(size_t layer, const Tile& tile) const {
+    AtomRows<const Real> features_below(size_t layer, const AtomTile& tile) const {
         if (layer == 0) return {first_features_.data() + tile.element * first_layout_.size, 0};
         return features_of(layer - 1, tile);
     }
-    AtomRows<const Real> sender_rows(size_t layer, const Tile& tile) const {
+    AtomRows<const Real> sender_rows(size_t layer, const AtomTile& tile) const {
         const int size = plans_[layer]->sender_layout.size;
         if (layer == 0) return {states_[0].senders.data() + tile.element * size, 0};
         return rows_of<const Real>(tile, states_[layer].senders.data(), size);
     }
-    AtomRows<Real> gradient_below(size_t layer, const Tile& tile) {
+    AtomRows<Real> gradient_below(size_t layer, const AtomTile& tile) {
         return rows_of<Real>(tile, states_[layer - 1].features_gradient.data(),
                              plans_[layer - 1]->features_layout.size);
     }
@@ -321,16 +209,10 @@ private:
     static Stages stages_of(Scratch<Real>& scratch, Direction direction, size_t layer) {
         return Stages(scratch.stages, direction, static_cast<int>(layer));
     }
-    double edge_count_of(const Tile& tile) const {
-        int64_t count = 0;
-        for (int64_t place = tile.begin; place < tile.end; ++place)
-            count += edges_.edges->first[atom_at(place) + 1] - edges_.edges->first[atom_at(place)];
-        return static_cast<double>(count);
-    }
     // Counts the maps of all elements present, since atoms usually have neighbours of all of them.
-    StageWork moment_maps_work(const LayerPlan<Real>& plan, const Tile& tile) const {
+    StageWork moment_maps_work(const LayerPlan<Real>& plan, const AtomTile& tile) const {
         StageWork sum;
-        for (int element : elements_present_) sum = sum + plan.moments->of(element).work(tile.count());
+        for (int element : tiles_.elements_present()) sum = sum + plan.moments->of(element).work(tile.count());
         return sum;
     }
 
@@ -346,7 +228,7 @@ private:
         if (plan.gate) resized(state.gate_inputs, owned_count_, plan.linear_layout.size);
         if (has_next) reserve_senders(layer + 1, atom_count());
         for (Scratch<Real>& scratch : scratch_) reserve(plan, scratch);
-        for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
+        for_each_tile(team, [&](const AtomTile& tile, Scratch<Real>& scratch) {
             const int count = tile.count(), message_size = plan.message_layout.size,
                       features_size = plan.features_layout.size;
             Stages stages = stages_of(scratch, Direction::forward, layer);
@@ -382,8 +264,7 @@ private:
             Stages stages_of_next = stages_of(scratch, Direction::forward, layer + 1);
             if (has_next) stages_of_next.begin("what atoms send", [&] { return senders_work(layer + 1, count); });
             if (has_next)
-                compute_senders(layer + 1, tile.element, {features.first, features.stride}, order_.data() + tile.begin,
-                                count);
+                compute_senders(layer + 1, tile.element, {features.first, features.stride}, tiles_.atoms(tile), count);
         });
         if (!has_next) return;
         const LayerPlan<Real>& next = *plans_[layer + 1];
@@ -398,24 +279,25 @@ private:
     }
 
     // Sums the messages, applies the linear map and divides. The result is in scratch.messages.
-    void compute_scaled_messages(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
+    void compute_scaled_messages(size_t layer, const AtomTile& tile, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         const Interaction& interaction = plan.layer.interaction;
         const int size = plan.linear_layout.size;
         Stages stages = stages_of(scratch, Direction::forward, layer);
         if (plan.moments) {
             stages.begin("moments and messages", [&] {
-                return moments_work(plan, false) * edge_count_of(tile) + moment_maps_work(plan, tile);
+                return moments_work(plan, false) * tiles_.edge_count(tile, edges_) + moment_maps_work(plan, tile);
             });
-            compute_moment_messages(input_of(layer), edges_, elements_present_,
-                                    {order_.data() + tile.begin, tile.count()}, scratch.moment, scratch.messages.data(),
+            compute_moment_messages(input_of(layer), edges_, tiles_.elements_present(),
+                                    {tiles_.atoms(tile), tile.count()}, scratch.moment, scratch.messages.data(),
                                     scratch.densities.data());
         } else {
-            stages.begin("messages", [&] { return messages_work(plan, false) * edge_count_of(tile); });
-            for (int group = 0; group < groups_of(tile); ++group) {
+            stages.begin("messages", [&] { return messages_work(plan, false) * tiles_.edge_count(tile, edges_); });
+            for (int group = 0; group < tile.group_count(); ++group) {
                 const int first = group * kAtomsPerGroup;
-                sum_messages(input_of(layer), edges_, group_of(tile, group), members_of(tile, group), scratch.message,
-                             scratch.sums.data() + first * plan.sums_layout.size, scratch.densities.data() + first);
+                sum_messages(input_of(layer), edges_, tiles_.group(tile, group, edges_), tile.member_count(group),
+                             scratch.message, scratch.sums.data() + first * plan.sums_layout.size,
+                             scratch.densities.data() + first);
             }
             stages.begin("linear map of messages", [&] { return plan.message.work(tile.count()); });
             plan.message.apply(kernels_, tile.element, {scratch.sums.data(), plan.sums_layout.size},
@@ -431,7 +313,7 @@ private:
     }
 
     // Input: scratch.messages of compute_scaled_messages(). Output: messages in scratch.sums.
-    void compute_gate(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
+    void compute_gate(size_t layer, const AtomTile& tile, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         const int count = tile.count(), in_size = plan.linear_layout.size, out_size = plan.gate->out_layout.size;
         plan.gate->residual.apply(kernels_, tile.element, sender_rows(layer, tile), {scratch.messages.data(), in_size},
@@ -461,7 +343,7 @@ private:
 
     void compute_energies(ThreadTeam& team) {
         interaction_energy_.assign(owned_count_, 0.0);
-        for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
+        for_each_tile(team, [&](const AtomTile& tile, Scratch<Real>& scratch) {
             Stages stages(scratch.stages, Direction::forward);
             stages.begin("readouts");
             std::array<double, kAtomsPerTile> energies{};
@@ -485,9 +367,9 @@ private:
 
     void write_energies(std::span<const SystemView> systems, std::span<const Outputs> outputs) {
         energy_of_embedding_.assign(static_cast<size_t>(weights_->element_count()), 0.0);
-        for (size_t i = 0; i < elements_present_.size(); ++i)
-            energy_of_embedding_[static_cast<size_t>(elements_present_[i])] =
-                embedding_energy(*weights_, head_, elements_present_[i],
+        for (size_t i = 0; i < tiles_.elements_present().size(); ++i)
+            energy_of_embedding_[static_cast<size_t>(tiles_.elements_present()[i])] =
+                embedding_energy(*weights_, head_, tiles_.elements_present()[i],
                                  embedding_.data() + i * static_cast<size_t>(weights_->channel_count));
         for_each_system(systems, [&](size_t s, int64_t begin, int64_t end) {
             end = std::min(end, static_cast<int64_t>(owned_count_));
@@ -539,17 +421,18 @@ private:
         if (plan.gate) resized(state.senders_gradient, owned_count_, plan.sender_layout.size);
         state.density_gradient.resize_discard(atom_count());
         for (Scratch<Real>& scratch : scratch_) reserve(plan, scratch);
-        for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) { reverse_atoms(layer, tile, scratch); });
+        for_each_tile(team, [&](const AtomTile& tile, Scratch<Real>& scratch) { reverse_atoms(layer, tile, scratch); });
         if (plan.moments) return;
         const DomainRows rows[] = {domain_rows(state.sums_gradient, plan.sums_layout.size),
                                    domain_rows(state.density_gradient, 1)};
         fill_ghosts({rows, plan.columns.density >= 0 ? size_t{2} : size_t{1}});
-        for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) { reverse_messages(layer, tile, scratch); });
+        for_each_tile(team,
+                      [&](const AtomTile& tile, Scratch<Real>& scratch) { reverse_messages(layer, tile, scratch); });
     }
 
     // From the gradient of the layer's features to that of its summed messages and, through the skip, to that of the
     // features below.
-    void reverse_atoms(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
+    void reverse_atoms(size_t layer, const AtomTile& tile, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
         const int count = tile.count(), message_size = plan.message_layout.size;
@@ -593,14 +476,15 @@ private:
 
     // Reverse of compute_scaled_messages(): gives the gradients of sums and densities or, with moments, of edge
     // vectors.
-    void reverse_scaled_messages(size_t layer, const Tile& tile, Real* gradient, Scratch<Real>& scratch) {
+    void reverse_scaled_messages(size_t layer, const AtomTile& tile, Real* gradient, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
         const int count = tile.count(), size = plan.linear_layout.size;
         Stages stages = stages_of(scratch, Direction::reverse, layer);
         if (plan.moments)
-            stages.begin("moments and messages",
-                         [&] { return moments_work(plan, true) * edge_count_of(tile) + moment_maps_work(plan, tile); });
+            stages.begin("moments and messages", [&] {
+                return moments_work(plan, true) * tiles_.edge_count(tile, edges_) + moment_maps_work(plan, tile);
+            });
         else
             stages.begin("linear map of messages", [&] { return plan.message.work(count); });
         for (int i = 0; i < count; ++i) {
@@ -622,7 +506,7 @@ private:
             for (int k = 0; k < size; ++k) gradient[i * size + k] /= divisor;
         }
         if (plan.moments)
-            reverse_moment_messages(input_of(layer), elements_present_, {order_.data() + tile.begin, count}, gradient,
+            reverse_moment_messages(input_of(layer), tiles_.elements_present(), {tiles_.atoms(tile), count}, gradient,
                                     scratch.densities.data(), scratch.moment, edges_);
         else
             plan.message.apply_transposed(kernels_, tile.element, {gradient, size},
@@ -631,7 +515,7 @@ private:
     }
 
     // Reverse of compute_gate(). `gradient` is that of the messages. The result is in scratch.messages.
-    Real* reverse_gate(size_t layer, const Tile& tile, const Real* gradient, Scratch<Real>& scratch) {
+    Real* reverse_gate(size_t layer, const AtomTile& tile, const Real* gradient, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         LayerState<Real>& state = states_[layer];
         const int count = tile.count(), in_size = plan.linear_layout.size, out_size = plan.gate->out_layout.size;
@@ -649,7 +533,7 @@ private:
 
     // What compute_scaled_messages() gave for the tile's i-th atom. The gradient of the density needs its product with
     // its gradient.
-    const Real* scaled_linear_maps(size_t layer, const Tile& tile, int i, Scratch<Real>& scratch) {
+    const Real* scaled_linear_maps(size_t layer, const AtomTile& tile, int i, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         const int64_t atom = atom_at(tile.begin + i);
         if (!plan.gate) return states_[layer].messages.data() + atom * plan.message_layout.size;
@@ -661,14 +545,14 @@ private:
     }
 
     // From the gradient of the summed messages to that of edge vectors and of the features below.
-    void reverse_messages(size_t layer, const Tile& tile, Scratch<Real>& scratch) {
+    void reverse_messages(size_t layer, const AtomTile& tile, Scratch<Real>& scratch) {
         const LayerPlan<Real>& plan = *plans_[layer];
         const LayerState<Real>& state = states_[layer];
         const LayerInput<Real> input = input_of(layer);
         const LayerGradients<Real> gradients = {state.sums_gradient.data(), state.density_gradient.data()};
         const int size = plan.sender_layout.size, down_size = plan.down ? plan.down->out_size() : 0;
         Stages stages = stages_of(scratch, Direction::reverse, layer);
-        stages.begin("messages", [&] { return messages_work(plan, true) * edge_count_of(tile); });
+        stages.begin("messages", [&] { return messages_work(plan, true) * tiles_.edge_count(tile, edges_); });
         for (int i = 0; i < tile.count() && layer > 0; ++i) {
             Real* senders_gradient = scratch.senders_gradient.data() + i * size;
             if (plan.gate)
@@ -677,8 +561,8 @@ private:
                 std::fill_n(senders_gradient, size, Real(0));
         }
         if (layer > 0 && plan.down) std::fill_n(scratch.down_gradient.data(), tile.count() * down_size, Real(0));
-        for (int number = 0; number < groups_of(tile); ++number) {
-            const EdgeGroup group = group_of(tile, number);
+        for (int number = 0; number < tile.group_count(); ++number) {
+            const EdgeGroup group = tiles_.group(tile, number, edges_);
             if (layer == 0) {
                 reverse_sent_messages<Real>(input, gradients, group, scratch.message, edges_, nullptr, nullptr);
                 continue;
@@ -701,7 +585,7 @@ private:
 
     void add_repulsion_gradients(ThreadTeam& team) {
         const double scale = weights_->scale[static_cast<size_t>(head_)];
-        for_each_tile(team, [&](const Tile& tile, Scratch<Real>& scratch) {
+        for_each_tile(team, [&](const AtomTile& tile, Scratch<Real>& scratch) {
             Stages stages(scratch.stages, Direction::reverse);
             stages.begin("repulsion");
             for (int64_t place = tile.begin; place < tile.end; ++place)
@@ -730,13 +614,8 @@ private:
     std::vector<Scratch<Real>> scratch_;
 
     size_t owned_count_ = 0;  // all atoms except ghosts
-    EdgeState<Real> edges_;
-    std::vector<int> elements_present_;
-    std::vector<int64_t> first_of_element_;
-    std::vector<int> slot_of_element_;  // [element]: index in elements_present_
-    std::vector<int64_t> order_;        // atoms sorted by element
-    std::vector<Tile> tiles_;
-    std::vector<int64_t> first_grouped_;       // [group, over all tiles]: its first edge in edges_.grouped
+    EdgeState edges_;
+    AtomTiles tiles_;
     std::vector<double> embedding_;            // [element present][channel_count]
     std::vector<double> energy_of_embedding_;  // [element]
     Buffer<Real> first_features_;              // [element][first_layout_.size]

@@ -74,6 +74,17 @@ void print_layers(const Json& info) {
     }
 }
 
+void print_layer_irreps(const Json& info) {
+    if (!info.contains("layer_irreps")) return;
+    const Json& connections = info["self_connections"];
+    line("layers", std::to_string(connections.size()) + ", max_ell " + info["max_ell"].dump() +
+                       (info["parity"].get<bool>() ? ", with parity" : ", without parity"));
+    for (size_t i = 0; i < connections.size(); ++i)
+        line("layer " + std::to_string(i + 1), info["layer_irreps"][i].get<std::string>() + " -> " +
+                                                   info["layer_irreps"][i + 1].get<std::string>() +
+                                                   ", self connection " + connections[i].get<std::string>());
+}
+
 void print_radial(const Json& info) {
     if (!info.contains("radial") || text_of(info["radial"], "basis").empty()) return;
     const Json& radial = info["radial"];
@@ -81,6 +92,7 @@ void print_radial(const Json& info) {
     if (radial["transform"].is_string()) text += " of " + radial["transform"].get<std::string>();
     if (radial["cutoff_exponent"].is_number())
         text += ", cutoff exponent " + number_text(radial["cutoff_exponent"].get<double>());
+    if (!text_of(radial, "cutoff_function").empty()) text += ", cutoff " + text_of(radial, "cutoff_function");
     text += " on the " + radial["cutoff_applied_to"].get<std::string>();
     if (!radial["hidden_widths"].empty()) text += ", network " + joined(radial["hidden_widths"], "-");
     line("radial basis", text);
@@ -146,6 +158,7 @@ void print_info(const Json& info) {
         line("layers", std::to_string(info["layers"].size()) + ", hidden irreps " + text_of(info, "hidden_irreps") +
                            ", max_ell " + info["max_ell"].dump());
     print_layers(info);
+    print_layer_irreps(info);
     print_radial(info);
     print_painn(info);
     print_members(info);

@@ -9,6 +9,7 @@
 #include "formats/module_tree.h"
 #include "formats/safetensors.h"
 #include "mace/model.h"
+#include "nequip/model.h"
 #include "painn/model.h"
 #include "python_models/model.h"
 #include "python_models/model_name.h"
@@ -44,7 +45,11 @@ std::shared_ptr<Model> make_self_test_model(const std::string& name) {
     const auto bytes = embedded_self_test_model();
     return make_mace_model({name, "mlff safetensors", unpack_module(read_safetensors(*bytes, name), name), {bytes}});
 }
-std::shared_ptr<Model> open_mace(const std::string& path) { return make_mace_model(open_module_file(path)); }
+// MACE reads what is left, and says what is wrong with it.
+std::shared_ptr<Model> open_network(const std::string& path) {
+    ModuleFile file = open_module_file(path);
+    return is_nequip_file(file) ? make_nequip_model(std::move(file)) : make_mace_model(std::move(file));
+}
 
 // clang-format off
 constexpr ModelFamily kFamilies[] = {
@@ -53,7 +58,7 @@ constexpr ModelFamily kFamilies[] = {
     {is_dispersion_name,     make_dispersion_model, nullptr},
     {python::is_python_name, make_python_model,     nullptr},
     {has_painn_name,         make_embedded_student, open_painn},
-    {has_mace_name,          make_self_test_model,  open_mace},
+    {has_mace_name,          make_self_test_model,  open_network},
 };
 // clang-format on
 

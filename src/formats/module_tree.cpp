@@ -5,6 +5,7 @@
 #include "core/mapped_file.h"
 #include "formats/little_endian.h"
 #include "formats/module_container.h"
+#include "formats/nqx.h"
 #include "formats/safetensors.h"
 #include "formats/torch_archive.h"
 #include "formats/zip.h"
@@ -35,7 +36,8 @@ std::pair<std::string_view, std::string_view> split_last(std::string_view path) 
         fail(Status::unsupported, path, ": a bare pickle, expected a zip archive written by torch.save");
     if (text_at(bytes, 0, std::min<size_t>(bytes.size(), 40)).substr(0, 15) == "version https:/")
         fail(Status::format, path, ": a Git LFS pointer, not the model itself; run 'git lfs pull'");
-    fail(Status::format, path, ": neither a torch archive (.model, .pt) nor a safetensors file; it may be damaged");
+    fail(Status::format, path,
+         ": neither a torch archive (.model, .pt, .pth), a safetensors file nor a .nqx file; it may be damaged");
 }
 
 }  // namespace
@@ -95,6 +97,10 @@ ModuleFile open_module_file(const std::string& path) {
         file.path = path;
         file.container = "mlff safetensors";
         file.root = unpack_module(read_safetensors(bytes, path), path);
+    } else if (looks_like_nqx(bytes)) {
+        file.path = path;
+        file.container = "Nequix file";
+        file.root = read_nqx(bytes, path);
     } else {
         refuse_contents(bytes, path);
     }

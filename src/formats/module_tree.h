@@ -39,13 +39,14 @@ struct Module {
 // An open model file: the tree, and the memory that holds its tensors.
 struct ModuleFile {
     std::string path;
-    std::string container;  // "torch module", "TorchScript archive", "mlff safetensors"
+    std::string container;  // "torch module", "TorchScript archive", "SevenNet checkpoint", "Nequix file",
+                            // "mlff safetensors"
     Module root;
     std::vector<std::shared_ptr<const void>> memory;
 };
 
-// Opens a torch archive (module or TorchScript) or mlff's safetensors container. The contents decide, not the file
-// name. Throws Error{file | format | unsupported}.
+// Opens a torch archive (module, TorchScript or checkpoint of SevenNet), a file of Nequix or mlff's safetensors
+// container. The contents decide, not the file name. Throws Error{file | format | unsupported}.
 ModuleFile open_module_file(const std::string& path);
 
 }  // namespace mlff

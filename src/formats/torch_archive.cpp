@@ -7,6 +7,7 @@
 #include "formats/little_endian.h"
 #include "formats/module_builder.h"
 #include "formats/pickle.h"
+#include "formats/sevennet_checkpoint.h"
 #include "formats/torch_storage.h"
 #include "formats/zip.h"
 
@@ -15,12 +16,28 @@ namespace {
 
 constexpr int kMaxNesting = 2;
 
+// Packages that are zip archives too. The data.pkl of some is not that of torch.save.
+void refuse_packages(const ZipArchive& archive, const std::string& name) {
+    for (const ZipEntry& entry : archive.entries()) {
+        if (entry.name.ends_with("/.data/extern_modules"))
+            fail(Status::unsupported, name,
+                 ": a torch.package (as NequIP's .nequip.zip), a program of its own; mlff does not read models of "
+                 "NequIP, but checkpoints (.pth) of SevenNet and .nqx files of Nequix");
+        if (entry.name.find("data/aotinductor/") != std::string::npos)
+            fail(
+                Status::unsupported, name,
+                ": a compiled package (.pt2, as NequIP's .nequip.pt2), whose weights have no names; mlff does not read "
+                "models of NequIP, but checkpoints (.pth) of SevenNet and .nqx files of Nequix");
+    }
+}
+
 // The archive's top folder: the one that contains data.pkl.
 std::string top_folder(const ZipArchive& archive, const std::string& name) {
     for (const ZipEntry& entry : archive.entries()) {
         const size_t slash = entry.name.find('/');
         if (slash != std::string::npos && entry.name.substr(slash) == "/data.pkl") return entry.name.substr(0, slash);
     }
+    refuse_packages(archive, name);
     fail(Status::format, name, ": a zip archive without data.pkl, so torch did not save it");
 }
 
@@ -66,10 +83,31 @@ private:
 
 struct Contents {
     Module root;
-    bool is_script = false;
+    std::string container;
 };
 
+// Files of the NequIP family that hold a model, but not as data.
+void refuse_compiled(std::string_view class_name, const std::string& name) {
+    if (class_name.starts_with("__torch__.sevenn."))
+        fail(Status::unsupported, name,
+             ": a deployed TorchScript model of SevenNet, whose weights are constants without names: ask for the "
+             "checkpoint .pth that it was made from");
+    if (class_name.starts_with("__torch__.nequip."))
+        fail(Status::unsupported, name, ": a deployed TorchScript model of NequIP, which mlff does not read");
+    if (class_name.find("SevenNetMLIAPWrapper") != std::string_view::npos)
+        fail(Status::unsupported, name,
+             ": a model of SevenNet for LAMMPS' ML-IAP, which is a pickled program: ask for the checkpoint .pth that "
+             "it was made from");
+}
+
 [[noreturn]] void refuse_contents(PickleValue root, const std::string& name) {
+    if (root.has("pytorch-lightning_version"))
+        fail(Status::unsupported, name,
+             ": a checkpoint of PyTorch Lightning (as NequIP's .ckpt), which describes a program, not a model; mlff "
+             "does not read models of NequIP, but checkpoints (.pth) of SevenNet and .nqx files of Nequix");
+    if (root.has("model_state_dict") || root.has("onehot_to_feature_x.linear.weight"))
+        fail(Status::unsupported, name,
+             ": a bare state dict without 'config': ask for the whole checkpoint .pth of SevenNet");
     if (root.is(PickleKind::dict)) {
         const bool is_checkpoint = root.has("model") || root.has("state_dict") || root.has("optimizer");
         fail(Status::unsupported, name, ": this is a ", is_checkpoint ? "training checkpoint" : "bare state dict",
@@ -93,9 +131,11 @@ Contents read_contents(Bytes bytes, const std::string& name, std::vector<std::sh
     const std::string folder = top_folder(archive, name);
     const std::vector<std::byte> pickle_bytes = archive.read(*archive.find(folder + "/data.pkl"));
     const Pickle pickle(pickle_bytes, concat(name, " (", folder, "/data.pkl)"));
-    if (!is_module(pickle.root())) refuse_contents(pickle.root(), name);
-
+    refuse_compiled(pickle.root().class_name(), name);
     TorchStorages storages(archive, folder, name, memory);
+    if (is_sevennet_checkpoint(pickle.root()))
+        return {build_sevennet_checkpoint(pickle.root(), storages, budget, name), "SevenNet checkpoint"};
+    if (!is_module(pickle.root())) refuse_contents(pickle.root(), name);
     ScriptSources scripts(archive, folder);
     ModuleSources sources;
     sources.script_source = [&](std::string_view class_path) { return scripts.text_of(class_path); };
@@ -110,7 +150,7 @@ Contents read_contents(Bytes bytes, const std::string& name, std::vector<std::sh
         };
     Contents contents;
     contents.root = build_module(pickle.root(), storages, sources, budget, name);
-    contents.is_script = pickle.root().class_name().substr(0, 9) == "__torch__";
+    contents.container = pickle.root().class_name().starts_with("__torch__") ? "TorchScript archive" : "torch module";
     return contents;
 }
 
@@ -122,7 +162,7 @@ ModuleFile read_torch_archive(Bytes bytes, const std::string& path) {
     ValueBudget budget;
     Contents contents = read_contents(bytes, path, file.memory, budget, 0);
     file.root = std::move(contents.root);
-    file.container = contents.is_script ? "TorchScript archive" : "torch module";
+    file.container = std::move(contents.container);
     return file;
 }
 

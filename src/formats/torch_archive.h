@@ -11,7 +11,8 @@
 namespace mlff {
 
 // `bytes` must stay valid while the tensors of the tree are used; other allocations are added to `memory`. Throws
-// Error{format} if the file is damaged, and Error{unsupported} if it contains no module (but, say, a bare state dict).
+// Error{format} if the file is damaged, and Error{unsupported} if it contains neither a module nor a checkpoint of
+// SevenNet (but, say, a bare state dict).
 ModuleFile read_torch_archive(Bytes bytes, const std::string& path);
 
 }  // namespace mlff

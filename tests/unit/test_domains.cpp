@@ -415,7 +415,7 @@ constexpr double kDomainsDouble = 1e-10,
 // visit(model, its name, a periodic system of its goldens, the head)
 template <class Visit>
 void for_each_periodic_golden(const Visit& visit) {
-    for (const char* directory : {MLFF_GOLDEN_DIR, MLFF_PAINN_GOLDEN_DIR})
+    for (const char* directory : {MLFF_GOLDEN_DIR, MLFF_NEQUIP_GOLDEN_DIR, MLFF_PAINN_GOLDEN_DIR})
         for (const auto& path : mace_test::golden_cases(directory)) {
             CAPTURE(path.string());
             std::ifstream file(path);

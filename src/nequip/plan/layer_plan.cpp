@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "nequip/plan/layer_plan.h"
+
+#include <algorithm>
+
+namespace mlff::nequip::plan {
+namespace {
+
+FeaturesOfElement first_senders(const Weights& weights, const Layer& layer) {
+    if (&layer != &weights.layers.front()) return nullptr;
+    return [&](int element) {
+        std::vector<double> senders(static_cast<size_t>(layer.up.out.dimension()));
+        compute_linear(layer.up, element,
+                       weights.first_features.data() +
+                           static_cast<size_t>(element) * static_cast<size_t>(weights.first_irreps.dimension()),
+                       senders.data());
+        return senders;
+    };
+}
+
+ConvolutionOptions with_place(ConvolutionOptions options, const Weights& weights, const Layer& layer) {
+    options.is_first = &layer == &weights.layers.front();
+    return options;
+}
+
+// Only scalars have biases.
+template <class Real>
+Buffer<Real> bias_rows(const Linear& linear, const RowLayout& out) {
+    Buffer<Real> rows;
+    if (linear.bias.empty()) return rows;
+    rows.resize_discard(static_cast<size_t>(out.size));
+    std::fill(rows.begin(), rows.end(), Real(0));
+    const auto pieces = match_blocks(linear.out, out);
+    for (int b = 0; b < linear.out.block_count(); ++b) {
+        const IrrepBlock& block = linear.out[b];
+        if (block.irrep.degree > 0) continue;
+        for (const RowPiece& piece : pieces[static_cast<size_t>(b)])
+            for (int u = 0; u < piece.block.copies; ++u)
+                rows[static_cast<size_t>(piece.block.offset + u)] =
+                    static_cast<Real>(linear.bias[static_cast<size_t>(block.offset + piece.first_copy + u)]);
+    }
+    return rows;
+}
+
+}  // namespace
+
+template <class Real>
+LayerPlan<Real>::LayerPlan(const Weights& weights, const Layer& layer_in, const RowLayout& features_in,
+                           ConvolutionOptions options)
+    : ConvolutionPlan<Real>(weights, layer_in, features_in, RowLayout(layer_in.gate.in),
+                            first_senders(weights, layer_in), with_place(options, weights, layer_in)),
+      layer(layer_in),
+      features_layout(layer.gate.out),
+      self_connection(layer.self_connection, features_in, this->linear_layout),
+      gate(layer.gate, this->linear_layout),
+      up_bias(bias_rows<Real>(layer.up, this->sender_layout)),
+      message_bias(bias_rows<Real>(layer.message, this->linear_layout)) {
+    if (layer.norm) norm.emplace(*layer.norm, layer.gate.in, this->linear_layout);
+}
+
+template struct LayerPlan<float>;
+template struct LayerPlan<double>;
+
+}  // namespace mlff::nequip::plan

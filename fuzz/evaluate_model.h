@@ -9,6 +9,8 @@
 
 #include "core/error.h"
 #include "engine/session.h"
+#include "mace/model.h"
+#include "nequip/model.h"
 
 namespace mlff::fuzz {
 
@@ -40,6 +42,16 @@ inline void evaluate_model(const std::shared_ptr<const Model>& model) {
         for (const double force : forces)
             if (!std::isfinite(force)) std::abort();
         if (!std::isfinite(energy)) std::abort();
+    } catch (const Error&) {}
+}
+
+// The same for a tree of modules, which MACE reads if nobody else does, as for mlff_open().
+inline void evaluate_module_file(ModuleFile file) {
+    try {
+        if (is_nequip_file(file))
+            evaluate_model(make_nequip_model(std::move(file)));
+        else
+            evaluate_model(make_mace_model(std::move(file)));
     } catch (const Error&) {}
 }
 

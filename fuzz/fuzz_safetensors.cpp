@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads arbitrary bytes as a safetensors file: the tensors must fill the data. A container of ours must give the same
-// metadata when packed again. A model, MACE or PaiNN, is loaded and evaluated. A restart file is read.
+// metadata when packed again. A model of any family is loaded and evaluated. A restart file is read.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -10,7 +10,6 @@
 #include "dynamics/restart.h"
 #include "evaluate_model.h"
 #include "formats/module_container.h"
-#include "mace/model.h"
 #include "painn/model.h"
 #include "painn/weights/weights.h"
 
@@ -29,7 +28,7 @@ void check_container(const mlff::Safetensors& contents) {
     require(mlff::pack_module(again).metadata == packed.metadata);
     mlff::ModuleFile file;
     file.root = root;
-    mlff::fuzz::evaluate_model(mlff::make_mace_model(std::move(file)));
+    mlff::fuzz::evaluate_module_file(std::move(file));
 }
 
 // Checks that an accepted restart is consistent.

@@ -13,7 +13,6 @@
 #include "formats/module_container.h"
 #include "formats/torch_archive.h"
 #include "formats/zip.h"
-#include "mace/model.h"
 #include "zip_writer.h"
 
 namespace {
@@ -79,8 +78,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const mlff::Module again = mlff::unpack_module(mlff::pack_module(file.root), "fuzz");
     require(again.attributes == file.root.attributes);
     require(count_elements(again) == count_elements(file.root));
-    try {
-        mlff::fuzz::evaluate_model(mlff::make_mace_model(std::move(file)));
-    } catch (const mlff::Error&) {}
+    mlff::fuzz::evaluate_module_file(std::move(file));
     return 0;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the seeds of the fuzz targets zip, pickle, torch_archive, safetensors and trust into corpus/ next to this file.
+"""Writes the seeds of the fuzz targets zip, pickle, torch_archive, nqx, safetensors and trust into corpus/ next to this file.
 
 Needs only Python's standard library: the classes of torch, e3nn and mace are stand-ins with the right names.
 """
@@ -128,6 +128,12 @@ def modules():
     yield "graph", Call("torch.fx.graph_module.reduce_graph_module", {"_parameters": {}, "_modules": {}, "_code": "def"}, "import")
     yield "script", New("__torch__.m.___torch_mangle_3.C", state={"w": tensor(floats, (2,), (1,)), "irreps_out": ((8, (0, 1)),)})
     yield "state_dict", {"w": tensor(floats, (2,), (1,))}
+    yield "sevennet", {
+        "model_state_dict": collections.OrderedDict({"onehot_to_feature_x.linear.weight": tensor(floats, (4,), (1,)), "rescale_atomic_energy.shift": tensor(floats, (), ())}),
+        "config": {"_type_map": {1: 0, 8: 1}, "cutoff": 5.0, "channel": 4, "lmax": 1, "is_parity": False, "num_convolution_layer": 2, "version": "0.9.1",
+                   "self_connection_type": ["nequip", "linear"], "act_scalar": {"e": "silu", "o": "tanh"}, "cutoff_function": {"cutoff_function_name": "poly_cut"},
+                   "optim": stand_in("torch.optim.adam.Adam"), "train_shift_scale": False, "modal_map": {"PBE": 0}},
+        "optimizer_state_dict": None}
     yield "mace", module(
         "mace.modules.models.ScaleShiftMACE", (),
         {"atomic_numbers": tensor(Storage("LongStorage", "1", 8), (2,), (1,)), "r_max": tensor(floats, (), (), 2)},
@@ -198,6 +204,25 @@ def trust_files():
     yield "empty", safetensors({"__metadata__": {"format": "mlff-trust", "trust_layout": "1", "config": "{}"}})
 
 
+def nqx_files():
+    """Whole models are among the goldens of tests/golden/nequip."""
+    config = {"atomic_numbers": [1, 8], "hidden_irreps": "2x0e+1x1o", "lmax": 1, "cutoff": 4.5, "n_layers": 1, "radial_basis_size": 2, "radial_mlp_size": 2,
+              "radial_mlp_layers": 1, "radial_polynomial_p": 6.0, "index_weights": False, "layer_norm": True, "shift": 0.0, "scale": 1.0, "avg_n_neighbors": 9.5}
+    line = json.dumps(config).encode() + b"\n"
+
+    def array(descr, shape, count, size):
+        header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+        header += b" " * (-(len(header) + 11) % 64) + b"\n"
+        return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(count * size)
+
+    yield "first_line", line
+    yield "one_array", line + array("<f4", (2,), 2, 4)
+    yield "many_arrays", line + b"".join([array("<f4", (2,), 2, 4), array("<f4", (2, 2), 4, 4), array("<f8", (2, 4), 8, 8), array("<f4", (2, 2), 4, 4)])
+    yield "large_array", line + array("<f4", (2**40, 2**40), 2, 4)
+    yield "by_columns", line + array("<f4", (2,), 2, 4).replace(b"False", b"True ")
+    yield "other_type", line + array("<i8", (2,), 2, 8)
+
+
 def zip_files():
     for name, compression in (("stored", zipfile.ZIP_STORED), ("deflated", zipfile.ZIP_DEFLATED)):
         output = io.BytesIO()
@@ -253,5 +278,6 @@ if __name__ == "__main__":
     write("zip", zip_files())
     write("pickle", pickles())
     write("torch_archive", torch_archives())
+    write("nqx", nqx_files())
     write("safetensors", safetensors_files())
     write("trust", trust_files())

@@ -164,11 +164,12 @@ TEST_CASE("every kind of wrong number is caught by the check that is made for it
 
 TEST_CASE("published figures are found by the file's SHA-256, and another model does not have them") {
     const std::vector<verify::KnownModel>& models = verify::known_models();
-    CHECK(models.size() == 4);
+    CHECK(models.size() == 9);
     for (const verify::KnownModel& model : models) {
         CAPTURE(model.name);
         CHECK(model.sha256.size() == 64);
-        CHECK(verify::find_known_model(model.sha256) == &model);
+        CHECK(verify::find_known_model(model.sha256, model.head) == &model);
+        CHECK(verify::find_known_model(model.sha256, "no such head")->sha256 == model.sha256);
         CHECK(model.structures.size() >= 3);
         for (const verify::KnownStructure& structure : model.structures) {
             double sum = 0;
@@ -178,7 +179,7 @@ TEST_CASE("published figures are found by the file's SHA-256, and another model 
             CHECK(structure.stress.empty() == (structure.frame.periodic == std::array{false, false, false}));
         }
     }
-    CHECK(!verify::find_known_model(std::string(64, '0')));
+    CHECK(!verify::find_known_model(std::string(64, '0'), ""));
     const verify::Verification found =
         verify::verify_model(load_model("builtin"), cpu_session(Precision::fp64), models.front().sha256);
     CHECK(found.published == models.front().name);

@@ -63,10 +63,11 @@ const std::vector<KnownModel>& known_models() {
     return models;
 }
 
-const KnownModel* find_known_model(const std::string& sha256) {
+const KnownModel* find_known_model(const std::string& sha256, const std::string& head) {
+    const KnownModel* found = nullptr;
     for (const KnownModel& model : known_models())
-        if (model.sha256 == sha256) return &model;
-    return nullptr;
+        if (model.sha256 == sha256 && (!found || model.head == head)) found = &model;
+    return found;
 }
 
 }  // namespace mlff::verify

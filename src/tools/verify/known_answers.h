@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Published results of released models, by the SHA-256 of their files. The figures are in known_answers.json.
+// Results of released models, published or computed with their authors' package, by the SHA-256 of their files. The
+// figures are in known_answers.json.
 #pragma once
 
 #include <string>
@@ -23,6 +24,7 @@ struct KnownModel {
 };
 
 const std::vector<KnownModel>& known_models();
-const KnownModel* find_known_model(const std::string& sha256);  // nullptr if no results are published
+// Those of this head if there are any, else those of another one; nullptr if none are known of this file.
+const KnownModel* find_known_model(const std::string& sha256, const std::string& head);
 
 }  // namespace mlff::verify

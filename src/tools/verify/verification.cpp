@@ -157,7 +157,7 @@ private:
     }
 
     void check_published() {
-        const KnownModel* known = sha256_.empty() ? nullptr : find_known_model(sha256_);
+        const KnownModel* known = sha256_.empty() ? nullptr : find_known_model(sha256_, session_.head());
         if (!known) return leave_out("published figures", "none are known of this file");
         found_.published = known->name;
         if (!known->head.empty() && known->head != session_.head())

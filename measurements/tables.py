@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writes the tables of README.md, docs/performance.md, docs/profiling.md and docs/benchmarks.md from the measurements in measurements/results. With --check, fails
+"""Writes the tables of README.md, docs/performance.md, docs/profiling.md, docs/benchmarks.md and docs/nequip.md from the measurements in measurements/results. With --check, fails
 if they are not what the measurements say.
 
   python3 measurements/tables.py [--check]"""
@@ -250,6 +250,60 @@ def ase():
     return lines
 
 
+def sevennet_errors():
+    columns = [("forces_relative", "relative force error"), ("forces_ev_per_a", "force error, eV/A"), ("energy_ev_per_atom", "energy error, eV/atom"), ("stress_ev_per_a3", "stress error, eV/A^3")]
+    rows = load("sevennet_errors")["rows"]
+    lines = [f"| | {' | '.join(words for _, words in columns)} |", "|---|" + "--:|" * len(columns)]
+    for way in rows[0]["ways"]:
+        lines.append(f"| {way} | {' | '.join(format(max(row['ways'][way][key] for row in rows), '.0e') for key, _ in columns)} |")
+    return lines + ["", "Checkpoints: " + ", ".join(f"{row['model']} with head {row['head']}" if row["head"] else row["model"] for row in rows) + "."]
+
+
+def sevennet_cpu():
+    if not (RESULTS / "sevennet_cpu.json").exists():
+        return [NOT_MEASURED]
+    result = load("sevennet_cpu")
+    peer, systems = "sevenn fp32", {"si64": "64 atoms of silicon", "water192": "192 atoms of water"}
+    engines = [engine for engine in result["rows"][0]["engines"] if engine != peer]
+    lines = [f"On {result['machine']}, commit {result['commit'][:7]}:", "",
+             f"| model, system | {' | '.join(f'{engine}, ms' for engine in [*engines, peer])} | {' | '.join(f'{peer} / {engine}' for engine in engines)} | force error of mixed / of {peer}, of the largest force | peak memory, mixed / {peer}, MB |",
+             "|---|" + "--:|" * (2 * len(engines) + 3)]
+    for row in result["rows"]:
+        by = row["engines"]
+        cells = [f"{row['model']}, {systems[row['system']]}", *(milliseconds(by[engine]) for engine in [*engines, peer]), *(faster(by, engine, peer) for engine in engines)]
+        cells.append(" / ".join(f"{by[engine]['differences']['forces_relative']:.0e}" for engine in ("mlff mixed", peer)))
+        cells.append(" / ".join(f"{by[engine]['peak_mb']:.0f}" for engine in ("mlff mixed", peer)))
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def sevennet_memory():
+    if not (RESULTS / "sevennet_cpu.json").exists():
+        return [NOT_MEASURED]
+    memory = load("sevennet_cpu")["memory"]
+    lines = ["| model, mixed precision | atoms of water | peak memory, MB |", "|---|--:|--:|"]
+    return lines + [f"| {row['model']} | {row['atoms']:,} | {row['peak_mb']:.0f} |" for row in memory]
+
+
+def sevennet_materials():
+    lines = ["| material | lattice constant, A | published | bulk modulus, GPa | published | its derivative by pressure |", "|---|--:|--:|--:|--:|--:|"]
+    for row in load("sevennet_materials")["eos"]:
+        published, fit = row["published"], row["fit"]
+        modulus = "" if published["bulk_modulus_gpa"] is None else f"{published['bulk_modulus_gpa']:.1f} ({published['what']})"
+        lines.append(f"| {row['material']} | {row['lattice_a']:.3f} | {published['lattice_a']:.3f} ({published['what']}) | {fit['bulk_modulus_gpa']:.1f} | {modulus} | {fit['derivative']:.1f} |")
+    return lines
+
+
+def sevennet_dynamics():
+    results = load("sevennet_materials")
+    nve, npt, moving, threads = results["nve"], results["npt"], results["diffusion"], results["made"]["nve"]["threads"]
+    lines = [f"| run | atoms | minutes, {threads} thread{'s' if threads > 1 else ''} | result |", "|---|--:|--:|---|"]
+    found = {"silicon, NVE": (nve, f"mean temperature {nve['mean_temperature_k']:.0f} K. The total energy drifts by {1e3 * nve['drift_mev_per_atom_per_ps']:.1g} ueV/atom in 1 ps and fluctuates by {1e3 * nve['rms_change_of_total_mev_per_atom']:.0f} ueV/atom (rms), the potential energy by {nve['rms_change_of_potential_mev_per_atom']:.1f} meV/atom"),
+             "NaCl, 300 K, 1 bar": (npt, f"after {npt['from_ps']} ps: mean temperature {npt['mean_temperature_k']:.0f} K, lattice constant {npt['mean_lattice_a']:.2f} A (rms fluctuation {npt['rms_lattice_a']:.2f} A), {npt['lattice_at_0_k_a']:.2f} A without motion"),
+             "Li6PS5Cl, 900 K": (moving, f"lithium: {moving['msd_of_li_after_5_ps_a2']:.0f} A^2 in 5 ps, the other atoms {moving['msd_of_host_after_5_ps_a2']:.1f} A^2; diffusion coefficient of lithium {moving['diffusion_cm2_per_s']:.0e} cm^2/s. Cell of {moving['volume_a3']:.0f} A^3")}
+    return lines + [f"| {name} | {run['atoms']} | {run['seconds'] / 60:.1f} | {words} |" for name, (run, words) in found.items()]
+
+
 def switches():
     """How much longer a call takes without each optimisation."""
     names = {"builtin": "student", "MACE_SPICE.model": "MACE_SPICE"}
@@ -322,6 +376,7 @@ def summary():
 
 
 TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "cpu_machines": cpu_machines, "mace_cpu_x86_64": lambda: mace_cpu("x86_64"), "mace_cpu_aarch64": lambda: mace_cpu("aarch64"), "mace_start": mace_start, "nve": nve, "md_steps": md_steps, "model_open": model_open, "ase": ase, "short_summary": short_summary, "summary": summary, "switches": switches, "torch_student": torch_student,
+          "sevennet_errors": sevennet_errors, "sevennet_cpu": sevennet_cpu, "sevennet_memory": sevennet_memory, "sevennet_materials": sevennet_materials, "sevennet_dynamics": sevennet_dynamics,
           "gpu_vs_peers": gpu_vs_peers, "gpu_peaks": gpu_peaks, "gpu_profile_12288": lambda: gpu_profile("mp0-medium:12288:mixed"),
           "gpu_profile_3": lambda: gpu_profile("mp0-medium:3:mixed", 0.025)}
 
@@ -329,7 +384,7 @@ TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "cpu_machines"
 def main():
     is_check = "--check" in sys.argv[1:]
     stale = []
-    for path in (ROOT / "README.md", ROOT / "docs" / "performance.md", ROOT / "docs" / "profiling.md", ROOT / "docs" / "benchmarks.md"):
+    for path in (ROOT / "README.md", ROOT / "docs" / "performance.md", ROOT / "docs" / "profiling.md", ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "nequip.md"):
         text = path.read_text()
         new = re.sub(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", lambda m: m[1] + "\n".join(TABLES[m[2]]()) + "\n" + m[3], text, flags=re.S)
         if new != text:

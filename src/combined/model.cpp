@@ -25,6 +25,7 @@ CombinedModel::CombinedModel(const char* class_name, const char* part_word,
         summary_.elements = std::move(common);
         summary_.takes_charge = summary_.takes_charge || own.takes_charge;
         summary_.takes_spin = summary_.takes_spin || own.takes_spin;
+        summary_.is_mirror_symmetric = summary_.is_mirror_symmetric && own.is_mirror_symmetric;
     }
     if (summary_.elements.empty()) fail(Status::argument, name, ": its ", part_word_, " have no element in common");
     summary_.parameter_count = 0;

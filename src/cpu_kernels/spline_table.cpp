@@ -96,8 +96,9 @@ struct Part {
 
 template <class Real>
 SplineTable<Real>::SplineTable(const SampleRows& sample, const SplineBreak& upper, std::span<const int> block_widths,
-                               double low, double high, ThreadTeam& team) {
+                               double low, double high, ThreadTeam& team, double error_share) {
     constexpr double kTolerance = sizeof(Real) == 4 ? 2e-7 : 2e-10;
+    const double tolerance = error_share * kTolerance;
     const int column_count = std::accumulate(block_widths.begin(), block_widths.end(), 0);
     const auto width = static_cast<size_t>(column_count);
     const bool has_break = upper.distance > low && upper.distance < high;
@@ -126,7 +127,7 @@ SplineTable<Real>::SplineTable(const SampleRows& sample, const SplineBreak& uppe
             if (!(error <= worst_error)) worst_error = error;
         }
         if (largest > 0) worst_error /= largest;
-        if (worst_error <= kTolerance || 2 * wanted_count > kMostIntervals) break;
+        if (worst_error <= tolerance || 2 * wanted_count > kMostIntervals) break;
     }
     if (!(worst_error <= 1000 * kTolerance))
         fail(Status::unsupported, "the radial functions of this model vary too fast for a table (error ", worst_error,

@@ -82,12 +82,12 @@ template <class Real>
 class SplineTable {
 public:
     // Functions are also sampled slightly beyond `low` and `high`, and must be smooth there too. Columns are grouped in
-    // blocks of these widths; each block is a table [node][kSplineRows][width] of its own. Throws Error{unsupported} if
-    // the error bound cannot be met with a table of reasonable size.
+    // blocks of these widths; each block is a table [node][kSplineRows][width] of its own. `error_share` tightens the
+    // error bound. Throws Error{unsupported} if it cannot be met, by far, with a table of reasonable size.
     SplineTable(const SampleRows& sample, std::span<const int> block_widths, double low, double high, ThreadTeam& team)
         : SplineTable(sample, {}, block_widths, low, high, team) {}
     SplineTable(const SampleRows& sample, const SplineBreak& upper, std::span<const int> block_widths, double low,
-                double high, ThreadTeam& team);
+                double high, ThreadTeam& team, double error_share = 1);
 
     // From this interval on nodes are one further than intervals: the break has two nodes. Distances are found in the
     // grid without regard to it. INT_MAX: there is no break.

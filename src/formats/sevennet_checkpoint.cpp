@@ -15,7 +15,8 @@ constexpr int kMaxStateDepth = 100;
 constexpr size_t kMaxStateNameLength = 2000;
 
 // Calls whose results may be among the settings. None of them is a number that the model depends on.
-constexpr std::array<std::string_view, 3> kIgnoredCalls = {"torch.device", "numpy.core.multiarray._reconstruct",
+constexpr std::array<std::string_view, 4> kIgnoredCalls = {"torch.device", "torch._utils._rebuild_tensor_v2",
+                                                           "numpy.core.multiarray._reconstruct",
                                                            "numpy._core.multiarray._reconstruct"};
 
 class CheckpointBuilder {

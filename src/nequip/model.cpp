@@ -46,6 +46,7 @@ public:
         summary_.heads = description_.heads;
         summary_.dtype = description_.dtype;
         summary_.parameter_count = description_.parameter_count;
+        summary_.is_mirror_symmetric = description_.is_parity;
         by_head_.resize(summary_.heads.size());
         try {
             summary_.descriptor_count = weights_of(0)->descriptor_count();

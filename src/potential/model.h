@@ -36,11 +36,12 @@ struct ModelSummary {
     int fixed_head = -1;             // >= 0: only this head of the file can be used
     DType dtype = DType::float64;
     int64_t parameter_count = 0;
-    int descriptor_count = 0;      // numbers per atom in Outputs::descriptors; 0: the model has none
-    bool takes_charge = false;     // total charge; true also where nobody knows
-    bool takes_spin = false;       // the same for the spin multiplicity
-    int member_count = 0;          // of a committee, whose results have a spread; 0: the model is none
-    std::string why_not_runnable;  // "" if it can be run
+    int descriptor_count = 0;         // numbers per atom in Outputs::descriptors; 0: the model has none
+    bool takes_charge = false;        // total charge; true also where nobody knows
+    bool takes_spin = false;          // the same for the spin multiplicity
+    bool is_mirror_symmetric = true;  // whether mirror images have the same energy
+    int member_count = 0;             // of a committee, whose results have a spread; 0: the model is none
+    std::string why_not_runnable;     // "" if it can be run
 
     double reach() const { return !knows_reach ? 0 : cutoff > range ? cutoff : range; }
 };

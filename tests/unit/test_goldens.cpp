@@ -39,6 +39,9 @@ constexpr Tolerance kPainnMixed = {5e-6, 2e-5, 2e-5};
 constexpr Tolerance kPainnGpuDouble = {1e-6, 1e-7, 1e-7}, kPainnGpuMixed = {1e-4, 2e-5, 2e-4};
 constexpr Tolerance kPainnGpuFast = {5e-3, 5e-3, 5e-2};
 constexpr Tolerance kNequipExact = {1e-11, 1e-11, 1e-11};
+constexpr Tolerance kNequipDouble = {1e-8, 1e-7, 1e-7};
+// The packages give one half of the virial, which rounded couplings of files in single precision make asymmetric.
+constexpr double kNequipAsymmetry = 5e-8;
 constexpr Tolerance kFast = {INFINITY, 2e-3, INFINITY};  // the documentation states an error of forces only
 
 struct Way {
@@ -75,11 +78,16 @@ std::vector<Way> all_ways() {
     for (const std::string& table : tables) {
         const auto exact = only_if(table == best, mace_test::kExact);             // other tables: the same kernels
         const auto tabulated = only_if(!test::kIsSanitized, mace_test::kDouble);  // each half is in another way
-        ways.push_back({Kind::cpu, Precision::fp64, true, table, {exact, kPainnExact, exact}});
-        ways.push_back({Kind::cpu, Precision::fp64, false, table, {tabulated, kPainnDouble, tabulated}});
+        ways.push_back(
+            {Kind::cpu, Precision::fp64, true, table, {exact, kPainnExact, only_if(exact.has_value(), kNequipExact)}});
+        ways.push_back({Kind::cpu,
+                        Precision::fp64,
+                        false,
+                        table,
+                        {tabulated, kPainnDouble, only_if(tabulated.has_value(), kNequipDouble)}});
         ways.push_back(
             {Kind::cpu, Precision::mixed, false, table, {mace_test::kMixed, kPainnMixed, mace_test::kMixed}});
-        ways.push_back({Kind::cpu, Precision::mixed, true, table, {std::nullopt, kPainnMixed, std::nullopt}});
+        ways.push_back({Kind::cpu, Precision::mixed, true, table, {std::nullopt, kPainnMixed, mace_test::kMixed}});
     }
     if (has_gpu()) {
         ways.push_back({Kind::gpu, Precision::fp64, false, best, {mace_test::kDouble, kPainnGpuDouble, {}}});
@@ -204,12 +212,14 @@ void compare(const Result& found, const GoldenSystem& golden, const Tolerance& t
 struct Tally {
     std::array<int, 3> models{};  // [family]
     int systems = 0;
-    double worst_force = 0;  // largest error, relative to the largest force, at least 1 eV/angstrom
+    std::array<double, 3> worst_force{};  // [family], largest error relative to the largest force, at least 1 eV/A
 };
 
 void run_golden(const Golden& golden, const Way& way, Tally& tally) {
-    const std::optional<Tolerance>& tolerance = way.tolerances[golden.family];
+    std::optional<Tolerance> tolerance = way.tolerances[golden.family];
     if (!tolerance) return;
+    if (golden.family == kNequip && golden.model->summary().dtype == DType::float32)
+        tolerance->virial = std::max(tolerance->virial, kNequipAsymmetry);
     if (way.device == Device::Kind::gpu && !golden.model->runs_on_gpu()) return;
     // Models that the fast CPU backend lacks would run on the reference, which has fp64 only.
     if (way.device == Device::Kind::cpu)
@@ -227,8 +237,8 @@ void run_golden(const Golden& golden, const Way& way, Tally& tally) {
         const Result found = mace_test::evaluate(*evaluator, golden.model->summary(), each.system, 2, descriptors);
         compare(found, each, *tolerance);
         const std::vector<double>& forces = each.expected.forces;
-        tally.worst_force =
-            std::max(tally.worst_force, largest_difference(found.forces, forces) / std::max(1.0, largest_size(forces)));
+        double& worst = tally.worst_force[golden.family];
+        worst = std::max(worst, largest_difference(found.forces, forces) / std::max(1.0, largest_size(forces)));
         ++tally.systems;
     }
 }
@@ -250,14 +260,15 @@ TEST_CASE("goldens of every family, on every device, in every precision, with th
         std::ostringstream counts;
         int models = 0;
         for (const Family family : {kMace, kPainn, kNequip}) {
-            counts << tally.models[family] << " " << kFamilyNames[family] << " models, ";
+            counts << tally.models[family] << " " << kFamilyNames[family] << " models (largest error of a force "
+                   << tally.worst_force[family] << "), ";
             models += tally.models[family];
-            if (ways[i].tolerances[family]) CHECK(tally.models[family] >= kFewestModels[family]);
+            if (!ways[i].tolerances[family]) continue;
+            CHECK(tally.models[family] >= kFewestModels[family]);
+            CHECK(tally.worst_force[family] > 0);  // other programs round otherwise
         }
-        MESSAGE(ways[i].name() << ": " << counts.str() << tally.systems
-                               << " systems, largest relative error of a force " << tally.worst_force);
+        MESSAGE(ways[i].name() << ": " << counts.str() << tally.systems << " systems");
         CHECK(tally.systems >= 5 * models);
-        CHECK(tally.worst_force > 0);  // other programs round otherwise
         compared += tally.systems;
     }
     MESSAGE(compared << " comparisons with goldens");

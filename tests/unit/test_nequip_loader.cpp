@@ -305,9 +305,9 @@ TEST_CASE("nequip loader: what is not implemented is refused by name") {
     setting("_type_map", JsonValue::Object{{"6", 0}, {"1", 0}, {"8", 2}, {"16", 3}}, "'_type_map'");
     setting("_type_map", JsonValue::Object{{"6", 0}, {"1", 1}, {"8", 2}, {"500", 3}}, "not an atomic number");
     setting("_type_map", JsonValue::Object{{"6", 0}}, "'_number_of_species'");
-    setting("irreps_manual", JsonValue::Array{"8x0e", "8x1o+8x0e", "8x0e", "8x0e", "8x0e"},
+    setting("irreps_manual", JsonValue::Array{"5x0e", "8x1o+8x0e", "8x0e", "8x0e", "8x0e"},
             "a scalar behind another irrep");
-    setting("irreps_manual", JsonValue::Array{"8x0e", "8x0o+8x1o", "8x0e", "8x0e", "8x0e"}, "gates are odd");
+    setting("irreps_manual", JsonValue::Array{"5x0e", "8x0o+8x1o", "8x0e", "8x0e", "8x0e"}, "gates are odd");
     setting("irreps_manual", JsonValue::Array{"8x0e", "8x0e+8x4e", "8x0e", "8x0e", "8x0e"}, "above l = 3");
     setting("irreps_manual", JsonValue::Array{"8x0e"}, "list of 5 irreps");
     setting("irreps_manual", JsonValue::Array{"8x1o", "8x0e", "8x0e", "8x0e", "8x0e"}, "first features");

@@ -49,7 +49,8 @@ ConvolutionPlan<Real>::ConvolutionPlan(const EdgeModel& model_in, const EdgeMess
       message(messages.message, sums_layout, linear_layout),
       moments(make_moment_maps<Real>(messages, linear_layout, std::move(senders))),
       is_first(options.is_first),
-      lowest_distance(equivariant::lowest_distance(model.radial)),
+      lowest_distance(std::max(equivariant::lowest_distance(model.radial), options.table_begin)),
+      table_error_share(options.table_error_share),
       columns(moments || options.hidden_radial ? columns_of_hidden(messages) : columns_of_weights(messages)),
       functions(model, messages, columns) {
     if (messages.down) down.emplace(*messages.down, features_in, RowLayout(messages.down->out));
@@ -81,7 +82,7 @@ void ConvolutionPlan<Real>::prepare(const std::vector<int>& elements_present, Th
                 tables[static_cast<size_t>(receiver) * receiver_stride + static_cast<size_t>(sender) * sender_stride];
             if (!made)
                 made = std::make_unique<RadialTable<Real>>(make_radial_table<Real>(
-                    functions, table_blocks, lowest_distance, model.cutoff, sender, receiver, team));
+                    functions, table_blocks, lowest_distance, model.cutoff, sender, receiver, team, table_error_share));
         }
     }
 }

@@ -39,6 +39,8 @@ struct ConvolutionOptions {
     bool is_first = false;          // nobody needs gradients of the features that the layer reads
     // Tables of the hidden functions of the radial network instead of the weights. It must end in a linear layer.
     bool hidden_radial = false;
+    double table_begin = 0;        // angstrom: shorter edges may be evaluated exactly, which is slower
+    double table_error_share = 1;  // of the usual error bound of tables
 };
 
 template <class Real>
@@ -64,6 +66,7 @@ struct ConvolutionPlan {
     std::optional<MomentMaps<Real>> moments;  // if the features of senders depend on their element alone
     bool is_first = false;
     double lowest_distance = 0;  // tables begin here
+    double table_error_share = 1;
     RadialColumns columns;
     EdgeFunctions functions;
     int most_components = 1;                                 // of a block of sender features

@@ -18,7 +18,8 @@ bool depends_on_elements(const EdgeModel& model, const EdgeMessages& messages) {
 
 template <class Real>
 RadialTable<Real> make_radial_table(const EdgeFunctions& functions, std::span<const int> block_widths, double low,
-                                    double cutoff, int sender_element, int receiver_element, ThreadTeam& team) {
+                                    double cutoff, int sender_element, int receiver_element, ThreadTeam& team,
+                                    double error_share) {
     const KernelTable<double>& kernels = choose_kernels<double>();
     const auto sample = [&](bool is_above_onset) -> SampleRows {
         return [&, is_above_onset](std::span<const double> distances, double* rows) {
@@ -31,12 +32,12 @@ RadialTable<Real> make_radial_table(const EdgeFunctions& functions, std::span<co
         };
     };
     const SplineBreak onset = {functions.onset(), sample(true)};
-    return RadialTable<Real>(sample(onset.distance == 0), onset, block_widths, low, cutoff, team);
+    return RadialTable<Real>(sample(onset.distance == 0), onset, block_widths, low, cutoff, team, error_share);
 }
 
 template RadialTable<float> make_radial_table(const EdgeFunctions&, std::span<const int>, double, double, int, int,
-                                              ThreadTeam&);
+                                              ThreadTeam&, double);
 template RadialTable<double> make_radial_table(const EdgeFunctions&, std::span<const int>, double, double, int, int,
-                                               ThreadTeam&);
+                                               ThreadTeam&, double);
 
 }  // namespace mlff::equivariant

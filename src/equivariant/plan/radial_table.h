@@ -18,7 +18,8 @@ using RadialTableView = SplineTableView<Real>;
 // Error{unsupported} if a table of sensible size cannot meet the error bound.
 template <class Real>
 RadialTable<Real> make_radial_table(const EdgeFunctions& functions, std::span<const int> block_widths, double low,
-                                    double cutoff, int sender_element, int receiver_element, ThreadTeam& team);
+                                    double cutoff, int sender_element, int receiver_element, ThreadTeam& team,
+                                    double error_share = 1);
 
 // Where tables begin. Transforms with a power of r are not smooth at r = 0. The CPU evaluates shorter edges exactly.
 double lowest_distance(const RadialEmbedding& radial);

@@ -17,9 +17,10 @@ import tempfile
 import unittest
 
 MLFF, ENVIRONMENT, PLUGIN_FOLDER, SOURCE_DIR = sys.argv[1:5]
-GOLDEN_DIRS = [os.path.join(SOURCE_DIR, "tests/golden/mace"), os.path.join(SOURCE_DIR, "tests/golden/painn"), *filter(os.path.isdir, sys.argv[5:])]
-IS_LONG = os.environ.get("MLFF_TEST_LAMMPS_LONG") == "1"
 DEVICE = os.environ.get("MLFF_TEST_LAMMPS_DEVICE", "cpu")
+FAMILIES = ["mace", "painn"] + (["nequip"] if DEVICE == "cpu" else [])  # which has no CUDA engine
+GOLDEN_DIRS = [*(os.path.join(SOURCE_DIR, "tests/golden", family) for family in FAMILIES), *filter(os.path.isdir, sys.argv[5:])]
+IS_LONG = os.environ.get("MLFF_TEST_LAMMPS_LONG") == "1"
 IS_EXACT = DEVICE == "cpu"  # radial functions: tables take longer to make than small systems to evaluate, and GPUs have nothing else
 EXAMPLE = os.path.join(SOURCE_DIR, "bindings/lammps/example")
 

@@ -260,8 +260,6 @@ def sevennet_errors():
 
 
 def sevennet_cpu():
-    if not (RESULTS / "sevennet_cpu.json").exists():
-        return [NOT_MEASURED]
     result = load("sevennet_cpu")
     peer, systems = "sevenn fp32", {"si64": "64 atoms of silicon", "water192": "192 atoms of water"}
     engines = [engine for engine in result["rows"][0]["engines"] if engine != peer]
@@ -278,8 +276,6 @@ def sevennet_cpu():
 
 
 def sevennet_memory():
-    if not (RESULTS / "sevennet_cpu.json").exists():
-        return [NOT_MEASURED]
     memory = load("sevennet_cpu")["memory"]
     lines = ["| model, mixed precision | atoms of water | peak memory, MB |", "|---|--:|--:|"]
     return lines + [f"| {row['model']} | {row['atoms']:,} | {row['peak_mb']:.0f} |" for row in memory]
@@ -336,6 +332,12 @@ def mace_cpu_summary(machine, model):
             f"mace-torch fp32, {by['mace-torch fp32']['median'] * 1e3:.0f} ms | **{faster(by, 'mlff mixed', 'mace-torch fp32')}** |")
 
 
+def sevennet_summary(model):
+    by = next(row["engines"] for row in load("sevennet_cpu")["rows"] if (row["model"], row["system"]) == (model, "water192"))
+    return (f"| 2 cores, {MACHINES['x86_64']}: {model}, 192 atoms of water, energy + forces + stress | {by['mlff mixed']['median'] * 1e3:.0f} ms | "
+            f"sevenn fp32, {by['sevenn fp32']['median'] * 1e3:.0f} ms | **{faster(by, 'mlff mixed', 'sevenn fp32')}** |")
+
+
 def start_summary():
     start = load("mace_cpu_x86_64")["start"]
     return (f"| 2 cores, {MACHINES['x86_64']}: the whole command from start to end, MACE {start['mlff']['model']} shape, one water molecule | {start['mlff']['median'] * 1e3:.0f} ms | "
@@ -362,17 +364,18 @@ def opening_summary():
             f"import torch and load, {opening['torch_import_seconds'] + opening['torch_load_seconds']:.1f} s | |")
 
 
+SEVENNET_MODELS = ("SevenNet-0", "SevenNet-l3i5")
 SUMMARY_HEAD = ["| | mlff | peer | |", "|---|--:|--:|--:|"]
 
 
 def short_summary():
-    """Four rows, for the README."""
-    return SUMMARY_HEAD + [mace_cpu_summary("x86_64", "mp0-medium"), mace_cpu_summary("aarch64", "mp0-medium"), gpu_summary("mp0-medium", 12288), start_summary()]
+    """For the README."""
+    return SUMMARY_HEAD + [mace_cpu_summary("x86_64", "mp0-medium"), mace_cpu_summary("aarch64", "mp0-medium"), *map(sevennet_summary, SEVENNET_MODELS), gpu_summary("mp0-medium", 12288), start_summary()]
 
 
 def summary():
     return SUMMARY_HEAD + [mace_cpu_summary(machine, model) for machine in MACHINES for model in ("mp0-small", "mp0-medium", "off23-small")] + [
-        start_summary(), gpu_summary("mp0-small", 12288), gpu_summary("mp0-medium", 12288), gpu_summary("mp0-medium", 3), neighbors_summary(), opening_summary()]
+        *map(sevennet_summary, SEVENNET_MODELS), start_summary(), gpu_summary("mp0-small", 12288), gpu_summary("mp0-medium", 12288), gpu_summary("mp0-medium", 3), neighbors_summary(), opening_summary()]
 
 
 TABLES = {"neighbors": neighbors, "gpu_neighbors": gpu_neighbors, "cpu_machines": cpu_machines, "mace_cpu_x86_64": lambda: mace_cpu("x86_64"), "mace_cpu_aarch64": lambda: mace_cpu("aarch64"), "mace_start": mace_start, "nve": nve, "md_steps": md_steps, "model_open": model_open, "ase": ase, "short_summary": short_summary, "summary": summary, "switches": switches, "torch_student": torch_student,

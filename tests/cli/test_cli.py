@@ -25,6 +25,7 @@ O 0 0 0
 H 0.96 0 0
 H -0.24 0.93 0
 """
+NEQUIP_DIR = pathlib.Path(__file__).parents[1] / "golden/nequip"
 PAINN_MODEL = pathlib.Path(__file__).parents[1] / "golden/painn/one_block_no_repulsion.safetensors"
 MOLECULE = "2\n\nC 0 0 0\nO 0 0 1.13\n"
 
@@ -446,6 +447,38 @@ class CommandLine(CommandTest):
                 self.assertIn("runs natively", text.stdout)
                 count += 1
         self.assertGreater(count, 10)
+
+    def test_sevennet_and_nequix(self):
+        """Each file as it is and converted: energies and forces of the packages, head by head; what does not run is refused."""
+        names = {1: "H", 6: "C", 7: "N", 8: "O"}
+        for case in ("p10_three_modals_all_flags", "n02_indexed_skip_no_norm"):
+            golden = json.loads((NEQUIP_DIR / (case + ".json")).read_text())
+            model, converted = str(NEQUIP_DIR / golden["model_file"]), self.path("converted.safetensors")
+            self.assertEqual(run("model", "convert", model, converted).returncode, 0)
+            info, again = (json.loads(run("model", "info", path, "--json", "-").stdout) for path in (model, converted))
+            self.assertEqual(info["layer_irreps"], again["layer_irreps"])
+            self.assertEqual(info["parameters"], again["parameters"])
+            self.assertIn(f"self connection {info['self_connections'][0]}", run("model", "info", model).stdout)
+            for system in golden["systems"]:
+                with self.subTest(case, system=system["name"], head=system.get("head")):
+                    head = ["--head", system["head"]] if "head" in system else []
+                    cell = f'Lattice="{" ".join(str(x) for row in system["cell"] for x in row)}" pbc="{" ".join("T" if p else "F" for p in system["pbc"])}" ' if any(system["pbc"]) else ""
+                    atoms = "".join(f"{names[z]} {x!r} {y!r} {w!r}\n" for z, (x, y, w) in zip(system["numbers"], system["positions"]))
+                    path = self.path("golden.xyz", f"{len(system['numbers'])}\n{cell}Properties=species:S:1:pos:R:3\n{atoms}")
+                    outputs = [run("eval", path, "--model", each, "--precision", "fp64", "--exact-radial", "--json", "-", *head) for each in (model, converted)]
+                    self.assertEqual([output.returncode for output in outputs], [0, 0], outputs[0].stderr)
+                    found, same = (json.loads(output.stdout)["frames"][0] for output in outputs)
+                    self.assertEqual((found["energy"], found["forces"]), (same["energy"], same["forces"]))
+                    wanted = system["outputs"]["float64"]
+                    self.assertLessEqual(abs(found["energy"] - wanted["energy"]), 1e-9 * max(1, abs(wanted["energy"])))
+                    self.assertEqual(len(found["forces"]), len(wanted["forces"]))
+                    for ours, theirs in zip(found["forces"], wanted["forces"]):
+                        for one, other in zip(ours, theirs):
+                            self.assertLessEqual(abs(one - other), 1e-9 * max(1, abs(other)))
+        several = str(NEQUIP_DIR / "p10_three_modals_all_flags.pth")
+        self.assert_fails(run("eval", path, "--model", several), 2, "several heads", "B-r2SCAN")
+        self.assert_fails(run("eval", path, "--model", several, "--head", "PBE"), 2, "PBE", "B-r2SCAN")
+        self.assert_fails(run("eval", path, "--model", model, "--precision", "fast"), 3, "fast", "Nequix")
 
     def test_names_of_a_file_do_not_reach_the_terminal_as_commands(self):
         path = self.path("m.safetensors")

@@ -339,7 +339,9 @@ int main(int argument_count, char** arguments) {
     const std::string golden = arguments[1], folder = std::filesystem::temp_directory_path() /
                                                       ("mlff_failing_allocations_" + std::to_string(getpid()));
     const std::string mace = golden + "/mace/p03_mace_plain_l1.model", gated = golden + "/mace/p08_omol_like_f32.model",
-                      painn = golden + "/painn/two_blocks_f32.safetensors";
+                      painn = golden + "/painn/two_blocks_f32.safetensors",
+                      sevennet = golden + "/nequip/p12_v093_names_of_22may_f32.pth",
+                      nequix = golden + "/nequip/n03_lmax1_two_layers.nqx";
     const std::string container = folder + "/mace.safetensors", cut = folder + "/cut.model";
     std::filesystem::create_directories(folder);
     mlff::write_safetensors(container, mlff::pack_module(mlff::open_module_file(mace).root));
@@ -354,6 +356,8 @@ int main(int argument_count, char** arguments) {
     load("load of PaiNN", painn);
     load("load of MACE", mace);
     load("load of cuequivariance", golden + "/mace/p18_cueq_ir_mul.model");
+    load("load of SevenNet", sevennet);
+    load("load of Nequix", nequix);
     load("load of our container", container);
     load_hostile("load of a damaged file", cut, MLFF_ERROR_FORMAT);
     create_session("session of analytic", "analytic");
@@ -367,6 +371,9 @@ int main(int argument_count, char** arguments) {
     evaluate({"MACE, batch, skin", mace, 2, 3, 0.5});
     evaluate({"MACE, gated", gated, 1, 1, 0, "cpu", true});
     evaluate({"MACE, reference", mace, 1, 1, 0, "reference", false, 10});
+    evaluate({"Nequix", nequix, 1, 1, 0, "cpu", false, 60});
+    evaluate({"Nequix, reference", nequix, 1, 1, 0, "reference", false, 10});
+    evaluate({"SevenNet, batch, skin", sevennet, 2, 3, 0.5, "cpu", false, 60});
     std::filesystem::remove_all(folder);
     if (fault_count > 0) std::printf("%d faults\n", fault_count);
     return fault_count > 0;

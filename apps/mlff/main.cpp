@@ -33,9 +33,9 @@ int exit_code_of(Status status) {
 // The man pages have the exit codes and the environment from here.
 constexpr const char* kMainFooter =
     R"(mlff computes energies, forces and stresses with machine-learned force fields: MACE models as
-mace-torch writes them, PaiNN students, and Python models. It runs on CPUs and on NVIDIA GPUs.
-'mlff COMMAND --help' describes a command. Lengths are in A (angstrom), energies in eV, times in fs.
-Errors are one sentence on standard error.
+mace-torch writes them, checkpoints of SevenNet, files of Nequix, PaiNN students, and Python models.
+It runs on CPUs and on NVIDIA GPUs. 'mlff COMMAND --help' describes a command. Lengths are in A
+(angstrom), energies in eV, times in fs. Errors are one sentence on standard error.
 
 Exit codes:
   0    success

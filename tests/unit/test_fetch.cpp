@@ -85,6 +85,7 @@ TEST_CASE("the table agrees with the known answers of mlff verify") {
     size_t found = 0;
     const nlohmann::json answers = nlohmann::json::parse(file);
     for (const nlohmann::json& entry : answers["models"]) {
+        if (!entry["source"].get<std::string>().starts_with("https://")) continue;  // inside a package
         const ReleasedModel* model = find_released_file(entry["sha256"].get<std::string>());
         REQUIRE(model != nullptr);
         CHECK(model->address == entry["source"].get<std::string>());

@@ -229,6 +229,8 @@ class GoldenTest(LammpsTest):
                 heads = json.loads(subprocess.run([MLFF, "model", "info", model, "--json", "-"], capture_output=True, text=True, check=True).stdout).get("heads") or []
                 head = heads[0] if len(heads) > 1 else None
                 systems = [System(r["numbers"], r["positions"], r["cell"], map(bool, r["pbc"])) for r in golden["systems"] if any(r["pbc"]) and len(r["numbers"]) > 0]
+                if not systems:
+                    continue
                 frames = self.evaluate(systems, model, *(["--exact-radial"] if IS_EXACT else []), *(["--head", head] if head else []))
                 for i, (system, frame) in enumerate(zip(systems, frames)):
                     name = f"{stem}_{i}"

@@ -141,7 +141,8 @@ void MdOptions::add_to(CLI::App& command) {
         ->group(trust);
     command
         .add_option("--harvest-sigma", harvest_sigma,
-                    "an atom is outside when the expected error of its force is above this, in eV/A")
+                    "harvest a frame when the expected error of a force is above this, in eV/A; atoms of a committee "
+                    "are then outside")
         ->capture_default_str()
         ->check(CLI::PositiveNumber)
         ->option_text("FORCE")

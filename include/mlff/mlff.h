@@ -87,17 +87,18 @@ typedef struct mlff_model_info {
     double reach_angstrom;    /* how far the ghosts of a domain must reach: cutoff_angstrom, or more where terms of the
                                * model find their neighbours themselves; 0: not known */
     int32_t has_trust_meter;  /* 1: results may have expected_errors and novelties */
-    double alarm_error;       /* eV/angstrom: one atom in ten of ordinary structures has an expected error above it;
-                               * 0 without a trust meter */
+    double alarm_error;       /* eV/angstrom: above it an atom counts as outside, see docs/trust.md; 0 without a trust
+                               * meter */
 } mlff_model_info;
 
-/* Loads a model: a path to a MACE file (.model, TorchScript archive) or to our .safetensors container,
- * to a PaiNN .safetensors file, "builtin" (the default: see `mlff model list`), "analytic" (a pair potential for
- * demonstrations), "self-test" (a small MACE model with seeded weights, to test an installation), or the name of a
- * model in the model cache (`mlff model add`), where there is no file of that name. "A+B" is the sum of models, such
- * as "X.model+d3:pbe"; "A,B,C" is a committee: its results are the mean of its members, and have a spread. So is a file
- * that lists members. docs/command-line.md has all names. Nothing in a file is executed, but names that begin with
- * "python:" run Python programs: docs/python-teachers.md. On failure *model is NULL. */
+/* Loads a model: a path to a MACE file (.model, TorchScript archive), to a checkpoint of SevenNet (.pth), to a file of
+ * Nequix (.nqx) or to our .safetensors container, to a PaiNN .safetensors file, "builtin" (the default: see `mlff model
+ * list`), "analytic" (a pair potential for demonstrations), "self-test" (a small MACE model with seeded weights, to
+ * test an installation), or the name of a model in the model cache (`mlff model add`), where there is no file of that
+ * name. "A+B" is the sum of models, such as "X.model+d3:pbe"; "A,B,C" is a committee: its results are the mean of its
+ * members, and have a spread. So is a file that lists members. docs/command-line.md has all names. Nothing in a file is
+ * executed, but names that begin with "python:" run Python programs: docs/python-teachers.md. On failure *model is
+ * NULL. */
 MLFF_API mlff_status mlff_model_load(const char* path, mlff_model** model);
 /* The path of a model in the model cache, after its size and SHA-256 were found to be those of the index: writes at
  * most `capacity` bytes with the zero at the end; MLFF_ERROR_ARGUMENT if that is too few. */
@@ -297,9 +298,10 @@ typedef struct mlff_domain {
  * sqrt(sum over k of energy_deviations[k]^2) / number of atoms, and sigma_forces[i] is
  * sqrt(sum over k of |force_deviations[k][i]|^2), for k from 0 to member_count - 2.
  *
- * Works for MACE, PaiNN, "zbl", "analytic" and sums of them on device "cpu" and on GPUs; others are
- * MLFF_ERROR_UNSUPPORTED. All domains of a system need the same kind of device and the same precision. After a failure,
- * results may be written in part, and other domains may wait for this one in `exchange`: end them too. */
+ * Works for all native models, and for sums and committees of them: on device "cpu", and on GPUs for models that run
+ * there (SevenNet and Nequix do not). Python models are MLFF_ERROR_UNSUPPORTED. All domains of a system need the same
+ * kind of device and the same precision. After a failure, results may be written in part, and other domains may wait
+ * for this one in `exchange`: end them too. */
 MLFF_API mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domain* domain,
                                                   mlff_result* result);
 

@@ -218,7 +218,7 @@ void fit_final(TrustMeter& meter, const Samples& labelled, const std::vector<dou
     }
     const std::vector<double> found = equations.solve(1e-6, element_count);
 
-    // The fit of logarithms gives a typical error; `expected` is the mean. Both by tenths of the atoms.
+    // The fit of logarithms gives a typical error; `expected` is the mean. Both by twentieths of the atoms.
     std::vector<std::pair<double, double>> fitted;  // logarithm, error
     for (size_t a = 0; a < targets.size(); ++a) {
         if (elements[a] < 0) continue;

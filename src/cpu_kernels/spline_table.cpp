@@ -60,6 +60,9 @@ struct Samples {
     }
 };
 
+// NaN is the worst error.
+double worse(double a, double b) { return a >= b || std::isnan(a) ? a : b; }
+
 double largest_size(const std::vector<double>& values) {
     double largest = 0;
     for (double value : values) largest = std::max(largest, std::abs(value));
@@ -77,7 +80,7 @@ double largest_error(const Samples& samples, size_t interval_count) {
             const double found = left.value + value[0] * (right.value - left.value) + value[1] * left.slope +
                                  value[2] * left.curvature + value[3] * right.slope + value[4] * right.curvature;
             const double error = std::abs(found - samples.at(2 * i + 1, column));
-            if (!(error <= largest)) largest = error;  // also if it is NaN
+            largest = worse(largest, error);
             left = right;
         }
     }
@@ -111,8 +114,11 @@ SplineTable<Real>::SplineTable(const SampleRows& sample, const SplineBreak& uppe
         if (has_break) {  // the break is at a node
             parts[0].interval_count = std::max(1, static_cast<int>(std::lround((upper.distance - low) / step)));
             step = (upper.distance - low) / parts[0].interval_count;
-            const int above = static_cast<int>(std::ceil((high - upper.distance) / step));
-            parts.push_back({&upper.sample, upper.distance, above, {}});
+            const double above = std::ceil((high - upper.distance) / step);
+            if (!(above <= 2.0 * wanted_count))
+                fail(Status::unsupported, "the cutoff function of this model begins at ", upper.distance,
+                     " A, too near the begin of a table; use exact radial functions (option exact_radial) instead");
+            parts.push_back({&upper.sample, upper.distance, static_cast<int>(above), {}});
         }
         double largest = 0;
         worst_error = 0;
@@ -124,7 +130,7 @@ SplineTable<Real>::SplineTable(const SampleRows& sample, const SplineBreak& uppe
             interval_count += part.interval_count;
             largest = std::max(largest, largest_size(part.samples.rows));
             const double error = largest_error(part.samples, static_cast<size_t>(part.interval_count));
-            if (!(error <= worst_error)) worst_error = error;
+            worst_error = worse(worst_error, error);
         }
         if (largest > 0) worst_error /= largest;
         if (worst_error <= tolerance || 2 * wanted_count > kMostIntervals) break;

@@ -15,6 +15,21 @@ struct Activation {
     double factor = 1;
 };
 
+// The factor with which the mean square of f(x) is 1 for normal deviates x, as e3nn found it from a fixed sample.
+constexpr double e3nn_factor(Activation::Kind kind) {
+    switch (kind) {
+        case Activation::Kind::silu: return 1.6791767923989418;
+        case Activation::Kind::tanh: return 1.5937334472592695;
+        case Activation::Kind::sigmoid: return 1.8467055342154763;
+        case Activation::Kind::absolute: return 1.001110600838467;
+        case Activation::Kind::relu: return 1.4163393446331365;
+        case Activation::Kind::elu: return 1.2467863885570512;
+        case Activation::Kind::shifted_softplus: return 1.878204668541552;
+        case Activation::Kind::identity: break;
+    }
+    return 1;
+}
+
 MLFF_HOST_DEVICE inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 // factor * f(x)

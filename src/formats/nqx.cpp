@@ -158,7 +158,9 @@ private:
         counts_.has_norm = norm->boolean();
         const JsonValue* irreps = config_.find("hidden_irreps");
         if (!irreps || !irreps->is_string()) fail(Status::format, name_, ": 'hidden_irreps' is not text");
-        read_degrees(irreps->text());
+        std::string text = irreps->text();
+        std::erase(text, ' ');  // Nequix writes what its user wrote
+        read_degrees(text);
     }
     // "8x0e+4x1o+2x2e": the degrees ascend from 0, and the parity is that of the harmonics.
     void read_degrees(std::string_view irreps) {

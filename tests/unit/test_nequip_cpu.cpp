@@ -112,6 +112,29 @@ TEST_CASE("tables are exact on both sides of the onset of a cutoff function") {
     }
 }
 
+// Such tables have no break, or would have one just above their begin at 0.5 A.
+TEST_CASE("tables are exact wherever a cutoff function begins") {
+    for (const double onset : {0.01, 0.3, 0.5, std::nextafter(0.5, 1), 0.500000001, 0.50001, 0.53, 0.6, 4.4}) {
+        CAPTURE(onset);
+        auto weights = std::make_shared<nequip::Weights>(*golden_weights(kXplor));
+        REQUIRE(onset < weights->cutoff);
+        weights->radial.cutoff.onset = onset;
+        const auto tabulated = nequip::cpu::make_cpu_evaluator(weights, backend()),
+                   exact = nequip::cpu::make_cpu_evaluator(weights, backend(false, 0, true));
+        for (const double distance : {0.45, 0.505, 0.55, 0.61, 1.0, 2.0, 0.9 * weights->cutoff}) {
+            CAPTURE(distance);
+            const System system = pair_at(*weights, distance);
+            const Result found = evaluate(*tabulated, *weights, system, 1),
+                         expected = evaluate(*exact, *weights, system, 1);
+            REQUIRE(expected.edge_count == 2);
+            CHECK(std::abs(found.energy - expected.energy) <= 1e-10 * std::max(1.0, std::abs(expected.energy)));
+            CHECK(largest_difference(found.forces, expected.forces) <=
+                  1e-9 * std::max(1.0, largest_size(expected.forces)));
+            CHECK(largest_size(expected.forces) > 1e-6);
+        }
+    }
+}
+
 TEST_CASE("SevenNet and Nequix: forces are the slope of the energy that is computed, tables included") {
     for (const char* name : {kXplor, kWithNorm, kUnnormalised}) {
         CAPTURE(name);

@@ -268,6 +268,37 @@ TEST_CASE("nequip loader: files survive the container of this library") {
     }
 }
 
+TEST_CASE("nequip loader: frequencies that are trained according to the config must be there") {
+    const ModuleFile file = mlff::open_module_file(golden("p15_other_activations").model_path);
+    Module root = file.root;
+    Module& basis = part(root, "edge_embedding.basis_function");
+    std::erase_if(basis.tensors, [](const auto& named) { return named.first == "coeffs"; });
+    CHECK(refusal(root).find("'edge_embedding.basis_function.coeffs', which is trained") != std::string::npos);
+    root.attributes["config"]["radial_basis"]["trainable_coeff"] = false;
+    const Weights weights = mlff::nequip::load_weights(root, 0);
+    for (size_t n = 0; n < weights.radial.parameters.size(); ++n)
+        CHECK(weights.radial.parameters[n] ==
+              doctest::Approx(static_cast<double>(n + 1) * M_PI / weights.cutoff).epsilon(1e-6));
+}
+
+// The configurations of Nequix have them.
+TEST_CASE("nequip loader: irreps may have blanks between their terms") {
+    std::ifstream file(golden("n03_lmax1_two_layers").model_path, std::ios::binary);
+    const std::string original(std::istreambuf_iterator<char>(file), {});
+    const size_t end = original.find('\n');
+    nlohmann::json config = nlohmann::json::parse(original.substr(0, end));
+    std::string irreps = config["hidden_irreps"];
+    REQUIRE(irreps.find('+') != std::string::npos);
+    irreps.replace(irreps.find('+'), 1, " + ");
+    config["hidden_irreps"] = irreps;
+    const mlff::test::TemporaryDirectory folder;
+    const std::string path = folder.file("blanks.nqx");
+    std::ofstream(path, std::ios::binary) << config.dump() << original.substr(end);
+    const ModuleFile changed = mlff::open_module_file(path);
+    const Weights found = mlff::nequip::load_weights(changed.root, 0);
+    CHECK(all_numbers(found) == all_numbers(load(golden("n03_lmax1_two_layers"))));
+}
+
 TEST_CASE("nequip loader: what is not implemented is refused by name") {
     const ModuleFile file = mlff::open_module_file(golden("p15_other_activations").model_path);
     const ModuleFile modal = mlff::open_module_file(golden("p10_three_modals_all_flags").model_path);
@@ -298,6 +329,8 @@ TEST_CASE("nequip loader: what is not implemented is refused by name") {
     setting("lmax_node", 4, "lmax_node = 4");
     setting("radial_basis", JsonValue::Object{{"radial_basis_name", "gaussian"}}, "radial_basis_name 'gaussian'");
     setting("cutoff_function", JsonValue::Object{{"cutoff_function_name", "cosine"}}, "cutoff function 'cosine'");
+    setting("radial_basis", JsonValue::Object{{"radial_basis_name", "bessel"}, {"trainable_coeff", 1}},
+            "'trainable_coeff'");
     setting("cutoff", -1, "'cutoff' is -1");
     setting("num_convolution_layer", 1000, "'num_convolution_layer'");
     setting("channel", 1 << 20, "'channel'");
@@ -325,6 +358,8 @@ TEST_CASE("nequip loader: what is not implemented is refused by name") {
         nequix.root, [](JsonValue& config) { config["lmax"] = 4; }, "lmax = 4");
     check(
         nequix.root, [](JsonValue& config) { config["hidden_irreps"] = "7x0e+6x1e"; }, "hidden_irreps");
+    check(
+        nequix.root, [](JsonValue& config) { config["add_repulsion"] = true; }, "add_repulsion");
     check(
         nequix.root, [](JsonValue& config) { config["radial_polynomial_p"] = 2.5; }, "'radial_polynomial_p'");
     check(

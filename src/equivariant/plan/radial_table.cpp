@@ -32,7 +32,7 @@ RadialTable<Real> make_radial_table(const EdgeFunctions& functions, std::span<co
         };
     };
     const SplineBreak onset = {functions.onset(), sample(true)};
-    return RadialTable<Real>(sample(onset.distance == 0), onset, block_widths, low, cutoff, team, error_share);
+    return RadialTable<Real>(sample(onset.distance <= low), onset, block_widths, low, cutoff, team, error_share);
 }
 
 template RadialTable<float> make_radial_table(const EdgeFunctions&, std::span<const int>, double, double, int, int,

@@ -10,19 +10,6 @@ namespace {
 
 constexpr int64_t kMaxWidth = 1 << 20;
 
-// The second moment of f under a normal distribution, as sampled by e3nn. Needed only for TorchScript files, which do
-// not store it.
-double second_moment_factor(Activation::Kind kind) {
-    switch (kind) {
-        case Activation::Kind::silu: return 1.6791767923989418;
-        case Activation::Kind::tanh: return 1.5937334472592695;
-        case Activation::Kind::sigmoid: return 1.8467055342154763;
-        case Activation::Kind::absolute: return 1.001110600838467;
-        case Activation::Kind::identity: break;
-    }
-    return 1;
-}
-
 // Reads `weight` as a matrix with its sizes.
 std::vector<double> load_matrix(const ModuleReader& reader, int64_t& rows, int64_t& columns) {
     const Tensor& tensor = reader.tensor("weight");
@@ -105,8 +92,8 @@ Activation named_activation(const ModuleReader& reader, const JsonValue* functio
 Activation load_activation(const ModuleReader& reader) {
     if (!reader.is("normalize2mom")) reader.unsupported("class ", reader.class_name(), ", expected an activation");
     Activation activation = named_activation(reader, reader.attribute("f"), "");
-    if (!reader.flag("_is_id", false))
-        activation.factor = reader.find_number("cst").value_or(second_moment_factor(activation.kind));
+    if (!reader.flag("_is_id", false))  // TorchScript files do not store the factor
+        activation.factor = reader.find_number("cst").value_or(e3nn_factor(activation.kind));
     return activation;
 }
 

@@ -22,9 +22,16 @@ FeaturesOfElement first_senders(const Weights& weights, const Layer& layer) {
 // usual tables forces would have errors of 2e-5 in single precision.
 constexpr double kTableBegin = 0.5, kTableErrorShare = 0.2;
 
+// Not just below the onset of the cutoff function, where the intervals of a table would be tiny.
+double table_begin(const CutoffFunction& cutoff) {
+    const bool is_just_above =
+        cutoff.onset > kTableBegin && cutoff.onset - kTableBegin < 0.02 * (cutoff.radius - kTableBegin);
+    return is_just_above ? cutoff.onset : kTableBegin;
+}
+
 ConvolutionOptions complete(ConvolutionOptions options, const Weights& weights, const Layer& layer) {
     options.is_first = &layer == &weights.layers.front();
-    options.table_begin = kTableBegin;
+    options.table_begin = table_begin(weights.radial.cutoff);
     options.table_error_share = kTableErrorShare;
     return options;
 }

@@ -10,24 +10,23 @@ namespace {
 
 struct NamedActivation {
     std::string_view name;
-    Activation activation;
+    Activation::Kind kind;
 };
-// The factors that e3nn finds from a fixed sample of normal deviates: they make the mean square of the outputs 1.
 constexpr std::array<NamedActivation, 7> kActivations = {{
-    {"silu", {Activation::Kind::silu, 1.6791767923989418}},
-    {"tanh", {Activation::Kind::tanh, 1.5937334472592695}},
-    {"sigmoid", {Activation::Kind::sigmoid, 1.8467055342154763}},
-    {"abs", {Activation::Kind::absolute, 1.001110600838467}},
-    {"relu", {Activation::Kind::relu, 1.4163393446331365}},
-    {"elu", {Activation::Kind::elu, 1.2467863885570512}},
-    {"ssp", {Activation::Kind::shifted_softplus, 1.878204668541552}},
+    {"silu", Activation::Kind::silu},
+    {"tanh", Activation::Kind::tanh},
+    {"sigmoid", Activation::Kind::sigmoid},
+    {"abs", Activation::Kind::absolute},
+    {"relu", Activation::Kind::relu},
+    {"elu", Activation::Kind::elu},
+    {"ssp", Activation::Kind::shifted_softplus},
 }};
 
 }  // namespace
 
 Activation normalized_activation(const ModuleReader& reader, std::string_view name) {
     for (const NamedActivation& known : kActivations)
-        if (known.name == name) return known.activation;
+        if (known.name == name) return {known.kind, e3nn_factor(known.kind)};
     reader.unsupported("activation '", name, "' is not implemented");
 }
 

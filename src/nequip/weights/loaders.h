@@ -97,7 +97,8 @@ struct SevenNetSettings {
     Harmonics harmonics;
     double cutoff = 0;  // angstrom
     CutoffFunction cutoff_function;
-    int fixed_basis_count = 0;  // where the file has no frequencies
+    int basis_count = 0;
+    bool has_trained_basis = false;  // its frequencies are in the file
     std::vector<int> hidden_widths;
     Activation radial_activation;
     Activation scalar_activation, odd_scalar_activation, gate_activation;

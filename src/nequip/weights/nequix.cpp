@@ -46,6 +46,7 @@ NequixSettings read_settings(const Module& root, LoadBudget& budget) {
     dict.attributes = *found;
 
     NequixSettings settings;
+    if (config.flag("add_repulsion", false)) config.unsupported("add_repulsion is not implemented");
     settings.atomic_numbers = read_atomic_numbers(config);
     settings.hidden = config.irreps("hidden_irreps");
     int degree = -1;

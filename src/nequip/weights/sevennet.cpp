@@ -63,10 +63,13 @@ RadialEmbedding load_radial(const StateDict& state, const SevenNetSettings& sett
     radial.cutoff = settings.cutoff_function;
     const auto embedding = state.find("edge_embedding");
     const auto basis = embedding ? embedding->find("basis_function") : std::nullopt;
-    if (basis && basis->has_tensor("coeffs")) {
-        radial.parameters = basis->values("coeffs", {settings.fixed_basis_count});
+    if (settings.has_trained_basis) {
+        if (!basis || !basis->has_tensor("coeffs"))
+            state.reader().malformed(
+                "has no tensor 'edge_embedding.basis_function.coeffs', which is trained according to the ", "config");
+        radial.parameters = basis->values("coeffs", {settings.basis_count});
     } else {
-        for (int n = 1; n <= settings.fixed_basis_count; ++n)  // single precision, whatever that of the weights
+        for (int n = 1; n <= settings.basis_count; ++n)  // single precision, whatever that of the weights
             radial.parameters.push_back(static_cast<float>(n * M_PI / settings.cutoff));
     }
     radial.basis_count = static_cast<int>(radial.parameters.size());

@@ -162,7 +162,8 @@ void read_radial(const Settings& config, SevenNetSettings& result) {
     result.cutoff = config.positive("cutoff");
     const Settings basis = config.dict("radial_basis");
     basis.expect("radial_basis_name", "bessel");
-    result.fixed_basis_count = basis.integer("bessel_basis_num", 1, kMaxBasisCount, 8);
+    result.basis_count = basis.integer("bessel_basis_num", 1, kMaxBasisCount, 8);
+    result.has_trained_basis = basis.flag("trainable_coeff", true);
     const Settings function = config.dict("cutoff_function");
     const std::string name = function.text("cutoff_function_name", "");
     result.cutoff_function.radius = result.cutoff;

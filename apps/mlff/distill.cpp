@@ -43,15 +43,17 @@ struct DistillOptions {
 // What decides the frames: a folder with frames of other choices is not continued.
 Json choices_of(const DistillOptions& options) {
     const SamplingOptions& s = options.sampling;
-    return {{"structures", options.input},
-            {"teacher", options.teacher.model},
-            {"temperatures", s.temperatures},
-            {"frames_per_run", s.frames_per_run},
-            {"steps_between", s.steps_between},
-            {"time_step", s.time_step},
-            {"noise", s.noise},
-            {"largest_force", s.largest_force},
-            {"seed", s.seed}};
+    Json choices = {{"structures", options.input},
+                    {"teacher", options.teacher.model},
+                    {"temperatures", s.temperatures},
+                    {"frames_per_run", s.frames_per_run},
+                    {"steps_between", s.steps_between},
+                    {"time_step", s.time_step},
+                    {"noise", s.noise},
+                    {"largest_force", s.largest_force},
+                    {"seed", s.seed}};
+    if (!options.teacher.session.head.empty()) choices["head"] = options.teacher.session.head;
+    return choices;
 }
 
 // Samples structure by structure. Frames are appended and then counted in sampled.json, so that frames of a structure
@@ -164,17 +166,25 @@ int begin_student(const DistillOptions& options) {
     return kGood;
 }
 
-// The teacher that labelled the frames of a folder; "" if there are none.
-std::string teacher_of(const fs::path& folder) {
+struct Teacher {
+    std::string model, head;
+
+    std::string text() const { return head.empty() ? model : model + ", head " + head; }
+};
+
+// The teacher that labelled the frames of a folder; without a model if there are none.
+Teacher teacher_of(const fs::path& folder) {
     std::ifstream file(folder / "sampled.json");
     const Json record = Json::parse(file, nullptr, false);
-    if (!record.is_object() || !record.value("is_complete", false)) return "";
-    return record["choices"].value("teacher", "");
+    if (!record.is_object() || !record.value("is_complete", false)) return {};
+    return {record["choices"].value("teacher", ""), record["choices"].value("head", "")};
 }
 
 // The teacher of the frames that are gone on from, which also labels what was harvested.
-std::string teacher_for_harvests(const DistillOptions& options, const fs::path& folder) {
-    const std::string known = teacher_of(folder), given = options.teacher.model;
+Teacher teacher_for_harvests(const DistillOptions& options, const fs::path& folder) {
+    const Teacher labelled_by = teacher_of(folder);
+    const std::string& known = labelled_by.model;
+    const std::string &given = options.teacher.model, &head = options.teacher.session.head;
     if (known.empty() && !options.has_labels)
         fail(Status::argument, "--output ", folder.string(),
              " has no complete frames of mlff distill to go on from; with frames of your own, name them: FILE "
@@ -184,7 +194,10 @@ std::string teacher_for_harvests(const DistillOptions& options, const fs::path& 
     if (!known.empty() && !given.empty() && given != known)
         fail(Status::argument, "--teacher ", given, " is not ", known, ", which labelled the frames in ",
              folder.string());
-    return given.empty() ? known : given;
+    if (!known.empty() && !head.empty() && head != labelled_by.head)
+        fail(Status::argument, "--head ", head, ": the frames in ", folder.string(), " were labelled by ",
+             labelled_by.text());
+    return known.empty() ? Teacher{given, head} : labelled_by;
 }
 
 void label_harvests(const DistillOptions& options, HarvestedLabels& labels) {
@@ -199,8 +212,10 @@ void label_harvests(const DistillOptions& options, HarvestedLabels& labels) {
 int go_on_with_harvests(DistillOptions options) {
     const fs::path folder = options.output;
     const std::string trainer = options.labels_only ? "" : find_trainer(options.trainer);
-    options.teacher.model = teacher_for_harvests(options, folder);
-    HarvestedLabels labels(folder, options.teacher.model);
+    const Teacher teacher = teacher_for_harvests(options, folder);
+    options.teacher.model = teacher.model;
+    options.teacher.session.head = teacher.head;
+    HarvestedLabels labels(folder, teacher.text());
     if (options.labels_only) {
         if (labels.has_open_round())
             fail(Status::argument, "a round of training with the frames in ", labels.frames_path().string(),

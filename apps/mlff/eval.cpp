@@ -142,7 +142,8 @@ public:
                   << std::setw(6) << "frame" << std::setw(10) << "atoms" << std::setw(20) << "energy/eV"
                   << std::setw(16) << "max|F|/(eV/A)" << std::setw(18) << "pressure/GPa";
         if (session.model().summary().member_count > 0) std::cout << std::setw(20) << "max sigma_F/(eV/A)";
-        if (session.model().trust_meter()) std::cout << std::setw(24) << "expected error/(eV/A)";
+        has_trust_column_ = session.model().trust_meter() != nullptr;
+        if (has_trust_column_) std::cout << std::setw(24) << "expected error/(eV/A)";
         std::cout << "\n";
     }
     void row(int64_t index, const Frame& frame, const FrameResult& result) {
@@ -155,7 +156,10 @@ public:
         else
             std::cout << "-";
         if (result.has_spread) std::cout << std::setw(20) << result.sigma_max_force;
-        if (!result.expected_errors.empty()) std::cout << std::setw(24) << largest(result.expected_errors);
+        if (!result.expected_errors.empty())
+            std::cout << std::setw(24) << largest(result.expected_errors);
+        else if (has_trust_column_)  // a frame with another head than that of the meter
+            std::cout << std::setw(24) << "-";
         std::cout << "\n";
         atom_count_ += result.atom_count;
         if (shows_forces())
@@ -188,7 +192,7 @@ private:
     static double shown_force(double force) { return std::abs(force) < 5e-7 ? 0.0 : force; }
     bool shows_forces() const { return wants_forces_ || atom_count_ <= kMostForcesPrinted; }
 
-    bool wants_forces_;
+    bool wants_forces_, has_trust_column_ = false;
     size_t atom_count_ = 0;  // of all frames so far
     std::vector<FrameForces> frames_;
 };
@@ -204,14 +208,14 @@ int run_eval(const EvalOptions& options) {
     if (!options.output.empty()) output.emplace(options.output);
 
     TablePrinter table(options.forces);
-    PlanWarning warning(options.model.model, session_options.exact_radial);
+    PlanWarning plan_warning(options.model.model, session_options.exact_radial);
     std::string json;  // complete or not at all: a broken frame must not leave half a document
     Frame frame;
     while (reader.next(frame)) {
         const int64_t index = reader.frames_read() - 1;
         try {
             Session& session = sessions.for_frame(frame);
-            warning.look_at(session, frame.view(), concat(options.input, ": frame ", index));
+            plan_warning.look_at(session, frame.view(), concat(options.input, ": frame ", index));
             const FrameResult result = evaluate_frame(session, frame, {.descriptors = options.descriptors});
             if (index == 0) {
                 if (options.json != "-") table.header(options.model.model, session);

@@ -28,7 +28,7 @@ FrameResult evaluate_frame(Session& session, const Frame& frame, const FrameWish
         results.outputs.sigma_forces = result.sigma_forces.data();
         results.sigma_max_force = &result.sigma_max_force;
     }
-    if (const auto& meter = session.model().trust_meter()) {
+    if (const TrustMeter* meter = session.trust_meter()) {
         result.alarm_error = meter->alarm_error;
         result.expected_errors.resize(result.atom_count);
         result.novelties.resize(result.atom_count);

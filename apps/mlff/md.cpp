@@ -207,7 +207,7 @@ private:
 // Everything a run writes.
 class Run {
 public:
-    Run(const MdOptions& options, const Model& model, MolecularDynamics& dynamics, const SessionForces& forces,
+    Run(const MdOptions& options, const Session& session, MolecularDynamics& dynamics, const SessionForces& forces,
         std::string head, const Restart* restart)
         : options_(options),
           dynamics_(dynamics),
@@ -218,7 +218,7 @@ public:
         std::optional<uint64_t> output_place, log_place;  // all is checked before a file is touched
         if (!options.output.empty()) output_place = place(restart, "output", options.output);
         if (!options.log.empty()) log_place = place(restart, "log", options.log);
-        const bool log_has_watch = can_be_watched(model) && options.watch.value_or(true);
+        const bool log_has_watch = can_be_watched(session) && options.watch.value_or(true);
         if (log_place) Log::check_columns(options.log, log_has_watch);
         if (forces.are_watched()) watch_.emplace(options, forces, head_, restart);
         if (!options.output.empty())
@@ -411,7 +411,7 @@ int run_md(const MdOptions& options) {
     PlanWarning(options.model.model, session_options.exact_radial).look_at(session, particles.view(), options.input);
     DeviceStepper* stepper = session.device_stepper();
     if (options.wants_watch()) {
-        if (!can_be_watched(*model))
+        if (!can_be_watched(session))
             fail(Status::argument,
                  options.stop_sigma         ? "--stop-sigma"
                  : !options.harvest.empty() ? "--harvest"
@@ -421,11 +421,11 @@ int run_md(const MdOptions& options) {
                  "a committee: --model A,B,C");
         // Frames and the end of a run need the errors of all atoms, and dynamics on the GPU compute only the mean of a
         // committee.
-        if (options.stop_sigma || !options.harvest.empty() || !model->trust_meter()) stepper = nullptr;
+        if (options.stop_sigma || !options.harvest.empty() || !session.trust_meter()) stepper = nullptr;
     }
-    if (stepper && model->trust_meter() && options.watch.value_or(false))
+    if (stepper && session.trust_meter() && options.watch.value_or(false))
         dynamics_options.trust_every = kTrustEveryOnGpu;
-    const bool is_watched = can_be_watched(*model) && options.watch.value_or(true) && !stepper;
+    const bool is_watched = can_be_watched(session) && options.watch.value_or(true) && !stepper;
     SessionForces forces(session, is_watched ? std::optional(options.watch_rules().outside_sigma) : std::nullopt);
     std::optional<MolecularDynamics> dynamics;
     try {
@@ -441,7 +441,7 @@ int run_md(const MdOptions& options) {
               << precision_name(session.precision()) << ", " << dynamics->particles().atom_count() << " atoms, "
               << dynamics->particles().degrees_of_freedom() << " degrees of freedom\n"
               << std::flush;
-    return Run(options, *model, *dynamics, forces, head, restart ? &*restart : nullptr).go();
+    return Run(options, session, *dynamics, forces, head, restart ? &*restart : nullptr).go();
 }
 
 }  // namespace

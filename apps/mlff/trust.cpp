@@ -143,6 +143,7 @@ int run_fit(const TrustOptions& options) {
     const Samples& seen = frames.seen.atom_count() > 0 ? frames.seen : frames.errors;
     TrustMeter meter = fit_trust_meter(seen, frames.errors, std::min(kLargestRadius, model->summary().cutoff));
     meter.model_fingerprint = fingerprint;
+    if (model->summary().heads.size() > 1) meter.head = session.head();
     const bool has_test = frames.test.atom_count() > 0;
     const Judgement judgement = judge(meter, has_test ? frames.test : frames.errors);
     meter.card = JsonValue::Object{{"seen_atoms", seen.atom_count()},

@@ -159,6 +159,8 @@ typedef struct mlff_session_info {
     int32_t thread_count;
     int64_t evaluation_count;     /* systems evaluated so far */
     int64_t neighbor_build_count; /* neighbour searches from scratch; the difference was saved by the skin */
+    int32_t has_trust_meter;      /* 1: results may have expected_errors and novelties. 0 also where the meter of the
+                                   * model was fitted to another head */
 } mlff_session_info;
 
 /* `options` may be NULL. On failure *session is NULL. */
@@ -201,7 +203,7 @@ typedef struct mlff_result {
     /* Of a committee, of domains only (MLFF_ERROR_ARGUMENT for whole systems): see mlff_session_evaluate_domain */
     double* energy_deviations; /* [member_count - 1], eV */
     double* force_deviations;  /* [member_count - 1][owned_count + ghost_count][3] */
-    /* Of a model with a trust meter (mlff_model_info.has_trust_meter). Not in device memory and
+    /* Of a model with a trust meter (mlff_session_info.has_trust_meter). Not in device memory and
      * not of domains: MLFF_ERROR_UNSUPPORTED. */
     double* expected_errors; /* [atom_count], eV/angstrom: the probable error of the force on the atom */
     double* novelties;       /* [atom_count]: distance from the training atoms; above 1: unlike anything in training */

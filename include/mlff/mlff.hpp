@@ -162,12 +162,11 @@ public:
         if (options.want_descriptors) descriptor_count_ = static_cast<size_t>(model.info().descriptor_count);
         if (options.want_descriptors && descriptor_count_ == 0)
             throw std::invalid_argument("mlff::Session: the model has no descriptors");
-        const mlff_model_info info = model.info();
-        has_spread_ = info.member_count > 0;
-        has_trust_ = options.want_trust && info.has_trust_meter == 1;
+        has_spread_ = model.info().member_count > 0;
         mlff_session* session = nullptr;
         check_status(mlff_session_create(model.get(), &given, &session));
         session_.reset(session);
+        has_trust_ = options.want_trust && info().has_trust_meter == 1;
     }
 
     Evaluation evaluate(const Atoms& atoms) { return std::move(evaluate(std::vector<Atoms>{atoms}).front()); }

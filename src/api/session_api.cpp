@@ -153,11 +153,14 @@ mlff_status mlff_session_get_info(const mlff_session* session, mlff_session_info
     return guarded([&] {
         require(session, "session");
         require(info, "info");
-        require_size(info->struct_size, sizeof(mlff_session_info), "mlff_session_info");
+        // Callers compiled before trust meters were added have none.
+        require_size(info->struct_size, offsetof(mlff_session_info, has_trust_meter), "mlff_session_info");
         info->precision = static_cast<mlff_precision>(session->session.precision());
         info->thread_count = session->session.thread_count();
         info->evaluation_count = session->session.evaluation_count();
         info->neighbor_build_count = session->session.neighbor_build_count();
+        if (info->struct_size < sizeof(mlff_session_info)) return;
+        info->has_trust_meter = session->session.trust_meter() != nullptr;
     });
 }
 

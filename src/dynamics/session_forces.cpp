@@ -53,14 +53,16 @@ double SessionForces::compute(const SystemView& system, double* forces, double* 
     }
     session_.evaluate_unchecked({&system, 1}, {&results, 1});
     if (watches)
-        reading_ = has_meter() ? read_meter(sigma_forces_, novelties_, session_.model().trust_meter()->alarm_error)
+        reading_ = has_meter() ? read_meter(sigma_forces_, novelties_, session_.trust_meter()->alarm_error)
                                : read_spread(sigma_forces_, outside_sigma_.value_or(INFINITY));
     return energy;
 }
 
-bool SessionForces::has_meter() const { return session_.model().trust_meter() != nullptr; }
+bool SessionForces::has_meter() const { return session_.trust_meter() != nullptr; }
 
-bool can_be_watched(const Model& model) { return model.summary().member_count > 0 || model.trust_meter(); }
+bool can_be_watched(const Session& session) {
+    return session.model().summary().member_count > 0 || session.trust_meter();
+}
 
 MolecularDynamics::MolecularDynamics(Session& session, Particles particles, double time_step,
                                      std::optional<LangevinBath> bath)

@@ -38,7 +38,7 @@ private:
     std::vector<double> novelties_;     // [atom], of a model with a meter
 };
 
-// Whether the results of this model say how far they may be trusted.
-bool can_be_watched(const Model& model);
+// Whether its results say how far they may be trusted.
+bool can_be_watched(const Session& session);
 
 }  // namespace mlff

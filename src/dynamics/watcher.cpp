@@ -6,12 +6,13 @@
 
 namespace mlff {
 
-// A number that is not finite is above every limit.
+// NaN is above every limit and every number.
 WatchReading read_spread(std::span<const double> sigma_forces, double limit) {
     WatchReading reading;
     for (size_t atom = 0; atom < sigma_forces.size(); ++atom) {
         reading.atoms_outside += !(sigma_forces[atom] <= limit);
-        if (reading.worst_atom >= 0 && sigma_forces[atom] <= reading.sigma_max) continue;
+        const bool is_worse = sigma_forces[atom] > reading.sigma_max || std::isnan(sigma_forces[atom]);
+        if (reading.worst_atom >= 0 && (std::isnan(reading.sigma_max) || !is_worse)) continue;
         reading.sigma_max = sigma_forces[atom];
         reading.worst_atom = static_cast<int64_t>(atom);
     }

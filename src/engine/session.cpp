@@ -66,6 +66,14 @@ int choose_head(const ModelSummary& summary, const std::string& wanted) {
     return static_cast<int>(found - summary.heads.begin());
 }
 
+// nullptr if the model has none, or if it knows the errors of another head.
+std::shared_ptr<const TrustMeter> meter_of(const Model& model, int head) {
+    const auto& meter = model.trust_meter();
+    const bool is_usable =
+        meter && (meter->head.empty() || meter->head == model.summary().heads[static_cast<size_t>(head)]);
+    return is_usable ? meter : nullptr;
+}
+
 // What cannot be switched off here is refused: a measurement would show no gain where there is nothing to gain from.
 void check_optimizations(const ModelSummary& summary, const Device& device, const Optimizations& optimizations) {
     if (!optimizations.neighbor_grid && !(summary.cutoff > 0))
@@ -122,11 +130,12 @@ struct Session::State {
         : model(std::move(model_in)),
           device(choose_device(*model, options)),
           head(choose_head(model->summary(), options.head)),
+          meter(meter_of(*model, head)),
           precision(model->choose_precision(device.device, options.precision)),
           neighbor_skin(choose_skin(device.device, options)),
           evaluator(model->make_evaluator({device.device, precision, head, options.exact_radial, neighbor_skin,
                                            options.gpu_memory_limit_bytes, options.optimizations,
-                                           options.measures_trust_on_gpu ? model->trust_meter() : nullptr})),
+                                           options.measures_trust_on_gpu ? meter : nullptr})),
           trust_on_host(!device.device.is_gpu() || !options.measures_trust_on_gpu),
           team(options.thread_count),
           neighbors(neighbor_options(model->summary(), device.device.is_gpu() ? 0 : neighbor_skin,
@@ -139,6 +148,8 @@ struct Session::State {
         }
     }
 
+    const std::string& head_name() const { return model->summary().heads[static_cast<size_t>(head)]; }
+
     double choose_skin(const Device& on, const SessionOptions& options) const {
         check_optimizations(model->summary(), on, options.optimizations);
         return options.optimizations.neighbor_grid ? options.neighbor_skin.angstrom_on(on, options.is_trajectory) : 0;
@@ -147,6 +158,7 @@ struct Session::State {
     std::shared_ptr<const Model> model;
     DeviceChoice device;
     int head;
+    std::shared_ptr<const TrustMeter> meter;  // nullptr: none for this head
     Precision precision;
     double neighbor_skin;  // angstrom
     std::unique_ptr<Evaluator> evaluator;
@@ -186,9 +198,11 @@ struct Session::State {
             fail(Status::unsupported, where, "descriptors were asked for, but this model has none");
         if ((results.has_spread() || results.has_deviations()) && model->summary().member_count == 0)
             fail(Status::unsupported, where, "a spread was asked for, but this model is no committee");
-        if (results.outputs.has_trust() && !model->trust_meter())
-            fail(Status::unsupported, where,
-                 "expected errors were asked for, but this model has no trust meter; `mlff trust fit` makes one");
+        if (results.outputs.has_trust() && !meter)
+            fail(Status::unsupported, where, "expected errors were asked for, but ",
+                 model->trust_meter() ? concat("the trust meter of this model was fitted to head '",
+                                               model->trust_meter()->head, "', not to '", head_name(), "'")
+                                      : "this model has no trust meter; `mlff trust fit` makes one");
         if (results.stress && !system.is_periodic())
             fail(Status::system, where, "a stress was asked for, but the system is not periodic in any direction");
         model->warn_of_unused(system);
@@ -292,7 +306,7 @@ struct Session::State {
             evaluator->evaluate(systems[0], edges, of_evaluator, team);
             if (measures_trust) {
                 stages.begin("trust");
-                trust.measure(*model->trust_meter(), systems[0].atomic_numbers, outputs[0].descriptors, edges,
+                trust.measure(*meter, systems[0].atomic_numbers, outputs[0].descriptors, edges,
                               outputs[0].expected_errors, outputs[0].novelties, team);
             }
         } else {
@@ -430,7 +444,8 @@ const Device& Session::device() const { return state_->device.device; }
 const std::string& Session::device_name() const { return state_->device.name; }
 const std::string& Session::device_reason() const { return state_->device.reason; }
 Precision Session::precision() const { return state_->precision; }
-const std::string& Session::head() const { return state_->model->summary().heads[static_cast<size_t>(state_->head)]; }
+const std::string& Session::head() const { return state_->head_name(); }
+const TrustMeter* Session::trust_meter() const { return state_->meter.get(); }
 int Session::thread_count() const { return state_->team.size(); }
 int64_t Session::evaluation_count() const { return state_->evaluation_count; }
 int64_t Session::neighbor_build_count() const {

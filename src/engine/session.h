@@ -73,6 +73,7 @@ public:
     const std::string& device_reason() const;  // why this device was chosen
     Precision precision() const;               // never automatic
     const std::string& head() const;
+    const TrustMeter* trust_meter() const;  // nullptr: none, or it was fitted to another head
     int thread_count() const;
     int64_t evaluation_count() const;
     int64_t neighbor_build_count() const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "sum/model.h"
 
+#include <algorithm>
+
 #include "combined/model.h"
 #include "core/error.h"
 
@@ -18,6 +20,9 @@ void check_terms(const std::vector<std::shared_ptr<const Model>>& terms, const s
         if (!(own.reach() > 0))
             fail(Status::unsupported, name, ": ", own.class_name,
                  " finds its neighbours itself: it cannot be in a sum");
+        if (term != terms.front() && own.heads.size() > 1 && own.fixed_head < 0)
+            fail(Status::argument, name, ": ", own.class_name,
+                 " has several heads, and a head is chosen for the first ", "term only: put it first");
     }
 }
 
@@ -35,9 +40,9 @@ public:
     }
 
 private:
-    // The chosen head is that of the first term. The other terms use their first head.
+    // The chosen head is that of the first term. The other terms have only one.
     BackendOptions options_of(size_t term, BackendOptions options) const override {
-        if (term > 0) options.head = 0;
+        if (term > 0) options.head = std::max(0, part(term).summary().fixed_head);
         return options;
     }
 };

@@ -78,6 +78,7 @@ TrustMeter read_trust_meter(const Safetensors& file, const std::string& name) {
     if (meter.lowest_score > meter.highest_score)
         fail(Status::format, name, ": config 'lowest_score' is above 'highest_score'");
     meter.model_fingerprint = file.text("model");
+    if (file.metadata.contains("head")) meter.head = file.text("head");
     meter.card = JsonValue::Object();
     if (file.metadata.contains("card")) meter.card = parse_json(file.text("card"), name + " (card)");
 
@@ -108,6 +109,7 @@ void write_trust_meter(const std::string& path, const TrustMeter& meter) {
                      {"config", JsonValue(config).dump()},
                      {"model", meter.model_fingerprint},
                      {"card", meter.card.dump()}};
+    if (!meter.head.empty()) file.metadata["head"] = meter.head;
     const auto elements = static_cast<int64_t>(meter.elements.size());
     const int64_t width = meter.descriptor_count, components = meter.component_count;
     const auto add = [&](const char* name, DType dtype, std::vector<int64_t> shape, Bytes bytes) {

@@ -39,6 +39,7 @@ struct TrustMeter {
     double alarm_error = 0;    // eV/angstrom: an atom with a larger expected error is outside; see fit_trust_meter
 
     std::string model_fingerprint;  // of the model that it was fitted to; see fingerprint_of_model
+    std::string head;               // the head whose errors it knows; "": the model has only one
     JsonValue card;                 // how well it did on frames that it was not fitted to, for `mlff model info`
 
     int element_of(int atomic_number) const {  // -1: not seen

@@ -596,6 +596,7 @@ static void test_trust(const char* golden_dir) {
     mlff_session* session = NULL;
     mlff_session_options options;
     mlff_model_info info;
+    mlff_session_info of_session;
     mlff_domain domain;
     mlff_system system = water(), systems[2];
     mlff_result result = no_result(), results[2];
@@ -619,6 +620,12 @@ static void test_trust(const char* golden_dir) {
     CHECK(mlff_model_get_info(model, &info) == MLFF_OK);
     CHECK(info.has_trust_meter == 7 && info.alarm_error == -1 && info.member_count == 0);
     CHECK(mlff_session_create(model, &options, &session) == MLFF_OK);
+    memset(&of_session, 0, sizeof of_session);
+    of_session.struct_size = sizeof of_session;
+    CHECK(mlff_session_get_info(session, &of_session) == MLFF_OK && of_session.has_trust_meter == 1);
+    of_session.struct_size = offsetof(mlff_session_info, has_trust_meter); /* older */
+    of_session.has_trust_meter = 7;
+    CHECK(mlff_session_get_info(session, &of_session) == MLFF_OK && of_session.has_trust_meter == 7);
     result.energy = &energy;
     result.expected_errors = errors;
     result.novelties = novelties;

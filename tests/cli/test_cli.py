@@ -697,6 +697,27 @@ class CommandLine(CommandTest):
         self.assert_fails(run("distill", structures, "--output", again), 2, "--teacher")
         self.assert_fails(run("distill", structures, "--teacher", "analytic", "--trainer", "/no/trainer", "--output", self.path("c")), 2, "/no/trainer")
 
+    def test_distill_keeps_the_head_of_its_teacher(self):
+        """Labels of two heads are never mixed: a harvest gets those of the first frames, and another head is refused."""
+        model, student = str(NEQUIP_DIR / "p10_three_modals_all_flags.pth"), self.path("student")
+        heads = json.loads(run("model", "info", model, "--json", "-").stdout)["heads"]
+        first = ["distill", self.path("s.xyz", MOLECULE), "--teacher", model, "--frames", "1", "--steps-between", "2", "--labels-only", "--output", student]
+        self.assert_fails(run(*first), 2, "several heads")
+        self.assertEqual(run(*first, "--head", heads[1]).returncode, 0)
+        self.assert_fails(run(*first, "--head", heads[2]), 2, "another folder")
+        os.mkdir(self.path("harvest"))
+        self.path("harvest/frames.xyz", "2\nProperties=species:S:1:pos:R:3\nC 0 0 0\nO 0 0 1.2\n")
+        go_on = ("distill", "--continue", self.path("harvest"), "--output", student, "--labels-only")
+        self.assert_fails(run(*go_on, "--head", heads[2]), 2, f"--head {heads[2]}", f"{model}, head {heads[1]}")
+        done = run(*go_on)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        labelled = os.path.join(student, "harvested.xyz")
+        with open(labelled) as file:
+            label = float(re.search(r"\benergy=(\S+)", file.read())[1])
+        energies = [json.loads(run("eval", labelled, "--model", model, "--head", head, "--json", "-").stdout)["frames"][0]["energy"] for head in heads]
+        self.assertAlmostEqual(energies[1], label, places=9)
+        self.assertGreater(min(abs(energies[0] - label), abs(energies[2] - label)), 1e-3)
+
     def test_distill_labels_a_harvest(self):
         """Frames that dynamics harvested get the teacher's labels, each once, whatever folder they are in, and whenever the command was killed."""
         student, structures = self.path("student"), self.path("s.xyz", MOLECULE)

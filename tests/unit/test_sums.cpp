@@ -299,6 +299,9 @@ TEST_CASE("names of sums that are none are refused") {
     CHECK(status_of("builtin+") == Status::argument);
     CHECK(status_of("+zbl") == Status::argument);
     CHECK(status_of("builtin+nothing-of-the-kind.model") == Status::file);
+    CHECK(status_of("zbl+" MLFF_NEQUIP_GOLDEN_DIR "/p10_three_modals_all_flags.pth") ==
+          Status::argument);  // which head?
+    CHECK(status_of(MLFF_NEQUIP_GOLDEN_DIR "/p10_three_modals_all_flags.pth+zbl") == Status::ok);
     CHECK(status_of("builtin+zbl") == Status::ok);
     const auto sum = load_model("builtin+zbl");
     CHECK(sum->summary().elements == load_model("builtin")->summary().elements);

@@ -83,6 +83,7 @@ void check_same(const TrustMeter& found, const TrustMeter& expected) {
     CHECK(found.outside_error == expected.outside_error);
     CHECK(found.alarm_error == expected.alarm_error);
     CHECK(found.model_fingerprint == expected.model_fingerprint);
+    CHECK(found.head == expected.head);
     CHECK(found.card == expected.card);
 }
 
@@ -224,6 +225,7 @@ TEST_CASE("a meter comes out of its file as it went in") {
         TrustMeter meter = test::random_trust_meter(40, {1, 6, 92}, 1.5, 3, components);
         meter.model_fingerprint = std::string(64, 'a');
         meter.rest_variance = 1 / 3.0;
+        if (components == 7) meter.head = "PBE";
         write_trust_meter(path, meter);
         check_same(read_trust_meter(read_safetensors(MappedFile::open(path)->bytes(), path), path), meter);
         check_same(read_bytes_of(parts_of(meter).bytes()), meter);
@@ -492,6 +494,30 @@ TEST_CASE("a sum has the meter of its first part, a committee has none") {
     Session session(committee, trust_options("cpu", Precision::fp64, 1));
     CHECK_SAYS(trust_error(Status::unsupported, [&] { measured_by(session, system); }),
                "this model has no trust meter");
+}
+
+TEST_CASE("a meter knows the errors of one head") {
+    const TemporaryDirectory folder;
+    const std::string path = folder.file("three_heads.pth");
+    std::filesystem::copy_file(MLFF_NEQUIP_GOLDEN_DIR "/p10_three_modals_all_flags.pth", path);
+    const ModelSummary summary = load_model(path)->summary();
+    REQUIRE(summary.heads.size() == 3);
+    TrustMeter meter = test::random_trust_meter(summary.descriptor_count, summary.elements);
+    meter.head = summary.heads[1];
+    test::add_trust_file(path, meter);
+    const auto model = load_model(path);
+    const System system = molecule_of({summary.elements.front(), summary.elements.back(), summary.elements.front()});
+    for (const std::string& head : summary.heads) {
+        SessionOptions options = trust_options("cpu", Precision::fp64, 1);
+        options.head = head;
+        Session session(model, options);
+        CHECK((session.trust_meter() != nullptr) == (head == meter.head));
+        if (head == meter.head)
+            CHECK(measured_by(session, system).novelties[0] > 0);
+        else
+            CHECK_SAYS(trust_error(Status::unsupported, [&] { measured_by(session, system); }),
+                       "the trust meter of this model was fitted to head '" + meter.head + "', not to '" + head + "'");
+    }
 }
 
 TEST_CASE("expected errors are refused where there are none") {

@@ -7,8 +7,10 @@
 #include <random>
 
 #include "core/error.h"
+#include "core/mapped_file.h"
 #include "engine/embedded_models.h"
 #include "engine/load_model.h"
+#include "model_files.h"
 #include "tools/trust/fit.h"
 #include "tools/trust/least_squares.h"
 #include "tools/trust/principal_components.h"
@@ -119,6 +121,21 @@ TEST_CASE("too few atoms are refused") {
                          "the frames that training has seen have 40 atoms, expected 50 or more", Error);
     CHECK_THROWS_WITH_AS(trust::fit_trust_meter(many, few, 5),
                          "the frames whose errors count have 40 atoms, expected 50 or more", Error);
+    trust::Samples unknown = many;  // 600 atoms, of which training has seen the elements of 30
+    for (size_t atom = 0; atom < unknown.atomic_numbers.size(); ++atom)
+        if (atom % 20 != 0) unknown.atomic_numbers[atom] = 14;
+    CHECK_THROWS_WITH_AS(trust::fit_trust_meter(many, unknown, 5),
+                         "the frames whose errors count have 30 atoms of elements that training has seen, expected 50 "
+                         "or more",
+                         Error);
+    trust::Samples same = many;
+    std::fill(same.descriptors.begin(), same.descriptors.end(), 2.0f);
+    const test::TemporaryDirectory folder;
+    const std::string path = folder.file("same.trust");
+    write_trust_meter(path, trust::fit_trust_meter(same, many, 5));  // knows one environment, and can be read
+    const TrustMeter meter = read_trust_meter(read_safetensors(MappedFile::open(path)->bytes(), path), path);
+    CHECK(trust::judge(meter, same).outside == 0);
+    CHECK(trust::judge(meter, many).outside > 0.99);
 }
 
 TEST_CASE("the meter of the built-in student belongs to it") {

@@ -69,6 +69,8 @@ TEST_CASE("what is not a number is worse than every number") {
     const std::vector<double> sigmas = {0.1, std::nan(""), 0.3};
     const WatchReading reading = read_spread(sigmas, 0.2);
     CHECK(reading.atoms_outside == 2);
+    CHECK(std::isnan(reading.sigma_max));
+    CHECK(reading.worst_atom == 1);
     Watcher watcher({0.2, 5.0, 10});
     CHECK(watcher.must_stop(reading_of(std::nan(""))));
     CHECK(watcher.is_candidate(reading_of(std::nan("")), 0));

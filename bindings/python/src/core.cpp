@@ -243,6 +243,7 @@ public:
         result["thread_count"] = info.thread_count;
         result["evaluation_count"] = info.evaluation_count;
         result["neighbor_build_count"] = info.neighbor_build_count;
+        result["has_trust_meter"] = info.has_trust_meter == 1;
         return result;
     }
 

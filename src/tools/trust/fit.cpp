@@ -93,7 +93,7 @@ void find_directions(TrustMeter& meter, const Samples& seen) {
     meter.variances = found.variances;
     // Where nothing is left out, rounding must not look like a distance.
     const double total = std::accumulate(found.variances.begin(), found.variances.end(), found.rest_variance);
-    meter.rest_variance = std::max(found.rest_variance, 1e-4 * total);
+    meter.rest_variance = std::max({found.rest_variance, 1e-4 * total, 1e-20});  // 0 if atoms are all alike
     meter.directions.resize(width * found.variances.size());
     for (size_t d = 0; d < width; ++d)
         for (size_t k = 0; k < found.variances.size(); ++k)
@@ -312,6 +312,11 @@ TrustMeter fit_trust_meter(const Samples& seen, const Samples& labelled, double 
     TrustMeter meter;
     meter.radius = radius;
     find_centers(meter, seen);
+    const auto useful_count = std::count_if(labelled.atomic_numbers.begin(), labelled.atomic_numbers.end(),
+                                            [&](int z) { return meter.element_of(z) >= 0; });
+    if (useful_count < kFewestAtoms)
+        fail(Status::format, "the frames whose errors count have ", useful_count,
+             " atoms of elements that training has seen, expected ", kFewestAtoms, " or more");
     find_directions(meter, seen);
     find_limits(meter, seen);
     std::vector<double> targets;

@@ -73,6 +73,8 @@ class MLFFCalculator(Calculator):
             if name in ("stress", "stresses") and name not in self.results:
                 raise PropertyNotImplementedError(f"{name} needs a cell with three lattice vectors, which these atoms do not have")
             self._check_has(name)
+            if name in _TRUST and name not in self.results:
+                raise PropertyNotImplementedError(f"{name} needs a trust meter that was fitted to head '{state.head}'")
 
     def get_property(self, name: str, atoms: Atoms | None = None, allow_calculation: bool = True) -> Any:
         self._check_has(name)

@@ -82,7 +82,7 @@ class Model:
 
     @property
     def alarm_error(self) -> float:
-        """eV/angstrom: one atom in ten of ordinary structures has an expected error above it; 0 without a trust meter."""
+        """eV/angstrom: an atom with an expected error above it counts as outside; 0 without a trust meter."""
         return self._info["alarm_error"]
 
     @property

@@ -97,6 +97,7 @@ class Session:
         self.model: Model = model if isinstance(model, Model) else Model(model)
         self._options = (device, precision, threads, head, skin, exact_radial, gpu_memory_limit, is_trajectory)
         self._handle = _core.Session(self.model._handle, device, PRECISIONS[precision], threads, head or "", skin, exact_radial, gpu_memory_limit, is_trajectory)
+        self._has_trust_meter: bool = self._handle.info()["has_trust_meter"]
 
     def evaluate(self, numbers: ArrayLike, positions: ArrayLike, cell: ArrayLike | None = None, pbc: bool | ArrayLike | None = None,
                  charge: float = 0.0, spin: float = 1.0, *, forces: bool = True, stress: bool | None = None, virial: bool = False, atom_energies: bool = False,
@@ -150,7 +151,7 @@ class Session:
         if spread is None:
             spread = self.model.member_count > 0
         if trust is None:
-            trust = self.model.has_trust_meter
+            trust = self._has_trust_meter
         if descriptors and self.model.descriptor_count == 0:
             raise UnsupportedError(f"descriptors were requested, but {self.model!r} has none")
         if out is not None and not isinstance(out, Result):
@@ -175,7 +176,7 @@ class Session:
     @property
     def info(self) -> dict[str, Any]:
         """device, device_reason, precision, thread_count, evaluation_count (systems so far) and neighbor_build_count (neighbour searches; the skin saved
-        the difference)"""
+        the difference) and has_trust_meter (False also where the meter of the model was fitted to another head)"""
         info = self._handle.info()
         info["precision"] = _PRECISION_NAMES[info["precision"]]
         return info

@@ -46,15 +46,17 @@ MLFF_HOST_DEVICE inline double limited(double component) {
                                             : component;
 }
 
-// Adds what component `i` contributes, with those after it.
-MLFF_HOST_DEVICE inline void add_component(const MeterView& meter, int i, const float* components, ScoreSums& sums) {
-    const double y = components[i];
-    sums.inside += meter.variances[i] * y * y;
-    sums.distance += y * y;
-    const double* const quadratic = meter.quadratic + (i * meter.component_count - i * (i - 1) / 2);
-    double row = meter.linear[i];
-    for (int j = i; j < meter.component_count; ++j) row += quadratic[j - i] * limited(components[j]);
-    sums.score += limited(y) * row;
+// Adds what component `k` contributes. `row`: its linear coefficient + sum over i <= k of (quadratic coefficient of the
+// pair i, k) x (limited component i).
+MLFF_HOST_DEVICE inline void add_component(const MeterView& meter, int k, double component, double row,
+                                           ScoreSums& sums) {
+    sums.inside += meter.variances[k] * component * component;
+    sums.distance += component * component;
+    sums.score += limited(component) * row;
+}
+// Where the coefficients of the pairs (i, j) with j >= i begin, less i: that of a pair is at [j].
+MLFF_HOST_DEVICE inline const double* pairs_of(const MeterView& meter, int i) {
+    return meter.quadratic + (i * meter.component_count - i * (i + 1) / 2);
 }
 
 // From the sums over all components and the square of (descriptors - center).

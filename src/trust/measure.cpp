@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "core/parallel.h"
 
@@ -35,29 +36,43 @@ trust::MeterView view_of(const TrustMeter& meter) {
 
 namespace {
 
-template <class Real>
-double find_components(const trust::MeterView& meter, int element, const Real* descriptors, float* components) {
-    std::fill_n(components, meter.component_count, 0.0f);
+// `count` is known to the compiler where it is kMostComponents, as in nearly all meters: the sums stay in registers.
+template <class Real, class Count>
+double find_components(const trust::MeterView& meter, int element, const Real* descriptors, float* components,
+                       Count count) {
+    float sums[trust::kMostComponents] = {};
     double squared_length = 0;
     const float* center = meter.centers + static_cast<int64_t>(element) * meter.descriptor_count;
-    for (int d = 0; d < meter.descriptor_count; ++d) {
+    const float* direction = meter.directions;
+    for (int d = 0; d < meter.descriptor_count; ++d, direction += count) {
         const float difference = static_cast<float>(descriptors[d]) - center[d];
         squared_length += static_cast<double>(difference) * difference;
-        const float* direction = meter.directions + static_cast<int64_t>(d) * meter.component_count;
-        if (meter.component_count == trust::kMostComponents)  // as nearly all meters have; a known number is faster
-            for (int k = 0; k < trust::kMostComponents; ++k) components[k] += direction[k] * difference;
-        else
-            for (int k = 0; k < meter.component_count; ++k) components[k] += direction[k] * difference;
+        for (int k = 0; k < count; ++k) sums[k] += direction[k] * difference;
     }
+    std::copy_n(sums, static_cast<int>(count), components);
     return squared_length;
+}
+template <class Real>
+double find_components(const trust::MeterView& meter, int element, const Real* descriptors, float* components) {
+    if (meter.component_count == trust::kMostComponents)
+        return find_components(meter, element, descriptors, components,
+                               std::integral_constant<int, trust::kMostComponents>());
+    return find_components(meter, element, descriptors, components, meter.component_count);
 }
 
 trust::AtomScore score_atom(const trust::MeterView& meter, int element, const double* descriptors) {
     if (element < 0) return unseen_score(meter);
     float components[trust::kMostComponents];
     const double squared_length = find_components(meter, element, descriptors, components);
+    double rows[trust::kMostComponents];
+    std::copy_n(meter.linear, meter.component_count, rows);
+    for (int i = 0; i < meter.component_count; ++i) {
+        const double* const pairs = pairs_of(meter, i);
+        const double component = trust::limited(components[i]);
+        for (int k = i; k < meter.component_count; ++k) rows[k] += pairs[k] * component;
+    }
     trust::ScoreSums sums;
-    for (int k = 0; k < meter.component_count; ++k) add_component(meter, k, components, sums);
+    for (int k = 0; k < meter.component_count; ++k) add_component(meter, k, components[k], rows[k], sums);
     return score_of(meter, element, sums, squared_length);
 }
 

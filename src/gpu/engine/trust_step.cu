@@ -41,10 +41,14 @@ __device__ __forceinline__ trust::AtomScore score_by_warp(const trust::MeterView
             if (lane < count) component += *direction * there;
         }
     }
-    components[lane] = component;
+    components[lane] = static_cast<float>(trust::limited(component));
     __syncwarp();
     trust::ScoreSums sums;
-    if (lane < count) add_component(meter, lane, components, sums);
+    if (lane < count) {
+        double row = meter.linear[lane];
+        for (int i = 0; i <= lane; ++i) row += pairs_of(meter, i)[lane] * components[i];
+        add_component(meter, lane, component, row, sums);
+    }
     sums.inside = sum_over_warp(sums.inside);
     sums.distance = sum_over_warp(sums.distance);
     sums.score = sum_over_warp(sums.score);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
-#include "mace/gpu/edge_chunks.h"
+#include "equivariant/gpu/edge_chunks.h"
 
-using mlff::mace::gpu::plan_edge_chunks;
+using mlff::equivariant::gpu::plan_edge_chunks;
 
 TEST_CASE("chunks of edges cover all, are whole tiles, and fit") {
     for (const int64_t edges : {0, 1, 7, 8, 9, 63, 64, 65, 1000, 123457})

@@ -6,10 +6,10 @@
 #include <functional>
 
 #include "core/error.h"
+#include "equivariant/gpu/path_couplings.h"
 #include "equivariant/irreps.h"
 #include "equivariant/spherical_harmonics.h"
 #include "equivariant/wigner.h"
-#include "mace/gpu/path_couplings.h"
 #include "test_mace_numerics.h"
 #include "test_mace_support.h"
 
@@ -96,7 +96,7 @@ namespace {
 // 1 if the constants of the GPU kernels are the 3j symbols up to a factor, -1 if not, 0 if there is no such path.
 template <int In, int Degree, int Out>
 int compare_constants() {
-    using Couplings = mace::gpu::PathCouplings<In, Degree, Out>;
+    using Couplings = equivariant::gpu::PathCouplings<In, Degree, Out>;
     if constexpr (!Couplings::kExists) {
         return 0;
     } else {
@@ -104,7 +104,7 @@ int compare_constants() {
         std::vector<double> found(expected.size());
         uint64_t shares = 0;
         for (int i = 0; i < Couplings::kTermCount; ++i) {
-            const mace::gpu::PathTerm& term = Couplings::kTerms.of[i];
+            const equivariant::gpu::PathTerm& term = Couplings::kTerms.of[i];
             const int share = term.in * Couplings::kOut + term.out;
             if (term.is_first == ((shares >> share & 1) != 0)) return -1;
             shares |= uint64_t{1} << share;

@@ -49,6 +49,7 @@ ConvolutionPlan<Real>::ConvolutionPlan(const EdgeModel& model_in, const EdgeMess
       message(messages.message, sums_layout, linear_layout),
       moments(make_moment_maps<Real>(messages, linear_layout, std::move(senders))),
       is_first(options.is_first),
+      is_last(options.is_last),
       lowest_distance(std::max(equivariant::lowest_distance(model.radial), options.table_begin)),
       table_error_share(options.table_error_share),
       columns(moments || options.hidden_radial ? columns_of_hidden(messages) : columns_of_weights(messages)),

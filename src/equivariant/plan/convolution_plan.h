@@ -37,6 +37,7 @@ struct ConvolutionOptions {
     bool exact_radial = false;      // no tables: the networks are evaluated for every edge
     bool tables_in_blocks = false;  // a separate block for the columns of each path, as the CPU kernels need it
     bool is_first = false;          // nobody needs gradients of the features that the layer reads
+    bool is_last = false;           // its reverse, the first of all, writes gradients of edges; others add to them
     // Tables of the hidden functions of the radial network instead of the weights. It must end in a linear layer.
     bool hidden_radial = false;
     double table_begin = 0;        // angstrom: shorter edges may be evaluated exactly, which is slower
@@ -64,7 +65,7 @@ struct ConvolutionPlan {
     std::optional<LinearMap<Real>> down;
     std::vector<PathPlan<Real>> paths;
     std::optional<MomentMaps<Real>> moments;  // if the features of senders depend on their element alone
-    bool is_first = false;
+    bool is_first = false, is_last = false;
     double lowest_distance = 0;  // tables begin here
     double table_error_share = 1;
     RadialColumns columns;

@@ -29,6 +29,7 @@ struct SystemsView {
 struct ElementEnergy {
     double alone = 0;      // E0
     double embedding = 0;  // added to the energy of the system, but not to that of the atom
+    double scale = 1;      // of what the model computes, besides EnergyView::scale
 };
 struct EnergyView {
     const int32_t* elements = nullptr;          // [atom]
@@ -36,9 +37,12 @@ struct EnergyView {
     double scale = 1, shift = 0;
 };
 
+__device__ __forceinline__ double energy_scale(const EnergyView& view, int64_t atom) {
+    return view.scale * view.of_element[view.elements[atom]].scale;
+}
 // The energy of an atom, from the sum of what the model computes for it.
 __device__ __forceinline__ double finished_energy(const EnergyView& view, int64_t atom, double sum) {
-    return view.of_element[view.elements[atom]].alone + (view.scale * sum + view.shift);
+    return view.of_element[view.elements[atom]].alone + (energy_scale(view, atom) * sum + view.shift);
 }
 
 // What is summed over systems.

@@ -2,47 +2,28 @@
 // One layer of a model on the GPU: the stages of the host's plan, and their features of atoms. For CUDA sources only.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <vector>
 
+#include "equivariant/gpu/convolution.h"
+#include "equivariant/gpu/gate.h"
 #include "gpu/runtime/device_buffer.h"
-#include "mace/gpu/atoms.h"
 #include "mace/gpu/contraction.h"
 #include "mace/gpu/edge_network.h"
-#include "mace/gpu/fused_messages.h"
-#include "mace/gpu/linear.h"
-#include "mace/gpu/messages.h"
-#include "mace/gpu/moments.h"
 #include "mace/plan/layer_plan.h"
 
 namespace mlff::mace::gpu {
 
-// Fused messages exist in single precision only.
-template <class Real>
-inline constexpr bool kCanFuse = sizeof(Real) == 4;
-
-struct MessageOptions {
-    bool are_fused = false, is_fast = false;
-};
-
 // Made from the host's plan, which must outlive it.
 template <class Real>
-struct DeviceLayer {
+struct DeviceLayer : DeviceConvolution<Real> {
     DeviceLayer(const plan::LayerPlan<Real>& plan_in, const plan::RowLayout& below, int harmonic_count,
                 int element_count, const MessageOptions& options, cudaStream_t stream)
-        : plan(plan_in),
-          up(plan.layer.interaction.up, below, plan.sender_layout, stream),
-          message(divided(plan.layer.interaction.message), plan.sums_layout, plan.linear_layout, stream),
+        : DeviceConvolution<Real>(plan_in, below, harmonic_count, message_factor(plan_in), options, stream),
+          plan(plan_in),
           linear(plan.layer.linear, plan::RowLayout(plan.layer.contraction.out), plan.features_layout, stream),
           contraction(plan.contraction, element_count, stream) {
         const Interaction& interaction = plan.layer.interaction;
-        if (plan.moments)
-            moments.emplace(plan, harmonic_count, stream);
-        else if (!options.are_fused)
-            messages.emplace(plan, harmonic_count, stream);
-        else if constexpr (kCanFuse<Real>)
-            fused.emplace(plan, harmonic_count, options.is_fast, stream);
         if (interaction.edge_input == Interaction::EdgeInput::features) edge_network.emplace(plan, below, stream);
         if (interaction.message_skip)
             message_skip.emplace(*interaction.message_skip, plan.message_layout, plan.message_layout, stream);
@@ -54,33 +35,20 @@ struct DeviceLayer {
         }
     }
 
-    // A constant divisor of messages is part of their maps. One that depends on densities is not.
-    bool divides_by_density() const { return plan.columns.density >= 0; }
+    bool divides_by_density() const { return divides_by_density(plan); }
 
     const plan::LayerPlan<Real>& plan;
-    DeviceLinear<Real> up, message, linear;
+    DeviceLinear<Real> linear;
     std::optional<DeviceLinear<Real>> message_skip, skip, residual, after;
     std::optional<DeviceGate<Real>> gate;
-    // Exactly one of these three is there.
-    std::optional<FusedMessages> fused;
-    std::optional<DeviceMoments<Real>> moments;
-    std::optional<DeviceMessages<Real>> messages;
     std::optional<DeviceEdgeNetwork<Real>> edge_network;
     DeviceContraction<Real> contraction;
-    std::map<int, DeviceLinear<Real>> moment_maps;  // by the sender's element
 
     // Copies what the plan has prepared for these elements.
     void prepare(const std::vector<int>& elements, ThreadTeam& team, cudaStream_t stream) {
         if (edge_network) edge_network->prepare(elements, team, stream);
-        if (fused) fused->prepare(stream);
-        if (messages) messages->prepare(stream);
-        if (moments) moments->prepare(stream);
+        DeviceConvolution<Real>::prepare(elements, stream);
         contraction.prepare(elements, stream);
-        if (!plan.moments) return;
-        for (int z : elements)
-            if (!moment_maps.contains(z))
-                moment_maps.try_emplace(z, divided(plan.moments->plain_map(z)), plan.moments->layout(),
-                                        plan.linear_layout, stream);
     }
 
     // [atom][...]
@@ -92,13 +60,10 @@ struct DeviceLayer {
     mlff::gpu::DeviceBuffer<Real> densities, divisors;
 
 private:
-    Linear divided(Linear map) const {
-        if (divides_by_density()) return map;
-        const double factor = 1 / plan.layer.interaction.divisor_constant;
-        for (Linear::Path& path : map.paths)
-            for (double& weight : path.weight) weight *= factor;
-        for (double& number : map.bias) number *= factor;
-        return map;
+    // A constant divisor of messages is part of their maps. One that depends on densities is not.
+    static bool divides_by_density(const plan::LayerPlan<Real>& plan) { return plan.columns.density >= 0; }
+    static double message_factor(const plan::LayerPlan<Real>& plan) {
+        return divides_by_density(plan) ? 1 : 1 / plan.layer.interaction.divisor_constant;
     }
 };
 

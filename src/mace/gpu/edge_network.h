@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "core/threads.h"
+#include "equivariant/gpu/device_tables.h"
+#include "equivariant/gpu/edges.h"
+#include "equivariant/gpu/linear.h"
+#include "equivariant/gpu/messages.h"
 #include "gpu/engine/buffer_list.h"
 #include "gpu/runtime/device_buffer.h"
-#include "mace/gpu/device_tables.h"
-#include "mace/gpu/edges.h"
-#include "mace/gpu/linear.h"
-#include "mace/gpu/messages.h"
+#include "mace/gpu/engine_names.h"
 #include "mace/plan/layer_plan.h"
 
 namespace mlff::mace::gpu {

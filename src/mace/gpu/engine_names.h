@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Brings the names of the shared GPU engine into the namespace of MACE's kernels.
+// Brings the names of the shared GPU engine, and of what all families like e3nn share, into MACE's namespace.
 #pragma once
 
-#include "gpu/engine/atom_rows.h"
+#include "equivariant/gpu/engine_names.h"
+#include "mace/plan/names.h"
 
 namespace mlff::mace::gpu {
 
-using namespace mlff::gpu;
+using namespace equivariant::gpu;
 
 }  // namespace mlff::mace::gpu

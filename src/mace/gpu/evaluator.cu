@@ -9,15 +9,19 @@
 
 #include "core/elements.h"
 #include "core/error.h"
+#include "equivariant/gpu/edges.h"
+#include "equivariant/gpu/message_scratch.h"
+#include "equivariant/gpu/readout.h"
+#include "equivariant/gpu/rows.h"
 #include "equivariant/spherical_harmonics.h"
 #include "gpu/engine/step_evaluator.h"
 #include "gpu/runtime/cuda_check.h"
 #include "gpu/runtime/device_buffer.h"
 #include "gpu/runtime/gpu.h"
-#include "mace/gpu/atoms.h"
 #include "mace/gpu/device_layer.h"
-#include "mace/gpu/edges.h"
+#include "mace/gpu/division.h"
 #include "mace/gpu/first_features.h"
+#include "mace/gpu/readout_matrices.h"
 #include "mace/gpu/stage_work.h"
 #include "mace/plan/layer_plan.h"
 
@@ -36,8 +40,7 @@ public:
              cudaStream_t stream)
         : weights_(std::move(weights)),
           head_(options.head),
-          memory_limit_bytes_(options.gpu_memory_limit_bytes),
-          most_message_scratch_(message_scratch_bytes),
+          message_scratch_(message_scratch_bytes, options.gpu_memory_limit_bytes),
           stream_(stream),
           facts_{weights_->cutoff, weights_->atomic_numbers, weights_->descriptor_count()} {
         const int element_count = weights_->element_count();
@@ -45,9 +48,6 @@ public:
         check(
             cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu_ordinal(options.device)),
             "asking for the device");
-        size_t free_memory = 0, total_memory = 0;
-        check(cudaMemGetInfo(&free_memory, &total_memory), "asking for free memory");
-        total_memory_ = static_cast<int64_t>(total_memory);
         Irreps scalars;
         scalars.append(weights_->channel_count, Irrep{});
         first_layout_ = plan::RowLayout(scalars);
@@ -62,6 +62,7 @@ public:
                 *weights_, layer, *below, plan::LayerOptions{.hidden_radial = messages.are_fused}));
             layers_.push_back(std::make_unique<DeviceLayer<Real>>(
                 *plans_.back(), *below, harmonic_count(weights_->max_degree), element_count, messages, stream_));
+            if (layers_.back()->fused) message_scratch_.add_layer(*layers_.back()->fused);
             below = &plans_.back()->features_layout;
             has_fused = has_fused || (can_fuse && !plans_.back()->moments);
         }
@@ -70,7 +71,7 @@ public:
                  precision_name(options.precision));
         for (const Readout& readout : weights_->readouts) {
             const plan::LayerPlan<Real>& plan = *plans_[static_cast<size_t>(readout.layer)];
-            readouts_.push_back(std::make_unique<DeviceReadout<Real>>(readout, options.head, plan.layer.linear.out,
+            readouts_.push_back(std::make_unique<DeviceReadout<Real>>(matrices_of(readout, options.head),
                                                                       plan.features_layout, stream_));
         }
         if (readouts_.empty()) fail(Status::internal, "a model without readouts");  // they finish the energies
@@ -99,7 +100,7 @@ public:
         const int64_t atoms = size.atoms, edges = size.edges, harmonics = harmonic_count(weights_->max_degree);
         const bool has_gradients = size.wanted.gradients();
         list.add(harmonics_, edges * harmonics, kEdges);
-        list.add(message_scratch_, message_scratch_bytes(atoms, edges, has_gradients), kEdges);
+        message_scratch_.list(list, atoms, edges, has_gradients);
         if (has_gradients) {
             list.add(harmonics_gradient_, edges * harmonics, kEdges);
             list.add(distance_gradient_, edges, kEdges);
@@ -116,7 +117,7 @@ public:
             list.add(layer.divisors, atoms, kAtoms);
             list.add(layer.scaled, atoms * linear_size, kAtoms);
             if (plan.moments)
-                list.add(moments_, atoms * senders_of_moments_at_once() * plan.moments->layout().size, kAtoms);
+                layer.list_moments(list, moments_, atoms, elements_present_);
             else
                 list.add(sums_, atoms * plan.sums_layout.size, kAtoms);
             if (layer.gate) {
@@ -192,24 +193,7 @@ public:
     }
 
 private:
-    // For the edges of fused messages: all of them or, in larger systems or with little memory, one chunk at a time.
-    int64_t message_scratch_bytes(int64_t atoms, int64_t edges, bool has_gradients) const {
-        constexpr int64_t kEnough = int64_t{2} << 30, kForEachAtom = 32 << 10, kLeast = 16 << 20;
-        int64_t bytes_per_edge = 0;
-        for (const auto& layer : layers_)
-            if (layer->fused)
-                bytes_per_edge = std::max(bytes_per_edge, layer->fused->scratch_bytes_per_edge(has_gradients));
-        const int64_t share =
-            most_message_scratch_ > 0
-                ? most_message_scratch_
-                : std::max(kLeast, (memory_limit_bytes_ > 0 ? memory_limit_bytes_ : total_memory_) / 8);
-        return std::min({bytes_per_edge * (edges + kEdgesPerTile), std::max(kEnough, kForEachAtom * atoms), share});
-    }
-    FusedMessages::Scratch message_scratch() const {
-        return {message_scratch_.data(),
-                std::min(message_scratch_.capacity(), message_scratch_bytes(atom_count(), step_.edges.capacity, true)),
-                step_.edges.capacity};
-    }
+    FusedMessages::Scratch message_scratch() const { return message_scratch_.view(atom_count(), step_.edges.capacity); }
 
     // Whether the gradients of ghosts' features go back to the domains that own the atoms. Otherwise each domain needs
     // gradients of the messages of its ghosts, which are larger, and computes their edges too. Layers with a gate or a
@@ -221,10 +205,8 @@ private:
     // Whether what the forward pass of the layer has prepared for the edges is still there in the reverse, which may
     // need those of ghosts too.
     bool keeps_prepared_edges(const DeviceLayer<Real>& layer) const {
-        const auto fused_count =
-            std::count_if(layers_.begin(), layers_.end(), [](const auto& other) { return other->fused.has_value(); });
-        return step_.wanted.gradients() && fused_count == 1 && (step_.ghost_count == 0 || returns_gradients(layer)) &&
-               layer.fused->fits_at_once(message_scratch());
+        return step_.wanted.gradients() && message_scratch_.layer_count() == 1 &&
+               (step_.ghost_count == 0 || returns_gradients(layer)) && layer.fused->fits_at_once(message_scratch());
     }
 
     // Of "messages" or, in a layer with moments, of "moments and messages".
@@ -310,7 +292,7 @@ private:
         begin_stage(plan.moments ? "moments and messages" : "messages", Direction::forward, index, stream_,
                     [&] { return messages_work(layer, false); });
         if (plan.moments) {
-            compute_moments(layer);
+            layer.compute_moments(moment_task(), layer.densities.data(), rows_to(layer.scaled, linear_size), stream_);
         } else {
             resize(sums_, atom_count(), plan.sums_layout.size);
             EdgeWeights<Real> weights;
@@ -379,50 +361,7 @@ private:
         fill_ghosts(step_, next.senders.data(), sender_size, Direction::forward, index + 1, stream_);
     }
 
-    int64_t senders_of_moments_at_once() const {
-        return static_cast<int64_t>(std::min<size_t>(DeviceMoments<Real>::kMostSenders, elements_present_.size()));
-    }
-    // Calls action(elements, is_first) for a few elements of senders at a time.
-    template <class Action>
-    void for_senders_of_moments(const DeviceLayer<Real>& layer, const Action& action) {
-        constexpr size_t kAtOnce = DeviceMoments<Real>::kMostSenders;
-        resize(moments_, atom_count() * senders_of_moments_at_once(), layer.plan.moments->layout().size);
-        const std::span<const int> all = elements_present_;
-        for (size_t i = 0; i < all.size(); i += kAtOnce)
-            action(all.subspan(i, std::min(kAtOnce, all.size() - i)), i == 0);
-    }
-    // The moments for element number `index` of those passed to the action.
-    RowsView<Real> moment_rows(const DeviceLayer<Real>& layer, size_t index) {
-        const int size = layer.plan.moments->layout().size;
-        return {moments_.data() + static_cast<int64_t>(index) * atom_count() * size, size, nullptr};
-    }
-    void compute_moments(DeviceLayer<Real>& layer) {
-        for_senders_of_moments(layer, [&](std::span<const int> elements, bool is_first) {
-            layer.moments->compute(edges_, elements, moments_.data(), is_first ? layer.densities.data() : nullptr,
-                                   stream_);
-            LinearCall calls[DeviceMoments<Real>::kMostSenders];
-            for (size_t i = 0; i < elements.size(); ++i) {
-                const RowsView<Real> moments = moment_rows(layer, i);
-                calls[i] = layer.moment_maps.at(elements[i]).forward({moments.first, moments.size, nullptr});
-            }
-            const LinearSum sum = {std::span(calls, elements.size()),
-                                   rows_to(layer.scaled, layer.plan.linear_layout.size), !is_first};
-            DeviceLinear<Real>::run({&sum, 1}, tiles_, stream_);
-        });
-    }
-    void reverse_moments(DeviceLayer<Real>& layer, const DeviceBuffer<Real>& gradient, bool accumulate) {
-        for_senders_of_moments(layer, [&](std::span<const int> elements, bool) {
-            LinearCall calls[DeviceMoments<Real>::kMostSenders];
-            LinearSum sums[DeviceMoments<Real>::kMostSenders];
-            for (size_t i = 0; i < elements.size(); ++i) {
-                calls[i] = layer.moment_maps.at(elements[i]).transposed(rows(gradient, layer.plan.linear_layout.size));
-                sums[i] = {std::span(calls + i, 1), moment_rows(layer, i)};
-            }
-            DeviceLinear<Real>::run(std::span(sums, elements.size()), tiles_, stream_);
-            layer.moments->reverse(edges_, elements, moments_.data(), densities_gradient_.data(),
-                                   {harmonics_gradient_.data(), distance_gradient_.data()}, accumulate, stream_);
-        });
-    }
+    typename DeviceLayer<Real>::MomentTask moment_task() { return {edges_, tiles_, elements_present_, moments_}; }
 
     // The messages, after the gate or message_skip if the layer has one.
     static const DeviceBuffer<Real>& contraction_input(const DeviceLayer<Real>& layer) {
@@ -523,7 +462,10 @@ private:
             reverse_division(atom_count(), static_cast<Real>(plan.layer.interaction.divisor_density), dot_a, dot_b,
                              layer.gate ? linear_size : message_size, layer.divisors.data(), densities_gradient_.data(),
                              gradient->data(), linear_size, stream_);
-        if (plan.moments) return reverse_moments(layer, *gradient, index + 1 < layers_.size());
+        if (plan.moments)
+            return layer.reverse_moments(moment_task(), rows(*gradient, linear_size), densities_gradient_.data(),
+                                         {harmonics_gradient_.data(), distance_gradient_.data()},
+                                         index + 1 < layers_.size(), stream_);
         resize(sums_, atom_count(), plan.sums_layout.size);
         layer.message.apply_transposed(tiles_, rows(*gradient, linear_size), rows_to(sums_, plan.sums_layout.size),
                                        false, stream_);
@@ -588,11 +530,9 @@ private:
 
     std::shared_ptr<const Weights> weights_;
     int head_;
-    int64_t memory_limit_bytes_;    // 0: all that is free
-    int64_t most_message_scratch_;  // bytes; 0: a default
-    cudaStream_t stream_;           // of what is under way
+    MessageScratch message_scratch_;
+    cudaStream_t stream_;  // of what is under way
     StepModelFacts facts_;
-    int64_t total_memory_ = 0;
     plan::RowLayout first_layout_;
     std::vector<std::unique_ptr<plan::LayerPlan<Real>>> plans_;
     std::vector<std::unique_ptr<DeviceLayer<Real>>> layers_;
@@ -608,7 +548,6 @@ private:
     EdgeGeometry geometry_;
     DeviceBuffer<double> distance_gradient_, vector_gradient_;
     DeviceBuffer<Real> harmonics_, harmonics_gradient_;
-    DeviceBuffer<unsigned char> message_scratch_;
 
     FirstFeatures<Real> first_;
     DeviceBuffer<Real> sums_, moments_, contracted_, work_, more_work_, gated_, senders_gradient_, densities_gradient_;

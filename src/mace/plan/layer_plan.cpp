@@ -19,6 +19,7 @@ FeaturesOfElement first_senders(const Weights& weights, const Layer& layer) {
 
 LayerOptions with_place(LayerOptions options, const Weights& weights, const Layer& layer) {
     options.is_first = &layer == &weights.layers.front();
+    options.is_last = &layer == &weights.layers.back();
     return options;
 }
 

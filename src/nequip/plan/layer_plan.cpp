@@ -31,6 +31,7 @@ double table_begin(const CutoffFunction& cutoff) {
 
 ConvolutionOptions complete(ConvolutionOptions options, const Weights& weights, const Layer& layer) {
     options.is_first = &layer == &weights.layers.front();
+    options.is_last = &layer == &weights.layers.back();
     options.table_begin = table_begin(weights.radial.cutoff);
     options.table_error_share = kTableErrorShare;
     return options;

@@ -4,13 +4,13 @@
 
 #include <cuda_runtime.h>
 
+#include "equivariant/edge_messages.h"
+#include "equivariant/gpu/messages.h"
 #include "gpu/runtime/device_buffer.h"
-#include "mace/gpu/messages.h"
-#include "mace/weights/weights.h"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 
-// PairRepulsion for kernels. `is_there` is false if the model has none.
+// The repulsion of pairs that MACE models may have, for kernels. `is_there` is false if the model has none.
 struct RepulsionView {
     bool is_there = false;
     double coefficients[4] = {};
@@ -48,4 +48,4 @@ template <class Real>
 void reverse_edges(const EdgesView<Real>& edges, const EdgeGeometry& geometry, const EdgeGradientsView<Real>& gradients,
                    const RepulsionView& repulsion, double* vector_gradient, cudaStream_t stream);
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-#include "mace/gpu/edges.h"
+#include "equivariant/gpu/edges.h"
 
 #include "equivariant/edge_harmonics.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 namespace {
 
 using mlff::gpu::launch;
 
-// MACE takes the harmonics of the vector from sender to receiver. The vector of our edges is the opposite.
+// Harmonics are those of the vector from sender to receiver. The vector of our edges is the opposite.
 __device__ Vec3 direction(const EdgeGeometry& geometry, const double* distance, int64_t edge) {
     const double scale = -1 / distance[edge];
     const double* v = geometry.vector + 3 * edge;
@@ -249,4 +249,4 @@ MLFF_INSTANTIATE(float)
 MLFF_INSTANTIATE(double)
 #undef MLFF_INSTANTIATE
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

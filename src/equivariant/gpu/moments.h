@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Moments of the first layer (mace/plan/moment_map.h), summed over the edges of each atom, and the reverse. Nothing is
-// added atomically, so results repeat bit for bit.
+// Moments of the first layer (equivariant/plan/moment_map.h), summed over the edges of each atom, and the reverse.
+// Nothing is added atomically, so results repeat bit for bit.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,13 +8,13 @@
 #include <span>
 
 #include "core/host_device.h"
+#include "equivariant/gpu/device_tables.h"
+#include "equivariant/gpu/layer_view.h"
+#include "equivariant/gpu/messages.h"
+#include "equivariant/plan/convolution_plan.h"
 #include "gpu/runtime/device_buffer.h"
-#include "mace/gpu/device_tables.h"
-#include "mace/gpu/layer_view.h"
-#include "mace/gpu/messages.h"
-#include "mace/plan/layer_plan.h"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 
 template <class Real>
 class DeviceMoments {
@@ -22,7 +22,7 @@ public:
     static constexpr int kMostSenders = 4;  // sender elements in one call
 
     // The plan must have moments.
-    DeviceMoments(const plan::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream);
+    DeviceMoments(const ConvolutionPlan<Real>& plan, int harmonic_count, cudaStream_t stream);
 
     void prepare(cudaStream_t stream) { tables_.prepare(stream); }  // after the host's plan has been prepared
 
@@ -54,9 +54,9 @@ private:
     static size_t shared_bytes(const View& view, bool is_reverse);
     static Senders senders_of(std::span<const int> elements, int64_t atom_count);
 
-    const plan::LayerPlan<Real>& plan_;
+    const ConvolutionPlan<Real>& plan_;
     DeviceTables<Real> tables_;
     DeviceShares<Real> shares_;
 };
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: MIT
-#include "mace/gpu/messages.h"
-#include "mace/plan/names.h"
+#include "equivariant/gpu/messages.h"
 
 #include <algorithm>
 
+#include "equivariant/gpu/path_shapes.h"
 #include "gpu/engine/instructions.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
-#include "mace/gpu/path_shapes.h"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 namespace {
 
 using mlff::gpu::launch;
 using mlff::gpu::LaunchShape;
-using plan::SplinePoint;
 
 // A chunk of the edges of the block's atom, in shared memory.
 template <class Real>
@@ -101,7 +99,7 @@ __device__ void sum_path(const typename DeviceMessages<Real>::View& view,
         Real sum[Out];
         for (int c = 0; c < Out; ++c) sum[c] = is_first ? Real(0) : to[c * path.stride];
         for (int e = 0; e < count; ++e) {
-            const Real radial = plan::value_at(chunk.points[e], path.column + k);
+            const Real radial = value_at(chunk.points[e], path.column + k);
             const Real* features = senders.of(chunk.others[e]) + path.in_offset + k;
             const Real* shares = chunk.shares + e * view.share_count + path.first_share;
             for (int a = 0; a < Components; ++a) {
@@ -147,9 +145,9 @@ __global__ void __launch_bounds__(kBlockThreads)
         for (int p = 0; p < view.path_count; ++p)
             sum_any_path<Most, Real>(view, view.paths[p], chunk, count, senders, begin == first, own);
         if (view.density_column >= 0 && threadIdx.x == 0)
-            for (int e = 0; e < count; ++e) density += plan::value_at(chunk.points[e], view.density_column);
+            for (int e = 0; e < count; ++e) density += value_at(chunk.points[e], view.density_column);
     }
-    if (threadIdx.x == 0) densities[atom] = density;
+    if (threadIdx.x == 0 && densities) densities[atom] = density;
 }
 
 // ---- reverse ----
@@ -216,7 +214,7 @@ __device__ void reverse_path(const typename DeviceMessages<Real>::View& view,
         for (int k = lane; k < path.stride; k += 32) {
             Real radial = point.row[path.column + k], radial_slope = 0;
 #pragma unroll
-            for (int t = 0; t < plan::kSplineOrder; ++t) {
+            for (int t = 0; t < kSplineOrder; ++t) {
                 const Real d = point.share_row(t)[path.column + k];
                 radial += point.value[t] * d;
                 radial_slope += point.slope[t] * d;
@@ -314,7 +312,7 @@ __global__ void __launch_bounds__(kBlockThreads)
             double slope = static_cast<double>(chunk.slopes[e]);
             if (view.density_column >= 0)
                 slope += static_cast<double>(densities_gradient[chunk.others[e]] *
-                                             plan::slope_at(chunk.points[e], view.density_column));
+                                             slope_at(chunk.points[e], view.density_column));
             gradients.distance[begin + e] = accumulate ? gradients.distance[begin + e] + slope : slope;
         }
     }
@@ -323,10 +321,10 @@ __global__ void __launch_bounds__(kBlockThreads)
 }  // namespace
 
 template <class Real>
-DeviceMessages<Real>::DeviceMessages(const plan::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream)
+DeviceMessages<Real>::DeviceMessages(const ConvolutionPlan<Real>& plan, int harmonic_count, cudaStream_t stream)
     : plan_(plan), tables_(plan.tables, plan.receiver_stride, plan.sender_stride) {
     std::vector<Path> paths;
-    for (const plan::PathPlan<Real>& path : plan.paths) {
+    for (const PathPlan<Real>& path : plan.paths) {
         paths.push_back({path.in_offset, path.in_components, path.out_offset, path.out_components, path.stride,
                          path.column, share_count_});
         share_count_ += path.share_count();
@@ -344,7 +342,7 @@ typename DeviceMessages<Real>::View DeviceMessages<Real>::view(const EdgeWeights
     view.paths = paths_.data();
     view.path_count = static_cast<int>(paths_.size());
     view.share_count = share_count_;
-    for (const plan::PathPlan<Real>& path : plan_.paths)
+    for (const PathPlan<Real>& path : plan_.paths)
         view.most_feature_rows = std::max(view.most_feature_rows, path.in_components * path.stride);
     view.edge_weights = weights;
     // As many edges at a time as fit into this much shared memory, so that several blocks run on a multiprocessor.
@@ -395,4 +393,4 @@ void DeviceMessages<Real>::reverse(const EdgesView<Real>& edges, const EdgeWeigh
 template class DeviceMessages<float>;
 template class DeviceMessages<double>;
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "equivariant/gpu/device_tables.h"
+#include "equivariant/plan/convolution_plan.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/device_buffer.h"
-#include "mace/gpu/device_tables.h"
-#include "mace/plan/layer_plan.h"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 
 // A share is a sum of couplings times harmonics. A term of a share is value * harmonic[index]; a term of the gradient
 // of a harmonic is value * (gradient of share[index]).
@@ -29,10 +29,10 @@ struct ShareLists {
 };
 // The shares of the paths one after the other, each [a][c]. `is_reversed`: for the reverse edges.
 template <class Real>
-ShareLists<Real> list_shares(const std::vector<plan::PathPlan<Real>>& paths, int harmonic_count, bool is_reversed) {
+ShareLists<Real> list_shares(const std::vector<PathPlan<Real>>& paths, int harmonic_count, bool is_reversed) {
     ShareLists<Real> lists;
     lists.of_harmonics.resize(static_cast<size_t>(harmonic_count));
-    for (const plan::PathPlan<Real>& path : paths) {
+    for (const PathPlan<Real>& path : paths) {
         const size_t first = lists.of_shares.size();
         lists.of_shares.resize(first + static_cast<size_t>(path.share_count()));
         for (const auto& coupling : path.couplings) {
@@ -76,9 +76,9 @@ struct LayerView : SharesView<Real>, TablesView<Real> {
     int sums_size = 0, sender_size = 0;  // numbers per atom
 };
 template <class Real>
-LayerView<Real> view_layer(const plan::LayerPlan<Real>& plan, const DeviceShares<Real>& shares,
+LayerView<Real> view_layer(const ConvolutionPlan<Real>& plan, const DeviceShares<Real>& shares,
                            const DeviceTables<Real>& tables) {
     return {shares.view(), tables.view(), plan.columns.density, plan.sums_layout.size, plan.sender_layout.size};
 }
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

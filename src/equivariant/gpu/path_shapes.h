@@ -6,7 +6,7 @@
 
 #include <type_traits>
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 
 // For lambdas. The compiler calls large ones otherwise, and then their variables are in memory.
 #define MLFF_INLINED __attribute__((always_inline))
@@ -40,4 +40,4 @@ __host__ __device__ __forceinline__ bool visit_path_shape(int in_components, int
     }
 }
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

@@ -2,11 +2,10 @@
 // Fused messages in reverse. Included by fused_messages.cu only.
 #pragma once
 
+#include "equivariant/gpu/fused_edges.cuh"
 #include "gpu/engine/instructions.h"
-#include "mace/gpu/fused_edges.cuh"
-#include "mace/plan/names.h"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 namespace {
 
 // Sums over the eight lanes with the same lane % 4. Each step halves the numbers that a lane keeps. In the end lane
@@ -191,7 +190,7 @@ __global__ void __launch_bounds__(kBlockThreads)
         const int64_t atom = atom_ending_after(edges.first, edges.atom_count, edge);
         const auto& table = view.table(edges.elements[atom], edges.elements[edges.sender[edge]]);
         slope += static_cast<double>(densities_gradient[atom] *
-                                     plan::slope_at(table.at(edges.distance[edge]), view.density_column));
+                                     slope_at(table.at(edges.distance[edge]), view.density_column));
     }
     gradients.distance[edge] = accumulate ? gradients.distance[edge] + slope : slope;
 }
@@ -263,4 +262,4 @@ __global__ void __launch_bounds__(kBlockThreads* Groups)
 }
 
 }  // namespace
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

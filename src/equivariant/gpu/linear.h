@@ -7,13 +7,12 @@
 #include <span>
 #include <vector>
 
+#include "equivariant/edge_messages.h"
+#include "equivariant/gpu/engine_names.h"
 #include "equivariant/plan/row_layout.h"
 #include "gpu/runtime/device_buffer.h"
-#include "mace/gpu/engine_names.h"
-#include "mace/plan/names.h"
-#include "mace/weights/weights.h"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 
 struct alignas(16) LinearStep {  // a part of one block of the source: one step of the product
     int32_t offset = 0, stride = 0, copies = 0;
@@ -34,7 +33,7 @@ template <class Real>
 class DeviceLinear {
 public:
     // A block of the map's irreps may be several blocks of the layouts `in` and `out`.
-    DeviceLinear(const Linear& linear, const plan::RowLayout& in, const plan::RowLayout& out, cudaStream_t stream);
+    DeviceLinear(const Linear& linear, const RowLayout& in, const RowLayout& out, cudaStream_t stream);
 
     // out = map(in), or += if `accumulate`
     void apply(const TilesView& tiles, RowsView<const Real> in, RowsView<Real> out, bool accumulate,
@@ -70,8 +69,8 @@ private:
         std::vector<LinearTarget> targets;
     };
     enum class Shape { wide, medium, narrow };
-    static Direction make_direction(const Linear& linear, const plan::RowLayout& in, const plan::RowLayout& out,
-                                    bool transposed, cudaStream_t stream);
+    static Direction make_direction(const Linear& linear, const RowLayout& in, const RowLayout& out, bool transposed,
+                                    cudaStream_t stream);
     static Shape choose_shape(const Direction& direction, const TilesView& tiles);
     static void run_tiled(const Call& call, RowsView<Real> out, bool accumulate, const TilesView& tiles,
                           cudaStream_t stream);
@@ -79,4 +78,4 @@ private:
     Direction forward_, transposed_;
 };
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

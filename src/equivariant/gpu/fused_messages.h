@@ -15,25 +15,25 @@
 
 #include <vector>
 
+#include "equivariant/gpu/device_tables.h"
+#include "equivariant/gpu/edge_chunks.h"
+#include "equivariant/gpu/engine_names.h"
+#include "equivariant/gpu/messages.h"
+#include "equivariant/gpu/path_couplings.h"
+#include "equivariant/plan/convolution_plan.h"
 #include "gpu/engine/radial_product.h"
 #include "gpu/runtime/cuda_check.h"
 #include "gpu/runtime/device_buffer.h"
-#include "mace/gpu/device_tables.h"
-#include "mace/gpu/edge_chunks.h"
-#include "mace/gpu/engine_names.h"
-#include "mace/gpu/messages.h"
-#include "mace/gpu/path_couplings.h"
-#include "mace/plan/layer_plan.h"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 
 // For single precision only. In double precision, tables of the weights are faster.
 class FusedMessages {
 public:
     // Whether the kernels support the layer. A block may have `most_shared` bytes of shared memory.
-    static bool can_run(const Interaction& interaction, size_t most_shared);
+    static bool can_run(const EdgeMessages& messages, size_t most_shared);
 
-    FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_count, bool is_fast, cudaStream_t stream);
+    FusedMessages(const ConvolutionPlan<float>& plan, int harmonic_count, bool is_fast, cudaStream_t stream);
 
     void prepare(cudaStream_t stream);  // copies new tables, after the host's plan has been prepared
 
@@ -120,7 +120,7 @@ private:
     void gather_gradients(const View& chunk, const EdgesView<float>& of_senders, const EdgesView<float>& edges,
                           const int64_t* reverse_edge, const SendersGradient& to, cudaStream_t stream) const;
 
-    const plan::LayerPlan<float>& plan_;
+    const ConvolutionPlan<float>& plan_;
     int harmonic_count_;
     bool is_fast_;
     int multiprocessor_count_ = 1;
@@ -140,4 +140,4 @@ private:
     DeviceTables<float> tables_;
 };
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

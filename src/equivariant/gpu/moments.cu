@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT
-#include "mace/gpu/moments.h"
-#include "mace/plan/names.h"
+#include "equivariant/gpu/moments.h"
 
 #include "gpu/engine/instructions.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 namespace {
 
 using mlff::gpu::launch;
 using mlff::gpu::LaunchShape;
-using plan::SplinePoint;
 
 // A block has one atom, and handles one element of its senders after the other. A group of kLanes lanes handles one
 // edge at a time. A lane has some functions of the edge and kRows rows: its part of the moments, or of their gradient,
@@ -74,8 +72,8 @@ __device__ Chunk<Real> lay_out_chunk(const typename DeviceMoments<Real>::View& v
 template <class Real>
 struct BlockTask {
     int64_t atom, first, end;
-    int first_sender, sender_count;             // among the sender elements of the launch
-    const plan::RadialTableView<Real>* tables;  // [sender element * sender_stride]
+    int first_sender, sender_count;       // among the sender elements of the launch
+    const RadialTableView<Real>* tables;  // [sender element * sender_stride]
 
     __device__ BlockTask(const typename DeviceMoments<Real>::View& view, const EdgesView<Real>& edges,
                          const typename DeviceMoments<Real>::Senders& senders) {
@@ -171,7 +169,7 @@ __device__ __forceinline__ Functions<Real> functions_at(const SplinePoint<Real>&
     Functions<Real> functions;
     functions.value = load_vector(point.row + column);
 #pragma unroll
-    for (int t = 0; t < plan::kSplineOrder; ++t) {
+    for (int t = 0; t < kSplineOrder; ++t) {
         const Vector<Real> difference = load_vector(point.share_row(t) + column);
 #pragma unroll
         for (int c = 0; c < kVectorSize<Real>; ++c) {
@@ -273,9 +271,9 @@ __global__ void __launch_bounds__(kBlockThreads, kForwardBlocks<Real>)
     Real density = 0;
     if (view.density_column >= 0)
         for (int64_t edge = task.first + thread; edge < task.end; edge += kBlockThreads)
-            density += plan::value_at(
-                task.tables[edges.elements[edges.sender[edge]] * view.sender_stride].at(edges.distance[edge]),
-                view.density_column);
+            density +=
+                value_at(task.tables[edges.elements[edges.sender[edge]] * view.sender_stride].at(edges.distance[edge]),
+                         view.density_column);
     density = sum_over_block(density, partial_density);
     if (thread == 0) densities[task.atom] = density;
 }
@@ -382,7 +380,7 @@ __device__ __forceinline__ void write_gradients(const typename DeviceMoments<Rea
     for (int e = thread; e < count; e += kBlockThreads) {
         double slope = static_cast<double>(chunk.slopes[e]);
         if (view.density_column >= 0)
-            slope += static_cast<double>(density_gradient * plan::slope_at(chunk.points[e], view.density_column));
+            slope += static_cast<double>(density_gradient * slope_at(chunk.points[e], view.density_column));
         double* to = gradients.distance + begin + chunk.edges[e];
         *to = accumulate ? *to + slope : slope;
     }
@@ -417,7 +415,7 @@ __global__ void __launch_bounds__(kBlockThreads, kReverseBlocks)
 }  // namespace
 
 template <class Real>
-DeviceMoments<Real>::DeviceMoments(const plan::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream)
+DeviceMoments<Real>::DeviceMoments(const ConvolutionPlan<Real>& plan, int harmonic_count, cudaStream_t stream)
     : plan_(plan), tables_(plan.tables, plan.receiver_stride, plan.sender_stride) {
     const ShareLists<Real> lists = list_shares(plan.paths, harmonic_count, false);
     if (!plan.moments || plan.moments->row_count() != static_cast<int>(lists.of_shares.size()))
@@ -487,4 +485,4 @@ void DeviceMoments<Real>::reverse(const EdgesView<Real>& edges, std::span<const 
 template class DeviceMoments<float>;
 template class DeviceMoments<double>;
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

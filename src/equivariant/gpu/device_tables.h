@@ -9,17 +9,16 @@
 
 #include "equivariant/plan/radial_table.h"
 #include "gpu/runtime/device_buffer.h"
-#include "mace/plan/names.h"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 
 // For kernels.
 template <class Real>
 struct TablesView {
-    const plan::RadialTableView<Real>* tables = nullptr;  // [receiver * receiver_stride + sender * sender_stride]
+    const RadialTableView<Real>* tables = nullptr;  // [receiver * receiver_stride + sender * sender_stride]
     int receiver_stride = 0, sender_stride = 0;
 
-    __device__ const plan::RadialTableView<Real>& table(int receiver_element, int sender_element) const {
+    __device__ const RadialTableView<Real>& table(int receiver_element, int sender_element) const {
         return tables[receiver_element * receiver_stride + sender_element * sender_stride];
     }
 };
@@ -27,7 +26,7 @@ struct TablesView {
 template <class Real>
 class DeviceTables {
 public:
-    using HostTables = std::vector<std::unique_ptr<plan::RadialTable<Real>>>;
+    using HostTables = std::vector<std::unique_ptr<RadialTable<Real>>>;
 
     // `host` must have its final size and outlive this object. Its tables may be made later.
     DeviceTables(const HostTables& host, size_t receiver_stride, size_t sender_stride)
@@ -38,7 +37,7 @@ public:
 
     // Copies the tables that were made since the last call.
     void prepare(cudaStream_t stream) {
-        std::vector<plan::RadialTableView<Real>> views(tables_.size());
+        std::vector<RadialTableView<Real>> views(tables_.size());
         for (size_t i = 0; i < tables_.size(); ++i) {
             if (!host_[i]) continue;
             const Buffer<Real>& host = host_[i]->coefficients();
@@ -56,7 +55,7 @@ private:
     const HostTables& host_;
     int receiver_stride_, sender_stride_;
     std::vector<mlff::gpu::DeviceBuffer<Real>> tables_;
-    mlff::gpu::DeviceBuffer<plan::RadialTableView<Real>> views_;
+    mlff::gpu::DeviceBuffer<RadialTableView<Real>> views_;
 };
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

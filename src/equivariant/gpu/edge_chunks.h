@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 
 struct EdgeChunks {
     int64_t count = 0;  // at least one, even without edges
@@ -22,4 +22,4 @@ inline EdgeChunks plan_edge_chunks(int64_t edge_capacity, int64_t most, int64_t 
     return {count, ((edges + count - 1) / count + tile - 1) / tile * tile};
 }
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "mace/gpu/linear.h"
-#include "mace/plan/names.h"
+#include "equivariant/gpu/linear.h"
 
 #include <algorithm>
 #include <limits>
@@ -10,7 +9,7 @@
 #include "gpu/engine/tensor_product.h"
 #include "gpu/runtime/cuda_check.h"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 namespace {
 
 using mlff::gpu::launch;
@@ -381,31 +380,30 @@ void run_shape(void (*kernel)(LinearJob<Real>), const std::vector<LinearTarget>&
 }  // namespace
 
 template <class Real>
-typename DeviceLinear<Real>::Direction DeviceLinear<Real>::make_direction(const Linear& linear,
-                                                                          const plan::RowLayout& in,
-                                                                          const plan::RowLayout& out, bool transposed,
+typename DeviceLinear<Real>::Direction DeviceLinear<Real>::make_direction(const Linear& linear, const RowLayout& in,
+                                                                          const RowLayout& out, bool transposed,
                                                                           cudaStream_t stream) {
-    const auto in_pieces = plan::match_blocks(linear.in, in), out_pieces = plan::match_blocks(linear.out, out);
-    const plan::RowLayout& targets_layout = transposed ? in : out;
+    const auto in_pieces = match_blocks(linear.in, in), out_pieces = match_blocks(linear.out, out);
+    const RowLayout& targets_layout = transposed ? in : out;
     std::vector<LinearStep> steps;
     Direction direction;
     // The result has all matrices of element 0, then those of the next element. Find their places first, then fill in.
     struct Place {
         const Linear::Path* path;
-        plan::RowPiece from, to;
+        RowPiece from, to;
         int64_t matrix, matrix_step;
     };
     std::vector<Place> places;
     int64_t size = 0;
-    for (const plan::RowBlock& block : targets_layout.blocks) {
+    for (const RowBlock& block : targets_layout.blocks) {
         LinearTarget target = {block.offset, block.stride, block.components, static_cast<int32_t>(steps.size()), 0,
                                size};
         const int64_t matrix_step = packed_size<Real>(block.stride);
         for (const Linear::Path& path : linear.paths)
-            for (const plan::RowPiece& from : in_pieces[static_cast<size_t>(path.in_block)])
-                for (const plan::RowPiece& to : out_pieces[static_cast<size_t>(path.out_block)]) {
+            for (const RowPiece& from : in_pieces[static_cast<size_t>(path.in_block)])
+                for (const RowPiece& to : out_pieces[static_cast<size_t>(path.out_block)]) {
                     if ((transposed ? from : to).block.offset != block.offset) continue;
-                    const plan::RowBlock& source = (transposed ? to : from).block;
+                    const RowBlock& source = (transposed ? to : from).block;
                     places.push_back({&path, from, to, size, matrix_step});
                     for (int begin = 0; begin < source.copies; begin += kStep<Real>) {
                         steps.push_back(
@@ -442,8 +440,7 @@ typename DeviceLinear<Real>::Direction DeviceLinear<Real>::make_direction(const 
 }
 
 template <class Real>
-DeviceLinear<Real>::DeviceLinear(const Linear& linear, const plan::RowLayout& in, const plan::RowLayout& out,
-                                 cudaStream_t stream)
+DeviceLinear<Real>::DeviceLinear(const Linear& linear, const RowLayout& in, const RowLayout& out, cudaStream_t stream)
     : forward_(make_direction(linear, in, out, false, stream)),
       transposed_(make_direction(linear, in, out, true, stream)) {}
 
@@ -568,4 +565,4 @@ void DeviceLinear<Real>::apply_transposed(const TilesView& tiles, RowsView<const
 template class DeviceLinear<float>;
 template class DeviceLinear<double>;
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "mace/gpu/fused_edges.cuh"
+#include "equivariant/gpu/fused_edges.cuh"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 namespace {
 
 // A pass sums several paths at once, one for each slot. `Rows` are the components of the sums of each slot.
@@ -142,4 +142,4 @@ __global__ void __launch_bounds__(32 * most_warps(Most), 1)
 }
 
 }  // namespace
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

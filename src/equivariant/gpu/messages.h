@@ -5,13 +5,13 @@
 
 #include <cuda_runtime.h>
 
+#include "equivariant/gpu/device_tables.h"
+#include "equivariant/gpu/engine_names.h"
+#include "equivariant/gpu/layer_view.h"
+#include "equivariant/plan/convolution_plan.h"
 #include "gpu/runtime/device_buffer.h"
-#include "mace/gpu/device_tables.h"
-#include "mace/gpu/engine_names.h"
-#include "mace/gpu/layer_view.h"
-#include "mace/plan/layer_plan.h"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 
 // Edges grouped by receiver; see GpuEdges.
 template <class Real>
@@ -44,11 +44,11 @@ struct EdgeWeights {
 template <class Real>
 class DeviceMessages {
 public:
-    DeviceMessages(const plan::LayerPlan<Real>& plan, int harmonic_count, cudaStream_t stream);
+    DeviceMessages(const ConvolutionPlan<Real>& plan, int harmonic_count, cudaStream_t stream);
 
     void prepare(cudaStream_t stream) { tables_.prepare(stream); }  // after the host's plan has been prepared
 
-    // Writes the sums of messages and of densities (0 if the layer has none) of each atom.
+    // Writes the sums of messages and, unless it is null, of densities (0 if the layer has none) of each atom.
     void compute(const EdgesView<Real>& edges, const EdgeWeights<Real>& weights, RowsView<const Real> senders,
                  Real* sums, Real* densities, cudaStream_t stream) const;
     // Reverses the messages that each atom sends, along the reverses of its own edges. Writes `gradients` of the own
@@ -73,11 +73,11 @@ private:
     View view(const EdgeWeights<Real>& weights, bool is_reverse) const;
     size_t shared_bytes(const View& view, bool is_reverse) const;
 
-    const plan::LayerPlan<Real>& plan_;
+    const ConvolutionPlan<Real>& plan_;
     DeviceTables<Real> tables_;
     int share_count_ = 0;
     mlff::gpu::DeviceBuffer<Path> paths_;
     DeviceShares<Real> shares_, reversed_shares_;
 };
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 
 inline constexpr int kMostHarmonicDegree = 3;  // of paths that kernels are specialised for
 inline constexpr int kMostHarmonics = (kMostHarmonicDegree + 1) * (kMostHarmonicDegree + 1);
@@ -127,4 +127,4 @@ constexpr bool has_share(int in, int out) {
     return (Couplings::kShares >> (in * Couplings::kOut + out) & 1) != 0;
 }
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

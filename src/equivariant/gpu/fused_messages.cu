@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
-#include "mace/gpu/fused_messages.h"
-#include "mace/plan/names.h"
+#include "equivariant/gpu/fused_messages.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "core/error.h"
+#include "equivariant/gpu/fused_forward.cuh"
+#include "equivariant/gpu/fused_reverse.cuh"
 #include "gpu/runtime/cuda_check.h"
-#include "mace/gpu/fused_forward.cuh"
-#include "mace/gpu/fused_reverse.cuh"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 namespace {
 
 using mlff::gpu::check;
@@ -50,8 +49,8 @@ void plan_passes(FusedMessages::Pass block, std::vector<std::pair<int, int>> pat
     }
 }
 
-int function_count_of(const Interaction& interaction) {
-    const plan::RadialColumns columns = plan::columns_of_hidden(interaction);
+int function_count_of(const EdgeMessages& messages) {
+    const RadialColumns columns = columns_of_hidden(messages);
     return columns.hidden_count + (columns.has_constant ? 1 : 0);
 }
 
@@ -90,21 +89,19 @@ size_t weight_bytes_of(size_t path_count) {
 
 }  // namespace
 
-bool FusedMessages::can_run(const Interaction& interaction, size_t most_shared) {
-    if (!plan::ends_in_linear_layer(interaction.radial_network) ||
-        interaction.edge_input == Interaction::EdgeInput::features)
+bool FusedMessages::can_run(const EdgeMessages& messages, size_t most_shared) {
+    if (!ends_in_linear_layer(messages.radial_network) || messages.edge_input == EdgeMessages::EdgeInput::features)
         return false;
-    if (function_count_of(interaction) > kSteps * kFunctionsPerStep || interaction.convolution.paths.empty())
-        return false;
-    for (const Convolution::Path& path : interaction.convolution.paths)
-        if (interaction.convolution.in[path.in_block].irrep.dimension() > 5 ||
-            interaction.convolution.out[path.out_block].irrep.dimension() > 7 || path.degree > kMostHarmonicDegree)
+    if (function_count_of(messages) > kSteps * kFunctionsPerStep || messages.convolution.paths.empty()) return false;
+    for (const Convolution::Path& path : messages.convolution.paths)
+        if (messages.convolution.in[path.in_block].irrep.dimension() > 5 ||
+            messages.convolution.out[path.out_block].irrep.dimension() > 7 || path.degree > kMostHarmonicDegree)
             return false;
     constexpr size_t kFixed = 1024;  // per block: used by the system and by the kernel's other variables
-    return weight_bytes_of(interaction.convolution.paths.size()) + kFixed <= most_shared;
+    return weight_bytes_of(messages.convolution.paths.size()) + kFixed <= most_shared;
 }
 
-FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_count, bool is_fast, cudaStream_t stream)
+FusedMessages::FusedMessages(const ConvolutionPlan<float>& plan, int harmonic_count, bool is_fast, cudaStream_t stream)
     : plan_(plan),
       harmonic_count_(harmonic_count),
       is_fast_(is_fast),
@@ -113,19 +110,19 @@ FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_co
     check(cudaGetDevice(&device), "asking for the device");
     check(cudaDeviceGetAttribute(&multiprocessor_count_, cudaDevAttrMultiProcessorCount, device),
           "asking for the device");
-    const Interaction& interaction = plan.layer.interaction;
+    const EdgeMessages& messages = plan.messages;
     std::vector<Pass> passes;
     int most_channels = 0;
     for (size_t block = 0; block < plan.sender_layout.blocks.size(); ++block) {
-        const plan::RowBlock& rows = plan.sender_layout.blocks[block];
+        const RowBlock& rows = plan.sender_layout.blocks[block];
         Group group = {rows.offset, rows.components, rows.stride, static_cast<int32_t>(host_paths_.size()), 0};
         std::vector<std::pair<int, int>> paths_and_rows;
         for (size_t p = 0; p < plan.paths.size(); ++p) {
-            const plan::PathPlan<float>& path = plan.paths[p];
-            if (interaction.convolution.paths[p].in_block != static_cast<int>(block)) continue;
+            const PathPlan<float>& path = plan.paths[p];
+            if (messages.convolution.paths[p].in_block != static_cast<int>(block)) continue;
             paths_and_rows.emplace_back(static_cast<int>(host_paths_.size()), path.out_components);
             path_order_.push_back(static_cast<int>(p));
-            host_paths_.push_back({path.out_offset, path.out_components, interaction.convolution.paths[p].degree});
+            host_paths_.push_back({path.out_offset, path.out_components, messages.convolution.paths[p].degree});
             ++group.path_count;
         }
         if (group.path_count == 0) continue;
@@ -141,16 +138,15 @@ FusedMessages::FusedMessages(const plan::LayerPlan<float>& plan, int harmonic_co
     upload(groups_, host_groups_, stream);
     taken_.resize_discard(slice_count_, "the model");
 
-    const DenseLayer& last = interaction.radial_network.layers.back();
+    const DenseLayer& last = messages.radial_network.layers.back();
     std::vector<double> factors;
     for (int path : path_order_)
-        factors.push_back(
-            last.activation.factor *
-            coupling_factor(interaction.convolution, interaction.convolution.paths[static_cast<size_t>(path)]));
+        factors.push_back(last.activation.factor *
+                          coupling_factor(messages.convolution, messages.convolution.paths[static_cast<size_t>(path)]));
     const auto weight_of = [&](int path, int function, int channel) {
         const Convolution::Path& plain =
-            interaction.convolution.paths[static_cast<size_t>(path_order_[static_cast<size_t>(path)])];
-        if (channel >= interaction.convolution.in[plain.in_block].multiplicity || function > last.in_width) return 0.0;
+            messages.convolution.paths[static_cast<size_t>(path_order_[static_cast<size_t>(path)])];
+        if (channel >= messages.convolution.in[plain.in_block].multiplicity || function > last.in_width) return 0.0;
         const auto column = static_cast<size_t>(plain.weight_offset + channel);
         const double factor = factors[static_cast<size_t>(path)];
         if (function == last.in_width) return last.bias.empty() ? 0.0 : factor * last.bias[column];
@@ -192,7 +188,7 @@ void FusedMessages::prepare(cudaStream_t stream) {
         const auto width = static_cast<size_t>(table->view().column_count);
         for (size_t at = 0; at < host.size(); ++at)  // rows of values, and rows that slopes are made from
             largest = std::max(largest, std::abs(static_cast<double>(host[at])) *
-                                            (at / width % plan::kSplineRows == 0 ? 1 : table->view().inverse_step));
+                                            (at / width % kSplineRows == 0 ? 1 : table->view().inverse_step));
     }
     while (largest * function_scale_ > (1 << 15)) function_scale_ /= 2;
 }
@@ -243,7 +239,7 @@ FusedMessages::View FusedMessages::view() const {
     view.harmonic_scale = static_cast<float>(1 / (weight_scale_ * function_scale_));
     view.is_fast = is_fast_;
     view.taken = taken_.data();
-    view.function_count = plan::padded(function_count_of(plan_.layer.interaction));
+    view.function_count = padded(function_count_of(plan_.messages));
     return view;
 }
 
@@ -343,4 +339,4 @@ void FusedMessages::reverse(const EdgesView<float>& of_senders, const EdgesView<
     });
 }
 
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

@@ -5,15 +5,14 @@
 
 #include <utility>
 
+#include "equivariant/gpu/fused_messages.h"
+#include "equivariant/gpu/path_couplings.h"
+#include "equivariant/gpu/path_shapes.h"
 #include "gpu/engine/instructions.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
-#include "mace/gpu/fused_messages.h"
-#include "mace/gpu/path_couplings.h"
-#include "mace/gpu/path_shapes.h"
-#include "mace/plan/names.h"
 
-namespace mlff::mace::gpu {
+namespace mlff::equivariant::gpu {
 namespace {
 
 constexpr int kSteps = 4;  // of a product: at most 64 functions
@@ -91,9 +90,9 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
     const int lane = static_cast<int>(threadIdx.x % 32);
     const int64_t edge = first_edge + lane / 4;
     const bool is_edge = edge < edge_count;
-    plan::SplinePoint<float> point;
+    SplinePoint<float> point;
     if (is_edge) {
-        const plan::RadialTableView<float>* table = view.tables;
+        const RadialTableView<float>* table = view.tables;
         if (view.receiver_stride + view.sender_stride > 0)
             table = &view.table(edges.elements[atom_ending_after(edges.first, edges.atom_count, edge)],
                                 edges.elements[edges.sender[edge]]);
@@ -106,7 +105,7 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
         if (is_edge && column < view.function_count) {
             load(point.row + column, values);
 #pragma unroll
-            for (int t = 0; t < plan::kSplineOrder; ++t) {
+            for (int t = 0; t < kSplineOrder; ++t) {
                 float differences[4];
                 load(point.share_row(t) + column, differences);
 #pragma unroll
@@ -146,7 +145,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     float sum = 0;
     for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32) {
         const auto& table = view.table(edges.elements[at.atom], edges.elements[edges.sender[edge]]);
-        sum += plan::value_at(table.at(edges.distance[edge]), view.density_column);
+        sum += value_at(table.at(edges.distance[edge]), view.density_column);
     }
     sum = sum_over_warp(sum);
     if (at.lane == 0) densities[at.atom] = sum;
@@ -354,4 +353,4 @@ __device__ __forceinline__ void prefetch_tile(const FusedMessages::View& view, c
 }
 
 }  // namespace
-}  // namespace mlff::mace::gpu
+}  // namespace mlff::equivariant::gpu

@@ -29,12 +29,12 @@ import numpy as np
 import native
 import ncu
 from store import Store, is_within
+from turns import time_in_turns
 
 SPEED_CASES = ["mp0-medium:12288:mixed:cueq,cueq-stress", "mp0-small:12288:mixed:cueq", "mp0-medium:3:mixed:cueq", "mp0-medium:192:mixed:cueq",
                "mp0-medium:1536:mixed:cueq", "mp0-medium:5184:fp64:cueq", "mp0-large:12288:mixed:cueq", "mp0-large:3:mixed:cueq",
                "mp0-medium:98304:mixed", "mp0-medium:499125:mixed"]
 PROFILE_CASES = ["mp0-medium:12288:mixed", "mp0-medium:3:mixed"]
-ROUNDS, CALLS, WARM_UP = 4, 5, 5  # every engine is called CALLS times in turn, ROUNDS times
 
 
 class Run:
@@ -146,29 +146,6 @@ def compare_results(run, label, row, ours, theirs, kind):
         row.setdefault("stress_difference", {})[kind] = float(np.abs(ours.stress - stress).max())
     if not is_within(difference, tolerance):
         run.fail(label, f"forces differ from {kind} by {difference:.3g} eV/A, more than {tolerance:g}")
-
-
-def time_in_turns(engines):
-    """Seconds of every call, by engine: {name: (place or None, call)}. Slow engines are called less, but ten times at least (three times
-    where a call takes more than five seconds)."""
-    seconds, counts = {name: [] for name in engines}, {}
-    for name, (place, call) in engines.items():
-        for index in range(WARM_UP):
-            place(index)
-            begin = time.perf_counter()
-            call()
-            last = time.perf_counter() - begin
-            if last > 5:
-                break
-        counts[name] = CALLS if last < 0.5 else 3 if last < 5 else 1
-    for turn in range(ROUNDS):
-        for name, (place, call) in engines.items():
-            for index in range(counts[name]):
-                place(turn * CALLS + index)
-                begin = time.perf_counter()
-                call()
-                seconds[name].append(time.perf_counter() - begin)
-    return seconds
 
 
 def measure_case(run, case, peer_models):

@@ -138,7 +138,6 @@ SplineTable<Real>::SplineTable(const SampleRows& sample, const SplineBreak& uppe
     if (!(worst_error <= 1000 * kTolerance))
         fail(Status::unsupported, "the radial functions of this model vary too fast for a table (error ", worst_error,
              " with ", interval_count, " intervals); use exact radial functions (option exact_radial) instead");
-    if (has_break) first_above_break_ = parts[0].interval_count;
     const size_t node_count = static_cast<size_t>(interval_count) + parts.size();
     coefficients_.resize_discard(node_count * kSplineRows * width);
     Real* node_rows = coefficients_.data();
@@ -158,8 +157,13 @@ SplineTable<Real>::SplineTable(const SampleRows& sample, const SplineBreak& uppe
                 }
         first += columns;
     }
-    view_ = {
-        coefficients_.data(), column_count, interval_count, low, 1 / step, static_cast<int>(node_count) * kSplineRows};
+    view_ = {coefficients_.data(),
+             column_count,
+             interval_count,
+             low,
+             1 / step,
+             static_cast<int>(node_count) * kSplineRows,
+             has_break ? parts[0].interval_count : INT_MAX};
 }
 
 template class SplineTable<float>;

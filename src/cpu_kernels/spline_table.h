@@ -30,6 +30,9 @@ struct SplineTableView {
     double low = 0;
     double inverse_step = 0;
     int row_count = 0;  // rows of all nodes
+    // From this interval on nodes are one further than intervals: a break has two nodes. Distances are found in the
+    // grid without regard to it. INT_MAX: there is no break.
+    int first_above_break = INT_MAX;
 
     struct Place {
         int interval;
@@ -60,7 +63,8 @@ struct SplineTableView {
         const SplineShares<Real> shares = locate(distance);
         SplinePoint<Real> point;
         point.stride = column_count;
-        point.row = coefficients + shares.interval * kSplineRows * point.stride;
+        const int node = shares.interval + (shares.interval >= first_above_break ? 1 : 0);
+        point.row = coefficients + node * kSplineRows * point.stride;
         for (int t = 0; t < kSplineOrder; ++t) {
             point.value[t] = shares.value[t];
             point.slope[t] = shares.slope[t];
@@ -89,9 +93,6 @@ public:
     SplineTable(const SampleRows& sample, const SplineBreak& upper, std::span<const int> block_widths, double low,
                 double high, ThreadTeam& team, double error_share = 1);
 
-    // From this interval on nodes are one further than intervals: the break has two nodes. Distances are found in the
-    // grid without regard to it. INT_MAX: there is no break.
-    int first_above_break() const { return first_above_break_; }
     const SplineTableView<Real>& view() const { return view_; }
     SplineGrid grid() const { return {view_.low, view_.inverse_step, view_.interval_count}; }
     const Buffer<Real>& coefficients() const { return coefficients_; }
@@ -99,7 +100,6 @@ public:
 private:
     SplineTableView<Real> view_;
     Buffer<Real> coefficients_;
-    int first_above_break_ = INT_MAX;
 };
 
 }  // namespace mlff::kernels

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "nequip/cpu/evaluator.h"
+#include "nequip/gpu/evaluator.h"
 #include "nequip/reference/evaluator.h"
 #include "nequip/weights/weights.h"
 
@@ -50,6 +51,7 @@ public:
         by_head_.resize(summary_.heads.size());
         try {
             summary_.descriptor_count = weights_of(0)->descriptor_count();
+            why_not_cuda_ = nequip::gpu::why_not_on_gpu(*weights_of(0));
         } catch (const Error& error) {
             summary_.why_not_runnable = error.what();
         }
@@ -66,25 +68,37 @@ public:
         return json;
     }
 
+    // The fast backends have mixed and fp64, the GPU's also `fast`.
     Precision choose_precision(const Device& device, Precision wanted) const override {
-        const bool is_fast = device.kind == Device::Kind::cpu;
-        if (wanted == Precision::automatic) return is_fast ? Precision::mixed : Precision::fp64;
-        if (wanted == Precision::fp64 || (wanted == Precision::mixed && is_fast)) return wanted;
+        const bool has_mixed = device.is_gpu() || device.kind == Device::Kind::cpu;
+        if (wanted == Precision::automatic) return has_mixed ? Precision::mixed : Precision::fp64;
+        if (wanted == Precision::fp64 || (wanted == Precision::mixed && has_mixed) ||
+            (wanted == Precision::fast && device.is_gpu()))
+            return wanted;
         fail(Status::unsupported, "precision ", precision_name(wanted), " is not available on device '", device.name(),
-             "' for ", summary_.class_name, "; fp64 is", is_fast ? ", and mixed" : "");
+             "' for ", summary_.class_name, "; fp64 is", has_mixed ? ", and mixed" : "",
+             device.is_gpu() ? ", and fast" : "");
     }
-    bool runs_on_gpu() const override { return false; }
+    bool runs_on_gpu() const override { return summary_.why_not_runnable.empty() && why_not_cuda_.empty(); }
 
     std::unique_ptr<Evaluator> make_evaluator(const BackendOptions& options) const override {
-        if (!summary_.why_not_runnable.empty()) fail(Status::unsupported, file_.path, ": ", summary_.why_not_runnable);
-        if (options.device.is_gpu())
-            fail(Status::unsupported, summary_.class_name, " models have no CUDA engine; use --device cpu");
+        require_runnable(options);
         const auto weights = weights_of(options.head);
+        if (options.device.is_gpu()) return nequip::gpu::make_gpu_evaluator(weights, options);
         if (options.device.kind == Device::Kind::cpu) return nequip::cpu::make_cpu_evaluator(weights, options);
         return std::make_unique<nequip::reference::ReferenceEvaluator>(weights);
     }
+    MakeStepModel make_step_model(const BackendOptions& options) const override {
+        require_runnable(options);
+        return nequip::gpu::make_step_model(weights_of(options.head), options);
+    }
 
 private:
+    void require_runnable(const BackendOptions& options) const {
+        if (!summary_.why_not_runnable.empty()) fail(Status::unsupported, file_.path, ": ", summary_.why_not_runnable);
+        require_tables_on_gpu(options);
+    }
+
     // What a head adds is a part of its weights.
     std::shared_ptr<const nequip::Weights> weights_of(int head) const {
         if (head < 0 || head >= static_cast<int>(summary_.heads.size()))
@@ -98,6 +112,7 @@ private:
     ModuleFile file_;
     nequip::Description description_;
     ModelSummary summary_;
+    std::string why_not_cuda_;  // "" if the GPU backend can
     mutable std::mutex mutex_;
     mutable std::vector<std::shared_ptr<const nequip::Weights>> by_head_;  // null until it is needed
 };

@@ -80,7 +80,7 @@ void find_points(const LayerInput<Real>& layer, const EdgeState& state, BatchEle
     batch.points.table = table.view().coefficients;
     batch.points.row_count = table.view().row_count;
     layer.kernels.find_points(batch.distance.data(), table.grid(), batch.points);
-    for (int32_t& interval : batch.points.interval) interval += interval >= table.first_above_break() ? 1 : 0;
+    for (int32_t& interval : batch.points.interval) interval += interval >= table.view().first_above_break ? 1 : 0;
 }
 
 // MACE takes the harmonics of the vector from sender to receiver. The vector of our edges is the opposite.

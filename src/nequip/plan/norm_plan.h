@@ -17,11 +17,15 @@ public:
     // Turns the gradient of the output into that of the input.
     void reverse(const Real* in, Real* gradient) const;
 
+    double epsilon() const { return epsilon_; }
+    const Buffer<double>& scale() const { return scale_; }  // of each number: its factor; 0 in padding
+    const Buffer<double>& share() const { return share_; }  // of the square of each number in s
+
 private:
     double sum_of_squares(const Real* in) const;  // s
 
     double epsilon_;
-    Buffer<double> scale_, share_;  // of each number: its factor, and that of its square in s; 0 in padding
+    Buffer<double> scale_, share_;
 };
 
 }  // namespace mlff::nequip::plan

@@ -6,11 +6,11 @@
 
 #include <utility>
 
+#include "equivariant/gpu/path_shapes.h"
 #include "gpu/engine/instructions.h"
 #include "gpu/runtime/cuda_check.h"
 #include "mace/gpu/contraction.h"
 #include "mace/gpu/contraction_pattern.h"
-#include "mace/gpu/path_shapes.h"
 
 namespace mlff::mace::gpu {
 namespace {

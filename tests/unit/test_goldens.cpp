@@ -90,9 +90,10 @@ std::vector<Way> all_ways() {
         ways.push_back({Kind::cpu, Precision::mixed, true, table, {std::nullopt, kPainnMixed, mace_test::kMixed}});
     }
     if (has_gpu()) {
-        ways.push_back({Kind::gpu, Precision::fp64, false, best, {mace_test::kDouble, kPainnGpuDouble, {}}});
-        ways.push_back({Kind::gpu, Precision::mixed, false, best, {mace_test::kMixed, kPainnGpuMixed, {}}});
-        ways.push_back({Kind::gpu, Precision::fast, false, best, {kFast, kPainnGpuFast, {}}});
+        ways.push_back({Kind::gpu, Precision::fp64, false, best, {mace_test::kDouble, kPainnGpuDouble, kNequipDouble}});
+        ways.push_back(
+            {Kind::gpu, Precision::mixed, false, best, {mace_test::kMixed, kPainnGpuMixed, mace_test::kMixed}});
+        ways.push_back({Kind::gpu, Precision::fast, false, best, {kFast, kPainnGpuFast, kFast}});
     }
     return ways;
 }

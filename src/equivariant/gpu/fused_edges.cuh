@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared parts of the kernels of fused messages: chunks of edges and their preparation, products of radial functions,
-// loads of a warp. Included by fused_messages.cu only.
+// Shared parts of the kernels of fused messages: chunks of edges, items of work, products of radial functions, loads of
+// a warp.
 #pragma once
 
 #include <utility>
@@ -15,12 +15,9 @@
 namespace mlff::equivariant::gpu {
 namespace {
 
-constexpr int kSteps = 4;  // of a product: at most 64 functions
-// Warps per block: each thread then has 168 or 255 registers. With more warps less time would be spent waiting for
-// memory, but features would have to be loaded again for every path, which costs more.
-constexpr int most_warps(int components) { return components <= 3 ? 12 : 8; }
-
-constexpr int64_t kHarmonicsOfTile = kMostHarmonics * kEdgesPerTile;  // numbers
+constexpr int kSteps = 4;                                                   // of a product: at most 64 functions
+constexpr int kWeightsOfPath = kSteps * RadialProduct::kWeightPlanes * 32;  // of a lot, 16 bytes each
+constexpr int64_t kHarmonicsOfTile = kMostHarmonics * kEdgesPerTile;        // numbers
 
 constexpr int rounded_up(int count, int to) { return (count + to - 1) / to * to; }
 
@@ -76,141 +73,140 @@ __device__ AtomRange atoms_of_chunk(const View& view, const EdgesView<float>& ed
     return range;
 }
 
-// Computes functions and scaled harmonics of the edges of a chunk, zero beyond the last edge. Also clears view.taken.
-// Launch: WarpsPerTile warps per tile.
-template <bool kWithSlopes, int WarpsPerTile>
-__global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::View view, EdgesView<float> edges) {
-    mlff::gpu::await_predecessor();
-    if (blockIdx.x == 0 && threadIdx.x < view.slice_count) view.taken[threadIdx.x] = 0;
-    const int64_t warp = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32, tile = warp / WarpsPerTile;
-    const int part = static_cast<int>(warp % WarpsPerTile);
-    const int64_t edge_count = min(view.end, edges.first[edges.atom_count]);
-    const int64_t first_edge = view.begin + tile * kEdgesPerTile;
-    if (first_edge >= edge_count) return;
-    const int lane = static_cast<int>(threadIdx.x % 32);
-    const int64_t edge = first_edge + lane / 4;
-    const bool is_edge = edge < edge_count;
-    SplinePoint<float> point;
-    if (is_edge) {
-        const RadialTableView<float>* table = view.tables;
-        if (view.receiver_stride + view.sender_stride > 0)
-            table = &view.table(edges.elements[atom_ending_after(edges.first, edges.atom_count, edge)],
-                                edges.elements[edges.sender[edge]]);
-        point = table->at(edges.distance[edge]);
-    }
-    constexpr int kPlanes = RadialProduct::kFunctionPlanes;
-    for (int step = part; step < kSteps; step += WarpsPerTile) {
-        const int column = step * kFunctionsPerStep + lane % 4 * 4;
-        float values[4] = {}, slopes[4] = {};
-        if (is_edge && column < view.function_count) {
-            load(point.row + column, values);
-#pragma unroll
-            for (int t = 0; t < kSplineOrder; ++t) {
-                float differences[4];
-                load(point.share_row(t) + column, differences);
-#pragma unroll
-                for (int i = 0; i < 4; ++i) {
-                    values[i] += point.value[t] * differences[i];
-                    if (kWithSlopes) slopes[i] += point.slope[t] * differences[i];
-                }
-            }
-        }
-        for (int i = 0; i < 4; ++i) {
-            values[i] *= view.function_scale;
-            slopes[i] *= view.function_scale;
-        }
-        const int64_t at = ((tile * kSteps + step) * kPlanes) * 32 + lane;
-        RadialProduct::store_functions(values, view.functions + at);
-        if (kWithSlopes) RadialProduct::store_functions(slopes, view.function_slopes + at);
-    }
-    if (part > 0) return;
-    const int first = lane / kEdgesPerTile * 4;
-    const int64_t edge_of_harmonics = first_edge + lane % kEdgesPerTile;
-    const float* harmonics = edges.harmonics + edge_of_harmonics * edges.harmonic_count + first;
-    float scaled[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-        scaled[i] = edge_of_harmonics < edge_count && first + i < edges.harmonic_count
-                        ? view.harmonic_scale * __ldg(harmonics + i)
-                        : float(0);
-    store(scaled, view.harmonics + tile * kHarmonicsOfTile + 4 * lane);
-}
-
-// Launch: one warp per atom.
-__global__ void __launch_bounds__(kBlockThreads)
-    sum_densities(FusedMessages::View view, EdgesView<float> edges, float* densities) {
-    mlff::gpu::await_predecessor();
-    const WarpOfAtom at;
-    if (at.atom >= edges.atom_count) return;
-    float sum = 0;
-    for (int64_t edge = edges.first[at.atom] + at.lane; edge < edges.first[at.atom + 1]; edge += 32) {
-        const auto& table = view.table(edges.elements[at.atom], edges.elements[edges.sender[edge]]);
-        sum += value_at(table.at(edges.distance[edge]), view.density_column);
-    }
-    sum = sum_over_warp(sum);
-    if (at.lane == 0) densities[at.atom] = sum;
-}
-
 // ---- items of work, and loads of a warp ----
 
-// The slice of channels and the items of a warp. Items are all atoms for one pass or group, then all atoms for the
-// next, so that each warp gets its part of the heavy ones.
-struct Worker {
-    int slice;
+// What a warp works on.
+struct Item {
+    int lot;
+    int64_t atom;
+    int index;    // of the lot's passes or, in the reverse, of the parts of the atom's tiles
     int channel;  // the first of this lane; may be beyond those of a path: weights are zero there, and nothing is
                   // stored
-    int32_t first_atom, first_item, item_stride, item_count;
-    uint32_t atom_count;  // in the chunk
-    int32_t* taken;       // of this slice, beyond the first item of each warp; for the reverse only
-
-    // For the reverse, whose items differ more. A warp that has finished an item takes the next one that no other has
-    // taken. Which warp takes it changes no result. Calls visit(item). The number of the next item is asked for before
-    // the item is visited.
-    template <class Visit>
-    __device__ __forceinline__ void for_each_item(const Visit& visit) const {
-        int item = first_item;
-        while (item < item_count) {
-            int next = 0;
-            if (threadIdx.x % 32 == 0) next = item_stride + atomicAdd(taken, 1);
-            visit(item);
-            item = uniform(next);
-        }
-    }
 };
 
-// Shared memory: the weights of the slice.
+// Shared memory: the weights of a lot.
 __device__ __forceinline__ uint4* shared_memory() {
     return reinterpret_cast<uint4*>(mlff::gpu::launched_shared_memory());
 }
-__device__ __forceinline__ int shared_weights_size(const FusedMessages::View& view) {
-    return view.path_count * kSteps * RadialProduct::kWeightPlanes * 32;
-}
-
-// Loads the weights, which depend on the model alone, before it waits for the previous kernel.
-__device__ Worker start_work(const FusedMessages::View& view, const EdgesView<float>& edges, int items_per_atom) {
-    __shared__ AtomRange atoms;
-    const int size = shared_weights_size(view);
-    const int warps = static_cast<int>(blockDim.x / 32), warp = uniform(static_cast<int>(threadIdx.x / 32)),
-              lane = static_cast<int>(threadIdx.x % 32);
-    Worker worker;
-    worker.slice = static_cast<int>(blockIdx.x) % view.slice_count;
+__device__ __forceinline__ void load_weights(const FusedMessages::View& view, const FusedMessages::Lot& lot) {
+    const int size = lot.path_count * kWeightsOfPath;
     for (int i = static_cast<int>(threadIdx.x); i < size; i += static_cast<int>(blockDim.x))
-        shared_memory()[i] = __ldg(view.weights + int64_t{worker.slice} * size + i);
-    mlff::gpu::await_predecessor();
-    if (threadIdx.x == 0) atoms = atoms_of_chunk(view, edges);
-    __syncthreads();
-    worker.channel = worker.slice * kChannelsPerSlice + lane / 4 * 4;
-    worker.first_atom = static_cast<int32_t>(atoms.begin);
-    worker.atom_count = static_cast<uint32_t>(atoms.end - atoms.begin);
-    worker.item_count = static_cast<int32_t>(atoms.end - atoms.begin) * items_per_atom;
-    worker.taken = view.taken + worker.slice;
-    worker.first_item = static_cast<int32_t>(blockIdx.x) / view.slice_count * warps + warp;
-    worker.item_stride = static_cast<int32_t>(gridDim.x) / view.slice_count * warps;
-    return worker;
+        shared_memory()[i] = __ldg(view.weights + lot.first_weight + i);
 }
 
-// Radial weights of four channels for two edges of each tile. functions[t] are those of tile t, or values and slopes of
-// one tile. All loads of functions are issued before the first product.
+// Which items the blocks of a kernel take. All blocks of one lot follow those of the lot before.
+template <bool kIsReverse>
+class LotItems {
+public:
+    __device__ LotItems(const FusedMessages::View& view, int32_t atom_count)
+        : view_(view), atom_count_(atom_count), warps_(static_cast<int>(blockDim.x / 32)) {}
+
+    // For all atoms of the system. A chunk has no more.
+    __device__ int items_of(int lot) const { return atom_count_ * items_per_atom(lot); }
+    __device__ int items_per_atom(int lot) const { return kIsReverse ? view_.tile_parts : view_.lots[lot].pass_count; }
+    // Blocks that begin with `lot`: as many as it needs or, if blocks take items, by its share of the work.
+    __device__ int first_block(int lot) const {
+        if (!view_.has_warp_for_each) {
+            const int64_t before = lot < view_.lot_count ? view_.lots[lot].cost_before : view_.cost;
+            return static_cast<int>((before * gridDim.x + view_.cost / 2) / view_.cost);
+        }
+        int blocks = 0;
+        for (int before = 0; before < lot; ++before) blocks += (items_of(before) + warps_ - 1) / warps_;
+        return blocks;
+    }
+    __device__ bool begins_with(int lot) const {
+        const int block = static_cast<int>(blockIdx.x);
+        return first_block(lot) <= block && block < first_block(lot + 1);
+    }
+    // The item that this warp begins with, if its block begins with `lot`.
+    __device__ int first_item(int lot) const {
+        return (static_cast<int>(blockIdx.x) - first_block(lot)) * warps_ + static_cast<int>(threadIdx.x / 32);
+    }
+    // How many items of the lot are those that warps begin with.
+    __device__ int begun_count(int lot) const { return (first_block(lot + 1) - first_block(lot)) * warps_; }
+    __device__ int32_t* taken(int lot) const { return view_.taken + (kIsReverse ? view_.lot_count : 0) + lot; }
+
+private:
+    const FusedMessages::View& view_;
+    int32_t atom_count_;
+    int warps_;
+};
+
+// The lot with the most work left, for a warp; -1: none. `atom_count` is that of the chunk. Other blocks take items
+// meanwhile, so the answer is a guess.
+template <bool kIsReverse>
+__device__ int lot_with_most_left(const FusedMessages::View& view, const LotItems<kIsReverse>& items, int atom_count) {
+    int64_t most = 0;
+    int found = -1;
+    for (int lot = static_cast<int>(threadIdx.x % 32); lot < view.lot_count; lot += 32) {
+        const int count = atom_count * items.items_per_atom(lot);
+        const int taken = *static_cast<volatile int32_t*>(items.taken(lot));
+        const int64_t left = int64_t{view.lots[lot].cost} * (count - items.begun_count(lot) - taken);
+        if (left > most) {
+            most = left;
+            found = lot;
+        }
+    }
+    for (int distance = 16; distance >= 1; distance /= 2) {
+        const int64_t other = __shfl_xor_sync(kAllLanes, most, distance);
+        const int its = __shfl_xor_sync(kAllLanes, found, distance);
+        if (other > most || (other == most && its > found)) {
+            most = other;
+            found = its;
+        }
+    }
+    return found;
+}
+
+// Calls visit(item) for the items of this warp. Loads the weights, which depend on the model alone, before it waits for
+// the previous kernel. Which warp takes an item changes no result. The number of the next item is asked for before an
+// item is visited.
+template <bool kIsReverse, class Visit>
+__device__ __forceinline__ void for_each_item(const FusedMessages::View& view, const EdgesView<float>& edges,
+                                              const Visit& visit) {
+    __shared__ AtomRange atoms;
+    __shared__ int lot_of_block;
+    const LotItems<kIsReverse> items(view, edges.atom_count);
+    const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+    for (int lot = thread; lot < view.lot_count; lot += static_cast<int>(blockDim.x))
+        if (items.begins_with(lot)) lot_of_block = lot;
+    __syncthreads();
+    int lot = uniform(lot_of_block);
+    load_weights(view, view.lots[lot]);
+    int number = uniform(items.first_item(lot));
+    mlff::gpu::await_predecessor();
+    if (thread == 0) atoms = atoms_of_chunk(view, edges);
+    __syncthreads();
+    const auto first_atom = static_cast<int32_t>(atoms.begin);
+    const auto atom_count = static_cast<uint32_t>(atoms.end - atoms.begin);
+    while (true) {
+        const int count = static_cast<int>(atom_count) * items.items_per_atom(lot),
+                  begun = uniform(items.begun_count(lot)), first_channel = uniform(view.lots[lot].first_channel);
+        while (number < count) {
+            int next = count;
+            if (!view.has_warp_for_each && lane == 0) next = begun + atomicAdd(items.taken(lot), 1);
+            visit(Item{lot, first_atom + static_cast<int64_t>(static_cast<uint32_t>(number) % atom_count),
+                       static_cast<int>(static_cast<uint32_t>(number) / atom_count), first_channel + lane / 4 * 4});
+            number = uniform(next);
+        }
+        if (view.has_warp_for_each) return;
+        __syncthreads();  // the weights are not needed any more
+        if (thread < 32) {
+            const int next_lot = lot_with_most_left(view, items, static_cast<int>(atom_count));
+            if (lane == 0) lot_of_block = next_lot;
+        }
+        __syncthreads();
+        lot = uniform(lot_of_block);
+        if (lot < 0) return;
+        load_weights(view, view.lots[lot]);
+        if (lane == 0) number = items.begun_count(lot) + atomicAdd(items.taken(lot), 1);
+        number = uniform(number);
+        __syncthreads();
+    }
+}
+
+// Radial weights of four channels for two edges of each tile. `path` counts within the lot. functions[t] are those of
+// tile t, or values and slopes of one tile. All loads of functions are issued before the first product.
 template <int Tiles>
 __device__ __forceinline__ void multiply_functions(const FusedMessages::View& view, int path,
                                                    const uint4* const (&functions)[Tiles],
@@ -220,7 +216,7 @@ __device__ __forceinline__ void multiply_functions(const FusedMessages::View& vi
     for (int t = 0; t < Tiles; ++t)
 #pragma unroll
         for (int c = 0; c < 4; ++c) radial[t][c][0] = radial[t][c][1] = 0;
-    const uint4* weights = shared_memory() + path * kSteps * Product::kWeightPlanes * 32 + threadIdx.x % 32;
+    const uint4* weights = shared_memory() + path * kWeightsOfPath + threadIdx.x % 32;
     Product::Functions of[kSteps][Tiles];
 #pragma unroll
     for (int s = 0; s < kSteps; ++s)
@@ -254,13 +250,13 @@ struct OwnEdges {
     }
 };
 
-// Loads features[edge][a][channel] of the senders of edges 2 q and 2 q + 1 of the tile; zero for edges of other atoms.
-template <int Components>
+// Loads features[edge][a][channel] of the senders of `Edges` edges from `edge` on; zero for edges of other atoms.
+template <int Edges, int Components>
 __device__ __forceinline__ void load_features(const int32_t* sender, const RowsView<const float>& senders, int edge,
                                               const OwnEdges& own, int offset, int stride,
-                                              float (&features)[2][Components][4]) {
+                                              float (&features)[Edges][Components][4]) {
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
+    for (int e = 0; e < Edges; ++e) {
         const bool is_own = own.has(edge + e);
         const float* from = senders.of(__ldg(sender + (is_own ? edge + e : own.begin))) + offset;
 #pragma unroll

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "core/error.h"
-#include "equivariant/gpu/fused_forward.cuh"
-#include "equivariant/gpu/fused_reverse.cuh"
+#include "equivariant/gpu/fused_gradients.cuh"
+#include "equivariant/gpu/fused_kernels.h"
+#include "equivariant/gpu/fused_prepare.cuh"
 #include "gpu/runtime/cuda_check.h"
 
 namespace mlff::equivariant::gpu {
@@ -18,15 +20,15 @@ using mlff::gpu::launch;
 using mlff::gpu::LaunchShape;
 
 // Distributes the paths of one block of features over passes. Each pass is of the kind that takes the most rows.
-void plan_passes(FusedMessages::Pass block, std::vector<std::pair<int, int>> paths_and_rows,
+void plan_passes(int in_components, std::vector<std::pair<int, int>> paths_and_rows,
                  std::vector<FusedMessages::Pass>& passes) {
     const std::vector<std::vector<int>> kinds = {{1, 3, 5, 7}, {1, 3, 3, 5}, {5, 7}};
     while (!paths_and_rows.empty()) {
-        FusedMessages::Pass best = block;
+        FusedMessages::Pass best;
         int most_rows = 0;
         for (int kind = 0; kind < static_cast<int>(kinds.size()); ++kind) {
-            if ((kind == kScalarPass) != (block.in_components == 1)) continue;
-            FusedMessages::Pass pass = block;
+            if ((kind == kScalarPass) != (in_components == 1)) continue;
+            FusedMessages::Pass pass;
             pass.kind = kind;
             int rows = 0;
             auto left = paths_and_rows;
@@ -79,13 +81,15 @@ double coupling_factor(const Convolution& convolution, const Convolution::Path& 
         visit_couplings<decltype(components)::value, decltype(rows)::value>(
             path.degree, [&]<class Couplings>(Couplings) { factor = factor_of<Couplings>(path); });
     };
-    visit_path_shape<5>(in, out, visit);
+    visit_path_shape<kMostComponents>(in, out, visit);
     return factor;
 }
 
-size_t weight_bytes_of(size_t path_count) {
-    return path_count * static_cast<size_t>(kSteps * RadialProduct::kWeightPlanes * 32) * sizeof(uint4);
-}
+size_t weight_bytes_of(size_t path_count) { return path_count * kWeightsOfPath * sizeof(uint4); }
+
+// What a lot's atom costs beside other lots': each path has a product of radial functions, and each share two
+// multiplications forward and four in the reverse.
+int cost_of_path(int in_components, int out_components) { return 10 + in_components * out_components; }
 
 }  // namespace
 
@@ -93,12 +97,17 @@ bool FusedMessages::can_run(const EdgeMessages& messages, size_t most_shared) {
     if (!ends_in_linear_layer(messages.radial_network) || messages.edge_input == EdgeMessages::EdgeInput::features)
         return false;
     if (function_count_of(messages) > kSteps * kFunctionsPerStep || messages.convolution.paths.empty()) return false;
-    for (const Convolution::Path& path : messages.convolution.paths)
-        if (messages.convolution.in[path.in_block].irrep.dimension() > 5 ||
-            messages.convolution.out[path.out_block].irrep.dimension() > 7 || path.degree > kMostHarmonicDegree)
+    std::map<int, size_t> paths_of_block;
+    size_t most_paths = 0;
+    for (const Convolution::Path& path : messages.convolution.paths) {
+        if (messages.convolution.in[path.in_block].irrep.dimension() > kMostComponents ||
+            messages.convolution.out[path.out_block].irrep.dimension() > kMostComponents ||
+            path.degree > kMostHarmonicDegree)
             return false;
+        most_paths = std::max(most_paths, ++paths_of_block[path.in_block]);
+    }
     constexpr size_t kFixed = 1024;  // per block: used by the system and by the kernel's other variables
-    return weight_bytes_of(messages.convolution.paths.size()) + kFixed <= most_shared;
+    return weight_bytes_of(most_paths) + kFixed <= most_shared;
 }
 
 FusedMessages::FusedMessages(const ConvolutionPlan<float>& plan, int harmonic_count, bool is_fast, cudaStream_t stream)
@@ -112,10 +121,14 @@ FusedMessages::FusedMessages(const ConvolutionPlan<float>& plan, int harmonic_co
           "asking for the device");
     const EdgeMessages& messages = plan.messages;
     std::vector<Pass> passes;
-    int most_channels = 0;
     for (size_t block = 0; block < plan.sender_layout.blocks.size(); ++block) {
         const RowBlock& rows = plan.sender_layout.blocks[block];
-        Group group = {rows.offset, rows.components, rows.stride, static_cast<int32_t>(host_paths_.size()), 0};
+        Lot lot;
+        lot.in_offset = rows.offset;
+        lot.in_components = rows.components;
+        lot.stride = rows.stride;
+        lot.first_path = static_cast<int32_t>(host_paths_.size());
+        lot.first_pass = static_cast<int32_t>(passes.size());
         std::vector<std::pair<int, int>> paths_and_rows;
         for (size_t p = 0; p < plan.paths.size(); ++p) {
             const PathPlan<float>& path = plan.paths[p];
@@ -123,20 +136,23 @@ FusedMessages::FusedMessages(const ConvolutionPlan<float>& plan, int harmonic_co
             paths_and_rows.emplace_back(static_cast<int>(host_paths_.size()), path.out_components);
             path_order_.push_back(static_cast<int>(p));
             host_paths_.push_back({path.out_offset, path.out_components, messages.convolution.paths[p].degree});
-            ++group.path_count;
+            lot.cost += cost_of_path(rows.components, path.out_components);
         }
-        if (group.path_count == 0) continue;
-        most_channels = std::max(most_channels, rows.stride);
-        host_groups_.push_back(group);
-        plan_passes({rows.offset, rows.components, rows.stride, 0, {-1, -1, -1, -1}}, std::move(paths_and_rows),
-                    passes);
+        lot.cost += 1;
+        lot.path_count = static_cast<int32_t>(paths_and_rows.size());
+        plan_passes(rows.components, std::move(paths_and_rows), passes);
+        lot.pass_count = static_cast<int32_t>(passes.size()) - lot.first_pass;
+        for (; lot.first_channel < lot.stride; lot.first_channel += kChannelsPerSlice) host_lots_.push_back(lot);
     }
-    slice_count_ = (most_channels + kChannelsPerSlice - 1) / kChannelsPerSlice;
-    pass_count_ = static_cast<int>(passes.size());
+    int32_t weight_count = 0;
+    for (Lot& lot : host_lots_) {
+        lot.first_weight = std::exchange(weight_count, weight_count + lot.path_count * kWeightsOfPath);
+        lot.cost_before = std::exchange(cost_, cost_ + lot.cost);
+    }
     upload(paths_, host_paths_, stream);
     upload(passes_, passes, stream);
-    upload(groups_, host_groups_, stream);
-    taken_.resize_discard(slice_count_, "the model");
+    upload(lots_, host_lots_, stream);
+    taken_.resize_discard(2 * static_cast<int64_t>(host_lots_.size()), "the model");
 
     const DenseLayer& last = messages.radial_network.layers.back();
     std::vector<double> factors;
@@ -153,19 +169,20 @@ FusedMessages::FusedMessages(const ConvolutionPlan<float>& plan, int harmonic_co
         return factor * last.weight[static_cast<size_t>(function) * static_cast<size_t>(last.out_width) + column];
     };
     double largest = 0;
-    for (int path = 0; path < static_cast<int>(host_paths_.size()); ++path)
-        for (int function = 0; function <= last.in_width; ++function)
-            for (int channel = 0; channel < most_channels; ++channel)
-                largest = std::max(largest, std::abs(weight_of(path, function, channel)));
+    for (const Lot& lot : host_lots_)
+        for (int path = lot.first_path; path < lot.first_path + lot.path_count; ++path)
+            for (int function = 0; function <= last.in_width; ++function)
+                for (int c = 0; c < kChannelsPerSlice; ++c)
+                    largest = std::max(largest, std::abs(weight_of(path, function, lot.first_channel + c)));
     // In half precision, the low half of a number of this size is still far above the smallest number.
     constexpr double kLargest = 1 << 12;
     if (largest > 0) weight_scale_ = std::exp2(std::floor(std::log2(kLargest / largest)));
     std::vector<uint4> weights;
     constexpr int kPlanes = RadialProduct::kWeightPlanes;
-    weights.resize(static_cast<size_t>(slice_count_) * weight_bytes() / sizeof(uint4));
+    weights.resize(static_cast<size_t>(weight_count));
     uint4* to = weights.data();
-    for (int slice = 0; slice < slice_count_; ++slice)
-        for (int path = 0; path < static_cast<int>(host_paths_.size()); ++path)
+    for (const Lot& lot : host_lots_)
+        for (int path = lot.first_path; path < lot.first_path + lot.path_count; ++path)
             for (int step = 0; step < kSteps; ++step, to += kPlanes * 32)
                 for (int lane = 0; lane < 32; ++lane) {
                     float numbers[4][4];
@@ -173,7 +190,7 @@ FusedMessages::FusedMessages(const ConvolutionPlan<float>& plan, int harmonic_co
                         for (int c = 0; c < 4; ++c)
                             numbers[i][c] = static_cast<float>(
                                 weight_scale_ * weight_of(path, step * kFunctionsPerStep + lane % 4 * 4 + i,
-                                                          slice * kChannelsPerSlice + lane / 4 * 4 + c));
+                                                          lot.first_channel + lane / 4 * 4 + c));
                     RadialProduct::store_weights(numbers, to + lane);
                 }
     upload(weights_, weights, stream);
@@ -193,22 +210,33 @@ void FusedMessages::prepare(cudaStream_t stream) {
     while (largest * function_scale_ > (1 << 15)) function_scale_ /= 2;
 }
 
-size_t FusedMessages::weight_bytes() const { return weight_bytes_of(host_paths_.size()); }
+// A block holds the weights of one lot at a time.
+size_t FusedMessages::shared_weight_bytes() const {
+    int most = 0;
+    for (const Lot& lot : host_lots_) most = std::max(most, lot.path_count);
+    return weight_bytes_of(static_cast<size_t>(most));
+}
 
 int FusedMessages::warps_per_block() const { return most_warps(plan_.most_components); }
 
-// For each slice, as many blocks as there is work for, but no more than run at the same time.
-LaunchShape FusedMessages::shape_for_items(int64_t item_count) const {
-    const int warps = warps_per_block();
-    const int64_t blocks =
-        std::clamp<int64_t>((item_count + warps - 1) / warps, 1, std::max(1, multiprocessor_count_ / slice_count_));
-    return {dim3(static_cast<unsigned>(blocks * slice_count_)), 32 * warps, weight_bytes()};
+// If there are few items, each has a warp of its own, in small blocks on as many multiprocessors as possible. Otherwise
+// there are no more blocks than run at the same time.
+FusedMessages::Launch FusedMessages::launch_for(const std::vector<int64_t>& items_of_lot) const {
+    constexpr int kFewWarps = 4;
+    for (const int warps : {kFewWarps, warps_per_block()}) {
+        int64_t blocks = 0;
+        for (const int64_t items : items_of_lot) blocks += (items + warps - 1) / warps;
+        if (blocks <= multiprocessor_count_)
+            return {{dim3(static_cast<unsigned>(std::max<int64_t>(blocks, 1))), 32 * warps, shared_weight_bytes()},
+                    true};
+    }
+    return {{dim3(static_cast<unsigned>(multiprocessor_count_)), 32 * warps_per_block(), shared_weight_bytes()}, false};
 }
 
 // Items differ in length. Where a warp would get few of them, each is divided, so that warps end at the same time.
 int FusedMessages::tile_parts_for(int64_t item_count) const {
     constexpr int64_t kItemsPerWarp = 4, kMostParts = 4;
-    const int64_t warps = int64_t{std::max(1, multiprocessor_count_ / slice_count_)} * warps_per_block();
+    const int64_t warps = int64_t{multiprocessor_count_} * warps_per_block();
     return static_cast<int>(
         std::clamp(kItemsPerWarp * warps / std::max<int64_t>(item_count, 1), int64_t{1}, kMostParts));
 }
@@ -229,12 +257,10 @@ FusedMessages::View FusedMessages::view() const {
     view.sender_size = plan_.sender_layout.size;
     view.paths = paths_.data();
     view.passes = passes_.data();
-    view.groups = groups_.data();
+    view.lots = lots_.data();
     view.weights = weights_.data();
-    view.path_count = static_cast<int>(host_paths_.size());
-    view.pass_count = pass_count_;
-    view.group_count = static_cast<int>(host_groups_.size());
-    view.slice_count = slice_count_;
+    view.lot_count = static_cast<int>(host_lots_.size());
+    view.cost = cost_;
     view.function_scale = static_cast<float>(function_scale_);
     view.harmonic_scale = static_cast<float>(1 / (weight_scale_ * function_scale_));
     view.is_fast = is_fast_;
@@ -303,13 +329,14 @@ void FusedMessages::compute(const EdgesView<float>& edges, RowsView<const float>
     if (plan_.columns.density >= 0)
         launch("summing densities", sum_densities, blocks_of_atoms(edges.atom_count), kBlockThreads, stream, view(),
                edges, densities);
-    const auto kernel = plan_.most_components <= 1   ? sum_kernel<1>
-                        : plan_.most_components <= 3 ? sum_kernel<3>
-                                                     : sum_kernel<5>;
-    const LaunchShape shape = shape_for_items(int64_t{edges.atom_count} * pass_count_);
-    for_each_chunk(scratch, is_kept, [&](const View& chunk) {
+    std::vector<int64_t> items;
+    for (const Lot& lot : host_lots_) items.push_back(int64_t{edges.atom_count} * lot.pass_count);
+    const Launch how = launch_for(items);
+    for_each_chunk(scratch, is_kept, [&](View chunk) {
+        chunk.has_warp_for_each = how.has_warp_for_each;
         prepare_edges(chunk, edges, stream);
-        launch("summing messages", kernel, shape, stream, chunk, edges, senders, sums);
+        launch("summing messages", sum_kernel_for(plan_.most_components), how.shape, stream, chunk, edges, senders,
+               sums);
     });
 }
 
@@ -319,17 +346,15 @@ void FusedMessages::reverse(const EdgesView<float>& of_senders, const EdgesView<
                             const SendersGradient& senders_gradient, const Scratch& scratch, bool is_kept,
                             cudaStream_t stream) const {
     if (of_senders.atom_count == 0) return;
-    const auto kernel = plan_.most_components <= 1   ? reverse_kernel<1>
-                        : plan_.most_components <= 3 ? reverse_kernel<3>
-                                                     : reverse_kernel<5>;
-    const int64_t item_count = int64_t{edges.atom_count} * static_cast<int64_t>(host_groups_.size());
-    const int tile_parts = tile_parts_for(item_count);
-    const LaunchShape shape = shape_for_items(item_count * tile_parts);
+    const int tile_parts = tile_parts_for(int64_t{edges.atom_count} * static_cast<int64_t>(host_lots_.size()));
+    const Launch how = launch_for(std::vector(host_lots_.size(), int64_t{edges.atom_count} * tile_parts));
     for_each_chunk(scratch, true, [&](View chunk) {
         chunk.tile_parts = tile_parts;
+        chunk.has_warp_for_each = how.has_warp_for_each;
         if (!senders_gradient.rows) chunk.feature_gradients = nullptr;
         if (!is_kept) prepare_edges(chunk, edges, stream);
-        launch("reversing messages", kernel, shape, stream, chunk, edges, senders, sums_gradient);
+        launch("reversing messages", reverse_kernel_for(plan_.most_components), how.shape, stream, chunk, edges,
+               senders, sums_gradient);
         launch("gradients of edges", finish_kernel,
                ((chunk.end - chunk.begin) * (harmonic_count_ + 1) + kBlockThreads - 1) / kBlockThreads, kBlockThreads,
                stream, chunk, edges, densities_gradient, gradients, accumulate);

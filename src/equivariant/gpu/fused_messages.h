@@ -5,10 +5,12 @@
 // warps load them. So scratch memory does not grow with the number of edges. The couplings are constants of the kernels
 // (path_couplings.h); the factor by which those of a path differ is part of its radial weights.
 //
-// An item of work is 32 channels of one atom, and paths that read the same features of senders. A warp takes an item
-// and goes over the atom's edges, eight at a time; in the reverse an item may be a part of them. No other warp writes
-// its results, so no result is added to atomically and results repeat bit for bit. In the reverse, gradients of the
-// senders' features are written for every edge, and gathered by the senders afterwards.
+// Work is divided into lots: 32 channels of one block of features, with all paths that read it. A block of threads has
+// the weights of one lot in shared memory. When its lot is finished it helps with another. An item of a lot is one atom
+// and, forward, paths whose sums fit into registers; in the reverse an item may be a part of the atom's edges. A warp
+// takes an item and goes over its edges, eight at a time. No other warp writes its results, so no result is added to
+// atomically and results repeat bit for bit, whoever takes an item. In the reverse, gradients of the senders' features
+// are written for every edge, and gathered by the senders afterwards.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -40,7 +42,7 @@ public:
     // Bytes of scratch memory per edge. Scratch memory must hold kEdgesPerTile edges, and should hold some 100,000.
     int64_t scratch_bytes_per_edge(bool is_reverse) const;
     // How often the reverse writes gradients of an edge's harmonics and distance, before it adds them up.
-    int partial_count() const { return slice_count_ * static_cast<int>(host_groups_.size()); }
+    int partial_count() const { return static_cast<int>(host_lots_.size()); }
 
     struct Scratch {
         unsigned char* first = nullptr;
@@ -71,22 +73,29 @@ public:
         int32_t degree = 0;  // of the harmonics
     };
     static constexpr int kSlots = 4;
-    struct Pass {  // forward: paths of one block of features whose sums fit into registers
-        int32_t in_offset = 0, in_components = 0, stride = 0;
+    struct Pass {          // forward: paths whose sums fit into registers
         int32_t kind = 0;  // PassKind: the components of the slots
         int32_t paths[kSlots] = {-1, -1, -1, -1};
     };
-    struct Group {  // reverse: all paths of one block of features
-        int32_t in_offset = 0, in_components = 0, stride = 0;
+    struct Lot {
+        int32_t first_channel = 0;
+        int32_t in_offset = 0, in_components = 0, stride = 0;  // of the block of features
         int32_t first_path = 0, path_count = 0;
+        int32_t first_pass = 0, pass_count = 0;
+        int32_t first_weight = 0;  // in View::weights
+        int32_t cost = 0;          // of an atom, relative to other lots
+        int64_t cost_before = 0;   // of all lots before this one
     };
     static constexpr int kPartialStride = kMostHarmonics + 4;  // harmonics, the distance, padding
     struct View : TablesView<float> {
         const Path* paths = nullptr;
         const Pass* passes = nullptr;
-        const Group* groups = nullptr;
-        const uint4* weights = nullptr;  // [slice][path][step][plane][lane]
-        int path_count = 0, pass_count = 0, group_count = 0, slice_count = 0;
+        const Lot* lots = nullptr;
+        const uint4* weights = nullptr;  // [lot][path][step][plane][lane]
+        int lot_count = 0;
+        int64_t cost = 0;  // of all lots
+        // Whether every item has a warp of its own. Otherwise warps take items as long as there are any.
+        bool has_warp_for_each = false;
         int density_column = -1;             // of the tables
         int sums_size = 0, sender_size = 0;  // numbers per atom
         int tile_parts = 1;                  // reverse: into how many items the tiles of an atom are divided
@@ -94,15 +103,16 @@ public:
         float function_scale = 1;
         float harmonic_scale = 1;  // undoes the scales of functions and weights, for harmonics and their gradients
         bool is_fast = false;
-        // [slice]: see Worker. Cleared when edges are prepared, perhaps in the forward pass, which must not use it.
+        // [reverse][lot]: how many items were taken beyond the first one of each warp. Cleared when edges are prepared,
+        // for the reverse perhaps in the forward pass.
         int32_t* taken = nullptr;
         // Of the chunk:
-        int64_t begin = 0, end = 0;        // edges
-        bool is_last = false;              // the last chunk takes all remaining atoms, also those without edges
-        uint4* functions = nullptr;        // [tile][step][plane][lane]
-        uint4* function_slopes = nullptr;  // the same
-        float* harmonics = nullptr;        // [tile][kMostHarmonics / 4][edge of the tile][4], scaled
-        float* partials = nullptr;         // [edge][slice][group][kPartialStride]: gradients of harmonics and distance
+        int64_t begin = 0, end = 0;          // edges
+        bool is_last = false;                // the last chunk takes all remaining atoms, also those without edges
+        uint4* functions = nullptr;          // [tile][step][plane][lane]
+        uint4* function_slopes = nullptr;    // the same
+        float* harmonics = nullptr;          // [tile][kMostHarmonics / 4][edge of the tile][4], scaled
+        float* partials = nullptr;           // [edge][lot][kPartialStride]: gradients of harmonics and distance
         float* feature_gradients = nullptr;  // [edge][sender_size]
     };
 
@@ -111,10 +121,14 @@ private:
     EdgeChunks chunks_of(const Scratch& scratch, bool is_reverse) const;
     template <class Visit>
     void for_each_chunk(const Scratch& scratch, bool is_reverse, const Visit& visit) const;
-    size_t weight_bytes() const;
+    size_t shared_weight_bytes() const;
     int warps_per_block() const;
-    // For the kernels that work on items.
-    mlff::gpu::LaunchShape shape_for_items(int64_t item_count) const;
+    // How the kernels that work on items are launched. `items_of_lot` is how many each lot has.
+    struct Launch {
+        mlff::gpu::LaunchShape shape;
+        bool has_warp_for_each = false;
+    };
+    Launch launch_for(const std::vector<int64_t>& items_of_lot) const;
     int tile_parts_for(int64_t item_count) const;
     void prepare_edges(const View& chunk, const EdgesView<float>& edges, cudaStream_t stream) const;
     void gather_gradients(const View& chunk, const EdgesView<float>& of_senders, const EdgesView<float>& edges,
@@ -127,14 +141,13 @@ private:
     // Powers of two that keep both halves of a number within half precision. function_scale_ only changes if functions
     // are much larger than those of networks usually are, so it does not depend on the tables present.
     double weight_scale_ = 1, function_scale_ = 16;
-    int slice_count_ = 0;
     std::vector<int> path_order_;  // the plan's paths sorted by block of features, the order of all arrays here
     std::vector<Path> host_paths_;
-    std::vector<Group> host_groups_;
-    int pass_count_ = 0;
+    std::vector<Lot> host_lots_;
+    int64_t cost_ = 0;  // of all lots
     mlff::gpu::DeviceBuffer<Path> paths_;
     mlff::gpu::DeviceBuffer<Pass> passes_;
-    mlff::gpu::DeviceBuffer<Group> groups_;
+    mlff::gpu::DeviceBuffer<Lot> lots_;
     mlff::gpu::DeviceBuffer<uint4> weights_;
     mlff::gpu::DeviceBuffer<int32_t> taken_;
     DeviceTables<float> tables_;

@@ -14,8 +14,8 @@ namespace mlff::equivariant::gpu {
 template <int Count>
 using Constant = std::integral_constant<int, Count>;
 
-// Calls visit(components of senders, components of sums) with compile-time constants if the former is 1, 3 or 5, at
-// most `Most`, and the latter is 1, 3, 5 or 7. Returns whether it did.
+// Calls visit(components of senders, components of sums) with compile-time constants if both are 1, 3, 5 or 7, and
+// the former at most `Most`. Returns whether it did.
 template <int Most, class Visit>
 __host__ __device__ __forceinline__ bool visit_path_shape(int in_components, int out_components, const Visit& visit) {
     const auto visit_if_few = [&]<int In>(Constant<In> in, auto out) MLFF_INLINED {
@@ -36,6 +36,10 @@ __host__ __device__ __forceinline__ bool visit_path_shape(int in_components, int
         case shape(5, 3): return visit_if_few(Constant<5>(), Constant<3>());
         case shape(5, 5): return visit_if_few(Constant<5>(), Constant<5>());
         case shape(5, 7): return visit_if_few(Constant<5>(), Constant<7>());
+        case shape(7, 1): return visit_if_few(Constant<7>(), Constant<1>());
+        case shape(7, 3): return visit_if_few(Constant<7>(), Constant<3>());
+        case shape(7, 5): return visit_if_few(Constant<7>(), Constant<5>());
+        case shape(7, 7): return visit_if_few(Constant<7>(), Constant<7>());
         default: return false;
     }
 }

@@ -193,7 +193,9 @@ public:
     }
 
 private:
-    FusedMessages::Scratch message_scratch() const { return message_scratch_.view(atom_count(), step_.edges.capacity); }
+    MessageScratch::OfLayer message_scratch(const DeviceLayer<Real>& layer) const {
+        return message_scratch_.of(*layer.fused, atom_count(), step_.edges.capacity);
+    }
 
     // Whether the gradients of ghosts' features go back to the domains that own the atoms. Otherwise each domain needs
     // gradients of the messages of its ghosts, which are larger, and computes their edges too. Layers with a gate or a
@@ -205,8 +207,9 @@ private:
     // Whether what the forward pass of the layer has prepared for the edges is still there in the reverse, which may
     // need those of ghosts too.
     bool keeps_prepared_edges(const DeviceLayer<Real>& layer) const {
-        return step_.wanted.gradients() && message_scratch_.layer_count() == 1 &&
-               (step_.ghost_count == 0 || returns_gradients(layer)) && layer.fused->fits_at_once(message_scratch());
+        const MessageScratch::OfLayer scratch = message_scratch(layer);
+        return step_.wanted.gradients() && scratch.is_own && (step_.ghost_count == 0 || returns_gradients(layer)) &&
+               layer.fused->fits_at_once(scratch);
     }
 
     // Of "messages" or, in a layer with moments, of "moments and messages".
@@ -309,7 +312,7 @@ private:
             if constexpr (kCanFuse<Real>)
                 if (layer.fused)
                     layer.fused->compute(edges_, sender_rows(index), sums_.data(), layer.densities.data(),
-                                         message_scratch(), keeps_prepared_edges(layer), stream_);
+                                         message_scratch(layer), keeps_prepared_edges(layer), stream_);
             begin_stage("linear map of messages", Direction::forward, index, stream_,
                         [&] { return message_map_work(plan, false); });
             layer.message.apply(tiles_, rows(sums_, plan.sums_layout.size), rows_to(layer.scaled, linear_size), false,
@@ -510,7 +513,7 @@ private:
                 layer.fused->reverse(returns ? edges_with_ghosts_ : edges_,
                                      senders_gradient && !returns ? edges_with_ghosts_ : edges_, geometry_.reverse,
                                      sender_rows(index), sums_.data(), densities_gradient_.data(), gradients,
-                                     accumulate, {senders_gradient, layer.gate.has_value()}, message_scratch(),
+                                     accumulate, {senders_gradient, layer.gate.has_value()}, message_scratch(layer),
                                      keeps_prepared_edges(layer), stream_);
                 if (returns) {
                     begin_stage("exchange of rows", Direction::reverse, index, stream_);

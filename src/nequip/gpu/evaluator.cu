@@ -163,7 +163,9 @@ private:
 
     double lowest_distance() const { return plans_.front()->lowest_distance; }
     int64_t atom_count() const { return edges_.atom_count; }
-    FusedMessages::Scratch message_scratch() const { return message_scratch_.view(atom_count(), step_.edges.capacity); }
+    MessageScratch::OfLayer message_scratch(const DeviceLayer<Real>& layer) const {
+        return message_scratch_.of(*layer.fused, atom_count(), step_.edges.capacity);
+    }
     EdgeGradientsView<Real> edge_gradients() const { return {harmonics_gradient_.data(), distance_gradient_.data()}; }
     typename DeviceLayer<Real>::MomentTask moment_task() { return {edges_, step_.tiles, elements_present_, moments_}; }
 
@@ -177,8 +179,9 @@ private:
     // Whether what the forward pass of the layer has prepared for the edges is still there in the reverse, which may
     // need those of ghosts too.
     bool keeps_prepared_edges(const DeviceLayer<Real>& layer) const {
-        return step_.wanted.gradients() && message_scratch_.layer_count() == 1 &&
-               (step_.ghost_count == 0 || returns_gradients(layer)) && layer.fused->fits_at_once(message_scratch());
+        const MessageScratch::OfLayer scratch = message_scratch(layer);
+        return step_.wanted.gradients() && scratch.is_own && (step_.ghost_count == 0 || returns_gradients(layer)) &&
+               layer.fused->fits_at_once(scratch);
     }
 
     // Of "messages" or, in a layer with moments, of "moments and messages".
@@ -255,7 +258,7 @@ private:
             if (layer.messages) layer.messages->compute(edges_, {}, sender_rows(index), sums_.data(), nullptr, stream_);
             if constexpr (kCanFuse<Real>)
                 if (layer.fused)
-                    layer.fused->compute(edges_, sender_rows(index), sums_.data(), nullptr, message_scratch(),
+                    layer.fused->compute(edges_, sender_rows(index), sums_.data(), nullptr, message_scratch(layer),
                                          keeps_prepared_edges(layer), stream_);
             calls[call_count++] = layer.message.forward(rows(sums_, plan.sums_layout.size));
         }
@@ -376,7 +379,7 @@ private:
                 layer.fused->reverse(
                     returns ? edges_with_ghosts_ : edges_, has_senders && !returns ? edges_with_ghosts_ : edges_,
                     geometry_.reverse, sender_rows(index), sums_.data(), nullptr, edge_gradients(), accumulate,
-                    {senders_gradient, false}, message_scratch(), keeps_prepared_edges(layer), stream_);
+                    {senders_gradient, false}, message_scratch(layer), keeps_prepared_edges(layer), stream_);
                 if (returns) {
                     begin_stage("exchange of rows", Direction::reverse, index, stream_);
                     step_.halo->add_back(senders_gradient, sender_size, stream_);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Sums of fused messages, forward. Included by fused_messages.cu only.
-#pragma once
-
+// Sums of fused messages, forward.
 #include <utility>
 
 #include "equivariant/gpu/fused_edges.cuh"
+#include "equivariant/gpu/fused_kernels.h"
 
 namespace mlff::equivariant::gpu {
 namespace {
@@ -22,17 +21,19 @@ struct Slots {
 using ScalarSlots = Slots<1, 3, 5, 7>;  // for senders with one component
 using LowSlots = Slots<1, 3, 3, 5>;     // for other senders, as is HighSlots; both have twelve rows
 using HighSlots = Slots<5, 7>;
-enum PassKind { kScalarPass, kLowPass, kHighPass };
 
 template <int Components, int Tiles, class Slot>
 __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const EdgesView<float>& edges,
-                                         const RowsView<const float>& senders, const Worker& worker,
-                                         const FusedMessages::Pass& pass, int64_t atom, float* sums) {
+                                         const RowsView<const float>& senders, const Item& item, float* sums) {
+    const FusedMessages::Lot& lot = view.lots[item.lot];
+    const FusedMessages::Pass& pass = view.passes[lot.first_pass + item.index];
     const int lane = static_cast<int>(threadIdx.x % 32), q = lane % 4;
-    const int64_t first = edges.first[atom];
-    const OwnEdges own(view, edges, atom);
-    const bool is_channel = worker.channel < pass.stride;
-    const int channel = is_channel ? worker.channel : 0;
+    const int64_t first = edges.first[item.atom];
+    const OwnEdges own(view, edges, item.atom);
+    const int first_path = uniform(lot.first_path), stride = uniform(lot.stride), in_offset = uniform(lot.in_offset),
+              first_channel = uniform(lot.first_channel);
+    const bool is_channel = item.channel < stride;
+    const int channel = is_channel ? item.channel : 0;
     float sum[Slot::kTotal][4];
 #pragma unroll
     for (int r = 0; r < Slot::kTotal; ++r)
@@ -45,13 +46,13 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
         for (int t = Tiles; t < 2 * Tiles; ++t)
             if (tile + t < own.tile_end())
                 prefetch_tile<Components>(view, edges.sender + view.begin, senders, tile + t, own,
-                                          pass.in_offset + worker.slice * kChannelsPerSlice, pass.stride, false);
+                                          in_offset + first_channel, stride, false);
         const int edge = tile * kEdgesPerTile + 2 * q;  // the first of the two edges of this lane, in the chunk
         float features[Tiles][2][Components][4];
 #pragma unroll
         for (int t = 0; t < Tiles; ++t)
-            load_features(edges.sender + view.begin, senders, edge + t * kEdgesPerTile, own, pass.in_offset + channel,
-                          pass.stride, features[t]);
+            load_features(edges.sender + view.begin, senders, edge + t * kEdgesPerTile, own, in_offset + channel,
+                          stride, features[t]);
         const uint4* functions[Tiles];
 #pragma unroll
         for (int t = 0; t < Tiles; ++t)
@@ -61,7 +62,7 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
             if (path < 0) return;
             constexpr int kRows = Slot::kRows[S], kFirst = Slot::first(S);
             float radial[Tiles][4][2];
-            multiply_functions(view, path, functions, radial);
+            multiply_functions(view, path - first_path, functions, radial);
             visit_couplings<Components, kRows>(
                 uniform(view.paths[path].degree), [&]<class Couplings>(Couplings) MLFF_INLINED {
                     for_each_index<2 * Tiles>([&]<int I>(Constant<I>) MLFF_INLINED {
@@ -92,7 +93,7 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
     const auto write_slot = [&]<int S>(std::integral_constant<int, S>) MLFF_INLINED {
         constexpr int kRows = Slot::kRows[S], kFirst = Slot::first(S);
         const int path = uniform(pass.paths[S]);
-        float* to = path < 0 ? nullptr : sums + atom * view.sums_size + view.paths[path].out_offset + channel;
+        float* to = path < 0 ? nullptr : sums + item.atom * view.sums_size + view.paths[path].out_offset + channel;
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
 #pragma unroll
@@ -103,9 +104,9 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
             if (!to || !is_channel || (kFirst + r) % 4 != q) continue;
             if (first < view.begin) {  // the atom's edges began in an earlier chunk: add to its sums
 #pragma unroll
-                for (int c = 0; c < 4; ++c) sum[kFirst + r][c] += to[r * pass.stride + c];
+                for (int c = 0; c < 4; ++c) sum[kFirst + r][c] += to[r * stride + c];
             }
-            store(sum[kFirst + r], to + r * pass.stride);
+            store(sum[kFirst + r], to + r * stride);
         }
     };
     [&]<int... S>(std::integer_sequence<int, S...>) MLFF_INLINED {
@@ -114,32 +115,35 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
     (std::make_integer_sequence<int, Slot::kCount>{});
 }
 
-// Launch: a multiple of slice_count blocks, which divide the items of the chunk among them.
+// For features of up to `Most` components. Launch: FusedMessages::launch_for.
 template <int Most>
 __global__ void __launch_bounds__(32 * most_warps(Most), 1)
     sum_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders, float* sums) {
-    const Worker worker = start_work(view, edges, view.pass_count);
-    constexpr int kTiles = 2;
-    for (int64_t item = worker.first_item; item < worker.item_count; item += worker.item_stride) {
-        const int64_t atom = worker.first_atom + item % worker.atom_count;
-        const auto& pass = view.passes[item / worker.atom_count];
-        if (worker.slice * kChannelsPerSlice >= uniform(pass.stride)) continue;
-        const int components = uniform(pass.in_components), kind = uniform(pass.kind);
-        if (components == 1) {
-            sum_pass<1, kTiles, ScalarSlots>(view, edges, senders, worker, pass, atom, sums);
-        } else if (Most >= 3 && components == 3) {
-            if (kind == kLowPass)
-                sum_pass<3, kTiles, LowSlots>(view, edges, senders, worker, pass, atom, sums);
-            else
-                sum_pass<3, kTiles, HighSlots>(view, edges, senders, worker, pass, atom, sums);
-        } else if constexpr (Most >= 5) {
-            if (kind == kLowPass)
-                sum_pass<5, 1, LowSlots>(view, edges, senders, worker, pass, atom, sums);
-            else
-                sum_pass<5, 1, HighSlots>(view, edges, senders, worker, pass, atom, sums);
+    for_each_item<false>(view, edges, [&](const Item& item) MLFF_INLINED {
+        const FusedMessages::Lot& lot = view.lots[item.lot];
+        const int kind = uniform(view.passes[lot.first_pass + item.index].kind);
+        const auto sum = [&]<int Components>(Constant<Components>) MLFF_INLINED {
+            if constexpr (Components <= Most) {
+                constexpr int kTiles = Components <= 3 ? 2 : 1;
+                if (kind == kLowPass)
+                    sum_pass<Components, kTiles, LowSlots>(view, edges, senders, item, sums);
+                else
+                    sum_pass<Components, kTiles, HighSlots>(view, edges, senders, item, sums);
+            }
+        };
+        switch (uniform(lot.in_components)) {
+            case 1: sum_pass<1, 2, ScalarSlots>(view, edges, senders, item, sums); break;
+            case 3: sum(Constant<3>()); break;
+            case 5: sum(Constant<5>()); break;
+            default: sum(Constant<7>()); break;
         }
-    }
+    });
 }
 
 }  // namespace
+
+SumKernel sum_kernel_for(int most_components) {
+    return most_components <= kFewComponents ? sum_kernel<kFewComponents> : sum_kernel<kMostComponents>;
+}
+
 }  // namespace mlff::equivariant::gpu

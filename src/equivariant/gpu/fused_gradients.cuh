@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// What follows the reverse of fused messages: gradients of edges and of senders. Included by fused_messages.cu only.
+#pragma once
+
+#include "equivariant/gpu/fused_edges.cuh"
+
+namespace mlff::equivariant::gpu {
+namespace {
+
+// Adds up the partial gradients of edges in a fixed order. Launch: one thread for each edge of the chunk and each of
+// its gradients.
+__global__ void __launch_bounds__(kBlockThreads)
+    finish_kernel(FusedMessages::View view, EdgesView<float> edges, const float* densities_gradient,
+                  EdgeGradientsView<float> gradients, bool accumulate) {
+    mlff::gpu::await_predecessor();
+    const int64_t i = int64_t{blockIdx.x} * kBlockThreads + threadIdx.x;
+    const int slots = view.lot_count, columns = edges.harmonic_count + 1;
+    const int64_t edge = view.begin + i / columns;
+    const int column = static_cast<int>(i % columns);
+    if (edge >= min(view.end, edges.first[edges.atom_count])) return;
+    const bool is_harmonic = column < edges.harmonic_count;
+    const float* from = view.partials + (edge - view.begin) * slots * FusedMessages::kPartialStride +
+                        (is_harmonic ? column : kMostHarmonics);
+    float sum = 0;
+    for (int slot = 0; slot < slots; ++slot) sum += from[slot * FusedMessages::kPartialStride];
+    if (is_harmonic) {
+        float* to = gradients.harmonics + edge * edges.harmonic_count + column;
+        *to = accumulate ? *to + sum : sum;
+        return;
+    }
+    auto slope = static_cast<double>(sum);
+    if (view.density_column >= 0) {
+        const int64_t atom = atom_ending_after(edges.first, edges.atom_count, edge);
+        const auto& table = view.table(edges.elements[atom], edges.elements[edges.sender[edge]]);
+        slope += static_cast<double>(densities_gradient[atom] *
+                                     slope_at(table.at(edges.distance[edge]), view.density_column));
+    }
+    gradients.distance[edge] = accumulate ? gradients.distance[edge] + slope : slope;
+}
+
+// Adds to the gradient of an atom's features from the edges of the chunk along which the atom sends; edges from
+// *known_end on have no gradients. The indices of these edges are gathered first, in order. Groups of kBlockThreads
+// threads take them in turn. Launch: one block of Groups groups per atom.
+template <int Groups>
+__global__ void __launch_bounds__(kBlockThreads* Groups)
+    gather_kernel(FusedMessages::View view, EdgesView<float> edges, const int64_t* known_end,
+                  const int64_t* reverse_edge, float* senders_gradient, bool adds) {
+    mlff::gpu::await_predecessor();
+    constexpr int kThreads = kBlockThreads * Groups, kAllWarps = kThreads / 32;
+    __shared__ int32_t found[kThreads];
+    __shared__ int found_by_warp[kAllWarps];
+    __shared__ float4 sums[Groups > 1 ? Groups - 1 : 1][kBlockThreads];
+    const int64_t atom = blockIdx.x;
+    const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+    const int group = thread / kBlockThreads, of_group = thread % kBlockThreads;
+    const int64_t end = edges.first[atom + 1], chunk_end = min(view.end, *known_end);
+    float* row = senders_gradient + atom * view.sender_size;
+    if (!adds && group == 0)  // each thread clears what it adds to below
+        for (int i = 4 * of_group; i < view.sender_size; i += 4 * kBlockThreads) store({0, 0, 0, 0}, row + i);
+    for (int64_t begin = edges.first[atom]; begin < end; begin += kThreads) {
+        const int64_t edge = begin + thread < end ? reverse_edge[begin + thread] : -1;
+        const bool is_here = edge >= view.begin && edge < chunk_end;
+        const unsigned here = __ballot_sync(kAllLanes, is_here);
+        __syncthreads();
+        if (lane == 0) found_by_warp[warp] = __popc(here);
+        __syncthreads();
+        int place = __popc(here & ((1u << lane) - 1)), count = 0;
+        for (int w = 0; w < kAllWarps; ++w) {
+            if (w < warp) place += found_by_warp[w];
+            count += found_by_warp[w];
+        }
+        if (is_here) found[place] = static_cast<int32_t>(edge - view.begin);
+        __syncthreads();
+        if (count == 0) continue;
+        for (int first = 0; first < view.sender_size; first += 4 * kBlockThreads) {
+            const int i = first + 4 * of_group;
+            const bool is_column = i < view.sender_size;
+            float sum[4] = {};
+            if (is_column)
+#pragma unroll 4
+                for (int f = group; f < count; f += Groups) {
+                    float part[4];
+                    load(view.feature_gradients + int64_t{found[f]} * view.sender_size + i, part);
+#pragma unroll
+                    for (int c = 0; c < 4; ++c) sum[c] += part[c];
+                }
+            if constexpr (Groups > 1) {
+                if (group > 0) sums[group - 1][of_group] = make_float4(sum[0], sum[1], sum[2], sum[3]);
+                __syncthreads();
+                if (group == 0)
+                    for (int g = 0; g < Groups - 1; ++g) {
+                        const float4 other = sums[g][of_group];
+                        sum[0] += other.x;
+                        sum[1] += other.y;
+                        sum[2] += other.z;
+                        sum[3] += other.w;
+                    }
+                __syncthreads();
+            }
+            if (group > 0 || !is_column) continue;
+#pragma unroll
+            for (int c = 0; c < 4; ++c) row[i + c] += sum[c];
+        }
+    }
+}
+
+}  // namespace
+}  // namespace mlff::equivariant::gpu

@@ -203,8 +203,8 @@ typedef struct mlff_result {
     /* Of a committee, of domains only (MLFF_ERROR_ARGUMENT for whole systems): see mlff_session_evaluate_domain */
     double* energy_deviations; /* [member_count - 1], eV */
     double* force_deviations;  /* [member_count - 1][owned_count + ghost_count][3] */
-    /* Of a model with a trust meter (mlff_session_info.has_trust_meter). Not in device memory and
-     * not of domains: MLFF_ERROR_UNSUPPORTED. */
+    /* Of a model with a trust meter (mlff_session_info.has_trust_meter). Not in device memory: MLFF_ERROR_UNSUPPORTED.
+     * Of domains see mlff_session_evaluate_domain. */
     double* expected_errors; /* [atom_count], eV/angstrom: the probable error of the force on the atom */
     double* novelties;       /* [atom_count]: distance from the training atoms; above 1: unlike anything in training */
 } mlff_result;
@@ -299,6 +299,11 @@ typedef struct mlff_domain {
  * energies, and `force_deviations` of ghosts to the atoms that they copy, as forces. Then sigma_energy_per_atom is
  * sqrt(sum over k of energy_deviations[k]^2) / number of atoms, and sigma_forces[i] is
  * sqrt(sum over k of |force_deviations[k][i]|^2), for k from 0 to member_count - 2.
+ *
+ * `expected_errors` [owned_count] and `novelties` [owned_count] are those of own atoms in the whole system: there is
+ * nothing to add. Expected errors take one more exchange, of host memory on GPUs too: ask for them in all domains, with
+ * a pointer that is not NULL also where owned_count is 0. MLFF_ROWS_ON_DEVICE does not bring them
+ * (MLFF_ERROR_UNSUPPORTED).
  *
  * Works for all native models, and for sums and committees of them: on device "cpu", and on GPUs for models that run
  * there (SevenNet and Nequix do not). Python models are MLFF_ERROR_UNSUPPORTED. All domains of a system need the same

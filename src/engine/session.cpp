@@ -17,6 +17,7 @@
 #include "potential/batch_evaluation.h"
 #include "potential/device_evaluation.h"
 #include "potential/domain_check.h"
+#include "potential/ghost_rows.h"
 #include "trust/measure.h"
 
 namespace mlff {
@@ -175,6 +176,7 @@ struct Session::State {
     std::vector<Outputs> outputs;
     TrustMeasurement trust;
     std::vector<double> descriptors;  // for the trust meter
+    GhostRows trust_rows;
     std::array<bool, kMaxAtomicNumber + 1> is_known{};
     int64_t evaluation_count = 0;
 
@@ -212,6 +214,24 @@ struct Session::State {
         for (int64_t i = 0; i < 3 * system.atom_count; ++i)
             if (!std::isfinite(system.positions[i]))
                 fail(Status::system, where.text(), "the position of atom ", i / 3, " is not finite");
+    }
+
+    void check_domain(const Domain& domain, const Outputs& wanted) {
+        if (wanted.has_spread())
+            fail(Status::unsupported,
+                 "a spread was asked for, but a domain has only a share of each force: ask for deviations");
+        if (domain.atoms.is_periodic())
+            fail(Status::argument, "the atoms of a domain are periodic; expected images as atoms of their own");
+        const RowTransport transport = domain.halo.transport;
+        if ((transport == RowTransport::shared || transport == RowTransport::window) && !evaluator->halo_sharing())
+            fail(Status::argument, "rows of atoms are to be shared on GPUs, but the session is on '", device.name, "'");
+        if (wanted.expected_errors && transport == RowTransport::device && device.device.is_gpu())
+            fail(Status::unsupported,
+                 "expected errors were asked for, but they are computed on the host, and rows go from GPU to GPU: "
+                 "exchange rows in another way");
+        domain_check.check(domain);
+        check(domain.atoms, {wanted}, {});
+        check_positions(domain.atoms, {});
     }
 
     // Throws Error{system} that names the first number that is not finite. Only `owned_count` atoms have energies and
@@ -258,9 +278,21 @@ struct Session::State {
         return edges;
     }
 
-    double* scratch_descriptors(const SystemView& system) {
-        descriptors.resize(static_cast<size_t>(system.atom_count * model->summary().descriptor_count));
+    double* scratch_descriptors(int64_t atom_count) {
+        descriptors.resize(static_cast<size_t>(atom_count * model->summary().descriptor_count));
         return descriptors.data();
+    }
+
+    // Of own atoms. Ghosts have no descriptors here: what their neighbours read of them comes from their owners.
+    void measure_domain(const Domain& domain, const Edges& edges, const double* own_descriptors, const Outputs& to) {
+        Stages stages(team.stage_log(0));
+        stages.begin("trust");
+        trust.score(*meter, domain.atoms.atomic_numbers, own_descriptors, domain.owned_count, domain.atoms.atom_count,
+                    to.novelties, team);
+        if (!to.expected_errors) return;
+        const DomainRows errors = {trust.atom_errors(), sizeof(double)};
+        trust_rows.fill(domain.halo, domain.owned_count, {&errors, 1});
+        trust.write_expected_errors(*meter, edges, to.expected_errors, team);
     }
 
     // How many systems, beginning with the first, are evaluated as one batch. On the host, trust is measured system by
@@ -300,7 +332,8 @@ struct Session::State {
             const bool measures_trust = outputs[0].has_trust() && trust_on_host;
             const Edges edges = evaluator->needs_edges() || measures_trust ? find_edges(systems[0], where) : Edges{};
             stages.begin("model");
-            if (measures_trust && !outputs[0].descriptors) outputs[0].descriptors = scratch_descriptors(systems[0]);
+            if (measures_trust && !outputs[0].descriptors)
+                outputs[0].descriptors = scratch_descriptors(systems[0].atom_count);
             Outputs of_evaluator = outputs[0];
             if (measures_trust) of_evaluator.expected_errors = of_evaluator.novelties = nullptr;
             evaluator->evaluate(systems[0], edges, of_evaluator, team);
@@ -404,26 +437,18 @@ void Session::evaluate_domain(const Domain& domain, const Outputs& outputs) {
         fail(Status::unsupported,
              "this model or backend does not evaluate parts of a system: native models on devices "
              "'cpu' and 'cuda' do");
-    if (outputs.has_trust())
-        fail(Status::unsupported,
-             "expected errors were asked for, but a domain does not know those of the atoms around it");
-    if (outputs.has_spread())
-        fail(Status::unsupported,
-             "a spread was asked for, but a domain has only a share of each force: ask for deviations");
-    if (domain.atoms.is_periodic())
-        fail(Status::argument, "the atoms of a domain are periodic; expected images as atoms of their own");
-    const RowTransport transport = domain.halo.transport;
-    if ((transport == RowTransport::shared || transport == RowTransport::window) && !state.evaluator->halo_sharing())
-        fail(Status::argument, "rows of atoms are to be shared on GPUs, but the session is on '", device_name(), "'");
-    state.domain_check.check(domain);
-    state.check(domain.atoms, {outputs}, {});
-    state.check_positions(domain.atoms, {});
+    state.check_domain(domain, outputs);
     const ListedNeighbors candidates = {domain.owned_count, domain.first, domain.neighbors};
-    const Edges edges = state.evaluator->needs_edges()
+    Outputs of_evaluator = outputs;
+    of_evaluator.expected_errors = of_evaluator.novelties = nullptr;
+    if (outputs.has_trust() && !of_evaluator.descriptors)
+        of_evaluator.descriptors = state.scratch_descriptors(domain.owned_count);
+    const Edges edges = state.evaluator->needs_edges() || outputs.expected_errors
                             ? state.listed.select(domain.atoms.atom_count, domain.atoms.positions, candidates,
                                                   state.model->summary().cutoff, state.team)
                             : Edges{};
-    domains->evaluate_domain(domain, edges, outputs, state.team);
+    domains->evaluate_domain(domain, edges, of_evaluator, state.team);
+    if (outputs.has_trust()) state.measure_domain(domain, edges, of_evaluator.descriptors, outputs);
     state.check_results(domain.atoms, domain.owned_count, {outputs}, {});
     ++state.evaluation_count;
 }

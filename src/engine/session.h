@@ -54,8 +54,9 @@ public:
     // One system with positions and results in the memory of the session's GPU; see DeviceEvaluation.
     void evaluate_on_device(const SystemView& system, const Results& results, void* stream);
 
-    // A part of a system; see DomainEvaluation. Committees give deviations instead of a spread. If it fails, other
-    // domains may wait for this one: end them too.
+    // A part of a system; see DomainEvaluation. Committees give deviations instead of a spread. Expected errors take
+    // one more exchange, of host memory, and are those of own atoms, as novelties are. If it fails, other domains may
+    // wait for this one: end them too.
     void evaluate_domain(const Domain& domain, const Outputs& outputs);
     // For domains that read features in each other's GPU memory.
     HaloSharing& halo_sharing();  // throws Error{unsupported} if the evaluator cannot do it

@@ -20,7 +20,7 @@ struct Outputs {
     // been added, add up to the variances.
     double* energy_deviations = nullptr;  // [member - 1], eV
     double* force_deviations = nullptr;   // [member - 1][atom][3], eV/angstrom
-    // What the trust meter of a model says (trust/meter.h). Single systems and batches have them.
+    // What the trust meter of a model says (trust/meter.h). Of a domain: of its own atoms.
     double* expected_errors = nullptr;  // [atom], eV/angstrom: of the force
     double* novelties = nullptr;  // [atom]: distance from the training atoms; above 1: unlike anything in training
 

@@ -87,20 +87,29 @@ double components_of(const trust::MeterView& meter, int element, const double* d
 
 void TrustMeasurement::measure(const TrustMeter& meter, const int32_t* atomic_numbers, const double* descriptors,
                                const Edges& edges, double* expected_errors, double* novelties, ThreadTeam& team) {
+    score(meter, atomic_numbers, descriptors, edges.atom_count, edges.atom_count, novelties, team);
+    if (expected_errors) write_expected_errors(meter, edges, expected_errors, team);
+}
+
+void TrustMeasurement::score(const TrustMeter& meter, const int32_t* atomic_numbers, const double* descriptors,
+                             int64_t owned_count, int64_t atom_count, double* novelties, ThreadTeam& team) {
     const trust::MeterView view = view_of(meter);
-    const int64_t atom_count = edges.atom_count;
-    scores_.resize(static_cast<size_t>(atom_count));
-    elements_.resize(static_cast<size_t>(atom_count));
+    scores_.resize(static_cast<size_t>(owned_count));
+    elements_.resize(static_cast<size_t>(owned_count));
     atom_errors_.resize(static_cast<size_t>(atom_count));
-    for_each_atom(team, atom_count, [&](int64_t atom) {
+    for_each_atom(team, owned_count, [&](int64_t atom) {
         const auto a = static_cast<size_t>(atom);
         elements_[a] = meter.element_of(atomic_numbers[atom]);
         scores_[a] = score_atom(view, elements_[a], descriptors + atom * meter.descriptor_count);
         atom_errors_[a] = std::exp(scores_[a].score);
         if (novelties) novelties[atom] = scores_[a].novelty;
     });
-    if (!expected_errors) return;
-    for_each_atom(team, atom_count, [&](int64_t atom) {
+}
+
+void TrustMeasurement::write_expected_errors(const TrustMeter& meter, const Edges& edges, double* expected_errors,
+                                             ThreadTeam& team) {
+    const trust::MeterView view = view_of(meter);
+    for_each_atom(team, static_cast<int64_t>(scores_.size()), [&](int64_t atom) {
         const auto a = static_cast<size_t>(atom);
         double weight = 0, weighted = 0;
         for (int64_t edge = edges.first[atom]; edge < edges.first[atom + 1]; ++edge) {

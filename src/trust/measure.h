@@ -26,10 +26,17 @@ public:
     void measure(const TrustMeter& meter, const int32_t* atomic_numbers, const double* descriptors, const Edges& edges,
                  double* expected_errors, double* novelties, ThreadTeam& team);
 
+    // The same in two steps, for domains: the scores of own atoms, then what their neighbours make of these. Between
+    // the steps the caller fills atom_errors() of ghosts.
+    void score(const TrustMeter& meter, const int32_t* atomic_numbers, const double* descriptors, int64_t owned_count,
+               int64_t atom_count, double* novelties, ThreadTeam& team);
+    double* atom_errors() { return atom_errors_.data(); }  // [atom_count]: exp(score)
+    void write_expected_errors(const TrustMeter& meter, const Edges& edges, double* expected_errors, ThreadTeam& team);
+
 private:
-    std::vector<trust::AtomScore> scores_;
-    std::vector<double> atom_errors_;  // exp(score)
-    std::vector<int> elements_;
+    std::vector<trust::AtomScore> scores_;  // [own atom]
+    std::vector<int> elements_;             // [own atom]
+    std::vector<double> atom_errors_;
 };
 
 }  // namespace mlff

@@ -268,7 +268,8 @@ static void test_domain(void) {
     int32_t all_numbers[ATOMS], neighbors[3 * ATOMS];
     double all_positions[3 * ATOMS], forces[3 * ATOMS], expected_forces[9], virial[9], expected_virial[9], stress[6],
         energy = 0, expected = 0, energy_deviations[MEMBERS - 1], force_deviations[(MEMBERS - 1) * 3 * ATOMS],
-        sigma_energy = -1, sigma_forces[3];
+        sigma_energy = -1, sigma_forces[3], expected_errors[3], novelties[3], domain_errors[3] = {-1, -1, -1},
+        domain_novelties[3] = {-1, -1, -1};
     int64_t first[4] = {0, ATOMS - 1, 2 * (ATOMS - 1), 3 * (ATOMS - 1)};
     const int32_t sent[4] = {2, 0, 0, 1}; /* comes back as 1, 0, 0, 2 */
     int32_t ghost_source[ATOMS - 3];
@@ -303,9 +304,12 @@ static void test_domain(void) {
     result.energy = &expected;
     result.forces = expected_forces;
     result.virial = expected_virial;
+    result.expected_errors = expected_errors;
+    result.novelties = novelties;
     CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_OK);
 
     memset(&domain, 0, sizeof domain);
+    result.expected_errors = result.novelties = NULL;
     result.energy = &energy;
     result.forces = forces;
     result.virial = virial;
@@ -391,6 +395,18 @@ static void test_domain(void) {
         CHECK_CLOSE(sum, expected_forces[k], 1e-10);
         CHECK_CLOSE(virial[k], expected_virial[k], 1e-10);
     }
+    result.expected_errors = domain_errors; /* those of own atoms */
+    result.novelties = domain_novelties;
+    result.struct_size = offsetof(mlff_result, expected_errors); /* of callers who do not know of them */
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_OK && domain_errors[0] == -1);
+    result.struct_size = sizeof result;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_OK);
+    for (i = 0; i < 3; ++i) {
+        CHECK(expected_errors[i] > 1e-4 && novelties[i] > 1e-4);
+        CHECK_CLOSE(domain_errors[i], expected_errors[i], 1e-6 * expected_errors[i]);
+        CHECK_CLOSE(domain_novelties[i], novelties[i], 1e-6 * novelties[i]);
+    }
+    result.expected_errors = result.novelties = NULL;
     domain.ghost_count = -1;
     CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_ARGUMENT);
     domain.ghost_count = ATOMS - 3;
@@ -600,6 +616,8 @@ static void test_trust(const char* golden_dir) {
     mlff_domain domain;
     mlff_system system = water(), systems[2];
     mlff_result result = no_result(), results[2];
+    const int64_t no_neighbors = 0;
+    int no_rows = 0;
     double energy = 0, errors[3] = {-1, -1, -1}, novelties[3] = {-1, -1, -1}, again[3], batch[6];
     char path[1024];
     int i;
@@ -655,11 +673,12 @@ static void test_trust(const char* golden_dir) {
     CHECK(mlff_session_evaluate_batch(session, 2, systems, results) == MLFF_OK);
     CHECK(memcmp(batch, novelties, sizeof novelties) == 0 && memcmp(batch + 3, novelties, sizeof novelties) == 0);
 
-    memset(&domain, 0, sizeof domain);
+    memset(&domain, 0, sizeof domain); /* without atoms */
     domain.struct_size = sizeof domain;
+    domain.first = &no_neighbors;
     domain.exchange = return_rows;
-    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_UNSUPPORTED);
-    CHECK(strstr(mlff_last_error(), "a domain does not know") != NULL);
+    domain.user_data = &no_rows;
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_OK);
     mlff_session_free(session);
     mlff_model_free(model);
 
@@ -670,6 +689,8 @@ static void test_trust(const char* golden_dir) {
     CHECK(strstr(mlff_model_description_json(model), "\"trust_meter\": null") != NULL);
     CHECK(mlff_session_create(model, &options, &session) == MLFF_OK);
     CHECK(mlff_session_evaluate(session, &system, &result) == MLFF_ERROR_UNSUPPORTED);
+    CHECK(strstr(mlff_last_error(), "no trust meter") != NULL);
+    CHECK(mlff_session_evaluate_domain(session, &domain, &result) == MLFF_ERROR_UNSUPPORTED);
     CHECK(strstr(mlff_last_error(), "no trust meter") != NULL);
     mlff_session_free(session);
     mlff_model_free(model);

@@ -414,10 +414,97 @@ class CommitteeTest(LammpsTest):
         good, committee = self.settings(read_xyz("water_box")), self.settings(read_xyz("water_box"), COMMITTEE)
         cases = [
             (good + "fix s all pair 1 mlff sigma_forces 1\n", "a spread was asked for, but builtin is no committee"),
-            (good + "compute s all pair mlff\nthermo_style custom step c_s[1]\nrun 0\n", "does not compute"),
+            (good.replace("builtin", "self-test") + "compute s all pair mlff\nthermo_style custom step c_s[1]\nrun 0\n", "does not compute"),
             (committee + "fix s all pair 1 mlff sigma_forces 1\npair_coeff * * builtin H O\nrun 0\n", "a spread was asked for, but builtin is no committee"),
             (committee + "fix s all pair 1 mlff sigma_forces 0\nrun 0\n", "sigma_forces"),
             (committee + "fix s all pair 1 mlff sigma 1\n", "sigma_flag"),
+        ]
+        for script, message in cases:
+            for ranks in (1, 2):
+                with self.subTest(message, ranks=ranks):
+                    self.assertIn(message, " ".join(self.lammps(script, ranks, fails=True).split()))
+
+
+# What the trust meter says: a line of the output, and a dump of all atoms.
+TRUST = """
+compute trust all pair mlff
+fix trust all pair {every} mlff expected_errors 1 novelties 1
+thermo_style custom step pe c_trust[1] c_trust[2]
+"""
+TRUST_REPORT = """
+print "{name} $(c_trust[1]:%.17g) $(c_trust[2]:%.17g)"
+write_dump all custom {name}.dump id x y z fx fy fz f_trust[1] f_trust[2] modify sort id format float %.17g
+"""
+
+
+class TrustTest(LammpsTest):
+    def assert_trust(self, report, trust, tolerance=1e-6, unit=1.0):
+        """Relative to each number: errors are far below 1. The meter reads descriptors in single precision."""
+        expected = [unit * trust["max_expected_error"], max(trust["novelties"])]
+        self.assertEqual((len(report[0]), len(report[1])), (2, len(trust["expected_errors"])))
+        pairs = [*zip(report[0], expected)]
+        for row, error, novelty in zip(report[1], trust["expected_errors"], trust["novelties"]):
+            pairs += [(row[6], unit * error), (row[7], novelty)]
+        for i, (found, wanted) in enumerate(pairs):
+            self.assertTrue(abs(found - wanted) <= tolerance * wanted, f"number {i} is {found!r}, expected {wanted!r}")
+
+    def test_trust_is_that_of_mlff_eval(self):
+        """At rest, on any number of ranks; nothing else changes by it. Two elements of water in disorder, one atom of which is out of place."""
+        water = read_xyz("water_box")
+        water.positions[0][0] += 0.25
+        for model, more in (("builtin", ""), ("builtin+zbl", "comm_style tiled\n"), ("builtin+d3:pbe", "neighbor 0.3 bin\n")):
+            frame = self.evaluate([water], model)[0]
+            self.assertGreater(max(frame["trust"]["expected_errors"]), 2 * min(frame["trust"]["expected_errors"]))
+            for ranks in RANKS:
+                script = self.settings(water, model) + (more if ranks > 1 else "") + TRUST.format(every=1) + "run 0\n" + TRUST_REPORT.format(name="trust")
+                script += "unfix trust\nthermo_style custom step pe\nuncompute trust\nrun 0\nwrite_dump all custom plain.dump id x y z fx fy fz modify sort id format float %.17g\n"
+                report = self.report(self.lammps(script, ranks), "trust")
+                with self.subTest(model, ranks=ranks):
+                    self.assert_trust(report, frame["trust"])
+                    self.assert_close([row[3:6] for row in report[1]], frame["forces"], 1e-10, "forces")
+                    self.assertEqual([row[:6] for row in report[1]], self.report("plain 0", "plain")[1])
+
+    def test_trust_of_moving_atoms(self):
+        """Hot water, whose atoms change ranks and whose lists change; some bricks without atoms. The frames are those of LAMMPS."""
+        water = draw_velocities(read_xyz("water_box"), 1500)
+        slab = System(water.numbers, water.positions, [water.cell[0], water.cell[1], [0, 0, 60.0]], [True, True, False], water.velocities)
+        move = "neighbor 0.3 bin\nneigh_modify every 1 delay 0 check yes\nfix 1 all nve\ntimestep 0.0005\nthermo 4\nrun 16\n"
+        for name, system, more in (("box", water, ""), ("slab", slab, "processors 1 1 *")):
+            for ranks in RANKS:
+                report = self.report(self.lammps(self.settings(system, more=more) + TRUST.format(every=4) + move + TRUST_REPORT.format(name=name), ranks), name)
+                moved = System(system.numbers, [row[:3] for row in report[1]], system.cell, system.periodic)
+                moved.positions = [row[:3] for row in report[1]]
+                with self.subTest(name, ranks=ranks):
+                    self.assert_trust(report, self.evaluate([moved], "builtin")[0]["trust"])
+
+    def test_trust_beside_other_styles(self):
+        """Atoms of other types have none; units real; one of the two numbers alone."""
+        water = read_xyz("water_box")
+        mixed = System(water.numbers + [18], water.positions + [[5.0, 5.0, 42.0]], [water.cell[0], water.cell[1], [0, 0, 60.0]], [True, True, False])
+        slab = System(water.numbers, water.positions, mixed.cell, [True, True, False])
+        trust = self.evaluate([slab], "builtin")[0]["trust"]
+        for key in ("expected_errors", "novelties"):
+            trust[key] = trust[key] + [0.0]
+        style = f"hybrid mlff precision fp64 device {DEVICE} zero 8.0"
+        for ranks in (1, 2):
+            script = self.settings(mixed, "zero", style).replace("pair_coeff * * zero H O Ar", "pair_coeff * * mlff builtin H O NULL\npair_coeff * 3 zero")
+            script = script.replace("units metal", "units real") + TRUST.format(every=1) + "run 0\n" + TRUST_REPORT.format(name="types")
+            self.assert_trust(self.report(self.lammps(script, ranks), "types"), trust, 1e-6, 23.060549)
+            script = self.settings(water) + "fix n all pair 1 mlff novelties 1\nrun 0\nwrite_dump all custom only.dump id f_n modify sort id format float %.17g\n"
+            self.lammps(script, ranks)
+            novelties = [row[0] for row in self.report("only 0", "only")[1]]
+            self.assert_close(novelties, self.evaluate([water], "builtin")[0]["trust"]["novelties"], 1e-6, "novelties")
+
+    def test_trust_errors(self):
+        good = self.settings(read_xyz("water_box"))
+        ask = "fix s all pair 1 mlff expected_errors 1\n"
+        none = "expected errors were asked for, but self-test has no trust meter; `mlff trust fit` makes one"
+        cases = [
+            (good.replace("builtin", "self-test") + ask, none),
+            (good.replace("builtin", "self-test") + ask.replace("expected_errors", "novelties"), none),
+            (good.replace("builtin", COMMITTEE) + ask, f"expected errors were asked for, but {COMMITTEE} has no trust meter"),
+            (good + ask + "pair_coeff * * self-test H O\nrun 0\n", none),
+            (good + ask.replace("expected_errors", "expected_error"), "expected_error_flag"),
         ]
         for script, message in cases:
             for ranks in (1, 2):

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <barrier>
 #include <cstring>
+#include <filesystem>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <thread>
@@ -15,10 +17,12 @@
 #include "close.h"
 #include "committee/model.h"
 #include "engine/session.h"
+#include "model_files.h"
 #include "neighbors/listed_edges.h"
 #include "test_gpu_support.h"
 #include "test_mace_backends.h"
 #include "test_painn_support.h"
+#include "trust_meters.h"
 
 #ifdef MLFF_HAS_CUDA
 #include <cuda_runtime.h>
@@ -152,6 +156,8 @@ public:
                      offers_[other].rows + (is_back ? at_receiver : from_owner) * row_bytes, count * row_bytes);
         }
         barrier_.arrive_and_wait();
+        if (factor == 1 || row_bytes != sizeof(double)) return;
+        for (size_t row = 0; row < parts_[domain].received_count; ++row) static_cast<double*>(received)[row] *= factor;
     }
     void leave_failed() {
         has_failed_ = true;
@@ -160,6 +166,7 @@ public:
 
     RowTransport transport = RowTransport::host;
     bool can_return = true;
+    double factor = 1;  // of rows with one number: the scores of atoms. 1: they arrive as they were sent
 
 private:
     void copy(char* to, const char* from, size_t bytes) const {
@@ -228,6 +235,9 @@ Result evaluate_whole(Session& session, const System& system) {
 // Of a committee: sigma_energy_per_atom, then sigma_forces.
 using Spread = std::vector<double>;
 
+// Asks a domain for more than a Result has.
+using Ask = std::function<void(size_t domain, Outputs&)>;
+
 // Adds up the deviations of domains, as an engine does it.
 class SpreadOfParts {
 public:
@@ -238,9 +248,11 @@ public:
             forces_.emplace_back(3 * count_ * part.numbers.size(), NAN);
         }
     }
-    void ask(size_t domain, Outputs& outputs) {
-        outputs.energy_deviations = energies_[domain].data();
-        outputs.force_deviations = forces_[domain].data();
+    Ask asks() {
+        return [this](size_t domain, Outputs& outputs) {
+            outputs.energy_deviations = energies_[domain].data();
+            outputs.force_deviations = forces_[domain].data();
+        };
     }
     Spread sum() const {
         Spread spread(1 + atom_count_, 0.0);
@@ -280,10 +292,11 @@ Spread spread_of_whole(Session& session, const System& system) {
 // The sum of the domains, what ghosts have added to the atoms they copy. One session for each domain.
 Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const System& system,
                       const std::vector<Part>& parts, int64_t list_version = 0,
-                      RowTransport transport = RowTransport::host, bool can_return = true,
-                      SpreadOfParts* spread = nullptr) {
+                      RowTransport transport = RowTransport::host, bool can_return = true, const Ask& ask = {},
+                      double factor = 1, int* exchange_count = nullptr) {
     const size_t domain_count = parts.size();
     Meeting meeting(parts);
+    meeting.factor = factor;
     meeting.transport = transport;
     meeting.can_return = can_return;
     std::vector<Result> results;
@@ -310,7 +323,7 @@ Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const Sys
                 domain.halo = {part.sent, static_cast<int64_t>(part.received_count), part.source, &halo, transport};
                 domain.list_version = list_version;
                 Outputs outputs = outputs_of(results[d]);
-                if (spread) spread->ask(d, outputs);
+                if (ask) ask(d, outputs);
                 try {
                     sessions[d]->evaluate_domain(domain, outputs);
                 } catch (const std::exception& error) {
@@ -324,6 +337,7 @@ Result evaluate_parts(std::vector<std::unique_ptr<Session>>& sessions, const Sys
         CHECK(errors[d] == "");
         CHECK(exchange_counts[d] == exchange_counts[0]);
     }
+    if (exchange_count) *exchange_count = exchange_counts[0];
     const size_t atoms = system.numbers.size();
     Result sum;
     sum.forces.assign(3 * atoms, 0.0);
@@ -570,7 +584,7 @@ void compare_committees(std::vector<std::unique_ptr<Session>>& sessions, const S
         CAPTURE(domain_count);
         const std::vector<Part> parts = cut(*sessions[0], system, domain_count);
         SpreadOfParts spread(parts, system.numbers.size(), members);
-        const Result mean = evaluate_parts(sessions, system, parts, 0, RowTransport::host, true, &spread);
+        const Result mean = evaluate_parts(sessions, system, parts, 0, RowTransport::host, true, spread.asks());
         check_same(mean, whole, tolerance);
         CHECK_ALL_CLOSE(spread.sum(), whole_spread, scale);
         CHECK(mean.forces == evaluate_parts(sessions, system, parts).forces);
@@ -608,7 +622,7 @@ TEST_CASE("members that agree have no deviations, and each can be asked for alon
         auto same = make_sessions(load_model("builtin,builtin,builtin"), 2, Precision::fp64, "", 1, false, device);
         const std::vector<Part> parts = cut(*same[0], crystal, 2);
         SpreadOfParts none(parts, 20, 3);
-        evaluate_parts(same, crystal, parts, 0, RowTransport::host, true, &none);
+        evaluate_parts(same, crystal, parts, 0, RowTransport::host, true, none.asks());
         CHECK(none.sum() == Spread(21, 0.0));
 
         auto session = make_sessions(three_members(), 1, Precision::fp64, "", 1, false, device);
@@ -635,6 +649,191 @@ TEST_CASE("members that agree have no deviations, and each can be asked for alon
         CHECK_ALL_CLOSE(forces_alone, forces, 0.0);
         CHECK(std::any_of(forces.begin(), forces.end(), [](double x) { return std::abs(x) > 0.01; }));
     }
+}
+
+namespace {
+
+// What the trust meter says of each atom.
+struct Trust {
+    std::vector<double> expected_errors, novelties;
+    explicit Trust(size_t atom_count) : expected_errors(atom_count, NAN), novelties(atom_count, NAN) {}
+};
+
+// [atom of the whole system], from all domains.
+class TrustOfParts {
+public:
+    TrustOfParts(const std::vector<Part>& parts, size_t atom_count) : parts_(parts), atom_count_(atom_count) {
+        for (const Part& part : parts_) found_.emplace_back(part.atoms.size() + 1);  // a place without atoms too
+    }
+    Ask asks() {
+        return [this](size_t domain, Outputs& outputs) {
+            outputs.expected_errors = found_[domain].expected_errors.data();
+            outputs.novelties = found_[domain].novelties.data();
+        };
+    }
+    Trust whole() const {
+        Trust whole(atom_count_);
+        for (size_t p = 0; p < parts_.size(); ++p) {
+            for (size_t i = 0; i < parts_[p].atoms.size(); ++i) {
+                const auto atom = static_cast<size_t>(parts_[p].atoms[i]);
+                whole.expected_errors[atom] = found_[p].expected_errors[i];
+                whole.novelties[atom] = found_[p].novelties[i];
+            }
+            CHECK(std::isnan(found_[p].expected_errors.back()));  // nothing of ghosts
+            CHECK(std::isnan(found_[p].novelties.back()));
+        }
+        return whole;
+    }
+
+private:
+    const std::vector<Part>& parts_;
+    size_t atom_count_;
+    std::vector<Trust> found_;  // [domain]
+};
+
+Trust trust_of_whole(Session& session, const System& system) {
+    Trust trust(system.numbers.size());
+    Results results;
+    results.outputs.expected_errors = trust.expected_errors.data();
+    results.outputs.novelties = trust.novelties.data();
+    const SystemView view = system.view();
+    session.evaluate({&view, 1}, {&results, 1});
+    return trust;
+}
+
+// The largest difference of two arrays in units of the number itself; NaN if there is one.
+double relative_difference(const std::vector<double>& found, const std::vector<double>& expected) {
+    REQUIRE(found.size() == expected.size());
+    double largest = 0;
+    for (size_t i = 0; i < found.size(); ++i) {
+        const double difference = std::abs(found[i] - expected[i]) / std::abs(expected[i]);
+        if (!(difference <= largest)) largest = difference;
+        if (std::isnan(largest)) break;
+    }
+    return largest;
+}
+
+// Cut as it is whole; and what ghosts bring counts, so that a wrong exchange would be seen.
+void compare_trust(std::vector<std::unique_ptr<Session>>& sessions, const System& system,
+                   const std::vector<size_t>& domain_counts, double tolerance,
+                   RowTransport transport = RowTransport::host) {
+    const Trust whole = trust_of_whole(*sessions[0], system);
+    for (const size_t domain_count : domain_counts) {
+        CAPTURE(domain_count);
+        const std::vector<Part> parts = cut(*sessions[0], system, domain_count);
+        TrustOfParts trust(parts, system.numbers.size()), wrong(parts, system.numbers.size());
+        int exchanges = 0, exchanges_without = 0;
+        const Result found = evaluate_parts(sessions, system, parts, 0, transport, true, trust.asks(), 1, &exchanges);
+        CHECK(relative_difference(trust.whole().expected_errors, whole.expected_errors) <= tolerance);
+        CHECK(relative_difference(trust.whole().novelties, whole.novelties) <= tolerance);
+        const Result plain = evaluate_parts(sessions, system, parts, 0, transport, true, {}, 1, &exchanges_without);
+        CHECK(found.forces == plain.forces);
+        CHECK(exchanges == exchanges_without + 1);
+        if (domain_count == 1) continue;
+        evaluate_parts(sessions, system, parts, 0, transport, true, wrong.asks(), 1.5);
+        CHECK(relative_difference(wrong.whole().expected_errors, whole.expected_errors) > 10 * tolerance);
+        CHECK(relative_difference(wrong.whole().novelties, whole.novelties) <= tolerance);
+    }
+}
+
+// A model of the goldens with a meter that does not know its last element. It lives while its folder does.
+std::shared_ptr<const mlff::Model> measured_golden(const test::TemporaryDirectory& folder, const std::string& path) {
+    const std::string copy = folder.file(std::filesystem::path(path).filename().string());
+    std::filesystem::copy_file(path, copy);
+    const ModelSummary summary = load_model(copy)->summary();
+    std::vector<int> seen = summary.elements;
+    if (seen.size() > 1) seen.pop_back();
+    test::add_trust_file(copy, test::random_trust_meter(summary.descriptor_count, seen));
+    return load_model(copy);
+}
+
+// Relative to each number. The meter reads descriptors in single precision, so that other last digits in double
+// precision may become other last digits in single precision.
+constexpr double kTrustDouble = 1e-6, kTrustMixed = 1e-3;
+
+}  // namespace
+
+TEST_CASE("expected errors and novelties of atoms in domains are those of the whole system" *
+          test::kSlowUnderSanitizers) {
+    const System crystal = student_crystal(), small = student_crystal(20, 6.3);
+    auto exact = make_sessions(load_model("builtin"), 8, Precision::fp64, "", 2);
+    compare_trust(exact, crystal, {1, 2, 3, 8}, kTrustDouble);
+    System molecule = small;
+    molecule.periodic = {false, false, false};
+    compare_trust(exact, molecule, {2, 3}, kTrustDouble);
+    auto mixed = make_sessions(load_model("builtin"), 3, Precision::mixed, "");
+    compare_trust(mixed, crystal, {2, 3}, kTrustMixed);
+    for (const char* name : {"builtin+zbl", "builtin+d3:pbe"}) {
+        CAPTURE(name);
+        auto sums = make_sessions(load_model(name), 3, Precision::fp64, "");
+        compare_trust(sums, small, {2, 3}, kTrustDouble);
+    }
+    if (!has_gpu()) return;
+    auto on_gpu = make_sessions(load_model("builtin"), 3, Precision::fp64, "", 1, false, "cuda");
+    for (const RowTransport transport : {RowTransport::host, RowTransport::shared, RowTransport::window})
+        compare_trust(on_gpu, crystal, {2, 3}, kTrustDouble, transport);
+}
+
+TEST_CASE("expected errors in domains: every family, and atoms that change while lists stay" *
+          test::kSlowUnderSanitizers) {
+    const test::TemporaryDirectory folder;
+    for (const char* path : {MLFF_GOLDEN_DIR "/p09_l2_ell3.model", MLFF_NEQUIP_GOLDEN_DIR "/n03_lmax1_two_layers.nqx",
+                             MLFF_PAINN_GOLDEN_DIR "/two_blocks_f32.safetensors"}) {
+        CAPTURE(path);
+        const auto model = measured_golden(folder, path);
+        struct {
+            std::vector<int> atomic_numbers;
+        } elements = {model->summary().elements};
+        System crystal = mace_test::random_crystal(elements, 5, 24, 7.5);
+        auto sessions = make_sessions(model, 3, Precision::fp64, "", 1, true);
+        compare_trust(sessions, crystal, {1, 2, 3}, kTrustDouble);
+        std::vector<Part> parts = cut(*sessions[0], crystal, 2);
+        for (int step = 0; step < 3; ++step) {
+            CAPTURE(step);
+            for (Part& part : parts) place_atoms(part, crystal);
+            const Trust whole = trust_of_whole(*sessions[0], crystal);
+            TrustOfParts trust(parts, crystal.numbers.size());
+            evaluate_parts(sessions, crystal, parts, 4712, RowTransport::host, true, trust.asks());
+            CHECK(relative_difference(trust.whole().expected_errors, whole.expected_errors) <= kTrustDouble);
+            CHECK(relative_difference(trust.whole().novelties, whole.novelties) <= kTrustDouble);
+            CHECK(std::count(whole.novelties.begin(), whole.novelties.end(), 1000.0) > 0);  // an element not seen
+            for (size_t i = 0; i < crystal.positions.size(); ++i)
+                crystal.positions[i] += 0.03 * std::sin(static_cast<double>(17 * i));
+            std::swap(crystal.numbers.front(), crystal.numbers.back());
+        }
+    }
+}
+
+TEST_CASE("novelties of a domain alone take no exchange, and descriptors may be asked for too") {
+    auto sessions = make_sessions(load_model("builtin"), 2, Precision::fp64, "");
+    const System crystal = student_crystal(20, 6.3);
+    const std::vector<Part> parts = cut(*sessions[0], crystal, 2);
+    TrustOfParts all(parts, 20);
+    const auto width = static_cast<size_t>(sessions[0]->model().summary().descriptor_count);
+    std::vector<std::vector<double>> novelties(2, std::vector<double>(20, NAN)),
+        descriptors(2, std::vector<double>(20 * width, NAN)), again = descriptors;
+    int with = 0, without = 0, novelties_only = 0;
+    evaluate_parts(
+        sessions, crystal, parts, 0, RowTransport::host, true,
+        [&](size_t domain, Outputs& outputs) { outputs.descriptors = descriptors[domain].data(); }, 1, &without);
+    evaluate_parts(
+        sessions, crystal, parts, 0, RowTransport::host, true,
+        [&](size_t domain, Outputs& outputs) {
+            all.asks()(domain, outputs);
+            outputs.descriptors = again[domain].data();
+        },
+        1, &with);
+    evaluate_parts(
+        sessions, crystal, parts, 0, RowTransport::host, true,
+        [&](size_t domain, Outputs& outputs) { outputs.novelties = novelties[domain].data(); }, 1, &novelties_only);
+    CHECK(with == without + 1);
+    CHECK(novelties_only == without);
+    const Trust whole = all.whole();
+    for (size_t p = 0; p < 2; ++p)
+        for (size_t i = 0; i < parts[p].atoms.size(); ++i) {
+            CHECK(novelties[p][i] == whole.novelties[static_cast<size_t>(parts[p].atoms[i])]);
+            for (size_t k = 0; k < width; ++k) CHECK(again[p][i * width + k] == descriptors[p][i * width + k]);
+        }
 }
 
 TEST_CASE("dispersion cut into domains, whose ghosts reach as far as its pairs") {

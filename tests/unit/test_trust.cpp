@@ -527,12 +527,20 @@ TEST_CASE("expected errors are refused where there are none") {
     Session none(load_model(path), trust_options("cpu", Precision::fp64, 1));
     CHECK_SAYS(trust_error(Status::unsupported, [&] { measured_by(none, system); }),
                "expected errors were asked for, but this model has no trust meter; `mlff trust fit` makes one");
-    test::add_trust_file(path, test::random_trust_meter(32, {1, 6}));
-    Session session(load_model(path), trust_options("cpu", Precision::fp64, 1));
+    struct Nobody : HaloExchange {
+        void exchange(const void*, void*, size_t) override {}
+    } nobody;
+    const int64_t no_neighbors[] = {0, 0, 0, 0};
     mlff::Domain domain;
     domain.atoms = system.view();
     domain.owned_count = 3;
+    domain.first = no_neighbors;
+    domain.halo.exchange = &nobody;
     Measured found(3, 32);
-    CHECK_SAYS(trust_error(Status::unsupported, [&] { session.evaluate_domain(domain, found.results().outputs); }),
-               "a domain does not know those of the atoms around it");
+    CHECK_SAYS(trust_error(Status::unsupported, [&] { none.evaluate_domain(domain, found.results().outputs); }),
+               "expected errors were asked for, but this model has no trust meter; `mlff trust fit` makes one");
+    test::add_trust_file(path, test::random_trust_meter(32, {1, 6}));
+    Session session(load_model(path), trust_options("cpu", Precision::fp64, 1));
+    session.evaluate_domain(domain, found.results().outputs);
+    CHECK(found.novelties[0] > 0);
 }

@@ -110,6 +110,8 @@ struct PairMLFF::Impl {
     double total_virial[9] = {};
     std::vector<double> forces, atom_energies, atom_virials;
 
+    bool wants_spread = false, wants_trust = false;  // in this step
+
     // The spread of a committee, in eV and angstrom.
     int member_count = 0;  // 0: no committee
     double sigma_energy = 0, sigma_max_force = 0;
@@ -118,16 +120,43 @@ struct PairMLFF::Impl {
     std::vector<double> force_deviations;   // [member - 1][our atom][3]
     std::vector<double> returned;           // [atom of LAMMPS][3]: one of these deviations
 
+    // What the trust meter says, in eV and angstrom. A committee has none.
+    bool has_model_meter = false, has_trust_meter = false;  // of the model; of the session, which has one head
+    std::vector<double> expected_errors, novelties;         // [own atom], and a place that has no number
+
     // What compute pair and fix pair give to the user, in the units of LAMMPS.
     static constexpr int kGlobalCount = 2;
-    double globals[kGlobalCount] = {};  // compute pair sums them over ranks: sigma_energy and sigma_max_force of rank 0
+    // compute pair sums them over ranks. Of rank 0: sigma_energy and sigma_max_force, or the largest of what the trust
+    // meter says.
+    double globals[kGlobalCount] = {};
     struct AtomQuantity {
         int is_wanted = 0;           // in the next step: set by fix pair
         bool is_known = false;       // of the last step
         std::vector<double> values;  // [atom of LAMMPS], own ones; 0 for types of other styles
     };
-    AtomQuantity shown_sigma_forces;
-    AtomQuantity* quantity(const std::string& name) { return name == "sigma_forces" ? &shown_sigma_forces : nullptr; }
+    AtomQuantity shown_sigma_forces, shown_expected_errors, shown_novelties;
+    AtomQuantity* quantity(const std::string& name) {
+        if (name == "sigma_forces") return &shown_sigma_forces;
+        if (name == "expected_errors") return &shown_expected_errors;
+        return name == "novelties" ? &shown_novelties : nullptr;
+    }
+    // `found`: [own atom], in eV and angstrom. `atom_count`: how many atoms LAMMPS has on this rank, ours and others.
+    void show(AtomQuantity& shown, const std::vector<double>& found, double unit, int atom_count) const {
+        if (!shown.is_wanted) return;
+        shown.values.assign(static_cast<size_t>(std::max(atom_count, 1)), 0.0);  // fix pair takes NULL for an error
+        for (size_t i = 0; i < static_cast<size_t>(owned_count); ++i)
+            shown.values[static_cast<size_t>(atoms[i])] = unit * found[i];
+        shown.is_known = true;
+    }
+    // "", or why the model has no such quantity.
+    std::string why_none(const AtomQuantity& wanted) const {
+        if (!model) return "";
+        if (&wanted == &shown_sigma_forces)
+            return member_count > 0 ? "" : "a spread was asked for, but " + model_name + " is no committee";
+        if (has_trust_meter) return "";
+        return "expected errors were asked for, but " + model_name + " has no trust meter" +
+               (has_model_meter ? " for this head" : "; `mlff trust fit` makes one");
+    }
 
     std::string open() {
         mlff_model* opened = nullptr;
@@ -139,6 +168,7 @@ struct PairMLFF::Impl {
         if (!(info.reach_angstrom > 0))
             return model_name + ": the cutoff of the model is not known, and LAMMPS needs one";
         member_count = info.member_count;
+        has_model_meter = info.has_trust_meter == 1;
         cutoff = info.cutoff_angstrom;
         reach = info.reach_angstrom;
         return "";
@@ -175,6 +205,7 @@ struct PairMLFF::Impl {
     // Every rank calls it; all get the same message, "" if there are sessions now.
     std::string start_sessions(int lammps_thread_count) {
         const std::string message = choose_device(lammps_thread_count);
+        has_trust_meter = message.empty() && session_info().has_trust_meter == 1;
         transport = MLFF_ROWS_THROUGH_HOST;
         return message.empty() && rank_count > 1 && is_on_gpu() ? choose_transport() : message;
     }
@@ -317,7 +348,7 @@ struct PairMLFF::Impl {
     }
 
     // Where results go: forces always, of the rest what is asked for.
-    mlff_result make_room(bool wants_virial, bool wants_atom_energies, bool wants_atom_virials, bool wants_spread) {
+    mlff_result make_room(bool wants_virial, bool wants_atom_energies, bool wants_atom_virials) {
         forces.resize(3 * atoms.size());
         atom_energies.resize(wants_atom_energies ? static_cast<size_t>(owned_count) : 0);
         atom_virials.resize(wants_atom_virials ? 9 * atoms.size() : 0);
@@ -328,19 +359,29 @@ struct PairMLFF::Impl {
         if (wants_virial) result.virial = total_virial;
         if (wants_atom_energies) result.atom_energies = atom_energies.data();
         if (wants_atom_virials) result.atom_virials = atom_virials.data();
-        if (!wants_spread) return result;
+        if (wants_trust) make_room_for_trust(result);
+        if (wants_spread) make_room_for_spread(result);
+        return result;
+    }
+    // Ranks without atoms ask for it too: all exchange rows.
+    void make_room_for_trust(mlff_result& result) {
+        expected_errors.resize(static_cast<size_t>(owned_count) + 1);
+        novelties.resize(expected_errors.size());
+        result.expected_errors = expected_errors.data();
+        result.novelties = novelties.data();
+    }
+    void make_room_for_spread(mlff_result& result) {
         sigma_forces.resize(static_cast<size_t>(owned_count));
         if (rank_count == 1) {
             result.sigma_energy_per_atom = &sigma_energy;
             result.sigma_forces = sigma_forces.data();
             result.sigma_max_force = &sigma_max_force;
-            return result;
+            return;
         }
         energy_deviations.resize(static_cast<size_t>(member_count - 1));
         force_deviations.resize(3 * atoms.size() * energy_deviations.size());
         result.energy_deviations = energy_deviations.data();
         result.force_deviations = force_deviations.data();
-        return result;
     }
 };
 
@@ -410,6 +451,7 @@ void PairMLFF::settings(int narg, char** arg) {
     // The style was there already: its coefficients stay.
     const std::string message = impl.start_sessions(comm->nthreads);
     if (!message.empty()) error->all(FLERR, "pair_style mlff: " + message);
+    offer_globals();
     log_description();
 }
 
@@ -462,12 +504,17 @@ void PairMLFF::coeff(int narg, char** arg) {
     std::string message = has_dispersion ? impl.add_dispersion(arg[4]) : "";
     if (message.empty()) message = impl.open();
     if (message.empty()) message = impl.unknown_elements();
-    nextra = impl.member_count > 0 ? Impl::kGlobalCount : 0;
-    std::fill_n(pvector, Impl::kGlobalCount, NAN);
     message = mlff_lammps::first_message(world, message);
     if (message.empty()) message = impl.start_sessions(comm->nthreads);
     if (!message.empty()) error->all(FLERR, "pair_coeff of mlff: " + message);
+    offer_globals();
     log_description();
+}
+
+// How many numbers compute pair has, which it asks for when it is made.
+void PairMLFF::offer_globals() {
+    nextra = impl_->member_count > 0 || impl_->has_trust_meter ? Impl::kGlobalCount : 0;
+    std::fill_n(pvector, Impl::kGlobalCount, NAN);
 }
 
 void PairMLFF::log_description() {
@@ -510,20 +557,26 @@ double PairMLFF::init_one(int i, int j) {
 
 void PairMLFF::compute(int eflag, int vflag) {
     ev_init(eflag, vflag);
-    const bool wants_spread = is_spread_wanted();
-    if (wants_spread) require_committee();
+    Impl& impl = *impl_;
+    for (Impl::AtomQuantity* each : {&impl.shown_sigma_forces, &impl.shown_expected_errors, &impl.shown_novelties}) {
+        if (each->is_wanted) require(impl.why_none(*each));
+        each->is_known = false;
+    }
+    const bool has_reader = are_globals_wanted();
+    impl.wants_spread = impl.shown_sigma_forces.is_wanted || (has_reader && impl.member_count > 0);
+    impl.wants_trust =
+        impl.shown_expected_errors.is_wanted || impl.shown_novelties.is_wanted || (has_reader && impl.has_trust_meter);
     if (comm->nprocs == 1)
-        evaluate_box(wants_spread);
+        evaluate_box();
     else
-        evaluate_domain(wants_spread);
+        evaluate_domain();
     add_results();
-    impl_->shown_sigma_forces.is_known = false;
-    if (wants_spread) keep_spread();
+    if (impl.wants_spread) keep_spread();
+    if (impl.wants_trust) keep_trust();
 }
 
-// In this step: fix pair says so, and compute pair may read it wherever it may read the energy.
-bool PairMLFF::is_spread_wanted() const {
-    if (impl_->shown_sigma_forces.is_wanted) return true;
+// In this step: compute pair may read them wherever it may read the energy.
+bool PairMLFF::are_globals_wanted() const {
     if (!eflag_global || nextra == 0) return false;
     const std::vector<Compute*>& computes = modify->get_compute_list();
     return std::any_of(computes.begin(), computes.end(), [](const Compute* compute) {
@@ -531,9 +584,8 @@ bool PairMLFF::is_spread_wanted() const {
     });
 }
 
-void PairMLFF::require_committee() const {
-    if (impl_->model && impl_->member_count == 0)
-        error->all(FLERR, "pair_style mlff: a spread was asked for, but " + impl_->model_name + " is no committee");
+void PairMLFF::require(const std::string& why_none) const {
+    if (!why_none.empty()) error->all(FLERR, "pair_style mlff: " + why_none);
 }
 
 // Own atoms of our types.
@@ -550,7 +602,7 @@ void PairMLFF::find_atoms() {
 }
 
 // One rank: all atoms are own atoms, and the session knows the box.
-void PairMLFF::evaluate_box(bool wants_spread) {
+void PairMLFF::evaluate_box() {
     Impl& impl = *impl_;
     find_atoms();
     impl.gather(*atom);
@@ -564,7 +616,7 @@ void PairMLFF::evaluate_box(bool wants_spread) {
     for (int k = 0; k < 3; ++k) system.periodic[k] = domain->periodicity[k] != 0;
     system.total_charge = impl.settings.charge;
     system.spin_multiplicity = impl.settings.spin;
-    mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom, wants_spread);
+    mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom);
     if (mlff_session_evaluate(impl.session.get(), &system, &result) != MLFF_OK)
         error->one(FLERR, "mlff, " + impl.model_name + ": " + mlff_last_error());
 }
@@ -615,7 +667,7 @@ void PairMLFF::find_domain() {
 }
 
 // Several ranks: messages between layers are passed to atoms of other ranks too.
-void PairMLFF::evaluate_domain(bool wants_spread) {
+void PairMLFF::evaluate_domain() {
     Impl& impl = *impl_;
     if (neighbor->ago == 0 || impl.listed_at != neighbor->lastcall) find_domain();
     impl.gather(*atom);
@@ -641,11 +693,11 @@ void PairMLFF::evaluate_domain(bool wants_spread) {
     part.spin_multiplicity = impl.settings.spin;
     part.cell = cell.data();
     for (int k = 0; k < 3; ++k) part.periodic[k] = domain->periodicity[k] != 0;
-    mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom, wants_spread);
+    mlff_result result = impl.make_room(vflag_global, eflag_atom, vflag_atom);
     // Other ranks wait for this one, so that a failure here ends them too.
     if (mlff_session_evaluate_domain(impl.session.get(), &part, &result) != MLFF_OK)
         error->one(FLERR, "mlff, " + impl.model_name + ": " + mlff_last_error());
-    if (wants_spread) sum_deviations();
+    if (impl.wants_spread) sum_deviations();
 }
 
 // The spread of the whole system from the shares of all ranks. Forces go one member at a time, so that LAMMPS' buffers
@@ -688,12 +740,22 @@ void PairMLFF::keep_spread() {
     const double unit = comm->me == 0 ? impl.energy_unit : 0;
     impl.globals[0] = unit * impl.sigma_energy;
     impl.globals[1] = unit * impl.sigma_max_force;
-    Impl::AtomQuantity& shown = impl.shown_sigma_forces;
-    if (!shown.is_wanted) return;
-    shown.values.assign(static_cast<size_t>(std::max(atom->nlocal, 1)), 0.0);  // fix pair takes NULL for an error
-    for (size_t i = 0; i < impl.sigma_forces.size(); ++i)
-        shown.values[static_cast<size_t>(impl.atoms[i])] = impl.energy_unit * impl.sigma_forces[i];
-    shown.is_known = true;
+    impl.show(impl.shown_sigma_forces, impl.sigma_forces, impl.energy_unit, atom->nlocal);
+}
+
+// Every rank has expected errors of its own atoms.
+void PairMLFF::keep_trust() {
+    Impl& impl = *impl_;
+    double largest[2] = {0, 0};
+    for (size_t i = 0; i < static_cast<size_t>(impl.owned_count); ++i) {
+        largest[0] = std::max(largest[0], impl.expected_errors[i]);
+        largest[1] = std::max(largest[1], impl.novelties[i]);
+    }
+    MPI_Allreduce(MPI_IN_PLACE, largest, 2, MPI_DOUBLE, MPI_MAX, world);
+    impl.globals[0] = comm->me == 0 ? impl.energy_unit * largest[0] : 0;
+    impl.globals[1] = comm->me == 0 ? largest[1] : 0;
+    impl.show(impl.shown_expected_errors, impl.expected_errors, impl.energy_unit, atom->nlocal);
+    impl.show(impl.shown_novelties, impl.novelties, 1, atom->nlocal);
 }
 
 void* PairMLFF::extract(const char* name, int& dimension) {
@@ -710,7 +772,7 @@ void* PairMLFF::extract_peratom(const char* name, int& column_count) {
     column_count = 0;
     Impl::AtomQuantity* const found = impl_->quantity(name);
     if (!found) return nullptr;
-    require_committee();
+    require(impl_->why_none(*found));
     return found->is_known ? found->values.data() : nullptr;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "pair.h"
 
@@ -41,12 +42,14 @@ private:
     void log_description();
     void find_atoms();
     void find_domain();
-    bool is_spread_wanted() const;
-    void require_committee() const;
-    void evaluate_box(bool wants_spread);
-    void evaluate_domain(bool wants_spread);
+    void offer_globals();
+    bool are_globals_wanted() const;
+    void require(const std::string& why_none) const;
+    void evaluate_box();
+    void evaluate_domain();
     void sum_deviations();
     void keep_spread();
+    void keep_trust();
     void add_results();
 };
 

@@ -306,7 +306,7 @@ typedef struct mlff_domain {
  * (MLFF_ERROR_UNSUPPORTED).
  *
  * Works for all native models, and for sums and committees of them: on device "cpu", and on GPUs for models that run
- * there (SevenNet and Nequix do not). Python models are MLFF_ERROR_UNSUPPORTED. All domains of a system need the same
+ * there. Python models are MLFF_ERROR_UNSUPPORTED. All domains of a system need the same
  * kind of device and the same precision. After a failure, results may be written in part, and other domains may wait
  * for this one in `exchange`: end them too. */
 MLFF_API mlff_status mlff_session_evaluate_domain(mlff_session* session, const mlff_domain* domain,

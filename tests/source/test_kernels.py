@@ -28,7 +28,7 @@ def bodies(text):
 
 def waits(body):
     """Whether no thread returns before it has waited."""
-    before = body.replace("start_work(", "await_predecessor()").partition("await_predecessor()")  # start_work, of fused messages, waits
+    before = re.sub(r"start_work(<\w+>)?\(", "await_predecessor()", body).partition("await_predecessor()")  # start_work, of fused messages, waits
     return before[1] != "" and not re.search(r"\breturn\s*;", before[0])
 
 

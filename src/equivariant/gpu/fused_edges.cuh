@@ -41,6 +41,16 @@ __device__ __forceinline__ void store(const float (&from)[4], float* to) {
 // Tells the compiler that a number is the same in all lanes, so that branches on it do not diverge.
 __device__ __forceinline__ int uniform(int number) { return __shfl_sync(kAllLanes, number, 0); }
 
+// The degree of a harmonic, at most kMostHarmonicDegree.
+__device__ __forceinline__ int degree_of(int harmonic) {
+    return harmonic == 0 ? 0 : harmonic < 4 ? 1 : harmonic < 9 ? 2 : 3;
+}
+__device__ __forceinline__ float distance_power(float distance, int power) {
+    float product = 1;
+    for (int i = 0; i < power; ++i) product *= distance;
+    return product;
+}
+
 // ---- chunks ----
 
 // The first atom whose edges end after `edge`.
@@ -116,7 +126,7 @@ public:
     }
     __device__ bool begins_with(int lot) const {
         const int block = static_cast<int>(blockIdx.x);
-        return first_block(lot) <= block && block < first_block(lot + 1);
+        return first_block(lot) <= block && (block < first_block(lot + 1) || lot + 1 == view_.lot_count);
     }
     // The item that this warp begins with, if its block begins with `lot`.
     __device__ int first_item(int lot) const {
@@ -158,49 +168,66 @@ __device__ int lot_with_most_left(const FusedMessages::View& view, const LotItem
     return found;
 }
 
-// Calls visit(item) for the items of this warp. Loads the weights, which depend on the model alone, before it waits for
-// the previous kernel. Which warp takes an item changes no result. The number of the next item is asked for before an
-// item is visited.
-template <bool kIsReverse, class Visit>
-__device__ __forceinline__ void for_each_item(const FusedMessages::View& view, const EdgesView<float>& edges,
-                                              const Visit& visit) {
+// What a warp begins with.
+struct Work {
+    int lot, number;  // of the item in its lot
+    int32_t first_atom;
+    uint32_t atom_count;  // in the chunk
+};
+
+// Loads the weights, which depend on the model alone, before it waits for the previous kernel.
+template <bool kIsReverse>
+__device__ __forceinline__ Work start_work(const FusedMessages::View& view, const EdgesView<float>& edges) {
     __shared__ AtomRange atoms;
     __shared__ int lot_of_block;
     const LotItems<kIsReverse> items(view, edges.atom_count);
-    const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
-    for (int lot = thread; lot < view.lot_count; lot += static_cast<int>(blockDim.x))
+    for (int lot = static_cast<int>(threadIdx.x); lot < view.lot_count; lot += static_cast<int>(blockDim.x))
         if (items.begins_with(lot)) lot_of_block = lot;
     __syncthreads();
-    int lot = uniform(lot_of_block);
-    load_weights(view, view.lots[lot]);
-    int number = uniform(items.first_item(lot));
+    Work work;
+    work.lot = uniform(lot_of_block);
+    work.number = uniform(items.first_item(work.lot));
+    load_weights(view, view.lots[work.lot]);
     mlff::gpu::await_predecessor();
-    if (thread == 0) atoms = atoms_of_chunk(view, edges);
+    if (threadIdx.x == 0) atoms = atoms_of_chunk(view, edges);
     __syncthreads();
-    const auto first_atom = static_cast<int32_t>(atoms.begin);
-    const auto atom_count = static_cast<uint32_t>(atoms.end - atoms.begin);
+    work.first_atom = static_cast<int32_t>(atoms.begin);
+    work.atom_count = static_cast<uint32_t>(atoms.end - atoms.begin);
+    return work;
+}
+
+// Calls visit(item) for the items of this warp. Which warp takes an item changes no result. The number of the next item
+// is asked for before an item is visited.
+template <bool kIsReverse, class Visit>
+__device__ __forceinline__ void for_each_item(const FusedMessages::View& view, const EdgesView<float>& edges, Work work,
+                                              const Visit& visit) {
+    __shared__ int next_lot;
+    const LotItems<kIsReverse> items(view, edges.atom_count);
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const auto take = [&] { return items.begun_count(work.lot) + atomicAdd(items.taken(work.lot), 1); };
     while (true) {
-        const int count = static_cast<int>(atom_count) * items.items_per_atom(lot),
-                  begun = uniform(items.begun_count(lot)), first_channel = uniform(view.lots[lot].first_channel);
-        while (number < count) {
+        const int count = static_cast<int>(work.atom_count) * items.items_per_atom(work.lot),
+                  channel = view.lots[work.lot].first_channel + lane / 4 * 4;
+        while (work.number < count) {
             int next = count;
-            if (!view.has_warp_for_each && lane == 0) next = begun + atomicAdd(items.taken(lot), 1);
-            visit(Item{lot, first_atom + static_cast<int64_t>(static_cast<uint32_t>(number) % atom_count),
-                       static_cast<int>(static_cast<uint32_t>(number) / atom_count), first_channel + lane / 4 * 4});
-            number = uniform(next);
+            if (!view.has_warp_for_each && lane == 0) next = take();
+            const auto number = static_cast<uint32_t>(work.number);
+            visit(Item{work.lot, work.first_atom + static_cast<int64_t>(number % work.atom_count),
+                       static_cast<int>(number / work.atom_count), channel});
+            work.number = uniform(next);
         }
         if (view.has_warp_for_each) return;
         __syncthreads();  // the weights are not needed any more
-        if (thread < 32) {
-            const int next_lot = lot_with_most_left(view, items, static_cast<int>(atom_count));
-            if (lane == 0) lot_of_block = next_lot;
+        if (threadIdx.x < 32) {
+            const int found = lot_with_most_left(view, items, static_cast<int>(work.atom_count));
+            if (lane == 0) next_lot = found;
         }
         __syncthreads();
-        lot = uniform(lot_of_block);
-        if (lot < 0) return;
-        load_weights(view, view.lots[lot]);
-        if (lane == 0) number = items.begun_count(lot) + atomicAdd(items.taken(lot), 1);
-        number = uniform(number);
+        work.lot = uniform(next_lot);
+        if (work.lot < 0) return;
+        load_weights(view, view.lots[work.lot]);
+        if (lane == 0) work.number = take();
+        work.number = uniform(work.number);
         __syncthreads();
     }
 }

@@ -119,7 +119,8 @@ __device__ __forceinline__ void sum_pass(const FusedMessages::View& view, const 
 template <int Most>
 __global__ void __launch_bounds__(32 * most_warps(Most), 1)
     sum_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders, float* sums) {
-    for_each_item<false>(view, edges, [&](const Item& item) MLFF_INLINED {
+    const Work work = start_work<false>(view, edges);
+    for_each_item<false>(view, edges, work, [&](const Item& item) MLFF_INLINED {
         const FusedMessages::Lot& lot = view.lots[item.lot];
         const int kind = uniform(view.passes[lot.first_pass + item.index].kind);
         const auto sum = [&]<int Components>(Constant<Components>) MLFF_INLINED {

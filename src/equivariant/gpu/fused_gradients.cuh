@@ -19,15 +19,26 @@ __global__ void __launch_bounds__(kBlockThreads)
     const int column = static_cast<int>(i % columns);
     if (edge >= min(view.end, edges.first[edges.atom_count])) return;
     const bool is_harmonic = column < edges.harmonic_count;
-    const float* from = view.partials + (edge - view.begin) * slots * FusedMessages::kPartialStride +
-                        (is_harmonic ? column : kMostHarmonics);
-    float sum = 0;
-    for (int slot = 0; slot < slots; ++slot) sum += from[slot * FusedMessages::kPartialStride];
+    const float* partials = view.partials + (edge - view.begin) * slots * FusedMessages::kPartialStride;
+    const auto sum_of = [&](int number) {
+        float sum = 0;
+        for (int slot = 0; slot < slots; ++slot) sum += partials[slot * FusedMessages::kPartialStride + number];
+        return sum;
+    };
+    float sum = sum_of(is_harmonic ? column : kMostHarmonics);
+    const float distance = view.has_distance_power ? static_cast<float>(edges.distance[edge]) : 1.0f;
     if (is_harmonic) {
+        if (view.has_distance_power) sum *= distance_power(distance, degree_of(column));
         float* to = gradients.harmonics + edge * edges.harmonic_count + column;
         *to = accumulate ? *to + sum : sum;
         return;
     }
+    if (view.has_distance_power)
+        for (int harmonic = 1; harmonic < edges.harmonic_count; ++harmonic) {
+            const int degree = degree_of(harmonic);
+            sum += sum_of(harmonic) * static_cast<float>(degree) * distance_power(distance, degree - 1) *
+                   edges.harmonics[edge * edges.harmonic_count + harmonic];
+        }
     auto slope = static_cast<double>(sum);
     if (view.density_column >= 0) {
         const int64_t atom = atom_ending_after(edges.first, edges.atom_count, edge);

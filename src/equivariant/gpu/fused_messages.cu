@@ -85,6 +85,16 @@ double coupling_factor(const Convolution& convolution, const Convolution::Path& 
     return factor;
 }
 
+// Whether paths have harmonics of vectors instead of directions. The kernels know these two cases.
+bool has_distance_power(const Convolution& convolution) {
+    return std::ranges::any_of(convolution.paths, [](const auto& path) { return path.distance_power != 0; });
+}
+bool is_power_known(const Convolution& convolution) {
+    const bool has_power = has_distance_power(convolution);
+    return std::ranges::all_of(convolution.paths,
+                               [&](const auto& path) { return path.distance_power == (has_power ? path.degree : 0); });
+}
+
 size_t weight_bytes_of(size_t path_count) { return path_count * kWeightsOfPath * sizeof(uint4); }
 
 // What a lot's atom costs beside other lots': each path has a product of radial functions, and each share two
@@ -97,6 +107,7 @@ bool FusedMessages::can_run(const EdgeMessages& messages, size_t most_shared) {
     if (!ends_in_linear_layer(messages.radial_network) || messages.edge_input == EdgeMessages::EdgeInput::features)
         return false;
     if (function_count_of(messages) > kSteps * kFunctionsPerStep || messages.convolution.paths.empty()) return false;
+    if (!is_power_known(messages.convolution)) return false;
     std::map<int, size_t> paths_of_block;
     size_t most_paths = 0;
     for (const Convolution::Path& path : messages.convolution.paths) {
@@ -263,6 +274,7 @@ FusedMessages::View FusedMessages::view() const {
     view.cost = cost_;
     view.function_scale = static_cast<float>(function_scale_);
     view.harmonic_scale = static_cast<float>(1 / (weight_scale_ * function_scale_));
+    view.has_distance_power = has_distance_power(plan_.messages.convolution);
     view.is_fast = is_fast_;
     view.taken = taken_.data();
     view.function_count = padded(function_count_of(plan_.messages));

@@ -102,6 +102,7 @@ public:
         int function_count = 0;              // columns of the tables that are functions
         float function_scale = 1;
         float harmonic_scale = 1;  // undoes the scales of functions and weights, for harmonics and their gradients
+        bool has_distance_power = false;  // harmonics are those of the vector: of degree l, times distance^l
         bool is_fast = false;
         // [reverse][lot]: how many items were taken beyond the first one of each warp. Cleared when edges are prepared,
         // for the reverse perhaps in the forward pass.

@@ -61,10 +61,13 @@ __global__ void __launch_bounds__(kBlockThreads) prepare_kernel(FusedMessages::V
     const float* harmonics = edges.harmonics + edge_of_harmonics * edges.harmonic_count + first;
     float scaled[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
         scaled[i] = edge_of_harmonics < edge_count && first + i < edges.harmonic_count
                         ? view.harmonic_scale * __ldg(harmonics + i)
                         : float(0);
+        if (view.has_distance_power && scaled[i] != 0)
+            scaled[i] *= distance_power(static_cast<float>(edges.distance[edge_of_harmonics]), degree_of(first + i));
+    }
     store(scaled, view.harmonics + tile * kHarmonicsOfTile + 4 * lane);
 }
 

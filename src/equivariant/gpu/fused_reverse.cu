@@ -183,7 +183,8 @@ template <int Most>
 __global__ void __launch_bounds__(32 * most_warps(Most), 1)
     reverse_kernel(FusedMessages::View view, EdgesView<float> edges, RowsView<const float> senders,
                    const float* sums_gradient) {
-    for_each_item<true>(view, edges, [&](const Item& item) MLFF_INLINED {
+    const Work work = start_work<true>(view, edges);
+    for_each_item<true>(view, edges, work, [&](const Item& item) MLFF_INLINED {
         const auto reverse = [&]<int Components>(Constant<Components>) MLFF_INLINED {
             if constexpr (Components <= Most) reverse_item<Components>(view, edges, senders, item, sums_gradient);
         };

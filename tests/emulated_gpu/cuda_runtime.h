@@ -190,6 +190,7 @@ inline ucontext_t unused_return;
 inline jmp_buf scheduler;
 inline int current = 0, count = 0, block_size = 1;  // threads of the cluster that runs, and of each of its blocks
 inline std::function<void()> body;
+inline bool runs_last_block_first = false;  // tests set it: a GPU runs blocks in any order
 alignas(128) inline unsigned char shared_memory[kMostBlocksOfCluster][kSharedBytes];
 inline unsigned char exchange[kMostBlocksOfCluster * 1024][64];  // of a warp's lanes
 
@@ -300,7 +301,8 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
     body = [&] { kernel(arguments...); };
     for (unsigned z = 0; z < gridDim.z; ++z)
         for (unsigned y = 0; y < gridDim.y; ++y)
-            for (unsigned x = 0; x < gridDim.x; x += cluster_size) {
+            for (unsigned done = 0; done < gridDim.x; done += cluster_size) {
+                const unsigned x = runs_last_block_first ? gridDim.x - cluster_size - done : done;
                 blockIdx = dim3(x, y, z);
                 std::memset(shared_memory, 0xff, cluster_size * kSharedBytes);
                 run_cluster(x);
@@ -330,6 +332,11 @@ inline unsigned __ballot_sync(unsigned, int value) {
     });
 }
 inline int atomicAdd(int* to, int value) { return std::exchange(*to, *to + value); }
+inline unsigned long long atomicAdd(unsigned long long* to, unsigned long long value) {
+    return std::exchange(*to, *to + value);
+}
+inline long long __float2ll_rn(float x) { return llrintf(x); }
+inline long long __double2ll_rn(double x) { return llrint(x); }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 template <class T>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // D3 on the emulated GPU against its plain loops, for systems of all kinds of periodicity.
+#include <cuda_runtime.h>
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -12,7 +13,9 @@
 #include "dispersion/reference/evaluator.h"
 #include "dispersion/tables/tables.h"
 #include "gpu/engine/make_combined_step.h"
+#include "image_domain.h"
 #include "painn/gpu/evaluator.h"
+#include "potential/domain_evaluation.h"
 #include "random_painn.h"
 
 using namespace mlff;
@@ -117,6 +120,100 @@ TEST_CASE("results without virials, and energies alone, are the same") {
     evaluator->evaluate(system.view(), {}, outputs, team);
     CHECK(test::is_close(energy, expected[0], 1e-12));
     CHECK_ALL_CLOSE(forces, std::vector<double>(expected.begin() + 10, expected.begin() + 10 + 120), 1e-12);
+}
+
+TEST_CASE("D3 on the GPU computes the pairs of many tiles once, and repeats its bits") {
+    struct Case {
+        const char* name;
+        int atoms;
+        std::vector<int> elements;
+        std::array<bool, 3> periodic;
+    };
+    const std::vector<Case> cases = {{"water in a small cell", 243, {1, 1, 8}, {true, true, true}},
+                                     {"more references in a wire", 117, {1, 6, 8}, {false, false, true}},
+                                     {"a droplet", 360, {1, 1, 8}, {}}};
+    unsigned seed = 31;
+    for (const Case& one : cases) {
+        CAPTURE(one.name);
+        test::System system = shaken_grid(one.atoms, one.elements, seed++);
+        const double length = 2.2 * (one.atoms / 9);
+        system.cell = {{{{12, 0.5, 0}}, {{-1, 14, 0}}, {{0, 2, length}}}};
+        SystemView view = system.view();
+        view.periodic = one.periodic;
+        const auto tables = tables_for(method_of("pbe", dispersion::DampingKind::bj, false));
+        const std::vector<double> expected = evaluate(*dispersion::reference::make_reference_evaluator(tables), view);
+        CHECK(std::abs(expected[0]) > 1);
+        for (const bool is_mixed : {false, true}) {
+            CAPTURE(is_mixed);
+            const double tolerance = (is_mixed ? 1e-6 : 1e-12) * std::abs(expected[0]);
+            const auto evaluator = dispersion::gpu::make_gpu_evaluator(tables, test::backend(is_mixed));
+            const std::vector<double> found = evaluate(*evaluator, view);
+            CHECK_ALL_CLOSE(found, expected, tolerance);
+            const auto forces = std::vector<double>(expected.begin() + 10, expected.begin() + 10 + 3 * one.atoms);
+            CHECK_ALL_CLOSE(std::vector<double>(found.begin() + 10, found.begin() + 10 + 3 * one.atoms), forces,
+                            is_mixed ? 1e-6 : 1e-12);
+            // Without virials of atoms, the virial is made of other sums.
+            ThreadTeam team(1);
+            std::vector<double> whole(10, NAN), first;
+            Outputs outputs;
+            outputs.energy = whole.data();
+            outputs.virial = whole.data() + 1;
+            for (const bool is_backwards : {false, true}) {
+                if (is_backwards && !is_mixed) continue;
+                CAPTURE(is_backwards);
+                emulated::runs_last_block_first = is_backwards;
+                evaluator->evaluate(view, {}, outputs, team);
+                CHECK_ALL_CLOSE(whole, std::vector<double>(expected.begin(), expected.begin() + 10), tolerance);
+                if (is_backwards) {
+                    CHECK(evaluate(*evaluator, view) == found);
+                    CHECK(whole == first);
+                }
+                first = whole;
+            }
+            emulated::runs_last_block_first = false;
+        }
+    }
+}
+
+TEST_CASE("D3 of a domain with ghosts gives what the periodic system gives") {
+    test::System system = shaken_grid(45, {1, 6, 8}, 91);  // two tiles
+    system.is_periodic = true;
+    for (double& x : system.positions) x *= 1.6;
+    system.cell = {{{{14, 0, 0}}, {{1, 15, 0}}, {{0, -1, 18}}}};
+    const auto tables = tables_for(method_of("pbe", dispersion::DampingKind::bj, false));
+    for (const bool is_mixed : {false, true}) {
+        CAPTURE(is_mixed);
+        const auto evaluator = dispersion::gpu::make_gpu_evaluator(tables, test::backend(is_mixed));
+        const std::vector<double> expected = evaluate(*evaluator, system.view());
+        test::ImageDomain images(system, 31.8);
+        Domain domain = images.domain();
+        const size_t own = images.own_count, all = images.numbers.size();
+        CHECK(all > 50 * own);
+        std::vector<double> found(10 + own, NAN), forces(3 * all, NAN), virials(9 * all, NAN);
+        Outputs outputs;
+        outputs.energy = found.data();
+        outputs.virial = found.data() + 1;
+        outputs.atom_energies = found.data() + 10;
+        outputs.forces = forces.data();
+        outputs.atom_virials = virials.data();
+        ThreadTeam team(1);
+        evaluator->domains()->evaluate_domain(domain, {}, outputs, team);
+        CHECK_ALL_CLOSE(std::vector<double>(forces.begin() + static_cast<int64_t>(3 * own), forces.end()),
+                        std::vector<double>(3 * (all - own), 0.0), 0);
+        images.add_ghosts(forces, 3);
+        images.add_ghosts(virials, 9);
+        found.insert(found.begin() + 10, forces.begin(), forces.end());
+        found.insert(found.end(), virials.begin(), virials.end());
+        CHECK_ALL_CLOSE(found, expected, is_mixed ? 1e-5 : 1e-11);
+
+        // The virial alone: that of own atoms is half of each pair with a ghost.
+        std::vector<double> whole(9, NAN);
+        Outputs virial_only;
+        virial_only.virial = whole.data();
+        evaluator->domains()->evaluate_domain(domain, {}, virial_only, team);
+        CHECK_ALL_CLOSE(whole, std::vector<double>(expected.begin() + 1, expected.begin() + 10),
+                        is_mixed ? 1e-5 : 1e-11);
+    }
 }
 
 TEST_CASE("D3 on the GPU refuses atoms at the same place, and cells with too many images") {

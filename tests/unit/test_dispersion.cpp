@@ -404,6 +404,18 @@ TEST_CASE("on a GPU: DFT-D3 of many tiles, whose parts are few") {
         CHECK_ALL_CLOSE(found.virial, expected.virial, 1e-8 * count);
         CHECK_ALL_CLOSE(found.atom_energies, expected.atom_energies, 1e-9);
         CHECK_ALL_CLOSE(found.atom_virials, expected.atom_virials, 1e-8);
+        Session mixed = d3_session("d3:pbe", "cuda", 0);
+        const D3Result single = d3_of(mixed, atoms);
+        CHECK_ALL_CLOSE(single.forces, expected.forces, 1e-5);
+        for (int repeat = 0; repeat < 5; ++repeat) CHECK(d3_of(mixed, atoms).forces == single.forces);
+        // Without virials of atoms, the virial is made of other sums.
+        const SystemView system = atoms.view();
+        std::vector<double> virial(9, NAN);
+        const Results results = {{nullptr, nullptr, virial.data()}};
+        gpu.evaluate({&system, 1}, {&results, 1});
+        CHECK_ALL_CLOSE(virial, expected.virial, 1e-8 * count);
+        mixed.evaluate({&system, 1}, {&results, 1});
+        CHECK_ALL_CLOSE(virial, expected.virial, 1e-6 * count);
     }
 }
 

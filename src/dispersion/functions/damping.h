@@ -12,7 +12,7 @@ namespace mlff::dispersion {
 
 // What damping a pair of elements needs.
 template <class Real>
-struct PairForm {
+struct alignas(16) PairForm {               // so that a GPU loads 16 bytes at once
     Real six = 0, eight = 0;                // s6, s8 Q
     Real six_radius = 0, eight_radius = 0;  // bj: R^6, R^8; zero: (rs6 R)^2, (rs8 R)^2
 };

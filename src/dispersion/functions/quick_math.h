@@ -14,9 +14,22 @@ MLFF_HOST_DEVICE inline double inverse_root(double x) { return 1 / std::sqrt(x);
 MLFF_HOST_DEVICE inline double exponential(double x) { return std::exp(x); }
 
 #ifdef __CUDA_ARCH__
-__device__ inline float inverse(float x) { return __fdividef(1.0f, x); }
-__device__ inline float inverse_root(float x) { return rsqrtf(x); }
-__device__ inline float exponential(float x) { return __expf(x); }
+// These instructions take numbers below 2^-126 for zero. Without that each of them needs three more.
+__device__ inline float inverse(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ inline float inverse_root(float x) {
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ inline float exponential(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f));  // 2^(x / ln 2)
+    return y;
+}
 #else
 MLFF_HOST_DEVICE inline float inverse(float x) { return 1 / x; }
 MLFF_HOST_DEVICE inline float inverse_root(float x) { return 1 / std::sqrt(x); }

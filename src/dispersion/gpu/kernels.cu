@@ -2,6 +2,8 @@
 #include "dispersion/gpu/kernels.h"
 
 #include "dispersion/functions/coordination.h"
+#include "dispersion/gpu/far_tiles.cuh"
+#include "dispersion/gpu/pair_lanes.cuh"
 #include "dispersion/tables/units.h"
 #include "gpu/engine/warp.h"
 #include "gpu/runtime/cuda_check.h"
@@ -12,7 +14,6 @@ namespace {
 using mlff::gpu::kAllLanes;
 using mlff::gpu::kBlockThreads;
 using mlff::gpu::kWarps;
-using mlff::gpu::sum_over_warp;
 using mlff::gpu::SystemCell;
 
 template <class Number>
@@ -73,6 +74,7 @@ __device__ Frame frame_of(const SystemCell* cell) {
     }
     for (int k = 0; k < 3; ++k)
         for (int x = 0; x < 3; ++x) frame.reciprocal[k][x] /= volume;
+    for (int k = 0; k < 3; ++k) frame.reciprocal_length[k] = std::sqrt(dot(frame.reciprocal[k], frame.reciprocal[k]));
     return frame;
 }
 
@@ -86,8 +88,8 @@ __device__ void move_near(const Frame& frame, const double* to, double* x) {
     }
 }
 
-// Launch: one warp per tile. Sorts the atoms of a tile by kind. Atoms of a tile may come from different images of the
-// cell: they are moved near the first one.
+// Launch: one warp per tile. Clears all sums, and sorts the atoms of a tile by kind. Atoms of a tile may come from
+// different images of the cell: they are moved near the first one.
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) place_kernel(Work<Real> work) {
     mlff::gpu::await_predecessor();
@@ -137,278 +139,98 @@ __global__ void __launch_bounds__(kBlockThreads) place_kernel(Work<Real> work) {
     for (int k = 0; k < 3; ++k) row.at[k] = static_cast<Real>(x[k] - box.centre[k]);
     row.at[3] = is_atom ? work.tables.covalent_radius[kind] : Real(0);
     work.places[slot] = row;
-    if (is_atom) work.rows[slot * row_length(work.reference_count)] = row;  // weigh() adds the weights
+    work.rows[slot * row_length(work.reference_count)] = row;  // weigh() adds the weights
+    for (int k = 0; k < kSumCount; ++k) work.sums[k * work.slot_count() + slot] = 0;
+    if (is_own && lane < 9) work.tile_virials[9 * int64_t{tile} + lane] = 0;
 }
 
-// ---- Which tiles and images a tile looks at ----
-
-// One image of a tile, as the atoms of another tile see it.
-template <class Real>
-struct FarTile {
-    int tile = 0;
-    Real offset[3]{};  // from the centre of the near box to that of the far one, angstrom
-};
-
-// Calls visit(far) for the tiles and images whose boxes come within the cutoff, in an order that depends on the boxes
-// alone: the candidates are dealt to the blocks of a tile in groups of 32, and what is left of them to the warps of the
-// block in turn. All lanes of a warp call this and visit() together.
-template <class Real, class Visit>
-__device__ __forceinline__ void for_each_far_tile(const Work<Real>& work, int near, int part, double cutoff,
-                                                  const Visit& visit) {
-    const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
-    const Frame& frame = *work.frame;
-    const TileBox<Real> box = work.boxes[near];
-    const auto most_square = static_cast<Real>(cutoff * cutoff * 1.00001);
-    int group_count = 0, hit_count = 0;
-    for (int begin = 0; begin < work.tile_count; begin += 32) {
-        // The images of one far tile for each lane, as a range of lattice vectors.
-        const int tile = begin + lane;
-        int lowest[3] = {}, size[3] = {1, 1, 1};
-        if (tile < work.tile_count) {
-            const TileBox<Real> far = work.boxes[tile];
-            double between[3];
-            for (int x = 0; x < 3; ++x) between[x] = far.centre[x] - box.centre[x];
-            for (int k = 0; k < 3; ++k) {
-                if (frame.periodic[k] == 0) continue;
-                const double* const along = frame.reciprocal[k];
-                double reach = cutoff * std::sqrt(dot(along, along));
-                for (int x = 0; x < 3; ++x)
-                    reach += std::abs(along[x]) * static_cast<double>(box.half[x] + far.half[x]);
-                const double middle = -dot(between, along);
-                lowest[k] = static_cast<int>(std::ceil(middle - reach));
-                size[k] = static_cast<int>(std::floor(middle + reach)) - lowest[k] + 1;
-                if (size[k] < 0) size[k] = 0;
-            }
-        } else {
-            size[0] = 0;
-        }
-        int end = size[0] * size[1] * size[2];  // of this lane's candidates, among those of all lanes
-        const int own_count = end;
-        for (int distance = 1; distance < 32; distance *= 2) {
-            const int before = __shfl_sync(kAllLanes, end, lane - distance);
-            if (lane >= distance) end += before;
-        }
-        const int total = __shfl_sync(kAllLanes, end, 31);
-        for (int first = 0; first < total; first += 32) {
-            if (group_count++ % work.part_count != part) continue;
-            // The lane whose candidates include this one.
-            const int candidate = first + lane;
-            int source = 0;
-            for (int step = 16; step >= 1; step /= 2)
-                if (__shfl_sync(kAllLanes, end, source + step - 1) <= candidate) source += step;
-            const int before = __shfl_sync(kAllLanes, end - own_count, source);
-            int index = candidate - before;
-            int shift[3];
-            for (int k = 0; k < 3; ++k) {
-                const int low = __shfl_sync(kAllLanes, lowest[k], source),
-                          many = __shfl_sync(kAllLanes, size[k], source);
-                shift[k] = many > 0 ? low + index % many : 0;
-                index = many > 0 ? index / many : 0;
-            }
-            FarTile<Real> far;
-            bool is_hit = false;
-            if (candidate < total) {
-                far.tile = begin + source;
-                const TileBox<Real> other = work.boxes[far.tile];
-                Real square = 0;
-                for (int x = 0; x < 3; ++x) {
-                    double offset = other.centre[x] - box.centre[x];
-                    for (int k = 0; k < 3; ++k) offset += frame.periodic[k] * shift[k] * frame.vectors[k][x];
-                    far.offset[x] = static_cast<Real>(offset);
-                    const Real gap = std::abs(far.offset[x]) - (box.half[x] + other.half[x]);
-                    if (gap > 0) square += gap * gap;
-                }
-                is_hit = square < most_square;
-            }
-            for (unsigned hits = __ballot_sync(kAllLanes, is_hit ? 1 : 0); hits != 0; hits &= hits - 1) {
-                if (hit_count++ % kWarps != warp) continue;
-                const int hit = __ffs(static_cast<int>(hits)) - 1;
-                FarTile<Real> seen;
-                seen.tile = __shfl_sync(kAllLanes, far.tile, hit);
-                for (int x = 0; x < 3; ++x) seen.offset[x] = __shfl_sync(kAllLanes, far.offset[x], hit);
-                visit(seen);
-            }
-        }
-    }
-}
-
-// The tile and the part of a block. Launch: own_tile_count * part_count blocks.
-template <class Real>
-struct TilePart {
-    int tile, part, lane, warp;
-    int64_t slot;
-    __device__ explicit TilePart(const Work<Real>& work)
-        : tile(static_cast<int>(blockIdx.x) / work.part_count),
-          part(static_cast<int>(blockIdx.x) % work.part_count),
-          lane(static_cast<int>(threadIdx.x % 32)),
-          warp(static_cast<int>(threadIdx.x / 32)),
-          slot(int64_t{tile} * kTileAtoms + lane) {}
-};
-
-// Adds up the sums of the block's warps, and writes them to parts[slot][sum][part].
-template <int kSums, class Real>
-__device__ void write_parts(const TilePart<Real>& at, int part_count, const Real (&sums)[kSums], Real* parts) {
-    __shared__ Real of_warp[kWarps][kSums][32];
-    for (int s = 0; s < kSums; ++s) of_warp[at.warp][s][at.lane] = sums[s];
-    __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < 32 * kSums; i += kBlockThreads) {
-        const int lane = i % 32, s = i / 32;
-        Real sum = 0;
-        for (int w = 0; w < kWarps; ++w) sum += of_warp[w][s][lane];
-        parts[((int64_t{at.tile} * kTileAtoms + lane) * kSums + s) * part_count + at.part] = sum;
-    }
-}
-
-// The position of the lane's atom from the centre of its box. Lanes without an atom are beyond every cutoff.
-template <class Real>
-struct NearAtom {
-    Four<Real> place;
-    int kind;
-    Real half[3];  // of the box
-    __device__ NearAtom(const Work<Real>& work, const TilePart<Real>& at)
-        : place(work.places[at.slot]), kind(work.kind_of_slot[at.slot]) {
-        for (int x = 0; x < 3; ++x) half[x] = work.boxes[at.tile].half[x];
-        if (kind < work.tables.kind_count) return;
-        place.at[0] = Real(1e6);
-        kind = 0;
-    }
-};
-
-// Which atoms of a far tile come within the cutoff of the near box, a bit for each. `places`: those of the far tile.
-template <class Real>
-__device__ __forceinline__ unsigned atoms_within(const NearAtom<Real>& near, const FarTile<Real>& far,
-                                                 const Four<Real>* places, int count, Real cutoff) {
-    const int lane = static_cast<int>(threadIdx.x % 32);
-    const Four<Real> place = places[lane];
-    Real square = 0;
-    for (int x = 0; x < 3; ++x) {
-        const Real gap = std::abs(far.offset[x] + place.at[x]) - near.half[x];
-        if (gap > 0) square += gap * gap;
-    }
-    return __ballot_sync(kAllLanes, lane < count && square < cutoff * cutoff * Real(1.00001) ? 1 : 0);
-}
-
-// visit(atom) for the atoms from `begin` up to `end` that are in `within`. Loads of the next atom are under way sooner
-// in the loop over all of them.
-template <class Visit>
-__device__ __forceinline__ void for_each_atom(unsigned within, int begin, int end, const Visit& visit) {
-    const unsigned below_end = end < 32 ? (1u << end) - 1 : 0xffffffffu;
-    unsigned left = within & below_end & ~((1u << begin) - 1);
-    if (__popc(left) == end - begin) {
-#pragma unroll 2
-        for (int atom = begin; atom < end; ++atom) visit(atom);
-    } else {
-        for (; left != 0; left &= left - 1) visit(__ffs(static_cast<int>(left)) - 1);
-    }
-}
-
-template <class Real>
-__device__ __forceinline__ bool is_pair(Real square, Real cutoff) {
-    constexpr Real kLeast =  // of float, what rounding leaves of places in different tiles
-        sizeof(Real) == sizeof(float) ? Real(1e-8) : static_cast<Real>(kLeastSquare);
-    return square < cutoff * cutoff && square > kLeast;
-}
+// ---- Counts of neighbours ----
 
 template <class Real>
 __global__ void __launch_bounds__(kBlockThreads) count_kernel(Work<Real> work) {
     mlff::gpu::await_predecessor();
-    const TilePart<Real> at(work);
-    const NearAtom<Real> near(work, at);
+    constexpr int kNear = kNearAtoms<Real>;
     constexpr auto kCutoff = static_cast<Real>(kCountCutoff);
-    Real sums[1] = {};
-    for_each_far_tile(work, at.tile, at.part, kCountCutoff, [&](const FarTile<Real>& far) {
-        const Four<Real>* const places = work.places + int64_t{far.tile} * kTileAtoms;
-        const int count = work.boxes[far.tile].count;
-        Real base[3];
-        for (int x = 0; x < 3; ++x) base[x] = far.offset[x] - near.place.at[x];
-        for_each_atom(atoms_within(near, far, places, count, kCutoff), 0, count, [&](int j) {
-            const Four<Real> other = places[j];
-            Real square = 0;
-            for (int x = 0; x < 3; ++x) square += (base[x] + other.at[x]) * (base[x] + other.at[x]);
-            if (is_pair(square, kCutoff))
-                sums[0] += count_neighbor_at(near.place.at[3] + other.at[3], inverse_root(square)).value;
-            else if (!(square >= kCutoff * kCutoff) && !(far.tile == at.tile && j == at.lane))
-                *work.has_short_edge = 1;
+    const TilePart at(work);
+    const NearAtoms<Real> near(work, at);
+    Real counts[kNear][1] = {};
+    FarSums<kCountSum, 1, Real> far_sums(work, at);
+    bool is_too_near = false;
+    const bool has_any = for_each_far_tile(work, at, kCountCutoff, [&](const FarTile<Real>& far) {
+        const bool is_added = far.tile != at.tile && far.tile < work.own_tile_count;
+        for_each_step<Real>(at, atoms_within(work, at, far, kCutoff), [&](int j, bool is_one) {
+            const int64_t slot = int64_t{far.tile} * kTileAtoms + j;
+            const Four<Real> other = work.places[slot];
+            const Real to[3] = {far.offset[0] + other.at[0], far.offset[1] + other.at[1], far.offset[2] + other.at[2]};
+            const Real cutoff = is_one ? kCutoff : Real(0);
+            Real squares[kNear], far_count[1] = {};
+#pragma unroll
+            for (int n = 0; n < kNear; ++n) {
+                const Real d[3] = {to[0] - near.place[n].at[0], to[1] - near.place[n].at[1],
+                                   to[2] - near.place[n].at[2]};
+                squares[n] = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+            }
+            const int self = far.tile == at.tile ? j : -1;
+            if (self < 0) {
+#pragma unroll
+                for (int n = 0; n < kNear; ++n) is_too_near |= !(squares[n] > least_square<Real>());
+            } else {
+#pragma unroll
+                for (int n = 0; n < kNear; ++n)
+                    is_too_near |= !(squares[n] > least_square<Real>()) && near.slot_in_tile(at, n) != self;
+            }
+#pragma unroll
+            for (int n = 0; n < kNear; ++n) {
+                const Real reach = near.place[n].at[3] + other.at[3];
+                const Real value = count_neighbor_at(reach, inverse_root(squares[n])).value;
+                const Real counted = is_pair(squares[n], cutoff) ? value : Real(0);
+                counts[n][0] += counted;
+                far_count[0] += counted;
+            }
+            if (is_added) far_sums.add_step(far_count, slot, is_one);
         });
     });
-    write_parts(at, work.part_count, sums, work.count_parts);
+    if (is_too_near) *work.has_short_edge = 1;
+    if (has_any) add_near_sums(work, at, kCountSum, counts);
 }
 
-// ---- Sums over parts ----
-
-// parts[0 ... count - 1], by all lanes of a warp.
-template <class Real>
-__device__ double sum_of_parts(const Real* parts, int count) {
-    double sum = 0;
-    for (int part = static_cast<int>(threadIdx.x % 32); part < count; part += 32)
-        sum += static_cast<double>(parts[part]);
-    return sum_over_warp(sum);
-}
-inline constexpr int kFewParts = 4;  // which one thread sums
-template <class Real>
-__device__ double sum_of_few_parts(const Real* parts, int count) {
-    double sum = 0;
-    for (int part = 0; part < count; ++part) sum += static_cast<double>(parts[part]);
-    return sum;
-}
-
-// For every slot of a tile parts[slot][which of `sums`][part], summed over the parts into totals[slot of the tile], by
-// a block.
-template <class Real>
-__device__ void sum_parts_of_tile(const Work<Real>& work, int tile, const Real* parts, int sums, int which,
-                                  double (&totals)[kTileAtoms]) {
-    const auto parts_of = [&](int lane) {
-        return parts + ((int64_t{tile} * kTileAtoms + lane) * sums + which) * work.part_count;
-    };
-    const int thread = static_cast<int>(threadIdx.x);
-    if (work.part_count <= kFewParts) {
-        if (thread < kTileAtoms) totals[thread] = sum_of_few_parts(parts_of(thread), work.part_count);
-    } else {
-        for (int lane = thread / 32; lane < kTileAtoms; lane += kWarps) {
-            const double sum = sum_of_parts(parts_of(lane), work.part_count);
-            if (thread % 32 == 0) totals[lane] = sum;
-        }
+// Four numbers from `first` on, of those of two lists and zeros after them.
+template <int kReferences, class Real>
+__device__ __forceinline__ Four<Real> fourth_of(const Real (&values)[kReferences], const Real (&slopes)[kReferences],
+                                                int first) {
+    Four<Real> four = {};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const int p = first + i;
+        if (p < kReferences) four.at[i] = values[p];
+        if (p >= kReferences && p < 2 * kReferences) four.at[i] = slopes[p - kReferences];
     }
-    __syncthreads();
-}
-
-// Launch: a block per own tile.
-template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) write_counts_kernel(Work<Real> work) {
-    mlff::gpu::await_predecessor();
-    __shared__ double counts[kTileAtoms];
-    const int tile = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
-    sum_parts_of_tile(work, tile, work.count_parts, 1, 0, counts);
-    if (thread >= kTileAtoms) return;
-    const int atom = work.atom_of_slot[int64_t{tile} * kTileAtoms + thread];
-    if (atom >= 0) work.atom_counts[atom] = counts[thread];
+    return four;
 }
 
 // Weights of references for all atoms; for own atoms, their shares of C6 for each kind. Launch: a block per tile; warps
 // take kinds in turn.
 template <class Real, int kReferences>
-__global__ void __launch_bounds__(kBlockThreads) weigh_kernel(Work<Real> work, bool from_atom_counts) {
+__global__ void __launch_bounds__(kBlockThreads) weigh_kernel(Work<Real> work) {
     mlff::gpu::await_predecessor();
-    __shared__ double counts[kTileAtoms];
     const int tile = static_cast<int>(blockIdx.x), lane = static_cast<int>(threadIdx.x % 32);
     const int warp = static_cast<int>(threadIdx.x / 32);
-    if (!from_atom_counts) sum_parts_of_tile(work, tile, work.count_parts, 1, 0, counts);
-    const int64_t slot = int64_t{tile} * kTileAtoms + lane;
-    const int atom = work.atom_of_slot[slot], kind = work.kind_of_slot[slot];
-    if (atom < 0) return;
     const KindTables<Real>& tables = work.tables;
-    const double count = from_atom_counts ? work.atom_counts[atom] : counts[lane];
+    const int64_t slot = int64_t{tile} * kTileAtoms + lane;
+    const bool is_atom = work.kind_of_slot[slot] < tables.kind_count;  // others have no weights
+    const int kind = is_atom ? work.kind_of_slot[slot] : 0;
+    const double count = number_of(work.sums[kCountSum * work.slot_count() + slot]);
     Real weights[kReferences] = {}, slopes[kReferences] = {};
     {
-        double exact_weights[kMaxReferences], exact_slopes[kMaxReferences], references[kMaxReferences];
+        double exact_weights[kMaxReferences], exact_slopes[kMaxReferences], references[kMaxReferences] = {};
         const int own = tables.reference_count[kind];
         for (int p = 0; p < own; ++p)
             references[p] = static_cast<double>(tables.reference_counts[kind * kMaxReferences + p]);
         weigh_references(references, own, count, exact_weights, exact_slopes);
 #pragma unroll
         for (int p = 0; p < kReferences; ++p) {
-            weights[p] = p < own ? static_cast<Real>(exact_weights[p]) : Real(0);
-            slopes[p] = p < own ? static_cast<Real>(exact_slopes[p]) : Real(0);
+            weights[p] = is_atom && p < own ? static_cast<Real>(exact_weights[p]) : Real(0);
+            slopes[p] = is_atom && p < own ? static_cast<Real>(exact_slopes[p]) : Real(0);
         }
     }
     if (warp == 0) {
@@ -416,213 +238,258 @@ __global__ void __launch_bounds__(kBlockThreads) weigh_kernel(Work<Real> work, b
         Four<Real>* const row = work.rows + slot * kLength;
         row[0].at[3] = weights[0];
 #pragma unroll
-        for (int f = 1; f < kLength; ++f) {
-            Four<Real> four;
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const int p = 4 * f + i - 3;
-                four.at[i] = p < kReferences ? weights[p < kReferences ? p : 0] : Real(0);
-            }
-            row[f] = four;
-        }
+        for (int f = 1; f < kLength; ++f) row[f] = fourth_of(weights, slopes, 4 * f - 3);
     }
     if (tile >= work.own_tile_count) return;
+    constexpr int kShareLength = share_length(kReferences);
     for (int other = warp; other < tables.kind_count; other += kWarps) {
         const Real* const c6 = tables.c6 + (kind * tables.kind_count + other) * kMaxReferences * kMaxReferences;
-        Real* const share = work.shares + (int64_t{tile} * tables.kind_count + other) * 2 * kReferences * 32 + lane;
+        Real values[kReferences] = {}, value_slopes[kReferences] = {};
 #pragma unroll
-        for (int q = 0; q < kReferences; ++q) {
-            Real value = 0, slope = 0;
+        for (int q = 0; q < kReferences; ++q)
 #pragma unroll
             for (int p = 0; p < kReferences; ++p) {
-                value += weights[p] * c6[p * kMaxReferences + q];
-                slope += slopes[p] * c6[p * kMaxReferences + q];
+                values[q] += weights[p] * c6[p * kMaxReferences + q];
+                value_slopes[q] += slopes[p] * c6[p * kMaxReferences + q];
             }
-            share[q * 32] = value;
-            share[(kReferences + q) * 32] = slope;
-        }
+        Four<Real>* const share = work.shares + (slot * tables.kind_count + other) * kShareLength;
+#pragma unroll
+        for (int f = 0; f < kShareLength; ++f) share[f] = fourth_of(values, value_slopes, 4 * f);
     }
 }
 
 // ---- Pairs ----
 
-template <class Real>
-__device__ __forceinline__ PairValue<Real> damped_pair(const Work<Real>& work, const PairForm<Real>& form,
-                                                       Real square) {
-    PairValue<Real> pair =
-        work.damping == DampingKind::bj ? bj_pair(form, square) : zero_pair(form, work.half_exponent, square);
-    if (work.is_smooth) {
-        const Real r = std::sqrt(square);
-        pair = faded(pair, fade_out(r, static_cast<Real>(kPairCutoff - kFadeWidth), static_cast<Real>(kPairCutoff)), r);
+// The damped attraction of the pairs of a step. Branches that are the same for all are outside of the loops.
+template <int kCount, class Real>
+__device__ __forceinline__ void damp_pairs(const Work<Real>& work, const PairForm<Real> (&forms)[kCount],
+                                           const Real (&squares)[kCount], PairValue<Real> (&pairs)[kCount]) {
+    if (work.damping == DampingKind::bj) {
+#pragma unroll
+        for (int n = 0; n < kCount; ++n) pairs[n] = bj_pair(forms[n], squares[n]);
+    } else {
+#pragma unroll
+        for (int n = 0; n < kCount; ++n) pairs[n] = zero_pair(forms[n], work.half_exponent, squares[n]);
     }
-    return pair;
+    if (!work.is_smooth) return;
+#pragma unroll
+    for (int n = 0; n < kCount; ++n) {
+        const Real r = std::sqrt(squares[n]);
+        pairs[n] = faded(pairs[n],
+                         fade_out(r, static_cast<Real>(kPairCutoff - kFadeWidth), static_cast<Real>(kPairCutoff)), r);
+    }
+}
+
+// Adds `pull` times d to a force, and if wanted their product to a virial, from sums[first] on.
+template <bool kVirial, int kCount, class Real>
+__device__ __forceinline__ void add_pull(Real pull, const Real (&d)[3], int first, Real (&sums)[kCount]) {
+    const Real force[3] = {pull * d[0], pull * d[1], pull * d[2]};
+    for (int x = 0; x < 3; ++x) sums[first + x] += kVirial ? force[x] : pull * d[x];
+    if constexpr (kVirial) {
+        sums[first + 3] += force[0] * d[0];
+        sums[first + 4] += force[0] * d[1];
+        sums[first + 5] += force[0] * d[2];
+        sums[first + 6] += force[1] * d[1];
+        sums[first + 7] += force[1] * d[2];
+        sums[first + 8] += force[2] * d[2];
+    }
 }
 
 template <class Real>
-__device__ __forceinline__ void add_virial(Real pull, const Real (&d)[3], Real* virial) {
-    const Real x = pull * d[0], y = pull * d[1], z = pull * d[2];
-    virial[0] += x * d[0];
-    virial[1] += x * d[1];
-    virial[2] += x * d[2];
-    virial[3] += y * d[1];
-    virial[4] += y * d[2];
-    virial[5] += z * d[2];
+__device__ __forceinline__ void unpack(const Four<Real>* from, Real* to) {
+    const Four<Real> four = *from;  // one load
+#pragma unroll
+    for (int i = 0; i < 4; ++i) to[i] = four.at[i];
 }
+
+// Blocks of a multiprocessor: as many as there are registers for.
+template <class Real, int kReferences, bool kVirial>
+inline constexpr int kPairBlocks = sizeof(Real) > sizeof(float) || kVirial ? 2
+                                   : kReferences == kFewReferences         ? 4
+                                   : kReferences == kUsualReferences       ? 3
+                                                                           : 2;
 
 template <class Real, int kReferences, bool kVirial>
-__global__ void __launch_bounds__(kBlockThreads) pair_kernel(Work<Real> work) {
+__global__ void __launch_bounds__(kBlockThreads, kPairBlocks<Real, kReferences, kVirial>) pair_kernel(Work<Real> work) {
     mlff::gpu::await_predecessor();
-    constexpr int kLength = row_length(kReferences);
+    constexpr int kNear = kNearAtoms<Real>;
+    constexpr int kLength = row_length(kReferences), kShareLength = share_length(kReferences);
+    constexpr int kCount = (kVirial ? kSumCount : kVirialSum) - kEnergySum, kForce = kForceSum - kEnergySum;
     constexpr auto kCutoff = static_cast<Real>(kPairCutoff);
-    const TilePart<Real> at(work);
-    const NearAtom<Real> near(work, at);
+    const TilePart at(work);
+    const NearAtoms<Real> near(work, at);
     const int kinds = work.tables.kind_count;
-    const Real* const shares = work.shares + int64_t{at.tile} * kinds * 2 * kReferences * 32 + at.lane;
-    Real sums[kVirial ? kPairSums : kPairSumsWithoutVirial] = {};
-    for_each_far_tile(work, at.tile, at.part, kPairCutoff, [&](const FarTile<Real>& far) {
+    Real sums[kNear][kCount] = {};
+    FarSums<kEnergySum, kCount, Real> far_sums(work, at);
+    const bool has_any = for_each_far_tile(work, at, kPairCutoff, [&](const FarTile<Real>& far) {
+        const bool is_own = far.tile < work.own_tile_count, is_added = is_own && far.tile != at.tile;
         const int64_t first = int64_t{far.tile} * kTileAtoms;
-        const Four<Real>* const rows = work.rows + first * kLength;
-        const int count = work.boxes[far.tile].count;
         const int kind_of_lane = work.kind_of_slot[first + at.lane];
-        const unsigned within = atoms_within(near, far, work.places + first, count, kCutoff);
-        Real base[3];
-        for (int x = 0; x < 3; ++x) base[x] = far.offset[x] - near.place.at[x];
-        for (int begin = 0; begin < count;) {  // atoms of one kind
-            const int kind = __shfl_sync(kAllLanes, kind_of_lane, begin);
-            const int end = begin + __popc(__ballot_sync(kAllLanes, kind_of_lane == kind ? 1 : 0));
-            const PairForm<Real> form = work.tables.forms[near.kind * kinds + kind];
-            Real share[2 * kReferences];
+        for (unsigned left = atoms_within(work, at, far, kCutoff); left != 0;) {  // atoms of one kind
+            const int kind = __shfl_sync(kAllLanes, kind_of_lane, __ffs(static_cast<int>(left)) - 1);
+            const unsigned run = left & __ballot_sync(kAllLanes, kind_of_lane == kind ? 1 : 0);
+            left &= ~run;
+            PairForm<Real> forms[kNear];
+            Real share[kNear][4 * kShareLength];
 #pragma unroll
-            for (int i = 0; i < 2 * kReferences; ++i) share[i] = shares[(kind * 2 * kReferences + i) * 32];
-            for_each_atom(within, begin, end, [&](int j) {
+            for (int n = 0; n < kNear; ++n) {
+                const int64_t slot = near.slot_of(at, n);
+                const int near_kind = work.kind_of_slot[slot];
+                forms[n] = work.tables.forms[(near_kind < kinds ? near_kind : 0) * kinds + kind];
+                forms[n].six = work.six;
+#pragma unroll
+                for (int f = 0; f < kShareLength; ++f)
+                    unpack(work.shares + (slot * kinds + kind) * kShareLength + f, share[n] + 4 * f);
+            }
+            for_each_step<Real>(at, run, [&](int j, bool is_one) {
                 Real row[4 * kLength];
 #pragma unroll
-                for (int f = 0; f < kLength; ++f) {
-                    const Four<Real> four = rows[j * kLength + f];
+                for (int f = 0; f < kLength; ++f) unpack(work.rows + (first + j) * kLength + f, row + 4 * f);
+                const Real to[3] = {far.offset[0] + row[0], far.offset[1] + row[1], far.offset[2] + row[2]};
+                const Real cutoff = is_one ? kCutoff : Real(0);
+                Real d[kNear][3], squares[kNear], far_values[kCount] = {};
+                PairValue<Real> pairs[kNear];
 #pragma unroll
-                    for (int i = 0; i < 4; ++i) row[4 * f + i] = four.at[i];
+                for (int n = 0; n < kNear; ++n) {
+                    for (int x = 0; x < 3; ++x) d[n][x] = to[x] - near.place[n].at[x];
+                    const Real square = d[n][0] * d[n][0] + d[n][1] * d[n][1] + d[n][2] * d[n][2];
+                    // What is so far away has no energy and no force.
+                    squares[n] = is_pair(square, cutoff) ? square : Real(kNowhere) * Real(kNowhere);
                 }
-                const Real d[3] = {base[0] + row[0], base[1] + row[1], base[2] + row[2]};
-                const Real square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
-                if (!is_pair(square, kCutoff)) return;
-                const PairValue<Real> pair = damped_pair(work, form, square);
-                Real c6 = 0, c6_slope = 0;
+                damp_pairs(work, forms, squares, pairs);
 #pragma unroll
-                for (int q = 0; q < kReferences; ++q) {
-                    c6 += share[q] * row[3 + q];
-                    c6_slope += share[kReferences + q] * row[3 + q];
+                for (int n = 0; n < kNear; ++n) {
+                    Real c6 = 0, near_slope = 0, far_slope = 0;  // of c6, by the counts of the two atoms
+#pragma unroll
+                    for (int q = 0; q < kReferences; ++q) {
+                        c6 += share[n][q] * row[3 + q];
+                        near_slope += share[n][kReferences + q] * row[3 + q];
+                        far_slope += share[n][q] * row[3 + kReferences + q];
+                    }
+                    const Real pull = c6 * pairs[n].pull;
+                    sums[n][0] += c6 * pairs[n].energy;
+                    sums[n][1] += near_slope * pairs[n].energy;
+                    add_pull<kVirial>(pull, d[n], kForce, sums[n]);
+                    far_values[0] += c6 * pairs[n].energy;
+                    far_values[1] += far_slope * pairs[n].energy;
+                    add_pull<kVirial>(pull, d[n], kForce, far_values);
                 }
-                const Real pull = c6 * pair.pull;
-                sums[0] += c6 * pair.energy;
-                sums[1] += c6_slope * pair.energy;
-                for (int x = 0; x < 3; ++x) sums[2 + x] += pull * d[x];
-                if constexpr (kVirial) add_virial(pull, d, sums + 5);
+                if (is_own) far_sums.add_step(far_values, first + j, is_added && is_one);
             });
-            begin = end;
         }
+        far_sums.end_tile(far, !is_added);
     });
-    write_parts(at, work.part_count, sums, work.pair_parts);
-}
-
-// Launch: a block per own tile.
-template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) write_slopes_kernel(Work<Real> work, int pair_sums) {
-    mlff::gpu::await_predecessor();
-    __shared__ double slopes[kTileAtoms];
-    const int tile = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
-    sum_parts_of_tile(work, tile, work.pair_parts, pair_sums, 1, slopes);
-    if (thread >= kTileAtoms) return;
-    const int64_t slot = int64_t{tile} * kTileAtoms + thread;
-    const int atom = work.atom_of_slot[slot];
-    work.slopes[slot] = atom >= 0 ? static_cast<Real>(slopes[thread]) : Real(0);
-    if (atom >= 0 && work.atom_slopes) work.atom_slopes[atom] = slopes[thread];
-}
-
-// Launch: a thread per slot of the ghosts.
-template <class Real>
-__global__ void __launch_bounds__(kBlockThreads) read_slopes_kernel(Work<Real> work) {
-    mlff::gpu::await_predecessor();
-    const int64_t slot = int64_t{work.own_tile_count} * kTileAtoms + blockIdx.x * int64_t{kBlockThreads} + threadIdx.x;
-    if (slot >= int64_t{work.tile_count} * kTileAtoms) return;
-    const int atom = work.atom_of_slot[slot];
-    work.slopes[slot] = atom >= 0 ? static_cast<Real>(work.atom_slopes[atom]) : Real(0);
+    if (!has_any) return;
+    add_near_sums(work, at, kEnergySum, sums);
+    far_sums.add_tile_virial();
 }
 
 template <class Real, bool kVirial>
 __global__ void __launch_bounds__(kBlockThreads) gradient_kernel(Work<Real> work) {
     mlff::gpu::await_predecessor();
-    const TilePart<Real> at(work);
-    const NearAtom<Real> near(work, at);
-    const Real own_slope = work.slopes[at.slot];
+    constexpr int kNear = kNearAtoms<Real>, kCount = (kVirial ? kSumCount : kVirialSum) - kForceSum;
     constexpr auto kCutoff = static_cast<Real>(kCountCutoff);
-    Real sums[kVirial ? kGradientSums : kGradientSumsWithoutVirial] = {};
-    for_each_far_tile(work, at.tile, at.part, kCountCutoff, [&](const FarTile<Real>& far) {
-        const int64_t first = int64_t{far.tile} * kTileAtoms;
-        const int count = work.boxes[far.tile].count;
-        Real base[3];
-        for (int x = 0; x < 3; ++x) base[x] = far.offset[x] - near.place.at[x];
-        const unsigned within = atoms_within(near, far, work.places + first, count, kCutoff);
-        for_each_atom(within, 0, count, [&](int j) {
-            const Four<Real> other = work.places[first + j];
-            const Real d[3] = {base[0] + other.at[0], base[1] + other.at[1], base[2] + other.at[2]};
-            const Real square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
-            if (!is_pair(square, kCutoff)) return;
-            const Real inverse_r = inverse_root(square);
-            const Real slope = count_neighbor_at(near.place.at[3] + other.at[3], inverse_r).slope;
-            const Real pull = (own_slope + work.slopes[first + j]) * slope * inverse_r;
-            for (int x = 0; x < 3; ++x) sums[x] += pull * d[x];
-            if constexpr (kVirial) add_virial(pull, d, sums + 3);
+    const TilePart at(work);
+    const NearAtoms<Real> near(work, at);
+    const Fixed* const all_slopes = work.sums + kSlopeSum * work.slot_count();
+    Real slopes[kNear], sums[kNear][kCount] = {};
+    for (int n = 0; n < kNear; ++n) slopes[n] = number_of<Real>(all_slopes[near.slot_of(at, n)]);
+    FarSums<kForceSum, kCount, Real> far_sums(work, at);
+    const bool has_any = for_each_far_tile(work, at, kCountCutoff, [&](const FarTile<Real>& far) {
+        const bool is_own = far.tile < work.own_tile_count, is_added = is_own && far.tile != at.tile;
+        for_each_step<Real>(at, atoms_within(work, at, far, kCutoff), [&](int j, bool is_one) {
+            const int64_t slot = int64_t{far.tile} * kTileAtoms + j;
+            const Four<Real> other = work.places[slot];
+            const Real far_slope = number_of<Real>(all_slopes[slot]);
+            const Real to[3] = {far.offset[0] + other.at[0], far.offset[1] + other.at[1], far.offset[2] + other.at[2]};
+            const Real cutoff = is_one ? kCutoff : Real(0);
+            Real far_values[kCount] = {};
+#pragma unroll
+            for (int n = 0; n < kNear; ++n) {
+                const Real d[3] = {to[0] - near.place[n].at[0], to[1] - near.place[n].at[1],
+                                   to[2] - near.place[n].at[2]};
+                const Real square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+                const Real inverse_r = inverse_root(square);
+                const Real slope = count_neighbor_at(near.place[n].at[3] + other.at[3], inverse_r).slope;
+                const Real pull = is_pair(square, cutoff) ? (slopes[n] + far_slope) * slope * inverse_r : Real(0);
+                add_pull<kVirial>(pull, d, 0, sums[n]);
+                add_pull<kVirial>(pull, d, 0, far_values);
+            }
+            if (is_own) far_sums.add_step(far_values, slot, is_added && is_one);
         });
+        far_sums.end_tile(far, !is_added);
     });
-    write_parts(at, work.part_count, sums, work.gradient_parts);
+    if (!has_any) return;
+    add_near_sums(work, at, kForceSum, sums);
+    far_sums.add_tile_virial();
 }
 
-constexpr int kResultAtoms = 8;  // of a block of write_results_kernel
+// ---- Results ----
 
-// Launch: a block for every kResultAtoms slots, those of ghosts too, whose results are zero.
+constexpr int kResultThreads = 4;  // of an atom
+
+// Virials of atoms are those of their pairs, or right in sum only: the forces between tiles times their offsets, less
+// the forces on atoms times their places in the boxes.
 template <class Real>
-__global__ void __launch_bounds__(kBlockThreads)
-    write_results_kernel(Work<Real> work, int pair_sums, int gradient_sums) {
-    mlff::gpu::await_predecessor();
-    __shared__ double totals[kResultAtoms][kPairSums + kGradientSums];
-    const int64_t first = int64_t{kResultAtoms} * blockIdx.x;
-    const int thread = static_cast<int>(threadIdx.x), sums = pair_sums + gradient_sums;
-    const bool is_own = first < int64_t{work.own_tile_count} * kTileAtoms;
-    const auto parts_of = [&](int item) {
-        const int64_t slot = first + item / sums;
-        const int s = item % sums;
-        return s < pair_sums ? work.pair_parts + (slot * pair_sums + s) * work.part_count
-                             : work.gradient_parts + (slot * gradient_sums + s - pair_sums) * work.part_count;
-    };
-    if (is_own && work.part_count <= kFewParts) {
-        for (int item = thread; item < kResultAtoms * sums; item += kBlockThreads)
-            totals[item / sums][item % sums] = sum_of_few_parts(parts_of(item), work.part_count);
-    } else if (is_own) {
-        for (int item = thread / 32; item < kResultAtoms * sums; item += kWarps) {
-            const double sum = sum_of_parts(parts_of(item), work.part_count);
-            if (thread % 32 == 0) totals[item / sums][item % sums] = sum;
-        }
-    }
-    __syncthreads();
-    constexpr int kResults = 13;  // energy, force, virial
-    if (thread >= kResultAtoms * kResults) return;
-    const int own = thread / kResults, result = thread % kResults;
-    const int atom = work.atom_of_slot[first + own];
-    if (atom < 0) return;
-    const double* const total = totals[own];
-    const auto value = [&](int pair_sum, int gradient_sum) {
-        return total[pair_sum] + (gradient_sums > 0 ? total[pair_sums + gradient_sum] : 0);
-    };
-    if (result == 0) {
-        if (is_own) work.energies[atom] = 0.5 * total[0];
-    } else if (result < 4) {
-        if (work.forces) work.forces[3 * int64_t{atom} + result - 1] = is_own ? value(result + 1, result - 1) : 0;
-    } else if (work.virials) {
-        const int row = (result - 4) / 3, column = (result - 4) % 3;
+__device__ double virial_of(const Work<Real>& work, int64_t slot, const double* force, int row, int column) {
+    if (work.has_atom_virials) {
         const int low = row < column ? row : column, high = row < column ? column : row;
         const int which = low == 0 ? high : low + high + 1;  // xx, xy, xz, yy, yz, zz
-        work.virials[9 * int64_t{atom} + result - 4] = is_own ? -0.5 * value(5 + which, 3 + which) : 0;
+        return -0.5 * number_of(work.sums[(kVirialSum + which) * work.slot_count() + slot]);
     }
+    const Real* const place = work.places[slot].at;
+    double virial =
+        0.5 * (force[row] * static_cast<double>(place[column]) + force[column] * static_cast<double>(place[row]));
+    if (slot % kTileAtoms == 0) {
+        const Fixed* const of_tile = work.tile_virials + 9 * (slot / kTileAtoms);
+        virial -= 0.5 * (number_of(of_tile[3 * row + column]) + number_of(of_tile[3 * column + row]));
+    }
+    return virial;
+}
+
+// Launch: kResultThreads threads for every slot, those of ghosts too, whose results are zero.
+template <class Real>
+__global__ void __launch_bounds__(kBlockThreads) write_results_kernel(Work<Real> work) {
+    mlff::gpu::await_predecessor();
+    const int64_t item = blockIdx.x * int64_t{kBlockThreads} + threadIdx.x, slot = item / kResultThreads;
+    const int part = static_cast<int>(item % kResultThreads);
+    if (slot >= work.slot_count()) return;
+    const int64_t atom = work.atom_of_slot[slot];
+    if (atom < 0) return;
+    const bool is_own = slot < int64_t{work.own_tile_count} * kTileAtoms;
+    double force[3];
+    for (int x = 0; x < 3; ++x)
+        force[x] = is_own ? number_of(work.sums[(kForceSum + x) * work.slot_count() + slot]) : 0;
+    if (part == 0) {
+        if (is_own) work.energies[atom] = 0.5 * number_of(work.sums[kEnergySum * work.slot_count() + slot]);
+        for (int x = 0; work.forces && x < 3; ++x) work.forces[3 * atom + x] = force[x];
+    } else if (work.virials) {
+        const int row = part - 1;
+        for (int column = 0; column < 3; ++column)
+            work.virials[9 * atom + 3 * row + column] = is_own ? virial_of(work, slot, force, row, column) : 0;
+    }
+}
+
+// ---- Exchange with other domains ----
+
+// Launch: a thread per own slot.
+template <class Real>
+__global__ void __launch_bounds__(kBlockThreads) write_sums_kernel(Work<Real> work, Sum which, double* of_atoms) {
+    mlff::gpu::await_predecessor();
+    const int64_t slot = blockIdx.x * int64_t{kBlockThreads} + threadIdx.x;
+    if (slot >= int64_t{work.own_tile_count} * kTileAtoms) return;
+    const int atom = work.atom_of_slot[slot];
+    if (atom >= 0) of_atoms[atom] = number_of(work.sums[which * work.slot_count() + slot]);
+}
+
+// Launch: a thread per slot of the ghosts.
+template <class Real>
+__global__ void __launch_bounds__(kBlockThreads) read_sums_kernel(Work<Real> work, Sum which, const double* of_atoms) {
+    mlff::gpu::await_predecessor();
+    const int64_t slot = int64_t{work.own_tile_count} * kTileAtoms + blockIdx.x * int64_t{kBlockThreads} + threadIdx.x;
+    if (slot >= work.slot_count()) return;
+    const int atom = work.atom_of_slot[slot];
+    if (atom >= 0) work.sums[which * work.slot_count() + slot] = fixed_of(of_atoms[atom]);
 }
 
 // Launches that depend on numbers that are constants of the kernels.
@@ -638,14 +505,15 @@ template <class Real>
 int64_t part_blocks(const Work<Real>& work) {
     return int64_t{work.own_tile_count} * work.part_count;
 }
+int64_t blocks_of(int64_t threads) { return (threads + kBlockThreads - 1) / kBlockThreads; }
 
 }  // namespace
 
 template <class Real>
 void place(const Work<Real>& work, cudaStream_t stream) {
     if (work.tile_count > 0)
-        mlff::gpu::launch("placing atoms for D3", place_kernel<Real>, (work.tile_count + kWarps - 1) / kWarps,
-                          kBlockThreads, stream, work);
+        mlff::gpu::launch("placing atoms for D3", place_kernel<Real>, blocks_of(work.slot_count()), kBlockThreads,
+                          stream, work);
 }
 
 template <class Real>
@@ -656,72 +524,64 @@ void count_neighbors(const Work<Real>& work, cudaStream_t stream) {
 }
 
 template <class Real>
-void write_counts(const Work<Real>& work, cudaStream_t stream) {
-    if (work.own_tile_count > 0)
-        mlff::gpu::launch("counting neighbours for D3", write_counts_kernel<Real>, work.own_tile_count, kBlockThreads,
-                          stream, work);
-}
-
-template <class Real>
-void weigh(const Work<Real>& work, bool from_atom_counts, cudaStream_t stream) {
+void weigh(const Work<Real>& work, cudaStream_t stream) {
     if (work.tile_count > 0)
         mlff::gpu::launch("references of D3",
                           work.reference_count == kFewReferences     ? weigh_kernel<Real, kFewReferences>
                           : work.reference_count == kUsualReferences ? weigh_kernel<Real, kUsualReferences>
                                                                      : weigh_kernel<Real, kMaxReferences>,
-                          work.tile_count, kBlockThreads, stream, work, from_atom_counts);
+                          work.tile_count, kBlockThreads, stream, work);
 }
 
 template <class Real>
 void sum_pairs(const Work<Real>& work, cudaStream_t stream) {
     if (work.own_tile_count == 0) return;
-    if (work.wants_virial)
+    if (work.has_atom_virials)
         launch_pairs<Real, true>(work, part_blocks(work), stream);
     else
         launch_pairs<Real, false>(work, part_blocks(work), stream);
 }
 
 template <class Real>
-void write_slopes(const Work<Real>& work, cudaStream_t stream) {
-    if (work.own_tile_count > 0)
-        mlff::gpu::launch("slopes of D3", write_slopes_kernel<Real>, work.own_tile_count, kBlockThreads, stream, work,
-                          work.pair_sums());
-}
-
-template <class Real>
-void read_slopes(const Work<Real>& work, cudaStream_t stream) {
-    const int64_t slots = int64_t{kTileAtoms} * (work.tile_count - work.own_tile_count);
-    if (slots > 0)
-        mlff::gpu::launch("slopes of D3", read_slopes_kernel<Real>, (slots + kBlockThreads - 1) / kBlockThreads,
-                          kBlockThreads, stream, work);
-}
-
-template <class Real>
 void sum_gradients(const Work<Real>& work, cudaStream_t stream) {
     if (work.own_tile_count > 0)
         mlff::gpu::launch("gradients of D3's counts",
-                          work.wants_virial ? gradient_kernel<Real, true> : gradient_kernel<Real, false>,
+                          work.has_atom_virials ? gradient_kernel<Real, true> : gradient_kernel<Real, false>,
                           part_blocks(work), kBlockThreads, stream, work);
 }
 
 template <class Real>
-void write_results(const Work<Real>& work, bool has_gradients, cudaStream_t stream) {
+void write_results(const Work<Real>& work, cudaStream_t stream) {
     if (work.tile_count > 0)
-        mlff::gpu::launch("results of D3", write_results_kernel<Real>,
-                          int64_t{work.tile_count} * (kTileAtoms / kResultAtoms), kBlockThreads, stream, work,
-                          work.pair_sums(), has_gradients ? work.gradient_sums() : 0);
+        mlff::gpu::launch("results of D3", write_results_kernel<Real>, blocks_of(kResultThreads * work.slot_count()),
+                          kBlockThreads, stream, work);
 }
 
-#define MLFF_INSTANTIATE(Real)                                      \
-    template void place(const Work<Real>&, cudaStream_t);           \
-    template void count_neighbors(const Work<Real>&, cudaStream_t); \
-    template void write_counts(const Work<Real>&, cudaStream_t);    \
-    template void weigh(const Work<Real>&, bool, cudaStream_t);     \
-    template void sum_pairs(const Work<Real>&, cudaStream_t);       \
-    template void write_slopes(const Work<Real>&, cudaStream_t);    \
-    template void read_slopes(const Work<Real>&, cudaStream_t);     \
-    template void sum_gradients(const Work<Real>&, cudaStream_t);   \
-    template void write_results(const Work<Real>&, bool, cudaStream_t);
+template <class Real>
+void write_sums(const Work<Real>& work, Sum which, double* of_atoms, cudaStream_t stream) {
+    const int64_t slots = int64_t{work.own_tile_count} * kTileAtoms;
+    if (slots > 0)
+        mlff::gpu::launch("sums of D3 for other domains", write_sums_kernel<Real>, blocks_of(slots), kBlockThreads,
+                          stream, work, which, of_atoms);
+}
+
+template <class Real>
+void read_sums(const Work<Real>& work, Sum which, const double* of_atoms, cudaStream_t stream) {
+    const int64_t slots = work.slot_count() - int64_t{work.own_tile_count} * kTileAtoms;
+    if (slots > 0)
+        mlff::gpu::launch("sums of D3 of other domains", read_sums_kernel<Real>, blocks_of(slots), kBlockThreads,
+                          stream, work, which, of_atoms);
+}
+
+#define MLFF_INSTANTIATE(Real)                                               \
+    template void place(const Work<Real>&, cudaStream_t);                    \
+    template void count_neighbors(const Work<Real>&, cudaStream_t);          \
+    template void weigh(const Work<Real>&, cudaStream_t);                    \
+    template void sum_pairs(const Work<Real>&, cudaStream_t);                \
+    template void sum_gradients(const Work<Real>&, cudaStream_t);            \
+    template void write_results(const Work<Real>&, cudaStream_t);            \
+    template void write_sums(const Work<Real>&, Sum, double*, cudaStream_t); \
+    template void read_sums(const Work<Real>&, Sum, const double*, cudaStream_t);
 MLFF_INSTANTIATE(float)
 MLFF_INSTANTIATE(double)
 #undef MLFF_INSTANTIATE

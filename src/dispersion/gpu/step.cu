@@ -110,20 +110,18 @@ public:
     void list_buffers(BufferList& list, const StepSize& size) override {
         constexpr const char* kAtoms = "the atoms";
         const int64_t tiles = tiles_of(size.atoms) + 1, slots = kTileAtoms * tiles;  // ghosts begin a tile
-        const int64_t parts = kTileAtoms * most_parts_of_all(tiles);
         list.add(frame_, 1, kAtoms);
         list.add(boxes_, tiles, kAtoms);
         list.add(atom_of_slot_, slots, kAtoms);
         list.add(kind_of_slot_, slots, kAtoms);
         list.add(places_, slots, kAtoms);
         list.add(rows_, slots * row_length(kMaxReferences), kAtoms);
-        list.add(shares_, slots * kinds_.kind_count() * 2 * kMaxReferences, "shares of dispersion coefficients");
-        list.add(slopes_, slots, kAtoms);
+        list.add(shares_, slots * kinds_.kind_count() * share_length(kMaxReferences),
+                 "shares of dispersion coefficients");
+        list.add(sums_, slots * kSumCount, kAtoms);
+        list.add(tile_virials_, tiles * 9, kAtoms);
         list.add(atom_counts_, size.atoms, kAtoms);
         list.add(atom_slopes_, size.atoms, kAtoms);
-        list.add(count_parts_, parts, kAtoms);
-        list.add(pair_parts_, parts * kPairSums, kAtoms);
-        list.add(gradient_parts_, parts * kGradientSums, kAtoms);
     }
 
     int64_t most_ghost_row_bytes() const override { return sizeof(double); }
@@ -134,25 +132,18 @@ public:
         place(work, stream);
         begin_stage("coordination numbers", Direction::forward, stream);
         count_neighbors(work, stream);
-        if (step.halo) {
-            write_counts(work, stream);
-            fill_ghosts(step, atom_counts_.data(), 1, Direction::forward, 0, stream);
-        }
+        fill_ghost_sums(step, work, kCountSum, atom_counts_.data(), Direction::forward, stream);
         begin_stage("dispersion coefficients", Direction::forward, stream);
-        weigh(work, step.halo != nullptr, stream);
+        weigh(work, stream);
         begin_stage("dispersion of pairs", Direction::forward, stream);
         sum_pairs(work, stream);
         if (step.wanted.gradients()) {
             begin_stage("coordination numbers", Direction::reverse, stream);
-            write_slopes(work, stream);
-            if (step.halo) {
-                fill_ghosts(step, atom_slopes_.data(), 1, Direction::reverse, 0, stream);
-                read_slopes(work, stream);
-            }
+            fill_ghost_sums(step, work, kSlopeSum, atom_slopes_.data(), Direction::reverse, stream);
             sum_gradients(work, stream);
         }
         begin_stage("sums of dispersion", Direction::reverse, stream);
-        write_results(work, step.wanted.gradients(), stream);
+        write_results(work, stream);
     }
 
     EnergyView energy_view(const Step& step) const override { return {step.edges.elements, alone_.data()}; }
@@ -171,6 +162,14 @@ private:
                  " images of it would be within the reach of the dispersion");
     }
 
+    void fill_ghost_sums(const Step& step, const Work<Real>& work, Sum which, double* of_atoms, Direction direction,
+                         cudaStream_t stream) {
+        if (!step.halo) return;
+        write_sums(work, which, of_atoms, stream);
+        fill_ghosts(step, of_atoms, 1, direction, 0, stream);
+        read_sums(work, which, of_atoms, stream);
+    }
+
     Work<Real> work_of(const Step& step, StepResults& results) {
         Work<Real> work;
         work.owned_count = step.edges.atom_count;
@@ -179,13 +178,14 @@ private:
         work.tile_count = static_cast<int32_t>(work.own_tile_count + tiles_of(work.ghost_count));
         work.part_count = static_cast<int32_t>(parts_for(work.own_tile_count));
         work.reference_count = kinds_.reference_count();
-        work.wants_virial = step.wanted.virials();
+        work.has_atom_virials = step.wanted.virials() && (step.wanted.atom_virials || step.ghost_count > 0);
         work.positions = step.positions;
         work.elements = step.edges.elements;
         work.order = step.halo ? nullptr : step.runs;
         work.cell = step.halo ? nullptr : step.cells;
         work.tables = kinds_.view();
         work.damping = tables_->method.damping.kind;
+        work.six = static_cast<Real>(tables_->method.damping.s6);
         work.half_exponent = tables_->half_exponent();
         work.is_smooth = tables_->method.is_smooth;
         work.frame = frame_.data();
@@ -195,12 +195,8 @@ private:
         work.places = places_.data();
         work.rows = rows_.data();
         work.shares = shares_.data();
-        work.slopes = slopes_.data();
-        work.atom_counts = atom_counts_.data();
-        work.atom_slopes = step.halo ? atom_slopes_.data() : nullptr;
-        work.count_parts = count_parts_.data();
-        work.pair_parts = pair_parts_.data();
-        work.gradient_parts = gradient_parts_.data();
+        work.sums = sums_.data();
+        work.tile_virials = tile_virials_.data();
         work.has_short_edge = results.short_edges.data();
         work.energies = results.energies.data();
         work.forces = step.wanted.forces ? results.forces.data() : nullptr;
@@ -216,8 +212,8 @@ private:
     DeviceBuffer<Frame> frame_;
     DeviceBuffer<TileBox<Real>> boxes_;
     DeviceBuffer<int32_t> atom_of_slot_, kind_of_slot_;
-    DeviceBuffer<Four<Real>> places_, rows_;
-    DeviceBuffer<Real> shares_, slopes_, count_parts_, pair_parts_, gradient_parts_;
+    DeviceBuffer<Four<Real>> places_, rows_, shares_;
+    DeviceBuffer<Fixed> sums_, tile_virials_;
     DeviceBuffer<double> atom_counts_, atom_slopes_;
 };
 

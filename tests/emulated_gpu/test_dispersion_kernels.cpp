@@ -105,21 +105,24 @@ TEST_CASE("D3 on the GPU gives the numbers of its plain loops") {
 
 TEST_CASE("results without virials, and energies alone, are the same") {
     const test::System system = shaken_grid(40, {1, 6, 8}, 77);
-    const auto tables = tables_for(method_of("pbe", dispersion::DampingKind::bj, false));
-    const auto evaluator = dispersion::gpu::make_gpu_evaluator(tables, test::backend(false));
-    const std::vector<double> expected = evaluate(*evaluator, system.view());
-    ThreadTeam team(1);
-    double energy = NAN;
-    std::vector<double> forces(3 * system.numbers.size(), NAN);
-    Outputs outputs;
-    outputs.energy = &energy;
-    evaluator->evaluate(system.view(), {}, outputs, team);
-    CHECK(test::is_close(energy, expected[0], 1e-12));
-    energy = NAN;
-    outputs.forces = forces.data();
-    evaluator->evaluate(system.view(), {}, outputs, team);
-    CHECK(test::is_close(energy, expected[0], 1e-12));
-    CHECK_ALL_CLOSE(forces, std::vector<double>(expected.begin() + 10, expected.begin() + 10 + 120), 1e-12);
+    for (const auto& method :
+         {method_of("pbe", dispersion::DampingKind::bj, false), method_of("pbe", dispersion::DampingKind::bj, true),
+          method_of("b3lyp", dispersion::DampingKind::zero, false)}) {
+        const auto evaluator = dispersion::gpu::make_gpu_evaluator(tables_for(method), test::backend(false));
+        const std::vector<double> expected = evaluate(*evaluator, system.view());
+        ThreadTeam team(1);
+        double energy = NAN;
+        std::vector<double> forces(3 * system.numbers.size(), NAN);
+        Outputs outputs;
+        outputs.energy = &energy;
+        evaluator->evaluate(system.view(), {}, outputs, team);
+        CHECK(test::is_close(energy, expected[0], 1e-12));
+        energy = NAN;
+        outputs.forces = forces.data();
+        evaluator->evaluate(system.view(), {}, outputs, team);
+        CHECK(test::is_close(energy, expected[0], 1e-12));
+        CHECK_ALL_CLOSE(forces, std::vector<double>(expected.begin() + 10, expected.begin() + 10 + 120), 1e-12);
+    }
 }
 
 TEST_CASE("D3 on the GPU computes the pairs of many tiles once, and repeats its bits") {

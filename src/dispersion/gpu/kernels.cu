@@ -260,23 +260,26 @@ __global__ void __launch_bounds__(kBlockThreads) weigh_kernel(Work<Real> work) {
 
 // ---- Pairs ----
 
-// The damped attraction of the pairs of a step. Branches that are the same for all are outside of the loops.
-template <int kCount, class Real>
+// The damped attraction of the pairs of a step: bj and not smooth if it is usual. Branches that are the same for all
+// are outside of the loops.
+template <bool kIsUsual, int kCount, class Real>
 __device__ __forceinline__ void damp_pairs(const Work<Real>& work, const PairForm<Real> (&forms)[kCount],
                                            const Real (&squares)[kCount], PairValue<Real> (&pairs)[kCount]) {
-    if (work.damping == DampingKind::bj) {
+    if (kIsUsual || work.damping == DampingKind::bj) {
 #pragma unroll
         for (int n = 0; n < kCount; ++n) pairs[n] = bj_pair(forms[n], squares[n]);
     } else {
 #pragma unroll
         for (int n = 0; n < kCount; ++n) pairs[n] = zero_pair(forms[n], work.half_exponent, squares[n]);
     }
-    if (!work.is_smooth) return;
+    if constexpr (!kIsUsual) {
+        if (!work.is_smooth) return;
+        constexpr auto kEnd = static_cast<Real>(kPairCutoff), kBegin = static_cast<Real>(kPairCutoff - kFadeWidth);
 #pragma unroll
-    for (int n = 0; n < kCount; ++n) {
-        const Real r = std::sqrt(squares[n]);
-        pairs[n] = faded(pairs[n],
-                         fade_out(r, static_cast<Real>(kPairCutoff - kFadeWidth), static_cast<Real>(kPairCutoff)), r);
+        for (int n = 0; n < kCount; ++n) {
+            const Real r = std::sqrt(squares[n]);
+            pairs[n] = faded(pairs[n], fade_out(r, kBegin, kEnd), r);
+        }
     }
 }
 
@@ -309,7 +312,7 @@ inline constexpr int kPairBlocks = sizeof(Real) > sizeof(float) || kVirial ? 2
                                    : kReferences == kUsualReferences       ? 3
                                                                            : 2;
 
-template <class Real, int kReferences, bool kVirial>
+template <class Real, int kReferences, bool kVirial, bool kIsUsual>
 __global__ void __launch_bounds__(kBlockThreads, kPairBlocks<Real, kReferences, kVirial>) pair_kernel(Work<Real> work) {
     mlff::gpu::await_predecessor();
     constexpr int kNear = kNearAtoms<Real>;
@@ -356,7 +359,7 @@ __global__ void __launch_bounds__(kBlockThreads, kPairBlocks<Real, kReferences, 
                     // What is so far away has no energy and no force.
                     squares[n] = is_pair(square, cutoff) ? square : Real(kNowhere) * Real(kNowhere);
                 }
-                damp_pairs(work, forms, squares, pairs);
+                damp_pairs<kIsUsual>(work, forms, squares, pairs);
 #pragma unroll
                 for (int n = 0; n < kNear; ++n) {
                     Real c6 = 0, near_slope = 0, far_slope = 0;  // of c6, by the counts of the two atoms
@@ -493,12 +496,13 @@ __global__ void __launch_bounds__(kBlockThreads) read_sums_kernel(Work<Real> wor
 }
 
 // Launches that depend on numbers that are constants of the kernels.
-template <class Real, bool kVirial>
+template <class Real, bool kVirial, bool kIsUsual>
 void launch_pairs(const Work<Real>& work, int64_t blocks, cudaStream_t stream) {
     mlff::gpu::launch("pairs of D3",
-                      work.reference_count == kFewReferences     ? pair_kernel<Real, kFewReferences, kVirial>
-                      : work.reference_count == kUsualReferences ? pair_kernel<Real, kUsualReferences, kVirial>
-                                                                 : pair_kernel<Real, kMaxReferences, kVirial>,
+                      work.reference_count == kFewReferences ? pair_kernel<Real, kFewReferences, kVirial, kIsUsual>
+                      : work.reference_count == kUsualReferences
+                          ? pair_kernel<Real, kUsualReferences, kVirial, kIsUsual>
+                          : pair_kernel<Real, kMaxReferences, kVirial, kIsUsual>,
                       blocks, kBlockThreads, stream, work);
 }
 template <class Real>
@@ -536,10 +540,13 @@ void weigh(const Work<Real>& work, cudaStream_t stream) {
 template <class Real>
 void sum_pairs(const Work<Real>& work, cudaStream_t stream) {
     if (work.own_tile_count == 0) return;
+    const bool is_usual = work.damping == DampingKind::bj && !work.is_smooth;
     if (work.has_atom_virials)
-        launch_pairs<Real, true>(work, part_blocks(work), stream);
+        launch_pairs<Real, true, false>(work, part_blocks(work), stream);
+    else if (is_usual)
+        launch_pairs<Real, false, true>(work, part_blocks(work), stream);
     else
-        launch_pairs<Real, false>(work, part_blocks(work), stream);
+        launch_pairs<Real, false, false>(work, part_blocks(work), stream);
 }
 
 template <class Real>
